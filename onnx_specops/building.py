@@ -1,0 +1,388 @@
+"""The graph builder ``op`` that converter rules and operator bodies share.
+
+``op.Add(x, 1)`` emits a node of standard ONNX, ``op.specops.Multinomial(...)`` one of the domain ``onnx_specops``,
+``op.ml.LabelEncoder(...)`` one of ``ai.onnx.ml``. Every emitted value knows its element type and, as far as ONNX's own
+inference goes, its shape; what can be computed at once (arithmetic on shapes and axes) becomes a constant.
+
+Python numbers, lists and NumPy arrays may stand for constant inputs: they take the element type that the operator's schema
+asks for there (``op.Add(x, 1)`` adds a 1 of ``x``'s type); ``None`` leaves an optional input out.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+
+from onnx_specops.domain import DOMAIN, OPSET_VERSION
+from onnx_specops.folding import LIMIT, fold
+
+OPSET = 21
+ML_DOMAIN = "ai.onnx.ml"
+OPSET_IMPORTS = {"": OPSET, ML_DOMAIN: 4, DOMAIN: OPSET_VERSION}
+IR_VERSION = 10
+
+DimsLike = Iterable["int | str | None"] | None
+
+
+class Value(ir.Value):
+    """A value of the graph under construction; ``dtype``, ``shape`` and ``const_value`` as in onnx_ir."""
+
+    __slots__ = ()
+
+    @property
+    def rank(self) -> int | None:
+        """The number of dimensions, ``None`` where it is unknown."""
+        return None if self.shape is None else len(self.shape)
+
+    @property
+    def dims(self) -> list[int | None] | None:
+        """The dimensions, ``None`` for an unknown one; ``None`` where the rank is unknown."""
+        return None if self.shape is None else [d if isinstance(d, int) else None for d in self.shape]
+
+    @property
+    def is_static(self) -> bool:
+        """Whether every dimension is known."""
+        return self.shape is not None and all(isinstance(d, int) for d in self.shape)
+
+    @property
+    def constant(self) -> np.ndarray | None:
+        """The value as an array where it is a constant, else ``None``."""
+        return None if self.const_value is None else self.const_value.numpy()
+
+
+def new_value(dtype: ir.DataType | None, dims: DimsLike = None, name: str | None = None) -> Value:
+    """A value without a producer (an input of a graph): ``dims`` is ``None`` where the rank is unknown."""
+    return Value(
+        name=name,
+        type=None if dtype is None else ir.TensorType(dtype),
+        shape=None if dims is None else ir.Shape(list(dims)),
+    )
+
+
+def constant_value(data: Any, dtype: ir.DataType | None = None, name: str | None = None) -> Value:
+    """A constant; it enters the graph with the first node that uses it."""
+    if isinstance(data, ir.TensorProtocol) and not isinstance(data, np.ndarray):
+        tensor = data
+    elif dtype == ir.DataType.STRING or (isinstance(data, np.ndarray) and data.dtype.kind in "OUS"):
+        array = np.asarray(data, dtype=object)
+        encoded = [s.encode() if isinstance(s, str) else bytes(s) for s in array.reshape(-1)]
+        tensor = ir.StringTensor(np.array(encoded, dtype=object).reshape(array.shape), shape=ir.Shape(array.shape))
+    else:
+        array = np.asarray(data)
+        if dtype is None and not isinstance(data, (np.ndarray, np.generic)):
+            dtype = ir.DataType.FLOAT if array.dtype.kind == "f" else None
+            array = array.astype(np.int64) if array.dtype.kind in "iu" or array.size == 0 and dtype is None else array
+        if dtype is not None and array.dtype != dtype.numpy():
+            array = array.astype(dtype.numpy())
+        tensor = ir.Tensor(np.ascontiguousarray(array).reshape(array.shape), dtype=dtype)
+    tensor_name = name or getattr(tensor, "name", None)
+    return Value(name=tensor_name, type=ir.TensorType(tensor.dtype), shape=ir.Shape(list(tensor.shape)), const_value=tensor)
+
+
+class Builder:
+    """Emits nodes into ``graph``; rules and bodies call it ``op``.
+
+    Args:
+        graph: the graph to append to.
+        function: whether the graph is a function's: constants are nodes there, initializers elsewhere.
+        root: the builder of the outermost graph, which holds the constants of the graphs nested in it.
+    """
+
+    def __init__(self, graph: ir.Graph, *, function: bool = False, root: Builder | None = None) -> None:
+        self.graph = graph
+        self._function = function
+        self._root = root or self
+        self._shared: dict[Any, Value] = {}
+        self._names: set[str] = set()
+        self._last_constant: ir.Node | None = None
+        self.scope = ""
+        self.specops = _Namespace(self, DOMAIN)
+        self.ml = _Namespace(self, ML_DOMAIN)
+
+    def __getattr__(self, op_type: str) -> Callable[..., Any]:
+        if op_type.startswith("_") or not op_type[0].isupper():
+            raise AttributeError(op_type)
+        return functools.partial(self.node, op_type)
+
+    # -- constants ---------------------------------------------------------------------------------------------
+
+    def const(self, data: Any, dtype: ir.DataType | None = None) -> Value:
+        """A constant of a Python number or list (int64 or float32 unless told) or of a NumPy array."""
+        return constant_value(data, dtype)
+
+    def _place(self, value: Value) -> Value:
+        """Put a constant into the outermost graph at its first use; equal small constants are one."""
+        if value.const_value is None or value.producer() is not None or value.graph is not None:
+            return value
+        root, tensor = self._root, value.const_value
+        key: Any = id(tensor)
+        if tensor.size <= LIMIT and tensor.dtype != ir.DataType.STRING and value.name is None:
+            key = (tensor.dtype, tuple(tensor.shape), tensor.tobytes())
+        if (shared := root._shared.get(key)) is not None:
+            return shared
+        if root._function:
+            node = ir.Node("", "Constant", [], [ir.AttrTensor("value", tensor)], outputs=[value])
+            if root._last_constant is None:
+                first = next(iter(root.graph), None)
+                root.graph.append(node) if first is None else root.graph.insert_before(first, node)
+            else:
+                root.graph.insert_after(root._last_constant, node)
+            root._last_constant = node
+        else:
+            value.name = root.unique(value.name or f"constant_{len(root.graph.initializers)}")
+            root.graph.register_initializer(value)
+        root._shared[key] = value
+        return value
+
+    def unique(self, name: str) -> str:
+        """``name``, or a variant of it that no value of the model bears yet."""
+        names, candidate, number = self._root._names, name, 0
+        while candidate in names:
+            number += 1
+            candidate = f"{name}_{number}"
+        names.add(candidate)
+        return candidate
+
+    # -- nodes -------------------------------------------------------------------------------------------------
+
+    def node(
+        self,
+        op_type: str,
+        *inputs: Any,
+        domain: str = "",
+        outputs: int | None = None,
+        types: Sequence[tuple[ir.DataType | None, DimsLike]] | None = None,
+        **attributes: Any,
+    ) -> Any:
+        """Emit one node; returns its output value, or a tuple of them where there are several.
+
+        Args:
+            op_type: the ONNX operator.
+            inputs: values, Python constants, ``None`` for an input left out.
+            domain: its domain.
+            outputs: how many outputs; by default as many as the schema requires.
+            types: element type and dimensions of each output, instead of ONNX's inference.
+            attributes: the node's attributes; ``None`` leaves one out.
+        """
+        schema = _schema(op_type, domain)
+        values = self._values(schema, inputs)
+        attributes = {name: value for name, value in attributes.items() if value is not None}
+        if outputs is None:
+            outputs = len(types) if types is not None else schema.min_output
+        if domain == "" and (folded := self._fold(op_type, values, attributes, outputs)) is not None:
+            return folded
+        attrs = [
+            ir.AttrGraph(name, value) if isinstance(value, ir.Graph) else _attribute(schema, name, value)
+            for name, value in attributes.items()
+        ]
+        placed = [None if value is None else self._place(value) for value in values]
+        results = [Value() for _ in range(outputs)]
+        node = ir.Node(domain, op_type, placed, attrs, outputs=results)
+        if types is None:
+            types = _infer(schema, node)
+        for result, (dtype, dims) in zip(results, types, strict=True):
+            result.name = self.unique(f"{self.scope}/{op_type}" if self.scope else op_type)
+            result.type = None if dtype is None else ir.TensorType(dtype)
+            result.shape = None if dims is None else ir.Shape(list(dims))
+        node.name = results[0].name
+        self.graph.append(node)
+        return results[0] if outputs == 1 else tuple(results)
+
+    def _values(self, schema: onnx.defs.OpSchema, inputs: Sequence[Any]) -> list[Value | None]:
+        formal = schema.inputs
+        bound = {
+            formal[min(i, len(formal) - 1)].type_str: value.dtype
+            for i, value in reversed(list(enumerate(inputs)))
+            if isinstance(value, ir.Value) and formal
+        }
+        values: list[Value | None] = []
+        for i, value in enumerate(inputs):
+            if value is None or isinstance(value, ir.Value):
+                values.append(value)
+                continue
+            dtype = None
+            if not isinstance(value, (np.ndarray, np.generic)):
+                type_str = formal[min(i, len(formal) - 1)].type_str
+                dtype = bound.get(type_str)
+                if dtype is None and type_str.startswith("tensor("):
+                    dtype = _DATA_TYPES[type_str[7:-1]]
+            values.append(constant_value(value, dtype))
+        return values
+
+    def _fold(self, op_type: str, inputs: list[Value | None], attributes: dict[str, Any], outputs: int) -> Any:
+        if op_type in ("Shape", "Size") and inputs[0] is not None and inputs[0].shape is not None:
+            dims = inputs[0].dims or []
+            if op_type == "Shape":
+                dims = dims[attributes.get("start", 0) : attributes.get("end")]
+            if all(d is not None for d in dims):
+                return constant_value(np.array(dims if op_type == "Shape" else np.prod(dims, dtype=np.int64), np.int64))
+            return None
+        arrays = []
+        for value in inputs:
+            tensor = None if value is None else value.const_value
+            if value is not None and (tensor is None or tensor.size > LIMIT or tensor.dtype not in _FOLDABLE):
+                return None
+            arrays.append(None if tensor is None else tensor.numpy())
+        if not arrays:
+            return None
+        folded = fold(op_type, arrays, attributes)
+        if folded is None or len(folded) != outputs:
+            return None
+        results = tuple(constant_value(np.asarray(array)) for array in folded)
+        return results[0] if outputs == 1 else results
+
+    # -- control flow ------------------------------------------------------------------------------------------
+
+    def subgraph(self, emit: Callable[..., Any], *inputs: Value, name: str = "body") -> ir.Graph:
+        """A nested graph: ``emit(op, *inputs)`` returns its output or outputs."""
+        graph = ir.Graph(list(inputs), [], nodes=[], name=self.unique(name), opset_imports=dict(OPSET_IMPORTS))
+        for value in inputs:
+            value.name = self.unique(value.name or name + "_input")
+        inner = Builder(graph, root=self._root)
+        inner.scope = self.scope
+        results = emit(inner, *inputs)
+        seen: set[int] = set()
+        for result in results if isinstance(results, (tuple, list)) else [results]:
+            value = result if isinstance(result, ir.Value) else constant_value(result)
+            # A graph's output must be a result of its own nodes, each output another one.
+            if value.producer() is None or value.producer().graph is not graph or id(value) in seen:
+                value = inner._identity(value)
+            seen.add(id(value))
+            graph.outputs.append(value)
+        return graph
+
+    def _identity(self, value: Value) -> Value:
+        """An Identity node, also of a constant."""
+        dims = None if value.shape is None else list(value.shape)
+        placed = self._place(value)
+        result = Value(name=self.unique("output"), type=value.type, shape=None if dims is None else ir.Shape(dims))
+        self.graph.append(ir.Node("", "Identity", [placed], outputs=[result]))
+        return result
+
+    def if_(self, condition: Any, then: Callable[[Builder], Any], otherwise: Callable[[Builder], Any]) -> Any:
+        """``then(op)`` or ``otherwise(op)``, as an If; where the condition is known, only the branch taken."""
+        if not isinstance(condition, ir.Value):
+            return (then if condition else otherwise)(self)
+        if condition.const_value is not None:
+            return (then if bool(condition.const_value.numpy().reshape(-1)[0]) else otherwise)(self)
+        branches = [self.subgraph(then, name="then"), self.subgraph(otherwise, name="else")]
+        types = [
+            (a.dtype, _merge(a.shape, b.shape))
+            for a, b in zip(branches[0].outputs, branches[1].outputs, strict=True)
+        ]
+        return self.node("If", condition, types=types, then_branch=branches[0], else_branch=branches[1])
+
+    def loop(
+        self,
+        trip_count: Any,
+        condition: Any,
+        emit: Callable[..., Any],
+        *carried: Any,
+        carried_dims: Sequence[DimsLike] | None = None,
+    ) -> Any:
+        """A Loop: ``emit(op, iteration, condition, *carried)`` returns the condition, the carried values, then scan outputs.
+
+        ``carried_dims`` gives the dimensions of carried values that change from iteration to iteration (by default the
+        initial value's own).
+        """
+        start = [value if isinstance(value, ir.Value) else constant_value(value) for value in carried]
+        dims = carried_dims or [None if v.shape is None else list(v.shape) for v in start]
+        inputs = [new_value(ir.DataType.INT64, [], "iteration"), new_value(ir.DataType.BOOL, [], "condition")]
+        inputs += [new_value(v.dtype, d, "carried") for v, d in zip(start, dims, strict=True)]
+        body = self.subgraph(emit, *inputs, name="loop")
+        outputs = body.outputs[1:]
+        types = [(v.dtype, _merge(v.shape, o.shape)) for v, o in zip(start, outputs, strict=False)]
+        types += [(o.dtype, None if o.shape is None else [None, *o.shape]) for o in outputs[len(start) :]]
+        return self.node("Loop", trip_count, condition, *start, types=types, body=body)
+
+
+class _Namespace:
+    """``op.specops`` and ``op.ml``: the builder for another domain."""
+
+    def __init__(self, builder: Builder, domain: str) -> None:
+        self._builder, self._domain = builder, domain
+
+    def __getattr__(self, op_type: str) -> Callable[..., Any]:
+        return functools.partial(self._builder.node, op_type, domain=self._domain)
+
+
+_DATA_TYPES = {ir.DataType(d).name.lower(): ir.DataType(d) for d in onnx.TensorProto.DataType.values() if d}
+_DATA_TYPES |= {"float": ir.DataType.FLOAT, "double": ir.DataType.DOUBLE, "bool": ir.DataType.BOOL}
+_FOLDABLE = {
+    ir.DataType.BOOL, ir.DataType.INT8, ir.DataType.INT16, ir.DataType.INT32, ir.DataType.INT64, ir.DataType.UINT8,
+    ir.DataType.UINT16, ir.DataType.UINT32, ir.DataType.UINT64, ir.DataType.FLOAT, ir.DataType.DOUBLE,
+}  # fmt: skip
+
+
+@functools.cache
+def _schema(op_type: str, domain: str) -> onnx.defs.OpSchema:
+    return onnx.defs.get_schema(op_type, OPSET_IMPORTS[domain], domain)
+
+
+def _attribute(schema: onnx.defs.OpSchema, name: str, value: Any) -> ir.Attr:
+    if name not in schema.attributes:
+        raise ValueError(f"{schema.name}: ONNX knows no attribute {name!r}")
+    if isinstance(value, ir.TensorProtocol) and not isinstance(value, np.ndarray):
+        return ir.AttrTensor(name, value)
+    kind = ir.AttributeType(schema.attributes[name].type.value)
+    if kind == ir.AttributeType.TENSOR:
+        return ir.AttrTensor(name, ir.Tensor(np.asarray(value)))
+    if kind in (ir.AttributeType.INTS, ir.AttributeType.FLOATS, ir.AttributeType.STRINGS):
+        value = list(value)
+    elif kind == ir.AttributeType.INT:
+        value = int(value)
+    elif kind == ir.AttributeType.FLOAT:
+        value = float(value)
+    return ir.Attr(name, kind, value)
+
+
+def _infer(schema: onnx.defs.OpSchema, node: ir.Node) -> list[tuple[ir.DataType | None, DimsLike]]:
+    """Element type and dimensions of the node's outputs, by ONNX's own inference for one node."""
+    proto = onnx.NodeProto(op_type=node.op_type, domain=node.domain)
+    types: dict[str, onnx.TypeProto] = {}
+    data: dict[str, onnx.TensorProto] = {}
+    for index, value in enumerate(node.inputs):
+        name = "" if value is None else f"i{index}"
+        proto.input.append(name)
+        if value is None:
+            continue
+        if value.type is not None:
+            shape = None if value.shape is None else [d if isinstance(d, int) else d.value for d in value.shape]
+            types[name] = onnx.helper.make_tensor_type_proto(int(value.dtype or 0), shape)
+        tensor = value.const_value
+        if tensor is not None and tensor.size <= LIMIT and tensor.dtype in _FOLDABLE:
+            data[name] = onnx.numpy_helper.from_array(np.ascontiguousarray(tensor.numpy()).reshape(tensor.shape.numpy()))
+    proto.output.extend(f"o{index}" for index in range(len(node.outputs)))
+    proto.attribute.extend(ir.serde.serialize_attribute(attribute) for attribute in node.attributes.values())
+    inferred = onnx.shape_inference.infer_node_outputs(
+        schema,
+        proto,
+        types,
+        data,
+        opset_imports=[onnx.helper.make_opsetid(d, v) for d, v in OPSET_IMPORTS.items()],
+        ir_version=IR_VERSION,
+    )
+    results: list[tuple[ir.DataType | None, DimsLike]] = []
+    for index in range(len(node.outputs)):
+        type_proto = inferred.get(f"o{index}")
+        if type_proto is None or not type_proto.HasField("tensor_type"):
+            results.append((None, None))
+            continue
+        tensor_type = type_proto.tensor_type
+        dims = None
+        if tensor_type.HasField("shape"):
+            dims = [d.dim_value if d.HasField("dim_value") else (d.dim_param or None) for d in tensor_type.shape.dim]
+        results.append((ir.DataType(tensor_type.elem_type) if tensor_type.elem_type else None, dims))
+    return results
+
+
+def _merge(a: ir.Shape | None, b: ir.Shape | None) -> DimsLike:
+    """What two shapes agree on."""
+    if a is None or b is None or len(a) != len(b):
+        return None
+    return [x if isinstance(x, int) and x == y else None for x, y in zip(a, b, strict=True)]

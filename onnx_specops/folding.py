@@ -1,0 +1,176 @@
+"""Constant folding of the small integer arithmetic on shapes, axes and indices, while a graph is being built.
+
+Rules and bodies state the general, run-time computation once; where what it needs is known when the graph is built, it
+folds away here and leaves a constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+# Beyond this many elements a constant is data, not knowledge about shapes, and stays in the graph.
+LIMIT = 4096
+
+Attributes = Mapping[str, Any]
+
+
+def fold(op_type: str, inputs: Sequence[np.ndarray | None], attributes: Attributes) -> list[np.ndarray] | None:
+    """The outputs of a standard ONNX node whose inputs are all known, or ``None`` where this module does not know it."""
+    function = _FUNCTIONS.get(op_type)
+    if function is None or sum(x.size for x in inputs if x is not None) > LIMIT:
+        return None
+    with np.errstate(all="ignore"):
+        outputs = function(attributes, *inputs)
+    if outputs is None:
+        return None
+    if not isinstance(outputs, list):
+        outputs = [outputs]
+    return outputs if sum(np.size(x) for x in outputs) <= LIMIT else None
+
+
+def _divide(_: Attributes, a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
+    if a.dtype.kind not in "iu":
+        return a / b
+    if (b == 0).any():
+        return None
+    quotient = a // b
+    return (quotient + ((a % b != 0) & ((a < 0) ^ (b < 0)))).astype(a.dtype)  # ONNX truncates towards zero
+
+
+def _mod(attributes: Attributes, a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
+    if (b == 0).any():
+        return None
+    return np.fmod(a, b) if attributes.get("fmod", 0) else np.mod(a, b)
+
+
+def _slice(_: Attributes, x, starts, ends, axes=None, steps=None) -> np.ndarray:
+    axes = range(len(starts)) if axes is None else axes
+    steps = np.ones_like(starts) if steps is None else steps
+    index = [slice(None)] * x.ndim
+    for axis, start, end, step in zip(axes, starts.tolist(), ends.tolist(), steps.tolist(), strict=True):
+        size = x.shape[axis]
+        start += size if start < 0 else 0
+        end += size if end < 0 else 0
+        if step > 0:
+            index[axis] = slice(min(max(start, 0), size), min(max(end, 0), size), step)
+        else:
+            end = min(max(end, -1), size - 1)
+            index[axis] = slice(min(max(start, 0), size - 1), None if end < 0 else end, step)
+    return x[tuple(index)]
+
+
+def _reshape(attributes: Attributes, x, shape) -> np.ndarray:
+    target = [x.shape[i] if d == 0 and not attributes.get("allowzero", 0) else int(d) for i, d in enumerate(shape)]
+    return x.reshape(target)
+
+
+def _unsqueeze(_: Attributes, x, axes) -> np.ndarray:
+    return np.expand_dims(x, tuple(int(a) for a in np.reshape(axes, -1)))
+
+
+def _squeeze(_: Attributes, x, axes=None) -> np.ndarray:
+    return np.squeeze(x, None if axes is None else tuple(int(a) for a in axes))
+
+
+def _reduce(function: Callable[..., Any]) -> Callable[..., Any]:
+    def apply(attributes: Attributes, x, axes=None):
+        if axes is None or axes.size == 0:
+            if attributes.get("noop_with_empty_axes", 0):
+                return x
+            chosen = None
+        else:
+            chosen = tuple(int(a) for a in axes)
+        keep = bool(attributes.get("keepdims", 1))
+        if x.size == 0 and function in (np.max, np.min):
+            return None
+        return np.asarray(function(x, axis=chosen, keepdims=keep)).astype(x.dtype)
+
+    return apply
+
+
+def _cast(attributes: Attributes, x) -> np.ndarray | None:
+    if attributes.get("to") is None or x.dtype == object:
+        return None
+    target = ir.DataType(attributes["to"])
+    # Only what every runtime converts alike: no narrowing of floats to integers, no sub-byte types.
+    if target not in _FOLDED_TYPES or x.dtype.kind not in "iub" and target not in (ir.DataType.FLOAT, ir.DataType.DOUBLE):
+        return None
+    return x.astype(target.numpy())
+
+
+_FOLDED_TYPES = {
+    ir.DataType.BOOL, ir.DataType.INT32, ir.DataType.INT64, ir.DataType.UINT8, ir.DataType.FLOAT, ir.DataType.DOUBLE,
+}  # fmt: skip
+
+
+def _constant_of_shape(attributes: Attributes, shape) -> np.ndarray | None:
+    if int(np.prod(shape)) > LIMIT:
+        return None
+    value = attributes["value"].numpy() if "value" in attributes else np.zeros(1, np.float32)
+    return np.full([int(d) for d in shape], value[0], value.dtype)
+
+
+def _range(_: Attributes, start, limit, delta) -> np.ndarray | None:
+    if delta == 0 or (limit - start) / delta > LIMIT:
+        return None
+    return np.arange(start, limit, delta, dtype=start.dtype)
+
+
+def _expand(_: Attributes, x, shape) -> np.ndarray | None:
+    target = np.broadcast_shapes(x.shape, tuple(int(d) for d in shape))
+    return np.broadcast_to(x, target) if int(np.prod(target)) <= LIMIT else None
+
+
+def _gather(attributes: Attributes, x, indices) -> np.ndarray | None:
+    axis = attributes.get("axis", 0)
+    size = x.shape[axis]
+    return np.take(x, indices, axis) if ((indices >= -size) & (indices < size)).all() else None
+
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "Identity": lambda _, x: x,
+    "Cast": _cast,
+    "Add": lambda _, a, b: a + b,
+    "Sub": lambda _, a, b: a - b,
+    "Mul": lambda _, a, b: a * b,
+    "Div": _divide,
+    "Mod": _mod,
+    "Neg": lambda _, x: -x,
+    "Abs": lambda _, x: abs(x),
+    "Max": lambda _, *x: np.maximum.reduce(np.broadcast_arrays(*x)),
+    "Min": lambda _, *x: np.minimum.reduce(np.broadcast_arrays(*x)),
+    "Sign": lambda _, x: np.sign(x),
+    "Equal": lambda _, a, b: a == b,
+    "Less": lambda _, a, b: a < b,
+    "LessOrEqual": lambda _, a, b: a <= b,
+    "Greater": lambda _, a, b: a > b,
+    "GreaterOrEqual": lambda _, a, b: a >= b,
+    "And": lambda _, a, b: a & b,
+    "Or": lambda _, a, b: a | b,
+    "Xor": lambda _, a, b: a ^ b,
+    "Not": lambda _, x: ~x,
+    "Where": lambda _, c, a, b: np.where(c, a, b),
+    "Gather": _gather,
+    "Concat": lambda at, *x: np.concatenate(x, axis=at["axis"]),
+    "Slice": _slice,
+    "Reshape": _reshape,
+    "Unsqueeze": _unsqueeze,
+    "Squeeze": _squeeze,
+    "Transpose": lambda at, x: np.transpose(x, at.get("perm")),
+    "Expand": _expand,
+    "Range": _range,
+    "ConstantOfShape": _constant_of_shape,
+    "Shape": lambda at, x: np.array(x.shape, np.int64)[at.get("start", 0) : at.get("end")],
+    "Size": lambda _, x: np.array(x.size, np.int64),
+    "ReduceProd": _reduce(np.prod),
+    "ReduceSum": _reduce(np.sum),
+    "ReduceMax": _reduce(np.max),
+    "ReduceMin": _reduce(np.min),
+    "CumSum": lambda at, x, axis: (
+        np.cumsum(x, int(axis)).astype(x.dtype) if not at.get("exclusive", 0) and not at.get("reverse", 0) else None
+    ),
+}
