@@ -246,23 +246,22 @@ class Builder:
         inner = Builder(graph, root=self._root)
         inner.scope = self.scope
         results = emit(inner, *inputs)
-        seen: set[int] = set()
-        for result in results if isinstance(results, (tuple, list)) else [results]:
-            value = result if isinstance(result, ir.Value) else constant_value(result)
-            # A graph's output must be a result of its own nodes, each output another one.
-            if value.producer() is None or value.producer().graph is not graph or id(value) in seen:
-                value = inner._identity(value)
-            seen.add(id(value))
-            graph.outputs.append(value)
+        for value in results if isinstance(results, (tuple, list)) else [results]:
+            graph.outputs.append(inner.result(value))
         return graph
 
-    def _identity(self, value: Value) -> Value:
-        """An Identity node, also of a constant."""
-        dims = None if value.shape is None else list(value.shape)
+    def result(self, value: Any) -> Value:
+        """``value`` as an output of this graph: the result of one of its own nodes, and of no other output."""
+        if not isinstance(value, ir.Value):
+            value = constant_value(value)
+        producer = value.producer()
+        own = producer is not None and producer.graph is self.graph
+        if own and not any(value is output for output in self.graph.outputs):
+            return value
         placed = self._place(value)
-        result = Value(name=self.unique("output"), type=value.type, shape=None if dims is None else ir.Shape(dims))
-        self.graph.append(ir.Node("", "Identity", [placed], outputs=[result]))
-        return result
+        copy = Value(name=self.unique("output"), type=value.type, shape=None if value.shape is None else value.shape.copy())
+        self.graph.append(ir.Node("", "Identity", [placed], outputs=[copy]))
+        return copy
 
     def if_(self, condition: Any, then: Callable[[Builder], Any], otherwise: Callable[[Builder], Any]) -> Any:
         """``then(op)`` or ``otherwise(op)``, as an If; where the condition is known, only the branch taken."""

@@ -45,7 +45,7 @@ INDICES = ("int32", "int64")
 
 Dims = Sequence["int | str | None"] | None
 
-_ATTRIBUTE_TYPES: dict[Any, OpSchema.AttrType] = {
+ATTRIBUTE_TYPES: dict[Any, OpSchema.AttrType] = {
     int: OpSchema.AttrType.INT,
     float: OpSchema.AttrType.FLOAT,
     str: OpSchema.AttrType.STRING,
@@ -171,9 +171,9 @@ class Operator:
                 (variable, [f"tensor({name})" for name in names], "") for variable, names in self.types.items()
             ],
             attributes=[
-                OpSchema.Attribute(name, _ATTRIBUTE_TYPES[type_], required=True)
+                OpSchema.Attribute(name, ATTRIBUTE_TYPES[type_], required=True)
                 if default is inspect.Parameter.empty
-                else OpSchema.Attribute(name, onnx.helper.make_attribute(name, default, attr_type=_ATTRIBUTE_TYPES[type_].value))
+                else OpSchema.Attribute(name, onnx.helper.make_attribute(name, default, attr_type=ATTRIBUTE_TYPES[type_].value))
                 for name, (type_, default) in self.attributes.items()
             ],
         )

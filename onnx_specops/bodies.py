@@ -1,0 +1,120 @@
+"""Bodies: what a node of the domain means, in standard ONNX, carried by the model as model-local functions.
+
+A body is emitted for the node at hand: for its attributes, its element types and the optional inputs that it leaves out.
+Where a model holds several bodies of one operator, ``overload`` tells them apart; a kernel, once registered, serves all.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Hashable, Iterator
+
+import onnx
+import onnx_ir as ir
+
+from onnx_specops.building import IR_VERSION, OPSET_IMPORTS, Builder, Value, new_value
+from onnx_specops.domain import ATTRIBUTE_TYPES, DOMAIN, Operator, find
+from onnx_specops.kernel_types import insert_casts
+
+
+class NoBodyError(ValueError):
+    """A body was asked for where standard ONNX cannot say the operator."""
+
+
+def attach_bodies(model: ir.Model) -> list[str]:
+    """Give every node of the domain in ``model`` its body; returns the operators that have none, by name.
+
+    Nodes of operators whose meaning standard ONNX cannot say are left as they are: they need a kernel.
+    """
+    for identifier in [identifier for identifier in model.functions if identifier[0] == DOMAIN]:
+        del model.functions[identifier]
+    functions: dict[Hashable, ir.Function] = {}
+    variants: dict[str, int] = {}
+    bodiless: set[str] = set()
+    pending: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
+    while pending:
+        for node in _domain_nodes(pending.pop()):
+            operator = find(node.op_type)
+            absent = [_is_absent(operator, node, index) for index in range(len(operator.inputs))]
+            attributes = operator.node_attributes({name: attr.value for name, attr in node.attributes.items()})
+            types = tuple(
+                None if value is None else (value.dtype, None if value.shape is None else len(value.shape))
+                for value in node.inputs
+            )
+            key = (operator.name, tuple(sorted(attributes.items())), types, tuple(absent))
+            if operator.name in bodiless or key in functions:
+                if key in functions:
+                    node.overload = functions[key].overload
+                continue
+            number = variants.get(operator.name, 0)
+            try:
+                function = _trace(operator, attributes, node, absent, overload=str(number) if number else "")
+            except NoBodyError:
+                bodiless.add(operator.name)
+                continue
+            variants[operator.name] = number + 1
+            functions[key] = function
+            node.overload = function.overload
+            model.functions[function.identifier()] = function
+            pending.append(function)
+    for function in functions.values():
+        insert_casts(function)
+    return sorted(bodiless)
+
+
+def add_bodies(model: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy of ``model`` in which every node of the domain carries its body, so that it runs without a plugin.
+
+    Element types are inferred where the model does not state them. Operators that standard ONNX cannot say keep needing a
+    kernel (``specops ops`` lists them).
+    """
+    inferred = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
+    graph_model = ir.from_proto(inferred)
+    attach_bodies(graph_model)
+    graph_model.ir_version = max(graph_model.ir_version or 0, IR_VERSION)
+    return ir.to_proto(graph_model)
+
+
+def _domain_nodes(graph: ir.Graph | ir.Function) -> Iterator[ir.Node]:
+    for node in ir.traversal.RecursiveGraphIterator(graph):
+        if node.domain == DOMAIN:
+            yield node
+
+
+def _is_absent(operator: Operator, node: ir.Node, index: int) -> bool:
+    """Left out, or the empty constant that stands for it."""
+    if index >= len(node.inputs) or (value := node.inputs[index]) is None:
+        return True
+    return operator.optional[index] and value.shape is not None and any(dim == 0 for dim in value.shape)
+
+
+def _trace(
+    operator: Operator, attributes: dict[str, object], node: ir.Node, absent: list[bool], overload: str
+) -> ir.Function:
+    if operator.emit_body is None:
+        raise NoBodyError(operator.no_body)
+    formals: list[Value] = []
+    for index, name in enumerate(operator.inputs):
+        actual = node.inputs[index] if index < len(node.inputs) else None
+        rank = None if actual is None or actual.shape is None else len(actual.shape)
+        formals.append(new_value(None if actual is None else actual.dtype, None if rank is None else [None] * rank, name))
+    graph = ir.Graph(formals, [], nodes=[], name=operator.name, opset_imports=dict(OPSET_IMPORTS))
+    builder = Builder(graph, function=True)
+    for value in formals:
+        builder.unique(value.name or "")
+    arguments = [None if missing else value for missing, value in zip(absent, formals, strict=True)]
+    results = operator.emit_body(builder, *arguments, **attributes)
+    for name, result in zip(operator.outputs, results if isinstance(results, tuple) else (results,), strict=True):
+        output = builder.result(result)
+        output.name = builder.unique(name)
+        graph.outputs.append(output)
+    return ir.Function(DOMAIN, operator.name, overload, graph=graph, attributes=_declared(operator))
+
+
+def _declared(operator: Operator) -> list[ir.Attr]:
+    """The function's attribute declarations: the kernels read them, this body has them built in."""
+    declared = []
+    for name, (type_, default) in operator.attributes.items():
+        value = None if default is inspect.Parameter.empty else default
+        declared.append(ir.Attr(name, ir.AttributeType(ATTRIBUTE_TYPES[type_].value), value))
+    return declared

@@ -1,0 +1,187 @@
+"""One pass over a finished graph: casts around nodes whose element types ONNX Runtime's CPU kernels lack.
+
+Rules and bodies state pure semantics in the model's own types. ONNX Runtime has kernels for some types of each operator only
+(its own table says which); a node of another type is computed in the narrowest type that holds every value of its own.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+import onnx
+import onnx_ir as ir
+
+from onnx_specops.building import OPSET_IMPORTS, Value
+from onnx_specops.domain import DOMAIN
+
+D = ir.DataType
+
+# For each type the types that hold all its values, best first; the last ones of the 64-bit integers only wrap alike.
+_WIDER: dict[ir.DataType, tuple[ir.DataType, ...]] = {
+    D.FLOAT16: (D.FLOAT, D.DOUBLE),
+    D.BFLOAT16: (D.FLOAT, D.DOUBLE),
+    D.FLOAT8E4M3FN: (D.FLOAT, D.DOUBLE),
+    D.FLOAT8E5M2: (D.FLOAT, D.DOUBLE),
+    D.FLOAT: (D.DOUBLE,),
+    D.DOUBLE: (D.FLOAT,),
+    D.BOOL: (D.UINT8, D.INT32, D.INT64, D.FLOAT),
+    D.INT4: (D.INT8, D.INT32, D.INT64, D.FLOAT),
+    D.UINT4: (D.UINT8, D.INT32, D.INT64, D.FLOAT),
+    D.INT8: (D.INT16, D.INT32, D.INT64, D.FLOAT, D.DOUBLE),
+    D.UINT8: (D.INT32, D.UINT32, D.INT64, D.UINT64, D.FLOAT, D.DOUBLE),
+    D.INT16: (D.INT32, D.INT64, D.FLOAT, D.DOUBLE),
+    D.UINT16: (D.INT32, D.UINT32, D.INT64, D.UINT64, D.FLOAT, D.DOUBLE),
+    D.INT32: (D.INT64, D.DOUBLE, D.FLOAT),
+    D.UINT32: (D.INT64, D.UINT64, D.DOUBLE, D.FLOAT),
+    D.INT64: (D.UINT64, D.DOUBLE, D.FLOAT),
+    D.UINT64: (D.INT64, D.DOUBLE, D.FLOAT),
+}
+
+# Where bits are only moved, 64-bit unsigned integers travel as signed ones; elsewhere the order decides.
+_ROUNDED = {D.FLOAT16, D.BFLOAT16}
+
+Constraints = dict[str, frozenset[str]]
+
+
+def _type_name(dtype: ir.DataType) -> str:
+    names = {D.FLOAT: "float", D.DOUBLE: "double", D.BOOL: "bool"}
+    return f"tensor({names.get(dtype, dtype.name.lower())})"
+
+
+@functools.cache
+def kernel_table() -> dict[tuple[str, str], list[tuple[int, int, Constraints]]]:
+    """ONNX Runtime's CPU kernels: ``(domain, operator)`` -> ``(first opset, last opset, type variable -> types)``."""
+    from onnxruntime.capi import onnxruntime_pybind11_state as state
+
+    table: dict[tuple[str, str], list[tuple[int, int, Constraints]]] = defaultdict(list)
+    for kernel in state.get_all_opkernel_def():
+        if kernel.provider != "CPUExecutionProvider":
+            continue
+        first, last = kernel.version_range
+        constraints = {name: frozenset(types) for name, types in kernel.type_constraints.items()}
+        table[kernel.domain, kernel.op_name].append((first, last, constraints))
+    return dict(table)
+
+
+@functools.cache
+def _schema(op_type: str, domain: str) -> onnx.defs.OpSchema:
+    return onnx.defs.get_schema(op_type, OPSET_IMPORTS[domain], domain)
+
+
+def _formal(schema: onnx.defs.OpSchema, index: int, *, output: bool = False) -> onnx.defs.OpSchema.FormalParameter:
+    parameters = schema.outputs if output else schema.inputs
+    return parameters[min(index, len(parameters) - 1)]
+
+
+@functools.cache
+def substitutes(op_type: str, domain: str, bound: tuple[tuple[str, ir.DataType], ...]) -> dict[str, ir.DataType] | None:
+    """What the type variables of a node must become: ``{}`` where a kernel takes them as they are, ``None`` where none can.
+
+    Args:
+        op_type: the operator.
+        domain: its domain.
+        bound: each type variable of the schema with the element type that it has at the node.
+    """
+    schema = _schema(op_type, domain)
+    kernels = kernel_table().get((domain, op_type))
+    if kernels is None:
+        if not (schema.has_function or schema.has_context_dependent_function):
+            return {}
+        # ORT expands the operator's function; what that consists of has kernels for these types.
+        kernels = [(1, 2**31 - 1, {name: frozenset(("tensor(float)", "tensor(double)", "tensor(int64)")) for name, _ in bound})]
+    version = schema.since_version
+    usable = [c for first, last, c in kernels if first <= version <= last or first == version]
+    best: tuple[int, dict[str, ir.DataType]] | None = None
+    for constraints in usable:
+        changes: dict[str, ir.DataType] = {}
+        cost = 0
+        for variable, dtype in bound:
+            allowed = constraints.get(variable)
+            if allowed is None or _type_name(dtype) in allowed:
+                continue
+            choices = [c for c in _WIDER.get(dtype, ()) if _type_name(c) in allowed]
+            if not choices:
+                break
+            changes[variable] = choices[0]
+            cost += 1 + _WIDER[dtype].index(choices[0])
+        else:
+            if best is None or cost < best[0]:
+                best = (cost, changes)
+    return None if best is None else best[1]
+
+
+def insert_casts(graph: ir.Graph | ir.Function) -> int:
+    """Insert the casts that ONNX Runtime's CPU needs into ``graph`` and its nested graphs; returns how many nodes changed."""
+    exact: dict[ir.Value, ir.Value] = {}
+    return sum(_adapt(node, exact) for node in list(_nodes(graph)))
+
+
+def _nodes(graph: ir.Graph | ir.Function) -> Iterator[ir.Node]:
+    for node in graph:
+        yield node
+        for attribute in node.attributes.values():
+            if attribute.type == ir.AttributeType.GRAPH:
+                yield from _nodes(attribute.as_graph())
+
+
+def _bound(schema: onnx.defs.OpSchema, node: ir.Node) -> Iterable[tuple[str, ir.DataType]]:
+    seen: dict[str, ir.DataType] = {}
+    for output, values in ((False, node.inputs), (True, node.outputs)):
+        parameters = schema.outputs if output else schema.inputs
+        if not parameters:
+            continue
+        for index, value in enumerate(values):
+            parameter = _formal(schema, index, output=output)
+            # A heterogeneous variadic input binds nothing (Loop, If, Scan: their graphs are adapted by themselves).
+            if value is None or value.dtype is None or not parameter.is_homogeneous:
+                continue
+            if not isinstance(value.type, ir.TensorType):
+                continue
+            seen.setdefault(parameter.type_str, value.dtype)
+    variables = {constraint.type_param_str for constraint in schema.type_constraints}
+    return tuple((name, dtype) for name, dtype in seen.items() if name in variables)
+
+
+def _adapt(node: ir.Node, exact: dict[ir.Value, ir.Value]) -> bool:
+    if node.domain == DOMAIN or node.domain not in OPSET_IMPORTS or node.op_type in ("Cast", "Constant"):
+        return False
+    schema = _schema(node.op_type, node.domain)
+    bound = tuple(_bound(schema, node))
+    changes = substitutes(node.op_type, node.domain, bound)
+    if not changes:
+        return False
+    graph = node.graph
+    assert graph is not None
+    from_inputs = {_formal(schema, i).type_str for i, value in enumerate(node.inputs) if value is not None}
+    for index, value in enumerate(node.inputs):
+        if value is None or (target := changes.get(_formal(schema, index).type_str)) is None or value.dtype == target:
+            continue
+        # What was rounded to 16 bits between two float32 computations was never meant to be: OpenVINO's CPU keeps float32.
+        source = exact.get(value)
+        if source is not None and source.dtype == target:
+            node.replace_input_with(index, source)
+            continue
+        cast = _cast(value, target)
+        graph.insert_before(node, cast)
+        node.replace_input_with(index, cast.outputs[0])
+    for index, value in enumerate(node.outputs):
+        variable = _formal(schema, index, output=True).type_str
+        target, dtype = changes.get(variable), value.dtype
+        if target is None or dtype is None or variable not in from_inputs:
+            continue
+        name, value.name = value.name, f"{value.name}_{target.name.lower()}"
+        narrow = Value(name=name, type=value.type, shape=value.shape)
+        value.replace_all_uses_with(narrow, replace_graph_outputs=True)
+        value.type = ir.TensorType(target)
+        graph.insert_after(node, _cast(value, dtype, narrow))
+        if dtype in _ROUNDED:
+            exact[narrow] = value
+    return True
+
+
+def _cast(value: ir.Value, to: ir.DataType, result: ir.Value | None = None) -> ir.Node:
+    if result is None:
+        result = Value(name=f"{value.name}_as_{to.name.lower()}", type=ir.TensorType(to), shape=value.shape)
+    return ir.Node("", "Cast", [value], [ir.AttrInt64("to", int(to))], outputs=[result])
