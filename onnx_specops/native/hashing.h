@@ -1,0 +1,56 @@
+// The three string hashes of TensorFlow's tf.strings.to_hash_bucket*, over bytes.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace specops {
+
+// FarmHash's Fingerprint64 ("fasthash"): tf.strings.to_hash_bucket_fast.
+std::uint64_t fingerprint64(std::string_view text) noexcept;
+
+// A MurmurHash64A with the seed 0xDECAFCAFFE ("legacy"): tf.strings.to_hash_bucket.
+std::uint64_t legacy_hash64(std::string_view text) noexcept;
+
+// SipHash-2-4 ("stronghash"): tf.strings.to_hash_bucket_strong.
+std::uint64_t siphash24(std::string_view text, std::array<std::uint64_t, 2> key) noexcept;
+
+enum class Hasher { fasthash, legacy, stronghash };
+
+// The hasher of that name, or nothing.
+std::optional<Hasher> find_hasher(std::string_view name) noexcept;
+
+// Which bucket a text belongs to.
+struct Bucketing {
+  Hasher hasher = Hasher::fasthash;
+  std::array<std::uint64_t, 2> key{};  // of stronghash
+  std::uint64_t buckets = 1;
+
+  std::int64_t operator()(std::string_view text) const noexcept { return reduce(hash(text)); }
+
+  std::uint64_t hash(std::string_view text) const noexcept {
+    switch (hasher) {
+      case Hasher::legacy: return legacy_hash64(text);
+      case Hasher::stronghash: return siphash24(text, key);
+      default: return fingerprint64(text);
+    }
+  }
+
+  std::int64_t reduce(std::uint64_t hash) const noexcept { return static_cast<std::int64_t>(hash % buckets); }
+};
+
+// The decimal text of a number, as integer keys are hashed.
+class Decimal {
+ public:
+  explicit Decimal(std::int64_t number) noexcept;
+  operator std::string_view() const noexcept { return {digits_ + start_, sizeof digits_ - start_}; }
+
+ private:
+  char digits_[20];  // "-9223372036854775808"
+  std::size_t start_ = sizeof digits_;
+};
+
+}  // namespace specops
