@@ -1,0 +1,148 @@
+"""What the scripts that make the example models share: building, saving, and asking OpenVINO for the outputs.
+
+A script gives `make` a model, its inputs and, where it has one, a second opinion. Everything written is
+reproducible byte for byte with the same OpenVINO: names come from the graph, never from counters, and nothing
+of the machine is kept.
+"""
+
+import argparse
+import re
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+import openvino as ov
+from openvino import opset13 as ops
+
+Arrays = dict[str, np.ndarray]
+
+# On CPUs with bfloat16 instructions OpenVINO's default precision is not float32.
+ORACLE_CONFIG = {"INFERENCE_PRECISION_HINT": "f32"}
+
+# A path of a Unix or Windows machine, as it would stand in an attribute or rt_info.
+MACHINE_PATH = re.compile(r"""["'>\s](/[\w.-]+/|[A-Za-z]:[\\/]|\\\\|~/)""")
+
+
+def parameter(name: str, element_type: ov.Type, shape: Iterable[int]) -> ov.Node:
+    """A model input called `name`; -1 in `shape` is a dynamic dimension."""
+    node = ops.parameter(ov.PartialShape(list(shape)), element_type, name=name)
+    node.output(0).set_names({name})
+    return node
+
+
+def model(name: str, parameters: Iterable[ov.Node], outputs: Mapping[str, ov.Node | ov.Output]) -> ov.Model:
+    """The model with these inputs and named outputs, in this order."""
+    results = []
+    for output_name, value in outputs.items():
+        source = value.output(0) if isinstance(value, ov.Node) else value
+        source.add_names({output_name})
+        result = ops.result(source)
+        result.set_friendly_name(output_name)
+        results.append(result)
+    return ov.Model(results, list(parameters), name)
+
+
+def run(loaded: ov.Model, inputs: Arrays) -> Arrays:
+    """Every output of the model, by name, on OpenVINO's CPU plugin in float32."""
+    compiled = ov.Core().compile_model(loaded, "CPU", ORACLE_CONFIG)
+    values = compiled({port.any_name: inputs[port.any_name] for port in compiled.inputs})
+    return {port.any_name: np.array(values[port]) for port in compiled.outputs}
+
+
+def layer_types(path: Path) -> Counter[tuple[str, str]]:
+    """How often each (type, version) stands in an IR file."""
+    layers = re.findall(r'<layer [^>]*type="(\w+)" version="(\w+)"', path.read_text(encoding="utf-8"))
+    return Counter(layers)
+
+
+def _rename(graph: ov.Model, name: str) -> None:
+    """Give the model and its automatically named nodes names that do not depend on the process or the machine."""
+    graph.set_friendly_name(name)
+    count: Counter[str] = Counter()
+    for node in graph.get_ordered_ops():
+        kind = node.get_type_name()
+        # OpenVINO's and its frontends' own names end in a counter of the process.
+        if re.fullmatch(r".*_\d+", node.get_friendly_name()) and kind not in ("Parameter", "Result"):
+            node.set_friendly_name(f"{kind}_{count[kind]}")
+            count[kind] += 1
+    if graph.has_rt_info(["conversion_parameters", "input_model"]):
+        graph.set_rt_info(name, ["conversion_parameters", "input_model"])
+
+
+def _write(folder: Path, name: str, graph: ov.Model, inputs: Arrays, expected: Arrays | None) -> Arrays:
+    _rename(graph, name)
+    ov.save_model(graph, folder / "model.xml", compress_to_fp16=False)
+    found = MACHINE_PATH.search((folder / "model.xml").read_text(encoding="utf-8"))
+    if found:
+        raise ValueError(f"{name}: model.xml names a place on this machine: {found.group()!r}")
+    # The outputs come from the saved files, not from the graph in memory.
+    outputs = run(ov.Core().read_model(folder / "model.xml"), inputs)
+    for key, want in (expected or {}).items():
+        np.testing.assert_allclose(outputs[key], want, rtol=1e-5, atol=1e-5, err_msg=f"{name}: {key}")
+        if outputs[key].dtype != want.dtype:
+            raise ValueError(f"{name}: {key} is {outputs[key].dtype}, the second opinion {want.dtype}")
+    np.savez_compressed(folder / "inputs.npz", **inputs)
+    np.savez_compressed(folder / "expected.npz", **outputs)
+    return outputs
+
+
+def make(
+    script: str,
+    graph: ov.Model,
+    inputs: Arrays,
+    second_opinion: Arrays | None = None,
+    check: Callable[[Arrays], None] | None = None,
+) -> None:
+    """Write model.xml, model.bin, inputs.npz and expected.npz beside `script`.
+
+    `second_opinion` holds outputs from another oracle, which OpenVINO's must equal (tolerance 1e-5, same type).
+    `check` is called with the outputs and raises if they are not fit for an example. With `--check` on the
+    command line nothing is written: the files made are compared with those that are there.
+    """
+    arguments = argparse.ArgumentParser(
+        description="Remake this folder's model, inputs and expected outputs."
+    )
+    arguments.add_argument("--check", action="store_true", help="write nothing; compare with what is there")
+    only_check = arguments.parse_args().check
+    folder = Path(script).resolve().parent
+    with tempfile.TemporaryDirectory() as scratch:
+        target = Path(scratch) if only_check else folder
+        outputs = _write(target, folder.name, graph, inputs, second_opinion)
+        if check:
+            check(outputs)
+        files = ("model.xml", "model.bin", "inputs.npz", "expected.npz")
+        changed = [file for file in files if (target / file).read_bytes() != (folder / file).read_bytes()]
+        for (kind, version), times in sorted(layer_types(target / "model.xml").items()):
+            print(f"{times:4} {kind} {version}")
+        size = sum((target / file).stat().st_size for file in files)
+        print(f"{folder.name}: {len(inputs)} inputs, {len(outputs)} outputs, {size:,} bytes")
+    if changed:
+        sys.exit(f"{folder.name}: not as made here: {', '.join(changed)}")
+
+
+def assert_draws_are_stable(
+    sample: Callable[[np.ndarray], np.ndarray], probabilities: np.ndarray, margin: float = 1e-4
+) -> None:
+    """Raise unless the classes that `sample` draws stay the same when the probabilities move a little.
+
+    A draw that lies within `margin` of a boundary of the cumulative distribution would fall to either side by
+    the noise of float32, and would compare two runtimes' summation order rather than their sampling. All the
+    boundaries are moved up and down by the margin, and then each probability at random by ten times as much of
+    itself.
+    """
+    wanted = sample(probabilities)
+    exact = probabilities.astype(np.float64)
+    exact /= exact.sum(axis=1, keepdims=True)
+    boundaries = np.cumsum(exact, axis=1)[:, :-1]
+    trials = []
+    for shift in (-margin, margin):
+        moved = np.clip(boundaries + shift, 0.0, 1.0)
+        trials.append(np.diff(moved, axis=1, prepend=0.0, append=1.0))
+    rng = np.random.default_rng(0)
+    trials += [exact * (1.0 + rng.uniform(-10 * margin, 10 * margin, exact.shape)) for _ in range(32)]
+    for trial in trials:
+        if not np.array_equal(sample(trial.astype(probabilities.dtype)), wanted):
+            raise ValueError("a draw lies too near a boundary: choose other probabilities or seeds")

@@ -1,0 +1,113 @@
+"""Multinomial-13: with and without replacement, probabilities and their logarithms, both index types.
+
+Run as `python -m models.multinomial.make` from the root of the checkout. Every seed is nonzero, so OpenVINO's
+CPU plugin draws the same samples each time, and no draw lies near a boundary between classes, so float32 noise
+cannot move one.
+"""
+
+import numpy as np
+import openvino as ov
+from openvino import opset13 as ops
+
+from models import making
+
+RNG = np.random.default_rng(13)
+
+
+def distributions(rows: int, classes: int, sharpness: float = 1.0) -> np.ndarray:
+    weights = RNG.gamma(1.0 / sharpness, size=(rows, classes)) + 0.05
+    return (weights / weights.sum(axis=1, keepdims=True)).astype(np.float32)
+
+
+SURE = np.zeros((3, 4), np.float32)
+SURE[[0, 1, 2], [2, 0, 3]] = 1.0
+
+INPUTS = {
+    "probabilities": distributions(3, 5),
+    # They need not sum to one.
+    "weights": (distributions(2, 8) * np.array([[7.0], [0.25]])).astype(np.float32),
+    "logarithms": np.log(distributions(3, 6)).astype(np.float32),
+    "half": distributions(2, 4).astype(np.float16),
+    "sure": SURE,
+    "num_samples": np.array(6, np.int32),
+    "num_samples_i64": np.array([4], np.int64),
+}
+SHAPES: dict[str, list[int]] = {name: [-1] * value.ndim for name, value in INPUTS.items()}
+SHAPES |= {"num_samples_i64": [1]}
+
+# output: (probabilities, num_samples, convert_type, with_replacement, log_probs, global_seed, op_seed)
+CASES = {
+    "with_replacement": ("probabilities", 12, "i64", True, False, 1, 2),
+    "with_replacement_i32": ("probabilities", 12, "i32", True, False, 3, 4),
+    "without_replacement": ("probabilities", 5, "i64", False, False, 1, 2),
+    "without_replacement_i32": ("probabilities", 3, "i32", False, False, 5, 6),
+    "of_weights": ("weights", 9, "i64", True, False, 7, 8),
+    "of_weights_without_replacement": ("weights", 4, "i32", False, False, 9, 10),
+    "of_logarithms": ("logarithms", 10, "i32", True, True, 11, 12),
+    "of_logarithms_without_replacement": ("logarithms", 6, "i64", False, True, 13, 14),
+    "of_halves": ("half", 8, "i64", True, False, 15, 16),
+    "as_many_as_asked": ("probabilities", "num_samples", "i32", True, False, 17, 18),
+    "as_many_as_asked_i64": ("weights", "num_samples_i64", "i64", False, False, 19, 20),
+    "global_seed_alone": ("probabilities", 7, "i64", True, False, 21, 0),
+    "op_seed_alone": ("probabilities", 7, "i64", True, False, 0, 22),
+    "large_seeds": ("probabilities", 7, "i64", True, False, 2**40 + 1, 2**33 + 5),
+    # One class has all the probability: the only Multinomial whose samples need no seed.
+    "of_sure_classes": ("sure", 5, "i64", True, False, 23, 24),
+    "of_sure_classes_i32": ("sure", 5, "i32", True, False, 0, 0),
+    # The specification's examples, with its seeds.
+    "specification_example_1": (np.array([[0.1, 0.5, 0.4]], np.float32), 5, "i32", True, False, 234, 148),
+    "specification_example_2": (
+        np.array([[-1, 1, 2], [50, 1, 21]], np.float32),
+        10,
+        "i32",
+        True,
+        True,
+        234,
+        148,
+    ),
+    "specification_example_3": (np.array([[0.1, 0.5, 0.4]], np.float32), 2, "i32", False, False, 234, 148),
+}
+
+
+def graph(probabilities: dict[str, ov.Node], case: tuple) -> ov.Node:
+    source, samples, *attributes = case
+    source = probabilities[source] if isinstance(source, str) else ops.constant(source)
+    number = probabilities[samples] if isinstance(samples, str) else ops.constant(np.array(samples, np.int32))
+    return ops.multinomial(source, number, *attributes)
+
+
+def check_draws() -> None:
+    """Every case again on probabilities that have moved a little: the samples must stay the same."""
+    for name, case in CASES.items():
+        source, samples, convert_type, with_replacement, log_probs, *seeds = case
+        value = INPUTS[source] if isinstance(source, str) else source
+        number = int(np.ravel(INPUTS[samples] if isinstance(samples, str) else samples)[0])
+        port = making.parameter("probs", ov.Type.f32, [-1, -1])
+        node = ops.multinomial(port, np.int32(number), convert_type, with_replacement, log_probs, *seeds)
+        compiled = ov.Core().compile_model(ov.Model([node], [port]), "CPU", making.ORACLE_CONFIG)
+
+        def sample(moved: np.ndarray, compiled=compiled, log_probs=log_probs) -> np.ndarray:
+            with np.errstate(divide="ignore"):
+                return np.array(compiled([np.log(moved) if log_probs else moved])[0])
+
+        plain = np.exp(value.astype(np.float64)) if log_probs else value
+        try:
+            making.assert_draws_are_stable(sample, plain.astype(np.float32))
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+
+
+def main() -> None:
+    ports = {name: making.parameter(name, ov.Type(v.dtype), SHAPES[name]) for name, v in INPUTS.items()}
+    outputs = {name: graph(ports, case) for name, case in CASES.items()}
+    # bfloat16 exists inside the model alone: NumPy has no such type. It holds these eighths exactly.
+    eighths = np.array([[0.125, 0.5, 0.375], [0.25, 0.25, 0.5]], np.float32)
+    outputs["of_brain_floats"] = ops.multinomial(
+        ops.convert(ops.constant(eighths), "bf16"), np.int32(8), "i64", True, False, 29, 30
+    )
+    check_draws()
+    making.make(__file__, making.model("multinomial", ports.values(), outputs), INPUTS)
+
+
+if __name__ == "__main__":
+    main()
