@@ -1,0 +1,295 @@
+#include "op.h"
+
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <thread>
+
+namespace specops {
+
+namespace {
+
+// Turns a failed call into an exception.
+void check(const abi::Api& api, abi::OrtStatus* status) {
+  if (status == nullptr) return;
+  std::string message;
+  try {
+    message = api.GetErrorMessage(status);
+  } catch (...) {
+    api.ReleaseStatus(status);
+    throw;
+  }
+  api.ReleaseStatus(status);
+  throw Error(message);
+}
+
+// Drops a status that only says "there is none".
+bool succeeded(const abi::Api& api, abi::OrtStatus* status) {
+  if (status == nullptr) return true;
+  api.ReleaseStatus(status);
+  return false;
+}
+
+class TypeAndShape {
+ public:
+  TypeAndShape(const abi::Api& api, abi::OrtTensorTypeAndShapeInfo* info) : api_(api), info_(info) {}
+  TypeAndShape(const TypeAndShape&) = delete;
+  TypeAndShape& operator=(const TypeAndShape&) = delete;
+  ~TypeAndShape() { api_.ReleaseTensorTypeAndShapeInfo(info_); }
+  abi::OrtTensorTypeAndShapeInfo* get() const { return info_; }
+
+ private:
+  const abi::Api& api_;
+  abi::OrtTensorTypeAndShapeInfo* info_;
+};
+
+}  // namespace
+
+void parts::append(std::string& out, double part) {
+  char digits[32];
+  std::snprintf(digits, sizeof digits, "%.9g", part);
+  out += digits;
+}
+
+const char* name(Type type) {
+  switch (type) {
+    case Type::float32: return "float32";
+    case Type::float64: return "float64";
+    case Type::float16: return "float16";
+    case Type::bfloat16: return "bfloat16";
+    case Type::boolean: return "bool";
+    case Type::string: return "string";
+    case Type::int8: return "int8";
+    case Type::int16: return "int16";
+    case Type::int32: return "int32";
+    case Type::int64: return "int64";
+    case Type::uint8: return "uint8";
+    case Type::uint16: return "uint16";
+    case Type::uint32: return "uint32";
+    case Type::uint64: return "uint64";
+    case Type::undefined: break;
+  }
+  return "undefined";
+}
+
+std::int64_t element_count(const Shape& shape) {
+  std::int64_t count = 1;
+  for (const std::int64_t dimension : shape) {
+    if (dimension == 0) return 0;
+  }
+  for (const std::int64_t dimension : shape) {
+    if (dimension < 0 || count > std::numeric_limits<std::int64_t>::max() / dimension) {
+      fail("a tensor of shape ", to_string(shape), " is not possible");
+    }
+    count *= dimension;
+  }
+  return count;
+}
+
+std::string to_string(const Shape& shape) {
+  std::string out = "[";
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (i != 0) out += ", ";
+    out += std::to_string(shape[i]);
+  }
+  return out + "]";
+}
+
+Input::Input(const abi::Api& api, const abi::OrtValue* value) : api_(&api), value_(value) {
+  if (value == nullptr) return;
+  abi::OrtTensorTypeAndShapeInfo* raw = nullptr;
+  check(api, api.GetTensorTypeAndShape(value, &raw));
+  const TypeAndShape info(api, raw);
+  abi::ONNXTensorElementDataType type{};
+  check(api, api.GetTensorElementType(info.get(), &type));
+  type_ = static_cast<Type>(type);
+  std::size_t rank = 0;
+  check(api, api.GetDimensionsCount(info.get(), &rank));
+  shape_.resize(rank);
+  if (rank != 0) check(api, api.GetDimensions(info.get(), shape_.data(), rank));
+  size_ = element_count(shape_);
+  if (type_ != Type::string) {
+    void* data = nullptr;
+    check(api, api.GetTensorMutableData(const_cast<abi::OrtValue*>(value), &data));
+    data_ = data;
+  }
+}
+
+Strings Input::strings() const {
+  if (type_ != Type::string) fail("element type ", name(type_), " where string was expected");
+  Strings out;
+  const auto count = static_cast<std::size_t>(size_);
+  std::size_t bytes = 0;
+  check(*api_, api_->GetStringTensorDataLength(value_, &bytes));
+  out.bytes_.reset(new char[bytes + 1]);
+  out.begins_.resize(count + 1);
+  if (count != 0) {
+    check(*api_, api_->GetStringTensorContent(value_, out.bytes_.get(), bytes, out.begins_.data(), count));
+  }
+  out.begins_[count] = bytes;
+  return out;
+}
+
+std::int64_t scalar(const Input& input, const char* input_name) {
+  if (!input.present() || input.size() != 1 || input.shape().size() > 1) {
+    fail(input_name, ": shape ", to_string(input.shape()), " where a scalar or [1] was expected");
+  }
+  if (input.type() == Type::int32) return *input.data<std::int32_t>();
+  if (input.type() == Type::int64) return *input.data<std::int64_t>();
+  fail(input_name, ": element type ", name(input.type()), " where int32 or int64 was expected");
+}
+
+void* Output::bytes() {
+  void* data = nullptr;
+  check(*api_, api_->GetTensorMutableData(value_, &data));
+  return data;
+}
+
+void Output::set_string(std::size_t index, std::string_view value) {
+  char* buffer = nullptr;
+  check(*api_, api_->GetResizedStringTensorElementBuffer(value_, index, value.size(), &buffer));
+  if (!value.empty()) std::memcpy(buffer, value.data(), value.size());
+}
+
+Context::Context(const abi::Api& api, abi::OrtKernelContext* context) : api_(api), context_(context) {
+  check(api_, api_.KernelContext_GetInputCount(context_, &input_count_));
+}
+
+Input Context::input(std::size_t index) const {
+  if (index >= input_count_) return {};
+  const abi::OrtValue* value = nullptr;
+  check(api_, api_.KernelContext_GetInput(context_, index, &value));
+  return Input(api_, value);
+}
+
+Output Context::output(std::size_t index, const Shape& shape) {
+  element_count(shape);
+  abi::OrtValue* value = nullptr;
+  check(api_, api_.KernelContext_GetOutput(context_, index, shape.data(), shape.size(), &value));
+  if (value == nullptr) fail("output ", index, " is missing");
+  return Output(api_, value);
+}
+
+std::int64_t Context::most_pieces() {
+  // ORT does not tell how many threads it has; a few pieces for each that the machine may run evens out unequal ones.
+  static const std::int64_t most = [] {
+    const unsigned threads = std::thread::hardware_concurrency();
+    return static_cast<std::int64_t>(threads == 0 ? 8 : threads) * 4;
+  }();
+  return most;
+}
+
+void Context::run_parallel(std::size_t count, void (*body)(const void*, std::size_t), const void* data) const {
+  struct Work {
+    void (*body)(const void*, std::size_t);
+    const void* data;
+    std::atomic<bool> failed{false};
+    std::exception_ptr error;  // written by the thread that set `failed`
+  } work;
+  work.body = body;
+  work.data = data;
+  // Nothing may be thrown through ORT's threads.
+  const auto call = [](void* raw, std::size_t i) {
+    Work& shared = *static_cast<Work*>(raw);
+    if (shared.failed.load(std::memory_order_relaxed)) return;
+    try {
+      shared.body(shared.data, i);
+    } catch (...) {
+      if (!shared.failed.exchange(true)) shared.error = std::current_exception();
+    }
+  };
+  check(api_, api_.KernelContext_ParallelFor(context_, call, count, 0, &work));
+  if (work.error) std::rethrow_exception(work.error);
+}
+
+std::int64_t KernelInfo::integer(const char* attribute) const {
+  std::int64_t value = 0;
+  if (!succeeded(api_, api_.KernelInfoGetAttribute_int64(info_, attribute, &value))) {
+    fail("attribute ", attribute, " is missing, or not an integer");
+  }
+  return value;
+}
+
+std::int64_t KernelInfo::integer(const char* attribute, std::int64_t otherwise) const {
+  std::int64_t value = 0;
+  return succeeded(api_, api_.KernelInfoGetAttribute_int64(info_, attribute, &value)) ? value : otherwise;
+}
+
+std::string KernelInfo::string(const char* attribute, std::string_view otherwise) const {
+  std::size_t size = 0;
+  if (!succeeded(api_, api_.KernelInfoGetAttribute_string(info_, attribute, nullptr, &size))) {
+    return std::string(otherwise);
+  }
+  std::string value(size, '\0');
+  check(api_, api_.KernelInfoGetAttribute_string(info_, attribute, value.data(), &size));
+  value.resize(size == 0 ? 0 : size - 1);  // ORT counts the final NUL
+  return value;
+}
+
+std::optional<Input> KernelInfo::constant_input(std::size_t index) const {
+  int is_constant = 0;
+  const abi::OrtValue* value = nullptr;
+  if (!succeeded(api_, api_.KernelInfoGetConstantInput_tensor(info_, index, &is_constant, &value))) return {};
+  if (is_constant == 0 || value == nullptr) return {};
+  return Input(api_, value);
+}
+
+ShapeInference::ShapeInference(const abi::Api& api, const abi::OrtShapeInferContext* context)
+    : api_(api), context_(context) {
+  check(api_, api_.ShapeInferContext_GetInputCount(context_, &input_count_));
+}
+
+const abi::OrtTensorTypeAndShapeInfo* ShapeInference::find(std::size_t index) const {
+  if (index >= input_count_) return nullptr;
+  abi::OrtTensorTypeAndShapeInfo* info = nullptr;  // ORT's own, not to be released
+  return succeeded(api_, api_.ShapeInferContext_GetInputTypeShape(context_, index, &info)) ? info : nullptr;
+}
+
+Type ShapeInference::type(std::size_t index) const {
+  const abi::OrtTensorTypeAndShapeInfo* info = find(index);
+  if (info == nullptr) return Type::undefined;
+  abi::ONNXTensorElementDataType type{};
+  check(api_, api_.GetTensorElementType(info, &type));
+  return static_cast<Type>(type);
+}
+
+SymbolicShape ShapeInference::shape(std::size_t index) const {
+  const abi::OrtTensorTypeAndShapeInfo* info = find(index);
+  if (info == nullptr) return {};
+  std::size_t rank = 0;
+  check(api_, api_.GetDimensionsCount(info, &rank));
+  SymbolicShape shape(rank);
+  if (rank == 0) return shape;
+  std::vector<std::int64_t> values(rank, -1);
+  std::vector<const char*> symbols(rank, nullptr);
+  check(api_, api_.GetDimensions(info, values.data(), rank));
+  check(api_, api_.GetSymbolicDimensions(info, symbols.data(), rank));
+  for (std::size_t i = 0; i < rank; ++i) {
+    shape[i].value = values[i];
+    if (symbols[i] != nullptr) shape[i].symbol = symbols[i];
+  }
+  return shape;
+}
+
+void ShapeInference::set_output(std::size_t index, Type type, const SymbolicShape& shape) {
+  if (shape.empty() || type == Type::undefined) return;
+  for (const Dimension& dimension : shape) {
+    if (dimension.value < 0 && dimension.symbol.empty()) return;
+  }
+  abi::OrtTensorTypeAndShapeInfo* raw = nullptr;
+  check(api_, api_.CreateTensorTypeAndShapeInfo(&raw));
+  const TypeAndShape info(api_, raw);
+  std::vector<std::int64_t> values;
+  std::vector<const char*> symbols;
+  for (const Dimension& dimension : shape) {
+    values.push_back(dimension.value);
+    symbols.push_back(dimension.symbol.c_str());
+  }
+  check(api_, api_.SetTensorElementType(info.get(), static_cast<abi::ONNXTensorElementDataType>(type)));
+  check(api_, api_.SetDimensions(info.get(), values.data(), values.size()));
+  check(api_, api_.SetSymbolicDimensions(info.get(), symbols.data(), symbols.size()));
+  check(api_, api_.ShapeInferContext_SetOutputTypeShape(context_, index, info.get()));
+}
+
+}  // namespace specops

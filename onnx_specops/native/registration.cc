@@ -1,0 +1,184 @@
+// Makes ORT's custom ops out of the descriptions in ops.h, and the one function that the library exports.
+#include <cstdio>
+#include <map>
+#include <mutex>
+#include <new>
+
+#include "ops.h"
+
+#if defined(_WIN32)
+#define SPECOPS_EXPORT __declspec(dllexport)
+#else
+#define SPECOPS_EXPORT __attribute__((visibility("default")))
+#endif
+
+namespace specops {
+namespace {
+
+constexpr const char* domain_name = "onnx_specops";
+
+// Runs `body`; whatever it throws becomes a status, for no exception may reach ORT.
+template <class Body>
+abi::OrtStatus* guarded(const abi::Api& api, const char* op_name, const Body& body) noexcept {
+  try {
+    body();
+    return nullptr;
+  } catch (const Error& error) {
+    try {
+      return api.CreateStatus(abi::ORT_INVALID_ARGUMENT, text(op_name, ": ", error.what()).c_str());
+    } catch (...) {
+      return api.CreateStatus(abi::ORT_FAIL, "out of memory");
+    }
+  } catch (const std::bad_alloc&) {
+    return api.CreateStatus(abi::ORT_FAIL, "out of memory");
+  } catch (const std::exception& error) {
+    return api.CreateStatus(abi::ORT_FAIL, error.what());
+  } catch (...) {
+    return api.CreateStatus(abi::ORT_FAIL, "unknown error");
+  }
+}
+
+// An op in one of its signatures.
+struct CustomOp : abi::OrtCustomOp {
+  CustomOp(const abi::Api& functions, const Op& description, const Signature& types, bool may_infer);
+
+  const abi::Api& api;
+  const Op& op;
+  const Signature& signature;
+};
+
+const CustomOp& self(const abi::OrtCustomOp* op) { return *static_cast<const CustomOp*>(op); }
+
+struct Instance {
+  const abi::Api& api;
+  const char* op_name;
+  std::unique_ptr<Kernel> kernel;
+};
+
+abi::OrtStatus* SPECOPS_ORT_CALL create(const abi::OrtCustomOp* raw, const abi::OrtApi*, const abi::OrtKernelInfo* info,
+                                        void** kernel) {
+  const CustomOp& op = self(raw);
+  *kernel = nullptr;
+  return guarded(op.api, op.op.name, [&] {
+    auto instance = std::make_unique<Instance>(Instance{op.api, op.op.name, op.op.create(KernelInfo(op.api, info))});
+    *kernel = instance.release();
+  });
+}
+
+abi::OrtStatus* SPECOPS_ORT_CALL compute(void* kernel, abi::OrtKernelContext* context) {
+  const Instance& instance = *static_cast<const Instance*>(kernel);
+  return guarded(instance.api, instance.op_name, [&] {
+    Context run(instance.api, context);
+    instance.kernel->compute(run);
+  });
+}
+
+void SPECOPS_ORT_CALL destroy(void* kernel) { delete static_cast<Instance*>(kernel); }
+
+abi::OrtStatus* SPECOPS_ORT_CALL infer(const abi::OrtCustomOp* raw, abi::OrtShapeInferContext* context) {
+  const CustomOp& op = self(raw);
+  return guarded(op.api, op.op.name, [&] {
+    ShapeInference graph(op.api, context);
+    op.op.infer(graph);
+  });
+}
+
+CustomOp::CustomOp(const abi::Api& functions, const Op& description, const Signature& types, bool may_infer)
+    : abi::OrtCustomOp{}, api(functions), op(description), signature(types) {
+  using abi::OrtCustomOp;
+  version = abi::api_version;
+  GetName = [](const OrtCustomOp* raw) { return self(raw).op.name; };
+  GetExecutionProviderType = [](const OrtCustomOp*) -> const char* { return nullptr; };
+  GetInputTypeCount = [](const OrtCustomOp* raw) { return self(raw).op.inputs.size(); };
+  GetOutputTypeCount = [](const OrtCustomOp* raw) { return self(raw).op.outputs.size(); };
+  GetInputType = [](const OrtCustomOp* raw, std::size_t i) {
+    return static_cast<abi::ONNXTensorElementDataType>(self(raw).signature.inputs[i]);
+  };
+  GetOutputType = [](const OrtCustomOp* raw, std::size_t i) {
+    return static_cast<abi::ONNXTensorElementDataType>(self(raw).signature.outputs[i]);
+  };
+  GetInputCharacteristic = [](const OrtCustomOp* raw, std::size_t i) {
+    return self(raw).op.inputs[i].optional ? abi::INPUT_OUTPUT_OPTIONAL : abi::INPUT_OUTPUT_REQUIRED;
+  };
+  GetOutputCharacteristic = [](const OrtCustomOp* raw, std::size_t i) {
+    return self(raw).op.outputs[i].optional ? abi::INPUT_OUTPUT_OPTIONAL : abi::INPUT_OUTPUT_REQUIRED;
+  };
+  GetInputMemoryType = [](const OrtCustomOp*, std::size_t) { return abi::OrtMemTypeDefault; };
+  GetVariadicInputMinArity = [](const OrtCustomOp*) { return 0; };
+  GetVariadicInputHomogeneity = [](const OrtCustomOp*) { return 0; };
+  GetVariadicOutputMinArity = [](const OrtCustomOp*) { return 0; };
+  GetVariadicOutputHomogeneity = [](const OrtCustomOp*) { return 0; };
+  CreateKernelV2 = create;
+  KernelComputeV2 = compute;
+  KernelDestroy = destroy;
+  if (op.infer != nullptr && may_infer) InferOutputShapeFn = infer;
+}
+
+// All that one ORT (there may be several in a process) is given. Kept for ever: sessions refer to it.
+struct Registration {
+  abi::Api api;
+  std::vector<std::unique_ptr<CustomOp>> ops;
+  abi::OrtCustomOpDomain* domain = nullptr;
+
+  explicit Registration(const abi::OrtApi* table) : api(table) {}
+};
+
+// Before 1.24, ORT crashes on a node that leaves out an input in the middle when the op infers shapes. Without the
+// function ORT takes the output's type from the signatures alone and its shape from the graph, if that states one.
+bool survives_missing_inputs(const abi::OrtApiBase* base) {
+  unsigned major = 0, minor = 0;
+  if (std::sscanf(base->GetVersionString(), "%u.%u", &major, &minor) != 2) return false;
+  return major > 1 || minor >= 24;
+}
+
+abi::OrtStatus* fill(Registration& registration, const abi::OrtApiBase* base) {
+  const abi::Api& api = registration.api;
+  const bool survives = survives_missing_inputs(base);
+  for (const Op* op : all_ops()) {
+    bool may_infer = true;
+    for (const Parameter& input : op->inputs) may_infer = may_infer && (survives || !input.optional);
+    for (const Signature& signature : op->signatures) {
+      registration.ops.push_back(std::make_unique<CustomOp>(api, *op, signature, may_infer));
+    }
+  }
+  if (abi::OrtStatus* status = api.CreateCustomOpDomain(domain_name, &registration.domain)) return status;
+  for (const auto& op : registration.ops) {
+    if (abi::OrtStatus* status = api.CustomOpDomain_Add(registration.domain, op.get())) return status;
+  }
+  return nullptr;
+}
+
+}  // namespace
+}  // namespace specops
+
+// Called by ORT when a session's options are given this library. Registering twice is harmless.
+extern "C" SPECOPS_EXPORT specops::abi::OrtStatus* SPECOPS_ORT_CALL
+RegisterCustomOps(specops::abi::OrtSessionOptions* options, const specops::abi::OrtApiBase* base) {
+  using namespace specops;
+  const abi::OrtApi* table = base->GetApi(abi::api_version);
+  if (table == nullptr) {
+    // Creating a status is the first thing that any version can do.
+    if (const abi::OrtApi* old = base->GetApi(1)) {
+      using Create = abi::OrtStatus*(SPECOPS_ORT_CALL*)(abi::OrtErrorCode, const char*);
+      const auto create_status = reinterpret_cast<Create>(*reinterpret_cast<void* const*>(old));
+      return create_status(abi::ORT_FAIL, "onnx_specops needs ONNX Runtime 1.17 or later");
+    }
+    return nullptr;
+  }
+  const abi::Api api(table);
+  abi::OrtStatus* result = nullptr;
+  abi::OrtStatus* failure = guarded(api, domain_name, [&] {
+    static std::mutex mutex;
+    static auto& registrations = *new std::map<const abi::OrtApi*, std::unique_ptr<Registration>>;
+    const std::lock_guard<std::mutex> lock(mutex);
+    std::unique_ptr<Registration>& registration = registrations[table];
+    if (registration == nullptr) {
+      auto fresh = std::make_unique<Registration>(table);
+      result = fill(*fresh, base);
+      if (result != nullptr) return;
+      registration = std::move(fresh);
+    }
+    result = registration->api.AddCustomOpDomain(options, registration->domain);
+  });
+  return failure != nullptr ? failure : result;
+}
