@@ -1,0 +1,51 @@
+"""Shapes as an IR writes them in attributes: "1,3,224,224", "?,1..5,3..", "..."."""
+
+from __future__ import annotations
+
+from converters.openvino.safe_xml import integer
+
+Interval = tuple[int, int | None]
+"""The least and the greatest value of a dimension; None for no upper bound."""
+
+
+def parse_dimension(text: str) -> Interval | None:
+    """The bounds that one dimension is written with: "3", "?", "-1", "1..5", "3..", "..7".
+
+    Returns None when `text` is no dimension.
+    """
+    if text in ("?", "-1"):
+        return (0, None)
+    low_text, dots, high_text = text.partition("..")
+    if not dots:
+        value = integer(text)
+        return None if value is None or value < 0 else (value, value)
+    low = integer(low_text) if low_text else 0
+    high = integer(high_text) if high_text else None
+    if low is None or low < 0 or (high_text and (high is None or high < low)):
+        return None
+    return (low, high)
+
+
+def parse_partial_shape(text: str) -> tuple[Interval, ...] | None:
+    """The bounds of each dimension in a ``shape`` attribute; None for "...", a shape of unknown rank.
+
+    Raises:
+        ValueError: `text` is no shape.
+    """
+    text = text.strip()
+    if text and (text[0], text[-1]) in (("[", "]"), ("{", "}")):
+        text = text[1:-1].strip()
+    if text == "...":
+        return None
+    if not text:
+        return ()
+    shape = tuple(parse_dimension(part.strip()) for part in text.split(","))
+    if None in shape:
+        raise ValueError(f'"{text[:100]}" is not a shape')
+    return shape  # type: ignore[return-value]  # the check above excludes None
+
+
+def known(interval: Interval) -> int | None:
+    """The dimension that `interval` leaves no choice about; None when it does."""
+    low, high = interval
+    return low if low == high else None
