@@ -23,26 +23,7 @@ enum class Hasher { fasthash, legacy, stronghash };
 // The hasher of that name, or nothing.
 std::optional<Hasher> find_hasher(std::string_view name) noexcept;
 
-// Which bucket a text belongs to.
-struct Bucketing {
-  Hasher hasher = Hasher::fasthash;
-  std::array<std::uint64_t, 2> key{};  // of stronghash
-  std::uint64_t buckets = 1;
-
-  std::int64_t operator()(std::string_view text) const noexcept { return reduce(hash(text)); }
-
-  std::uint64_t hash(std::string_view text) const noexcept {
-    switch (hasher) {
-      case Hasher::legacy: return legacy_hash64(text);
-      case Hasher::stronghash: return siphash24(text, key);
-      default: return fingerprint64(text);
-    }
-  }
-
-  std::int64_t reduce(std::uint64_t hash) const noexcept { return static_cast<std::int64_t>(hash % buckets); }
-};
-
-// The decimal text of a number, as integer keys are hashed.
+// The decimal text of a number: what is hashed of an integer key.
 class Decimal {
  public:
   explicit Decimal(std::int64_t number) noexcept;

@@ -8,9 +8,6 @@
 
 namespace specops {
 
-namespace {
-
-// Turns a failed call into an exception.
 void check(const abi::Api& api, abi::OrtStatus* status) {
   if (status == nullptr) return;
   std::string message;
@@ -23,6 +20,8 @@ void check(const abi::Api& api, abi::OrtStatus* status) {
   api.ReleaseStatus(status);
   throw Error(message);
 }
+
+namespace {
 
 // Drops a status that only says "there is none".
 bool succeeded(const abi::Api& api, abi::OrtStatus* status) {

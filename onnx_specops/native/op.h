@@ -76,6 +76,9 @@ template <class... Parts>
   throw Error(text(all...));
 }
 
+// Turns a failed call of ORT into an exception.
+void check(const abi::Api& api, abi::OrtStatus* status);
+
 // ----------------------------------------------------------------------------------------------------------- types
 
 enum class Type : int {
@@ -137,7 +140,7 @@ using Shape = std::vector<std::int64_t>;
 std::int64_t element_count(const Shape& shape);
 std::string to_string(const Shape& shape);  // "[2, 3]"
 
-// All strings of a tensor in one buffer (ORT's own strings are not to be touched from here).
+// All strings of a tensor, copied into one buffer (string_tensor.h reads them in place where that is possible).
 class Strings {
  public:
   std::size_t size() const { return begins_.size() - 1; }
@@ -172,6 +175,9 @@ class Input {
   }
   const void* bytes() const { return data_; }
   Strings strings() const;
+  // For what the views above do not offer.
+  const abi::Api& api() const { return *api_; }
+  const abi::OrtValue* value() const { return value_; }
 
  private:
   const abi::Api* api_ = nullptr;

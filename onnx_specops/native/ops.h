@@ -7,10 +7,18 @@
 namespace specops {
 
 const Op& embedding_bag_offsets_sum();
+const Op& string_tensor_pack();
+const Op& string_tensor_unpack();
+const Op& string_to_hash_bucket();
+const Op& vocabulary_table();
 
 inline std::vector<const Op*> all_ops() {
   return {
       &embedding_bag_offsets_sum(),
+      &string_tensor_pack(),
+      &string_tensor_unpack(),
+      &string_to_hash_bucket(),
+      &vocabulary_table(),
   };
 }
 

@@ -27,6 +27,7 @@ struct OrtKernelContext;
 struct OrtShapeInferContext;
 struct OrtTensorTypeAndShapeInfo;
 struct OrtOpAttr;
+struct OrtAllocator;
 struct OrtValue;
 struct OrtStatus;
 
@@ -112,7 +113,11 @@ struct OrtCustomOp {
   SLOT(26, OrtStatus*, CreateCustomOpDomain, (const char* domain, OrtCustomOpDomain** out))                           \
   SLOT(27, OrtStatus*, CustomOpDomain_Add, (OrtCustomOpDomain * domain, const OrtCustomOp* op))                       \
   SLOT(28, OrtStatus*, AddCustomOpDomain, (OrtSessionOptions * options, OrtCustomOpDomain * domain))                  \
+  SLOT(48, OrtStatus*, CreateTensorAsOrtValue,                                                                        \
+       (OrtAllocator * allocator, const std::int64_t* dimensions, std::size_t count, ONNXTensorElementDataType type,  \
+        OrtValue** out))                                                                                              \
   SLOT(51, OrtStatus*, GetTensorMutableData, (OrtValue * value, void** out))                                          \
+  SLOT(52, OrtStatus*, FillStringTensor, (OrtValue * value, const char* const* strings, std::size_t count))           \
   SLOT(53, OrtStatus*, GetStringTensorDataLength, (const OrtValue* value, std::size_t* bytes))                        \
   SLOT(54, OrtStatus*, GetStringTensorContent,                                                                        \
        (const OrtValue* value, void* bytes, std::size_t byte_count, std::size_t* offsets, std::size_t offset_count))  \
@@ -127,6 +132,7 @@ struct OrtCustomOp {
   SLOT(63, OrtStatus*, GetSymbolicDimensions,                                                                         \
        (const OrtTensorTypeAndShapeInfo* info, const char** names, std::size_t count))                                \
   SLOT(65, OrtStatus*, GetTensorTypeAndShape, (const OrtValue* value, OrtTensorTypeAndShapeInfo** out))               \
+  SLOT(78, OrtStatus*, GetAllocatorWithDefaultOptions, (OrtAllocator * *out)) /* ORT keeps it */                      \
   SLOT(86, OrtStatus*, KernelInfoGetAttribute_int64,                                                                  \
        (const OrtKernelInfo* info, const char* name, std::int64_t* out))                                              \
   SLOT(87, OrtStatus*, KernelInfoGetAttribute_string,                                                                 \
@@ -138,7 +144,12 @@ struct OrtCustomOp {
        (OrtKernelContext * context, std::size_t index, const std::int64_t* dimensions, std::size_t count,             \
         OrtValue** out))                                                                                              \
   SLOT(93, void, ReleaseStatus, (OrtStatus * status))                                                                 \
+  SLOT(96, void, ReleaseValue, (OrtValue * value))                                                                    \
   SLOT(99, void, ReleaseTensorTypeAndShapeInfo, (OrtTensorTypeAndShapeInfo * info))                                   \
+  SLOT(127, OrtStatus*, GetStringTensorElementLength,                                                                 \
+       (const OrtValue* value, std::size_t index, std::size_t* bytes))                                                \
+  SLOT(128, OrtStatus*, GetStringTensorElement,                                                                       \
+       (const OrtValue* value, std::size_t bytes, std::size_t index, void* out))                                      \
   SLOT(249, OrtStatus*, KernelInfoGetConstantInput_tensor,                                                            \
        (const OrtKernelInfo* info, std::size_t index, int* is_constant, const OrtValue** out))                        \
   SLOT(252, OrtStatus*, GetResizedStringTensorElementBuffer,                                                          \

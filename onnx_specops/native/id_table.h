@@ -1,0 +1,73 @@
+// A hash table from fingerprints to ids, for vocabularies whose entries lie elsewhere.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace specops {
+
+#if defined(__GNUC__) || defined(__clang__)
+inline void prefetch(const void* address) noexcept { __builtin_prefetch(address); }
+#else
+inline void prefetch(const void*) noexcept {}
+#endif
+
+// Open addressing with linear probing at a load of one half: two slots of 8 bytes an entry, which hold the low half of the
+// entry's hash and its id. The entries themselves are not kept: whoever looks up compares the key with the entry of the id
+// that is found, and asks for the next one when they differ.
+class IdTable {
+ public:
+  static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
+  static constexpr std::uint64_t most_entries = std::uint64_t{1} << 30;
+
+  // Where a search stands.
+  struct Cursor {
+    std::size_t slot;
+    std::uint32_t tag;
+  };
+
+  IdTable() = default;
+  explicit IdTable(std::size_t entries) : slots_(std::max<std::size_t>(2 * entries, 2)) {}
+
+  Cursor start(std::uint64_t hash) const noexcept {
+    return {static_cast<std::size_t>((hash >> 32) * slots_.size() >> 32), static_cast<std::uint32_t>(hash)};
+  }
+
+  void prefetch(Cursor cursor) const noexcept { specops::prefetch(&slots_[cursor.slot]); }
+
+  // The next entry of the cursor's hash, or `none`: then the cursor stands on the free slot.
+  std::uint32_t next(Cursor& cursor) const noexcept {
+    for (;;) {
+      const Slot slot = slots_[cursor.slot];
+      if (slot.id == none) return none;
+      advance(cursor);
+      if (slot.tag == cursor.tag) return slot.id;
+    }
+  }
+
+  // Fills the free slot on which `next` ended; the table never fills up, for there are two slots an entry.
+  void insert(Cursor cursor, std::uint32_t id) noexcept { slots_[cursor.slot] = {cursor.tag, id}; }
+
+  // How many slots lie between a hash's own and the cursor.
+  std::size_t distance(std::uint64_t hash, Cursor cursor) const noexcept {
+    const std::size_t own = start(hash).slot;
+    return cursor.slot >= own ? cursor.slot - own : cursor.slot + slots_.size() - own;
+  }
+
+ private:
+  struct Slot {
+    std::uint32_t tag = 0;
+    std::uint32_t id = none;
+  };
+
+  void advance(Cursor& cursor) const noexcept {
+    if (++cursor.slot == slots_.size()) cursor.slot = 0;
+  }
+
+  std::vector<Slot> slots_;
+};
+
+}  // namespace specops
