@@ -6,4 +6,6 @@ from onnx_specops.domain import DOMAIN, OPSET_VERSION, register_schemas
 register_schemas()
 del _ops
 
+__version__ = "0.1.0"
+
 __all__ = ["DOMAIN", "OPSET_VERSION"]

@@ -1,0 +1,302 @@
+"""From an OpenVINO IR to one ONNX model: the walk over the layers, then the passes, then the file."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import onnx
+import onnx_ir as ir
+
+import onnx_specops
+from converters.openvino import rules as _rules  # noqa: F401  (importing it registers the rules)
+from converters.openvino.errors import ConversionError, Problem
+from converters.openvino.graph import Body, Graph, InputPort, Layer, Model, OutputPort
+from converters.openvino.ir import read
+from converters.openvino.onnx_types import data_type
+from converters.openvino.passes.finish import finish
+from converters.openvino.rule import Context, Unsupported, find_rule
+from converters.openvino.weights import Weights, constant_tensor, save
+from onnx_specops.building import IR_VERSION, OPSET_IMPORTS, Builder, Value, constant_value, new_value
+
+STRUCTURAL = ("Parameter", "Const", "Result")
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a conversion did.
+
+    Attributes:
+        path: the IR's .xml file.
+        layers: how many layers of each type the IR has, those of nested bodies included.
+        becomes: layer type -> the ONNX operators that its layers became (``onnx_specops.`` before those of the domain).
+        nodes: how many nodes of each operator the ONNX model has.
+        custom_operators: the domain's operators that the model uses.
+        without_body: those among them that need a kernel, since standard ONNX cannot say them.
+        values: ``(layer id, output index)`` -> the name of the ONNX value that holds that output of a top-level layer.
+        weights: where the weights are: ``"embed"``, ``"copy"`` or ``"reference"``.
+        weights_bytes: how many bytes of weights the model has.
+        seconds: the time that it took.
+    """
+
+    path: Path
+    layers: dict[str, int]
+    becomes: dict[str, list[str]]
+    nodes: dict[str, int]
+    custom_operators: list[str]
+    without_body: list[str]
+    values: dict[tuple[int, int], str]
+    weights: Weights
+    weights_bytes: int
+    seconds: float
+
+
+class Conversion(NamedTuple):
+    """The result of `convert`."""
+
+    model: onnx.ModelProto
+    report: Report
+
+
+def convert(
+    model_path: str | Path,
+    onnx_path: str | Path | None = None,
+    *,
+    weights: Literal["auto", "embed", "copy", "reference"] = "auto",
+) -> Conversion:
+    """Convert an OpenVINO IR into an ONNX model that computes what OpenVINO's CPU computes.
+
+    Inputs and outputs keep OpenVINO's order, names, element types and dynamic dimensions.
+
+    Args:
+        model_path: the .xml; its .bin lies beside it.
+        onnx_path: where to write the model; ``None`` writes nothing.
+        weights: ``"embed"`` puts the weights into the .onnx file; ``"reference"`` lets it refer to the IR's own .bin, which
+            must lie in the same folder; ``"copy"`` puts them into a file of their own beside it; ``"auto"`` embeds up to
+            1 GiB and above that refers to the .bin where it lies beside the .onnx, else copies.
+
+    Returns:
+        The model (with external weights as the file has them) and the `Report`; they unpack as a pair.
+
+    Raises:
+        ConversionError: with every problem of the model at once: file, line, layer and remedy.
+    """
+    started = time.perf_counter()
+    source = read(model_path)
+    emitted = emit(source)
+    without_body = finish(emitted.model, fold=weights != "reference")
+    proto, placement, size = save(emitted.model, source, None if onnx_path is None else Path(onnx_path), weights)
+    report = _report(source, emitted, without_body, placement, size, time.perf_counter() - started)
+    return Conversion(proto, report)
+
+
+@dataclass
+class Emitted:
+    """The ONNX graph of an IR before the passes, and which value holds which layer's output."""
+
+    model: ir.Model
+    values: dict[tuple[int, int], Value]
+    becomes: dict[str, Counter[str]]
+
+
+def emit(source: Model) -> Emitted:
+    """Apply the rules to every layer; raises `ConversionError` with all that cannot be converted."""
+    graph = ir.Graph([], [], nodes=[], name=source.name or "model", opset_imports=dict(OPSET_IMPORTS))
+    walk = _Walk(source)
+    op = Builder(graph)
+    for layer, name in zip(source.parameters, _input_names(source), strict=True):
+        value = walk.parameter(layer)
+        value.name = op.unique(name)
+        graph.inputs.append(value)
+        walk.set(layer.outputs[0], value)
+    walk.layers(op, source)
+    for layer, name in zip(source.results, _output_names(source), strict=True):
+        value = op.result(walk.get(layer.inputs[0]))
+        value.name = op.unique(name) if value.name != name else name
+        graph.outputs.append(value)
+    if walk.problems:
+        raise ConversionError(walk.problems)
+    model = ir.Model(
+        graph, ir_version=IR_VERSION, producer_name=onnx_specops.DOMAIN, producer_version=onnx_specops.__version__
+    )
+    values = {(port.layer.id, port.index): value for port, value in walk.values.items() if port.layer in walk.top_level}
+    return Emitted(model, values, walk.becomes)
+
+
+@dataclass
+class _Walk:
+    """The values of every output port so far, and what went wrong."""
+
+    source: Model
+    values: dict[OutputPort, Value] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    becomes: dict[str, Counter[str]] = field(default_factory=dict)
+    variables: dict[str, Any] = field(default_factory=dict)
+    constants: dict[Any, Value] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.top_level = set(self.source.layers)
+
+    def get(self, port: InputPort) -> Value:
+        return self.values[port.source]
+
+    def set(self, port: OutputPort, value: Value) -> None:
+        self.values[port] = value
+
+    def parameter(self, layer: Layer) -> Value:
+        port = layer.outputs[0]
+        try:
+            return new_value(data_type(port.element_type), port.dims)
+        except ValueError as error:
+            self.problem(layer, f"its element type cannot be converted: {error}", "give the model a static element type")
+            return new_value(ir.DataType.FLOAT, port.dims)
+
+    def problem(self, layer: Layer, message: str, remedy: str = "") -> None:
+        self.problems.append(
+            Problem(message, str(self.source.path), layer.line, layer.name, layer.type, layer.id, remedy)
+        )
+
+    def layers(self, op: Builder, graph: Graph) -> None:
+        for layer in graph.layers:
+            if layer.type == "Const":
+                self.set(layer.outputs[0], self.constant(layer))
+            elif layer.type not in STRUCTURAL:
+                self.layer(op, layer)
+
+    def constant(self, layer: Layer) -> Value:
+        constant = layer.constant
+        assert constant is not None
+        key = (constant.element_type, constant.shape, constant.offset)
+        if key not in self.constants:
+            tensor = constant_tensor(constant, self.source)
+            self.constants[key] = constant_value(tensor, name=layer.name if tensor.size > 1 else None)
+        return self.constants[key]
+
+    def body(self, op: Builder, body: Body, inputs: Sequence[Value]) -> list[Value]:
+        for layer, value in zip(body.parameters, inputs, strict=True):
+            self.set(layer.outputs[0], value)
+        self.layers(op, body)
+        return [self.get(layer.inputs[0]) for layer in body.results]
+
+    def layer(self, op: Builder, layer: Layer) -> None:
+        """Emit one layer, or note why that is impossible and go on with values of the types that the file states."""
+        context = Context(layer, self.body, self.variables)
+        outer, op.scope = op.scope, layer.name
+        last = op.graph[-1] if len(op.graph) else None
+        try:
+            found = find_rule(layer.type, layer.version)
+            results = found(op, [self.get(port) for port in layer.inputs], context)
+            if len(results) != len(layer.outputs):
+                raise Unsupported(f"it has {len(layer.outputs)} outputs where {layer.type} gives {len(results)}")
+            for port, value in zip(layer.outputs, results, strict=True):
+                self.set(port, _settle(op, port, value))
+        except Unsupported as error:
+            self.problem(layer, error.message, error.remedy)
+        except Exception as error:  # a malformed layer shows as whatever ONNX or NumPy say to it
+            self.problem(layer, f"its inputs or attributes do not fit together: {_one_line(error)}", "check the file")
+        finally:
+            op.scope = outer
+        for port in layer.outputs:
+            if port not in self.values:
+                self.set(port, _placeholder(port))
+        self._count(op, layer, last)
+
+    def _count(self, op: Builder, layer: Layer, last: ir.Node | None) -> None:
+        counter = self.becomes.setdefault(layer.type, Counter())
+        for node in reversed(op.graph):
+            if node is last:
+                break
+            counter[f"{node.domain}.{node.op_type}" if node.domain else node.op_type] += 1
+
+
+def _settle(op: Builder, port: OutputPort, value: Value) -> Value:
+    """Check a rule's result against the file's element type and dimensions, and let the value bear the layer's name."""
+    layer = port.layer
+    if port.element_type.value != "dynamic" and value.dtype != data_type(port.element_type):
+        got = "none" if value.dtype is None else value.dtype.name
+        raise Unsupported(
+            f"its output {port.index} is {port.element_type.value} in the file, the operation gives {got}",
+            "check that the file is intact",
+        )
+    if port.dims is not None:
+        if value.shape is None:
+            if value.const_value is None:
+                value.shape = ir.Shape(list(port.dims))
+        else:
+            inferred = list(value.shape)
+            conflict = len(inferred) != len(port.dims) or any(
+                isinstance(a, int) and b is not None and a != b for a, b in zip(inferred, port.dims, strict=True)
+            )
+            if conflict:
+                text = [d if isinstance(d, int) else "?" for d in inferred]
+                stated = ["?" if d is None else d for d in port.dims]
+                raise Unsupported(
+                    f"its output {port.index} has the shape {stated} in the file, the operation gives {text}".replace("'", ""),
+                    "check that the file is intact",
+                )
+            if value.const_value is None and not value.is_graph_input():
+                value.shape = ir.Shape([b if b is not None else a for a, b in zip(inferred, port.dims, strict=True)])
+    producer = value.producer()
+    if producer is not None and producer.graph is op.graph and "settled" not in value.meta:
+        value.meta["settled"] = True
+        value.name = op.unique(layer.name if len(layer.outputs) == 1 else f"{layer.name}.{port.index}")
+    return value
+
+
+def _placeholder(port: OutputPort) -> Value:
+    try:
+        return new_value(data_type(port.element_type), port.dims)
+    except ValueError:
+        return new_value(None, port.dims)
+
+
+def _input_names(source: Model) -> list[str]:
+    return [layer.outputs[0].names[0] if layer.outputs[0].names else layer.name for layer in source.parameters]
+
+
+def _output_names(source: Model) -> list[str]:
+    names = []
+    for layer in source.results:
+        port = layer.inputs[0].source
+        if layer.output_names or port.names:
+            names.append((layer.output_names or port.names)[0])
+        else:
+            names.append(port.layer.name if len(port.layer.outputs) == 1 else f"{port.layer.name}.{port.index}")
+    return names
+
+
+def _one_line(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:300]}"
+
+
+def _count_layers(graph: Graph, counter: Counter[str]) -> Counter[str]:
+    for layer in graph.layers:
+        counter[layer.type] += 1
+        for body in layer.bodies.values():
+            _count_layers(body, counter)
+    return counter
+
+
+def _report(
+    source: Model, emitted: Emitted, without_body: list[str], placement: Weights, size: int, seconds: float
+) -> Report:
+    graph = emitted.model.graph
+    nodes = Counter(f"{n.domain}.{n.op_type}" if n.domain else n.op_type for n in graph.all_nodes())
+    alive = {id(value) for node in graph for value in node.outputs} | {id(value) for value in graph.inputs}
+    return Report(
+        path=source.path,
+        layers=dict(sorted(_count_layers(source, Counter()).items())),
+        becomes={name: sorted(counter) for name, counter in sorted(emitted.becomes.items())},
+        nodes=dict(sorted(nodes.items())),
+        custom_operators=sorted({n.op_type for n in graph.all_nodes() if n.domain == onnx_specops.DOMAIN}),
+        without_body=without_body,
+        values={key: value.name or "" for key, value in emitted.values.items() if id(value) in alive},
+        weights=placement,
+        weights_bytes=size,
+        seconds=seconds,
+    )

@@ -1,0 +1,1 @@
+"""Steps over the finished graph, one job each."""

@@ -1,0 +1,246 @@
+"""Rules: how a layer of an IR becomes ONNX. A rule's signature is its operation's specification.
+
+::
+
+    @rule("ScatterElementsUpdate", since="opset12")
+    def scatter_elements_update(op, data, indices, updates, axis, *, reduction: Literal["none", "sum"] = "none"):
+        return op.ScatterElements(data, indices, updates, ...)
+
+The first parameter is the graph builder (`onnx_specops.building.Builder`). The positional parameters after it are the layer's
+inputs in order (a default of ``None`` makes one optional, ``*inputs`` takes any number), as ONNX values with element type,
+shape and, where known, constant value. Keyword-only parameters are the attributes with the specification's types and
+defaults; the XML's texts are parsed by their annotations:
+
+    ``bool``, ``int``, ``float``, ``str``, ``ElementType``, ``Literal["a", "b"]`` (upper and lower case alike),
+    ``tuple[int, ...]``, ``tuple[float, ...]``, ``tuple[str, ...]``, and any of them ``| None`` for one that may be missing.
+
+An attribute of the layer that the signature does not name, a value outside its type, a missing or a surplus input: each is a
+problem of the layer, never overlooked. A keyword-only parameter annotated `Context` receives the layer itself and what else a
+rule may need beyond its inputs.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import types
+import typing
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import onnx_ir as ir
+
+from converters.openvino.element_types import ElementType
+from converters.openvino.graph import Body, Layer
+from converters.openvino.onnx_types import data_type
+from onnx_specops.building import Builder, Value
+
+LATEST_OPSET = 17
+
+# Types that OpenVINO's serializer spells otherwise than the specification.
+_SPELLINGS = {"Const": "Constant", "PReLU": "PRelu", "ReLU": "Relu", "SoftMax": "Softmax"}
+
+
+class Unsupported(Exception):
+    """Raised by a rule for a form of its layer that cannot be converted; becomes a problem that names the layer.
+
+    Args:
+        message: what is wrong with the layer.
+        remedy: what the user can do.
+    """
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        super().__init__(message)
+        self.message, self.remedy = message, remedy
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a rule may know beyond the values of its inputs.
+
+    Attributes:
+        layer: the layer as it stands in the file.
+        convert_body: ``convert_body(op, body, inputs)`` emits a nested graph's layers through ``op`` with the values
+            ``inputs`` for its Parameters (in the order of ``body.parameters``) and returns the values of its Results.
+        variables: the values of the model's variables (ReadValue and Assign) so far, by variable id.
+    """
+
+    layer: Layer
+    convert_body: Callable[[Builder, Body, Sequence[Value]], list[Value]]
+    variables: dict[str, Any]
+
+    def output_type(self, index: int = 0) -> ir.DataType:
+        """The ONNX element type of the layer's output."""
+        return data_type(self.layer.outputs[index].element_type)
+
+    def output_dims(self, index: int = 0) -> tuple[int | None, ...] | None:
+        """The dimensions of the layer's output as the file states them, ``None`` for an unknown rank."""
+        return self.layer.outputs[index].dims
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """An attribute in a rule's signature."""
+
+    name: str
+    annotation: Any
+    default: Any
+
+    @property
+    def required(self) -> bool:
+        return self.default is inspect.Parameter.empty
+
+
+class Rule:
+    """A rule with what its signature says."""
+
+    def __init__(self, function: Callable[..., Any], operation: str, since: str) -> None:
+        self.function, self.operation, self.since = function, operation, since
+        hints = typing.get_type_hints(function)
+        signature = list(inspect.signature(function).parameters.values())[1:]
+        inputs = [p for p in signature if p.kind is p.POSITIONAL_OR_KEYWORD]
+        self.most: int | None = None if any(p.kind is p.VAR_POSITIONAL for p in signature) else len(inputs)
+        self.least = sum(p.default is p.empty for p in inputs)
+        self.input_names = [p.name for p in inputs]
+        keywords = [p for p in signature if p.kind is p.KEYWORD_ONLY]
+        self.context_name = next((p.name for p in keywords if hints.get(p.name) is Context), None)
+        self.attributes = {
+            p.name: Parameter(p.name, hints[p.name], p.default)
+            for p in keywords
+            if hints[p.name] is not Context
+        }
+
+    def __call__(self, op: Builder, inputs: Sequence[Value], context: Context) -> list[Value]:
+        """Emit the layer; raises `Unsupported` for whatever is wrong with it."""
+        self._check_inputs(len(inputs))
+        keywords = self.parse(context.layer.attributes)
+        if self.context_name:
+            keywords[self.context_name] = context
+        results = self.function(op, *inputs, **keywords)
+        results = results if isinstance(results, (list, tuple)) else [results]
+        return [op.const(result) if not isinstance(result, ir.Value) else result for result in results]
+
+    def _check_inputs(self, count: int) -> None:
+        if count < self.least or self.most is not None and count > self.most:
+            expected = str(self.least) if self.least == self.most else f"{self.least} to {self.most}"
+            if self.most is None:
+                expected = f"at least {self.least}"
+            raise Unsupported(
+                f"it has {count} inputs where {self.operation} of {self.since} takes {expected}"
+            )
+
+    def parse(self, attributes: dict[str, str]) -> dict[str, Any]:
+        """The layer's attributes as the function's keywords; all that is wrong with them at once."""
+        errors: list[str] = []
+        keywords = {}
+        for name, text in attributes.items():
+            # Python's keywords cannot be parameter names: "if" stands as "if_".
+            known = self.attributes.get(name.replace("-", "_")) or self.attributes.get(name + "_")
+            if known is None:
+                errors.append(
+                    f"its attribute {name}={text!r} is not known to {self.operation} of {self.since}"
+                )
+                continue
+            try:
+                keywords[known.name] = parse_value(text, known.annotation)
+            except ValueError as error:
+                errors.append(f"its attribute {name}={text!r} {error}")
+        errors += [
+            f"the attribute {parameter.name!r} is missing"
+            for name, parameter in self.attributes.items()
+            if parameter.required and name not in keywords and not any(name in e for e in errors)
+        ]
+        if errors:
+            raise Unsupported(
+                "; ".join(errors), "check that the file is intact and which OpenVINO release wrote it"
+            )
+        return keywords
+
+
+def parse_value(text: str, annotation: Any) -> Any:
+    """An attribute's text as the type that the annotation names; raises ``ValueError`` saying what it should be."""
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in (typing.Union, types.UnionType):
+        return parse_value(text, next(a for a in arguments if a is not type(None)))
+    if origin is Literal:
+        for value in arguments:
+            if text.strip().lower() == str(value).lower():
+                return value
+        raise ValueError("is none of " + ", ".join(repr(str(value)) for value in arguments))
+    if origin is tuple:
+        parts = [part.strip() for part in text.split(",")] if text.strip() else []
+        return tuple(parse_value(part, arguments[0]) for part in parts)
+    if annotation is str:
+        return text
+    text = text.strip()
+    if annotation is bool:
+        if text.lower() in ("true", "1"):
+            return True
+        if text.lower() in ("false", "0"):
+            return False
+        raise ValueError("is neither true nor false")
+    if annotation is ElementType:
+        if (element_type := ElementType.from_name(text)) is None:
+            raise ValueError("is not an element type")
+        return element_type
+    if annotation is int:
+        # Python would also take underscores and digits of other scripts.
+        if not re.fullmatch(r"[+-]?[0-9]{1,20}", text):
+            raise ValueError("is not a whole number")
+        return int(text)
+    if annotation is float:
+        try:
+            return float(text)
+        except ValueError:
+            raise ValueError("is not a number") from None
+    raise TypeError(f"rules know no attribute type {annotation}")
+
+
+_rules: dict[str, list[Rule]] = defaultdict(list)
+
+
+def rule(*operations: str, since: str = "opset1") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register the decorated function for the operations, from the opset on that defined this version of them."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        for operation in operations:
+            _rules[operation].append(Rule(function, operation, since))
+            _rules[operation].sort(key=lambda r: _number(r.since))
+        return function
+
+    return register
+
+
+def rules() -> dict[str, list[Rule]]:
+    """Every operation's rules, oldest version first."""
+    return dict(sorted(_rules.items()))
+
+
+def find_rule(layer_type: str, version: str) -> Rule:
+    """The rule for a layer; raises `Unsupported` naming what is missing."""
+    operation = _SPELLINGS.get(layer_type, layer_type)
+    candidates = _rules.get(operation)
+    if not candidates:
+        raise Unsupported(
+            f"no rule converts {layer_type} ({version or 'no version'})",
+            "'specops inspect' lists what converts; register a rule with converters.openvino.rule for a layer of your own",
+        )
+    if version == candidates[0].since:
+        return candidates[0]
+    number = _number(version)
+    if version.startswith("opset") and number > LATEST_OPSET:
+        raise Unsupported(
+            f"{version} is newer than opset{LATEST_OPSET}, the latest that is known", "update onnx-specops"
+        )
+    chosen = [r for r in candidates if r.since.startswith("opset") and _number(r.since) <= number]
+    if not version.startswith("opset") or not chosen:
+        known = ", ".join(r.since for r in candidates)
+        raise Unsupported(f"{layer_type} has no version {version!r}; known are: {known}")
+    return chosen[-1]
+
+
+def _number(version: str) -> int:
+    match = re.fullmatch(r"opset([0-9]{1,4})", version)
+    return int(match[1]) if match else 0

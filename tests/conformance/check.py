@@ -1,0 +1,152 @@
+"""Convert a case, run it in every form, compare with the oracle."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import onnxruntime as ort
+
+import onnx_specops
+from converters.openvino import convert
+from tests.conformance.case import Case
+from tests.conformance.oracle import Oracle, OracleError, Outputs
+
+_SPELLINGS = {"Const": "Constant", "PReLU": "PRelu", "ReLU": "Relu", "SoftMax": "Softmax"}
+
+
+def check(case: Case, oracle: Oracle, folder: Path) -> None:
+    """Fail with what differs; returns when every form gives the oracle's answer."""
+    path = case.save(folder)
+    assert (case.operation, case.version) in _layers(path), f"the IR holds no {case.operation} of {case.version}"
+    runs = [list(arrays) for arrays in case.inputs]
+    answers = oracle.run(path, runs, state=case.state, extensions="extension" in case.version)
+    expected = _decide(case, answers)
+    model, report = convert(path, folder / "model.onnx")
+    for form in forms(report.custom_operators, report.without_body):
+        got = _run(folder / "model.onnx", runs, form, keep=case.state)
+        exact = case.seeded_body or form != "none"
+        compare(got, expected, case.rtol, case.atol, f"kernels={form!r} and OpenVINO", values=exact)
+
+
+def forms(custom: Sequence[str], without_body: Sequence[str]) -> list[str]:
+    """The kernel forms to run: all for a model with custom operators, one for standard ONNX."""
+    if not custom:
+        return ["none"]
+    chosen = ["python"] if without_body else ["none", "python"]
+    try:
+        onnx_specops.library_path()
+    except Exception:
+        return chosen
+    return ["native", *chosen]
+
+
+def _layers(path: Path) -> set[tuple[str, str]]:
+    return {
+        (_SPELLINGS.get(layer.get("type", ""), layer.get("type", "")), layer.get("version", ""))
+        for layer in ElementTree.parse(path).iter("layer")
+    }
+
+
+def _decide(case: Case, answers: dict[str, Outputs | OracleError]) -> Outputs:
+    if case.oracle == "expected":
+        assert case.expected is not None
+        return [list(outputs) for outputs in case.expected]
+    name = "evaluate" if case.oracle == "evaluate" else "cpu"
+    answer = answers[name]
+    assert not isinstance(answer, OracleError), f"the oracle {name!r} failed: {answer}"
+    other = answers["evaluate"]
+    if case.oracle == "both" and not isinstance(other, OracleError):
+        compare(answer, other, case.rtol, case.atol, "the CPU plugin and Model.evaluate")
+    return answer
+
+
+def _run(path: Path, runs: list[list[np.ndarray]], kernels: str, keep: bool) -> Outputs:
+    session = _session(path, kernels)
+    results = []
+    for arrays in runs:
+        if not keep and hasattr(session, "reset_state"):
+            session.reset_state()
+        feeds = {i.name: feed(array, i.type) for i, array in zip(session.get_inputs(), arrays, strict=True)}
+        results.append(run_session(session, feeds))
+    return results
+
+
+def _session(path: Path, kernels: str) -> ort.InferenceSession:
+    options = ort.SessionOptions()
+    options.log_severity_level = 3
+    if kernels == "none":
+        return ort.InferenceSession(str(path), options)
+    return onnx_specops.InferenceSession(str(path), options, kernels=kernels)
+
+
+def run_session(session, feeds) -> list[np.ndarray]:
+    """The session's outputs as arrays; 16-bit brain floats included, which ORT's ``run`` alone cannot hand out."""
+    if not any(o.type == "tensor(bfloat16)" for o in session.get_outputs()) and not any(
+        hasattr(f, "element_type") for f in feeds.values()
+    ):
+        return [np.asarray(output) for output in session.run(None, feeds)]
+    import ml_dtypes
+
+    values = {
+        name: f if hasattr(f, "element_type") else ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(f).reshape(f.shape))
+        for name, f in feeds.items()
+    }
+    outputs = session.run_with_ort_values(None, values)
+    arrays = []
+    for output in outputs:
+        if output.data_type() == "tensor(bfloat16)":
+            arrays.append(_bfloat16(output).view(ml_dtypes.bfloat16))
+        else:
+            arrays.append(output.numpy())
+    return arrays
+
+
+def _bfloat16(value) -> np.ndarray:
+    import ctypes
+
+    shape = value.shape()
+    count = int(np.prod(shape, dtype=np.int64))
+    buffer = (ctypes.c_uint16 * count).from_address(value.data_ptr()) if count else (ctypes.c_uint16 * 0)()
+    return np.frombuffer(buffer, np.uint16).reshape(shape).copy()
+
+
+def feed(array: np.ndarray, onnx_type: str):
+    """An input in the form that ORT takes."""
+    if onnx_type == "tensor(string)":
+        return np.asarray(array, dtype=object)
+    if onnx_type == "tensor(bfloat16)":
+        import ml_dtypes
+        from onnx import TensorProto
+
+        bits = np.asarray(array).astype(ml_dtypes.bfloat16).view(np.uint16)
+        return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(np.ascontiguousarray(bits).reshape(array.shape), TensorProto.BFLOAT16)
+    return np.asarray(array)
+
+
+def compare(got: Outputs, expected: Outputs, rtol: float, atol: float, who: str, values: bool = True) -> None:
+    """Integers, booleans, strings, shapes and element types must be equal, floats close."""
+    assert len(got) == len(expected)
+    for run, (some, others) in enumerate(zip(got, expected, strict=True)):
+        assert len(some) == len(others), f"{who}: {len(some)} and {len(others)} outputs"
+        for index, (a, b) in enumerate(zip(some, others, strict=True)):
+            place = f"{who}, run {run}, output {index}"
+            assert a.shape == b.shape, f"{place}: the shapes are {a.shape} and {b.shape}"
+            if a.dtype.kind in "OUS" or b.dtype.kind in "OUS":
+                assert a.astype(str).tolist() == b.astype(str).tolist(), f"{place}: the strings differ"
+                continue
+            assert _kind(a) == _kind(b), f"{place}: the element types are {a.dtype} and {b.dtype}"
+            if not values:
+                continue
+            if _kind(a)[0] not in "fV":
+                np.testing.assert_array_equal(a, b, err_msg=place)
+                continue
+            x, y = a.astype(np.float64), b.astype(np.float64)
+            scale = {2: 2e-2 if "bfloat16" in str(a.dtype) else 2e-3}.get(a.dtype.itemsize, 0.0)
+            np.testing.assert_allclose(x, y, rtol=max(rtol, scale), atol=max(atol, scale), err_msg=place)
+
+
+def _kind(array: np.ndarray) -> str:
+    return str(array.dtype)

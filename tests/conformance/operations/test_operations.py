@@ -1,0 +1,25 @@
+"""Every operation of OpenVINO's opsets against OpenVINO itself.
+
+All cases: ``pytest tests/conformance/operations --conformance=all``; a sample, fixed by a seed, runs by default.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.check import check
+from tests.conformance.operations.cases import CASES
+from tests.conformance.oracle import Oracle
+
+
+def test_case_names_are_unique():
+    names = [case.id for case in CASES]
+    assert len(names) == len(set(names)), sorted({name for name in names if names.count(name) > 1})
+
+
+@pytest.mark.conformance
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_operation(case, oracle: Oracle, tmp_path: Path):
+    check(case, oracle, tmp_path)

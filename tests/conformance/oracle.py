@@ -1,0 +1,143 @@
+"""OpenVINO as the oracle, in a process of its own: on some inputs it crashes."""
+
+from __future__ import annotations
+
+import atexit
+import multiprocessing
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Outputs = list[list[np.ndarray]]
+TIMEOUT = 120
+
+
+class OracleError(Exception):
+    """OpenVINO refused the model, failed, or crashed."""
+
+
+def _to_numpy(tensor: Any) -> np.ndarray:
+    import openvino as ov
+
+    if tensor.element_type == ov.Type.string:
+        return np.asarray(tensor.str_data, dtype=object)
+    return np.array(tensor.data)
+
+
+def _cpu(path: str, runs: list[list[np.ndarray]], state: bool) -> Outputs:
+    import openvino as ov
+
+    compiled = ov.Core().compile_model(path, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    request = compiled.create_infer_request()
+    results = []
+    for arrays in runs:
+        if not state:
+            request = compiled.create_infer_request()
+        request.infer(_tensors(compiled.inputs, arrays))
+        results.append([_to_numpy(request.get_output_tensor(i)) for i in range(len(compiled.outputs))])
+    return results
+
+
+def _evaluate(path: str, runs: list[list[np.ndarray]], state: bool) -> Outputs:
+    import openvino as ov
+
+    if state:
+        raise RuntimeError("Model.evaluate keeps no state")
+    model = ov.Core().read_model(path)
+    results = []
+    for arrays in runs:
+        outputs = [ov.Tensor(output.get_element_type(), _static(output.partial_shape)) for output in model.outputs]
+        if not model.evaluate(outputs, list(_tensors(model.inputs, arrays).values())):
+            raise RuntimeError("Model.evaluate cannot run this model")
+        results.append([_to_numpy(tensor) for tensor in outputs])
+    return results
+
+
+def _static(shape: Any) -> Any:
+    import openvino as ov
+
+    return shape.to_shape() if shape.is_static else ov.Shape([0])
+
+
+def _tensors(inputs: Any, arrays: list[np.ndarray]) -> dict[int, Any]:
+    import openvino as ov
+
+    tensors = {}
+    for index, (port, array) in enumerate(zip(inputs, arrays, strict=True)):
+        kind = port.get_element_type()
+        if kind == ov.Type.string:
+            tensors[index] = ov.Tensor(np.asarray(array, dtype=str))
+        elif kind == ov.Type.bf16:
+            tensor = ov.Tensor(kind, ov.Shape(list(array.shape)))
+            tensor.data[...] = np.asarray(array).view(tensor.data.dtype) if array.dtype.itemsize == 2 else array
+            tensors[index] = tensor
+        else:
+            tensors[index] = ov.Tensor(np.ascontiguousarray(array).reshape(array.shape))
+    return tensors
+
+
+def _serve(connection: Connection) -> None:
+    while True:
+        path, runs, state, extensions = connection.recv()
+        if extensions:
+            import openvino_tokenizers  # noqa: F401
+        answer: dict[str, Any] = {}
+        for name, run in (("cpu", _cpu), ("evaluate", _evaluate)):
+            connection.send(("begin", name))
+            try:
+                answer = {"outputs": run(path, runs, state)}
+            except Exception as error:
+                answer = {"error": f"{type(error).__name__}: {error}"}
+            connection.send((name, answer))
+
+
+class Oracle:
+    """A worker process that answers what OpenVINO computes; started anew after a crash."""
+
+    def __init__(self) -> None:
+        self._process: Any = None
+        self._connection: Any = None
+        atexit.register(self.close)
+
+    def run(
+        self, path: Path, runs: list[list[np.ndarray]], *, state: bool = False, extensions: bool = False
+    ) -> dict[str, Outputs | OracleError]:
+        """The outputs of each run by the CPU plugin (``"cpu"``) and by ``Model.evaluate`` (``"evaluate"``), or why not."""
+        self._start()
+        answers: dict[str, Outputs | OracleError] = {}
+        current = "cpu"
+        try:
+            self._connection.send((str(path), runs, state, extensions))
+            while "evaluate" not in answers:
+                if not self._connection.poll(TIMEOUT):
+                    raise EOFError("no answer in time")
+                kind, answer = self._connection.recv()
+                if kind == "begin":
+                    current = answer
+                elif "outputs" in answer:
+                    answers[kind] = answer["outputs"]
+                else:
+                    answers[kind] = OracleError(answer["error"])
+        except (EOFError, OSError) as error:
+            answers[current] = OracleError(f"OpenVINO crashed or hung: {error}")
+            self.close()
+            answers.setdefault("evaluate", OracleError("not run: the CPU plugin crashed before"))
+        return answers
+
+    def _start(self) -> None:
+        if self._process is not None and self._process.is_alive():
+            return
+        context = multiprocessing.get_context("spawn")
+        self._connection, remote = context.Pipe()
+        self._process = context.Process(target=_serve, args=(remote,), daemon=True)
+        self._process.start()
+        remote.close()
+
+    def close(self) -> None:
+        """Stop the worker."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.join()
+            self._process = None
