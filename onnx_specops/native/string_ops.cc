@@ -83,7 +83,7 @@ class StringTensorPack : public Kernel {
       for (std::int64_t i = 0; i < begins.size(); ++i) {
         check_offset("begins", i, begin[i], symbols.size());
         check_offset("ends", i, end[i], symbols.size());
-        if (begin[i] > end[i]) fail("begins: begins[", i, "] = ", begin[i], " is greater than ends[", i, "] = ", end[i]);
+        if (begin[i] > end[i]) fail("begins[", i, "] = ", begin[i], " is greater than ends[", i, "] = ", end[i]);
         output.set_string(static_cast<std::size_t>(i),
                           {bytes + begin[i], static_cast<std::size_t>(end[i] - begin[i])});
       }

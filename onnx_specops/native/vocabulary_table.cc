@@ -192,7 +192,7 @@ class VocabularyOf : public Vocabulary {
         IdTable::Cursor cursor = table_.start(hash[i]);
         for (std::uint32_t id = table_.next(cursor); id != IdTable::none; id = table_.next(cursor)) {
           if (Key(source[id]) == key) {
-            fail("vocabulary: vocabulary[", first + i, "] = ", Entries::shown(key), " repeats vocabulary[", id, "]");
+            fail("vocabulary[", first + i, "] = ", Entries::shown(key), " repeats vocabulary[", id, "]");
           }
         }
         if (!secret_.in_use && table_.distance(hash[i], cursor) > most_distance) return false;
