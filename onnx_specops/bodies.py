@@ -13,12 +13,8 @@ import onnx
 import onnx_ir as ir
 
 from onnx_specops.building import IR_VERSION, OPSET_IMPORTS, Builder, Value, new_value
-from onnx_specops.domain import ATTRIBUTE_TYPES, DOMAIN, Operator, find
+from onnx_specops.domain import ATTRIBUTE_TYPES, DOMAIN, NoBodyError, Operator, find
 from onnx_specops.kernel_types import insert_casts
-
-
-class NoBodyError(ValueError):
-    """A body was asked for where standard ONNX cannot say the operator."""
 
 
 def attach_bodies(model: ir.Model) -> list[str]:
@@ -42,9 +38,8 @@ def attach_bodies(model: ir.Model) -> list[str]:
                 for value in node.inputs
             )
             key = (operator.name, tuple(sorted(attributes.items())), types, tuple(absent))
-            if operator.name in bodiless or key in functions:
-                if key in functions:
-                    node.overload = functions[key].overload
+            if key in functions:
+                node.overload = functions[key].overload
                 continue
             number = variants.get(operator.name, 0)
             try:

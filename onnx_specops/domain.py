@@ -54,6 +54,10 @@ ATTRIBUTE_TYPES: dict[Any, OpSchema.AttrType] = {
 }
 
 
+class NoBodyError(ValueError):
+    """Standard ONNX cannot say the operator, or not with these attributes (raised by a body)."""
+
+
 @dataclass(frozen=True)
 class NodeInfo:
     """What a shape function may know of a node: its inputs' shapes, element types and constant values, and its attributes."""

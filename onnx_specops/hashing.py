@@ -32,6 +32,15 @@ def encode(texts: Iterable[object]) -> list[bytes]:
     return [bytes(t) if isinstance(t, bytes) else str(t).encode("utf-8", "surrogateescape") for t in texts]
 
 
+def quoted(text: bytes) -> str:
+    """``text`` in quotes for a message: at most 60 bytes of it, those outside ASCII's printable ones as ``\\xNN``."""
+    shown = "".join(
+        f"\\{chr(byte)}" if byte in b'"\\' else chr(byte) if 0x20 <= byte < 0x7F else f"\\x{byte:02x}"
+        for byte in text[:60]
+    )
+    return f'"{shown}..."' if len(text) > 60 else f'"{shown}"'
+
+
 def hash_strings(texts: Sequence[bytes], hasher: str = "fasthash", key: tuple[int, int] = (0, 0)) -> Words:
     """The 64-bit hash of every text.
 
@@ -47,7 +56,7 @@ def hash_strings(texts: Sequence[bytes], hasher: str = "fasthash", key: tuple[in
         ValueError: the hasher is unknown.
     """
     if hasher not in HASHERS:
-        raise ValueError(f"unknown hasher {hasher!r}; known: {', '.join(HASHERS)}")
+        raise ValueError(f"hasher: {quoted(hasher.encode())} is unknown; known: {', '.join(HASHERS)}")
     hashes = np.empty(len(texts), np.uint64)
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
     for length in np.unique(lengths):
@@ -130,7 +139,9 @@ def _fingerprint64(matrix: Bytes) -> Words:
         return _merge(np.uint64(length) + (head << np.uint64(3)), tail, multiplier)
     if length <= 16:
         head, tail = word(0) + _K2, word(-8)
-        return _merge(_right(tail, 37) * multiplier + head, (_right(head, 25) + tail) * multiplier, multiplier)
+        return _merge(
+            _right(tail, 37) * multiplier + head, (_right(head, 25) + tail) * multiplier, multiplier
+        )
     if length <= 32:
         a, b = word(0) * _K1, word(8)
         c, d = word(-8) * multiplier, word(-16) * _K2

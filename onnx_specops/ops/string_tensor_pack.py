@@ -1,0 +1,50 @@
+"""StringTensorPack: strings out of bytes and where each string begins and ends in them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from onnx_specops.domain import INDICES, operator
+
+
+@operator(
+    inputs={"begins": "T_IND", "ends": "T_IND", "symbols": "tensor(uint8)"},
+    outputs={"output": "tensor(string)"},
+    types={"T_IND": INDICES},
+    no_body="standard ONNX has no operator from bytes to strings",
+)
+def StringTensorPack(begins, ends, symbols):
+    """Strings out of bytes: string i is ``symbols[begins[i]:ends[i]]``.
+
+    Inputs:
+        begins: of any shape, in ``[0, n]``.
+        ends: of the shape of ``begins``, in ``[begins, n]``.
+        symbols: uint8 ``[n]``, UTF-8.
+
+    Output: strings, of the shape of ``begins``.
+
+    Source: OpenVINO specification, StringTensorPack-15.
+    """
+    name = "StringTensorPack"
+    if ends.shape != begins.shape:
+        raise ValueError(f"{name}: ends: shape {list(ends.shape)} where begins has {list(begins.shape)}")
+    if symbols.ndim != 1:
+        raise ValueError(f"{name}: symbols: shape {list(symbols.shape)} where [n] was expected")
+    first, last, size = begins.reshape(-1), ends.reshape(-1), len(symbols)
+    for input_name, offsets in (("begins", first), ("ends", last)):
+        if (bad := np.flatnonzero((offsets < 0) | (offsets > size))).size:
+            raise IndexError(
+                f"{name}: {input_name}[{bad[0]}] = {offsets[bad[0]]} is out of range [0, {size}]"
+            )
+    if (bad := np.flatnonzero(first > last)).size:
+        at = bad[0]
+        raise ValueError(f"{name}: begins[{at}] = {first[at]} is greater than ends[{at}] = {last[at]}")
+    text = symbols.tobytes()
+    strings = np.empty(len(first), object)
+    strings[:] = [text[b:e].decode("utf-8", "surrogateescape") for b, e in zip(first, last, strict=True)]
+    return strings.reshape(begins.shape)
+
+
+@StringTensorPack.infer_shapes
+def _(node):
+    return [node.shape(0)]

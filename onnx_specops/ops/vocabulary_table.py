@@ -1,0 +1,100 @@
+"""VocabularyTable: keys to the ids of a vocabulary, unknown keys to a default or to hash buckets."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from onnx_specops.domain import NoBodyError, operator
+from onnx_specops.hashing import encode, hash_buckets, quoted
+
+
+@operator(
+    inputs={"keys": "T", "vocabulary": "T"},
+    outputs={"ids": "tensor(int64)"},
+    types={"T": ("string", "int64", "int32")},
+    no_body="standard ONNX cannot hash strings, which num_oov_buckets > 1 needs",
+)
+def VocabularyTable(
+    keys,
+    vocabulary,
+    *,
+    num_oov_buckets: int = 0,
+    default_value: int = -1,
+    hasher: str = "fasthash",
+    hasher_key_0: int = 0,
+    hasher_key_1: int = 0,
+):
+    """Turns keys into ids: a key's position in the vocabulary, or a value that stands for the unknown.
+
+    A key that the vocabulary lacks becomes ``default_value`` where ``num_oov_buckets`` is 0, and otherwise
+    ``len(vocabulary) + hash(key) % num_oov_buckets``. Strings are compared and hashed as bytes (UTF-8), integers are
+    hashed as their decimal text. Kernels build their table once, when the session is made, where the vocabulary is a
+    constant.
+
+    Inputs:
+        keys: of any shape; strings or integers.
+        vocabulary: ``[n]``, n > 0, no entry twice; of the keys' type.
+
+    Output: int64, of the keys' shape.
+
+    Attributes:
+        num_oov_buckets: how many ids stand for unknown keys.
+        default_value: the id of all unknown keys where there are no buckets.
+        hasher: ``fasthash`` (FarmHash Fingerprint64), ``legacy`` (TensorFlow's Hash64) or ``stronghash`` (SipHash-2-4).
+        hasher_key_0, hasher_key_1: stronghash's key, each word as two's complement.
+
+    The body takes the first of equal entries of a vocabulary, where kernels report an error.
+
+    Source: TensorFlow, ``tf.lookup.StaticVocabularyTable`` and ``tf.lookup.StaticHashTable``; ``index_table_from_tensor``
+    for the other hashers.
+    """
+    name = "VocabularyTable"
+    if num_oov_buckets < 0:
+        raise ValueError(f"{name}: num_oov_buckets: {num_oov_buckets} where 0 or more was expected")
+    if vocabulary.ndim != 1:
+        raise ValueError(f"{name}: vocabulary: shape {list(vocabulary.shape)} where [n] was expected")
+    count = len(vocabulary)
+    if count == 0:
+        raise ValueError(f"{name}: vocabulary: no entries")
+    if num_oov_buckets > np.iinfo(np.int64).max - count:
+        raise ValueError(
+            f"{name}: num_oov_buckets: {num_oov_buckets} and the vocabulary's {count} entries exceed the range of ids"
+        )
+    texts = vocabulary.dtype.kind not in "iu"
+    entries = encode(vocabulary) if texts else vocabulary.tolist()
+    table: dict[object, int] = {}
+    for position, entry in enumerate(entries):
+        if (first := table.setdefault(entry, position)) != position:
+            shown = quoted(entry) if texts else entry
+            raise ValueError(f"{name}: vocabulary[{position}] = {shown} repeats vocabulary[{first}]")
+    flat = encode(keys.reshape(-1)) if texts else keys.reshape(-1).tolist()
+    ids = np.fromiter((table.get(key, -1) for key in flat), np.int64, len(flat))
+    missed = np.flatnonzero(ids < 0)
+    try:
+        # Also where nothing is missed: an unknown hasher is an error in any case.
+        unknown = [flat[row] if texts else b"%d" % flat[row] for row in missed]
+        buckets = hash_buckets(unknown, max(num_oov_buckets, 1), hasher, (hasher_key_0, hasher_key_1))
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+    ids[missed] = count + buckets if num_oov_buckets else default_value
+    return ids.reshape(keys.shape)
+
+
+@VocabularyTable.infer_shapes
+def _(node):
+    return [node.shape(0)]
+
+
+@VocabularyTable.body
+def _(op, keys, vocabulary, *, num_oov_buckets, default_value, hasher, hasher_key_0, hasher_key_1):
+    if num_oov_buckets > 1:
+        raise NoBodyError(VocabularyTable.no_body)
+    # Unique over the vocabulary followed by the keys: the first occurrence of a known key is its entry.
+    together = op.Concat(vocabulary, op.Reshape(keys, [-1]), axis=0)
+    if keys.dtype is not None and keys.dtype.name == "INT32":
+        together = op.Cast(together, to=7)  # ONNX Runtime has no Unique of int32
+    _, first, group = op.Unique(together, outputs=3, sorted=0)
+    count = op.Shape(vocabulary)
+    places = op.Gather(first, op.Slice(group, count, op.Shape(together), [0]))
+    otherwise = count if num_oov_buckets else np.array([default_value], np.int64)
+    return op.Reshape(op.Where(op.Less(places, count), places, otherwise), op.Shape(keys))
