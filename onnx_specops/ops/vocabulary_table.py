@@ -91,8 +91,6 @@ def _(op, keys, vocabulary, *, num_oov_buckets, default_value, hasher, hasher_ke
         raise NoBodyError(VocabularyTable.no_body)
     # Unique over the vocabulary followed by the keys: the first occurrence of a known key is its entry.
     together = op.Concat(vocabulary, op.Reshape(keys, [-1]), axis=0)
-    if keys.dtype is not None and keys.dtype.name == "INT32":
-        together = op.Cast(together, to=7)  # ONNX Runtime has no Unique of int32
     _, first, group = op.Unique(together, outputs=3, sorted=0)
     count = op.Shape(vocabulary)
     places = op.Gather(first, op.Slice(group, count, op.Shape(together), [0]))
