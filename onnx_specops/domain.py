@@ -103,6 +103,7 @@ class Operator:
         attributes: attribute name -> its parameter (type and default) in the kernel's signature.
         kernel: the NumPy kernel, ``kernel(*arrays, **attributes) -> array | tuple of arrays``.
         no_body: why standard ONNX cannot say this operator, or ``""`` when it can.
+        random_body: whether the body draws other random numbers than the kernels, from the same distribution.
     """
 
     def __init__(
@@ -112,6 +113,7 @@ class Operator:
         outputs: Mapping[str, str],
         types: Mapping[str, Sequence[str]],
         no_body: str = "",
+        random_body: bool = False,
     ) -> None:
         self.name = kernel.__name__
         self.kernel = kernel
@@ -119,6 +121,7 @@ class Operator:
         self.outputs = dict(outputs)
         self.types = {variable: tuple(names) for variable, names in types.items()}
         self.no_body = no_body
+        self.random_body = random_body
         self.doc = inspect.getdoc(kernel) or ""
         hints = typing.get_type_hints(kernel)
         parameters = inspect.signature(kernel).parameters.values()
@@ -224,11 +227,12 @@ def operator(
     outputs: Mapping[str, str],
     types: Mapping[str, Sequence[str]] = {},
     no_body: str = "",
+    random_body: bool = False,
 ) -> Callable[[Callable[..., Any]], Operator]:
     """Declare an operator of the domain; see the module's docstring."""
 
     def declare(kernel: Callable[..., Any]) -> Operator:
-        declared = Operator(kernel, inputs, outputs, types, no_body)
+        declared = Operator(kernel, inputs, outputs, types, no_body, random_body)
         _operators[declared.name] = declared
         return declared
 
