@@ -59,7 +59,7 @@ def layer_types(path: Path) -> Counter[tuple[str, str]]:
 
 
 def _rename(graph: ov.Model, name: str) -> None:
-    """Give the model and its automatically named nodes names that do not depend on the process or the machine."""
+    """Name the model and the nodes that have no name of their own, whatever the process or the machine."""
     graph.set_friendly_name(name)
     count: Counter[str] = Counter()
     for node in graph.get_ordered_ops():
@@ -84,8 +84,8 @@ def _write(folder: Path, name: str, graph: ov.Model, inputs: Arrays, expected: A
         np.testing.assert_allclose(outputs[key], want, rtol=1e-5, atol=1e-5, err_msg=f"{name}: {key}")
         if outputs[key].dtype != want.dtype:
             raise ValueError(f"{name}: {key} is {outputs[key].dtype}, the second opinion {want.dtype}")
-    np.savez_compressed(folder / "inputs.npz", **inputs)
-    np.savez_compressed(folder / "expected.npz", **outputs)
+    np.savez_compressed(folder / "inputs.npz", allow_pickle=False, **inputs)
+    np.savez_compressed(folder / "expected.npz", allow_pickle=False, **outputs)
     return outputs
 
 
@@ -98,7 +98,7 @@ def make(
 ) -> None:
     """Write model.xml, model.bin, inputs.npz and expected.npz beside `script`.
 
-    `second_opinion` holds outputs from another oracle, which OpenVINO's must equal (tolerance 1e-5, same type).
+    `second_opinion` holds outputs of another oracle, which OpenVINO's must equal (tolerance 1e-5, same type).
     `check` is called with the outputs and raises if they are not fit for an example. With `--check` on the
     command line nothing is written: the files made are compared with those that are there.
     """
@@ -108,19 +108,47 @@ def make(
     arguments.add_argument("--check", action="store_true", help="write nothing; compare with what is there")
     only_check = arguments.parse_args().check
     folder = Path(script).resolve().parent
+    files = ("model.xml", "model.bin", "inputs.npz", "expected.npz")
     with tempfile.TemporaryDirectory() as scratch:
-        target = Path(scratch) if only_check else folder
+        target = Path(scratch)
         outputs = _write(target, folder.name, graph, inputs, second_opinion)
         if check:
             check(outputs)
-        files = ("model.xml", "model.bin", "inputs.npz", "expected.npz")
-        changed = [file for file in files if (target / file).read_bytes() != (folder / file).read_bytes()]
         for (kind, version), times in sorted(layer_types(target / "model.xml").items()):
             print(f"{times:4} {kind} {version}")
-        size = sum((target / file).stat().st_size for file in files)
-        print(f"{folder.name}: {len(inputs)} inputs, {len(outputs)} outputs, {size:,} bytes")
-    if changed:
-        sys.exit(f"{folder.name}: not as made here: {', '.join(changed)}")
+        made = {file: (target / file).read_bytes() for file in files}
+    print(
+        f"{folder.name}: {len(inputs)} inputs, {len(outputs)} outputs, {sum(map(len, made.values())):,} bytes"
+    )
+    if only_check:
+        changed = [file for file, content in made.items() if content != (folder / file).read_bytes()]
+        if changed:
+            sys.exit(f"{folder.name}: not as made here: {', '.join(changed)}")
+    else:
+        for file, content in made.items():
+            (folder / file).write_bytes(content)
+
+
+def sampler(
+    num_samples: int,
+    convert_type: str,
+    with_replacement: bool,
+    log_probs: bool,
+    global_seed: int,
+    op_seed: int,
+) -> Callable[[np.ndarray], np.ndarray]:
+    """OpenVINO's Multinomial of probabilities [batch, classes], also where it takes their logarithms."""
+    probabilities = parameter("probabilities", ov.Type.f32, [-1, -1])
+    node = ops.multinomial(
+        probabilities, np.int32(num_samples), convert_type, with_replacement, log_probs, global_seed, op_seed
+    )
+    compiled = ov.Core().compile_model(ov.Model([node], [probabilities]), "CPU", ORACLE_CONFIG)
+
+    def sample(values: np.ndarray) -> np.ndarray:
+        with np.errstate(divide="ignore"):
+            return np.array(compiled([np.log(values) if log_probs else values])[0])
+
+    return sample
 
 
 def assert_draws_are_stable(
@@ -130,8 +158,8 @@ def assert_draws_are_stable(
 
     A draw that lies within `margin` of a boundary of the cumulative distribution would fall to either side by
     the noise of float32, and would compare two runtimes' summation order rather than their sampling. All the
-    boundaries are moved up and down by the margin, and then each probability at random by ten times as much of
-    itself.
+    boundaries are moved up and down by the margin, and then each probability at random by up to ten margins
+    of itself.
     """
     wanted = sample(probabilities)
     exact = probabilities.astype(np.float64)

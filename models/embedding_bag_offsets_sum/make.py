@@ -19,7 +19,7 @@ def eighths(*shape: int) -> np.ndarray:
     return (RNG.integers(-16, 17, shape) / 8).astype(np.float32)
 
 
-INPUTS = {
+INPUTS: making.Arrays = {
     "indices": np.array([0, 2, 3, 4, 4, 9, 1, 0, 7], np.int64),
     # Bags of 3, 0, 0, 1, 3 and 2.
     "offsets": np.array([0, 3, 3, 3, 4, 7], np.int64),
@@ -40,7 +40,7 @@ INPUTS = {
 FIXED = ("pool", "pool_i32", "weights", "weights_i32")
 SHAPES = {name: value.shape if name in FIXED else [-1] * value.ndim for name, value in INPUTS.items()}
 
-TABLES = {
+TABLES: making.Arrays = {
     "floats": eighths(10, 4),
     "images": eighths(10, 2, 3),
     "volumes": eighths(10, 2, 1, 3),
@@ -57,8 +57,11 @@ TABLES = {
 EXAMPLE_TABLE = np.array([[-0.2, -0.6], [-0.1, -0.4], [-1.9, -1.8], [-1.0, 1.5], [0.8, -0.7]], np.float32)
 EXAMPLE = (np.array([0, 2, 3, 4], np.int64), np.array([0, 2, 2], np.int64))
 
-# output: (table, indices, offsets, default_index, weights); names of inputs or tables, or a constant
-CASES = {
+# The name of an input or a table, or the value of a constant.
+Operand = str | np.ndarray
+
+# output: (table, indices, offsets, default_index, per_sample_weights)
+CASES: dict[str, tuple[Operand, Operand, Operand, str | int | None, Operand | None]] = {
     "plain": ("floats", "indices", "offsets", None, None),
     "default_row": ("floats", "indices", "offsets", 2, None),
     "default_none": ("floats", "indices", "offsets", -1, None),
@@ -91,7 +94,7 @@ def torch_bags(
     default_index: int | None,
     weights: np.ndarray | None,
 ) -> np.ndarray:
-    """The same by torch, which sums two-dimensional tables of floats, wants offsets from 0 and knows no default."""
+    """The same by torch: tables of two dimensions and floats alone, offsets from 0, no defaults."""
     first = int(offsets[0])
     flat = torch.from_numpy(table.reshape(len(table), -1).astype(np.float64))
     bags = torch.nn.functional.embedding_bag(
@@ -112,21 +115,28 @@ def main() -> None:
     tables = {name: opset13.constant(value, name=name) for name, value in TABLES.items()}
     values = INPUTS | TABLES
     nodes = ports | tables
+
+    def value(operand: Operand) -> np.ndarray:
+        return values[operand] if isinstance(operand, str) else operand
+
+    def node(operand: Operand | None) -> ov.Node | None:
+        if operand is None:
+            return None
+        return nodes[operand] if isinstance(operand, str) else opset13.constant(operand)
+
     outputs, want = {}, {}
-    for name, case in CASES.items():
-        arrays = [values[x] if isinstance(x, str) else x for x in case]
-        index_type = arrays[1].dtype
-        operands = []
-        for operand in case:
-            if isinstance(operand, str):
-                operands.append(nodes[operand])
-            elif isinstance(operand, int):
-                operands.append(opset13.constant(np.array(operand, index_type)))
-            else:
-                operands.append(None if operand is None else opset13.constant(operand))
-        outputs[name] = opset3.embedding_bag_offsets_sum(*operands)
-        default = None if arrays[3] is None else int(arrays[3])
-        want[name] = torch_bags(*arrays[:3], default, arrays[4])
+    for name, (table, indices, offsets, default, weights) in CASES.items():
+        row = int(value(default)) if isinstance(default, str) else default
+        if isinstance(default, int):
+            default_node = opset13.constant(np.array(default, value(indices).dtype))
+        else:
+            default_node = node(default)
+        outputs[name] = opset3.embedding_bag_offsets_sum(
+            node(table), node(indices), node(offsets), default_node, node(weights)
+        )
+        want[name] = torch_bags(
+            value(table), value(indices), value(offsets), row, None if weights is None else value(weights)
+        )
     # bfloat16 exists inside the model alone: NumPy has no such type.
     narrow = opset13.convert(tables["floats"], "bf16")
     bag = opset3.embedding_bag_offsets_sum(narrow, ports["indices"], ports["offsets"])

@@ -1,9 +1,11 @@
 """Multinomial-13: with and without replacement, probabilities and their logarithms, both index types.
 
 Run as `python -m models.multinomial.make` from the root of the checkout. Every seed is nonzero, so OpenVINO's
-CPU plugin draws the same samples each time, and no draw lies near a boundary between classes, so float32 noise
-cannot move one.
+CPU plugin draws the same samples each time, and no draw lies so near a boundary between classes that float32
+noise could move it.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 import openvino as ov
@@ -22,7 +24,7 @@ def distributions(rows: int, classes: int, sharpness: float = 1.0) -> np.ndarray
 SURE = np.zeros((3, 4), np.float32)
 SURE[[0, 1, 2], [2, 0, 3]] = 1.0
 
-INPUTS = {
+INPUTS: making.Arrays = {
     "probabilities": distributions(3, 5),
     # They need not sum to one.
     "weights": (distributions(2, 8) * np.array([[7.0], [0.25]])).astype(np.float32),
@@ -35,64 +37,69 @@ INPUTS = {
 SHAPES: dict[str, list[int]] = {name: [-1] * value.ndim for name, value in INPUTS.items()}
 SHAPES |= {"num_samples_i64": [1]}
 
-# output: (probabilities, num_samples, convert_type, with_replacement, log_probs, global_seed, op_seed)
+
+class Case(NamedTuple):
+    """The operands (by an input's name, or a constant) and the attributes of one Multinomial."""
+
+    probabilities: str | np.ndarray
+    num_samples: str | int
+    convert_type: str
+    with_replacement: bool
+    log_probs: bool
+    global_seed: int
+    op_seed: int
+
+    def values(self) -> tuple[np.ndarray, int]:
+        """The probabilities and the number of samples that they are."""
+        probabilities, samples = self[:2]
+        if isinstance(probabilities, str):
+            probabilities = INPUTS[probabilities]
+        return probabilities, int(INPUTS[samples].ravel()[0]) if isinstance(samples, str) else samples
+
+
+ONE = np.array([[0.1, 0.5, 0.4]], np.float32)
+TWO = np.array([[-1, 1, 2], [50, 1, 21]], np.float32)
 CASES = {
-    "with_replacement": ("probabilities", 12, "i64", True, False, 1, 2),
-    "with_replacement_i32": ("probabilities", 12, "i32", True, False, 3, 4),
-    "without_replacement": ("probabilities", 5, "i64", False, False, 1, 2),
-    "without_replacement_i32": ("probabilities", 3, "i32", False, False, 5, 6),
-    "of_weights": ("weights", 9, "i64", True, False, 7, 8),
-    "of_weights_without_replacement": ("weights", 4, "i32", False, False, 9, 10),
-    "of_logarithms": ("logarithms", 10, "i32", True, True, 11, 12),
-    "of_logarithms_without_replacement": ("logarithms", 6, "i64", False, True, 13, 14),
-    "of_halves": ("half", 8, "i64", True, False, 15, 16),
-    "as_many_as_asked": ("probabilities", "num_samples", "i32", True, False, 17, 18),
-    "as_many_as_asked_i64": ("weights", "num_samples_i64", "i64", False, False, 19, 20),
-    "global_seed_alone": ("probabilities", 7, "i64", True, False, 21, 0),
-    "op_seed_alone": ("probabilities", 7, "i64", True, False, 0, 22),
-    "large_seeds": ("probabilities", 7, "i64", True, False, 2**40 + 1, 2**33 + 5),
+    "with_replacement": Case("probabilities", 12, "i64", True, False, 1, 2),
+    "with_replacement_i32": Case("probabilities", 12, "i32", True, False, 3, 4),
+    "without_replacement": Case("probabilities", 5, "i64", False, False, 1, 2),
+    "without_replacement_i32": Case("probabilities", 3, "i32", False, False, 5, 6),
+    "of_weights": Case("weights", 9, "i64", True, False, 7, 8),
+    "of_weights_without_replacement": Case("weights", 4, "i32", False, False, 9, 10),
+    "of_logarithms": Case("logarithms", 10, "i32", True, True, 11, 12),
+    "of_logarithms_without_replacement": Case("logarithms", 6, "i64", False, True, 13, 14),
+    "of_halves": Case("half", 8, "i64", True, False, 15, 16),
+    "as_many_as_asked": Case("probabilities", "num_samples", "i32", True, False, 17, 18),
+    "as_many_as_asked_i64": Case("weights", "num_samples_i64", "i64", False, False, 19, 20),
+    "global_seed_alone": Case("probabilities", 7, "i64", True, False, 21, 0),
+    "op_seed_alone": Case("probabilities", 7, "i64", True, False, 0, 22),
+    "large_seeds": Case("probabilities", 7, "i64", True, False, 2**40 + 1, 2**33 + 5),
     # One class has all the probability: the only Multinomial whose samples need no seed.
-    "of_sure_classes": ("sure", 5, "i64", True, False, 23, 24),
-    "of_sure_classes_i32": ("sure", 5, "i32", True, False, 0, 0),
+    "of_sure_classes": Case("sure", 5, "i64", True, False, 23, 24),
+    "of_sure_classes_i32": Case("sure", 5, "i32", True, False, 0, 0),
     # The specification's examples, with its seeds.
-    "specification_example_1": (np.array([[0.1, 0.5, 0.4]], np.float32), 5, "i32", True, False, 234, 148),
-    "specification_example_2": (
-        np.array([[-1, 1, 2], [50, 1, 21]], np.float32),
-        10,
-        "i32",
-        True,
-        True,
-        234,
-        148,
-    ),
-    "specification_example_3": (np.array([[0.1, 0.5, 0.4]], np.float32), 2, "i32", False, False, 234, 148),
+    "specification_example_1": Case(ONE, 5, "i32", True, False, 234, 148),
+    "specification_example_2": Case(TWO, 10, "i32", True, True, 234, 148),
+    "specification_example_3": Case(ONE, 2, "i32", False, False, 234, 148),
 }
 
 
-def graph(probabilities: dict[str, ov.Node], case: tuple) -> ov.Node:
+def graph(ports: dict[str, ov.Node], case: Case) -> ov.Node:
     source, samples, *attributes = case
-    source = probabilities[source] if isinstance(source, str) else ops.constant(source)
-    number = probabilities[samples] if isinstance(samples, str) else ops.constant(np.array(samples, np.int32))
-    return ops.multinomial(source, number, *attributes)
+    probabilities = ports[source] if isinstance(source, str) else ops.constant(source)
+    number = ports[samples] if isinstance(samples, str) else ops.constant(np.array(samples, np.int32))
+    return ops.multinomial(probabilities, number, *attributes)
 
 
 def check_draws() -> None:
     """Every case again on probabilities that have moved a little: the samples must stay the same."""
     for name, case in CASES.items():
-        source, samples, convert_type, with_replacement, log_probs, *seeds = case
-        value = INPUTS[source] if isinstance(source, str) else source
-        number = int(np.ravel(INPUTS[samples] if isinstance(samples, str) else samples)[0])
-        port = making.parameter("probs", ov.Type.f32, [-1, -1])
-        node = ops.multinomial(port, np.int32(number), convert_type, with_replacement, log_probs, *seeds)
-        compiled = ov.Core().compile_model(ov.Model([node], [port]), "CPU", making.ORACLE_CONFIG)
-
-        def sample(moved: np.ndarray, compiled=compiled, log_probs=log_probs) -> np.ndarray:
-            with np.errstate(divide="ignore"):
-                return np.array(compiled([np.log(moved) if log_probs else moved])[0])
-
-        plain = np.exp(value.astype(np.float64)) if log_probs else value
+        probabilities, number = case.values()
+        sample = making.sampler(number, *case[2:])
+        if case.log_probs:
+            probabilities = np.exp(probabilities.astype(np.float64))
         try:
-            making.assert_draws_are_stable(sample, plain.astype(np.float32))
+            making.assert_draws_are_stable(sample, probabilities.astype(np.float32))
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from None
 

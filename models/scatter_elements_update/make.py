@@ -1,7 +1,7 @@
 """ScatterElementsUpdate-3 and -12: every reduction, with and without the initial values, along every axis.
 
-Run as `python -m models.scatter_elements_update.make` from the root of the checkout. The specification's worked
-examples are among the outputs, and a plain loop over the elements is the second opinion.
+Run as `python -m models.scatter_elements_update.make` from the root of the checkout. The specification's
+worked examples are among the outputs, and a plain loop over the elements is the second opinion.
 """
 
 import numpy as np
@@ -26,7 +26,7 @@ def distinct(shape: tuple[int, ...], axis: int, size: int) -> np.ndarray:
 
 # Indices along the last axis of [4, 6] that meet elements several times, some counted from the end.
 MANY = RNG.integers(-6, 6, (3, 9)).astype(np.int64)
-INPUTS = {
+INPUTS: making.Arrays = {
     "data": halves(4, 6),
     "many": MANY,
     "many_updates": halves(3, 9),
@@ -57,7 +57,7 @@ def counts(dtype: str) -> np.ndarray:
 
 
 # Updates that are constants of the model.
-CONSTANTS = {
+CONSTANTS: making.Arrays = {
     "half_updates": halves(3, 9).astype(np.float16),
     "double_updates": halves(3, 9).astype(np.float64),
     "int32_updates": counts("int32"),
@@ -163,15 +163,17 @@ def main() -> None:
     nodes = ports | {name: opset13.constant(value, name=name) for name, value in CONSTANTS.items()}
     values = INPUTS | CONSTANTS
     outputs, want = {}, {}
-    operands = ("data", "few", "few_updates")
-    outputs["opset3"] = opset3.scatter_elements_update(*(nodes[x] for x in operands), np.int32(0))
-    want["opset3"] = loop(*(values[x] for x in operands), 0, "none", True)
-    for name, (*operands, axis, reduction, init) in CASES.items():
-        tensors = [nodes[x] for x in operands]
+    outputs["opset3"] = opset3.scatter_elements_update(
+        nodes["data"], nodes["few"], nodes["few_updates"], np.int32(0)
+    )
+    want["opset3"] = loop(values["data"], values["few"], values["few_updates"], 0, "none", True)
+    for name, (data, indices, updates, axis, reduction, init) in CASES.items():
         # The axis may be a scalar or have one element.
         axis_value = np.array([axis], np.int64) if init else np.int32(axis)
-        outputs[name] = opset12.scatter_elements_update(*tensors, axis_value, reduction, init)
-        want[name] = loop(*(values[x] for x in operands), axis, reduction, init)
+        outputs[name] = opset12.scatter_elements_update(
+            nodes[data], nodes[indices], nodes[updates], axis_value, reduction, init
+        )
+        want[name] = loop(values[data], values[indices], values[updates], axis, reduction, init)
     for number, (*example, axis, reduction, init, result) in enumerate(EXAMPLES, 1):
         tensors = [opset13.constant(x) for x in example]
         name = f"specification_example_{number}"

@@ -1,4 +1,4 @@
-"""TensorFlow's vocabulary tables, as OpenVINO writes them: string and integer keys, with buckets and defaults.
+"""TensorFlow's vocabulary tables, as OpenVINO writes them: string and integer keys, buckets and defaults.
 
 Run as `python -m models.vocabulary_table.make` from the root of the checkout; needs tensorflow and
 openvino-tokenizers. TensorFlow is the second opinion.
