@@ -98,6 +98,7 @@ class Builder:
         self._function = function
         self._root = root or self
         self._shared: dict[Any, Value] = {}
+        self._views: dict[Any, tuple[ir.TensorProtocol, Value]] = {}
         self._names: set[str] = set()
         self._last_constant: ir.Node | None = None
         self.scope = ""
@@ -222,6 +223,8 @@ class Builder:
             if all(d is not None for d in dims):
                 return constant_value(np.array(dims if op_type == "Shape" else np.prod(dims, dtype=np.int64), np.int64))
             return None
+        if op_type == "Reshape" and (view := self._reshaped(*inputs, **attributes)) is not None:
+            return view
         arrays = []
         for value in inputs:
             tensor = None if value is None else value.const_value
@@ -235,6 +238,33 @@ class Builder:
             return None
         results = tuple(constant_value(np.asarray(array)) for array in folded)
         return results[0] if outputs == 1 else results
+
+    def _reshaped(self, data: Value | None, shape: Value | None, allowzero: int = 0) -> Value | None:
+        """A large constant in another shape: the same bytes, not a node."""
+        tensor = None if data is None else data.const_value
+        if tensor is None or shape is None or shape.constant is None or tensor.size <= LIMIT:
+            return None
+        if not isinstance(tensor, ir.Tensor | ir.ExternalTensor) or tensor.dtype.itemsize < 1:
+            return None
+        dims = [tensor.shape.numpy()[i] if d == 0 and not allowzero else d for i, d in enumerate(shape.constant.tolist())]
+        if -1 in dims:
+            known = -int(np.prod(dims, dtype=np.int64))
+            dims[dims.index(-1)] = tensor.size // known if known else 0
+        if int(np.prod(dims, dtype=np.int64)) != tensor.size or min(dims) < 0:
+            return None
+        views, key = self._root._views, (id(tensor), tuple(dims))
+        if key not in views:
+            view: ir.TensorProtocol
+            if isinstance(tensor, ir.ExternalTensor):
+                view = ir.ExternalTensor(
+                    tensor.location, tensor.offset, tensor.length, tensor.dtype,
+                    shape=ir.Shape(dims), name="", base_dir=tensor.base_dir,
+                )  # fmt: skip
+            else:
+                view = ir.Tensor(tensor.numpy().reshape(dims), dtype=tensor.dtype)
+            # The tensor stays alive beside its view: its identity is the key.
+            views[key] = tensor, constant_value(view, name=None if data is None else data.name)
+        return views[key][1]
 
     # -- control flow ------------------------------------------------------------------------------------------
 
