@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
-_MAX_NAME = 200
+_MAX_TEXT = 200
+_MAX_PROBLEMS = 1000
 
 
-def _printable(text: str) -> str:
-    """One line of text that a terminal can show, whatever the file held."""
-    text = text if len(text) <= _MAX_NAME else text[:_MAX_NAME] + "..."
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+def short(text: object) -> str:
+    """A text from a file as one printable line of bounded length, fit for a message."""
+    line = str(text)
+    line = line if len(line) <= _MAX_TEXT else line[:_MAX_TEXT] + "..."
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +48,8 @@ class Problem:
             details = [self.layer_type] if self.layer_type else []
             if self.layer_id is not None:
                 details.append(f"id {self.layer_id}")
-            kind = f" ({_printable(', '.join(details))})" if details else ""
-            text += f'layer "{_printable(self.layer_name)}"{kind}: '
+            kind = f" ({short(', '.join(details))})" if details else ""
+            text += f'layer "{short(self.layer_name)}"{kind}: '
         text += self.message
         return f"{text}; {self.remedy}" if self.remedy else text
 
@@ -70,3 +73,44 @@ class ConversionError(Exception):
 
 class IRError(ConversionError):
     """A file that is not a readable IR: not XML, damaged, or not what an IR may hold."""
+
+
+class Layered(Protocol):
+    """What a problem says of the layer that it concerns."""
+
+    name: str
+    type: str
+    id: int
+    line: int
+
+
+class Problems:
+    """Everything that is found wrong with one file.
+
+    Args:
+        file: the file, as the user named it.
+    """
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.found: list[Problem] = []
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    def add(
+        self, message: str, remedy: str = "", *, layer: Layered | None = None, line: int | None = None
+    ) -> None:
+        """Notes that something is wrong, with a layer or at a line.
+
+        Raises:
+            IRError: there are so many problems by now that no one reads on.
+        """
+        if layer is None:
+            problem = Problem(message, self.file, line, remedy=remedy)
+        else:
+            place = layer.line if line is None else line
+            problem = Problem(message, self.file, place, layer.name, layer.type, layer.id, remedy)
+        self.found.append(problem)
+        if len(self.found) >= _MAX_PROBLEMS:
+            raise IRError(self.found)

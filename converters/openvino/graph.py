@@ -229,6 +229,7 @@ class Model(Graph):
         version: the IR's version, 10 or 11.
         meta_data: what ``<meta_data>`` of older files says, in the form of `Layer.rt_info`.
         quantization_parameters: what ``<quantization_parameters>`` of older files says.
+        statistics: what ``<statistics>`` of older files says.
         attributes: attributes of ``<net>`` beyond name and version.
         path: the .xml file.
         weights_path: the .bin file; None when there is none (and no constant needs it).
@@ -238,10 +239,43 @@ class Model(Graph):
     version: int
     meta_data: dict[str, Any]
     quantization_parameters: dict[str, Any]
+    statistics: dict[str, Any]
     attributes: dict[str, str]
     path: Path
     weights_path: Path | None
     weights: memoryview
+
+    @property
+    def input_names(self) -> list[tuple[str, ...]]:
+        """The tensor names by which OpenVINO knows each input, in order; the friendly name for want of any.
+
+        In version 10 OpenVINO takes the friendly name in as well.
+        """
+        names = []
+        for layer in self.parameters:
+            found = layer.outputs[0].names
+            if (self.version == 10 and layer.name not in found) or not found:
+                found += (layer.name,)
+            names.append(found)
+        return names
+
+    @property
+    def output_names(self) -> list[tuple[str, ...]]:
+        """The tensor names by which OpenVINO knows each output, in order.
+
+        For want of any, and in version 10 always, the friendly name of the layer that the value comes from,
+        with ".0", ".1" ... when that has several outputs.
+        """
+        names = []
+        for layer in self.results:
+            source = layer.inputs[0].source
+            found = source.names if layer.output_names is None or self.version == 10 else layer.output_names
+            producer = source.layer
+            name = producer.name if len(producer.outputs) == 1 else f"{producer.name}.{source.index}"
+            if (self.version == 10 and name not in found) or not found:
+                found += (name,)
+            names.append(found)
+        return names
 
 
 def _shape_text(dims: Dims | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from converters.openvino.errors import short
 from converters.openvino.safe_xml import integer
 
 Interval = tuple[int, int | None]
@@ -33,16 +34,19 @@ def parse_partial_shape(text: str) -> tuple[Interval, ...] | None:
         ValueError: `text` is no shape.
     """
     text = text.strip()
-    if text and (text[0], text[-1]) in (("[", "]"), ("{", "}")):
+    if text[:1] == "[" and text[-1:] == "]":
         text = text[1:-1].strip()
     if text == "...":
         return None
     if not text:
         return ()
-    shape = tuple(parse_dimension(part.strip()) for part in text.split(","))
-    if None in shape:
-        raise ValueError(f'"{text[:100]}" is not a shape')
-    return shape  # type: ignore[return-value]  # the check above excludes None
+    shape = []
+    for part in text.split(","):
+        interval = parse_dimension(part.strip())
+        if interval is None:
+            raise ValueError(f'"{short(part)}" is no dimension')
+        shape.append(interval)
+    return tuple(shape)
 
 
 def known(interval: Interval) -> int | None:
