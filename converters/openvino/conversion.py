@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -94,17 +94,73 @@ def convert(
     return Conversion(proto, report)
 
 
+@dataclass(frozen=True)
+class InspectedType:
+    """The layers of one type and version in an IR, and what they become.
+
+    Attributes:
+        type: the layer type.
+        version: its opset.
+        count: how many layers there are.
+        becomes: the ONNX operators that they become (``onnx_specops.`` before those of the domain).
+        convertible: whether all of them convert.
+    """
+
+    type: str
+    version: str
+    count: int
+    becomes: list[str]
+    convertible: bool
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What `inspect` found: a row for each layer type and version, and everything that cannot be converted."""
+
+    path: Path
+    rows: list[InspectedType]
+    problems: list[Problem]
+
+
+def inspect(model_path: str | Path) -> Inspection:
+    """See what an IR's layers would become, without writing anything.
+
+    Raises:
+        IRError: when the files are no readable IR.
+    """
+    source = read(model_path)
+    emitted = _walk(source)
+    counts: Counter[tuple[str, str]] = Counter()
+    for layer in _all_layers(source):
+        counts[layer.type, layer.version] += 1
+    bad = {(problem.layer_type, problem.layer_id) for problem in emitted.problems}
+    failing = {(layer.type, layer.version) for layer in _all_layers(source) if (layer.type, layer.id) in bad}
+    rows = [
+        InspectedType(type_, version, count, sorted(emitted.becomes.get((type_, version), ())), (type_, version) not in failing)
+        for (type_, version), count in sorted(counts.items())
+    ]
+    return Inspection(source.path, rows, emitted.problems)
+
+
 @dataclass
 class Emitted:
     """The ONNX graph of an IR before the passes, and which value holds which layer's output."""
 
     model: ir.Model
     values: dict[tuple[int, int], Value]
-    becomes: dict[str, Counter[str]]
+    becomes: dict[tuple[str, str], Counter[str]]
+    problems: list[Problem]
 
 
 def emit(source: Model) -> Emitted:
     """Apply the rules to every layer; raises `ConversionError` with all that cannot be converted."""
+    emitted = _walk(source)
+    if emitted.problems:
+        raise ConversionError(emitted.problems)
+    return emitted
+
+
+def _walk(source: Model) -> Emitted:
     graph = ir.Graph([], [], nodes=[], name=source.name or "model", opset_imports=dict(OPSET_IMPORTS))
     walk = _Walk(source)
     op = Builder(graph)
@@ -118,13 +174,11 @@ def emit(source: Model) -> Emitted:
         value = op.result(walk.get(layer.inputs[0]))
         value.name = op.unique(name) if value.name != name else name
         graph.outputs.append(value)
-    if walk.problems:
-        raise ConversionError(walk.problems)
     model = ir.Model(
         graph, ir_version=IR_VERSION, producer_name=onnx_specops.DOMAIN, producer_version=onnx_specops.__version__
     )
     values = {(port.layer.id, port.index): value for port, value in walk.values.items() if port.layer in walk.top_level}
-    return Emitted(model, values, walk.becomes)
+    return Emitted(model, values, walk.becomes, walk.problems)
 
 
 @dataclass
@@ -134,7 +188,7 @@ class _Walk:
     source: Model
     values: dict[OutputPort, Value] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
-    becomes: dict[str, Counter[str]] = field(default_factory=dict)
+    becomes: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)
     variables: dict[str, Any] = field(default_factory=dict)
     constants: dict[Any, Value] = field(default_factory=dict)
 
@@ -206,7 +260,7 @@ class _Walk:
         self._count(op, layer, last)
 
     def _count(self, op: Builder, layer: Layer, last: ir.Node | None) -> None:
-        counter = self.becomes.setdefault(layer.type, Counter())
+        counter = self.becomes.setdefault((layer.type, layer.version), Counter())
         for node in reversed(op.graph):
             if node is last:
                 break
@@ -274,12 +328,11 @@ def _one_line(error: Exception) -> str:
     return f"{type(error).__name__}: {text[:300]}"
 
 
-def _count_layers(graph: Graph, counter: Counter[str]) -> Counter[str]:
+def _all_layers(graph: Graph) -> Iterator[Layer]:
     for layer in graph.layers:
-        counter[layer.type] += 1
+        yield layer
         for body in layer.bodies.values():
-            _count_layers(body, counter)
-    return counter
+            yield from _all_layers(body)
 
 
 def _report(
@@ -287,11 +340,14 @@ def _report(
 ) -> Report:
     graph = emitted.model.graph
     nodes = Counter(f"{n.domain}.{n.op_type}" if n.domain else n.op_type for n in graph.all_nodes())
+    becomes: dict[str, list[str]] = {}
+    for (type_, _), counter in sorted(emitted.becomes.items()):
+        becomes[type_] = sorted({*becomes.get(type_, ()), *counter})
     alive = {id(value) for node in graph for value in node.outputs} | {id(value) for value in graph.inputs}
     return Report(
         path=source.path,
-        layers=dict(sorted(_count_layers(source, Counter()).items())),
-        becomes={name: sorted(counter) for name, counter in sorted(emitted.becomes.items())},
+        layers=dict(sorted(Counter(layer.type for layer in _all_layers(source)).items())),
+        becomes=becomes,
         nodes=dict(sorted(nodes.items())),
         custom_operators=sorted({n.op_type for n in graph.all_nodes() if n.domain == onnx_specops.DOMAIN}),
         without_body=without_body,

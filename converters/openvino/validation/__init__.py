@@ -1,0 +1,6 @@
+"""The same inputs through OpenVINO, ONNX Runtime and ONNX's reference evaluator, compared."""
+
+from converters.openvino.validation.compare import Comparison, Tolerance
+from converters.openvino.validation.validate import LayerDifference, RuntimeResult, Validation, validate
+
+__all__ = ["Comparison", "LayerDifference", "RuntimeResult", "Tolerance", "Validation", "validate"]

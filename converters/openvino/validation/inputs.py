@@ -1,0 +1,104 @@
+"""Inputs for a model: random ones from its own types and shapes, or those of an .npz file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+
+# The size that an unknown dimension gets; indices that random integers form stay valid for the smallest of tables.
+DYNAMIC_SIZE = 2
+_WORDS = ("apple", "river", "stone", "cloud", "ember", "maple")
+_TYPES = {
+    "bool": np.dtype(np.bool_),
+    "float": np.dtype(np.float32),
+    "double": np.dtype(np.float64),
+    "float16": np.dtype(np.float16),
+    "bfloat16": np.dtype(ml_dtypes.bfloat16),
+    "string": np.dtype(object),
+}
+
+
+@dataclass(frozen=True)
+class InputSpec:
+    """An input of a model: ``element_type`` as ONNX spells it (``"float"``, ``"int64"``), ``None`` for an unknown size."""
+
+    name: str
+    element_type: str
+    dims: tuple[int | None, ...]
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The NumPy type of the input's arrays."""
+        return _TYPES.get(self.element_type) or np.dtype(self.element_type)
+
+
+def session_specs(inputs: Sequence) -> list[InputSpec]:
+    """The specs of an ``onnxruntime.InferenceSession``'s inputs."""
+    specs = []
+    for value in inputs:
+        dims = tuple(d if isinstance(d, int) else None for d in value.shape or ())
+        specs.append(InputSpec(value.name, value.type.removeprefix("tensor(").removesuffix(")"), dims))
+    return specs
+
+
+def random_inputs(specs: Sequence[InputSpec], seed: int = 0) -> dict[str, np.ndarray]:
+    """Reproducible inputs: floats in [0, 1), integers 0 and 1, words for strings; unknown dimensions get the size 2."""
+    generator = np.random.default_rng(seed)
+    arrays = {}
+    for spec in specs:
+        shape = tuple(DYNAMIC_SIZE if d is None else d for d in spec.dims)
+        if spec.element_type == "string":
+            array = np.asarray(generator.choice(_WORDS, shape), dtype=object)
+        elif spec.element_type == "bool" or spec.dtype.kind in "iu":
+            array = np.asarray(generator.integers(0, 2, shape)).astype(spec.dtype)
+        else:
+            array = np.asarray(generator.random(shape, np.float32)).astype(spec.dtype)
+        arrays[spec.name] = array.reshape(shape)
+    return arrays
+
+
+def load_inputs(path: str | Path, specs: Sequence[InputSpec]) -> dict[str, np.ndarray]:
+    """The arrays of an .npz file for the model's inputs, by name or, failing that, by position.
+
+    Raises:
+        ValueError: for a missing input, a wrong number of dimensions, a wrong size or a type that cannot be converted exactly.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            stored = {name: file[name] for name in file.files}
+    except (OSError, ValueError, KeyError) as error:
+        raise ValueError(f"{path} is not a readable .npz file: {error}") from None
+    names = [spec.name for spec in specs]
+    if not set(names) <= set(stored):
+        if len(stored) != len(names) or not all(name == f"arr_{i}" for i, name in enumerate(stored)):
+            missing = ", ".join(sorted(set(names) - set(stored)))
+            raise ValueError(f"{path} lacks the inputs {missing}; it holds {', '.join(stored) or 'nothing'}")
+        stored = dict(zip(names, stored.values(), strict=True))
+    return {spec.name: _fit(stored[spec.name], spec, path) for spec in specs}
+
+
+def _fit(array: np.ndarray, spec: InputSpec, path: str | Path) -> np.ndarray:
+    if len(array.shape) != len(spec.dims) or any(
+        d is not None and d != size for d, size in zip(spec.dims, array.shape, strict=True)
+    ):
+        dims = ["?" if d is None else d for d in spec.dims]
+        raise ValueError(f"{path}: {spec.name} has the shape {list(array.shape)}, the model takes {dims}".replace("'", ""))
+    if spec.element_type == "string":
+        if array.dtype.kind not in "US":
+            raise ValueError(f"{path}: {spec.name} holds {array.dtype}, the model takes strings")
+        return array.astype(str).astype(object)
+    if array.dtype == spec.dtype:
+        return array
+    converted = array.astype(spec.dtype) if array.dtype.kind in "biuf" else None
+    if converted is None or not np.array_equal(converted.astype(array.dtype), array, equal_nan=array.dtype.kind == "f"):
+        raise ValueError(f"{path}: {spec.name} holds {array.dtype}, the model takes {spec.dtype}")
+    return converted
+
+
+def positional(specs: Sequence[InputSpec], arrays: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    """The arrays in the order of the model's inputs."""
+    return [arrays[spec.name] for spec in specs]

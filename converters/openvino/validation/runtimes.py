@@ -1,0 +1,97 @@
+"""The runtimes that a converted model can be run by, behind one function each."""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+
+import onnx_specops
+
+RUNTIMES = {
+    "native": "ONNX Runtime, native kernels",
+    "python": "ONNX Runtime, Python kernels",
+    "none": "ONNX Runtime, no plugin",
+    "reference": "ONNX reference evaluator",
+}
+
+Arrays = dict[str, np.ndarray]
+
+
+def unavailable(runtime: str, custom: bool, without_body: Sequence[str]) -> str:
+    """Why a runtime cannot run a model here, or ``""``.
+
+    Args:
+        runtime: a key of `RUNTIMES`.
+        custom: whether the model has operators of the domain.
+        without_body: those among them that need a kernel.
+    """
+    if runtime in ("native", "python") and not custom:
+        return "the model has no operators of the plugin"
+    if runtime == "native":
+        try:
+            onnx_specops.library_path()
+        except Exception as error:
+            return str(error)
+    if runtime == "python" and importlib.util.find_spec("onnxruntime_extensions") is None:
+        return 'onnxruntime-extensions is not installed: pip install "onnx-specops[python-kernels]"'
+    if runtime == "none" and without_body:
+        return f"standard ONNX cannot say {', '.join(without_body)}"
+    return ""
+
+
+def run(runtime: str, model: Path, feeds: Mapping[str, np.ndarray], outputs: Sequence[str]) -> tuple[Arrays, float]:
+    """Run the model once for its outputs and once for the time; returns the outputs by name and the seconds."""
+    if runtime == "reference":
+        return _run_reference(model, feeds, outputs)
+    options = ort.SessionOptions()
+    options.log_severity_level = 3
+    session = onnx_specops.InferenceSession(str(model), options, kernels=runtime)
+    arrays = infer(session, feeds, outputs)
+    started = time.perf_counter()
+    infer(session, feeds, outputs)
+    return arrays, time.perf_counter() - started
+
+
+def infer(session: ort.InferenceSession, feeds: Mapping[str, np.ndarray], outputs: Sequence[str]) -> Arrays:
+    """The session's outputs by name, bfloat16 included, which ``InferenceSession.run`` cannot hand over."""
+    kinds = [value.type for value in (*session.get_inputs(), *session.get_outputs())]
+    if "tensor(bfloat16)" not in kinds:
+        results = session.run(list(outputs), {value.name: feeds[value.name] for value in session.get_inputs()})
+        return {name: np.asarray(result) for name, result in zip(outputs, results, strict=True)}
+    values = {value.name: _ort_value(feeds[value.name], value.type) for value in session.get_inputs()}
+    results = session.run_with_ort_values(list(outputs), values)
+    return {name: _to_numpy(result) for name, result in zip(outputs, results, strict=True)}
+
+
+def _run_reference(model: Path, feeds: Mapping[str, np.ndarray], outputs: Sequence[str]) -> tuple[Arrays, float]:
+    from onnx_specops.runtime.reference import evaluate
+
+    started = time.perf_counter()
+    results = evaluate(onnx.load(model), dict(feeds), list(outputs))
+    return dict(zip(outputs, results, strict=True)), time.perf_counter() - started
+
+
+def _ort_value(array: np.ndarray, onnx_type: str) -> Any:
+    array = np.ascontiguousarray(array).reshape(array.shape)
+    if onnx_type == "tensor(bfloat16)":
+        return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(array.view(np.uint16), onnx.TensorProto.BFLOAT16)
+    return ort.OrtValue.ortvalue_from_numpy(array)
+
+
+def _to_numpy(value: Any) -> np.ndarray:
+    if value.data_type() != "tensor(bfloat16)":
+        return np.asarray(value.numpy())
+    import ctypes
+
+    import ml_dtypes
+
+    shape = value.shape()
+    buffer = (ctypes.c_uint16 * int(np.prod(shape, dtype=np.int64))).from_address(value.data_ptr())
+    return np.frombuffer(buffer, ml_dtypes.bfloat16).reshape(shape).copy()

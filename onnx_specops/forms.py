@@ -1,0 +1,45 @@
+"""Which forms of each operator this installation has."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from onnx_specops.domain import operators
+
+
+@dataclass(frozen=True)
+class Forms:
+    """An operator's forms: for each the reason why it is missing, or ``""`` where it is there."""
+
+    operator: str
+    body: str
+    python: str
+    native: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        return asdict(self)
+
+
+def forms() -> Iterator[Forms]:
+    """The forms of every operator of the domain, by name; schema and NumPy kernel are always there."""
+    from onnx_specops.runtime.library import native_operators
+
+    missing = ""
+    if importlib.util.find_spec("onnxruntime_extensions") is None:
+        missing = 'pip install "onnx-specops[python-kernels]"'
+    try:
+        native = native_operators()
+        not_built = "none written"
+    except FileNotFoundError as error:
+        native, not_built = frozenset(), str(error)
+    for operator in operators():
+        yield Forms(
+            operator.name,
+            "" if operator.emit_body else operator.no_body,
+            missing,
+            "" if operator.name in native else not_built,
+        )
