@@ -227,8 +227,9 @@ def find_rule(layer_type: str, version: str) -> Rule:
             f"no rule converts {layer_type} ({version or 'no version'})",
             "'specops inspect' lists what converts; register a rule with converters.openvino.rule for a layer of your own",
         )
-    if version == candidates[0].since:
-        return candidates[0]
+    for candidate in candidates:
+        if candidate.since == version:
+            return candidate
     number = _number(version)
     if version.startswith("opset") and number > LATEST_OPSET:
         raise Unsupported(

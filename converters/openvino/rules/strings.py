@@ -1,0 +1,89 @@
+"""Strings: packing and unpacking, vocabularies, hash buckets.
+
+OpenVINO takes a tensor of strings apart into begins, ends and symbols before its string operations; ONNX's operators take the
+strings as they are. `strings_of` finds them again, so that the taking apart falls away wherever nothing else needs it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from converters.openvino.rule import Unsupported, rule
+from onnx_specops.building import Builder, Value
+from onnx_specops.domain import DOMAIN
+
+
+def strings_of(op: Builder, begins: Value, ends: Value, symbols: Value) -> Value:
+    """The strings that three values describe: the ones that were taken apart, or put together anew."""
+    producer = begins.producer()
+    if (
+        producer is not None
+        and (producer.domain, producer.op_type) == (DOMAIN, "StringTensorUnpack")
+        and all(value is output for value, output in zip((begins, ends, symbols), producer.outputs, strict=True))
+        and isinstance(producer.inputs[0], Value)
+    ):
+        return producer.inputs[0]
+    return op.specops.StringTensorPack(begins, ends, symbols)
+
+
+@rule("StringTensorUnpack", since="opset15")
+def string_tensor_unpack(op: Builder, data: Value):
+    """StringTensorUnpack-15."""
+    return op.specops.StringTensorUnpack(data)
+
+
+@rule("StringTensorPack", since="opset15")
+def string_tensor_pack(op: Builder, begins: Value, ends: Value, symbols: Value):
+    """StringTensorPack-15."""
+    return strings_of(op, begins, ends, symbols)
+
+
+@rule("NumericToString", since="openvino_tokenizers")
+def numeric_to_string(op: Builder, data: Value):
+    """NumericToString of openvino_tokenizers: integers as decimal text."""
+    if data.dtype is None or not data.dtype.is_integer():
+        raise Unsupported(f"it turns {data.dtype and data.dtype.name} into text, which has no one spelling", "convert integers")
+    return op.Cast(data, to=ir.DataType.STRING)
+
+
+@rule("StringToHashBucket", since="extension")
+def string_to_hash_bucket(op: Builder, begins: Value, ends: Value, symbols: Value, *, num_buckets: int):
+    """StringToHashBucket of openvino_tokenizers: FarmHash Fingerprint64 modulo ``num_buckets``."""
+    if num_buckets < 1:
+        raise Unsupported(f"num_buckets={num_buckets} is less than 1")
+    return op.specops.StringToHashBucket(strings_of(op, begins, ends, symbols), num_buckets=num_buckets)
+
+
+@rule("VocabEncoder", since="extension")
+def vocab_encoder(
+    op: Builder,
+    begins: Value,
+    ends: Value,
+    symbols: Value,
+    vocab_begins: Value,
+    vocab_ends: Value,
+    vocab_symbols: Value,
+    values: Value,
+    default: Value,
+):
+    """VocabEncoder of openvino_tokenizers: the value at the key's first place in the vocabulary, else the default."""
+    keys = strings_of(op, begins, ends, symbols)
+    vocabulary = strings_of(op, vocab_begins, vocab_ends, vocab_symbols)
+    if (entries := vocabulary.constant) is not None:
+        _, first = np.unique(entries.astype(bytes).reshape(-1), return_index=True)
+        if len(first) == 0:
+            return op.Expand(default, op.Shape(keys))
+        if len(first) != entries.size:
+            kept = np.sort(first)
+            vocabulary, values = op.const(entries.reshape(-1)[kept]), op.Gather(values, kept)
+    if values.constant is not None and default.constant is not None and _is_range(values.constant):
+        found = op.specops.VocabularyTable(keys, vocabulary, default_value=int(default.constant.reshape(-1)[0]))
+        return found if values.dtype == found.dtype else op.Cast(found, to=values.dtype)
+    found = op.specops.VocabularyTable(keys, vocabulary)
+    known = op.GreaterOrEqual(found, 0)
+    return op.Where(known, op.Gather(values, op.Max(found, 0)), default)
+
+
+def _is_range(values: np.ndarray) -> bool:
+    return np.array_equal(values.reshape(-1), np.arange(values.size))
