@@ -92,9 +92,7 @@ def string_value(texts: Sequence[str]) -> ort.OrtValue:
 def vocabulary_model(texts: Sequence[str], *, use: str = "VocabularyTable") -> onnx.ModelProto:
     """keys -> ids by VocabularyTable; with ``use="Equal"`` a model that holds the same vocabulary and no table."""
     if use == "VocabularyTable":
-        node = helper.make_node(
-            use, ["keys", "vocabulary"], ["ids"], domain=onnx_specops.DOMAIN, num_oov_buckets=BUCKETS
-        )
+        node = helper.make_node(use, ["keys", "vocabulary"], ["ids"], domain=onnx_specops.DOMAIN, num_oov_buckets=BUCKETS)
         output = helper.make_tensor_value_info("ids", TensorProto.INT64, ["n"])
     else:
         node = helper.make_node("Equal", ["keys", "vocabulary"], ["ids"])
@@ -196,9 +194,7 @@ def allocated_bytes() -> int:
         "fordblks",
         "keepcost",
     )
-    structure = type(
-        "mallinfo2", (ctypes.Structure,), {"_fields_": [(name, ctypes.c_size_t) for name in fields]}
-    )
+    structure = type("mallinfo2", (ctypes.Structure,), {"_fields_": [(name, ctypes.c_size_t) for name in fields]})
     mallinfo2 = ctypes.CDLL(None).mallinfo2
     mallinfo2.restype = structure
     info = mallinfo2()
@@ -213,11 +209,7 @@ def _load(path: str) -> None:
     before, start = allocated_bytes(), time.perf_counter()
     session = ort.InferenceSession(path, options)
     seconds = time.perf_counter() - start
-    print(
-        json.dumps(
-            {"bytes": allocated_bytes() - before, "seconds": seconds, "inputs": len(session.get_inputs())}
-        )
-    )
+    print(json.dumps({"bytes": allocated_bytes() - before, "seconds": seconds, "inputs": len(session.get_inputs())}))
 
 
 def main() -> None:

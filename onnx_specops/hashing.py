@@ -35,8 +35,7 @@ def encode(texts: Iterable[object]) -> list[bytes]:
 def quoted(text: bytes) -> str:
     """``text`` in quotes for a message: at most 60 bytes of it, those outside ASCII's printable ones as ``\\xNN``."""
     shown = "".join(
-        f"\\{chr(byte)}" if byte in b'"\\' else chr(byte) if 0x20 <= byte < 0x7F else f"\\x{byte:02x}"
-        for byte in text[:60]
+        f"\\{chr(byte)}" if byte in b'"\\' else chr(byte) if 0x20 <= byte < 0x7F else f"\\x{byte:02x}" for byte in text[:60]
     )
     return f'"{shown}..."' if len(text) > 60 else f'"{shown}"'
 
@@ -139,9 +138,7 @@ def _fingerprint64(matrix: Bytes) -> Words:
         return _merge(np.uint64(length) + (head << np.uint64(3)), tail, multiplier)
     if length <= 16:
         head, tail = word(0) + _K2, word(-8)
-        return _merge(
-            _right(tail, 37) * multiplier + head, (_right(head, 25) + tail) * multiplier, multiplier
-        )
+        return _merge(_right(tail, 37) * multiplier + head, (_right(head, 25) + tail) * multiplier, multiplier)
     if length <= 32:
         a, b = word(0) * _K1, word(8)
         c, d = word(-8) * multiplier, word(-16) * _K2
@@ -189,9 +186,7 @@ def _long_fingerprint64(word: Callable[[int], Words], count: int, length: int) -
     z = _right(z + w[0], 33) * multiplier
     v = absorb(at, v[1] * multiplier, x + w[0])
     w = absorb(at + 32, z + w[1], y + word(at + 16))
-    return _merge(
-        _merge(v[0], w[0], multiplier) + _fold(y) * _K0 + x, _merge(v[1], w[1], multiplier) + z, multiplier
-    )
+    return _merge(_merge(v[0], w[0], multiplier) + _fold(y) * _K0 + x, _merge(v[1], w[1], multiplier) + z, multiplier)
 
 
 def _legacy_hash64(matrix: Bytes) -> Words:

@@ -33,9 +33,7 @@ def StringTensorPack(begins, ends, symbols):
     first, last, size = begins.reshape(-1), ends.reshape(-1), len(symbols)
     for input_name, offsets in (("begins", first), ("ends", last)):
         if (bad := np.flatnonzero((offsets < 0) | (offsets > size))).size:
-            raise IndexError(
-                f"{name}: {input_name}[{bad[0]}] = {offsets[bad[0]]} is out of range [0, {size}]"
-            )
+            raise IndexError(f"{name}: {input_name}[{bad[0]}] = {offsets[bad[0]]} is out of range [0, {size}]")
     if (bad := np.flatnonzero(first > last)).size:
         at = bad[0]
         raise ValueError(f"{name}: begins[{at}] = {first[at]} is greater than ends[{at}] = {last[at]}")

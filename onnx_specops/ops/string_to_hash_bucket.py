@@ -11,9 +11,7 @@ from onnx_specops.hashing import encode, hash_buckets
     outputs={"buckets": "tensor(int64)"},
     no_body="standard ONNX cannot hash strings",
 )
-def StringToHashBucket(
-    strings, *, num_buckets: int, hasher: str = "fasthash", hasher_key_0: int = 0, hasher_key_1: int = 0
-):
+def StringToHashBucket(strings, *, num_buckets: int, hasher: str = "fasthash", hasher_key_0: int = 0, hasher_key_1: int = 0):
     """The bucket of each string: ``hash(string) % num_buckets``, the hash taken as unsigned.
 
     Inputs:

@@ -44,9 +44,7 @@ WIDE_INTEGERS = [*INTEGERS, 2**31, 2**53 + 1, 2**63 - 1, -(2**63)]
 
 def text(length: int) -> bytes:
     """The text of that length that is hashed: every byte value occurs in the long ones."""
-    return bytes(
-        (position * 37 + length * 101 + position * position // 5 + 11) % 256 for position in range(length)
-    )
+    return bytes((position * 37 + length * 101 + position * position // 5 + 11) % 256 for position in range(length))
 
 
 def buckets(texts: Any, count: int, hasher: str, key: tuple[int, int]) -> list[int]:
@@ -83,9 +81,7 @@ def lookup(
     if hasher == "legacy":
         spec = lookup_ops.HasherSpec("legacy", None)
     inner = lookup_ops.StaticHashTableV1(initializer(vocabulary), -1)
-    table = lookup_ops.IdTableWithHashBuckets(
-        inner, count, hasher_spec=spec, key_dtype=tf.dtypes.as_dtype(type_)
-    )
+    table = lookup_ops.IdTableWithHashBuckets(inner, count, hasher_spec=spec, key_dtype=tf.dtypes.as_dtype(type_))
     return table.lookup(tf.constant(keys, tf.dtypes.as_dtype(type_))).numpy().tolist()
 
 
@@ -150,16 +146,12 @@ def main() -> None:
         },
         "tables": tables(),
         "errors": {
-            "duplicate entry": error(
-                lambda: lookup(["a"], ["a", "b", "a"], 1, -1, "fasthash", (0, 0), "string")
-            ),
+            "duplicate entry": error(lambda: lookup(["a"], ["a", "b", "a"], 1, -1, "fasthash", (0, 0), "string")),
             "empty vocabulary": error(lambda: lookup(["a"], [], 1, -1, "fasthash", (0, 0), "string")),
             "no buckets": error(lambda: buckets(["a"], 0, "fasthash", (0, 0))),
         },
     }
-    OUTPUT.write_text(
-        json.dumps(result, separators=(",", ":")).replace("},{", "},\n{") + "\n", encoding="utf-8"
-    )
+    OUTPUT.write_text(json.dumps(result, separators=(",", ":")).replace("},{", "},\n{") + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
