@@ -114,8 +114,33 @@ def substitutes(op_type: str, domain: str, bound: tuple[tuple[str, ir.DataType],
 
 def insert_casts(graph: ir.Graph | ir.Function) -> int:
     """Insert the casts that ONNX Runtime's CPU needs into ``graph`` and its nested graphs; returns how many nodes changed."""
-    exact: dict[ir.Value, ir.Value] = {}
-    return sum(_adapt(node, exact) for node in list(_nodes(graph)))
+    nodes = list(_nodes(graph))
+    casts = _Casts({value.name for node in nodes for value in (*node.inputs, *node.outputs) if value is not None})
+    return sum(_adapt(node, casts) for node in nodes)
+
+
+class _Casts:
+    """The casts inserted so far.
+
+    Attributes:
+        names: the names of all values.
+        exact: what a computation gave before it was rounded to 16 bits, by the rounded value.
+        made: the casts of a value to a type, by the graph in which they stand.
+    """
+
+    def __init__(self, names: set[str | None]) -> None:
+        self.names = names
+        self.exact: dict[ir.Value, ir.Value] = {}
+        self.made: dict[tuple[ir.Value, ir.DataType, int], ir.Value] = {}
+
+    def unique(self, name: str) -> str:
+        """``name``, or a variant of it that no value bears yet."""
+        candidate, number = name, 0
+        while candidate in self.names:
+            number += 1
+            candidate = f"{name}_{number}"
+        self.names.add(candidate)
+        return candidate
 
 
 def _nodes(graph: ir.Graph | ir.Function) -> Iterator[ir.Node]:
@@ -144,44 +169,58 @@ def _bound(schema: onnx.defs.OpSchema, node: ir.Node) -> Iterable[tuple[str, ir.
     return tuple((name, dtype) for name, dtype in seen.items() if name in variables)
 
 
-def _adapt(node: ir.Node, exact: dict[ir.Value, ir.Value]) -> bool:
-    if node.domain == DOMAIN or node.domain not in OPSET_IMPORTS or node.op_type in ("Cast", "Constant"):
-        return False
-    schema = _schema(node.op_type, node.domain)
-    bound = tuple(_bound(schema, node))
-    changes = substitutes(node.op_type, node.domain, bound)
-    if not changes:
-        return False
-    graph = node.graph
-    assert graph is not None
-    from_inputs = {_formal(schema, i).type_str for i, value in enumerate(node.inputs) if value is not None}
-    for index, value in enumerate(node.inputs):
-        if value is None or (target := changes.get(_formal(schema, index).type_str)) is None or value.dtype == target:
-            continue
+class _Adapter:
+    """Casts around one node at a time, each cast made once in each graph."""
+
+    def __init__(self) -> None:
         # What was rounded to 16 bits between two float32 computations was never meant to be: OpenVINO's CPU keeps float32.
-        source = exact.get(value)
+        self._exact: dict[ir.Value, ir.Value] = {}
+        self._casts: dict[tuple[ir.Value, ir.DataType, int], ir.Value] = {}
+
+    def adapt(self, node: ir.Node) -> bool:
+        """Insert what one node needs; returns whether it needed anything."""
+        if node.domain == DOMAIN or node.domain not in OPSET_IMPORTS or node.op_type in ("Cast", "Constant"):
+            return False
+        schema = _schema(node.op_type, node.domain)
+        changes = substitutes(node.op_type, node.domain, tuple(_bound(schema, node)))
+        if not changes:
+            return False
+        from_inputs = {_formal(schema, i).type_str for i, value in enumerate(node.inputs) if value is not None}
+        for index, value in enumerate(node.inputs):
+            target = None if value is None else changes.get(_formal(schema, index).type_str)
+            if value is not None and target is not None and value.dtype != target:
+                node.replace_input_with(index, self._as(value, target, node))
+        for index, value in enumerate(node.outputs):
+            variable = _formal(schema, index, output=True).type_str
+            target, dtype = changes.get(variable), value.dtype
+            if target is None or dtype is None or variable not in from_inputs:
+                continue
+            name, value.name = value.name, casts.unique(f"{value.name}_{target.name.lower()}")
+            narrow = Value(name=name, type=value.type, shape=value.shape)
+            value.replace_all_uses_with(narrow, replace_graph_outputs=True)
+            value.type = ir.TensorType(target)
+            assert node.graph is not None
+            node.graph.insert_after(node, _cast(value, narrow, dtype))
+            if dtype in _ROUNDED:
+                self._exact[narrow] = value
+        return True
+
+    def _as(self, value: ir.Value, target: ir.DataType, node: ir.Node) -> ir.Value:
+        """``value`` in another type, for ``node``."""
+        source = self._exact.get(value)
         if source is not None and source.dtype == target:
-            node.replace_input_with(index, source)
-            continue
-        cast = _cast(value, target)
-        graph.insert_before(node, cast)
-        node.replace_input_with(index, cast.outputs[0])
-    for index, value in enumerate(node.outputs):
-        variable = _formal(schema, index, output=True).type_str
-        target, dtype = changes.get(variable), value.dtype
-        if target is None or dtype is None or variable not in from_inputs:
-            continue
-        name, value.name = value.name, f"{value.name}_{target.name.lower()}"
-        narrow = Value(name=name, type=value.type, shape=value.shape)
-        value.replace_all_uses_with(narrow, replace_graph_outputs=True)
-        value.type = ir.TensorType(target)
-        graph.insert_after(node, _cast(value, dtype, narrow))
-        if dtype in _ROUNDED:
-            exact[narrow] = value
-    return True
+            return source
+        graph = node.graph
+        assert graph is not None
+        key = (value, target, id(graph))
+        if key not in self._casts:
+            name = f"{value.name}_as_{target.name.lower()}"
+            elsewhere = sum(known[:2] == key[:2] for known in self._casts)
+            result = Value(name=f"{name}_{elsewhere}" if elsewhere else name, type=ir.TensorType(target), shape=value.shape)
+            graph.insert_before(node, _cast(value, result, target))
+            self._casts[key] = result
+        return self._casts[key]
 
 
-def _cast(value: ir.Value, to: ir.DataType, result: ir.Value | None = None) -> ir.Node:
-    if result is None:
-        result = Value(name=f"{value.name}_as_{to.name.lower()}", type=ir.TensorType(to), shape=value.shape)
+def _cast(value: ir.Value, to: ir.DataType, result: ir.Value) -> ir.Node:
     return ir.Node("", "Cast", [value], [ir.AttrInt64("to", int(to))], outputs=[result])

@@ -1,0 +1,100 @@
+"""The mechanism of rules: signatures as specifications, nothing dropped, everything reported."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pytest
+
+from converters.openvino.element_types import ElementType
+from converters.openvino.rule import Rule, Unsupported, find_rule, parse_value
+
+
+def example(op, data, axis=None, *, mode: Literal["none", "Sum"] = "none", count: int, scale: float = 1.0, on: bool = True):
+    return data
+
+
+EXAMPLE = Rule(example, "Example", "opset3")
+
+
+@pytest.mark.parametrize(
+    ("text", "annotation", "value"),
+    [
+        ("true", bool, True),
+        ("0", bool, False),
+        ("False", bool, False),
+        ("-12", int, -12),
+        ("18446744073709551615", int, 2**64 - 1),
+        ("1e-05", float, 1e-5),
+        ("inf", float, float("inf")),
+        ("SUM", Literal["none", "Sum"], "Sum"),
+        ("1, 2,3", tuple[int, ...], (1, 2, 3)),
+        ("", tuple[int, ...], ()),
+        ("0.5,2", tuple[float, ...], (0.5, 2.0)),
+        ("FP32", ElementType, ElementType.F32),
+        ("5", int | None, 5),
+    ],
+)
+def test_attribute_texts_are_parsed_by_annotation(text, annotation, value):
+    assert parse_value(text, annotation) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "annotation"),
+    [
+        ("yes", bool),
+        ("1_000", int),
+        ("٣", int),
+        ("1.0", int),
+        ("", int),
+        ("9" * 5000, int),
+        ("1,,2", tuple[int, ...]),
+        ("fast", Literal["none", "sum"]),
+        ("float", ElementType),
+        ("one", float),
+    ],
+)
+def test_texts_outside_the_type_are_refused(text, annotation):
+    with pytest.raises(ValueError, match=r"is n|is none"):
+        parse_value(text, annotation)
+
+
+def test_all_that_is_wrong_with_the_attributes_is_told_at_once():
+    with pytest.raises(Unsupported) as error:
+        EXAMPLE.parse({"mode": "max", "scale": "x", "colour": "red"})
+    message = error.value.message
+    assert "mode='max'" in message
+    assert "scale='x'" in message
+    assert "colour='red' is not known" in message
+    assert "'count' is missing" in message
+
+
+def test_defaults_are_left_to_the_function():
+    assert EXAMPLE.parse({"count": "3"}) == {"count": 3}
+
+
+@pytest.mark.parametrize("count", [0, 3])
+def test_a_wrong_number_of_inputs_is_refused(count):
+    with pytest.raises(Unsupported, match="takes 1 to 2"):
+        EXAMPLE._check_inputs(count)
+
+
+def test_the_rule_of_the_latest_version_not_above_the_layers_is_found():
+    assert find_rule("MatMul", "opset1").since == "opset1"
+    assert find_rule("MatMul", "opset9").since == "opset1"
+
+
+@pytest.mark.parametrize(
+    ("layer_type", "version", "message"),
+    [
+        ("NoSuchLayer", "opset1", "no rule converts"),
+        ("MatMul", "opset18", "newer than opset17"),
+        ("MatMul", "extension", "has no version 'extension'"),
+        ("MatMul", "opset0", "has no version"),
+        ("MatMul", "", "has no version"),
+        ("MatMul", "opset99999999999", "has no version"),
+    ],
+)
+def test_what_has_no_rule_is_named(layer_type, version, message):
+    with pytest.raises(Unsupported, match=message):
+        find_rule(layer_type, version)

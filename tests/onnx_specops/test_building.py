@@ -1,0 +1,135 @@
+"""The graph builder: types, shapes, constants, folding, control flow."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import onnxruntime as ort
+import pytest
+
+from onnx_specops.building import OPSET_IMPORTS, Builder, Value, new_value
+
+
+@pytest.fixture
+def x() -> Value:
+    return new_value(ir.DataType.FLOAT, [None, 3], "x")
+
+
+def builder(*inputs: Value) -> Builder:
+    return Builder(ir.Graph(list(inputs), [], nodes=[], name="test", opset_imports=dict(OPSET_IMPORTS)))
+
+
+def run(op: Builder, outputs, **feeds):
+    """The graph as a model, checked and run by ONNX Runtime."""
+    for value in outputs:
+        op.graph.outputs.append(op.result(value))
+    proto = ir.to_proto(ir.Model(op.graph, ir_version=10))
+    onnx.checker.check_model(proto, full_check=True)
+    return ort.InferenceSession(proto.SerializeToString()).run(None, feeds)
+
+
+def test_types_and_shapes_are_known_at_once(x):
+    op = builder(x)
+    y = op.Cast(op.Reshape(x, [0, 1, -1]), to=ir.DataType.INT32)
+    assert (y.dtype, y.rank, y.dims) == (ir.DataType.INT32, 3, [None, 1, 3])
+
+
+def test_python_numbers_take_the_type_of_the_other_input(x):
+    op = builder(x)
+    y = op.Mul(op.Add(x, 1), 2)
+    assert run(op, [y], x=np.ones((1, 3), np.float32))[0].tolist() == [[4, 4, 4]]
+    assert {value.dtype for value in op.graph.initializers.values()} == {ir.DataType.FLOAT}
+
+
+def test_equal_constants_are_stored_once(x):
+    op = builder(x)
+    op.Add(op.Add(x, 1), 1)
+    assert len(op.graph.initializers) == 1
+
+
+def test_what_is_known_folds(x):
+    op = builder(x)
+    count = op.Mul(op.Gather(op.Shape(x, start=1), 0), 4)
+    assert count.constant == 12
+    assert len(op.graph) == 0
+    assert op.Shape(x).constant is None
+    assert op.if_(op.Greater(count, 5), lambda op: op.const(1), lambda op: op.const(2)).constant == 1
+
+
+def test_if_and_captured_values(x):
+    op = builder(x)
+    rows = op.Gather(op.Shape(x), 0)
+    y = op.if_(op.Greater(rows, 1), lambda op: op.Add(x, 1), lambda op: x)
+    assert (y.dtype, y.dims) == (ir.DataType.FLOAT, [None, 3])
+    assert run(op, [y], x=np.ones((2, 3), np.float32))[0].sum() == 12
+
+
+def test_loop_with_carried_and_scanned_values(x):
+    op = builder(x)
+
+    def body(op, iteration, condition, total):
+        row = op.Gather(x, iteration)
+        total = op.Add(total, row)
+        return condition, total, total
+
+    last, every = op.loop(op.Gather(op.Shape(x), 0), True, body, np.zeros(3, np.float32))
+    assert (last.dims, every.dims) == ([3], [None, 3])
+    data = np.arange(6, dtype=np.float32).reshape(2, 3)
+    results = run(op, [last, every], x=data)
+    np.testing.assert_array_equal(results[1], np.cumsum(data, 0))
+    np.testing.assert_array_equal(results[0], data.sum(0))
+
+
+def test_a_value_can_be_several_outputs(x):
+    op = builder(x)
+    y = op.Relu(x)
+    results = run(op, [y, y, x], x=np.full((1, 3), -1, np.float32))
+    assert [r.sum() for r in results] == [0, 0, -3]
+
+
+def test_unknown_attributes_are_errors(x):
+    with pytest.raises(ValueError, match="no attribute 'axes'"):
+        builder(x).Softmax(x, axes=1)
+
+
+@pytest.mark.parametrize(
+    ("op_type", "inputs", "attributes"),
+    [
+        ("Div", [[7, -7, 7, -7], [2, 2, -2, -2]], {}),
+        ("Mod", [[7, -7, 7, -7], [3, 3, -3, -3]], {}),
+        ("Mod", [[7, -7, 7, -7], [3, 3, -3, -3]], {"fmod": 1}),
+        ("Slice", [[0, 1, 2, 3, 4], [-1], [-100], [0], [-2]], {}),
+        ("Slice", [[0, 1, 2, 3, 4], [1], [2**62], [0], [2]], {}),
+        ("Slice", [[0, 1, 2, 3, 4], [9], [-9], [0], [-1]], {}),
+        ("Reshape", [[[1, 2], [3, 4]], [0, -1, 1]], {}),
+        ("Unsqueeze", [[1, 2], [0, -1]], {}),
+        ("Squeeze", [[[1], [2]], [-1]], {}),
+        ("ReduceProd", [[2, 3, 4], [0]], {"keepdims": 0}),
+        ("ReduceSum", [[2, 3, 4]], {"noop_with_empty_axes": 1}),
+        ("ReduceMax", [[[2, 3], [5, 4]], [-1]], {}),
+        ("CumSum", [[2, 3, 4], 0], {}),
+        ("Gather", [[5, 6, 7], [-1, 0]], {}),
+        ("Range", [0, 7, 2], {}),
+        ("Expand", [[[1], [2]], [2, 1, 3]], {}),
+        ("Where", [[True, False], [1, 2], [3, 4]], {}),
+        ("Transpose", [[[1, 2], [3, 4]]], {}),
+        ("Concat", [[1, 2], [3]], {"axis": 0}),
+        ("Sign", [[-3, 0, 5]], {}),
+        ("Cast", [[-3, 0, 5]], {"to": onnx.TensorProto.FLOAT}),
+        ("Max", [[1, 5], [3, 2], [2, 2]], {}),
+    ],
+)
+def test_folding_computes_what_onnx_runtime_computes(op_type, inputs, attributes):
+    arrays = [np.asarray(value) for value in inputs]
+    op = builder()
+    folded = op.node(op_type, *[op.const(array) for array in arrays], **attributes)
+    assert folded.constant is not None
+    names = [f"x{i}" for i in range(len(arrays))]
+    values = [onnx.helper.make_tensor_value_info(n, onnx.helper.np_dtype_to_tensor_dtype(a.dtype), a.shape) for n, a in zip(names, arrays, strict=True)]
+    node = onnx.helper.make_node(op_type, names, ["y"], **attributes)
+    graph = onnx.helper.make_graph([node], "g", values, [onnx.ValueInfoProto(name="y")])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 21)], ir_version=10)
+    expected = ort.InferenceSession(model.SerializeToString()).run(None, dict(zip(names, arrays, strict=True)))[0]
+    assert folded.constant.dtype == expected.dtype
+    np.testing.assert_array_equal(folded.constant, expected)
