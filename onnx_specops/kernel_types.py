@@ -115,32 +115,8 @@ def substitutes(op_type: str, domain: str, bound: tuple[tuple[str, ir.DataType],
 def insert_casts(graph: ir.Graph | ir.Function) -> int:
     """Insert the casts that ONNX Runtime's CPU needs into ``graph`` and its nested graphs; returns how many nodes changed."""
     nodes = list(_nodes(graph))
-    casts = _Casts({value.name for node in nodes for value in (*node.inputs, *node.outputs) if value is not None})
-    return sum(_adapt(node, casts) for node in nodes)
-
-
-class _Casts:
-    """The casts inserted so far.
-
-    Attributes:
-        names: the names of all values.
-        exact: what a computation gave before it was rounded to 16 bits, by the rounded value.
-        made: the casts of a value to a type, by the graph in which they stand.
-    """
-
-    def __init__(self, names: set[str | None]) -> None:
-        self.names = names
-        self.exact: dict[ir.Value, ir.Value] = {}
-        self.made: dict[tuple[ir.Value, ir.DataType, int], ir.Value] = {}
-
-    def unique(self, name: str) -> str:
-        """``name``, or a variant of it that no value bears yet."""
-        candidate, number = name, 0
-        while candidate in self.names:
-            number += 1
-            candidate = f"{name}_{number}"
-        self.names.add(candidate)
-        return candidate
+    adapter = _Adapter({value.name for node in nodes for value in (*node.inputs, *node.outputs) if value is not None})
+    return sum(adapter.adapt(node) for node in nodes)
 
 
 def _nodes(graph: ir.Graph | ir.Function) -> Iterator[ir.Node]:
@@ -172,7 +148,8 @@ def _bound(schema: onnx.defs.OpSchema, node: ir.Node) -> Iterable[tuple[str, ir.
 class _Adapter:
     """Casts around one node at a time, each cast made once in each graph."""
 
-    def __init__(self) -> None:
+    def __init__(self, names: set[str | None]) -> None:
+        self._names = names
         # What was rounded to 16 bits between two float32 computations was never meant to be: OpenVINO's CPU keeps float32.
         self._exact: dict[ir.Value, ir.Value] = {}
         self._casts: dict[tuple[ir.Value, ir.DataType, int], ir.Value] = {}
@@ -214,9 +191,8 @@ class _Adapter:
         assert graph is not None
         key = (value, target, id(graph))
         if key not in self._casts:
-            name = f"{value.name}_as_{target.name.lower()}"
-            elsewhere = sum(known[:2] == key[:2] for known in self._casts)
-            result = Value(name=f"{name}_{elsewhere}" if elsewhere else name, type=ir.TensorType(target), shape=value.shape)
+            name = self._unique(f"{value.name}_as_{target.name.lower()}")
+            result = Value(name=name, type=ir.TensorType(target), shape=value.shape)
             graph.insert_before(node, _cast(value, result, target))
             self._casts[key] = result
         return self._casts[key]
