@@ -218,6 +218,9 @@ class Context {
   Input input(std::size_t index) const;  // not present() where the node leaves it out
   Output output(std::size_t index, const Shape& shape);
 
+  // Into how many pieces work is worth dividing.
+  static std::int64_t most_pieces();
+
   // body(i) for every i in [0, count), on ORT's threads, in any order; the first exception is thrown on.
   template <class Body>
   void parallel_for(std::size_t count, const Body& body) const {
@@ -243,7 +246,6 @@ class Context {
   }
 
  private:
-  static std::int64_t most_pieces();
   void run_parallel(std::size_t count, void (*body)(const void*, std::size_t), const void* data) const;
 
   const abi::Api& api_;

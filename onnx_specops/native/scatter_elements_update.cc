@@ -1,0 +1,526 @@
+// ScatterElementsUpdate: writes or reduces updates into a copy of a tensor, at indices along one axis.
+//
+// Data is seen as [outer, d, inner] around the axis and updates, no longer than data beside it, as [.., n, lines]: a line
+// is what one place beside the axis sees of it. No two lines share an element, and the updates of one are applied in
+// order by one thread: results do not depend on the number of threads.
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+
+#include "copy.h"
+#include "ops.h"
+#include "simd.h"
+
+namespace specops {
+namespace {
+
+// ------------------------------------------------------------------------------------------------------- reductions
+
+enum class Reduction { none, sum, prod, min, max, mean };
+
+struct Write {
+  template <class T>
+  static SPECOPS_INLINE T apply(T, T b) {
+    return b;
+  }
+};
+
+// Integers wrap around.
+struct Sum {
+  template <class T>
+  static SPECOPS_INLINE T apply(T a, T b) {
+    if constexpr (std::is_same_v<T, bool>) {
+      return a || b;
+    } else if constexpr (std::is_integral_v<T>) {
+      return static_cast<T>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+    } else {
+      return a + b;
+    }
+  }
+  template <class T>
+  static T neutral() {
+    return T(0);
+  }
+};
+
+struct Prod {
+  template <class T>
+  static SPECOPS_INLINE T apply(T a, T b) {
+    if constexpr (std::is_same_v<T, bool>) {
+      return a && b;
+    } else if constexpr (std::is_integral_v<T>) {
+      return static_cast<T>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+    } else {
+      return a * b;
+    }
+  }
+  template <class T>
+  static T neutral() {
+    return T(1);
+  }
+};
+
+// A NaN stays, wherever it comes from.
+struct Min {
+  template <class T>
+  static SPECOPS_INLINE T apply(T a, T b) {
+    return b < a || b != b ? b : a;
+  }
+  template <class T>
+  static T neutral() {
+    using Limits = std::numeric_limits<T>;
+    return Limits::has_infinity ? Limits::infinity() : Limits::max();
+  }
+};
+
+struct Max {
+  template <class T>
+  static SPECOPS_INLINE T apply(T a, T b) {
+    return a < b || b != b ? b : a;
+  }
+  template <class T>
+  static T neutral() {
+    using Limits = std::numeric_limits<T>;
+    return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+  }
+};
+
+// sum / count, toward minus infinity for integers.
+template <class T>
+SPECOPS_INLINE T divided(T sum, std::uint32_t count) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return static_cast<T>(static_cast<double>(sum) / count);
+  } else if constexpr (std::is_unsigned_v<T>) {
+    return static_cast<T>(sum / count);
+  } else {
+    const std::int64_t divisor = count;
+    return static_cast<T>(sum / divisor - (sum % divisor < 0 ? 1 : 0));
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------------- geometry
+
+// The dimensions on one side of the axis, merged where updates are as long as data.
+struct Side {
+  Shape data, updates;
+  std::int64_t data_count = 1, update_count = 1;
+
+  Side(const Shape& data_shape, const Shape& update_shape, std::size_t begin, std::size_t end) {
+    bool merge = false;
+    for (std::size_t k = end; k-- > begin;) {
+      const std::int64_t size = data_shape[k], updated = update_shape[k];
+      data_count *= size;
+      update_count *= updated;
+      if (merge) {
+        data.front() *= size;
+        updates.front() *= updated;
+      } else {
+        data.insert(data.begin(), size);
+        updates.insert(updates.begin(), updated);
+      }
+      merge = data.front() == updates.front();
+    }
+  }
+};
+
+// Walks over the places of a side in data's order (or updates'), and knows the place in the other one.
+class Walk {
+ public:
+  Walk(const Shape& over, const Shape& other, std::int64_t position) : over_(over), other_(other), at_(over.size()) {
+    for (std::size_t k = over.size(); k-- > 0;) {
+      at_[k] = position % over[k];
+      position /= over[k];
+    }
+    locate();
+  }
+
+  bool inside() const { return inside_; }             // of the other tensor
+  std::int64_t place() const { return place_; }       // in the other tensor
+  void next() {
+    if (over_.empty()) return;
+    std::size_t k = over_.size() - 1;
+    if (++at_[k] < over_[k]) {
+      ++place_;
+      inside_ = inside_ && at_[k] < other_[k];
+      return;
+    }
+    while (k > 0 && at_[k] == over_[k]) {
+      at_[k] = 0;
+      ++at_[--k];
+    }
+    locate();
+  }
+
+ private:
+  void locate() {
+    inside_ = true;
+    place_ = 0;
+    for (std::size_t k = 0; k < over_.size(); ++k) {
+      inside_ = inside_ && at_[k] < other_[k];
+      place_ = place_ * other_[k] + at_[k];
+    }
+  }
+
+  const Shape& over_;
+  const Shape& other_;
+  Shape at_;
+  std::int64_t place_ = 0;
+  bool inside_ = true;
+};
+
+struct Geometry {
+  Side outer, inner;
+  std::int64_t d, n;
+
+  Geometry(const Shape& data, const Shape& updates, std::size_t axis)
+      : outer(data, updates, 0, axis), inner(data, updates, axis + 1, data.size()), d(data[axis]), n(updates[axis]) {}
+  std::int64_t slab() const { return d * inner.data_count; }
+  std::int64_t updates_a_slab() const { return n * inner.update_count; }
+};
+
+// ------------------------------------------------------------------------------------------------------------- loops
+
+constexpr std::int64_t chunk = 512;
+
+// Indices into [0, d), negative ones counted from the end. False: one is out of range.
+template <class Index>
+SPECOPS_CLONES bool normalise(const void* indices, std::int64_t first, std::int64_t count, std::int64_t d,
+                              std::int64_t* to) {
+  const Index* from = static_cast<const Index*>(indices) + first;
+  bool wrong = false;
+  for (std::int64_t k = 0; k < count; ++k) {
+    if constexpr (std::is_unsigned_v<Index>) {
+      wrong |= static_cast<std::uint64_t>(from[k]) >= static_cast<std::uint64_t>(d);
+      to[k] = static_cast<std::int64_t>(from[k]);
+    } else {
+      const std::int64_t raw = from[k];
+      const std::int64_t index = raw + (raw < 0 ? d : 0);
+      wrong |= static_cast<std::uint64_t>(index) >= static_cast<std::uint64_t>(d);
+      to[k] = index;
+    }
+  }
+  return !wrong;
+}
+
+struct Indices {
+  const void* data;
+  std::int64_t d;
+  bool (*normalise)(const void*, std::int64_t first, std::int64_t count, std::int64_t d, std::int64_t* to);
+};
+
+struct OutOfRange {};
+
+// Some lines of a slab, and the order in which their updates are gone through: chunks that are contiguous in memory.
+class Block {
+ public:
+  Block(const Geometry& geometry, std::int64_t first_line, std::int64_t lines)
+      : geometry_(geometry), first_(first_line), lines_(lines) {
+    const Side& inner = geometry.inner;
+    plain_ = inner.update_count == 1 && inner.data_count == 1;
+    // All the lines, if short: several rows of updates make one chunk.
+    rows_ = lines == inner.update_count ? std::max<std::int64_t>(chunk / lines, 1) : 1;
+    rows_ = std::min(rows_, geometry.n);
+    if (plain_) return;
+    Walk walk(inner.updates, inner.data, first_line);
+    for (std::int64_t line = 0; line < lines; ++line, walk.next()) {
+      offsets_[line] = walk.place();
+      slots_[line] = line;
+    }
+    for (std::int64_t k = lines; k < rows_ * lines; ++k) {
+      offsets_[k] = offsets_[k - lines];
+      slots_[k] = slots_[k - lines];
+    }
+  }
+
+  // How many elements the lines have in all, which slots number.
+  std::int64_t slots() const { return geometry_.d * lines_; }
+
+  // body(update, element, slot) for each of the block's updates in the slab whose updates begin at `base`.
+  template <class Body>
+  SPECOPS_INLINE void for_each(const Indices& indices, std::int64_t base, const Body& body) const {
+    std::int64_t at[chunk];
+    const std::int64_t stride = geometry_.inner.data_count;
+    for (std::int64_t row = 0; row < geometry_.n; row += rows_) {
+      const std::int64_t count = std::min(rows_, geometry_.n - row) * lines_;
+      const std::int64_t first = base + row * geometry_.inner.update_count + first_;
+      if (!indices.normalise(indices.data, first, count, indices.d, at)) throw OutOfRange();
+      if (plain_) {
+        for (std::int64_t k = 0; k < count; ++k) body(first + k, at[k], at[k]);
+      } else {
+        for (std::int64_t k = 0; k < count; ++k) {
+          body(first + k, at[k] * stride + offsets_[k], at[k] * lines_ + slots_[k]);
+        }
+      }
+    }
+  }
+
+ private:
+  const Geometry& geometry_;
+  std::int64_t first_, lines_, rows_;
+  bool plain_;
+  std::int64_t offsets_[chunk], slots_[chunk];
+};
+
+// What a thread keeps from block to block: how many updates each element has had. All zero between blocks.
+struct Scratch {
+  std::vector<std::uint32_t> counts;
+  std::vector<float> sums;
+};
+
+// The types in which a reduction is computed.
+template <class T>
+using Wide = std::conditional_t<std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>, float, T>;
+
+template <class T>
+struct Job {
+  Indices indices;
+  const T* updates;
+  bool use_init_val;
+};
+
+// Reduces within the output itself.
+template <class T, class Op>
+void reduce(const Job<T>& job, const Block& block, std::int64_t base, T* out, Scratch&) {
+  if constexpr (!std::is_same_v<Op, Write>) {
+    if (!job.use_init_val) {
+      const T neutral = Op::template neutral<T>();
+      block.for_each(job.indices, base,
+                     [&](std::int64_t, std::int64_t element, std::int64_t) { out[element] = neutral; });
+    }
+  }
+  const T* updates = job.updates;
+  block.for_each(job.indices, base, [&](std::int64_t update, std::int64_t element, std::int64_t) {
+    out[element] = Op::template apply<T>(out[element], updates[update]);
+  });
+}
+
+// Reduces 16-bit floats in float32, element by element that is touched, and rounds once.
+template <class T, class Op, bool mean>
+void reduce_wide(const Job<T>& job, const Block& block, std::int64_t base, T* out, Scratch& scratch) {
+  const auto slots = static_cast<std::size_t>(block.slots());
+  if (scratch.counts.size() < slots) scratch.counts.resize(slots);
+  if (scratch.sums.size() < slots) scratch.sums.resize(slots);
+  std::uint32_t* counts = scratch.counts.data();
+  float* sums = scratch.sums.data();
+  const T* updates = job.updates;
+  block.for_each(job.indices, base, [&](std::int64_t update, std::int64_t element, std::int64_t slot) {
+    float sum = sums[slot];
+    if (counts[slot]++ == 0) sum = job.use_init_val ? static_cast<float>(out[element]) : Op::template neutral<float>();
+    sums[slot] = Op::apply(sum, static_cast<float>(updates[update]));
+  });
+  block.for_each(job.indices, base, [&](std::int64_t, std::int64_t element, std::int64_t slot) {
+    if (counts[slot] == 0) return;
+    out[element] = T(mean ? divided(sums[slot], counts[slot] + job.use_init_val) : sums[slot]);
+    counts[slot] = 0;
+  });
+}
+
+template <class T>
+void reduce_mean(const Job<T>& job, const Block& block, std::int64_t base, T* out, Scratch& scratch) {
+  const auto slots = static_cast<std::size_t>(block.slots());
+  if (scratch.counts.size() < slots) scratch.counts.resize(slots);
+  std::uint32_t* counts = scratch.counts.data();
+  const T* updates = job.updates;
+  block.for_each(job.indices, base, [&](std::int64_t update, std::int64_t element, std::int64_t slot) {
+    const bool begins = counts[slot]++ == 0 && !job.use_init_val;
+    out[element] = Sum::apply<T>(begins ? T(0) : out[element], updates[update]);
+  });
+  block.for_each(job.indices, base, [&](std::int64_t, std::int64_t element, std::int64_t slot) {
+    if (counts[slot] == 0) return;
+    out[element] = divided(out[element], counts[slot] + job.use_init_val);
+    counts[slot] = 0;
+  });
+}
+
+template <class T>
+using Reduce = void (*)(const Job<T>&, const Block&, std::int64_t base, T* out, Scratch&);
+
+template <class T>
+Reduce<T> choose(Reduction reduction) {
+  if constexpr (std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>) {
+    switch (reduction) {
+      case Reduction::none: return reduce<T, Write>;
+      case Reduction::sum: return reduce_wide<T, Sum, false>;
+      case Reduction::prod: return reduce_wide<T, Prod, false>;
+      case Reduction::min: return reduce_wide<T, Min, false>;
+      case Reduction::max: return reduce_wide<T, Max, false>;
+      case Reduction::mean: return reduce_wide<T, Sum, true>;
+    }
+  } else {
+    switch (reduction) {
+      case Reduction::none: return reduce<T, Write>;
+      case Reduction::sum: return reduce<T, Sum>;
+      case Reduction::prod: return reduce<T, Prod>;
+      case Reduction::min: return reduce<T, Min>;
+      case Reduction::max: return reduce<T, Max>;
+      case Reduction::mean:
+        if constexpr (!std::is_same_v<T, bool>) return reduce_mean<T>;
+    }
+  }
+  return nullptr;
+}
+
+// ------------------------------------------------------------------------------------------------------------ kernel
+
+template <class T>
+void run(const Context& context, const Geometry& geometry, const Job<T>& job, Reduce<T> reduce_block, const T* data,
+         T* out) {
+  const Side& outer = geometry.outer;
+  const std::int64_t lines = geometry.inner.update_count;
+  const std::int64_t slab_bytes = geometry.slab() * static_cast<std::int64_t>(sizeof(T));
+  const std::int64_t total_bytes = outer.data_count * slab_bytes;
+  const bool nothing = geometry.n == 0 || lines == 0 || outer.update_count == 0;
+
+  if (!nothing && outer.data_count > 1 && slab_bytes <= (1 << 18)) {
+    // Slab by slab: copied, and updated while in the cache.
+    context.parallel_ranges(outer.data_count, std::max<std::int64_t>((1 << 16) / slab_bytes, 1),
+                            [&](std::int64_t begin, std::int64_t end) {
+                              Scratch scratch;
+                              Walk walk(outer.data, outer.updates, begin);
+                              std::vector<Block> blocks;
+                              blocks.reserve(static_cast<std::size_t>((lines + chunk - 1) / chunk));
+                              for (std::int64_t line = 0; line < lines; line += chunk) {
+                                blocks.emplace_back(geometry, line, std::min(chunk, lines - line));
+                              }
+                              for (std::int64_t i = begin; i < end; ++i, walk.next()) {
+                                T* slab = out + i * geometry.slab();
+                                std::memcpy(slab, data + i * geometry.slab(), static_cast<std::size_t>(slab_bytes));
+                                if (!walk.inside()) continue;
+                                const std::int64_t base = walk.place() * geometry.updates_a_slab();
+                                for (const Block& block : blocks) reduce_block(job, block, base, slab, scratch);
+                              }
+                            });
+    return;
+  }
+
+  parallel_copy(context, out, data, total_bytes);
+  if (nothing) return;
+  // Blocks of lines, as many as keep all threads busy.
+  const std::int64_t wanted = std::max<std::int64_t>(context.most_pieces() / outer.update_count, 1);
+  const std::int64_t size = std::min(std::max<std::int64_t>((lines + wanted - 1) / wanted, 16), chunk);
+  const std::int64_t blocks = (lines + size - 1) / size;
+  const std::int64_t grain = std::max<std::int64_t>(4096 / (size * geometry.n), 1);
+  context.parallel_ranges(outer.update_count * blocks, grain, [&](std::int64_t begin, std::int64_t end) {
+    Scratch scratch;
+    Walk walk(outer.updates, outer.data, begin / blocks);
+    for (std::int64_t i = begin; i < end; ++i) {
+      if (i != begin && i % blocks == 0) walk.next();
+      const std::int64_t line = i % blocks * size;
+      const Block block(geometry, line, std::min(size, lines - line));
+      reduce_block(job, block, i / blocks * geometry.updates_a_slab(), out + walk.place() * geometry.slab(), scratch);
+    }
+  });
+}
+
+// Throws the error of the first index that is out of range.
+template <class Index>
+void check_indices(const Index* indices, const Shape& shape, std::int64_t count, std::int64_t d) {
+  std::int64_t unused;
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (normalise<Index>(indices, i, 1, d, &unused)) continue;
+    Shape position(shape.size());
+    std::int64_t rest = i;
+    for (std::size_t k = shape.size(); k-- > 0;) {
+      position[k] = rest % shape[k];
+      rest /= shape[k];
+    }
+    fail("indices", to_string(position), " = ", indices[i], " is out of range [", -d, ", ", d - 1, "]");
+  }
+}
+
+class ScatterElementsUpdate : public Kernel {
+ public:
+  explicit ScatterElementsUpdate(const KernelInfo& info) : use_init_val_(info.integer("use_init_val", 1) != 0) {
+    static const char* const names[] = {"none", "sum", "prod", "min", "max", "mean"};
+    const std::string given = info.string("reduction", "none");
+    const auto found = std::find(std::begin(names), std::end(names), given);
+    if (found == std::end(names)) fail("reduction = '", given, "' is none of none, sum, prod, min, max, mean");
+    reduction_ = static_cast<Reduction>(found - std::begin(names));
+  }
+
+  void compute(Context& context) const override {
+    const Input data = context.input(0);
+    const Input indices = context.input(1);
+    const Input updates = context.input(2);
+    const Input axis_input = context.input(3);
+    const auto rank = static_cast<std::int64_t>(data.shape().size());
+    if (data.type() == Type::boolean && reduction_ == Reduction::mean) fail("data: booleans have no mean");
+    if (indices.shape() != updates.shape()) {
+      fail("updates has the shape ", to_string(updates.shape()), ", indices ", to_string(indices.shape()));
+    }
+    if (indices.shape().size() != data.shape().size()) {
+      fail("indices has the rank ", indices.shape().size(), ", data ", rank);
+    }
+    if (axis_input.size() != 1) fail("axis has ", axis_input.size(), " elements instead of one");
+    std::int64_t axis = *axis_input.data<std::int64_t>();
+    if (axis < -rank || axis >= rank) fail("axis = ", axis, " is out of range [", -rank, ", ", rank - 1, "]");
+    if (axis < 0) axis += rank;
+    for (std::int64_t k = 0; k < rank; ++k) {
+      if (k != axis && indices.shape()[static_cast<std::size_t>(k)] > data.shape()[static_cast<std::size_t>(k)]) {
+        fail("indices has the shape ", to_string(indices.shape()), ", longer than data ", to_string(data.shape()),
+             " beside axis ", axis);
+      }
+    }
+    const Geometry geometry(data.shape(), indices.shape(), static_cast<std::size_t>(axis));
+    if (geometry.n >= std::numeric_limits<std::uint32_t>::max()) fail("indices: more than 2^32 updates along the axis");
+
+    Output output = context.output(0, data.shape());
+    dispatch<std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t, std::uint32_t,
+             std::uint64_t>(indices.type(), [&](auto index_type) {
+      using Index = typename decltype(index_type)::type;
+      try {
+        if (data.size() == 0) {
+          check_indices(indices.data<Index>(), indices.shape(), indices.size(), geometry.d);
+          return;
+        }
+        update(context, geometry, {indices.data<Index>(), geometry.d, normalise<Index>}, data, updates, output);
+      } catch (const OutOfRange&) {
+        check_indices(indices.data<Index>(), indices.shape(), indices.size(), geometry.d);
+        throw;
+      }
+    });
+  }
+
+ private:
+  void update(const Context& context, const Geometry& geometry, const Indices& indices, const Input& data,
+              const Input& updates, Output& output) const {
+    dispatch<bool, float, double, Float16, BFloat16, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
+             std::uint16_t, std::uint32_t, std::uint64_t>(data.type(), [&](auto type) {
+      using T = typename decltype(type)::type;
+      const Job<T> job = {indices, updates.data<T>(), use_init_val_};
+      run(context, geometry, job, choose<T>(reduction_), data.data<T>(), output.data<T>());
+    });
+  }
+
+  Reduction reduction_;
+  bool use_init_val_;
+};
+
+std::vector<Signature> signatures() {
+  const std::vector<Type> indices = {Type::int8,  Type::int16,  Type::int32,  Type::int64,
+                                     Type::uint8, Type::uint16, Type::uint32, Type::uint64};
+  std::vector<Type> types = {Type::boolean, Type::float16, Type::bfloat16, Type::float32, Type::float64};
+  types.insert(types.end(), indices.begin(), indices.end());
+  std::vector<Signature> all;
+  for (const Type type : types) {
+    for (const Type index : indices) all.push_back({{type, index, type, Type::int64}, {type}});
+  }
+  return all;
+}
+
+}  // namespace
+
+const Op& scatter_elements_update() {
+  static const Op op = {
+      "ScatterElementsUpdate",
+      {{"data"}, {"indices"}, {"updates"}, {"axis"}},
+      {{"output"}},
+      signatures(),
+      [](const KernelInfo& info) -> std::unique_ptr<Kernel> { return std::make_unique<ScatterElementsUpdate>(info); },
+      [](ShapeInference& graph) { graph.set_output(0, graph.type(0), graph.shape(0)); },
+  };
+  return op;
+}
+
+}  // namespace specops

@@ -1,0 +1,55 @@
+// Vector code without intrinsics: short vectors of the compiler's, and functions compiled once for each instruction set.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+
+// Before a function: compile it for AVX-512 and AVX2 besides the baseline, and let the loader pick (CMakeLists.txt finds
+// out whether compiler and C library can). What the function calls is compiled along only when it is inlined.
+#if defined(SPECOPS_HAVE_TARGET_CLONES)
+#define SPECOPS_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define SPECOPS_CLONES
+#endif
+
+#if defined(__GNUC__)
+#define SPECOPS_INLINE inline __attribute__((always_inline))
+#define SPECOPS_PREFETCH(address) __builtin_prefetch(address)
+#else
+#define SPECOPS_INLINE inline
+#define SPECOPS_PREFETCH(address) ((void)(address))
+#endif
+
+namespace specops {
+
+// 32 bytes of T with element-wise + and *: a register of AVX2, two of SSE2 and NEON.
+#if defined(__GNUC__)
+template <class T>
+struct Pack {
+  static constexpr std::size_t size = 32 / sizeof(T);
+  typedef T Vector __attribute__((vector_size(32)));
+  Vector lanes = {};
+
+  SPECOPS_INLINE void load(const T* from) { std::memcpy(&lanes, from, sizeof lanes); }
+  SPECOPS_INLINE void store(T* to) const { std::memcpy(to, &lanes, sizeof lanes); }
+  SPECOPS_INLINE void add(const Pack& other) { lanes += other.lanes; }
+  SPECOPS_INLINE void multiply(T factor) { lanes *= factor; }
+};
+#else
+template <class T>
+struct Pack {
+  static constexpr std::size_t size = 32 / sizeof(T);
+  T lanes[size] = {};
+
+  void load(const T* from) { std::memcpy(lanes, from, sizeof lanes); }
+  void store(T* to) const { std::memcpy(to, lanes, sizeof lanes); }
+  void add(const Pack& other) {
+    for (std::size_t i = 0; i < size; ++i) lanes[i] = static_cast<T>(lanes[i] + other.lanes[i]);
+  }
+  void multiply(T factor) {
+    for (T& lane : lanes) lane = static_cast<T>(lane * factor);
+  }
+};
+#endif
+
+}  // namespace specops
