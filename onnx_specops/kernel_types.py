@@ -172,7 +172,7 @@ class _Adapter:
             target, dtype = changes.get(variable), value.dtype
             if target is None or dtype is None or variable not in from_inputs:
                 continue
-            name, value.name = value.name, casts.unique(f"{value.name}_{target.name.lower()}")
+            name, value.name = value.name, self._unique(f"{value.name}_{target.name.lower()}")
             narrow = Value(name=name, type=value.type, shape=value.shape)
             value.replace_all_uses_with(narrow, replace_graph_outputs=True)
             value.type = ir.TensorType(target)
@@ -197,6 +197,15 @@ class _Adapter:
             self._casts[key] = result
         return self._casts[key]
 
+    def _unique(self, name: str) -> str:
+        """``name``, or a variant of it that no value bears yet."""
+        candidate, number = name, 0
+        while candidate in self._names:
+            number += 1
+            candidate = f"{name}_{number}"
+        self._names.add(candidate)
+        return candidate
 
-def _cast(value: ir.Value, to: ir.DataType, result: ir.Value) -> ir.Node:
+
+def _cast(value: ir.Value, result: ir.Value, to: ir.DataType) -> ir.Node:
     return ir.Node("", "Cast", [value], [ir.AttrInt64("to", int(to))], outputs=[result])
