@@ -110,7 +110,8 @@ _FOLDED_TYPES = {
 def _constant_of_shape(attributes: Attributes, shape) -> np.ndarray | None:
     if int(np.prod(shape)) > LIMIT:
         return None
-    value = attributes["value"].numpy() if "value" in attributes else np.zeros(1, np.float32)
+    value = attributes.get("value", np.zeros(1, np.float32))
+    value = value if isinstance(value, np.ndarray) else value.numpy()
     return np.full([int(d) for d in shape], value[0], value.dtype)
 
 

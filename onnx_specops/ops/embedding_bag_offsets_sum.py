@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from onnx import TensorProto as Type
+from onnx.helper import tensor_dtype_to_np_dtype
 
 from onnx_specops.domain import INDICES, NUMERIC, operator
+from onnx_specops.ops._checks import FLOAT16S, required
 
 
 @operator(
@@ -43,12 +46,14 @@ def EmbeddingBagOffsetsSum(emb_table, indices, offsets, default_index=None, per_
         raise IndexError(f"{name}: offsets[{bad[0]}] = {offsets[bad[0]]} is out of range [0, {count}]")
     if (bad := np.flatnonzero(np.diff(offsets) < 0)).size:
         at = bad[0] + 1
-        raise ValueError(f"{name}: offsets[{at}] = {offsets[at]} is less than offsets[{at - 1}] = {offsets[at - 1]}")
+        raise ValueError(
+            f"{name}: offsets[{at}] = {offsets[at]} is less than offsets[{at - 1}] = {offsets[at - 1]}"
+        )
     row = -1 if default_index is None else int(np.reshape(default_index, -1)[0])
     if not -1 <= row < num_emb:
         raise IndexError(f"{name}: default_index = {row} is out of range [-1, {num_emb - 1}]")
 
-    accumulated = np.float32 if emb_table.dtype.itemsize == 2 and emb_table.dtype.kind not in "iu" else emb_table.dtype
+    accumulated = np.float32 if emb_table.dtype.name in FLOAT16S else emb_table.dtype
     rows = emb_table[indices].astype(accumulated, copy=False)
     if per_sample_weights is not None:
         if per_sample_weights.shape != indices.shape:
@@ -74,3 +79,100 @@ def _(node):
     if table is None:
         return [None]
     return [[offsets[0] if offsets else None, *table[1:]]]
+
+
+@EmbeddingBagOffsetsSum.body
+def _(op, emb_table, indices, offsets, default_index, per_sample_weights):
+    type_ = Type.FLOAT if emb_table.dtype in (Type.FLOAT16, Type.BFLOAT16) else emb_table.dtype
+    count, batch, row_shape = op.Shape(indices), op.Shape(offsets), op.Shape(emb_table, start=1)
+    ones = op.ConstantOfShape(
+        op.Shape(row_shape), value=np.ones(1, np.int64)
+    )  # to broadcast a value over a row
+
+    indices = required(op, "indices_are_negative", op.Less(indices, 0), indices)
+    starts = op.Cast(offsets, to=Type.INT64)
+    beyond = op.Or(op.Less(starts, 0), op.Greater(starts, count))
+    starts = required(op, "offsets_out_of_range", beyond, starts)
+    ends = op.Concat(op.Slice(starts, [1], [2**31]), count, axis=0)
+    ends = op.Slice(ends, [0], batch)
+    starts = required(op, "offsets_decrease", op.Greater(starts, ends), starts)
+
+    rows = op.Cast(op.Gather(emb_table, indices, axis=0), to=type_)
+    if per_sample_weights is not None:
+        weights = op.Cast(per_sample_weights, to=type_)
+        if weights.dims is None or weights.dims[0] is None:  # may turn out to be empty
+            none_given = op.Equal(op.Size(weights), 0)
+            weights = op.if_(
+                none_given,
+                lambda op: op.Expand(op.const(np.ones(1, tensor_dtype_to_np_dtype(type_))), count),
+                lambda op: weights,
+            )
+        rows = op.Mul(rows, op.Reshape(weights, op.Concat(count, ones, axis=0)))
+    sums = sum_of_bags(op, rows, starts, op.Sub(ends, starts))
+    if default_index is not None:
+        index = op.Reshape(op.Cast(default_index, to=Type.INT64), [-1])
+        index = op.Slice(op.Concat(index, [-1], axis=0), [0], [1])  # -1 where it turns out to be empty
+        index = required(op, "default_index_is_less_than_minus_1", op.Less(index, -1), index)
+        row = op.if_(
+            op.Squeeze(op.Equal(index, -1), [0]),
+            lambda op: _zeros(op, op.Concat([1], row_shape, axis=0), emb_table.dtype),
+            lambda op: op.Gather(emb_table, index, axis=0),
+        )
+        empty = op.Reshape(op.Equal(starts, ends), op.Concat(batch, ones, axis=0))
+        sums = op.Where(empty, op.Cast(row, to=type_), sums)
+    return op.Cast(sums, to=emb_table.dtype)
+
+
+def _zeros(op, shape, type_):
+    return op.ConstantOfShape(shape, value=np.zeros(1, tensor_dtype_to_np_dtype(type_)))
+
+
+def sum_of_bags(op, rows, starts, lengths):
+    """Emits the sums of bags of consecutive rows, zeros for empty ones; no two bags share a row.
+
+    Rows are added in pairs until each bag has one left: as many steps as the longest bag's length has bits, each over all
+    bags at once. (ScatterND, reduction "add", says it in one node, but races in ONNX Runtime where several rows go into one.)
+
+    Args:
+        op: the graph builder.
+        rows: ``[n, ...]``.
+        starts: int64 ``[bags]``, the first row of each bag, not decreasing.
+        lengths: int64 ``[bags]``, how many rows each bag has.
+
+    Returns:
+        ``[bags, ...]``.
+    """
+    count, row_shape = op.Shape(rows, start=0, end=1), op.Shape(rows, start=1)
+    bags = op.Shape(starts)
+    # A last bag of one row of zeros: what a row without a partner is added to.
+    rows = op.Concat(rows, _zeros(op, op.Concat([1], row_shape, axis=0), rows.dtype), axis=0)
+    starts, lengths = op.Concat(starts, count, axis=0), op.Concat(lengths, [1], axis=0)
+
+    def add_pairs(op, _step, _condition, rows, starts, lengths):
+        halves = op.Div(op.Add(lengths, 1), 2)
+        ends = op.CumSum(halves, 0)
+        new_starts = op.Sub(ends, halves)
+        total = op.Gather(ends, op.const([-1]), axis=0)
+        begun = op.ScatterElements(
+            _zeros(op, total, Type.INT64),
+            new_starts,
+            op.Expand(op.const([1]), op.Shape(halves)),
+            axis=0,
+            reduction="add",
+        )
+        bag = op.Sub(op.CumSum(begun, 0), 1)
+        pair = op.Mul(op.Sub(op.Range(0, op.Squeeze(total, [0]), 1), op.Gather(new_starts, bag, axis=0)), 2)
+        left = op.Add(op.Gather(starts, bag, axis=0), pair)
+        has_right = op.Less(op.Add(pair, 1), op.Gather(lengths, bag, axis=0))
+        right = op.Where(has_right, op.Add(left, 1), op.Gather(starts, op.const([-1]), axis=0))
+        rows = op.Add(op.Gather(rows, left, axis=0), op.Gather(rows, right, axis=0))
+        return op.Greater(op.ReduceMax(halves, keepdims=0), 1), rows, new_starts, halves
+
+    dims = None if rows.shape is None else [None, *list(rows.shape)[1:]]
+    longest = op.ReduceMax(lengths, keepdims=0)
+    rows, starts, lengths = op.loop(
+        None, op.Greater(longest, 1), add_pairs, rows, starts, lengths, carried_dims=[dims, [None], [None]]
+    )
+    # Empty bags take the row of zeros.
+    firsts = op.Where(op.Equal(lengths, 0), op.Gather(starts, op.const([-1]), axis=0), starts)
+    return op.Gather(rows, op.Slice(firsts, [0], bags), axis=0)

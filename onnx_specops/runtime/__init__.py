@@ -1,0 +1,1 @@
+"""Sessions: the native library, the Python kernels through onnxruntime-extensions, ONNX's reference evaluator."""

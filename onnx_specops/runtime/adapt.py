@@ -1,0 +1,242 @@
+"""What Python kernels cannot take in a model, mended before the session is made.
+
+onnxruntime-extensions wants every attribute stated and every input present, and knows no 16-bit floats.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import onnx
+from onnx import TensorProto
+
+from onnx_specops.domain import DOMAIN, Operator, find
+from onnx_specops.runtime.python_kernels import narrow_name
+
+_NARROW = {TensorProto.FLOAT16: "float16", TensorProto.BFLOAT16: "bfloat16"}
+_SMALL = 1024  # bytes; constants up to here may tell shapes and axes
+
+
+def domain_nodes(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
+    """Every node of the domain in ``model``, nested graphs and functions included, but for the domain's own bodies."""
+    for holder in _holders(model):
+        for node in holder.node:
+            if node.domain == DOMAIN:
+                yield node
+
+
+def adapt(model: onnx.ModelProto) -> bool:
+    """Change ``model`` in place so that Python kernels can run all nodes of the domain; whether anything changed."""
+    if not any(True for _ in domain_nodes(model)):
+        return False
+    changed = False
+    if _mentions_16_bits(model):
+        _inline_users(model)
+        changed = _widen(model.graph, {}, onnx.shape_inference.infer_shapes(_without_weights(model)).graph)
+    for holder in list(_holders(model)):
+        changed |= _complete(holder)
+    return changed
+
+
+def _holders(model: onnx.ModelProto) -> Iterator[Any]:
+    """Whatever holds nodes: graphs, nested ones included, and functions, but for the domain's own."""
+    pending: list[Any] = [model.graph, *(f for f in model.functions if f.domain != DOMAIN)]
+    while pending:
+        holder = pending.pop()
+        yield holder
+        pending.extend(_subgraphs(holder))
+
+
+def _subgraphs(holder: Any) -> Iterator[onnx.GraphProto]:
+    for node in holder.node:
+        yield from _subgraphs_of(node)
+
+
+def _subgraphs_of(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+    for attribute in node.attribute:
+        if attribute.type == onnx.AttributeProto.GRAPH:
+            yield attribute.g
+        yield from attribute.graphs
+
+
+def _replace_nodes(holder: Any, nodes: list[onnx.NodeProto]) -> None:
+    copies = []
+    for node in nodes:
+        copy = onnx.NodeProto()
+        copy.CopyFrom(node)
+        copies.append(copy)
+    del holder.node[:]
+    holder.node.extend(copies)
+
+
+def _base_name(node: onnx.NodeProto) -> str:
+    return node.op_type.partition("__")[0]
+
+
+def _complete(holder: Any) -> bool:
+    """State every attribute, and give an empty tensor for every input left out."""
+    nodes: list[onnx.NodeProto] = []
+    changed = False
+    for node in holder.node:
+        if node.domain == DOMAIN:
+            try:
+                operator = find(_base_name(node))
+            except KeyError:  # the runtime's error names it
+                nodes.append(node)
+                continue
+            stated = {attribute.name for attribute in node.attribute}
+            for name, (_, default) in operator.attributes.items():
+                if name not in stated and default is not inspect.Parameter.empty:
+                    node.attribute.append(onnx.helper.make_attribute(name, default))
+                    changed = True
+            added = _fill(node, operator)
+            changed |= bool(added)
+            nodes.extend(added)
+        nodes.append(node)
+    if changed:
+        _replace_nodes(holder, nodes)
+    return changed
+
+
+def _fill(node: onnx.NodeProto, operator: Operator) -> list[onnx.NodeProto]:
+    """Nodes that make the inputs that ``node`` leaves out: nothing of an input of the same type."""
+    added: list[onnx.NodeProto] = []
+    inputs = list(node.input) + [""] * (len(operator.inputs) - len(node.input))
+    types = list(operator.inputs.values())
+    for index, (name, optional) in enumerate(zip(inputs, operator.optional, strict=True)):
+        if name or not optional:
+            continue
+        like = next(
+            other for other, type_ in zip(inputs, types, strict=True) if other and type_ == types[index]
+        )
+        prefix = f"{node.output[0]}_{list(operator.inputs)[index]}_left_out"
+        zero = onnx.helper.make_tensor("", TensorProto.INT64, [1], [0])
+        added.append(onnx.helper.make_node("Constant", [], [f"{prefix}_zero"], value=zero))
+        added.append(onnx.helper.make_node("Slice", [like, f"{prefix}_zero", f"{prefix}_zero"], [prefix]))
+        inputs[index] = prefix
+    if added:
+        del node.input[:]
+        node.input.extend(inputs)
+    return added
+
+
+# -- 16-bit floats -----------------------------------------------------------------------------------------------------
+
+
+def _mentions_16_bits(model: onnx.ModelProto) -> bool:
+    for holder in _holders(model):
+        if isinstance(holder, onnx.GraphProto):
+            if any(tensor.data_type in _NARROW for tensor in holder.initializer):
+                return True
+            if any(
+                info.type.tensor_type.elem_type in _NARROW
+                for info in (*holder.input, *holder.output, *holder.value_info)
+            ):
+                return True
+        for node in holder.node:
+            for attribute in node.attribute:
+                if (
+                    attribute.t.data_type in _NARROW
+                    or attribute.name in ("to", "dtype")
+                    and attribute.i in _NARROW
+                ):
+                    return True
+    return False
+
+
+def _inline_users(model: onnx.ModelProto) -> None:
+    """Inline the functions, other than bodies, that hold nodes of the domain: only in place have these a type."""
+    users = [f for f in model.functions if f.domain != DOMAIN]
+    if not any(
+        node.domain == DOMAIN for f in users for holder in (f, *_subgraphs(f)) for node in holder.node
+    ):
+        return
+    import onnx.inliner
+
+    light = _without_weights(model)
+    light.functions.extend(model.functions)
+    inlined = onnx.inliner.inline_selected_functions(light, [(f.domain, f.name) for f in users])
+    for field in ("node", "value_info"):
+        del getattr(model.graph, field)[:]
+        getattr(model.graph, field).extend(getattr(inlined.graph, field))
+    del model.functions[:]
+    model.functions.extend(inlined.functions)
+
+
+def _without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The graph of ``model`` with inputs for its weights, without functions."""
+    light = onnx.ModelProto(ir_version=model.ir_version)
+    light.opset_import.extend(model.opset_import)
+    graph = light.graph
+    graph.name = model.graph.name
+    for field in ("node", "input", "output", "value_info"):
+        getattr(graph, field).extend(getattr(model.graph, field))
+    given = {info.name for info in model.graph.input}
+    for tensor in model.graph.initializer:
+        if tensor.data_location != TensorProto.EXTERNAL and tensor.ByteSize() <= _SMALL:
+            graph.initializer.append(tensor)
+        elif tensor.name not in given:
+            graph.input.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+    return light
+
+
+def _widen(graph: onnx.GraphProto, outer: Mapping[str, int], inferred: onnx.GraphProto) -> bool:
+    """Put nodes of the domain that have 16-bit floats on float32, between casts.
+
+    Args:
+        graph: the graph to change.
+        outer: element types of the values around it.
+        inferred: the same graph with the types of all its values.
+    """
+    types = dict(outer)
+    types.update({tensor.name: tensor.data_type for tensor in inferred.initializer})
+    for info in (*inferred.input, *inferred.output, *inferred.value_info):
+        types[info.name] = info.type.tensor_type.elem_type
+    changed = False
+    nodes: list[onnx.NodeProto] = []
+    for node, twin in zip(graph.node, inferred.node, strict=True):
+        before: list[onnx.NodeProto] = []
+        after: list[onnx.NodeProto] = []
+        if node.domain == DOMAIN:
+            try:
+                before, after = _widen_node(node, find(node.op_type), types)
+            except KeyError:
+                pass
+        inner = zip(_subgraphs_of(node), _subgraphs_of(twin), strict=True)
+        changed |= any([_widen(subgraph, types, twin_graph) for subgraph, twin_graph in inner]) or bool(
+            before
+        )
+        nodes += [*before, node, *after]
+    if changed:
+        _replace_nodes(graph, nodes)
+    return changed
+
+
+def _widen_node(
+    node: onnx.NodeProto, operator: Operator, types: Mapping[str, int]
+) -> tuple[list[onnx.NodeProto], list[onnx.NodeProto]]:
+    variables = list(operator.inputs.values())
+    narrow = {
+        variable: types[name]
+        for name, variable in zip(node.input, variables, strict=False)
+        if name and variable in operator.types and types.get(name) in _NARROW
+    }
+    before, after = [], []
+    for index, name in enumerate(node.input):
+        if name and variables[index] in narrow:
+            wide = f"{node.output[0]}_input_{index}_as_float"
+            before.append(onnx.helper.make_node("Cast", [name], [wide], to=TensorProto.FLOAT))
+            node.input[index] = wide
+    for index, variable in enumerate(operator.outputs.values()):
+        if variable in narrow and index < len(node.output) and node.output[index]:
+            wide, name = f"{node.output[index]}_as_float", node.output[index]
+            after.append(onnx.helper.make_node("Cast", [wide], [name], to=narrow[variable]))
+            node.output[index] = wide
+    if narrow:
+        node.op_type = narrow_name(
+            node.op_type, {variable: _NARROW[type_] for variable, type_ in narrow.items()}
+        )
+        node.overload = ""
+    return before, after

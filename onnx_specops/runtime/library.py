@@ -1,0 +1,36 @@
+"""Where the native kernels are."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from onnx_specops.runtime.errors import MissingKernelError
+
+_NAMES = {"win32": "onnx_specops.dll", "darwin": "libonnx_specops.dylib"}
+_PATH = Path(__file__).parent.parent / "native" / _NAMES.get(sys.platform, "libonnx_specops.so")
+
+
+def library_path() -> str:
+    """The shared library of the native kernels, for ``RegisterCustomOps`` from any language.
+
+    Returns:
+        Its absolute path, for ``SessionOptions.register_custom_ops_library`` (Python),
+        ``SessionOptions::RegisterCustomOpsLibrary`` (C++), ``RegisterCustomOpLibraryV2`` (C#), ``registerCustomOpLibrary``
+        (Java) or Triton's ``op_library_filename``.
+
+    Raises:
+        MissingKernelError: if this installation was made without a compiler and holds no library.
+    """
+    if not has_library():
+        raise MissingKernelError(
+            f"the native kernels are not built ({_PATH} does not exist). Installing with a C++17 compiler at hand builds "
+            "them: pip install --force-reinstall --no-deps --no-binary onnx-specops onnx-specops; in a checkout: "
+            "cmake -S onnx_specops/native -B build && cmake --build build"
+        )
+    return str(_PATH)
+
+
+def has_library() -> bool:
+    """Whether the native kernels are built."""
+    return _PATH.is_file()

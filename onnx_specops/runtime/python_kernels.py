@@ -1,0 +1,207 @@
+"""The NumPy kernels as custom ops of ONNX Runtime, through onnxruntime-extensions.
+
+onnxruntime-extensions copies each input into an array, calls one hook for all Python ops, and copies out what the hook
+returns. It knows no optional inputs (an empty tensor stands for one left out), no 16-bit floats (`adapt` puts nodes that
+have them on float32 and names them differently; the kernel still sees the 16-bit type) and no exceptions: one that reached it
+would abort the process. `guarded` calls collect them instead; elsewhere they become warnings, and the output is empty.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx
+
+from onnx_specops.domain import DOMAIN, Operator, operators
+from onnx_specops.runtime.errors import MissingExtraError
+
+SIXTEEN_BITS = ("float16", "bfloat16")
+
+
+def narrow_name(name: str, narrow: Mapping[str, str]) -> str:
+    """The name under which an operator is registered for 16-bit floats that travel as float32.
+
+    Args:
+        name: the operator's.
+        narrow: type variable -> ``"float16"`` or ``"bfloat16"``.
+    """
+    return "__".join([name, *(f"{variable}_{type_}" for variable, type_ in sorted(narrow.items()))])
+
+
+@dataclass
+class _Kernel:
+    """One operator for one choice of element types."""
+
+    operator: Operator
+    inputs: list[np.dtype]
+    outputs: list[np.dtype]
+
+    def __call__(self, feed: Sequence[np.ndarray], texts: Mapping[str, str]) -> list[np.ndarray]:
+        optional = self.operator.optional
+        arrays = [
+            None if is_optional and array.size == 0 else array.astype(dtype, copy=False)
+            for array, is_optional, dtype in zip(feed, optional, self.inputs, strict=True)
+        ]
+        attributes = {name: type_(texts[name]) for name, (type_, _) in self.operator.attributes.items()}
+        results = self.operator(*arrays, **attributes)
+        return list(results) if isinstance(results, tuple) else [results]
+
+
+@dataclass
+class _Call:
+    """A guarded call into ONNX Runtime."""
+
+    on_error: Callable[[], None] | None
+    error: BaseException | None = field(default=None)
+
+
+_kernels: dict[int, _Kernel] = {}
+_definitions: list[Any] = []
+_calls: dict[
+    int, _Call
+] = {}  # by thread: with sequential execution a session's kernels run in the calling one
+_lock = threading.Lock()
+
+
+def is_available() -> bool:
+    """Whether onnxruntime-extensions is installed."""
+    import importlib.util
+
+    return importlib.util.find_spec("onnxruntime_extensions") is not None
+
+
+def register_python_kernels() -> str:
+    """Register the kernels with onnxruntime-extensions, once in a process; returns the path of its library.
+
+    Raises:
+        MissingExtraError: if onnxruntime-extensions is not installed.
+    """
+    try:
+        import onnxruntime_extensions
+        from onnxruntime_extensions import _ocos as extensions
+    except ImportError as error:
+        raise MissingExtraError("onnxruntime-extensions", 'kernels="python"', "python-kernels") from error
+    with _lock:
+        # All at once: sessions hold pointers into a vector of the library's, which must not grow afterwards.
+        if not _kernels:
+            for operator in operators():
+                _define(operator, extensions)
+            foreign = extensions._on_pyop_invocation
+
+            def invoke(
+                identifier: int, feed: Sequence[np.ndarray], attributes: Mapping[str, str]
+            ) -> tuple[Any, ...]:
+                kernel = _kernels.get(identifier)
+                if kernel is None:
+                    return foreign(identifier, feed, attributes)
+                return (identifier, *_run(kernel, feed, attributes))
+
+            extensions.PyCustomOpDef.install_hooker(invoke)
+    return onnxruntime_extensions.get_library_path()
+
+
+def _define(operator: Operator, extensions: Any) -> None:
+    definition_type = extensions.PyCustomOpDef
+    kinds = {int: definition_type.dt_int64, float: definition_type.dt_float, str: definition_type.dt_string}
+    attributes = {name: kinds[type_] for name, (type_, _) in operator.attributes.items()}
+    for choice in itertools.product(*operator.types.values()):
+        types = dict(zip(operator.types, choice, strict=True))
+        narrow = {variable: name for variable, name in types.items() if name in SIXTEEN_BITS}
+
+        def element_types(parameters: Mapping[str, str], types: Mapping[str, str] = types) -> list[str]:
+            return [types.get(type_) or operator.element_types(type_)[0] for type_ in parameters.values()]
+
+        inputs, outputs = element_types(operator.inputs), element_types(operator.outputs)
+        definition = definition_type()
+        definition.op_type = f"{DOMAIN}::{narrow_name(operator.name, narrow)}"
+        definition.input_types = [_extension_type(definition_type, name) for name in inputs]
+        definition.output_types = [_extension_type(definition_type, name) for name in outputs]
+        definition.attrs = attributes
+        kernel = _Kernel(operator, [_dtype(name) for name in inputs], [_dtype(name) for name in outputs])
+        definition.obj_id = id(kernel)
+        _kernels[id(kernel)] = kernel
+        _definitions.append(definition)
+        extensions.add_custom_op(definition)
+
+
+def _extension_type(definition_type: Any, name: str) -> int:
+    return getattr(definition_type, "dt_float" if name in SIXTEEN_BITS else f"dt_{name}")
+
+
+def _dtype(name: str) -> np.dtype:
+    return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(getattr(onnx.TensorProto, name.upper())))
+
+
+def _run(kernel: _Kernel, feed: Sequence[np.ndarray], attributes: Mapping[str, str]) -> Iterator[Any]:
+    """Shape and elements of every output. Raises nothing whatever happens."""
+    call = _calls.get(threading.get_ident())
+    try:
+        if call is None or call.error is None:
+            results = kernel(feed, attributes)
+            return iter(
+                [
+                    part
+                    for result, dtype in zip(results, kernel.outputs, strict=True)
+                    for part in _output(result, dtype)
+                ]
+            )
+    except BaseException as error:
+        _report(kernel.operator.name, error, call)
+    return iter([part for dtype in kernel.outputs for part in _output(np.empty(0, dtype), dtype)])
+
+
+def _output(result: np.ndarray, dtype: np.dtype) -> tuple[tuple[int, ...], Any]:
+    result = np.asarray(result)
+    shape = result.shape
+    if dtype == object:
+        return shape, [s if isinstance(s, bytes) else str(s).encode() for s in result.reshape(-1)]
+    carrier = np.float32 if dtype.name in SIXTEEN_BITS else dtype
+    return shape, np.ascontiguousarray(
+        result, dtype=carrier
+    )  # its memory is copied from the first element on
+
+
+def _report(name: str, error: BaseException, call: _Call | None) -> None:
+    try:
+        if name not in str(error):
+            error.add_note(f"raised by the NumPy kernel of {DOMAIN}.{name}")
+        if call is not None:
+            call.error = error
+            if call.on_error is not None:
+                call.on_error()
+            return
+        text = str(error) if name in str(error) else f"{name}: {type(error).__name__}: {error}"
+        warnings.warn(f"{text} (the node's output is empty)", RuntimeWarning, stacklevel=2)
+    except BaseException as escaped:  # warnings may be errors
+        sys.stderr.write(f"{name}: {escaped} (the node's output is empty)\n")
+
+
+@contextmanager
+def guarded(on_error: Callable[[], None] | None = None) -> Iterator[None]:
+    """Raise, at the end, what a kernel called in this thread raises; ``on_error`` is called at once.
+
+    ONNX Runtime's own error about the outputs that were left empty gives way to it.
+    """
+    thread, call = threading.get_ident(), _Call(on_error)
+    outer = _calls.get(thread)
+    _calls[thread] = call
+    try:
+        yield
+    except Exception:
+        if call.error is None:
+            raise
+    finally:
+        if outer is None:
+            del _calls[thread]
+        else:
+            _calls[thread] = outer
+    if call.error is not None:
+        raise call.error

@@ -1,0 +1,234 @@
+"""Sessions of ONNX Runtime with the domain's kernels."""
+
+from __future__ import annotations
+
+import os
+import threading
+import warnings
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import onnx
+import onnxruntime as ort
+
+from onnx_specops.domain import DOMAIN
+from onnx_specops.runtime import adapt, python_kernels
+from onnx_specops.runtime.errors import MissingKernelError
+from onnx_specops.runtime.library import has_library, library_path
+
+Kernels = Literal["auto", "native", "python", "none"]
+
+_registered: weakref.WeakKeyDictionary[ort.SessionOptions, str] = weakref.WeakKeyDictionary()
+_EXTERNAL_FOLDER = "session.model_external_initializers_file_folder_path"
+
+
+def register(
+    session_options: ort.SessionOptions, kernels: Literal["auto", "native", "python"] = "auto"
+) -> None:
+    """Register the domain's kernels with the options of a session to be made; again for the same options does nothing.
+
+    Args:
+        session_options: the options.
+        kernels: ``"native"``: the shared library (`library_path`). ``"python"``: the NumPy kernels through
+            onnxruntime-extensions. ``"auto"``: native if built, else Python if installed, else none, with a warning: models
+            that carry bodies run all the same.
+
+    In a plain ``onnxruntime.InferenceSession`` a Python kernel cannot raise: where one fails, the node's output is empty and
+    a ``RuntimeWarning`` carries the error. There every node must state all its attributes and have all its inputs (an empty
+    tensor for one left out), and none may have float16 or bfloat16. `onnx_specops.InferenceSession` has none of these limits.
+
+    Raises:
+        MissingKernelError: if the native library is asked for and not built.
+        MissingExtraError: if Python kernels are asked for and onnxruntime-extensions is not installed.
+        ValueError: for other ``kernels``, or if the options have the other kind already.
+    """
+    chosen = _choose(kernels)
+    before = _registered.get(session_options)
+    if before is not None and (kernels == "auto" or before == chosen):
+        return
+    if before is not None:
+        raise ValueError(
+            f"these session options have the {before} kernels already; {chosen} needs options of its own"
+        )
+    if chosen == "none":
+        warnings.warn(
+            "onnx_specops has no kernels here: the native library is not built and onnxruntime-extensions is not installed "
+            '(pip install "onnx-specops[python-kernels]"); only models that carry bodies will run',
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return
+    library = library_path() if chosen == "native" else python_kernels.register_python_kernels()
+    session_options.register_custom_ops_library(library)
+    _registered[session_options] = chosen
+
+
+def _choose(kernels: str) -> str:
+    if kernels in ("native", "python"):
+        return kernels
+    if kernels != "auto":
+        raise ValueError(f'kernels={kernels!r} is none of "auto", "native", "python"')
+    return "native" if has_library() else "python" if python_kernels.is_available() else "none"
+
+
+class InferenceSession(ort.InferenceSession):
+    """An ``onnxruntime.InferenceSession`` that has the domain's kernels.
+
+    Args:
+        path_or_bytes: the model, a path or its bytes.
+        sess_options: session options; the kernels are registered with them.
+        kernels: as for `register`, and ``"none"``: each node of the domain runs as the body that the model carries.
+        providers, provider_options, kwargs: as for ``onnxruntime.InferenceSession``.
+
+    With Python kernels, what a kernel raises is raised by ``run`` (``run_with_iobinding``, ...; ``run_async`` hands the
+    message to the callback), 16-bit floats and inputs left out work, and nodes run one after another, whatever
+    ``execution_mode`` says: the interpreter's lock would have them so anyway.
+
+    Raises:
+        MissingKernelError: if the native library is asked for and not built, or if with ``"none"`` the model holds a node
+            without a body.
+        MissingExtraError: if Python kernels are asked for and onnxruntime-extensions is not installed.
+    """
+
+    def __init__(
+        self,
+        path_or_bytes: str | bytes | os.PathLike[str],
+        sess_options: ort.SessionOptions | None = None,
+        providers: Sequence[str | tuple[str, dict[Any, Any]]] | None = None,
+        provider_options: Sequence[dict[Any, Any]] | None = None,
+        *,
+        kernels: Kernels = "auto",
+        **kwargs: Any,
+    ) -> None:
+        options = ort.SessionOptions() if sess_options is None else sess_options
+        if kernels == "none":
+            if options in _registered:
+                raise ValueError(
+                    f'kernels="none", but these session options have the {_registered[options]} kernels'
+                )
+        else:
+            register(options, kernels)
+        self.kernels = _registered.get(options, "none")
+        self._executor_lock = threading.Lock()
+        if self.kernels == "python":
+            path_or_bytes = _adapted(path_or_bytes, options)
+        super().__init__(path_or_bytes, options, providers, provider_options, **kwargs)
+
+    def _create_inference_session(self, *args: Any, **kwargs: Any) -> None:
+        options = self._sess_options_initial
+        mode = options.execution_mode
+        if self.kernels == "python":
+            options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
+        try:
+            super()._create_inference_session(*args, **kwargs)
+        except Exception as error:
+            if self.kernels == "none" and (bodiless := self._bodiless()):
+                raise MissingKernelError(_missing(bodiless)) from error
+            raise
+        finally:
+            options.execution_mode = mode
+
+    def _bodiless(self) -> list[str]:
+        """The operators of the domain that the model uses without carrying their bodies."""
+        try:
+            if self._model_path:
+                model = onnx.load(self._model_path, load_external_data=False)
+            else:
+                model = onnx.load_from_string(self._model_bytes)
+        except Exception:  # not an ONNX file: the runtime's own error says so
+            return []
+        bodies = {(f.name, f.overload) for f in model.functions if f.domain == DOMAIN}
+        return sorted({n.op_type for n in adapt.domain_nodes(model) if (n.op_type, n.overload) not in bodies})
+
+    def _guarded(self, method: Callable[..., Any], *args: Any, run_options: ort.RunOptions | None) -> Any:
+        if self.kernels != "python":
+            return method(*args, run_options)
+        if run_options is not None:  # the caller's own, maybe shared with other runs: not to be terminated
+            with python_kernels.guarded():
+                return method(*args, run_options)
+        run_options = ort.RunOptions()
+        with python_kernels.guarded(lambda: setattr(run_options, "terminate", True)):
+            return method(*args, run_options)
+
+    def run(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Mapping[str, Any],
+        run_options: ort.RunOptions | None = None,
+    ) -> Any:
+        """As ``onnxruntime.InferenceSession.run``; raises what a Python kernel raises."""
+        return self._guarded(super().run, output_names, input_feed, run_options=run_options)
+
+    def run_with_ort_values(
+        self,
+        output_names: Sequence[str] | None,
+        input_dict_ort_values: Mapping[str, ort.OrtValue],
+        run_options: ort.RunOptions | None = None,
+    ) -> Any:
+        """As ``onnxruntime.InferenceSession.run_with_ort_values``; raises what a Python kernel raises."""
+        return self._guarded(
+            super().run_with_ort_values, output_names, input_dict_ort_values, run_options=run_options
+        )
+
+    def run_with_iobinding(self, iobinding: ort.IOBinding, run_options: ort.RunOptions | None = None) -> None:
+        """As ``onnxruntime.InferenceSession.run_with_iobinding``; raises what a Python kernel raises."""
+        self._guarded(super().run_with_iobinding, iobinding, run_options=run_options)
+
+    def run_with_ortvaluevector(self, run_options: ort.RunOptions, *args: Any) -> None:
+        """As ``onnxruntime.InferenceSession.run_with_ortvaluevector``; raises what a Python kernel raises."""
+        if self.kernels != "python":
+            super().run_with_ortvaluevector(run_options, *args)
+            return
+        with python_kernels.guarded():
+            super().run_with_ortvaluevector(run_options, *args)
+
+    def run_async(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Mapping[str, Any],
+        callback: Callable[[Any, Any, str], None],
+        user_data: Any,
+        run_options: ort.RunOptions | None = None,
+    ) -> None:
+        """As ``onnxruntime.InferenceSession.run_async``; what a Python kernel raises is the callback's error text."""
+        if self.kernels != "python":
+            super().run_async(output_names, input_feed, callback, user_data, run_options)
+            return
+
+        def work() -> None:
+            try:
+                results, error = self.run(output_names, input_feed, run_options), ""
+            except Exception as raised:
+                results, error = [], str(raised) or type(raised).__name__
+            callback(results, user_data, error)
+
+        threading.Thread(target=work, name="onnx_specops.run_async", daemon=True).start()
+
+
+def _adapted(path_or_bytes: Any, options: ort.SessionOptions) -> Any:
+    """The model as Python kernels can take it: what was given, unless something in it has to change."""
+    is_bytes = isinstance(path_or_bytes, bytes)
+    try:
+        model = (
+            onnx.load_from_string(path_or_bytes)
+            if is_bytes
+            else onnx.load(path_or_bytes, load_external_data=False)
+        )
+    except Exception:  # ORT's own format, or no model at all: the runtime decides
+        return path_or_bytes
+    if not adapt.adapt(model):
+        return path_or_bytes
+    if not is_bytes:  # weights in files stand beside the model; they are not read here
+        folder = os.path.dirname(os.path.abspath(path_or_bytes))
+        options.add_session_config_entry(_EXTERNAL_FOLDER, folder)
+    return model.SerializeToString()
+
+
+def _missing(names: Sequence[str]) -> str:
+    plural = "s" if len(names) > 1 else ""
+    return (
+        f'kernels="none", but the model carries no body of its node{plural} of {", ".join(names)}. Where standard ONNX can say '
+        'the operator, onnx_specops.add_bodies(model) adds one; otherwise use kernels="native", or kernels="python" '
+        '(pip install "onnx-specops[python-kernels]")'
+    )
