@@ -136,8 +136,9 @@ class Rule:
         errors: list[str] = []
         keywords = {}
         for name, text in attributes.items():
-            # Python's keywords cannot be parameter names: "if" stands as "if_".
-            known = self.attributes.get(name.replace("-", "_")) or self.attributes.get(name + "_")
+            # Python's keywords cannot be parameter names ("if" stands as "if_"); a group's members come as "group.member".
+            key = name.rpartition(".")[2].replace("-", "_")
+            known = self.attributes.get(key) or self.attributes.get(key + "_")
             if known is None:
                 errors.append(
                     f"its attribute {name}={text!r} is not known to {self.operation} of {self.since}"

@@ -1,0 +1,130 @@
+"""What the element-by-element rules share: how operands are aligned, and functions of integers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+import onnx_ir as ir
+
+from converters.openvino.rule import Unsupported, rule
+from onnx_specops.building import Builder, Value
+
+D = ir.DataType
+
+AutoBroadcast = Literal["numpy", "none", "explicit", "pdpd"]
+"""The attribute ``auto_broadcast``; OpenVINO knows "explicit" as another word for "none"."""
+
+FLOATS = {D.FLOAT, D.DOUBLE, D.FLOAT16, D.BFLOAT16}
+SIGNED = {D.INT8, D.INT16, D.INT32, D.INT64}
+UNSIGNED = {D.UINT8, D.UINT16, D.UINT32, D.UINT64}
+INTEGERS = SIGNED | UNSIGNED
+
+
+def binary(*operations: str, since: str = "opset1") -> Callable[[Callable[..., Value]], Callable[..., Value]]:
+    """Register ``function(op, a, b)`` as the rule of binary operations whose only attribute is ``auto_broadcast``."""
+
+    def register(function: Callable[..., Value]) -> Callable[..., Value]:
+        def emit(
+            op: Builder,
+            a: Value,
+            b: Value,
+            *,
+            auto_broadcast: AutoBroadcast = "numpy",
+            auto_broadcast_axis: int = -1,
+        ):
+            return function(op, a, align(op, a, b, auto_broadcast, auto_broadcast_axis))
+
+        emit.__doc__ = function.__doc__
+        rule(*operations, since=since)(emit)
+        return function
+
+    return register
+
+
+def align(op: Builder, a: Value, b: Value, auto_broadcast: AutoBroadcast, axis: int = -1) -> Value:
+    """``b`` in a shape that NumPy's rules, which are ONNX's, broadcast to ``a`` as ``auto_broadcast`` says.
+
+    "pdpd" lays b's dimensions on a's from ``axis`` on (-1: right-aligned); trailing ones of b count for nothing, and the
+    result has a's shape. The serializer writes the axis as ``auto_broadcast.auto_broadcast_axis``.
+    """
+    if auto_broadcast == "numpy":
+        return b
+    if auto_broadcast != "pdpd":
+        _check_equal(a, b)
+        return b
+    if axis < -1:
+        raise Unsupported(f"its broadcast axis {axis} is negative", "-1 stands for right-aligned, no other is allowed")
+    if b.rank is not None:
+        if b.rank == 0 or a.rank is not None and axis in (-1, a.rank - b.rank):
+            return _checked_onto(a, b)
+        if a.rank is not None:
+            dims = b.dims or []
+            trailing = len(dims)
+            while trailing and dims[trailing - 1] == 1:
+                trailing -= 1
+            start = a.rank - b.rank if axis == -1 else axis
+            behind = a.rank - start - trailing
+            if start < 0 or behind < 0:
+                raise Unsupported(f"its second input {b.dims} does not lie on the first {a.dims} from axis {start} on")
+            kept = op.Slice(op.Shape(b), [0], [trailing])
+            return _checked_onto(a, op.Reshape(b, op.Concat([1] * start, kept, [1] * behind, axis=0)))
+    # Ranks of run time: b's dimensions without the trailing ones, and ones up to a's rank.
+    shape, rank = op.Shape(b), op.Shape(op.Shape(a))
+    start = op.Sub(rank, op.Shape(shape)) if axis == -1 else op.const([axis])
+    positions = op.CumSum(op.Cast(op.Not(op.Equal(shape, 1)), to=D.INT64), 0, reverse=1)
+    kept = op.Compress(shape, op.Greater(positions, 0), axis=0)
+    behind = op.Sub(op.Sub(rank, start), op.Shape(kept))
+    ones = [op.Expand(op.const(1), count) for count in (start, behind)]
+    return op.Reshape(b, op.Concat(ones[0], kept, ones[1], axis=0))
+
+
+def _check_equal(a: Value, b: Value) -> None:
+    mismatch = a.rank is not None and b.rank is not None and a.rank != b.rank
+    if not mismatch and a.dims is not None and b.dims is not None:
+        mismatch = any(m is not None and n is not None and m != n for m, n in zip(a.dims, b.dims, strict=True))
+    if mismatch:
+        raise Unsupported(f"its inputs' shapes {a.dims} and {b.dims} differ, which auto_broadcast='none' forbids")
+
+
+def _checked_onto(a: Value, b: Value) -> Value:
+    """``b``, which must not make ``a`` larger."""
+    if a.dims is not None and b.dims is not None:
+        tail = a.dims[len(a.dims) - len(b.dims) :] if b.dims else []
+        if len(b.dims) > len(a.dims) or any(
+            m is not None and n not in (1, None, m) for m, n in zip(tail, b.dims, strict=True)
+        ):
+            raise Unsupported(f"its second input {b.dims} does not broadcast to the first {a.dims}")
+    return b
+
+
+def through_floats(op: Builder, x: Value, function: Callable[[Value], Value], *, truncate: bool = False) -> Value:
+    """``function`` of ``x``; of integers by way of floats, the result rounded to the nearest integer (or truncated).
+
+    OpenVINO's specification leaves functions of integers open but for Sqrt, which rounds; its CPU plugin rounds all.
+    """
+    if x.dtype not in INTEGERS:
+        return function(x)
+    wide = x.dtype in (D.INT32, D.UINT32, D.INT64, D.UINT64)
+    result = function(op.Cast(x, to=D.DOUBLE if wide else D.FLOAT))
+    return to_integer(op, result if truncate else op.Round(result), x.dtype)
+
+
+def to_integer(op: Builder, x: Value, to: ir.DataType) -> Value:
+    """A float truncated to an integer type; out of its range as C++ compilers for x86 convert, by way of a wider one."""
+    if to == D.UINT64:
+        # Above 2^63 the signed type that the conversion goes through holds the value less 2^64, of the same bits.
+        large = op.GreaterOrEqual(x, 2.0**63)
+        return op.Cast(op.Cast(op.Where(large, op.Sub(x, 2.0**64), x), to=D.INT64), to=to)
+    if to == D.UINT32:
+        return op.Cast(op.Cast(x, to=D.INT64), to=to)
+    if to in (D.INT8, D.INT16, D.UINT8, D.UINT16):
+        return op.Cast(op.Cast(x, to=D.INT32), to=to)
+    return op.Cast(x, to=to)
+
+
+def typed(value: float, dtype: ir.DataType) -> np.ndarray:
+    """A number as a scalar of ``dtype``; beyond its range infinite."""
+    with np.errstate(over="ignore"):
+        return np.asarray(value, np.float64).astype(dtype.numpy())

@@ -1,0 +1,180 @@
+"""Activation functions."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+
+from converters.openvino.rule import Unsupported, rule
+from converters.openvino.rules._elementwise import INTEGERS, UNSIGNED, through_floats, typed
+from onnx_specops.building import Builder, Value
+
+
+@rule("Relu")
+def relu(op: Builder, x: Value):
+    """Relu-1; a NaN stays NaN. (OpenVINO's CPU makes it 0.)"""
+    if x.dtype in INTEGERS:
+        return x if x.dtype in UNSIGNED else op.Max(x, 0)
+    return op.Relu(x)
+
+
+@rule("PRelu")
+def prelu(op: Builder, x: Value, slope: Value):
+    """PRelu-1: a slope of rank 1 is the channels' where it has their number, else NumPy's broadcasting applies."""
+    return op.PRelu(x, _channels(op, x, slope))
+
+
+def _channels(op: Builder, x: Value, slope: Value) -> Value:
+    """``slope`` with its one dimension at the second place of ``x``, if it has as many elements as ``x`` channels."""
+    if x.rank is not None and (x.rank <= 2 or slope.rank not in (1, None)):
+        return slope
+    if slope.rank is not None and slope.rank != 1:
+        return slope
+    count, channels = op.Shape(slope), op.Slice(op.Shape(x), [1], [2])
+    others = op.Sub(op.Shape(op.Shape(x)), 2)
+    behind = op.Expand(op.const(1), op.Max(others, 0))
+
+    def per_channel(op: Builder) -> Value:
+        return op.Reshape(slope, op.Concat(count, behind, axis=0))
+
+    # One element is the same either way; an empty slice (x of rank 1) compares to nothing.
+    same = op.ReduceMax(op.Cast(op.Concat([0], op.Cast(op.Equal(channels, count), to=7), axis=0), to=7), keepdims=0)
+    if slope.rank is None:
+        same = op.Mul(same, op.Cast(op.Equal(op.Size(op.Shape(slope)), 1), to=7))
+    if same.constant is not None:
+        return per_channel(op) if int(same.constant) else slope
+    shape = op.if_(op.Cast(same, to=9), lambda op: op.Concat(count, behind, axis=0), lambda op: op.Shape(slope))
+    return op.Reshape(slope, shape)
+
+
+@rule("Sigmoid")
+def sigmoid(op: Builder, x: Value):
+    """Sigmoid-1."""
+    return through_floats(op, x, op.Sigmoid)
+
+
+@rule("HardSigmoid")
+def hard_sigmoid(op: Builder, x: Value, alpha: Value, beta: Value):
+    """HardSigmoid-1."""
+    a, b = _scalar(alpha), _scalar(beta)
+    if a is not None and b is not None:
+        return op.HardSigmoid(x, alpha=a, beta=b)
+    one = typed(1, x.dtype)
+    return op.Clip(op.Add(op.Mul(x, _flat(op, alpha)), _flat(op, beta)), typed(0, x.dtype), one)
+
+
+@rule("HSigmoid", since="opset5")
+def hsigmoid(op: Builder, x: Value):
+    """HSigmoid-5; a NaN stays NaN. (OpenVINO's CPU makes it 0.)"""
+    return op.HardSigmoid(x, alpha=1 / 6, beta=0.5)
+
+
+@rule("HSwish", since="opset4")
+def hswish(op: Builder, x: Value):
+    """HSwish-4."""
+    return op.HardSwish(x)
+
+
+@rule("Swish", since="opset4")
+def swish(op: Builder, x: Value, beta: Value | None = None):
+    """Swish-4; ``beta`` is 1 where it is absent."""
+    scaled = x if beta is None or _scalar(beta) == 1 else op.Mul(x, _flat(op, beta))
+    return op.Mul(x, op.Sigmoid(scaled))
+
+
+@rule("Elu")
+def elu(op: Builder, x: Value, *, alpha: float):
+    """Elu-1."""
+    return op.Elu(x, alpha=alpha)
+
+
+@rule("Selu")
+def selu(op: Builder, x: Value, alpha: Value, lambda_: Value):
+    """Selu-1."""
+    a, gamma = _scalar(alpha), _scalar(lambda_)
+    if a is not None and gamma is not None:
+        return op.Selu(x, alpha=a, gamma=gamma)
+    negative = op.Mul(_flat(op, alpha), op.Sub(op.Exp(x), 1))
+    return op.Mul(_flat(op, lambda_), op.Where(op.Greater(x, 0), x, negative))
+
+
+@rule("Gelu", since="opset2")
+def gelu_2(op: Builder, x: Value):
+    """Gelu-2."""
+    return op.Gelu(x)
+
+
+@rule("Gelu", since="opset7")
+def gelu(op: Builder, x: Value, *, approximation_mode: Literal["erf", "tanh"] = "erf"):
+    """Gelu-7."""
+    return op.Gelu(x, approximate="tanh" if approximation_mode == "tanh" else None)
+
+
+@rule("Mish", since="opset4")
+def mish(op: Builder, x: Value):
+    """Mish-4."""
+    return op.Mish(x)
+
+
+@rule("SoftPlus", since="opset4")
+def soft_plus(op: Builder, x: Value):
+    """SoftPlus-4."""
+    return op.Softplus(x)
+
+
+@rule("SoftSign", since="opset9")
+def soft_sign(op: Builder, x: Value):
+    """SoftSign-9."""
+    return op.Softsign(x)
+
+
+@rule("Clamp")
+def clamp(op: Builder, x: Value, *, min: float, max: float):
+    """Clamp-1: for integers the bounds are rounded inwards. A NaN stays NaN. (OpenVINO's CPU makes it ``min``.)"""
+    if not min <= max:
+        raise Unsupported(f"its bounds min={min} and max={max} leave nothing between them")
+    if x.dtype not in INTEGERS:
+        return op.Clip(x, typed(min, x.dtype), typed(max, x.dtype))
+    info = np.iinfo(x.dtype.numpy())
+    low = info.min if min <= info.min else info.max if min > info.max else math.ceil(min)
+    high = info.max if max >= info.max else info.min if max < info.min else math.floor(max)
+    return op.Min(op.Max(x, low), high)
+
+
+@rule("Softmax")
+def softmax_1(op: Builder, x: Value, *, axis: int = 1):
+    """Softmax-1: along one axis, counted from the front."""
+    if axis < 0:
+        raise Unsupported(f"its axis {axis} is negative", "Softmax counts axes from the end since opset8")
+    return op.Softmax(x, axis=axis)
+
+
+@rule("Softmax", since="opset8")
+def softmax(op: Builder, x: Value, *, axis: int = 1):
+    """Softmax-8."""
+    return op.Softmax(x, axis=axis)
+
+
+@rule("LogSoftmax", since="opset5")
+def log_softmax(op: Builder, x: Value, *, axis: int = 1):
+    """LogSoftmax-5."""
+    return op.LogSoftmax(x, axis=axis)
+
+
+@rule("GRN")
+def grn(op: Builder, x: Value, *, bias: float):
+    """GRN-1: each vector of channels over its length."""
+    squares = op.ReduceSum(op.Mul(x, x), [1], keepdims=1)
+    return op.Div(x, op.Sqrt(op.Add(squares, bias)))
+
+
+def _scalar(x: Value) -> float | None:
+    """The number that a constant of one element holds."""
+    return float(x.constant.reshape(-1)[0]) if x.constant is not None and x.constant.size == 1 else None
+
+
+def _flat(op: Builder, x: Value) -> Value:
+    """A parameter of one element as a scalar, which broadcasts without adding dimensions."""
+    return x if x.rank == 0 else op.Reshape(x, op.const(np.empty(0, np.int64)))

@@ -1,0 +1,71 @@
+"""Element by element: comparisons, Select, and what kind of number a float is."""
+
+from __future__ import annotations
+
+from converters.openvino.rule import Unsupported, rule
+from converters.openvino.rules._elementwise import FLOATS, INTEGERS, AutoBroadcast, align, binary
+from onnx_specops.building import Builder, Value
+
+_COMPARISONS = {
+    "Equal": "Equal",
+    "Greater": "Greater",
+    "GreaterEqual": "GreaterOrEqual",
+    "Less": "Less",
+    "LessEqual": "LessOrEqual",
+}
+
+
+def _register_comparison(operation: str, node: str) -> None:
+    @binary(operation)
+    def emit(op: Builder, a: Value, b: Value):
+        return op.node(node, a, b)
+
+
+for _operation, _node in _COMPARISONS.items():
+    _register_comparison(_operation, _node)
+
+
+@binary("NotEqual")
+def not_equal(op: Builder, a: Value, b: Value):
+    """NotEqual-1."""
+    return op.Not(op.Equal(a, b))
+
+
+@rule("Select")
+def select(
+    op: Builder,
+    condition: Value,
+    then: Value,
+    otherwise: Value,
+    *,
+    auto_broadcast: AutoBroadcast = "numpy",
+    auto_broadcast_axis: int = -1,
+):
+    """Select-1; under "pdpd" the condition and the third input are broadcast to the second."""
+    condition = align(op, then, condition, auto_broadcast, auto_broadcast_axis)
+    otherwise = align(op, then, otherwise, auto_broadcast, auto_broadcast_axis)
+    return op.Where(condition, then, otherwise)
+
+
+@rule("IsNaN", since="opset10")
+def is_nan(op: Builder, x: Value):
+    """IsNaN-10."""
+    return op.IsNaN(_float(x))
+
+
+@rule("IsInf", since="opset10")
+def is_inf(op: Builder, x: Value, *, detect_negative: bool = True, detect_positive: bool = True):
+    """IsInf-10."""
+    return op.IsInf(_float(x), detect_negative=int(detect_negative), detect_positive=int(detect_positive))
+
+
+@rule("IsFinite", since="opset10")
+def is_finite(op: Builder, x: Value):
+    """IsFinite-10."""
+    return op.Not(op.Or(op.IsNaN(_float(x)), op.IsInf(x)))
+
+
+def _float(x: Value) -> Value:
+    if x.dtype not in FLOATS:
+        raise Unsupported(f"its input is {'of integers' if x.dtype in INTEGERS else x.dtype}, the operation takes floats")
+    return x

@@ -1,0 +1,67 @@
+"""Element by element: logic of booleans and of bits."""
+
+from __future__ import annotations
+
+from converters.openvino.rule import rule
+from converters.openvino.rules._elementwise import SIGNED, UNSIGNED, D, binary
+from onnx_specops.building import Builder, Value
+
+# Operations of booleans, and of bits where a boolean is one bit: operation -> (since, node for booleans, node for integers).
+_BINARY = {
+    "LogicalAnd": ("opset1", "And", None),
+    "LogicalOr": ("opset1", "Or", None),
+    "LogicalXor": ("opset1", "Xor", None),
+    "Xor": ("opset1", "Xor", None),
+    "BitwiseAnd": ("opset13", "And", "BitwiseAnd"),
+    "BitwiseOr": ("opset13", "Or", "BitwiseOr"),
+    "BitwiseXor": ("opset13", "Xor", "BitwiseXor"),
+}
+
+
+def _register(operation: str, since: str, of_booleans: str, of_integers: str | None) -> None:
+    @binary(operation, since=since)
+    def emit(op: Builder, a: Value, b: Value):
+        return op.node(of_integers if of_integers and a.dtype != D.BOOL else of_booleans, a, b)
+
+
+for _operation, _row in _BINARY.items():
+    _register(_operation, *_row)
+
+
+@rule("LogicalNot")
+def logical_not(op: Builder, x: Value):
+    """LogicalNot-1."""
+    return op.Not(x)
+
+
+@rule("BitwiseNot", since="opset13")
+def bitwise_not(op: Builder, x: Value):
+    """BitwiseNot-13."""
+    return op.Not(x) if x.dtype == D.BOOL else op.BitwiseNot(x)
+
+
+_UNSIGNED_OF = {D.INT8: D.UINT8, D.INT16: D.UINT16, D.INT32: D.UINT32, D.INT64: D.UINT64}
+
+
+@binary("BitwiseLeftShift", since="opset15")
+def bitwise_left_shift(op: Builder, a: Value, b: Value):
+    """BitwiseLeftShift-15: what is shifted beyond the type's width is lost."""
+    return _shift(op, a, b, "LEFT")
+
+
+@binary("BitwiseRightShift", since="opset15")
+def bitwise_right_shift(op: Builder, a: Value, b: Value):
+    """BitwiseRightShift-15: negative numbers stay negative, their sign bit moves in."""
+    if a.dtype not in SIGNED:
+        return _shift(op, a, b, "RIGHT")
+    # ~(~a >> b) moves ones into a negative a; both cases at once as a ^ mask, where mask is all ones for those.
+    mask = op.Where(op.Less(a, 0), op.const(-1, a.dtype), op.const(0, a.dtype))
+    return op.BitwiseXor(_shift(op, op.BitwiseXor(a, mask), b, "RIGHT"), mask)
+
+
+def _shift(op: Builder, a: Value, b: Value, direction: str) -> Value:
+    """ONNX shifts unsigned integers, ONNX Runtime those of 8, 32 and 64 bits."""
+    if a.dtype in UNSIGNED:
+        return op.BitShift(a, b, direction=direction)
+    to = _UNSIGNED_OF[a.dtype]
+    return op.Cast(op.BitShift(op.Cast(a, to=to), op.Cast(b, to=to), direction=direction), to=a.dtype)
