@@ -26,6 +26,7 @@ keyword-only parameters the attributes, with their types (``int``, ``float``, ``
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -251,6 +252,9 @@ def find(name: str) -> Operator:
 
 def register_schemas() -> None:
     """Make ``onnx.checker`` and ``onnx.shape_inference`` know the domain's operators."""
+    # onnx's reference evaluator reads all schemas when it is imported, and refuses a name that two domains share, as they
+    # do Multinomial. It must have done so before.
+    importlib.import_module("onnx.reference.op_run")
     known = {schema.name for schema in onnx.defs.get_all_schemas_with_history() if schema.domain == DOMAIN}
     for declared in operators():
         if declared.name not in known:
