@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from onnx_specops.domain import operators
+from onnx_specops.runtime.errors import MissingKernelError
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ def forms() -> Iterator[Forms]:
     try:
         native = native_operators()
         not_built = "none written"
-    except FileNotFoundError as error:
+    except MissingKernelError as error:
         native, not_built = frozenset(), str(error)
     for operator in operators():
         yield Forms(

@@ -182,3 +182,13 @@ RegisterCustomOps(specops::abi::OrtSessionOptions* options, const specops::abi::
   });
   return failure != nullptr ? failure : result;
 }
+
+// The names of the operators in this library, one to a line, for `specops ops`.
+extern "C" SPECOPS_EXPORT const char* OnnxSpecopsOperators() {
+  static const std::string names = [] {
+    std::string lines;
+    for (const specops::Op* op : specops::all_ops()) lines.append(op->name).append("\n");
+    return lines;
+  }();
+  return names.c_str();
+}

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -92,24 +93,24 @@ def inspection(inspection: Inspection) -> dict[str, Any]:
 
 def print_validation(console: Console, validation: Validation) -> None:
     """A row for each output and runtime, then the verdict."""
-    table = Table(title=f"{escape(str(validation.path))}, compared with {NAMES[validation.baseline]}", title_justify="left")
-    for heading in ("output", "runtime", "shape", "type", "max abs error", "max rel error", "exact", "time"):
-        table.add_column(heading, justify="right" if heading in ("max abs error", "max rel error", "exact", "time") else "left")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("output and runtime", overflow="fold")
+    for heading in ("shape", "type", "max abs err", "max rel err", "exact", "time"):
+        table.add_column(heading, justify="left" if heading in ("shape", "type") else "right", no_wrap=True)
     ran = [result for result in validation.results if result.outputs]
     for name in ran[0].outputs if ran else []:
-        for position, result in enumerate(ran):
+        table.add_row(f"[bold]{escape(name)}[/]")
+        for result in ran:
             comparison = result.outputs[name]
-            style = None if comparison.agrees else "red"
             table.add_row(
-                escape(name) if position == 0 else "",
-                NAMES[result.runtime],
+                "  " + _SHORT[result.runtime],
                 "x".join(map(str, comparison.shape)) or "scalar",
                 comparison.element_type,
-                *([""] * 3 if result.runtime == validation.baseline else _errors(comparison)),
+                *(["", "", ""] if result.runtime == validation.baseline else _errors(comparison)),
                 _milliseconds(result.seconds),
-                style=style,
-                end_section=position == len(ran) - 1,
+                style=None if comparison.agrees else "red",
             )
+    console.print(f"{escape(str(validation.path))}, compared with {NAMES[validation.baseline]}", soft_wrap=True)
     console.print(table)
     for result in validation.results:
         for name, comparison in result.outputs.items():
@@ -137,6 +138,9 @@ def print_validation(console: Console, validation: Validation) -> None:
     else:
         apart = [NAMES[result.runtime] for result in validation.results if not result.agrees]
         console.print(f"[red]differ[/]: {'; '.join(apart)}", soft_wrap=True)
+
+
+_SHORT = {"openvino": "OpenVINO", "native": "ORT native", "python": "ORT Python", "none": "ORT plain", "reference": "ONNX reference"}
 
 
 def _errors(comparison: Comparison) -> list[str]:
