@@ -1,0 +1,339 @@
+"""Convolutions: plain, in groups, transposed, deformable, of bits."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import onnx_ir as ir
+
+from converters.openvino.rule import Unsupported, rule
+from converters.openvino.windows import (
+    AutoPad,
+    Window,
+    in_float,
+    pad_spatial,
+    spatial_shape,
+    window,
+)
+from onnx_specops.building import Builder, Value
+
+
+@rule("Convolution")
+def convolution(
+    op: Builder,
+    data: Value,
+    kernel: Value,
+    *,
+    strides: tuple[int, ...],
+    dilations: tuple[int, ...],
+    pads_begin: tuple[int, ...] | None = None,
+    pads_end: tuple[int, ...] | None = None,
+    auto_pad: AutoPad = "explicit",
+    output_padding: tuple[int, ...] = (),
+):
+    """Convolution-1. Old files hold an ``output_padding`` of zeros here too."""
+    if any(output_padding):
+        raise Unsupported("a Convolution takes no output_padding")
+    at = window(strides, dilations, pads_begin, pads_end, auto_pad)
+    return in_float(op, lambda x, w: _convolve(op, x, w, at, 1), data, kernel)
+
+
+@rule("GroupConvolution")
+def group_convolution(
+    op: Builder,
+    data: Value,
+    kernel: Value,
+    *,
+    strides: tuple[int, ...],
+    dilations: tuple[int, ...],
+    pads_begin: tuple[int, ...] | None = None,
+    pads_end: tuple[int, ...] | None = None,
+    auto_pad: AutoPad = "explicit",
+    output_padding: tuple[int, ...] = (),
+):
+    """GroupConvolution-1: the kernel is ``[groups, outputs / groups, inputs / groups, ...]``."""
+    if any(output_padding):
+        raise Unsupported("a GroupConvolution takes no output_padding")
+    at = window(strides, dilations, pads_begin, pads_end, auto_pad)
+    return in_float(op, lambda x, w: _in_groups(op, x, w, at, _convolve), data, kernel)
+
+
+@rule("ConvolutionBackpropData")
+def convolution_backprop_data(
+    op: Builder,
+    data: Value,
+    kernel: Value,
+    output_shape: Value | None = None,
+    *,
+    strides: tuple[int, ...],
+    dilations: tuple[int, ...],
+    pads_begin: tuple[int, ...] | None = None,
+    pads_end: tuple[int, ...] | None = None,
+    auto_pad: AutoPad = "explicit",
+    output_padding: tuple[int, ...] = (),
+):
+    """ConvolutionBackpropData-1. With ``output_shape`` and explicit pads the pads stand, as OpenVINO's shape inference and
+    CPU have it; the specification's text ignores them."""
+    at = window(strides, dilations, pads_begin, pads_end, auto_pad)
+
+    def transpose(op: Builder, x: Value, w: Value, at: Window, groups: int) -> Value:
+        return _transposed(op, x, w, at, groups, output_shape, output_padding)
+
+    return in_float(op, lambda x, w: transpose(op, x, w, at, 1), data, kernel)
+
+
+@rule("GroupConvolutionBackpropData")
+def group_convolution_backprop_data(
+    op: Builder,
+    data: Value,
+    kernel: Value,
+    output_shape: Value | None = None,
+    *,
+    strides: tuple[int, ...],
+    dilations: tuple[int, ...],
+    pads_begin: tuple[int, ...] | None = None,
+    pads_end: tuple[int, ...] | None = None,
+    auto_pad: AutoPad = "explicit",
+    output_padding: tuple[int, ...] = (),
+):
+    """GroupConvolutionBackpropData-1: the kernel is ``[groups, inputs / groups, outputs / groups, ...]``."""
+    at = window(strides, dilations, pads_begin, pads_end, auto_pad)
+
+    def transpose(op: Builder, x: Value, w: Value, at: Window, groups: int) -> Value:
+        return _transposed(op, x, w, at, groups, output_shape, output_padding)
+
+    return in_float(op, lambda x, w: _in_groups(op, x, w, at, transpose), data, kernel)
+
+
+@rule("BinaryConvolution")
+def binary_convolution(
+    op: Builder,
+    data: Value,
+    kernel: Value,
+    *,
+    strides: tuple[int, ...],
+    dilations: tuple[int, ...],
+    pads_begin: tuple[int, ...] | None = None,
+    pads_end: tuple[int, ...] | None = None,
+    mode: Literal["xnor-popcount"],
+    pad_value: float,
+    auto_pad: AutoPad = "explicit",
+):
+    """BinaryConvolution-1: 0 and 1 stand for -1 and 1, and XNOR is their product.
+
+    Its kernel's bits are the other way round than other u1 constants': the first is a byte's lowest. A ``pad_value`` of 0
+    adds nothing to the sums, 1 stands for 1, any other for -1.
+    """
+    at = window(strides, dilations, pads_begin, pads_end, auto_pad)
+
+    def compute(x: Value) -> Value:
+        x = op.Sub(op.Mul(x, 2.0), 1.0)
+        w = op.CastLike(_reversed_bytes(op, kernel), x)
+        w = op.Sub(op.Mul(w, 2.0), 1.0)
+        if pad_value == 0:
+            return _convolve(op, x, w, at, 1)
+        begin, end = at.padding(op, x, spatial_shape(op, kernel, at.rank))
+        x = pad_spatial(op, x, begin, end, 1.0 if pad_value == 1 else -1.0)
+        return _convolve(op, x, w, window(strides, dilations, auto_pad="valid"), 1)
+
+    return in_float(op, compute, data)
+
+
+def _reversed_bytes(op: Builder, bits: Value) -> Value:
+    """The elements with each eight in reverse order."""
+    if bits.constant is not None:
+        flat = bits.constant.reshape(-1)
+        padded = np.concatenate([flat, np.zeros(-flat.size % 8, flat.dtype)])
+        return op.const(
+            np.ascontiguousarray(padded.reshape(-1, 8)[:, ::-1]).reshape(-1)[: flat.size].reshape(bits.constant.shape)
+        )
+    count = op.Size(bits)
+    missing = op.Mod(op.Neg(count), 8)
+    padded = op.Pad(op.Reshape(bits, [-1]), op.Concat([0], op.Reshape(missing, [1]), axis=0))
+    mirrored = op.Slice(op.Reshape(padded, [-1, 8]), [7], [-9], [1], [-1])
+    return op.Reshape(op.Slice(op.Reshape(mirrored, [-1]), [0], op.Reshape(count, [1])), op.Shape(bits))
+
+
+@rule("DeformableConvolution")
+def deformable_convolution_1(
+    op: Builder,
+    data: Value,
+    offsets: Value,
+    kernel: Value,
+    *,
+    strides: tuple[int, ...],
+    dilations: tuple[int, ...],
+    pads_begin: tuple[int, ...] | None = None,
+    pads_end: tuple[int, ...] | None = None,
+    auto_pad: AutoPad = "explicit",
+    group: int = 1,
+    deformable_group: int = 1,
+):
+    """DeformableConvolution-1."""
+    at = window(strides, dilations, pads_begin, pads_end, auto_pad)
+    return _deformable(op, data, offsets, kernel, None, at, group, deformable_group, False)
+
+
+@rule("DeformableConvolution", since="opset8")
+def deformable_convolution_8(
+    op: Builder,
+    data: Value,
+    offsets: Value,
+    kernel: Value,
+    mask: Value | None = None,
+    *,
+    strides: tuple[int, ...],
+    dilations: tuple[int, ...],
+    pads_begin: tuple[int, ...] | None = None,
+    pads_end: tuple[int, ...] | None = None,
+    auto_pad: AutoPad = "explicit",
+    group: int = 1,
+    deformable_group: int = 1,
+    bilinear_interpolation_pad: bool = False,
+):
+    """DeformableConvolution-8."""
+    at = window(strides, dilations, pads_begin, pads_end, auto_pad)
+    return _deformable(op, data, offsets, kernel, mask, at, group, deformable_group, bilinear_interpolation_pad)
+
+
+def _convolve(op: Builder, data: Value, kernel: Value, at: Window, groups: int) -> Value:
+    """One ONNX Conv; the kernel is ``[outputs, inputs / groups, ...]``."""
+    if kernel.rank is not None and kernel.rank != at.rank + 2:
+        raise Unsupported(f"its kernel has {kernel.rank - 2} spatial dimensions where strides has {at.rank}")
+    if data.dims and kernel.dims and None not in (data.dims[1], kernel.dims[1]):
+        if data.dims[1] != kernel.dims[1] * groups:
+            raise Unsupported(f"its input has {data.dims[1]} channels, its kernel takes {kernel.dims[1] * groups}")
+    data, pads = at.pad(op, data, spatial_shape(op, kernel, at.rank))
+    return op.Conv(data, kernel, strides=at.strides, dilations=at.dilations, pads=pads, group=groups)
+
+
+def _in_groups(op: Builder, data: Value, kernel: Value, at: Window, convolve) -> Value:
+    """``convolve`` with the number of groups that the kernel ``[groups, a, b, ...]`` has; ONNX's kernels are ``[groups * a, b, ...]``."""
+    if kernel.rank is not None and kernel.rank != at.rank + 3:
+        raise Unsupported(f"its kernel has the rank {kernel.rank} where strides needs {at.rank + 3}")
+    groups = None if kernel.dims is None else kernel.dims[0]
+    if groups is not None and groups < 1:
+        raise Unsupported(f"its kernel has {groups} groups")
+    merged = op.Reshape(kernel, op.Concat([-1], op.Shape(kernel, start=2), axis=0))
+    if groups is not None:
+        return convolve(op, data, merged, at, groups)
+
+    # ONNX takes the number of groups as an attribute only: where it is not known, each group is a convolution of its own.
+    channels = op.Div(op.Shape(data, start=1, end=2), op.Shape(kernel, start=0, end=1))
+
+    def one(op: Builder, group: Value, condition: Value):
+        first = op.Mul(group, channels)
+        part = op.Slice(data, first, op.Add(first, channels), [1])
+        return condition, convolve(op, part, op.Gather(kernel, group, axis=0), at, 1)
+
+    count = op.Reshape(op.Shape(kernel, start=0, end=1), [])
+    each = op.loop(count, True, one)
+    rank = at.rank + 2
+    by_batch = op.Transpose(each, perm=[1, 0, *range(2, rank + 1)])
+    return op.Reshape(by_batch, op.Concat(op.Shape(by_batch, start=0, end=1), [-1], op.Shape(by_batch, start=3), axis=0))
+
+
+def _transposed(
+    op: Builder,
+    data: Value,
+    kernel: Value,
+    at: Window,
+    groups: int,
+    output_shape: Value | None,
+    output_padding: tuple[int, ...],
+) -> Value:
+    """A transposed convolution; the kernel is ``[inputs, outputs / groups, ...]``."""
+    extra = list(output_padding) or [0] * at.rank
+    if len(extra) != at.rank or min(extra) < 0:
+        raise Unsupported(f"output_padding is {extra} for {at.rank} spatial dimensions")
+    for value in (data, kernel):
+        if value.rank is not None and value.rank != at.rank + 2:
+            raise Unsupported(f"an input has {value.rank - 2} spatial dimensions where strides has {at.rank}")
+    attributes = {"strides": at.strides, "dilations": at.dilations, "group": groups}
+    sizes = spatial_shape(op, kernel, at.rank)
+    # The whole result's size, and what is cut off before and after it (less than nothing where it is filled up).
+    whole = op.Add(op.Mul(op.Sub(spatial_shape(op, data, at.rank), 1), at.strides), at.extent(op, sizes))
+    begin, end = op.const(np.array(at.pads_begin)), op.const(np.subtract(at.pads_end, extra))
+    if output_shape is not None:
+        wanted = op.Cast(output_shape, to=ir.DataType.INT64)
+        if at.same:
+            total = op.Max(op.Sub(op.Add(whole, extra), wanted), op.const([0]))
+            begin = op.Div(total, 2)
+            if at.auto_pad == "same_upper":
+                begin = op.Sub(total, begin)
+        end = op.Sub(op.Sub(whole, wanted), begin)
+    if begin.constant is not None and end.constant is not None:
+        before, after = begin.constant.tolist(), end.constant.tolist()
+        filled = [max(-a, 0) for a in after]
+        if min(before) >= 0 and all(f < max(s, d) for f, s, d in zip(filled, at.strides, at.dilations, strict=True)):
+            pads = [*before, *(max(a, 0) for a in after)]
+            return op.ConvTranspose(data, kernel, pads=pads, output_padding=filled, **attributes)
+    result = op.ConvTranspose(data, kernel, **attributes)
+    return pad_spatial(op, result, op.Neg(begin), op.Neg(end))
+
+
+def _deformable(
+    op: Builder,
+    data: Value,
+    offsets: Value,
+    kernel: Value,
+    mask: Value | None,
+    at: Window,
+    group: int,
+    deformable_group: int,
+    bilinear_interpolation_pad: bool,
+) -> Value:
+    """ONNX's DeformConv, which samples as ``bilinear_interpolation_pad`` says: data surrounded by zeros.
+
+    Without it a location outside the data counts as zero as a whole, one beyond the last row or column as lying on it:
+    the offsets and the mask say so to DeformConv.
+    """
+    if at.rank != 2 or group < 1 or deformable_group < 1:
+        raise Unsupported(f"group {group} or deformable_group {deformable_group} is out of range, or it is not 2D")
+
+    def compute(data: Value, offsets: Value, kernel: Value, mask: Value | None = None) -> Value:
+        if not bilinear_interpolation_pad:
+            offsets, mask = _sampled_inside(op, data, offsets, kernel, mask, at, deformable_group)
+        padded, pads = at.pad(op, data, spatial_shape(op, kernel, 2))
+        return op.DeformConv(
+            padded, kernel, offsets, None, mask,
+            strides=at.strides, dilations=at.dilations, pads=pads, group=group, offset_group=deformable_group,
+        )  # fmt: skip
+
+    return in_float(op, compute, data, offsets, kernel, *([] if mask is None else [mask]))
+
+
+def _sampled_inside(
+    op: Builder, data: Value, offsets: Value, kernel: Value, mask: Value | None, at: Window, deformable_group: int
+) -> tuple[Value, Value]:
+    """Offsets and mask for which sampling data surrounded by zeros is sampling without looking beyond its borders."""
+    sizes, spots = spatial_shape(op, kernel, 2), spatial_shape(op, offsets, 2)
+    begin, _ = at.padding(op, data, sizes)
+    batch = op.Shape(offsets, start=0, end=1)
+    each = op.Concat(batch, [deformable_group], sizes, spots, axis=0)
+    pairs = op.Reshape(offsets, op.Concat(batch, [deformable_group], sizes, [2], spots, axis=0))
+    moved, inside = [], None
+    for k in range(2):
+
+        def pick(x: Value, k: int = k) -> Value:
+            return op.Gather(x, k, axis=0)
+
+        # Where tap i of window j looks without an offset; the window's dimensions stand at 2 + k and 4 + k of `each`.
+        taps = op.Mul(op.Range(0, pick(sizes), 1), at.dilations[k])
+        starts = op.Sub(op.Mul(op.Range(0, pick(spots), 1), at.strides[k]), pick(begin))
+        base = op.Add(op.Unsqueeze(taps, [1 - k, 2, 3]), op.Unsqueeze(starts, [0, 1, 3 - k]))
+        base = op.CastLike(base, offsets)
+        offset = op.Gather(pairs, k, axis=4)
+        place = op.Add(base, offset)
+        size = op.CastLike(pick(spatial_shape(op, data, 2)), offsets)
+        last = op.Sub(size, 1)
+        ok = op.And(op.GreaterOrEqual(place, 0), op.Less(place, size))
+        inside = ok if inside is None else op.And(inside, ok)
+        moved.append(op.Unsqueeze(op.Where(op.Greater(place, last), op.Sub(last, base), offset), [4]))
+    counted = op.CastLike(inside, offsets)
+    if mask is not None:
+        counted = op.Mul(counted, op.Reshape(mask, each))
+    channels = op.Div(op.Shape(offsets, start=1, end=2), 2)
+    counted = op.Reshape(counted, op.Concat(batch, channels, spots, axis=0))
+    return op.Reshape(op.Concat(*moved, axis=4), op.Shape(offsets)), counted
