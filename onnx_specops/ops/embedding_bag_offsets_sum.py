@@ -46,9 +46,7 @@ def EmbeddingBagOffsetsSum(emb_table, indices, offsets, default_index=None, per_
         raise IndexError(f"{name}: offsets[{bad[0]}] = {offsets[bad[0]]} is out of range [0, {count}]")
     if (bad := np.flatnonzero(np.diff(offsets) < 0)).size:
         at = bad[0] + 1
-        raise ValueError(
-            f"{name}: offsets[{at}] = {offsets[at]} is less than offsets[{at - 1}] = {offsets[at - 1]}"
-        )
+        raise ValueError(f"{name}: offsets[{at}] = {offsets[at]} is less than offsets[{at - 1}] = {offsets[at - 1]}")
     row = -1 if default_index is None else int(np.reshape(default_index, -1)[0])
     if not -1 <= row < num_emb:
         raise IndexError(f"{name}: default_index = {row} is out of range [-1, {num_emb - 1}]")
@@ -85,9 +83,7 @@ def _(node):
 def _(op, emb_table, indices, offsets, default_index, per_sample_weights):
     type_ = Type.FLOAT if emb_table.dtype in (Type.FLOAT16, Type.BFLOAT16) else emb_table.dtype
     count, batch, row_shape = op.Shape(indices), op.Shape(offsets), op.Shape(emb_table, start=1)
-    ones = op.ConstantOfShape(
-        op.Shape(row_shape), value=np.ones(1, np.int64)
-    )  # to broadcast a value over a row
+    ones = op.ConstantOfShape(op.Shape(row_shape), value=np.ones(1, np.int64))  # to broadcast a value over a row
 
     indices = required(op, "indices_are_negative", op.Less(indices, 0), indices)
     starts = op.Cast(offsets, to=Type.INT64)
@@ -131,7 +127,8 @@ def sum_of_bags(op, rows, starts, lengths):
     """Emits the sums of bags of consecutive rows, zeros for empty ones; no two bags share a row.
 
     Rows are added in pairs until each bag has one left: as many steps as the longest bag's length has bits, each over all
-    bags at once. (ScatterND, reduction "add", says it in one node, but races in ONNX Runtime where several rows go into one.)
+    bags at once. (ScatterND with the reduction "add" says it in one node, but ONNX Runtime loses updates of a row by several
+    threads at once.)
 
     Args:
         op: the graph builder.

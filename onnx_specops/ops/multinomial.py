@@ -19,9 +19,7 @@ _TINY = np.finfo(np.float32).tiny
     outputs={"output": "tensor(int64)"},
     types={"T": FLOATS, "T_SAMPLES": INDICES},
 )
-def Multinomial(
-    probs, num_samples, *, with_replacement: int, log_probs: int = 0, global_seed: int = 0, op_seed: int = 0
-):
+def Multinomial(probs, num_samples, *, with_replacement: int, log_probs: int = 0, global_seed: int = 0, op_seed: int = 0):
     """Draws ``num_samples`` classes from each row of probabilities, as OpenVINO's CPU plugin draws them.
 
     Inputs:
@@ -46,8 +44,8 @@ def Multinomial(
     drawn is taken.
 
     The NumPy kernel takes exponentials in float64 and rounds them to float32: 6 in 10,000 differ in the last bit from those
-    of the C library that OpenVINO and the native kernel use. The body draws from the same distribution with ONNX's own random
-    numbers: the sequence differs, and the generator runs on from call to call.
+    of the C library that OpenVINO and the native kernel use. The body draws from the same distribution with ONNX's own
+    random numbers: the sequence differs, and the generator runs on from call to call.
 
     Source: OpenVINO specification, Multinomial-13; the generator as in OpenVINO's CPU plugin.
     """
@@ -61,9 +59,7 @@ def Multinomial(
         raise ValueError(f"{name}: num_samples = {samples} is negative")
     batch, classes = probs.shape
     if not with_replacement and samples > classes:
-        raise ValueError(
-            f"{name}: num_samples = {samples} is more than the {classes} classes, without replacement"
-        )
+        raise ValueError(f"{name}: num_samples = {samples} is more than the {classes} classes, without replacement")
     _check(name, probs, bool(log_probs))
 
     rounded = _to_bfloat16 if probs.dtype.name == "bfloat16" else _as_is
@@ -82,9 +78,9 @@ def Multinomial(
     draws = _random_words(global_seed, op_seed, batch * samples).astype(np.float32) / np.float32(2**32)
     draws = rounded(draws).reshape(batch, samples)
     if with_replacement:
-        return np.array(
-            [np.searchsorted(*row) for row in zip(cumulative, draws, strict=True)], np.int64
-        ).reshape(batch, samples)
+        return np.array([np.searchsorted(*row) for row in zip(cumulative, draws, strict=True)], np.int64).reshape(
+            batch, samples
+        )
     if (bad := np.flatnonzero((possible := np.count_nonzero(weights, axis=1)) < samples)).size:
         raise ValueError(
             f"{name}: num_samples = {samples} is more than the {possible[bad[0]]} classes of nonzero probability "
@@ -101,13 +97,7 @@ def _check(name, probs, log_probs):
     if wrong.any():
         row, column = np.unravel_index(int(wrong.argmax()), wrong.shape)
         value = values[row, column]
-        what = (
-            "a NaN"
-            if np.isnan(value)
-            else "inf"
-            if value == np.inf
-            else f"a negative probability, {probs[row, column]},"
-        )
+        what = "a NaN" if np.isnan(value) else "inf" if value == np.inf else f"a negative probability, {probs[row, column]},"
         raise ValueError(f"{name}: probs: row {row} holds {what} at class {column}")
 
 

@@ -53,9 +53,7 @@ def ScatterElementsUpdate(data, indices, updates, axis, *, reduction: str = "non
     if data.dtype == bool and reduction == "mean":
         raise ValueError(f"{name}: data: booleans have no mean")
     if indices.shape != updates.shape:
-        raise ValueError(
-            f"{name}: updates has the shape {list(updates.shape)}, indices {list(indices.shape)}"
-        )
+        raise ValueError(f"{name}: updates has the shape {list(updates.shape)}, indices {list(indices.shape)}")
     if indices.ndim != data.ndim:
         raise ValueError(f"{name}: indices has the rank {indices.ndim}, data {data.ndim}")
     if np.size(axis) != 1:
@@ -72,9 +70,7 @@ def ScatterElementsUpdate(data, indices, updates, axis, *, reduction: str = "non
     bad = (indices >= size) if indices.dtype.kind == "u" else (indices < -size) | (indices >= size)
     if bad.any():
         at = np.unravel_index(int(bad.argmax()), bad.shape)
-        raise IndexError(
-            f"{name}: indices{position(at)} = {indices[at]} is out of range [{-size}, {size - 1}]"
-        )
+        raise IndexError(f"{name}: indices{position(at)} = {indices[at]} is out of range [{-size}, {size - 1}]")
 
     accumulated = np.float32 if data.dtype.name in FLOAT16S and reduction != "none" else data.dtype
     output = data.astype(accumulated).reshape(-1)
@@ -101,9 +97,7 @@ def _strides(shape: tuple[int, ...]) -> list[int]:
     return [math.prod(shape[k + 1 :]) for k in range(len(shape))]
 
 
-def _reduce(
-    output: np.ndarray, targets: np.ndarray, updates: np.ndarray, reduction: str, use_init_val: bool
-) -> None:
+def _reduce(output: np.ndarray, targets: np.ndarray, updates: np.ndarray, reduction: str, use_init_val: bool) -> None:
     if reduction == "none":
         output[targets] = updates
         return
@@ -174,9 +168,7 @@ def _flat_targets(op, shape, indices, updates, axis):
     """The position in the flattened data of every update, for an axis that is known at run time only."""
     extent, rank = op.Shape(indices), op.Shape(shape)
     axis = op.Reshape(op.Cast(axis, to=Type.INT64), [1])
-    axis = required(
-        op, "axis_out_of_range", op.Or(op.Less(axis, op.Neg(rank)), op.GreaterOrEqual(axis, rank)), axis
-    )
+    axis = required(op, "axis_out_of_range", op.Or(op.Less(axis, op.Neg(rank)), op.GreaterOrEqual(axis, rank)), axis)
     axis = op.Where(op.Less(axis, 0), op.Add(axis, rank), axis)
     dimensions = op.Range(0, op.Squeeze(rank, [0]), 1)
     on_axis = op.Equal(dimensions, axis)
@@ -184,9 +176,7 @@ def _flat_targets(op, shape, indices, updates, axis):
 
     unequal = op.Not(op.Equal(extent, op.Shape(updates)))
     indices = required(op, "updates_and_indices_differ_in_shape", unequal, indices)
-    indices = required(
-        op, "indices_and_data_differ_in_rank", op.Not(op.Equal(op.Shape(extent), rank)), indices
-    )
+    indices = required(op, "indices_and_data_differ_in_rank", op.Not(op.Equal(op.Shape(extent), rank)), indices)
     longer = op.And(op.Greater(extent, shape), op.Not(on_axis))
     indices = required(op, "indices_longer_than_data_beside_the_axis", longer, indices)
     beyond = op.Or(op.Less(indices, op.Neg(size)), op.GreaterOrEqual(indices, size))

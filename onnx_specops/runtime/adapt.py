@@ -5,17 +5,19 @@ onnxruntime-extensions wants every attribute stated and every input present, and
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import onnx
 from onnx import TensorProto
 
 from onnx_specops.domain import DOMAIN, Operator, find
 from onnx_specops.runtime.python_kernels import narrow_name
 
-_NARROW = {TensorProto.FLOAT16: "float16", TensorProto.BFLOAT16: "bfloat16"}
+_NARROW: dict[int, str] = {TensorProto.FLOAT16: "float16", TensorProto.BFLOAT16: "bfloat16"}
 _SMALL = 1024  # bytes; constants up to here may tell shapes and axes
 
 
@@ -31,6 +33,7 @@ def adapt(model: onnx.ModelProto) -> bool:
     """Change ``model`` in place so that Python kernels can run all nodes of the domain; whether anything changed."""
     if not any(True for _ in domain_nodes(model)):
         return False
+    _check_strings(model)
     changed = False
     if _mentions_16_bits(model):
         _inline_users(model)
@@ -38,6 +41,32 @@ def adapt(model: onnx.ModelProto) -> bool:
     for holder in list(_holders(model)):
         changed |= _complete(holder)
     return changed
+
+
+def check_text(name: str, value: Any) -> None:
+    """Raise ``ValueError`` where ``value`` holds strings that are not UTF-8: they would abort the process."""
+    if isinstance(value, np.ndarray) and value.dtype.kind in "SO":
+        for element in value.reshape(-1):
+            if isinstance(element, bytes):
+                _check_utf8(name, element)
+
+
+def _check_strings(model: onnx.ModelProto) -> None:
+    for holder in _holders(model):
+        for tensor in getattr(holder, "initializer", ()):
+            for element in tensor.string_data:
+                _check_utf8(tensor.name, element)
+        for node in holder.node:
+            for attribute in node.attribute:
+                for element in (*attribute.t.string_data, *attribute.strings):
+                    _check_utf8(node.name or node.op_type, element)
+
+
+def _check_utf8(name: str, text: bytes) -> None:
+    try:
+        text.decode()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{name}: {text[:60]!r} is not UTF-8, and Python kernels take no other strings") from error
 
 
 def _holders(model: onnx.ModelProto) -> Iterator[Any]:
@@ -108,9 +137,7 @@ def _fill(node: onnx.NodeProto, operator: Operator) -> list[onnx.NodeProto]:
     for index, (name, optional) in enumerate(zip(inputs, operator.optional, strict=True)):
         if name or not optional:
             continue
-        like = next(
-            other for other, type_ in zip(inputs, types, strict=True) if other and type_ == types[index]
-        )
+        like = next(other for other, type_ in zip(inputs, types, strict=True) if other and type_ == types[index])
         prefix = f"{node.output[0]}_{list(operator.inputs)[index]}_left_out"
         zero = onnx.helper.make_tensor("", TensorProto.INT64, [1], [0])
         added.append(onnx.helper.make_node("Constant", [], [f"{prefix}_zero"], value=zero))
@@ -131,17 +158,12 @@ def _mentions_16_bits(model: onnx.ModelProto) -> bool:
             if any(tensor.data_type in _NARROW for tensor in holder.initializer):
                 return True
             if any(
-                info.type.tensor_type.elem_type in _NARROW
-                for info in (*holder.input, *holder.output, *holder.value_info)
+                info.type.tensor_type.elem_type in _NARROW for info in (*holder.input, *holder.output, *holder.value_info)
             ):
                 return True
         for node in holder.node:
             for attribute in node.attribute:
-                if (
-                    attribute.t.data_type in _NARROW
-                    or attribute.name in ("to", "dtype")
-                    and attribute.i in _NARROW
-                ):
+                if attribute.t.data_type in _NARROW or (attribute.name in ("to", "dtype") and attribute.i in _NARROW):
                     return True
     return False
 
@@ -149,9 +171,7 @@ def _mentions_16_bits(model: onnx.ModelProto) -> bool:
 def _inline_users(model: onnx.ModelProto) -> None:
     """Inline the functions, other than bodies, that hold nodes of the domain: only in place have these a type."""
     users = [f for f in model.functions if f.domain != DOMAIN]
-    if not any(
-        node.domain == DOMAIN for f in users for holder in (f, *_subgraphs(f)) for node in holder.node
-    ):
+    if not any(node.domain == DOMAIN for f in users for holder in (f, *_subgraphs(f)) for node in holder.node):
         return
     import onnx.inliner
 
@@ -200,14 +220,11 @@ def _widen(graph: onnx.GraphProto, outer: Mapping[str, int], inferred: onnx.Grap
         before: list[onnx.NodeProto] = []
         after: list[onnx.NodeProto] = []
         if node.domain == DOMAIN:
-            try:
+            with contextlib.suppress(KeyError):  # the runtime's error names what the domain does not know
                 before, after = _widen_node(node, find(node.op_type), types)
-            except KeyError:
-                pass
-        inner = zip(_subgraphs_of(node), _subgraphs_of(twin), strict=True)
-        changed |= any([_widen(subgraph, types, twin_graph) for subgraph, twin_graph in inner]) or bool(
-            before
-        )
+        changed |= bool(before)
+        for subgraph, twin_graph in zip(_subgraphs_of(node), _subgraphs_of(twin), strict=True):
+            changed |= _widen(subgraph, types, twin_graph)
         nodes += [*before, node, *after]
     if changed:
         _replace_nodes(graph, nodes)
@@ -235,8 +252,6 @@ def _widen_node(
             after.append(onnx.helper.make_node("Cast", [wide], [name], to=narrow[variable]))
             node.output[index] = wide
     if narrow:
-        node.op_type = narrow_name(
-            node.op_type, {variable: _NARROW[type_] for variable, type_ in narrow.items()}
-        )
+        node.op_type = narrow_name(node.op_type, {variable: _NARROW[type_] for variable, type_ in narrow.items()})
         node.overload = ""
     return before, after

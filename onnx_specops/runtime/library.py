@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from pathlib import Path
 
@@ -34,3 +35,10 @@ def library_path() -> str:
 def has_library() -> bool:
     """Whether the native kernels are built."""
     return _PATH.is_file()
+
+
+def native_operators() -> frozenset[str]:
+    """The operators that the library has kernels for; raises `MissingKernelError` as `library_path` does."""
+    list_names = ctypes.CDLL(library_path()).OnnxSpecopsOperators
+    list_names.restype = ctypes.c_char_p
+    return frozenset(list_names().decode().split())

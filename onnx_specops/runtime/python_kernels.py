@@ -2,8 +2,9 @@
 
 onnxruntime-extensions copies each input into an array, calls one hook for all Python ops, and copies out what the hook
 returns. It knows no optional inputs (an empty tensor stands for one left out), no 16-bit floats (`adapt` puts nodes that
-have them on float32 and names them differently; the kernel still sees the 16-bit type) and no exceptions: one that reached it
-would abort the process. `guarded` calls collect them instead; elsewhere they become warnings, and the output is empty.
+have them on float32 and names them differently; the kernel still sees the 16-bit type) and no exceptions: one that reached
+it would abort the process. `guarded` calls collect them instead; elsewhere they become warnings, and the output is empty.
+Its functions live in one registry of the process: wherever its library is registered, they are.
 """
 
 from __future__ import annotations
@@ -65,9 +66,7 @@ class _Call:
 
 _kernels: dict[int, _Kernel] = {}
 _definitions: list[Any] = []
-_calls: dict[
-    int, _Call
-] = {}  # by thread: with sequential execution a session's kernels run in the calling one
+_calls: dict[int, _Call] = {}  # by thread: with sequential execution a session's kernels run in the calling one
 _lock = threading.Lock()
 
 
@@ -96,9 +95,7 @@ def register_python_kernels() -> str:
                 _define(operator, extensions)
             foreign = extensions._on_pyop_invocation
 
-            def invoke(
-                identifier: int, feed: Sequence[np.ndarray], attributes: Mapping[str, str]
-            ) -> tuple[Any, ...]:
+            def invoke(identifier: int, feed: Sequence[np.ndarray], attributes: Mapping[str, str]) -> tuple[Any, ...]:
                 kernel = _kernels.get(identifier)
                 if kernel is None:
                     return foreign(identifier, feed, attributes)
@@ -147,11 +144,7 @@ def _run(kernel: _Kernel, feed: Sequence[np.ndarray], attributes: Mapping[str, s
         if call is None or call.error is None:
             results = kernel(feed, attributes)
             return iter(
-                [
-                    part
-                    for result, dtype in zip(results, kernel.outputs, strict=True)
-                    for part in _output(result, dtype)
-                ]
+                [part for result, dtype in zip(results, kernel.outputs, strict=True) for part in _output(result, dtype)]
             )
     except BaseException as error:
         _report(kernel.operator.name, error, call)
@@ -161,12 +154,11 @@ def _run(kernel: _Kernel, feed: Sequence[np.ndarray], attributes: Mapping[str, s
 def _output(result: np.ndarray, dtype: np.dtype) -> tuple[tuple[int, ...], Any]:
     result = np.asarray(result)
     shape = result.shape
-    if dtype == object:
-        return shape, [s if isinstance(s, bytes) else str(s).encode() for s in result.reshape(-1)]
+    if dtype.kind == "O":
+        # As str: what is not UTF-8 must not get out, for the next Python op could not take it in.
+        return shape, [str(text).encode() for text in result.reshape(-1)]
     carrier = np.float32 if dtype.name in SIXTEEN_BITS else dtype
-    return shape, np.ascontiguousarray(
-        result, dtype=carrier
-    )  # its memory is copied from the first element on
+    return shape, np.ascontiguousarray(result, dtype=carrier)  # its memory is copied from the first element on
 
 
 def _report(name: str, error: BaseException, call: _Call | None) -> None:

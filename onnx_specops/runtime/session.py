@@ -23,9 +23,7 @@ _registered: weakref.WeakKeyDictionary[ort.SessionOptions, str] = weakref.WeakKe
 _EXTERNAL_FOLDER = "session.model_external_initializers_file_folder_path"
 
 
-def register(
-    session_options: ort.SessionOptions, kernels: Literal["auto", "native", "python"] = "auto"
-) -> None:
+def register(session_options: ort.SessionOptions, kernels: Literal["auto", "native", "python"] = "auto") -> None:
     """Register the domain's kernels with the options of a session to be made; again for the same options does nothing.
 
     Args:
@@ -36,7 +34,10 @@ def register(
 
     In a plain ``onnxruntime.InferenceSession`` a Python kernel cannot raise: where one fails, the node's output is empty and
     a ``RuntimeWarning`` carries the error. There every node must state all its attributes and have all its inputs (an empty
-    tensor for one left out), and none may have float16 or bfloat16. `onnx_specops.InferenceSession` has none of these limits.
+    tensor for one left out), none may have float16 or bfloat16, and strings must be UTF-8. `onnx_specops.InferenceSession`
+    has none of these limits but the last, and says so where a string is not.
+
+    Python kernels come with the library of onnxruntime-extensions, which must not be registered with the same options again.
 
     Raises:
         MissingKernelError: if the native library is asked for and not built.
@@ -48,9 +49,7 @@ def register(
     if before is not None and (kernels == "auto" or before == chosen):
         return
     if before is not None:
-        raise ValueError(
-            f"these session options have the {before} kernels already; {chosen} needs options of its own"
-        )
+        raise ValueError(f"these session options have the {before} kernels already; {chosen} needs options of its own")
     if chosen == "none":
         warnings.warn(
             "onnx_specops has no kernels here: the native library is not built and onnxruntime-extensions is not installed "
@@ -104,13 +103,10 @@ class InferenceSession(ort.InferenceSession):
         options = ort.SessionOptions() if sess_options is None else sess_options
         if kernels == "none":
             if options in _registered:
-                raise ValueError(
-                    f'kernels="none", but these session options have the {_registered[options]} kernels'
-                )
+                raise ValueError(f'kernels="none", but these session options have the {_registered[options]} kernels')
         else:
             register(options, kernels)
         self.kernels = _registered.get(options, "none")
-        self._executor_lock = threading.Lock()
         if self.kernels == "python":
             path_or_bytes = _adapted(path_or_bytes, options)
         super().__init__(path_or_bytes, options, providers, provider_options, **kwargs)
@@ -144,6 +140,10 @@ class InferenceSession(ort.InferenceSession):
     def _guarded(self, method: Callable[..., Any], *args: Any, run_options: ort.RunOptions | None) -> Any:
         if self.kernels != "python":
             return method(*args, run_options)
+        for argument in args:
+            if isinstance(argument, Mapping):
+                for name, value in argument.items():
+                    adapt.check_text(name, value)
         if run_options is not None:  # the caller's own, maybe shared with other runs: not to be terminated
             with python_kernels.guarded():
                 return method(*args, run_options)
@@ -167,9 +167,7 @@ class InferenceSession(ort.InferenceSession):
         run_options: ort.RunOptions | None = None,
     ) -> Any:
         """As ``onnxruntime.InferenceSession.run_with_ort_values``; raises what a Python kernel raises."""
-        return self._guarded(
-            super().run_with_ort_values, output_names, input_dict_ort_values, run_options=run_options
-        )
+        return self._guarded(super().run_with_ort_values, output_names, input_dict_ort_values, run_options=run_options)
 
     def run_with_iobinding(self, iobinding: ort.IOBinding, run_options: ort.RunOptions | None = None) -> None:
         """As ``onnxruntime.InferenceSession.run_with_iobinding``; raises what a Python kernel raises."""
@@ -210,11 +208,7 @@ def _adapted(path_or_bytes: Any, options: ort.SessionOptions) -> Any:
     """The model as Python kernels can take it: what was given, unless something in it has to change."""
     is_bytes = isinstance(path_or_bytes, bytes)
     try:
-        model = (
-            onnx.load_from_string(path_or_bytes)
-            if is_bytes
-            else onnx.load(path_or_bytes, load_external_data=False)
-        )
+        model = onnx.load_from_string(path_or_bytes) if is_bytes else onnx.load(path_or_bytes, load_external_data=False)
     except Exception:  # ORT's own format, or no model at all: the runtime decides
         return path_or_bytes
     if not adapt.adapt(model):
@@ -228,7 +222,7 @@ def _adapted(path_or_bytes: Any, options: ort.SessionOptions) -> Any:
 def _missing(names: Sequence[str]) -> str:
     plural = "s" if len(names) > 1 else ""
     return (
-        f'kernels="none", but the model carries no body of its node{plural} of {", ".join(names)}. Where standard ONNX can say '
-        'the operator, onnx_specops.add_bodies(model) adds one; otherwise use kernels="native", or kernels="python" '
+        f'kernels="none", but the model carries no body of its node{plural} of {", ".join(names)}. Where standard ONNX can '
+        'say the operator, onnx_specops.add_bodies(model) adds one; otherwise use kernels="native", or kernels="python" '
         '(pip install "onnx-specops[python-kernels]")'
     )

@@ -1,0 +1,44 @@
+"""ONNX's own reference evaluator for models with nodes of the domain."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.inliner
+from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpRun
+
+from onnx_specops.domain import DOMAIN, Operator, operators
+
+
+def reference_evaluator(model: onnx.ModelProto | str | os.PathLike[str]) -> ReferenceEvaluator:
+    """An ``onnx.reference.ReferenceEvaluator`` of ``model``: ``.run(None, inputs)`` gives the outputs.
+
+    Nodes of the domain run as the bodies that the model carries, inlined first, since the evaluator takes functions that
+    differ in ``overload`` only for one. Nodes without a body run as NumPy kernels.
+
+    Args:
+        model: the model, or a path to it.
+    """
+    if not isinstance(model, onnx.ModelProto):
+        model = onnx.load(model)
+    if model.functions:
+        model = onnx.inliner.inline_local_functions(model)
+    return ReferenceEvaluator(model, new_ops=[_op_run(operator) for operator in operators()])
+
+
+def _op_run(operator: Operator) -> type[OpRun]:
+    def run(self: OpRun, *inputs: Any, **_: Any) -> tuple[Any, ...]:
+        given = {a.name: onnx.helper.get_attribute_value(a) for a in self.onnx_node.attribute}
+        attributes = {name: value.decode() if isinstance(value, bytes) else value for name, value in given.items()}
+        arrays = [
+            None if value is None or (optional and np.size(value) == 0) else value
+            for value, optional in zip(inputs, operator.optional, strict=False)
+        ]
+        results = operator(*arrays, **operator.node_attributes(attributes))
+        return results if isinstance(results, tuple) else (results,)
+
+    return type(operator.name, (OpRun,), {"op_domain": DOMAIN, "_run": run})
