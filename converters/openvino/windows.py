@@ -118,8 +118,7 @@ def ceil_divide(op: Builder, a: Value, b: Sequence[int]) -> Value:
 def pad_spatial(op: Builder, data: Value, begin: Value, end: Value, fill: float | int | None = 0) -> Value:
     """``data`` padded (cropped where negative) along its spatial dimensions, that is along all but the first two."""
     none = op.const([0, 0])
-    value = None if fill is None else op.CastLike(op.const(np.array(fill)), data)
-    return op.Pad(data, op.Concat(none, begin, none, end, axis=0), value)
+    return op.Pad(data, op.Concat(none, begin, none, end, axis=0), None if fill is None else op.const(fill, data.dtype))
 
 
 def in_float(op: Builder, compute: Callable[..., Value], *values: Value) -> Value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -128,9 +129,8 @@ def binary_convolution(
     at = window(strides, dilations, pads_begin, pads_end, auto_pad)
 
     def compute(x: Value) -> Value:
-        x = op.Sub(op.Mul(x, 2.0), 1.0)
-        w = op.CastLike(_reversed_bytes(op, kernel), x)
-        w = op.Sub(op.Mul(w, 2.0), 1.0)
+        x = op.Sub(op.Mul(x, 2), 1)
+        w = _signs(op, kernel, x)
         if pad_value == 0:
             return _convolve(op, x, w, at, 1)
         begin, end = at.padding(op, x, spatial_shape(op, kernel, at.rank))
@@ -140,19 +140,18 @@ def binary_convolution(
     return in_float(op, compute, data)
 
 
-def _reversed_bytes(op: Builder, bits: Value) -> Value:
-    """The elements with each eight in reverse order."""
+def _signs(op: Builder, bits: Value, like: Value) -> Value:
+    """-1 and 1 for the kernel's bits, each eight of which stand in reverse order."""
     if bits.constant is not None:
         flat = bits.constant.reshape(-1)
-        padded = np.concatenate([flat, np.zeros(-flat.size % 8, flat.dtype)])
-        return op.const(
-            np.ascontiguousarray(padded.reshape(-1, 8)[:, ::-1]).reshape(-1)[: flat.size].reshape(bits.constant.shape)
-        )
+        eights = np.pad(flat, (0, -flat.size % 8)).reshape(-1, 8)
+        ordered = eights[:, ::-1].reshape(-1)[: flat.size].reshape(bits.constant.shape)
+        return op.const(2 * ordered.astype(np.float32) - 1, like.dtype)
     count = op.Size(bits)
-    missing = op.Mod(op.Neg(count), 8)
-    padded = op.Pad(op.Reshape(bits, [-1]), op.Concat([0], op.Reshape(missing, [1]), axis=0))
+    padded = op.Pad(op.Reshape(bits, [-1]), op.Concat([0], op.Reshape(op.Mod(op.Neg(count), 8), [1]), axis=0))
     mirrored = op.Slice(op.Reshape(padded, [-1, 8]), [7], [-9], [1], [-1])
-    return op.Reshape(op.Slice(op.Reshape(mirrored, [-1]), [0], op.Reshape(count, [1])), op.Shape(bits))
+    ordered = op.Reshape(op.Slice(op.Reshape(mirrored, [-1]), [0], op.Reshape(count, [1])), op.Shape(bits))
+    return op.Sub(op.Mul(op.CastLike(ordered, like), 2), 1)
 
 
 @rule("DeformableConvolution")
@@ -201,15 +200,24 @@ def _convolve(op: Builder, data: Value, kernel: Value, at: Window, groups: int) 
     """One ONNX Conv; the kernel is ``[outputs, inputs / groups, ...]``."""
     if kernel.rank is not None and kernel.rank != at.rank + 2:
         raise Unsupported(f"its kernel has {kernel.rank - 2} spatial dimensions where strides has {at.rank}")
-    if data.dims and kernel.dims and None not in (data.dims[1], kernel.dims[1]):
-        if data.dims[1] != kernel.dims[1] * groups:
-            raise Unsupported(f"its input has {data.dims[1]} channels, its kernel takes {kernel.dims[1] * groups}")
-    data, pads = at.pad(op, data, spatial_shape(op, kernel, at.rank))
-    return op.Conv(data, kernel, strides=at.strides, dilations=at.dilations, pads=pads, group=groups)
+    if data.dims and kernel.dims:
+        channels, taken = data.dims[1], kernel.dims[1]
+        if channels is not None and taken is not None and channels != taken * groups:
+            raise Unsupported(f"its input has {channels} channels, its kernel takes {taken * groups}")
+    sizes = spatial_shape(op, kernel, at.rank)
+    attributes = {"strides": at.strides, "dilations": at.dilations, "group": groups}
+    # ONNX Runtime finds the padding itself, but not for dilated kernels.
+    found = at.same and sizes.constant is not None and set(at.dilations) == {1}
+    if found and spatial_shape(op, data, at.rank).constant is None:
+        return op.Conv(data, kernel, auto_pad=at.auto_pad.upper(), **attributes)
+    data, pads = at.pad(op, data, sizes)
+    return op.Conv(data, kernel, pads=pads, **attributes)
 
 
-def _in_groups(op: Builder, data: Value, kernel: Value, at: Window, convolve) -> Value:
-    """``convolve`` with the number of groups that the kernel ``[groups, a, b, ...]`` has; ONNX's kernels are ``[groups * a, b, ...]``."""
+def _in_groups(
+    op: Builder, data: Value, kernel: Value, at: Window, convolve: Callable[[Builder, Value, Value, Window, int], Value]
+) -> Value:
+    """``convolve`` with as many groups as the kernel ``[groups, a, b, ...]`` has; ONNX's is ``[groups * a, b, ...]``."""
     if kernel.rank is not None and kernel.rank != at.rank + 3:
         raise Unsupported(f"its kernel has the rank {kernel.rank} where strides needs {at.rank + 3}")
     groups = None if kernel.dims is None else kernel.dims[0]

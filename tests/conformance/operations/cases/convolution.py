@@ -158,6 +158,13 @@ def _plain():
     yield Case(
         "Convolution",
         "opset1",
+        "dynamic-same-stride-larger-than-kernel",
+        _convolution("convolution", (-1, 3, -1, -1), (4, 3, 1, 2), [2, 3], [0, 0], [0, 0], ones, "same_lower"),
+        [(_values(1, 3, 8, 9),), (_values(1, 3, 7, 10),), (_values(1, 3, 1, 11),)],
+    )
+    yield Case(
+        "Convolution",
+        "opset1",
         "run-time-kernel",
         _convolution("convolution", (-1, 3, -1, -1), k, [2, 1], [1, 0], [1, 1], [1, 1], "same_upper", run_time_kernel=k),
         [(_values(1, 3, 7, 8), _values(*k)), (_values(2, 3, 6, 5), _values(*k, seed=2))],
@@ -246,7 +253,7 @@ def _grouped():
                 [1, 1],
                 "same_upper",
                 run_time_kernel=(known, -1, -1, -1, -1),
-            ),  # fmt: skip
+            ),
             [(_ramp(2, 2, 2, 3), _ramp(2, 2, 1, 1, 2)), (_ramp(1, 4, 2, 2), _ramp(2, 1, 2, 2, 1))],
             oracle="expected",
             reason="the CPU plugin takes no kernel of dynamic shape; values by torch",
