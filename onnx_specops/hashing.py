@@ -60,7 +60,7 @@ def hash_strings(texts: Sequence[bytes], hasher: str = "fasthash", key: tuple[in
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
     for length in np.unique(lengths):
         rows = np.flatnonzero(lengths == length)
-        joined = b"".join([texts[row] for row in rows])
+        joined = b"".join([texts[row] for row in rows.tolist()])
         matrix = np.frombuffer(joined, np.uint8).reshape(len(rows), int(length))
         with np.errstate(over="ignore"):
             if hasher == "fasthash":

@@ -72,7 +72,7 @@ def VocabularyTable(
     missed = np.flatnonzero(ids < 0)
     try:
         # Also where nothing is missed: an unknown hasher is an error in any case.
-        unknown = [flat[row] if texts else b"%d" % flat[row] for row in missed]
+        unknown = [flat[row] if texts else str(flat[row]).encode() for row in missed.tolist()]
         buckets = hash_buckets(unknown, max(num_oov_buckets, 1), hasher, (hasher_key_0, hasher_key_1))
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
@@ -95,4 +95,4 @@ def _(op, keys, vocabulary, *, num_oov_buckets, default_value, hasher, hasher_ke
     count = op.Shape(vocabulary)
     places = op.Gather(first, op.Slice(group, count, op.Shape(together), [0]))
     otherwise = count if num_oov_buckets else np.array([default_value], np.int64)
-    return op.Reshape(op.Where(op.Less(places, count), places, otherwise), op.Shape(keys))
+    return op.Reshape(op.Where(op.Less(places, count), places, otherwise), op.Shape(keys), allowzero=1)

@@ -1,6 +1,6 @@
 """Writes tensorflow_hashes.json beside this file: what TensorFlow's string hashes and lookup tables give.
 
-Run it where TensorFlow is installed: ``python tests/data/make_tensorflow_hashes.py``.
+Run it where TensorFlow is installed: ``python -m tests.data.make_tensorflow_hashes``.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.ops import lookup_ops
 
+from tests.data import hashed_text
+
 OUTPUT = Path(__file__).with_name("tensorflow_hashes.json")
 LENGTHS = [*range(201), 255, 256, 257, 511, 512, 513, 1000]
 WIDEST = 2**63 - 1
@@ -22,29 +24,12 @@ HASHERS += [("stronghash", key) for key in KEYS]
 
 SEED_KEYS = ["emerson", "lake", "and", "palmer", "dad", "mom", "hello"]
 SEED_VOCABULARY = ["emerson", "lake", "palmer"]
-ODD_KEYS = [
-    "",
-    "a",
-    "a\0",
-    "a\0b",
-    "\0",
-    "é",
-    "e\u0301",
-    "日本語",
-    "🦆",
-    " ",
-    "A",
-    "a" * 300,
-    "nothing like it",
-]
-ODD_VOCABULARY = ["a\0b", "é", "", "日本語", "a" * 300]
+ODD_KEYS = ["", "a", "é", "e\u0301", "日本語", "🦆", " ", "A", "a" * 300, "nothing like it"]
+ODD_VOCABULARY = ["é", "", "日本語", "a" * 300]
+NUL_KEYS = ["", "a", "a\0", "a\0b", "\0", "\0\0"]
+NUL_VOCABULARY = ["a\0b", "a", "\0"]
 INTEGERS = [0, 1, -1, 5, -5, 7, 10, -10, 2**31 - 1, -(2**31)]
 WIDE_INTEGERS = [*INTEGERS, 2**31, 2**53 + 1, 2**63 - 1, -(2**63)]
-
-
-def text(length: int) -> bytes:
-    """The text of that length that is hashed: every byte value occurs in the long ones."""
-    return bytes((position * 37 + length * 101 + position * position // 5 + 11) % 256 for position in range(length))
 
 
 def buckets(texts: Any, count: int, hasher: str, key: tuple[int, int]) -> list[int]:
@@ -98,6 +83,7 @@ def tables() -> list[dict[str, Any]]:
     for keys, vocabulary, type_ in [
         (SEED_KEYS, SEED_VOCABULARY, "string"),
         (ODD_KEYS, ODD_VOCABULARY, "string"),
+        (NUL_KEYS, NUL_VOCABULARY, "string"),
         (WIDE_INTEGERS, [5, -5, 2**53 + 1, -(2**63)], "int64"),
         (INTEGERS, [5, -5, 0], "int32"),
     ]:
@@ -121,7 +107,7 @@ def tables() -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    texts = [text(length) for length in LENGTHS]
+    texts = [hashed_text(length) for length in LENGTHS]
     result = {
         "tensorflow": tf.__version__,
         "lengths": LENGTHS,
