@@ -75,7 +75,7 @@ def constant_value(data: Any, dtype: ir.DataType | None = None, name: str | None
     else:
         array = np.asarray(data)
         if dtype is None and not isinstance(data, (np.ndarray, np.generic)):
-            dtype = ir.DataType.FLOAT if array.dtype.kind == "f" else None
+            dtype = ir.DataType.FLOAT if array.dtype.kind == "f" and array.size else None
             array = array.astype(np.int64) if array.dtype.kind in "iu" or array.size == 0 and dtype is None else array
         if dtype is not None and array.dtype != dtype.numpy():
             array = array.astype(dtype.numpy())

@@ -14,9 +14,13 @@ _RANK_FROM_LENGTH = {
     "Reshape": (1,),
     "Broadcast": (1,),
     "Tile": (1,),
+    "StridedSlice": (1,),
     "RandomUniform": (0,),
     "DynamicReshape": (1,),
 }
+
+# The rank follows from the last dimension of the indices.
+_RANK_FROM_LAST_DIM = {"GatherND": 1}
 
 # The rank follows from the values of the inputs after the first, which hold axes.
 _RANK_FROM_AXES = {"Squeeze", "Unsqueeze"}
@@ -57,6 +61,9 @@ def _is_scalar(layer: Layer, port: OutputPort) -> bool:
     if kind in _RANK_FROM_LENGTH:
         places = _RANK_FROM_LENGTH[kind]
         return all(None not in (source.dims or ()) for source in layer.inputs if source.index in places)
+    if kind in _RANK_FROM_LAST_DIM:
+        indices = layer.inputs[_RANK_FROM_LAST_DIM[kind]].dims if len(layer.inputs) > 1 else None
+        return bool(indices) and indices[-1] is not None
     if kind in _RANK_FROM_AXES or (kind.startswith("Reduce") and not _keeps_dims(layer)):
         if len(layer.inputs) == 1:  # Squeeze takes away the dimensions of size 1
             return None not in (layer.inputs[0].dims or ())

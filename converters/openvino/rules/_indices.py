@@ -1,0 +1,118 @@
+"""What rules over axes, shapes and indices share: such inputs as int64 vectors and scalars, dimensions, flat positions.
+
+All of it folds to constants where the inputs are known, and is computed at run time where they are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from converters.openvino.rule import Unsupported
+from onnx_specops.building import Builder, Value
+
+FIRST, LAST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+
+
+def int64(op: Builder, x: Value) -> Value:
+    """``x`` as int64."""
+    return x if x.dtype == ir.DataType.INT64 else op.Cast(x, to=ir.DataType.INT64)
+
+
+def vector(op: Builder, x: Value) -> Value:
+    """``x``, a scalar or a vector, as an int64 vector."""
+    x = int64(op, x)
+    return x if x.rank == 1 else op.Reshape(x, [-1])
+
+
+def scalar(op: Builder, x: Value) -> Value:
+    """``x``, a scalar or a tensor of one element, as an int64 scalar."""
+    x = int64(op, x)
+    return x if x.rank == 0 else op.Reshape(x, np.zeros(0, np.int64))
+
+
+def integers(x: Value | None) -> list[int] | None:
+    """The elements of a constant; ``None`` where ``x`` is not constant."""
+    return None if x is None or x.constant is None else [int(v) for v in x.constant.reshape(-1)]
+
+
+def integer(x: Value, name: str) -> int | None:
+    """The one element of a constant; ``None`` where ``x`` is not constant."""
+    values = integers(x)
+    if values is not None and len(values) != 1:
+        raise Unsupported(f"its input {name!r} has {len(values)} elements instead of one")
+    return None if values is None else values[0]
+
+
+def constant_axis(x: Value, rank: int | None, name: str = "axis") -> int | None:
+    """A constant axis, not negative where ``rank`` is known; ``None`` where it is not constant."""
+    axis = integer(x, name)
+    return None if axis is None else normal_axis(axis, rank, name)
+
+
+def normal_axis(axis: int, rank: int | None, name: str = "axis") -> int:
+    """``axis``, checked and counted from the front where ``rank`` is known."""
+    if rank is None:
+        return axis
+    if not -rank <= axis < rank:
+        raise Unsupported(f"its {name} {axis} is out of range [{-rank}, {rank - 1}]")
+    return axis % rank
+
+
+def length(x: Value) -> int | None:
+    """How many elements a vector has, or ``None``."""
+    dims = x.dims
+    return None if dims is None else 1 if not dims else dims[0]
+
+
+def rank_of(op: Builder, x: Value) -> Value:
+    """The rank of ``x`` as an int64 vector of one element."""
+    return op.const([x.rank]) if x.rank is not None else op.Shape(op.Shape(x))
+
+
+def dim(op: Builder, x: Value, axis: int) -> Value:
+    """The dimension ``axis`` of ``x`` as an int64 vector of one element."""
+    return op.Shape(x, start=axis, end=axis + 1 if axis != -1 else None)
+
+
+def product(op: Builder, dims: Value, keepdims: int = 1) -> Value:
+    """The product of a vector of dimensions, as a vector of one element (or a scalar)."""
+    return op.ReduceProd(dims, keepdims=keepdims)
+
+
+def flat_range(op: Builder, count: Value) -> Value:
+    """0, 1, ... up to ``count``, a vector of one element."""
+    return op.Range(op.const(0), scalar(op, count), op.const(1))
+
+
+def strides(op: Builder, shape: Value) -> Value:
+    """How far apart in row-major order neighbours along each dimension of ``shape`` are."""
+    # The exclusive product from the right, as one product over a triangle: the rank is small.
+    count = flat_range(op, op.Shape(shape))
+    later = op.Less(op.Unsqueeze(count, [1]), op.Unsqueeze(count, [0]))
+    return op.ReduceProd(op.Where(later, op.Unsqueeze(shape, [0]), 1), [1], keepdims=0)
+
+
+def coordinates(op: Builder, shape: Value) -> Value:
+    """The coordinates of every position of a tensor of the shape ``shape``, in row-major order: ``[volume, rank]``."""
+    positions = op.Unsqueeze(flat_range(op, product(op, shape)), [1])
+    # A dimension of 0 leaves no position to divide by it.
+    return op.Mod(op.Div(positions, op.Max(strides(op, shape), 1)), op.Max(shape, 1))
+
+
+def gather_at(op: Builder, data: Value, positions: Value, shape: Any) -> Value:
+    """The elements of ``data`` at flat row-major ``positions``, in the shape ``shape``."""
+    return op.Reshape(op.Gather(op.Reshape(data, [-1]), positions), shape, allowzero=1)
+
+
+def concat(op: Builder, parts: Sequence[Value]) -> Value:
+    """The concatenation of vectors; a single one as it is."""
+    return parts[0] if len(parts) == 1 else op.Concat(*parts, axis=0)
+
+
+def sequence(op: Builder, count: int) -> Value:
+    """The constant 0, 1, ... ``count`` - 1."""
+    return op.const(np.arange(count, dtype=np.int64))

@@ -1,0 +1,172 @@
+"""Parts of tensors: cut out and written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from converters.openvino.rule import Unsupported, rule
+from converters.openvino.rules._indices import (
+    FIRST,
+    LAST,
+    flat_range,
+    int64,
+    length,
+    product,
+    vector,
+)
+from onnx_specops.building import Builder, Value
+
+
+@rule("Slice", since="opset8")
+def slice_(op: Builder, data: Value, start: Value, stop: Value, step: Value, axes: Value | None = None):
+    """Slice-8: ONNX's own."""
+    return op.Slice(data, int64(op, start), int64(op, stop), None if axes is None else int64(op, axes), int64(op, step))
+
+
+@rule("SliceScatter", since="opset15")
+def slice_scatter(
+    op: Builder, data: Value, updates: Value, start: Value, stop: Value, step: Value, axes: Value | None = None
+):
+    """SliceScatter-15: the positions that the slice would take receive the updates."""
+    shape = op.Shape(data)
+    positions = op.Reshape(flat_range(op, product(op, shape)), shape, allowzero=1)
+    taken = slice_(op, positions, start, stop, step, axes)
+    updates = op.Expand(updates, op.Shape(taken))
+    flat = op.ScatterElements(op.Reshape(data, [-1]), op.Reshape(taken, [-1]), op.Reshape(updates, [-1]), axis=0)
+    return op.Reshape(flat, shape, allowzero=1)
+
+
+@dataclass
+class _Plan:
+    """What the masks say of the entries of begin, end and strides.
+
+    Attributes:
+        axes: the data's axis of each entry that slices; counted from the end (-1, ...) for those after an ellipsis.
+        taken: the number of each such entry.
+        shrunk: which of ``axes`` disappear.
+        new: where new axes stand in the output, likewise counted from the end after an ellipsis.
+        ellipsis: whether there is one.
+    """
+
+    axes: list[int] = field(default_factory=list)
+    taken: list[int] = field(default_factory=list)
+    shrunk: list[int] = field(default_factory=list)
+    new: list[int] = field(default_factory=list)
+    ellipsis: bool = False
+
+
+@rule("StridedSlice")
+def strided_slice(
+    op: Builder,
+    data: Value,
+    begin: Value,
+    end: Value,
+    stride: Value | None = None,
+    *,
+    begin_mask: tuple[int, ...],
+    end_mask: tuple[int, ...],
+    new_axis_mask: tuple[int, ...] = (),
+    shrink_axis_mask: tuple[int, ...] = (),
+    ellipsis_mask: tuple[int, ...] = (),
+):
+    """StridedSlice-1: an ellipsis goes before a new axis, that before a shrunk one; masks end in zeros.
+
+    A shrunk axis takes one element whatever end and stride say. Where the number of entries is known at run time only,
+    those that the masks do not know are plain slices, after the others.
+    """
+    begin, end = vector(op, begin), vector(op, end)
+    stride = op.Expand(op.const([1]), op.Shape(begin)) if stride is None else vector(op, stride)
+    masks = (new_axis_mask, shrink_axis_mask, ellipsis_mask)
+    known = next((n for n in map(length, (begin, end, stride)) if n is not None), None)
+    count = known if known is not None else max((i + 1 for mask in masks for i, bit in enumerate(mask) if bit), default=0)
+    plan = _plan(count, *masks)
+
+    # The entries that the masks know, then those beyond them.
+    taken = op.const(plan.taken)
+    begin, end, stride = (op.Gather(x, taken) for x in (begin, end, stride)) if known is not None else (
+        op.Concat(op.Gather(x, taken), op.Slice(x, [count], [LAST]), axis=0) for x in (begin, end, stride)
+    )  # fmt: skip
+    more = op.const([0]) if known is not None else op.Sub(op.Shape(begin), len(plan.taken))
+    beyond = max(len(begin_mask), len(end_mask), count) if known is None else count
+    entries = [*plan.taken, *range(count, beyond)]
+    shrunk = _flags(op, [axis in plan.shrunk for axis in plan.axes], begin, known)
+    starts, stops, steps = _bounds(
+        op, begin, end, stride,
+        _flags(op, [_bit(begin_mask, i) for i in entries], begin, known),
+        _flags(op, [_bit(end_mask, i) for i in entries], begin, known),
+        shrunk,
+    )  # fmt: skip
+    axes = _shifted(op, plan.axes, more)
+    if known is None:
+        first = op.Neg(more) if plan.ellipsis else op.const([len(plan.axes)])
+        axes = op.Concat(axes, op.Add(flat_range(op, more), first), axis=0)
+    data = _sliced(op, data, starts, stops, axes, steps)
+    if plan.shrunk:
+        data = op.Squeeze(data, _shifted(op, plan.shrunk, more))
+    return op.Unsqueeze(data, _shifted(op, plan.new, more)) if plan.new else data
+
+
+def _bit(mask: tuple[int, ...], index: int) -> bool:
+    return index < len(mask) and bool(mask[index])
+
+
+def _plan(count: int, new: tuple[int, ...], shrink: tuple[int, ...], ellipsis: tuple[int, ...]) -> _Plan:
+    """Which axes the first ``count`` entries mean."""
+    at = [i for i in range(count) if _bit(ellipsis, i)]
+    if len(at) > 1:
+        raise Unsupported(f"its ellipsis_mask {list(ellipsis)} has more than one ellipsis")
+    plan = _Plan(ellipsis=bool(at))
+    slicing = [i for i in range(count) if i not in at and not _bit(new, i)]
+    staying = [i for i in range(count) if i not in at and (_bit(new, i) or not _bit(shrink, i))]
+
+    def place(index: int, among: list[int]) -> int:
+        position = among.index(index)
+        return position - len(among) if at and index > at[0] else position
+
+    for i in slicing:
+        plan.taken.append(i)
+        plan.axes.append(place(i, slicing))
+        if _bit(shrink, i):
+            plan.shrunk.append(plan.axes[-1])
+    plan.new = [place(i, staying) for i in staying if _bit(new, i)]
+    return plan
+
+
+def _flags(op: Builder, bits: list[bool], entries: Value, known: int | None) -> Value:
+    """``bits`` for each of the ``entries``, false for those beyond."""
+    flags = op.const(np.array(bits, dtype=bool))
+    if known is not None:
+        return flags
+    count = op.Shape(entries)
+    return op.Slice(op.Concat(flags, op.Expand(op.const(np.array([False])), count), axis=0), [0], count)
+
+
+def _shifted(op: Builder, axes: list[int], more: Value) -> Value:
+    """``axes``, those that count from the end by ``more`` further from it."""
+    constant = op.const(axes)
+    return op.Where(op.Less(constant, 0), op.Sub(constant, more), constant)
+
+
+def _bounds(
+    op: Builder, begin: Value, end: Value, stride: Value, begin_mask: Value, end_mask: Value, shrunk: Value
+) -> tuple[Value, Value, Value]:
+    """Starts, stops and steps of ONNX's Slice."""
+    backward = op.Less(op.Where(shrunk, 1, stride), 0)
+    starts = op.Where(begin_mask, op.Where(backward, op.const(LAST), op.const(0)), begin)
+    stops = op.Where(end_mask, op.Where(backward, op.const(FIRST), op.const(LAST)), end)
+    next_ = op.Where(op.Equal(starts, -1), op.const(LAST), op.Add(starts, 1))
+    return starts, op.Where(shrunk, next_, stops), op.Where(shrunk, 1, stride)
+
+
+def _sliced(op: Builder, data: Value, starts: Value, stops: Value, axes: Value, steps: Value) -> Value:
+    """The Slice, without the axes that it takes whole."""
+    bounds = [starts, stops, axes, steps]
+    known = [x.constant for x in bounds]
+    if all(x is not None for x in known):
+        rows = [row for row in zip(*(x.tolist() for x in known), strict=True) if (row[0], row[1], row[3]) != (0, LAST, 1)]
+        if not rows:
+            return data
+        bounds = [op.const(list(column)) for column in zip(*rows, strict=True)]
+    return op.Slice(data, *bounds)
