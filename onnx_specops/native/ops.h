@@ -7,6 +7,7 @@
 namespace specops {
 
 const Op& embedding_bag_offsets_sum();
+const Op& multinomial();
 const Op& scatter_elements_update();
 const Op& string_tensor_pack();
 const Op& string_tensor_unpack();
@@ -16,6 +17,7 @@ const Op& vocabulary_table();
 inline std::vector<const Op*> all_ops() {
   return {
       &embedding_bag_offsets_sum(),
+      &multinomial(),
       &scatter_elements_update(),
       &string_tensor_pack(),
       &string_tensor_unpack(),
