@@ -44,29 +44,36 @@ def adapt(model: onnx.ModelProto) -> bool:
 
 
 def check_text(name: str, value: Any) -> None:
-    """Raise ``ValueError`` where ``value`` holds strings that are not UTF-8: they would abort the process."""
-    if isinstance(value, np.ndarray) and value.dtype.kind in "SO":
+    """Raise ``ValueError`` where ``value`` holds strings that Python kernels cannot take.
+
+    Those that are not UTF-8 would abort the process; those with a NUL would end there, without a word.
+    """
+    if isinstance(value, np.ndarray) and value.dtype.kind in "SUO":
         for element in value.reshape(-1):
             if isinstance(element, bytes):
-                _check_utf8(name, element)
+                _check_bytes(name, element)
+            elif isinstance(element, str) and "\0" in element:
+                _check_bytes(name, element.encode(errors="replace"))
 
 
 def _check_strings(model: onnx.ModelProto) -> None:
     for holder in _holders(model):
         for tensor in getattr(holder, "initializer", ()):
             for element in tensor.string_data:
-                _check_utf8(tensor.name, element)
+                _check_bytes(tensor.name, element)
         for node in holder.node:
             for attribute in node.attribute:
                 for element in (*attribute.t.string_data, *attribute.strings):
-                    _check_utf8(node.name or node.op_type, element)
+                    _check_bytes(node.name or node.op_type, element)
 
 
-def _check_utf8(name: str, text: bytes) -> None:
+def _check_bytes(name: str, text: bytes) -> None:
     try:
         text.decode()
     except UnicodeDecodeError as error:
         raise ValueError(f"{name}: {text[:60]!r} is not UTF-8, and Python kernels take no other strings") from error
+    if b"\0" in text:
+        raise ValueError(f"{name}: {text[:60]!r} holds a NUL, where a string ends for Python kernels")
 
 
 def _holders(model: onnx.ModelProto) -> Iterator[Any]:

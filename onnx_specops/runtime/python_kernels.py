@@ -156,7 +156,10 @@ def _output(result: np.ndarray, dtype: np.dtype) -> tuple[tuple[int, ...], Any]:
     shape = result.shape
     if dtype.kind == "O":
         # As str: what is not UTF-8 must not get out, for the next Python op could not take it in.
-        return shape, [str(text).encode() for text in result.reshape(-1)]
+        texts = [str(text).encode() for text in result.reshape(-1)]
+        if nul := [text for text in texts if b"\0" in text]:
+            raise ValueError(f"{nul[0][:60]!r} holds a NUL, where a string ends for Python kernels")
+        return shape, texts
     carrier = np.float32 if dtype.name in SIXTEEN_BITS else dtype
     return shape, np.ascontiguousarray(result, dtype=carrier)  # its memory is copied from the first element on
 

@@ -75,6 +75,20 @@ def test_there_and_back_with_nul(form):
     assert back.tolist() == data.tolist()
 
 
+@pytest.mark.parametrize("constants", [["data"], []], ids=["constant", "fed"])
+def test_python_kernels_refuse_nul(constants):
+    """onnxruntime-extensions would end the string there."""
+    with pytest.raises(ValueError, match="holds a NUL"):
+        run("python", "StringTensorUnpack", {"data": strings(["a\0b"])}, constants=constants)
+
+
+def test_python_kernels_refuse_to_make_nul():
+    offsets = np.array([0, 2], np.int32)
+    inputs = {"begins": offsets[:1], "ends": offsets[1:], "symbols": np.array([97, 0], np.uint8)}
+    with pytest.raises(ValueError, match="holds a NUL"):
+        run("python", "StringTensorPack", inputs)
+
+
 @pytest.mark.parametrize("form", KERNELS)
 @pytest.mark.parametrize(
     "begins, ends, message",
