@@ -51,18 +51,14 @@ def connect(
         result = results.get(_number(element, "from-layer"))
         parameter = parameters.get(_number(element, "to-layer"))
         if result is None or parameter is None:
-            problems.add(
-                "a back edge leads from a Result of the body to a Parameter", line=element.sourceline
-            )
+            problems.add("a back edge leads from a Result of the body to a Parameter", line=element.sourceline)
         else:
             body.back_edges.append(BackEdge(result, parameter, element.sourceline))
     if len(problems) == earlier:
         _check(layer, body, problems)
 
 
-def _connect_outputs(
-    layer: Layer, body: Body, outputs: list[tuple[int, dict[str, Any]]], problems: Problems
-) -> None:
+def _connect_outputs(layer: Layer, body: Body, outputs: list[tuple[int, dict[str, Any]]], problems: Problems) -> None:
     """The entries in the order of their external_port_id are the layer's outputs in order.
 
     The ids themselves mean nothing: OpenVINO writes the output ports' ids, older files count from 0.
@@ -79,9 +75,7 @@ def _connect_outputs(
         body.outputs.append(PortMapOutput(external, result=fields.pop("layer"), **fields))
 
 
-def _children(
-    element: etree._Element | None, tags: tuple[str, ...], problems: Problems
-) -> Iterable[etree._Element]:
+def _children(element: etree._Element | None, tags: tuple[str, ...], problems: Problems) -> Iterable[etree._Element]:
     for child in element if element is not None else ():
         if child.tag in tags:
             yield child

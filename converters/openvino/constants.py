@@ -97,9 +97,7 @@ class Constant:
         if kind is ElementType.NF4:
             return _NF4[codes]
         if kind is ElementType.I4:
-            codes = np.where(codes < 8, codes, codes | 0xF0).astype(
-                np.uint8
-            )  # ml_dtypes sign-extends int4 in a byte
+            codes = np.where(codes < 8, codes, codes | 0xF0).astype(np.uint8)  # ml_dtypes sign-extends int4 in a byte
         return codes.view(dtype)
 
 
@@ -140,11 +138,7 @@ def check_strings(raw: memoryview, count: int) -> str | None:
     if text_start > len(raw):
         return f"{len(raw)} bytes cannot hold {count} strings"
     positions = np.frombuffer(raw[4:text_start], "<i4")
-    if (
-        positions[0] != 0
-        or (np.diff(positions.astype(np.int64)) < 0).any()
-        or positions[-1] > len(raw) - text_start
-    ):
+    if positions[0] != 0 or (np.diff(positions.astype(np.int64)) < 0).any() or positions[-1] > len(raw) - text_start:
         return "the positions of the strings lie outside the data"
     return None
 

@@ -117,9 +117,7 @@ _DTYPES: dict[ElementType, np.dtype] = {
     _T.BF16: np.dtype(ml_dtypes.bfloat16),
     _T.STRING: np.dtype(object),
 } | {
-    t: np.dtype(f"<{t.value[0]}{t.bits // 8}")
-    for t in _T
-    if t.value[0] in "iuf" and t.value[1:] in ("8", "16", "32", "64")
+    t: np.dtype(f"<{t.value[0]}{t.bits // 8}") for t in _T if t.value[0] in "iuf" and t.value[1:] in ("8", "16", "32", "64")
 }
 
 # Ports carry an older spelling: the name in capitals, but for these.

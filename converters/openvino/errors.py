@@ -98,9 +98,7 @@ class Problems:
     def __len__(self) -> int:
         return len(self.found)
 
-    def add(
-        self, message: str, remedy: str = "", *, layer: Layered | None = None, line: int | None = None
-    ) -> None:
+    def add(self, message: str, remedy: str = "", *, layer: Layered | None = None, line: int | None = None) -> None:
         """Notes that something is wrong, with a layer or at a line.
 
         Raises:

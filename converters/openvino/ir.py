@@ -154,9 +154,7 @@ class _Reader:
 
     # Graphs
 
-    def model(
-        self, root: etree._Element, path: Path, weights_path: Path | None, weights: memoryview
-    ) -> Model | None:
+    def model(self, root: etree._Element, path: Path, weights_path: Path | None, weights: memoryview) -> Model | None:
         """The whole net; None when there are problems."""
         attributes = dict(root.items())
         if root.tag != "net":
@@ -194,9 +192,7 @@ class _Reader:
                 self.wrong(f"a second <{child.tag}> in <{element.tag}>", child)
         return parts
 
-    def graph(
-        self, parts: dict[str, etree._Element], parent: etree._Element, depth: int
-    ) -> dict[str, Any] | None:
+    def graph(self, parts: dict[str, etree._Element], parent: etree._Element, depth: int) -> dict[str, Any] | None:
         """What nets and bodies have in common, as a Graph's fields; None when there are problems."""
         earlier = len(self.problems)
         if "layers" not in parts:
@@ -217,9 +213,11 @@ class _Reader:
             return None
         in_order = self.edges(parts.get("edges"), inputs, outputs, places)
         self.check_inputs(layers)
+        ordered = layers
+        if len(self.problems) == earlier and not in_order:
+            ordered = self.ordered(layers, places)
         if len(self.problems) > earlier:
             return None
-        ordered = layers if in_order else self.ordered(layers, places)
         return {
             "layers": ordered,
             "parameters": [x for x in layers if x.type == "Parameter"],
@@ -270,9 +268,7 @@ class _Reader:
                     self.problems.add(f"no edge leads to its input port {port.id}", layer=layer)
                 elif port.declared_dims and port.declared_dims != source.dims and source.dims:
                     said = f"its input port {port.id} says {list(port.declared_dims)}"
-                    self.problems.add(
-                        f"{said}, the port it is fed from {list(source.dims)}", STALE, layer=layer
-                    )
+                    self.problems.add(f"{said}, the port it is fed from {list(source.dims)}", STALE, layer=layer)
 
     def ordered(self, layers: list[Layer], places: dict[int, int]) -> list[Layer]:
         """The layers with each after its sources, otherwise in the file's order."""
@@ -355,16 +351,12 @@ class _Reader:
             port_id = self.port_id(layer, child)
             dims, info = self.port_content(layer, child)
             source: Any = None  # the edges bring it
-            port = InputPort(
-                layer, port_id, len(layer.inputs), source, dims, info, child.get("precision", "")
-            )
+            port = InputPort(layer, port_id, len(layer.inputs), source, dims, info, child.get("precision", ""))
             if ports.setdefault((layer.id, port_id), port) is not port:
                 self.problems.add(f"a second input port {port_id}", layer=layer)
             layer.inputs.append(port)
 
-    def outputs(
-        self, layer: Layer, element: etree._Element, ports: dict[tuple[int, int], OutputPort]
-    ) -> None:
+    def outputs(self, layer: Layer, element: etree._Element, ports: dict[tuple[int, int], OutputPort]) -> None:
         """The ports in a layer's ``<output>``."""
         for child in element:
             port_id = self.port_id(layer, child)
@@ -414,9 +406,7 @@ class _Reader:
             numbers = [self.integers[text.strip() if text else None] for text in texts]
             for text, value in zip(texts, numbers, strict=True):
                 if value is None or value < -1:
-                    self.problems.add(
-                        f'"{short(text or "")}" is no dimension', layer=layer, line=element.sourceline
-                    )
+                    self.problems.add(f'"{short(text or "")}" is no dimension', layer=layer, line=element.sourceline)
             dims = self.dims[texts] = tuple(None if value == -1 else value for value in numbers)
         return dims, info
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lxml import etree
 
-from converters.openvino.errors import IRError, Problem
+from converters.openvino.errors import IRError, Problem, short
 
 _ENCODING = re.compile(rb"""^\s*<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
 _INTEGER = re.compile(r"-?[0-9]{1,19}", re.ASCII)
@@ -70,7 +70,7 @@ def parse(path: Path) -> etree._Element:
     try:
         return etree.fromstring(data, parser)
     except etree.XMLSyntaxError as error:
-        reason = (error.msg or "").removesuffix(".") or "unreadable"
+        reason = short((error.msg or "unreadable").splitlines()[0])
         raise refuse(f"not well-formed XML: {reason}", error.lineno, "is this an IR's .xml file?") from None
 
 
