@@ -136,7 +136,9 @@ def inspect(model_path: str | Path) -> Inspection:
     bad = {(problem.layer_type, problem.layer_id) for problem in emitted.problems}
     failing = {(layer.type, layer.version) for layer in _all_layers(source) if (layer.type, layer.id) in bad}
     rows = [
-        InspectedType(type_, version, count, sorted(emitted.becomes.get((type_, version), ())), (type_, version) not in failing)
+        InspectedType(
+            type_, version, count, sorted(emitted.becomes.get((type_, version), ())), (type_, version) not in failing
+        )
         for (type_, version), count in sorted(counts.items())
     ]
     return Inspection(source.path, rows, emitted.problems)
@@ -210,9 +212,7 @@ class _Walk:
             return new_value(ir.DataType.FLOAT, port.dims)
 
     def problem(self, layer: Layer, message: str, remedy: str = "") -> None:
-        self.problems.append(
-            Problem(message, str(self.source.path), layer.line, layer.name, layer.type, layer.id, remedy)
-        )
+        self.problems.append(Problem(message, str(self.source.path), layer.line, layer.name, layer.type, layer.id, remedy))
 
     def layers(self, op: Builder, graph: Graph) -> None:
         for layer in graph.layers:
@@ -246,8 +246,10 @@ class _Walk:
             results = found(op, [self.get(port) for port in layer.inputs], context)
             if len(results) != len(layer.outputs):
                 raise Unsupported(f"it has {len(layer.outputs)} outputs where {layer.type} gives {len(results)}")
+            # What the file states of shapes is not to be trusted behind a value whose rule says so.
+            unstated = any("unstated" in self.get(port).meta for port in layer.inputs)
             for port, value in zip(layer.outputs, results, strict=True):
-                self.set(port, _settle(op, port, value))
+                self.set(port, _settle(op, port, value, unstated or "unstated" in value.meta))
         except Unsupported as error:
             self.problem(layer, error.message, error.remedy)
         except Exception as error:  # a malformed layer shows as whatever ONNX or NumPy say to it
@@ -267,8 +269,11 @@ class _Walk:
             counter[f"{node.domain}.{node.op_type}" if node.domain else node.op_type] += 1
 
 
-def _settle(op: Builder, port: OutputPort, value: Value) -> Value:
-    """Check a rule's result against the file's element type and dimensions, and let the value bear the layer's name."""
+def _settle(op: Builder, port: OutputPort, value: Value, unstated: bool = False) -> Value:
+    """Check a rule's result against the file's element type and dimensions, and let the value bear the layer's name.
+
+    ``unstated``: the dimensions (not the rank) are those that ONNX infers, whatever the file says.
+    """
     layer = port.layer
     if port.element_type.value != "dynamic" and value.dtype != data_type(port.element_type):
         got = "none" if value.dtype is None else value.dtype.name
@@ -276,24 +281,30 @@ def _settle(op: Builder, port: OutputPort, value: Value) -> Value:
             f"its output {port.index} is {port.element_type.value} in the file, the operation gives {got}",
             "check that the file is intact",
         )
-    if port.dims is not None:
+    stated_dims = port.dims
+    if unstated and value.const_value is None and stated_dims is not None:
+        value.meta["unstated"] = True
+        stated_dims = (None,) * len(stated_dims)
+    if stated_dims is not None:
         if value.shape is None:
             if value.const_value is None:
-                value.shape = ir.Shape(list(port.dims))
+                value.shape = ir.Shape(list(stated_dims))
         else:
             inferred = list(value.shape)
-            conflict = len(inferred) != len(port.dims) or any(
-                isinstance(a, int) and b is not None and a != b for a, b in zip(inferred, port.dims, strict=True)
+            conflict = len(inferred) != len(stated_dims) or any(
+                isinstance(a, int) and b is not None and a != b for a, b in zip(inferred, stated_dims, strict=True)
             )
             if conflict:
                 text = [d if isinstance(d, int) else "?" for d in inferred]
-                stated = ["?" if d is None else d for d in port.dims]
+                stated = ["?" if d is None else d for d in stated_dims]
                 raise Unsupported(
-                    f"its output {port.index} has the shape {stated} in the file, the operation gives {text}".replace("'", ""),
+                    f"its output {port.index} has the shape {stated} in the file, the operation gives {text}".replace(
+                        "'", ""
+                    ),
                     "check that the file is intact",
                 )
             if value.const_value is None and not value.is_graph_input():
-                value.shape = ir.Shape([b if b is not None else a for a, b in zip(inferred, port.dims, strict=True)])
+                value.shape = ir.Shape([b if b is not None else a for a, b in zip(inferred, stated_dims, strict=True)])
     producer = value.producer()
     if producer is not None and producer.graph is op.graph and "settled" not in value.meta:
         value.meta["settled"] = True

@@ -1,0 +1,131 @@
+"""Suppression of overlapping boxes."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import onnx_ir as ir
+
+from converters.openvino.element_types import ElementType
+from converters.openvino.onnx_types import data_type
+from converters.openvino.rule import Context, rule
+from converters.openvino.rules._indices import vector
+from onnx_specops.building import Builder, Value
+
+D = ir.DataType
+BoxEncoding = Literal["corner", "center"]
+
+
+@rule("NonMaxSuppression")
+def non_max_suppression_1(
+    op: Builder,
+    boxes: Value,
+    scores: Value,
+    max_output_boxes_per_class: Value | None = None,
+    iou_threshold: Value | None = None,
+    score_threshold: Value | None = None,
+    *,
+    box_encoding: BoxEncoding = "corner",
+    sort_result_descending: bool = True,
+):
+    """NonMaxSuppression-1: its indices alone, int64. Not padded: the CPU plugin gives as many as are selected."""
+    limits = max_output_boxes_per_class, iou_threshold, score_threshold
+    indices, _ = _suppress(op, boxes, scores, *limits, None, box_encoding, sort_result_descending)
+    return unstated(indices)
+
+
+@rule("NonMaxSuppression", since="opset3")
+def non_max_suppression_3(
+    op: Builder,
+    boxes: Value,
+    scores: Value,
+    max_output_boxes_per_class: Value | None = None,
+    iou_threshold: Value | None = None,
+    score_threshold: Value | None = None,
+    *,
+    box_encoding: BoxEncoding = "corner",
+    sort_result_descending: bool = True,
+    output_type: ElementType = ElementType.I64,
+):
+    """NonMaxSuppression-3 and -4 (which differ in how many rows a static output states): as -1, with an output type."""
+    limits = max_output_boxes_per_class, iou_threshold, score_threshold
+    indices, _ = _suppress(op, boxes, scores, *limits, None, box_encoding, sort_result_descending)
+    return unstated(op.Cast(indices, to=data_type(output_type)))
+
+
+@rule("NonMaxSuppression", since="opset5")
+def non_max_suppression_5(
+    op: Builder,
+    boxes: Value,
+    scores: Value,
+    max_output_boxes_per_class: Value | None = None,
+    iou_threshold: Value | None = None,
+    score_threshold: Value | None = None,
+    soft_nms_sigma: Value | None = None,
+    *,
+    box_encoding: BoxEncoding = "corner",
+    sort_result_descending: bool = True,
+    output_type: ElementType = ElementType.I64,
+    context: Context,
+):
+    """NonMaxSuppression-5 and -9: with the scores and how many boxes are selected, which is how many rows there are."""
+    limits = max_output_boxes_per_class, iou_threshold, score_threshold, soft_nms_sigma
+    indices, selected_scores = _suppress(op, boxes, scores, *limits, box_encoding, sort_result_descending)
+    to = data_type(output_type)
+    valid = op.Cast(op.Shape(indices, start=0, end=1), to=to)
+    return unstated(op.Cast(indices, to=to)), unstated(op.Cast(selected_scores, to=context.output_type(1))), valid
+
+
+def unstated(value: Value) -> Value:
+    """``value``, whose size depends on the data, whatever the file states."""
+    value.meta["unstated"] = True
+    return value
+
+
+def _suppress(
+    op: Builder,
+    boxes: Value,
+    scores: Value,
+    most: Value | None,
+    iou_threshold: Value | None,
+    score_threshold: Value | None,
+    sigma: Value | None,
+    box_encoding: BoxEncoding,
+    descending: bool,
+) -> tuple[Value, Value]:
+    """Indices and scores of the selected boxes, float32.
+
+    The CPU plugin removes boxes whose overlap reaches the threshold (the specification: exceeds it). For a positive threshold
+    ONNX's operator says that with the next smaller float32; a threshold of 0 or less, or a decay, needs the domain's own.
+    """
+    boxes, scores = (x if x.dtype == D.FLOAT else op.Cast(x, to=D.FLOAT) for x in (boxes, scores))
+    most = op.const(np.zeros(1, np.int64)) if most is None else vector(op, most)
+    iou, threshold, decay = (_float(op, x) for x in (iou_threshold, score_threshold, sigma))
+    center = int(box_encoding == "center")
+
+    def standard(op: Builder) -> tuple[Value, Value]:
+        below = op.Min(op.Mul(iou, np.float32(1 - 2**-24)), 1.0)
+        indices = op.NonMaxSuppression(boxes, scores, most, below, threshold, center_point_box=center)
+        score = op.GatherND(scores, indices)
+        if descending:
+            score, best = op.TopK(score, op.Shape(score), axis=0, outputs=2)
+            indices = op.Gather(indices, best, axis=0)
+        where = op.Cast(op.Slice(indices, [0], [2], [1]), to=D.FLOAT)
+        return indices, op.Concat(where, op.Unsqueeze(score, [1]), axis=1)
+
+    def own(op: Builder) -> tuple[Value, Value]:
+        return op.specops.NonMaxSuppression(
+            boxes, scores, most, iou, threshold, decay,
+            center_point_box=center, sort_result_descending=int(descending),
+        )  # fmt: skip
+
+    plain = op.And(op.Greater(iou, 0.0), op.Not(op.Greater(decay, 0.0)))
+    return op.if_(op.Reshape(plain, np.zeros(0, np.int64)), standard, own)
+
+
+def _float(op: Builder, x: Value | None) -> Value:
+    """A scalar or a tensor of one element, 0 where it is left out, as a float32 vector of one."""
+    if x is None:
+        return op.const(np.zeros(1, np.float32))
+    return op.Reshape(x if x.dtype == D.FLOAT else op.Cast(x, to=D.FLOAT), [1])

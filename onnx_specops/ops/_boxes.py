@@ -1,0 +1,145 @@
+"""What operators over boxes share: overlaps and greedy suppression, in NumPy and as parts of bodies.
+
+In bodies, boxes are four tensors of coordinates ``(x1, y1, x2, y2)`` of the shape ``[groups, boxes]``; each group (a class of an
+image, say) is suppressed by itself, all groups at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from onnx import TensorProto as Type
+
+if TYPE_CHECKING:
+    from onnx_specops.building import Builder, Value
+
+Corners = tuple[Any, Any, Any, Any]
+
+
+def wide(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """``array`` in the type that boxes are computed in: float64 stays, all else becomes float32."""
+    return array if array.dtype == np.float64 else array.astype(np.float32)
+
+
+def scalar(value: Any, name: str) -> Any:
+    """The one element of a scalar or ``[1]``; raises ``ValueError`` where there are more or fewer."""
+    if np.size(value) != 1:
+        raise ValueError(f"{name} has {np.size(value)} elements instead of one")
+    return np.reshape(value, -1)[0]
+
+
+def corners(boxes: npt.NDArray[Any]) -> Corners:
+    """The columns of ``[..., 4]``."""
+    return boxes[..., 0], boxes[..., 1], boxes[..., 2], boxes[..., 3]
+
+
+def areas(box: Corners, offset: float = 0.0) -> Any:
+    """Width times height; ``offset`` is 1 where the corners are pixels that belong to the box."""
+    x1, y1, x2, y2 = box
+    return (x2 - x1 + offset) * (y2 - y1 + offset)
+
+
+def intersections(a: Corners, b: Corners, offset: float = 0.0) -> Any:
+    """The area that boxes share."""
+    width = np.minimum(a[2], b[2]) - np.maximum(a[0], b[0]) + offset
+    height = np.minimum(a[3], b[3]) - np.maximum(a[1], b[1]) + offset
+    zero = np.zeros((), width.dtype)
+    return np.maximum(width, zero) * np.maximum(height, zero)
+
+
+def greedy(
+    count: int, suppressed: Callable[[int, npt.NDArray[np.intp]], npt.NDArray[np.bool_]], limit: int | None = None
+) -> list[int]:
+    """Which of ``count`` boxes, best first, are kept: each one that is kept removes those that it suppresses.
+
+    Args:
+        count: how many boxes there are.
+        suppressed: ``suppressed(box, others)`` says which of the boxes ``others``, worse ones, ``box`` removes.
+        limit: how many are kept at most.
+    """
+    kept: list[int] = []
+    alive = np.arange(count)
+    while alive.size and (limit is None or len(kept) < limit):
+        first, alive = int(alive[0]), alive[1:]
+        kept.append(first)
+        alive = alive[~suppressed(first, alive)]
+    return kept
+
+
+# -- in bodies ---------------------------------------------------------------------------------------------------------
+
+
+def emit_wide(op: Builder, x: Value) -> Value:
+    """``x`` in the type that boxes are computed in."""
+    return x if x.dtype in (Type.FLOAT, Type.DOUBLE) else op.Cast(x, to=Type.FLOAT)
+
+
+def emit_scalar(op: Builder, x: Value, to: int) -> Value:
+    """A scalar or ``[1]`` as a scalar of the type ``to``."""
+    return op.Reshape(op.Cast(x, to=to), np.zeros(0, np.int64))
+
+
+def emit_columns(op: Builder, boxes: Value, count: int = 4) -> list[Value]:
+    """The columns of ``[..., count]``."""
+    return [op.Gather(boxes, np.array(i), axis=-1) for i in range(count)]
+
+
+def emit_areas(op: Builder, box: Sequence[Value], offset: float = 0.0) -> Value:
+    """Width times height."""
+    x1, y1, x2, y2 = box
+    sides = op.Sub(x2, x1), op.Sub(y2, y1)
+    return op.Mul(*(op.Add(side, offset) if offset else side for side in sides))
+
+
+def emit_intersections(op: Builder, a: Sequence[Value], b: Sequence[Value], offset: float = 0.0) -> Value:
+    """The area that boxes share."""
+    sides = [op.Sub(op.Min(a[i + 2], b[i + 2]), op.Max(a[i], b[i])) for i in (0, 1)]
+    return op.Mul(*(op.Max(op.Add(side, offset) if offset else side, 0.0) for side in sides))
+
+
+def emit_range(op: Builder, x: Value, axis: int) -> Value:
+    """0, 1, ... along the dimension ``axis`` of ``x``."""
+    size = op.Shape(x, start=axis, end=None if axis == -1 else axis + 1)
+    return op.Range(0, op.Squeeze(size, [0]), 1)
+
+
+def emit_any(op: Builder, flags: Value) -> Value:
+    """Whether any element is true, a scalar; false where there is none."""
+    return op.Greater(op.ReduceSum(op.Cast(flags, to=Type.INT64), keepdims=0), 0)
+
+
+def emit_greedy(
+    op: Builder, alive: Value, suppressed: Callable[[Builder, Value], Value], limit: Value | None = None
+) -> Value:
+    """Greedy suppression of every group at once, as many steps as the group with the most kept boxes has of them.
+
+    Args:
+        op: the graph builder.
+        alive: bool ``[groups, boxes]``, the candidates of each group, best first.
+        suppressed: ``suppressed(op, first)`` emits which boxes the boxes at ``first`` (int64 ``[groups, 1]``) remove: bool
+            ``[groups, boxes]``.
+        limit: how many boxes a group keeps at most, a scalar.
+
+    Returns:
+        bool ``[groups, boxes]``: the boxes kept.
+    """
+    positions = emit_range(op, alive, 1)
+
+    def step(op: Builder, _iteration: Value, _condition: Value, alive: Value, kept: Value):
+        first = op.ArgMax(op.Cast(alive, to=Type.INT32), axis=1, keepdims=1)
+        chosen = op.And(op.Equal(positions, first), alive)
+        kept = op.Or(kept, chosen)
+        alive = op.And(alive, op.Not(op.Or(chosen, suppressed(op, first))))
+        return emit_any(op, alive), alive, kept
+
+    none = op.And(alive, op.Not(alive))
+    _, kept = op.loop(limit, emit_any(op, alive), step, alive, none)
+    return kept
+
+
+def emit_at(op: Builder, columns: Sequence[Value], index: Value) -> list[Value]:
+    """The coordinates ``[groups, 1]`` of the boxes at ``index`` in each group."""
+    return [op.GatherElements(column, index, axis=1) for column in columns]

@@ -1,0 +1,199 @@
+"""NonMaxSuppression: greedy suppression of overlapping boxes, or the decay of their scores (Soft-NMS)."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import TensorProto as Type
+from onnx.helper import tensor_dtype_to_np_dtype
+
+from onnx_specops.domain import FLOATS, operator
+from onnx_specops.ops._boxes import (
+    areas,
+    emit_any,
+    emit_areas,
+    emit_at,
+    emit_columns,
+    emit_intersections,
+    emit_range,
+    emit_scalar,
+    emit_wide,
+    intersections,
+    scalar,
+    wide,
+)
+
+
+@operator(
+    inputs={
+        "boxes": "T",
+        "scores": "T",
+        "max_output_boxes_per_class": "tensor(int64)",
+        "iou_threshold": "tensor(float)",
+        "score_threshold": "tensor(float)",
+        "soft_nms_sigma": "tensor(float)",
+    },
+    outputs={"selected_indices": "tensor(int64)", "selected_scores": "T"},
+    types={"T": FLOATS},
+)
+def NonMaxSuppression(
+    boxes,
+    scores,
+    max_output_boxes_per_class,
+    iou_threshold,
+    score_threshold,
+    soft_nms_sigma,
+    *,
+    center_point_box: int = 0,
+    sort_result_descending: int = 1,
+):
+    """Selects boxes by descending score; each removes the boxes of its class that overlap it, or lowers their scores.
+
+    Inputs:
+        boxes: ``[batches, boxes, 4]``.
+        scores: ``[batches, classes, boxes]``. Boxes whose score is above ``score_threshold`` take part; of equal scores the
+            lower index comes first.
+        max_output_boxes_per_class, iou_threshold, score_threshold, soft_nms_sigma: scalars or ``[1]``. If ``soft_nms_sigma``
+            is above 0 a selected box multiplies the score of every other by ``exp(-iou ** 2 / (2 * soft_nms_sigma))``, and
+            one that falls to ``score_threshold`` is removed; else it removes those with ``iou >= iou_threshold``.
+
+    Attributes:
+        center_point_box: whether a box is ``[x_center, y_center, width, height]`` or two opposite corners
+            ``[y1, x1, y2, x2]``.
+        sort_result_descending: whether all selected boxes are ordered by descending score, equal ones by batch, class and
+            box; else by batch and class, then in the order of their selection.
+
+    Two boxes without an area at one place have no overlap: they leave each other alone. (OpenVINO's CPU plugin gives the second
+    an infinite score in Soft-NMS.)
+
+    Outputs: ``[selected, 3]`` each: ``batch, class, box`` and ``batch, class, score``.
+
+    ONNX's operator of this name suppresses only boxes with ``iou > iou_threshold`` and knows no decay.
+
+    Source: OpenVINO specification, NonMaxSuppression-9; the comparisons as in OpenVINO's CPU plugin.
+    """
+    name = "NonMaxSuppression"
+    if boxes.ndim != 3 or boxes.shape[2] != 4:
+        raise ValueError(f"{name}: boxes has the shape {list(boxes.shape)} instead of [batches, boxes, 4]")
+    if scores.ndim != 3 or scores.shape[::2] != boxes.shape[:2]:
+        raise ValueError(f"{name}: scores has the shape {list(scores.shape)}, boxes {list(boxes.shape)}")
+    most = int(scalar(max_output_boxes_per_class, f"{name}: max_output_boxes_per_class"))
+    iou_threshold = scalar(iou_threshold, f"{name}: iou_threshold")
+    score_threshold = scalar(score_threshold, f"{name}: score_threshold")
+    sigma = scalar(soft_nms_sigma, f"{name}: soft_nms_sigma")
+    coordinates = _corners(wide(boxes), center_point_box)
+    values = wide(scores)
+    scale = values.dtype.type(-0.5 / sigma) if sigma > 0 else None
+    chosen = []
+    for batch, class_ in np.ndindex(*scores.shape[:2]):
+        box = tuple(c[batch] for c in coordinates)
+        score = values[batch, class_].copy()
+        alive = score > score_threshold
+        area = areas(box)
+        for _ in range(max(most, 0)):
+            if not alive.any():
+                break
+            best = int(np.where(alive, score, -np.inf).argmax())
+            if not alive[best]:  # all that are left are -inf
+                best = int(alive.argmax())
+            chosen.append((batch, class_, best, score[best]))
+            alive[best] = False
+            one = tuple(c[best] for c in box)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                shared = intersections(one, box)
+                iou = shared / (area + area[best] - shared)
+            if scale is None:
+                alive &= ~(iou >= iou_threshold)
+            else:
+                score = np.where(np.isnan(iou), score, score * np.exp(scale * iou * iou))
+                alive &= ~(score <= score_threshold)
+    if sort_result_descending:
+        chosen.sort(key=lambda c: (-c[3], *c[:3]))
+    indices = np.array([c[:3] for c in chosen], np.int64).reshape(-1, 3)
+    triplets = np.array([(c[0], c[1], c[3]) for c in chosen], values.dtype).reshape(-1, 3)
+    return indices, triplets.astype(scores.dtype)
+
+
+def _corners(boxes, center_point_box):
+    a, b, c, d = (boxes[..., i] for i in range(4))
+    if center_point_box:
+        half = boxes.dtype.type(0.5)
+        return a - c * half, b - d * half, a + c * half, b + d * half
+    return np.minimum(b, d), np.minimum(a, c), np.maximum(b, d), np.maximum(a, c)
+
+
+@NonMaxSuppression.infer_shapes
+def _(_node):
+    return [[None, 3], [None, 3]]
+
+
+@NonMaxSuppression.body
+def _(
+    op,
+    boxes,
+    scores,
+    max_output_boxes_per_class,
+    iou_threshold,
+    score_threshold,
+    soft_nms_sigma,
+    *,
+    center_point_box,
+    sort_result_descending,
+):
+    type_ = scores.dtype
+    boxes, scores = emit_wide(op, boxes), emit_wide(op, scores)
+    most = op.Max(emit_scalar(op, max_output_boxes_per_class, Type.INT64), 0)
+    iou_threshold, score_threshold, sigma = (
+        emit_scalar(op, x, scores.dtype) for x in (iou_threshold, score_threshold, soft_nms_sigma)
+    )
+    soft = op.Greater(sigma, 0.0)
+    scale = op.Where(soft, op.Div(-0.5, op.Where(soft, sigma, 1.0)), 0.0)
+    lowest = float(np.finfo(tensor_dtype_to_np_dtype(scores.dtype)).min)
+
+    # A group is a class of a batch: its boxes as [groups, boxes].
+    classes, count = op.Shape(scores, start=1, end=2), op.Shape(scores, start=2)
+    groups = op.Concat(op.ReduceProd(op.Shape(scores, end=2)), count, axis=0)
+    box = _emit_corners(op, emit_columns(op, boxes), center_point_box)
+    box = [op.Reshape(op.Expand(op.Unsqueeze(c, [1]), op.Shape(scores)), groups, allowzero=1) for c in box]
+    scores = op.Reshape(scores, groups, allowzero=1)
+    area = emit_areas(op, box)
+    positions = emit_range(op, scores, 1)
+
+    def step(op, _iteration, _condition, scores, alive):
+        candidates = op.Where(alive, op.Max(scores, lowest), -np.inf)
+        best = op.ArgMax(candidates, axis=1, keepdims=1)
+        chosen = op.And(op.Equal(positions, best), alive)
+        shared = emit_intersections(op, emit_at(op, box, best), box)
+        iou = op.Div(shared, op.Sub(op.Add(area, op.GatherElements(area, best, axis=1)), shared))
+        score = op.GatherElements(scores, best, axis=1)
+        decayed = op.Mul(scores, op.Exp(op.Mul(op.Mul(scale, iou), iou)))
+        decayed = op.Where(op.And(soft, op.Not(op.IsNaN(iou))), decayed, scores)
+        removed = op.Where(soft, op.LessOrEqual(decayed, score_threshold), op.GreaterOrEqual(iou, iou_threshold))
+        valid = op.GatherElements(op.Cast(alive, to=Type.INT64), best, axis=1)
+        alive = op.And(alive, op.Not(op.Or(chosen, removed)))
+        record = (op.Squeeze(x, [1]) for x in (best, score, valid))
+        return emit_any(op, alive), decayed, alive, *record
+
+    alive = op.Greater(scores, score_threshold)
+    _, _, best, score, valid = op.loop(most, emit_any(op, alive), step, scores, alive)
+    # [steps, groups] each; what was selected, group by group.
+    group, at = op.Split(op.NonZero(op.Transpose(valid, perm=[1, 0])), axis=0, num_outputs=2, outputs=2)
+    picked = op.Concat(op.Transpose(at, perm=[1, 0]), op.Transpose(group, perm=[1, 0]), axis=1)
+    best, score = op.GatherND(best, picked), op.GatherND(score, picked)
+    group = op.Squeeze(group, [0])
+    if sort_result_descending:
+        # By batch, class and box first, so that those order equal scores: within a group equal scores already are.
+        score, order = op.TopK(score, op.Shape(score), axis=0, outputs=2)
+        best, group = op.Gather(best, order, axis=0), op.Gather(group, order, axis=0)
+    batch, class_ = op.Div(group, classes), op.Mod(group, classes)
+    indices = op.Concat(*(op.Unsqueeze(x, [1]) for x in (batch, class_, best)), axis=1)
+    numbers = [op.Cast(x, to=score.dtype) for x in (batch, class_)]
+    triplets = op.Concat(*(op.Unsqueeze(x, [1]) for x in (*numbers, score)), axis=1)
+    return indices, op.Cast(triplets, to=type_)
+
+
+def _emit_corners(op, columns, center_point_box):
+    a, b, c, d = columns
+    if center_point_box:
+        width, height = op.Mul(c, 0.5), op.Mul(d, 0.5)
+        return op.Sub(a, width), op.Sub(b, height), op.Add(a, width), op.Add(b, height)
+    return op.Min(b, d), op.Min(a, c), op.Max(b, d), op.Max(a, c)
