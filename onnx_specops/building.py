@@ -300,10 +300,7 @@ class Builder:
         if condition.const_value is not None:
             return (then if bool(condition.const_value.numpy().reshape(-1)[0]) else otherwise)(self)
         branches = [self.subgraph(then, name="then"), self.subgraph(otherwise, name="else")]
-        types = [
-            (a.dtype, _merge(a.shape, b.shape))
-            for a, b in zip(branches[0].outputs, branches[1].outputs, strict=True)
-        ]
+        types = [(a.dtype, _merge(a.shape, b.shape)) for a, b in zip(branches[0].outputs, branches[1].outputs, strict=True)]
         return self.node("If", condition, types=types, then_branch=branches[0], else_branch=branches[1])
 
     def loop(
@@ -375,6 +372,7 @@ def _infer(schema: onnx.defs.OpSchema, node: ir.Node) -> list[tuple[ir.DataType 
     proto = onnx.NodeProto(op_type=node.op_type, domain=node.domain)
     types: dict[str, onnx.TypeProto] = {}
     data: dict[str, onnx.TensorProto] = {}
+    replaced: dict[str, ir.DataType | None] = {}
     for index, value in enumerate(node.inputs):
         name = "" if value is None else f"i{index}"
         proto.input.append(name)
@@ -382,10 +380,15 @@ def _infer(schema: onnx.defs.OpSchema, node: ir.Node) -> list[tuple[ir.DataType 
             continue
         if value.type is not None:
             shape = None if value.shape is None else [d if isinstance(d, int) else d.value for d in value.shape]
-            types[name] = onnx.helper.make_tensor_type_proto(int(value.dtype or 0), shape)
+            formal = schema.inputs[min(index, len(schema.inputs) - 1)].type_str
+            dtype = _stand_in(schema, formal, value.dtype)
+            if dtype != value.dtype:
+                replaced[formal] = value.dtype
+            types[name] = onnx.helper.make_tensor_type_proto(int(dtype or 0), shape)
         tensor = value.const_value
         if tensor is not None and tensor.size <= LIMIT and tensor.dtype in _FOLDABLE:
-            data[name] = onnx.numpy_helper.from_array(np.ascontiguousarray(tensor.numpy()).reshape(tensor.shape.numpy()))
+            if dtype == value.dtype:
+                data[name] = onnx.numpy_helper.from_array(np.ascontiguousarray(tensor.numpy()).reshape(tensor.shape.numpy()))
     proto.output.extend(f"o{index}" for index in range(len(node.outputs)))
     proto.attribute.extend(ir.serde.serialize_attribute(attribute) for attribute in node.attributes.values())
     inferred = onnx.shape_inference.infer_node_outputs(
@@ -406,8 +409,42 @@ def _infer(schema: onnx.defs.OpSchema, node: ir.Node) -> list[tuple[ir.DataType 
         dims = None
         if tensor_type.HasField("shape"):
             dims = [d.dim_value if d.HasField("dim_value") else (d.dim_param or None) for d in tensor_type.shape.dim]
-        results.append((ir.DataType(tensor_type.elem_type) if tensor_type.elem_type else None, dims))
+        dtype = ir.DataType(tensor_type.elem_type) if tensor_type.elem_type else None
+        formal = schema.outputs[min(index, len(schema.outputs) - 1)].type_str
+        results.append((replaced.get(formal, dtype), dims))
     return results
+
+
+# Types that an operator's schema may lack, and those that hold all their values: the casting pass computes in one of these.
+_HOLDS = {
+    ir.DataType.FLOAT16: ("float",),
+    ir.DataType.BFLOAT16: ("float",),
+    ir.DataType.INT8: ("int32", "int64"),
+    ir.DataType.UINT8: ("int32", "int64"),
+    ir.DataType.INT16: ("int32", "int64"),
+    ir.DataType.UINT16: ("int32", "int64"),
+    ir.DataType.INT32: ("int64",),
+    ir.DataType.UINT32: ("int64",),
+}
+
+
+def _stand_in(schema: onnx.defs.OpSchema, formal: str, dtype: ir.DataType | None) -> ir.DataType | None:
+    """``dtype``, or a wider type to infer with where the schema does not admit it at the type variable ``formal``."""
+    if dtype not in _HOLDS:
+        return dtype
+    allowed = _allowed(schema.name, schema.domain).get(formal)
+    if allowed is None or dtype.name.lower() in allowed:
+        return dtype
+    return next((_DATA_TYPES[name] for name in _HOLDS[dtype] if name in allowed), dtype)
+
+
+@functools.cache
+def _allowed(op_type: str, domain: str) -> dict[str, frozenset[str]]:
+    """The element types that each type variable of an operator's schema admits."""
+    return {
+        constraint.type_param_str: frozenset(name[7:-1] for name in constraint.allowed_type_strs)
+        for constraint in _schema(op_type, domain).type_constraints
+    }
 
 
 def _merge(a: ir.Shape | None, b: ir.Shape | None) -> DimsLike:

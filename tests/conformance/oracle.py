@@ -23,6 +23,10 @@ def _to_numpy(tensor: Any) -> np.ndarray:
 
     if tensor.element_type == ov.Type.string:
         return np.asarray(tensor.str_data, dtype=object)
+    if tensor.element_type == ov.Type.bf16:
+        import ml_dtypes
+
+        return np.array(tensor.data).view(ml_dtypes.bfloat16)
     return np.array(tensor.data)
 
 

@@ -32,7 +32,7 @@ def binary(*operations: str, since: str = "opset1") -> Callable[[Callable[..., V
             b: Value,
             *,
             auto_broadcast: AutoBroadcast = "numpy",
-            auto_broadcast_axis: int = -1,
+            auto_broadcast_axis: int = 0,
         ):
             return function(op, a, align(op, a, b, auto_broadcast, auto_broadcast_axis))
 
@@ -43,11 +43,12 @@ def binary(*operations: str, since: str = "opset1") -> Callable[[Callable[..., V
     return register
 
 
-def align(op: Builder, a: Value, b: Value, auto_broadcast: AutoBroadcast, axis: int = -1) -> Value:
+def align(op: Builder, a: Value, b: Value, auto_broadcast: AutoBroadcast, axis: int) -> Value:
     """``b`` in a shape that NumPy's rules, which are ONNX's, broadcast to ``a`` as ``auto_broadcast`` says.
 
     "pdpd" lays b's dimensions on a's from ``axis`` on (-1: right-aligned); trailing ones of b count for nothing, and the
-    result has a's shape. The serializer writes the axis as ``auto_broadcast.auto_broadcast_axis``.
+    result has a's shape. The serializer writes the axis as ``auto_broadcast.auto_broadcast_axis``; where a file leaves it out,
+    OpenVINO reads 0 (the specification's default is -1).
     """
     if auto_broadcast == "numpy":
         return b
@@ -99,16 +100,20 @@ def _checked_onto(a: Value, b: Value) -> Value:
     return b
 
 
-def through_floats(op: Builder, x: Value, function: Callable[[Value], Value], *, truncate: bool = False) -> Value:
-    """``function`` of ``x``; of integers by way of floats, the result rounded to the nearest integer (or truncated).
+def through_floats(op: Builder, x: Value, function: Callable[[Value], Value]) -> Value:
+    """``function`` of ``x``; of integers by way of floats, the result rounded to the nearest integer.
 
-    OpenVINO's specification leaves functions of integers open but for Sqrt, which rounds; its CPU plugin rounds all.
+    OpenVINO's specification leaves functions of integers open but for Sqrt, which rounds; its CPU plugin rounds all, and
+    bounds those of 8 bits by their range.
     """
     if x.dtype not in INTEGERS:
         return function(x)
     wide = x.dtype in (D.INT32, D.UINT32, D.INT64, D.UINT64)
-    result = function(op.Cast(x, to=D.DOUBLE if wide else D.FLOAT))
-    return to_integer(op, result if truncate else op.Round(result), x.dtype)
+    result = op.Round(function(op.Cast(x, to=D.DOUBLE if wide else D.FLOAT)))
+    if x.dtype in (D.INT8, D.UINT8):
+        info = np.iinfo(x.dtype.numpy())
+        result = op.Clip(result, float(info.min), float(info.max))
+    return to_integer(op, result, x.dtype)
 
 
 def to_integer(op: Builder, x: Value, to: ir.DataType) -> Value:

@@ -143,7 +143,7 @@ def divide(
     *,
     m_pythondiv: bool = True,
     auto_broadcast: AutoBroadcast = "numpy",
-    auto_broadcast_axis: int = -1,
+    auto_broadcast_axis: int = 0,
 ):
     """Divide-1: integers round down with ``m_pythondiv``, else towards zero. (OpenVINO's CPU always truncates.)"""
     b = align(op, a, b, auto_broadcast, auto_broadcast_axis)
@@ -168,12 +168,17 @@ def floor_mod(op: Builder, a: Value, b: Value):
 @binary("Mod")
 def mod(op: Builder, a: Value, b: Value):
     """Mod-1: the remainder has the dividend's sign. (OpenVINO's CPU computes 32-bit integers in float32.)"""
-    return op.Mod(a, b, fmod=1)
+    if a.dtype in FLOATS:
+        return op.Mod(a, b, fmod=1)
+    # ONNX Runtime computes fmod of integers in floats.
+    return op.Mod(a, b) if a.dtype in UNSIGNED else op.Mul(op.Sign(a), op.Mod(op.Abs(a), op.Abs(b)))
 
 
 @binary("Power")
 def power(op: Builder, a: Value, b: Value):
     """Power-1."""
+    if a.dtype == D.UINT64:
+        return op.Cast(op.Pow(op.Cast(a, to=D.INT64), op.Cast(b, to=D.INT64)), to=D.UINT64)
     return op.Pow(a, b)
 
 

@@ -39,7 +39,7 @@ def select(
     otherwise: Value,
     *,
     auto_broadcast: AutoBroadcast = "numpy",
-    auto_broadcast_axis: int = -1,
+    auto_broadcast_axis: int = 0,
 ):
     """Select-1; under "pdpd" the condition and the third input are broadcast to the second."""
     condition = align(op, then, condition, auto_broadcast, auto_broadcast_axis)
