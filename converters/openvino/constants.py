@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -150,5 +151,5 @@ def unpack_strings(raw: memoryview) -> np.ndarray:
     positions = np.frombuffer(raw[4:text_start], "<i4").tolist()
     text = bytes(raw[text_start:])
     strings = np.empty(count, object)
-    strings[:] = [text[begin:end] for begin, end in zip(positions, positions[1:], strict=False)]
+    strings[:] = [text[begin:end] for begin, end in pairwise(positions)]
     return strings

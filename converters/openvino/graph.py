@@ -227,9 +227,8 @@ class Model(Graph):
 
     Args:
         version: the IR's version, 10 or 11.
-        meta_data: what ``<meta_data>`` of older files says, in the form of `Layer.rt_info`.
-        quantization_parameters: what ``<quantization_parameters>`` of older files says.
-        statistics: what ``<statistics>`` of older files says.
+        meta: what older files say of their making, by element ("meta_data", "quantization_parameters",
+            "framework_meta", "statistics"), in the form of `Layer.rt_info`.
         attributes: attributes of ``<net>`` beyond name and version.
         path: the .xml file.
         weights_path: the .bin file; None when there is none (and no constant needs it).
@@ -237,13 +236,16 @@ class Model(Graph):
     """
 
     version: int
-    meta_data: dict[str, Any]
-    quantization_parameters: dict[str, Any]
-    statistics: dict[str, Any]
+    meta: dict[str, dict[str, Any]]
     attributes: dict[str, str]
     path: Path
     weights_path: Path | None
     weights: memoryview
+
+    @property
+    def meta_data(self) -> dict[str, Any]:
+        """What ``<meta_data>`` says; empty in newer files, which say it in `rt_info`."""
+        return self.meta.get("meta_data", {})
 
     @property
     def input_names(self) -> list[tuple[str, ...]]:

@@ -62,7 +62,7 @@ _VERSIONS = (10, 11)
 _MAX_NESTED_BODIES = 32
 
 _GRAPH = ("layers", "edges", "rt_info")
-_NET = (*_GRAPH, "meta_data", "quantization_parameters", "statistics")
+_META = ("meta_data", "quantization_parameters", "framework_meta", "statistics")
 _LAYER_ATTRIBUTES = ("id", "name", "type", "version", "output_names")
 _RESAVE = "load and save the model with OpenVINO"
 
@@ -165,7 +165,7 @@ class _Reader:
             found = "no IR version" if version is None else f"IR version {version}"
             self.wrong(f"{found} is given; versions 10 and 11 can be read", root, _RESAVE)
             return None
-        parts = self.parts(root, _NET)
+        parts = self.parts(root, (*_GRAPH, *_META))
         graph = self.graph(parts, root, depth=0)
         if graph is None:
             return None
@@ -173,9 +173,7 @@ class _Reader:
             name=attributes.pop("name", ""),
             **graph,
             version=version,
-            meta_data=rt_info.parse(parts.get("meta_data")),
-            quantization_parameters=rt_info.parse(parts.get("quantization_parameters")),
-            statistics=rt_info.parse(parts.get("statistics")),
+            meta={name: rt_info.parse(parts[name]) for name in _META if name in parts},
             attributes=attributes,
             path=path,
             weights_path=weights_path,

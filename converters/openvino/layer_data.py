@@ -33,6 +33,7 @@ class LayerData:
         self._problems = problems
         self._weights = weights
         self._weights_path = weights_path
+        self._checked_strings: dict[tuple[int, int, int], str | None] = {}
         self._completions: dict[str, Callable[[Layer], None]] = {
             "Const": self._constant,
             "Convert": self._convert,
@@ -66,8 +67,11 @@ class LayerData:
     def _constant(self, layer: Layer) -> None:
         if not self._has_ports(layer, 0, 1):
             return
-        element_type = self._element_type(layer, "element_type")
-        dims = self._shape(layer)
+        element_type: ElementType | None = layer.outputs[0].element_type
+        dims = layer.outputs[0].dims
+        # The first files of version 10 leave element type and shape to the port.
+        if "element_type" in layer.attributes or "shape" in layer.attributes:
+            element_type, dims = self._element_type(layer, "element_type"), self._shape(layer)
         offset, size = (integer(layer.attributes.get(key)) for key in ("offset", "size"))
         if offset is None or size is None or offset < 0 or size < 0:
             self._problems.add("offset and size have to be whole numbers", layer=layer)
@@ -83,7 +87,8 @@ class LayerData:
                 return
             size = size if element_type is ElementType.STRING else element_type.byte_size(math.prod(shape))
             raw = self._bytes(layer, offset, size)
-            wrong = check_strings(raw, math.prod(shape)) if raw and element_type is ElementType.STRING else None
+            if raw is not None and element_type is ElementType.STRING:
+                wrong = self._wrong_strings(raw, math.prod(shape), offset)
             if wrong:
                 self._problems.add(wrong, layer=layer)
             elif raw is not None:
@@ -103,6 +108,13 @@ class LayerData:
         if need != size and need > 0:  # OpenVINO writes a size of 1 for a constant without elements
             return f"{element_type} of shape {list(shape)} takes {need} bytes, but size is {size}"
         return None
+
+    def _wrong_strings(self, raw: memoryview, count: int, offset: int) -> str | None:
+        """`check_strings`, once for all the layers that share the same bytes."""
+        key = (offset, len(raw), count)
+        if key not in self._checked_strings:
+            self._checked_strings[key] = check_strings(raw, count)
+        return self._checked_strings[key]
 
     def _bytes(self, layer: Layer, offset: int, size: int) -> memoryview | None:
         """The constant's part of the .bin; None (and a problem) when it is not there."""

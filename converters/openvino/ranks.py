@@ -63,7 +63,7 @@ def _is_scalar(layer: Layer, port: OutputPort) -> bool:
         return all(None not in (source.dims or ()) for source in layer.inputs if source.index in places)
     if kind in _RANK_FROM_LAST_DIM:
         indices = layer.inputs[_RANK_FROM_LAST_DIM[kind]].dims if len(layer.inputs) > 1 else None
-        return bool(indices) and indices[-1] is not None
+        return indices is not None and indices != () and indices[-1] is not None
     if kind in _RANK_FROM_AXES or (kind.startswith("Reduce") and not _keeps_dims(layer)):
         if len(layer.inputs) == 1:  # Squeeze takes away the dimensions of size 1
             return None not in (layer.inputs[0].dims or ())

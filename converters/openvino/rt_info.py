@@ -11,20 +11,19 @@ def parse(element: etree._Element | None) -> dict[str, Any]:
     """What the element's children say, by name.
 
     A child is known by its ``name``, else by its tag. It becomes a text when it has nothing but a ``value``
-    (or text of its own), else a dict of its other attributes and its children. What comes more than once
-    becomes a list. The parser bounds the depth.
+    (or text of its own), else a dict of its other attributes, its children and, as "#text", its text. What
+    comes more than once becomes a list. The parser bounds the depth.
     """
     result: dict[str, Any] = {}
     for child in element if element is not None else ():
         attributes = dict(child.items())
         name = attributes.pop("name", child.tag)
-        value: Any
-        if len(child):
-            value = attributes | parse(child)
-        elif not attributes:
-            value = (child.text or "").strip() or {}
-        else:
-            value = attributes["value"] if attributes.keys() == {"value"} else attributes
+        text = (child.text or "").strip()
+        value: Any = attributes | parse(child) if len(child) else attributes
+        if not text and value.keys() == {"value"}:
+            value = value["value"]
+        elif text:
+            value = value | {"#text": text} if value else text
         if name not in result:
             result[name] = value
         elif isinstance(result[name], list):

@@ -403,14 +403,27 @@ def test_information_is_kept_whatever_its_form(tmp_path):
     data = '<data shape="2" element_type="f32" mine="x" PrimitivesPriority="cpu:a"/>'
     node = ir_text.layer(0, "Parameter", attributes=' more="1"', extra=f"{data}<output>{port}</output>{info}")
     meta = '<meta_data><MO_version value="2021.4"/><cli_parameters><data_type value="FP16"/></cli_parameters></meta_data>'
-    meta += "<quantization_parameters><config>{text}</config></quantization_parameters>"
+    meta += "<quantization_parameters><config>{text}</config>"
+    meta += (
+        '<mixed a="1">t<b value="2"/></mixed></quantization_parameters><framework_meta><batch value="1"/></framework_meta>'
+    )
     text = ir_text.net([node, ir_text.result(1)], [ir_text.edge(0, 0, 1, 0)], extra=info + meta, version=10)
     model = read(ir_text.write(tmp_path, text))
     layer = model.parameters[0]
     assert layer.rt_info == layer.outputs[0].rt_info == model.rt_info == expected
     assert layer.attributes["mine"] == "x" and layer.extra == {"more": "1"}
     assert model.meta_data == {"MO_version": "2021.4", "cli_parameters": {"data_type": "FP16"}}
-    assert model.quantization_parameters == {"config": "{text}"}
+    assert model.meta["quantization_parameters"] == {"config": "{text}", "mixed": {"a": "1", "b": "2", "#text": "t"}}
+    assert model.meta["framework_meta"] == {"batch": "1"}
+
+
+def test_the_first_files_of_version_10_leave_a_constants_type_to_its_port(tmp_path):
+    port = f'<output><port id="1" precision="I64">{ir_text.dims((2,))}</port></output>'
+    node = ir_text.layer(0, "Const", data='offset="8" size="16"', extra=port)
+    text = ir_text.net([node, ir_text.result(1)], [ir_text.edge(0, 1, 1, 0)], version=10)
+    path = ir_text.write(tmp_path, text, np.arange(3).tobytes())
+    array = read(path).layers[0].constant.numpy()
+    assert (array.dtype, array.tolist()) == (np.int64, [1, 2])
 
 
 def test_layers_in_any_order_and_with_any_ids(tmp_path):

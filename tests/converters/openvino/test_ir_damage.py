@@ -227,7 +227,9 @@ CONSTANTS = {
     "interval": ('element_type="f32" shape="1..2" offset="0" size="8"', "the shape of a constant has to be known"),
     "dynamic": ('element_type="dynamic" shape="2" offset="0" size="8"', "a constant cannot be of dynamic type"),
     "string": ('element_type="string" shape="2" offset="0" size="0"', "a string constant takes 4 bytes at least"),
-    "no data": ("", "the attribute element_type is missing"),
+    "no data": ("", "offset and size have to be whole numbers"),
+    "no element type": ('shape="2" offset="0" size="8"', "the attribute element_type is missing"),
+    "no shape": ('element_type="f32" offset="0" size="8"', "the attribute shape is missing"),
 }  # fmt: skip
 
 
