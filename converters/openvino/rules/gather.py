@@ -1,0 +1,140 @@
+"""Elements and slices fetched by index."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from converters.openvino.rule import Unsupported, rule
+from converters.openvino.rules._indices import (
+    LAST,
+    constant_axis,
+    dim,
+    int64,
+    integers,
+    normal_axis,
+    product,
+    rank_of,
+    scalar,
+    vector,
+)
+from onnx_specops.building import Builder, Value
+
+
+@rule("Gather")
+def gather_1(op: Builder, data: Value, indices: Value, axis: Value):
+    """Gather-1: negative indices are out of range, as the CPU plugin has it (its reference wraps them)."""
+    return _gather(op, data, indices, axis, 0, negative=False)
+
+
+@rule("Gather", since="opset7")
+def gather_7(op: Builder, data: Value, indices: Value, axis: Value, *, batch_dims: int = 0):
+    """Gather-7: negative indices are out of range, as the CPU plugin has it (its reference wraps them)."""
+    return _gather(op, data, indices, axis, batch_dims, negative=False)
+
+
+@rule("Gather", since="opset8")
+def gather(op: Builder, data: Value, indices: Value, axis: Value, *, batch_dims: int = 0):
+    """Gather-8: negative indices count from the end; those out of range give zeros."""
+    return _gather(op, data, indices, axis, batch_dims, negative=True)
+
+
+def _gather(op: Builder, data: Value, indices: Value, axis: Value, batch_dims: int, *, negative: bool) -> Value:
+    if indices.dtype not in (ir.DataType.INT32, ir.DataType.INT64):
+        indices = int64(op, indices)
+    if batch_dims < 0:
+        if indices.rank is None:
+            raise Unsupported(f"its batch_dims {batch_dims} count from the end of indices of unknown rank")
+        batch_dims = normal_axis(batch_dims, indices.rank + 1, "batch_dims") - 1
+    at = constant_axis(axis, data.rank)
+    if at is not None and at >= 0 and at < batch_dims:
+        raise Unsupported(f"its axis {at} lies within its {batch_dims} batch_dims")
+    negative = negative or data.constant is not None  # OpenVINO folds constants by its reference
+    if at is None or (batch_dims and at != batch_dims) or (data.rank is None and at >= 0):
+        return _gather_flattened(op, data, indices, axis, batch_dims, negative)
+    size = dim(op, data, at)
+    valid = _valid(op, indices, size, negative)
+    if valid is not None:
+        indices = op.Where(valid, indices, op.CastLike(0, indices))
+    if batch_dims:
+        result = op.GatherND(data, op.Unsqueeze(int64(op, indices), [-1]), batch_dims=batch_dims)
+    else:
+        result = op.Gather(data, indices, axis=at)
+    after = (-1 if data.rank is None else data.rank - 1) - at if at >= 0 else -1 - at
+    return _zeroed(op, result, valid, after)
+
+
+def _valid(op: Builder, indices: Value, size: Value, negative: bool) -> Value | None:
+    """Where ``indices`` lie within the ``size`` elements of their axis; ``None`` where they all do."""
+    known, limit = integers(indices), None if size.constant is None else int(size.constant[0])
+    if known is not None:
+        least, most = min(known, default=0), max(known, default=0)
+        if limit is not None and (-limit if negative else 0) <= least and most < limit:
+            return None
+        # Of a dimension of unknown size the ends are taken to be there.
+        if limit is None and (-1 if negative else 0) <= least and most <= 0:
+            return None
+    size = op.CastLike(scalar(op, size), indices)
+    lowest = op.Neg(size) if negative else op.CastLike(0, indices)
+    return op.And(op.GreaterOrEqual(indices, lowest), op.Less(indices, size))
+
+
+def _zeroed(op: Builder, gathered: Value, valid: Value | None, after: int) -> Value:
+    """Zeros where the index was not ``valid``, whose dimensions end ``after`` before those of ``gathered``."""
+    if valid is None:
+        return gathered
+    if after:
+        valid = op.Unsqueeze(valid, [-1 - i for i in range(after)])
+    return op.Where(valid, gathered, _zero(op, gathered))
+
+
+def _zero(op: Builder, like: Value) -> Value:
+    if like.dtype == ir.DataType.STRING:
+        return op.const(np.array([""], dtype=object))
+    return op.const(0, like.dtype)
+
+
+def _gather_flattened(op: Builder, data: Value, indices: Value, axis: Value, batch_dims: int, negative: bool) -> Value:
+    """Any axis, known at run time or not, behind any number of batch dimensions.
+
+    The data become ``[batches, before, axis, after]``, the indices ``[batches, indices]``.
+    """
+    dims, shape = op.Shape(data), op.Shape(indices)
+    at = vector(op, axis)
+    at = op.Where(op.Less(at, 0), op.Add(at, rank_of(op, data)), at)
+    next_ = op.Add(at, 1)
+    batch = op.const([batch_dims])
+    before, after = op.Slice(dims, batch, at), op.Slice(dims, next_, [LAST])
+    batches, size = op.Slice(dims, [0], batch), op.Gather(dims, at)
+    own = op.Slice(shape, batch, [LAST])
+    blocks = op.Concat(product(op, batches), product(op, before), size, product(op, after), axis=0)
+    blocks = op.Transpose(op.Reshape(data, blocks, allowzero=1), perm=[0, 2, 1, 3])
+    indices = op.Reshape(int64(op, indices), op.Concat(product(op, batches), product(op, own), axis=0), allowzero=1)
+    valid = _valid(op, indices, size, negative)
+    if valid is not None:
+        indices = op.Where(valid, indices, 0)
+    gathered = op.GatherND(blocks, op.Unsqueeze(indices, [2]), batch_dims=1)
+    gathered = op.Transpose(_zeroed(op, gathered, valid, 2), perm=[0, 2, 1, 3])
+    return op.Reshape(gathered, op.Concat(batches, before, own, after, axis=0), allowzero=1)
+
+
+@rule("GatherElements", since="opset6")
+def gather_elements(op: Builder, data: Value, indices: Value, *, axis: int):
+    """GatherElements-6: ONNX's own."""
+    return op.GatherElements(data, indices, axis=axis)
+
+
+@rule("GatherND", since="opset5")
+def gather_nd_5(op: Builder, data: Value, indices: Value, *, batch_dims: int = 0):
+    """GatherND-5: several batch dimensions become one."""
+    gathered = gather_nd(op, data, indices, batch_dims=batch_dims)
+    if batch_dims < 2:
+        return gathered
+    batches = product(op, op.Shape(gathered, end=batch_dims))
+    return op.Reshape(gathered, op.Concat(batches, op.Shape(gathered, start=batch_dims), axis=0), allowzero=1)
+
+
+@rule("GatherND", since="opset8")
+def gather_nd(op: Builder, data: Value, indices: Value, *, batch_dims: int = 0):
+    """GatherND-8: ONNX's own."""
+    return op.GatherND(data, int64(op, indices), batch_dims=batch_dims)

@@ -1,0 +1,58 @@
+"""Padding."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from converters.openvino.rule import Unsupported, rule
+from converters.openvino.rules._indices import (
+    dim,
+    integers,
+    length,
+    scalar,
+    vector,
+)
+from onnx_specops.building import Builder, Value
+
+Mode = Literal["constant", "edge", "reflect", "symmetric"]
+
+
+@rule("Pad")
+def pad_1(op: Builder, data: Value, pads_begin: Value, pads_end: Value, pad_value: Value | None = None, *, pad_mode: Mode):
+    """Pad-1: as Pad-12 (whose negative pads it does not have)."""
+    return pad(op, data, pads_begin, pads_end, pad_value, pad_mode=pad_mode)
+
+
+@rule("Pad", since="opset12")
+def pad(op: Builder, data: Value, pads_begin: Value, pads_end: Value, pad_value: Value | None = None, *, pad_mode: Mode):
+    """Pad-12: negative pads crop; what edge, reflect and symmetric repeat they take from the data before the cropping."""
+    begin, end = vector(op, pads_begin), vector(op, pads_end)
+    if pad_mode == "constant":
+        value = None if pad_value is None else op.Reshape(pad_value, op.const([]))
+        return op.Pad(data, op.Concat(begin, end, axis=0), value)
+    known = (integers(begin), integers(end))
+    if pad_mode != "symmetric" and None not in known and min(*known[0], *known[1], 0) == 0:
+        return op.Pad(data, op.Concat(begin, end, axis=0), mode=pad_mode)
+    rank = next((n for n in (data.rank, length(begin), length(end)) if n is not None), None)
+    if rank is None:
+        raise Unsupported(f"it pads a tensor of unknown rank in the mode {pad_mode}")
+    for axis in range(rank):
+        if None in known or (known[0][axis], known[1][axis]) != (0, 0):
+            data = _padded(op, data, axis, op.Slice(begin, [axis], [axis + 1]), op.Slice(end, [axis], [axis + 1]), pad_mode)
+    return data
+
+
+def _padded(op: Builder, data: Value, axis: int, begin: Value, end: Value, mode: Mode) -> Value:
+    """``data`` padded along one axis: each position of the result fetched from where its coordinate falls in the data."""
+    size = dim(op, data, axis)
+    count = op.Add(size, op.Add(begin, end))
+    at = op.Sub(op.Range(op.const(0), scalar(op, count), op.const(1)), begin)
+    last = op.Sub(size, 1)
+    if mode == "edge":
+        at = op.Min(op.Max(at, 0), last)
+    elif mode == "reflect":
+        at = op.Sub(last, op.Abs(op.Sub(last, op.Abs(at))))
+    else:
+        at = op.Where(op.Less(at, 0), op.Sub(-1, at), at)
+        at = op.Where(op.Less(at, size), at, op.Sub(op.Sub(op.Add(size, size), 1), at))
+    return op.Gather(data, at, axis=axis)
