@@ -110,6 +110,11 @@ class Builder:
             raise AttributeError(op_type)
         return functools.partial(self.node, op_type)
 
+    @property
+    def is_outermost(self) -> bool:
+        """Whether the graph is the model's own, not one nested in it."""
+        return self._root is self
+
     # -- constants ---------------------------------------------------------------------------------------------
 
     def const(self, data: Any, dtype: ir.DataType | None = None) -> Value:
@@ -378,17 +383,17 @@ def _infer(schema: onnx.defs.OpSchema, node: ir.Node) -> list[tuple[ir.DataType 
         proto.input.append(name)
         if value is None:
             continue
+        dtype = value.dtype
         if value.type is not None:
             shape = None if value.shape is None else [d if isinstance(d, int) else d.value for d in value.shape]
             formal = schema.inputs[min(index, len(schema.inputs) - 1)].type_str
-            dtype = _stand_in(schema, formal, value.dtype)
+            dtype = _stand_in(schema, formal, dtype)
             if dtype != value.dtype:
                 replaced[formal] = value.dtype
             types[name] = onnx.helper.make_tensor_type_proto(int(dtype or 0), shape)
         tensor = value.const_value
-        if tensor is not None and tensor.size <= LIMIT and tensor.dtype in _FOLDABLE:
-            if dtype == value.dtype:
-                data[name] = onnx.numpy_helper.from_array(np.ascontiguousarray(tensor.numpy()).reshape(tensor.shape.numpy()))
+        if tensor is not None and tensor.size <= LIMIT and tensor.dtype in _FOLDABLE and tensor.dtype == dtype:
+            data[name] = onnx.numpy_helper.from_array(np.ascontiguousarray(tensor.numpy()).reshape(tensor.shape.numpy()))
     proto.output.extend(f"o{index}" for index in range(len(node.outputs)))
     proto.attribute.extend(ir.serde.serialize_attribute(attribute) for attribute in node.attributes.values())
     inferred = onnx.shape_inference.infer_node_outputs(

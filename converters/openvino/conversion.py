@@ -19,7 +19,9 @@ from converters.openvino.graph import Body, Graph, InputPort, Layer, Model, Outp
 from converters.openvino.ir import read
 from converters.openvino.onnx_types import data_type
 from converters.openvino.passes.finish import finish
+from converters.openvino.passes.variables import add_variable, expose_variables
 from converters.openvino.rule import Context, Unsupported, find_rule
+from converters.openvino.rules.state import Variable
 from converters.openvino.weights import Weights, constant_tensor, save
 from onnx_specops.building import IR_VERSION, OPSET_IMPORTS, Builder, Value, constant_value, new_value
 
@@ -89,6 +91,7 @@ def convert(
     source = read(model_path)
     emitted = emit(source)
     without_body = finish(emitted.model, fold=weights != "reference")
+    expose_variables(emitted.model, emitted.variables)
     proto, placement, size = save(emitted.model, source, None if onnx_path is None else Path(onnx_path), weights)
     report = _report(source, emitted, without_body, placement, size, time.perf_counter() - started)
     return Conversion(proto, report)
@@ -152,6 +155,7 @@ class Emitted:
     values: dict[tuple[int, int], Value]
     becomes: dict[tuple[str, str], Counter[str]]
     problems: list[Problem]
+    variables: list[Variable]
 
 
 def emit(source: Model) -> Emitted:
@@ -176,11 +180,13 @@ def _walk(source: Model) -> Emitted:
         value = op.result(walk.get(layer.inputs[0]))
         value.name = op.unique(name) if value.name != name else name
         graph.outputs.append(value)
+    for variable in walk.variables.values():
+        add_variable(op, variable)
     model = ir.Model(
         graph, ir_version=IR_VERSION, producer_name=onnx_specops.DOMAIN, producer_version=onnx_specops.__version__
     )
     values = {(port.layer.id, port.index): value for port, value in walk.values.items() if port.layer in walk.top_level}
-    return Emitted(model, values, walk.becomes, walk.problems)
+    return Emitted(model, values, walk.becomes, walk.problems, list(walk.variables.values()))
 
 
 @dataclass
@@ -191,7 +197,7 @@ class _Walk:
     values: dict[OutputPort, Value] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     becomes: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)
-    variables: dict[str, Any] = field(default_factory=dict)
+    variables: dict[str, Variable] = field(default_factory=dict)
     constants: dict[Any, Value] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -16,6 +16,7 @@ from onnx_specops.domain import DOMAIN
 from onnx_specops.runtime import adapt, python_kernels
 from onnx_specops.runtime.errors import MissingKernelError
 from onnx_specops.runtime.library import has_library, library_path
+from onnx_specops.runtime.state import State, as_ort_value, variables_of
 
 Kernels = Literal["auto", "native", "python", "none"]
 
@@ -84,6 +85,10 @@ class InferenceSession(ort.InferenceSession):
     message to the callback), 16-bit floats and inputs left out work, and nodes run one after another, whatever
     ``execution_mode`` says: the interpreter's lock would have them so anyway.
 
+    A converted model's variables (OpenVINO's ReadValue and Assign) keep their values from ``run`` to ``run``, as in an OpenVINO
+    infer request; `reset_state` sets them back. The session shows and takes the model's own inputs and outputs only. With IO
+    binding and ``run_async`` the caller carries them.
+
     Raises:
         MissingKernelError: if the native library is asked for and not built, or if with ``"none"`` the model holds a node
             without a body.
@@ -110,6 +115,16 @@ class InferenceSession(ort.InferenceSession):
         if self.kernels == "python":
             path_or_bytes = _adapted(path_or_bytes, options)
         super().__init__(path_or_bytes, options, providers, provider_options, **kwargs)
+        self._state = State(variables_of(self))
+
+    def get_outputs(self) -> Any:
+        """The model's own outputs, without those that carry its variables."""
+        hidden = set(self._state.outputs)
+        return [output for output in super().get_outputs() if output.name not in hidden]
+
+    def reset_state(self) -> None:
+        """Set the model's variables back to their initial values."""
+        self._state.reset()
 
     def _create_inference_session(self, *args: Any, **kwargs: Any) -> None:
         options = self._sess_options_initial
@@ -158,7 +173,10 @@ class InferenceSession(ort.InferenceSession):
         run_options: ort.RunOptions | None = None,
     ) -> Any:
         """As ``onnxruntime.InferenceSession.run``; raises what a Python kernel raises."""
-        return self._guarded(super().run, output_names, input_feed, run_options=run_options)
+        if not self._state.variables:
+            return self._guarded(super().run, output_names, input_feed, run_options=run_options)
+        feeds = {name: as_ort_value(value) for name, value in input_feed.items()}
+        return [value.numpy() for value in self.run_with_ort_values(output_names, feeds, run_options)]
 
     def run_with_ort_values(
         self,
@@ -167,7 +185,13 @@ class InferenceSession(ort.InferenceSession):
         run_options: ort.RunOptions | None = None,
     ) -> Any:
         """As ``onnxruntime.InferenceSession.run_with_ort_values``; raises what a Python kernel raises."""
-        return self._guarded(super().run_with_ort_values, output_names, input_dict_ort_values, run_options=run_options)
+        plain = super().run_with_ort_values
+        if not self._state.variables:
+            return self._guarded(plain, output_names, input_dict_ort_values, run_options=run_options)
+        names = [output.name for output in self.get_outputs()] if output_names is None else list(output_names)
+        return self._state.run(
+            lambda wanted, feeds: self._guarded(plain, wanted, feeds, run_options=run_options), names, input_dict_ort_values
+        )
 
     def run_with_iobinding(self, iobinding: ort.IOBinding, run_options: ort.RunOptions | None = None) -> None:
         """As ``onnxruntime.InferenceSession.run_with_iobinding``; raises what a Python kernel raises."""

@@ -67,7 +67,7 @@ def _run(path: Path, runs: list[list[np.ndarray]], kernels: str, keep: bool) -> 
     session = _session(path, kernels)
     results = []
     for arrays in runs:
-        if not keep and hasattr(session, "reset_state"):
+        if not keep:
             session.reset_state()
         feeds = {i.name: feed(array, i.type) for i, array in zip(session.get_inputs(), arrays, strict=True)}
         results.append(run_session(session, feeds))
@@ -77,8 +77,6 @@ def _run(path: Path, runs: list[list[np.ndarray]], kernels: str, keep: bool) -> 
 def _session(path: Path, kernels: str) -> ort.InferenceSession:
     options = ort.SessionOptions()
     options.log_severity_level = 3
-    if kernels == "none":
-        return ort.InferenceSession(str(path), options)
     return onnx_specops.InferenceSession(str(path), options, kernels=kernels)
 
 

@@ -1,0 +1,87 @@
+"""The variables of a stateful model, carried from run to run."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnxruntime as ort
+
+METADATA_KEY = "onnx_specops.variables"
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A variable: its name, the input and the output that hold it, and the input that says whether it is set, if there is one."""
+
+    name: str
+    input: str
+    output: str
+    is_set: str = ""
+
+
+def variables_of(session: ort.InferenceSession) -> tuple[Variable, ...]:
+    """The variables that the model's metadata names; those that it lacks inputs or outputs for are left to the caller."""
+    text = session.get_modelmeta().custom_metadata_map.get(METADATA_KEY, "")
+    try:
+        found = tuple(Variable(**entry) for entry in json.loads(text)) if text else ()
+    except (ValueError, TypeError):
+        return ()
+    inputs = {value.name for value in session.get_overridable_initializers()}
+    outputs = {value.name for value in ort.InferenceSession.get_outputs(session)}
+    return tuple(v for v in found if v.input in inputs and v.output in outputs)
+
+
+class State:
+    """What the variables hold; nothing at first and after a reset, when the model's own initial values count.
+
+    Args:
+        variables: the model's variables.
+    """
+
+    def __init__(self, variables: Sequence[Variable]) -> None:
+        self.variables = variables
+        self.values: dict[str, ort.OrtValue] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def outputs(self) -> list[str]:
+        """The outputs that carry the variables."""
+        return [variable.output for variable in self.variables]
+
+    def reset(self) -> None:
+        """Forget all values."""
+        with self._lock:
+            self.values = {}
+
+    def run(
+        self,
+        run_with_ort_values: Callable[[list[str], dict[str, ort.OrtValue]], Sequence[ort.OrtValue]],
+        output_names: Sequence[str],
+        feeds: Mapping[str, ort.OrtValue],
+    ) -> list[ort.OrtValue]:
+        """One run: feed what the variables hold, keep what they become, return the outputs asked for.
+
+        Runs of one session follow each other: each needs what the one before has left.
+        """
+        with self._lock:
+            held = dict(self.values)
+            for variable in self.variables:
+                if variable.is_set and variable.input in held:
+                    held[variable.is_set] = ort.OrtValue.ortvalue_from_numpy(np.array(True))
+            results = run_with_ort_values([*output_names, *self.outputs], {**held, **feeds})
+            kept = results[len(output_names) :]
+            self.values = {v.input: value for v, value in zip(self.variables, kept, strict=True)}
+            return list(results[: len(output_names)])
+
+
+def as_ort_value(value: Any) -> ort.OrtValue:
+    """An input as ORT holds it."""
+    if isinstance(value, ort.OrtValue):
+        return value
+    array = np.asarray(value)
+    return ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array).reshape(array.shape))
