@@ -1,0 +1,85 @@
+"""Outputs of detectors: boxes decoded from a network's predictions."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from tests.conformance.case import Case
+from tests.conformance.operations.cases.suppression import NOT_EVALUATED
+
+CENTER_SIZE, CORNER = "caffe.PriorBoxParameter.CENTER_SIZE", "caffe.PriorBoxParameter.CORNER"
+
+
+def _detection_output(version, shapes, dtype, attributes):
+    import openvino as ov
+    from openvino import opset1, opset8
+
+    inputs = [opset1.parameter(ov.PartialShape(list(s)), dtype) for s in shapes]
+    opset = opset1 if version == 1 else opset8
+    node = opset.detection_output(*inputs[:3], attributes, *inputs[3:])
+    return ov.Model([node], inputs)
+
+
+def _predictions(
+    images, priors, classes, *, shared=True, prior_images=1, encoded=False, normalized=True, aux=False, seed=0, grid=0
+):
+    rng = np.random.default_rng(seed)
+    start, size = rng.random((prior_images, priors, 2)) * 0.7, rng.random((prior_images, priors, 2)) * 0.4 + 0.05
+    prior = np.concatenate([start, start + size], axis=2)
+    width = 4
+    if not normalized:
+        prior = np.concatenate([np.zeros((prior_images, priors, 1)), prior * [300, 200, 300, 200]], axis=2)
+        prior[:, priors - 3, 0] = -1
+        width = 5
+    rows = [prior.reshape(prior_images, 1, -1)]
+    if not encoded:
+        variances = np.zeros((prior_images, 1, priors * width))
+        variances[:, :, : priors * 4] = rng.random((prior_images, 1, priors * 4)) * 0.2
+        rows.append(variances)
+    logits = (images, priors * (1 if shared else classes) * 4)
+    scores = rng.random((images, priors * classes))
+    arrays = [rng.standard_normal(logits) * (0.1 if encoded else 1), np.round(scores * grid) / grid if grid else scores]
+    arrays.append(np.concatenate(rows, axis=1))
+    if aux:
+        arrays += [rng.random((images, priors * 2)), rng.standard_normal(logits) * 0.2]
+    return tuple(a.astype(np.float32) for a in arrays)
+
+
+def _case(name, *, shapes=None, more=(), dtype=np.float32, data, **attributes):
+    attributes = {"keep_top_k": [20], "nms_threshold": 0.45, "normalized": True, **attributes}
+    arrays = _predictions(**data, normalized=attributes["normalized"], shared=attributes.get("share_location", True),
+                          encoded=attributes.get("variance_encoded_in_target", False))  # fmt: skip
+    runs = [tuple(a.astype(dtype) for a in run) for run in (arrays, *more)]
+    for version in (1, 8):
+        given = attributes | ({"num_classes": data["classes"]} if version == 1 else {})
+        build = functools.partial(_detection_output, version, shapes or [a.shape for a in arrays], dtype, given)
+        yield Case("DetectionOutput", f"opset{version}", name, build, runs)
+
+
+def _detection_outputs():
+    small = {"images": 2, "priors": 40, "classes": 4}
+    yield from _case("ssd", data=small, top_k=10, code_type=CENTER_SIZE, confidence_threshold=0.3)
+    yield from _case("corner-clipped", data=small, clip_before_nms=True, background_label_id=2, keep_top_k=[-1], top_k=5)
+    yield from _case(
+        "clip-after", data=small, clip_after_nms=True, background_label_id=-1, keep_top_k=[-1], confidence_threshold=0.5
+    )
+    yield from _case("own-boxes", data=small, share_location=False, code_type=CENTER_SIZE, keep_top_k=[200])
+    yield from _case("encoded", data=small, variance_encoded_in_target=True, code_type=CENTER_SIZE)
+    yield from _case("encoded-corner", data={**small, "prior_images": 2}, variance_encoded_in_target=True)
+    pixels = {"normalized": False, "input_height": 200, "input_width": 300}
+    yield from _case("pixels", data={**small, "prior_images": 2}, code_type=CENTER_SIZE, **pixels)
+    yield from _case("ties", data={**small, "grid": 4}, nms_threshold=0.3, confidence_threshold=0.25, keep_top_k=[30])
+    yield from _case("mxnet", data=small, decrease_label_id=True, code_type=CENTER_SIZE, top_k=25, confidence_threshold=0.5)
+    yield from _case("mxnet-all", data={**small, "grid": 4}, decrease_label_id=True, share_location=False, keep_top_k=[9])
+    aux = {**small, "prior_images": 2, "aux": True}
+    yield from _case("refined", data=aux, objectness_score=0.4, code_type=CENTER_SIZE)
+    yield from _case("refined-mxnet", data=aux, objectness_score=0.4, decrease_label_id=True, share_location=False, **pixels)
+    dynamic = [[-1, -1], [-1, -1], [-1, 2, -1]]
+    more = [_predictions(1, 15, 4, seed=5), _predictions(3, 4, 4, seed=6)]
+    yield from _case("dynamic", data=small, shapes=dynamic, more=more, keep_top_k=[-1], confidence_threshold=0.2)
+    yield from _case("f16", data=small, dtype=np.float16, code_type=CENTER_SIZE, confidence_threshold=0.3)
+
+
+CASES = [*_detection_outputs()]
