@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.conformance.case import Case, IRText
+from tests.conformance.case import Case, IRText, Oracle
 
 Run = Sequence[np.ndarray]
 
@@ -59,6 +59,12 @@ def case(
 
     inputs = [tuple(array for i, array in enumerate(run) if i not in constants) for run in runs]
     return Case(operation, version, name, build, inputs, **(options or {}))
+
+
+def decided(oracle: Oracle, reason: str, *expected: np.ndarray) -> dict[str, Any]:
+    """The `Case` fields for a case that one oracle decides: ``expected`` holds one run's outputs for ``"expected"``."""
+    fields: dict[str, Any] = {"oracle": oracle, "reason": reason}
+    return fields | ({"expected": [list(expected)]} if expected else {})
 
 
 def text_case(operation: str, version: str, name: str, replace: Callable[[str], str], model: Case, **options: Any) -> Case:

@@ -47,8 +47,8 @@ def align(op: Builder, a: Value, b: Value, auto_broadcast: AutoBroadcast, axis: 
     """``b`` in a shape that NumPy's rules, which are ONNX's, broadcast to ``a`` as ``auto_broadcast`` says.
 
     "pdpd" lays b's dimensions on a's from ``axis`` on (-1: right-aligned); trailing ones of b count for nothing, and the
-    result has a's shape. The serializer writes the axis as ``auto_broadcast.auto_broadcast_axis``; where a file leaves it out,
-    OpenVINO reads 0 (the specification's default is -1).
+    result has a's shape. The serializer writes the axis as ``auto_broadcast.auto_broadcast_axis``; where a file leaves
+    it out, OpenVINO reads 0 (the specification's default is -1).
     """
     if auto_broadcast == "numpy":
         return b
@@ -58,7 +58,7 @@ def align(op: Builder, a: Value, b: Value, auto_broadcast: AutoBroadcast, axis: 
     if axis < -1:
         raise Unsupported(f"its broadcast axis {axis} is negative", "-1 stands for right-aligned, no other is allowed")
     if b.rank is not None:
-        if b.rank == 0 or a.rank is not None and axis in (-1, a.rank - b.rank):
+        if b.rank == 0 or (a.rank is not None and axis in (-1, a.rank - b.rank)):
             return _checked_onto(a, b)
         if a.rank is not None:
             dims = b.dims or []
@@ -73,11 +73,11 @@ def align(op: Builder, a: Value, b: Value, auto_broadcast: AutoBroadcast, axis: 
             return _checked_onto(a, op.Reshape(b, op.Concat([1] * start, kept, [1] * behind, axis=0)))
     # Ranks of run time: b's dimensions without the trailing ones, and ones up to a's rank.
     shape, rank = op.Shape(b), op.Shape(op.Shape(a))
-    start = op.Sub(rank, op.Shape(shape)) if axis == -1 else op.const([axis])
+    begin = op.Sub(rank, op.Shape(shape)) if axis == -1 else op.const([axis])
     positions = op.CumSum(op.Cast(op.Not(op.Equal(shape, 1)), to=D.INT64), 0, reverse=1)
     kept = op.Compress(shape, op.Greater(positions, 0), axis=0)
-    behind = op.Sub(op.Sub(rank, start), op.Shape(kept))
-    ones = [op.Expand(op.const(1), count) for count in (start, behind)]
+    end = op.Sub(op.Sub(rank, begin), op.Shape(kept))
+    ones = [op.Expand(op.const(1), count) for count in (begin, end)]
     return op.Reshape(b, op.Concat(ones[0], kept, ones[1], axis=0))
 
 

@@ -1,7 +1,7 @@
 """Element by element: arithmetic.
 
-Integers compute in their own type, exactly, and wrap where a result does not fit. (OpenVINO's CPU plugin computes 64-bit
-integers in 32 bits, some operations in float32, and saturates u8 and i8; its reference kernels and the specification do not.)
+Integers compute in their own type, exactly, and wrap where a result does not fit. (OpenVINO's CPU plugin computes
+64-bit integers in 32 bits, some operations in float32, and saturates u8 and i8; its reference kernels do not.)
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from converters.openvino.rule import Unsupported, rule
-from converters.openvino.rules._elementwise import FLOATS, INTEGERS, AutoBroadcast, align, binary
+from converters.openvino.rules._elementwise import FLOATS, AutoBroadcast, D, align, binary
 from onnx_specops.building import Builder, Value
 
 _COMPARISONS = {
@@ -18,6 +18,8 @@ _COMPARISONS = {
 def _register_comparison(operation: str, node: str) -> None:
     @binary(operation)
     def emit(op: Builder, a: Value, b: Value):
+        if a.dtype == D.BOOL and node != "Equal":  # false is less than true
+            a, b = op.Cast(a, to=D.UINT8), op.Cast(b, to=D.UINT8)
         return op.node(node, a, b)
 
 
@@ -67,5 +69,5 @@ def is_finite(op: Builder, x: Value):
 
 def _float(x: Value) -> Value:
     if x.dtype not in FLOATS:
-        raise Unsupported(f"its input is {'of integers' if x.dtype in INTEGERS else x.dtype}, the operation takes floats")
+        raise Unsupported(f"its input is {x.dtype and x.dtype.name}, the operation takes floats")
     return x

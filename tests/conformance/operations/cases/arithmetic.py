@@ -6,12 +6,13 @@ import ml_dtypes
 import numpy as np
 
 from tests.conformance.case import Case
-from tests.conformance.models import case, node, text_case
+from tests.conformance.models import case, decided, node, text_case
 
 NAN, INF = np.nan, np.inf
 INTEGERS = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
 
 EXACT = "the CPU plugin computes integers of 32 and 64 bits in fewer, the reference kernels as the specification has them"
+_EXACT = decided("evaluate", EXACT)
 ROUNDED = "the CPU plugin rounds functions of integers to the nearest, the reference kernel truncates this one"
 
 
@@ -57,7 +58,7 @@ _UNARY = [
     ("Tan", "opset1", "opset1.tan", np.append(_ANY[:12], NAN), [0, 1, 2, -1, 3, 10, -5]),
     ("Tanh", "opset1", "opset1.tanh", np.append(_ANY, NAN), [0, 1, 2, -3, 100]),
 ]
-# Where the oracles part on integers the CPU plugin's rounding decides: the specification has a word on Sqrt alone, and rounds.
+# Where the oracles part on integers the CPU plugin decides: the specification has a word on Sqrt alone, which rounds.
 _ROUNDED_INTEGERS = {"Asin": [1, -1], "Exp": [1], "Log": [2, 100], "Sin": [1, 2, -1, 10, -5, 100]}
 
 
@@ -83,17 +84,17 @@ def _unary(operation, opset, make, floats, integers):
             "int32-rounded",
             make,
             [np.array(parted, np.int32)],
-            options={"oracle": "cpu", "reason": ROUNDED},
+            options=decided("cpu", ROUNDED),
         )
 
 
 _CASES: list[Case] = [c for row in _UNARY for c in _unary(*row)]
 _CASES += [
-    case("Negative", "opset1", "u8-wraps", "opset1.negative", [np.array([0, 1, 255], np.uint8)], options={
-        "oracle": "expected", "expected": [[np.array([0, 255, 1], np.uint8)]],
-        "reason": "the CPU plugin saturates u8; the specification's negative number is that of the type, modulo 2^8"}),
+    case("Negative", "opset1", "u8-wraps", "opset1.negative", [np.array([0, 1, 255], np.uint8)], options=decided(
+        "expected", "the CPU plugin saturates u8; the specification's negative number is that of the type, modulo 2^8",
+        np.array([0, 255, 1], np.uint8))),
     case("Abs", "opset1", "int64-large", "opset1.abs", [np.array([-(2**40) - 1, 2**62 + 1])],
-         options={"oracle": "evaluate", "reason": EXACT}),
+         options=_EXACT),
 ]  # fmt: skip
 
 _HALVES = _floats(0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 0.3, -0.7, NAN, INF, -INF, -0.0, 7)
@@ -109,8 +110,8 @@ for _mode in ("half_to_even", "half_away_from_zero"):
         case("Round", "opset5", _mode + "-scalar", "opset5.round", [np.array(-2.5, np.float32)], mode=_mode),
     ]
 _CASES.append(
-    case("Round", "opset5", "just-below-a-half", "opset5.round", [_BELOW], mode="half_away_from_zero", options={
-        "oracle": "evaluate", "reason": "the CPU plugin adds a half before it takes the floor, which rounds 0.49999997 up"})
+    case("Round", "opset5", "just-below-a-half", "opset5.round", [_BELOW], mode="half_away_from_zero", options=decided(
+        "evaluate", "the CPU plugin adds a half before it takes the floor, which rounds 0.49999997 up"))
 )  # fmt: skip
 
 # -- functions of two numbers -----------------------------------------------------------------------------------------
@@ -137,22 +138,27 @@ def pdpd(kind: str, opset: str, axis: int):
     return node(kind, opset, **{"auto_broadcast": "PDPD", "auto_broadcast.auto_broadcast_axis": axis})
 
 
+# Operations whose reference kernels have no pdpd, or lay the first input on the second.
+_NO_PDPD = {"Mod": np.fmod, "Greater": np.greater, "GreaterEqual": np.greater_equal}
+
+
 def broadcasts(operation: str, opset: str, make: str, dtype=np.float32):
     """Every kind of broadcasting, for any binary operation."""
     a = _small(dtype, 2, 3, 4)
     options = {}
-    if operation in ("Divide", "Subtract"):
-        options = {"oracle": "evaluate", "reason": "the CPU plugin cannot run this operation with auto_broadcast=pdpd"}
+    if operation not in ("Add", "Multiply", "FloorMod", "Power", "SquaredDifference", "Maximum", "Minimum"):
+        options = decided("evaluate", "the CPU plugin cannot run this operation with auto_broadcast=pdpd")
     for name, shape, onto, axis in (
         ("pdpd-axis", (3,), (3, 1), 1), ("pdpd-right", (3, 4), (3, 4), -1), ("pdpd-front", (2,), (2, 1, 1), 0),
-        ("pdpd-trailing-ones", (2, 1), (2, 1, 1), 0), ("pdpd-scalar", (), (), 0), ("pdpd-inner-one", (2, 1, 4), (2, 1, 4), 0),
+        ("pdpd-trailing-ones", (2, 1), (2, 1, 1), 0), ("pdpd-scalar", (), (), 0),
+        ("pdpd-inner-one", (2, 1, 4), (2, 1, 4), 0),
     ):  # fmt: skip
         b = _small(dtype, *shape)
-        if operation == "Mod":
-            reason = "neither the CPU plugin nor a reference kernel runs Mod with auto_broadcast=pdpd"
-            options = {"oracle": "expected", "reason": reason, "expected": [[np.fmod(a, b.reshape(onto))]]}
+        if operation in _NO_PDPD:
+            reason = "neither the CPU plugin nor the reference kernel runs this operation with auto_broadcast=pdpd"
+            options = decided("expected", reason, _NO_PDPD[operation](a, b.reshape(onto)))
         yield case(operation, opset, name, pdpd(operation, opset, axis), [a, b], options=options)
-    if operation != "Mod":
+    if operation not in _NO_PDPD:
         yield case(
             operation, opset, "pdpd-dynamic", pdpd(operation, opset, 1), [a, _small(dtype, 3)],
             [_small(dtype, 1, 5, 2), _small(dtype, 5)], dynamic=True, options=options,
@@ -185,9 +191,9 @@ def _binary(operation, name):
         if operation in ("Subtract", "SquaredDifference"):
             a, b = np.abs(a.astype(np.int64)).astype(dtype) + b, b
         if operation == "SquaredDifference" and dtype in (np.int8, np.uint8):
-            yield case(operation, "opset1", np.dtype(dtype).name, make, [a, b], options={
-                "oracle": "expected", "expected": [[((a - b) ** 2).astype(dtype)]],
-                "reason": "the CPU plugin returns other numbers than squares for u8 and i8; there is no reference kernel"})  # fmt: skip
+            reason = "the CPU plugin returns other numbers than squares for u8 and i8; there is no reference kernel"
+            options = decided("expected", reason, ((a - b) ** 2).astype(dtype))
+            yield case(operation, "opset1", np.dtype(dtype).name, make, [a, b], options=options)
             continue
         if operation == "Divide":
             a = np.abs(a.astype(np.int64)).astype(dtype)
@@ -204,42 +210,43 @@ _PYTHON = "the CPU plugin truncates integer quotients whatever m_pythondiv says,
 for _type in (np.int8, np.int32, np.int64):
     _i, _j = _I[: 7 if _type == np.int8 else 8].astype(_type), _J[: 7 if _type == np.int8 else 8].astype(_type)
     _t = np.dtype(_type).name
-    _expected = {"oracle": "expected", "reason": _PYTHON, "expected": [[_i // _j]]}
+    _floor = decided("expected", _PYTHON, _i // _j) if _type == np.int8 else decided("evaluate", _PYTHON)
+    _truncating = node("Divide", "opset1", m_pythondiv=False, auto_broadcast="NUMPY")
     _CASES += [
-        case("Divide", "opset1", _t + "-floor", "opset1.divide", [_i, _j],
-             options=_expected if _type == np.int8 else {"oracle": "evaluate", "reason": _PYTHON}),
-        case("Divide", "opset1", _t + "-truncate", node("Divide", "opset1", m_pythondiv=False, auto_broadcast="NUMPY"), [_i, _j]),
+        case("Divide", "opset1", _t + "-floor", "opset1.divide", [_i, _j], options=_floor),
+        case("Divide", "opset1", _t + "-truncate", _truncating, [_i, _j]),
         case("Mod", "opset1", _t + "-signs", "opset1.mod", [_i[:7], _j[:7]]),
         case("FloorMod", "opset1", _t + "-signs", "opset1.floor_mod", [_i[:7], _j[:7]]),
     ]  # fmt: skip
-_LARGE = np.array([1000000007, -1000000007, 16777217, 2**31 - 1], np.int32)
+_LARGE = [1000000007, -1000000007, 16777217, 2**31 - 1]
+_SATURATES = "the CPU plugin saturates u8 and i8; numbers of the other types wrap in both oracles"
+for _operation, _type, _a, _b in (
+    ("Mod", np.int32, _LARGE, [10]),
+    ("Mod", np.uint32, [2**32 - 1, 2**31 + 7], [10]),
+    ("Mod", np.int64, [-(2**62) - 1, 2**53 + 1], [10]),
+    ("Mod", np.uint64, [2**64 - 1, 2**63 + 7], [10]),
+    ("FloorMod", np.int32, _LARGE, [10]),
+    ("Add", np.int64, [2**40 + 1, -(2**62)], [2**40, 5]),
+    ("Subtract", np.uint64, [2**63, 2**64 - 1], [7, 2**63]),
+    ("Multiply", np.int64, [2**40 + 1, -5], [2**20, 2**40]),
+    ("Divide", np.uint32, [2**32 - 1, 2**31], [2]),
+    ("Divide", np.uint64, [2**64 - 1, 2**63], [2]),
+    ("Maximum", np.uint64, [2**64 - 1, 3], [2**63, 5]),
+    ("Maximum", np.int64, [2**40 + 1, -5], [2**40, -(2**62)]),
+    ("Minimum", np.uint32, [2**32 - 1, 3], [2**31, 5]),
+):
+    _large = [np.array(_a, _type), np.array(_b, _type)]
+    _name = f"{np.dtype(_type).name}-large"
+    _CASES.append(case(_operation, "opset1", _name, f"opset1.{_BINARY[_operation]}", _large, options=_EXACT))
 _CASES += [
-    case("Mod", "opset1", "int32-large", "opset1.mod", [_LARGE, np.array(10, np.int32)],
-         options={"oracle": "evaluate", "reason": EXACT}),
-    case("FloorMod", "opset1", "int32-large", "opset1.floor_mod", [_LARGE, np.array(10, np.int32)],
-         options={"oracle": "evaluate", "reason": EXACT}),
-    case("FloorMod", "opset1", "f32-large", "opset1.floor_mod", [_floats(1e9, -1e9), _floats(3, 3)], options={
-        "oracle": "evaluate", "reason": "the CPU plugin subtracts a rounded quotient's multiple, which is off by its rounding"}),
+    case("FloorMod", "opset1", "f32-large", "opset1.floor_mod", [_floats(1e9, -1e9), _floats(3, 3)], options=decided(
+        "evaluate", "the CPU plugin subtracts a rounded quotient's multiple, which is off by its rounding")),
     case("Mod", "opset1", "f32-signs", "opset1.mod", [_A[:6], _B[:6]]),
     case("FloorMod", "opset1", "f32-signs", "opset1.floor_mod", [_A[:6], _B[:6]]),
-    case("Mod", "opset1", "uint32-large", "opset1.mod", [np.array([2**32 - 1, 2**31 + 7], np.uint32), np.array(10, np.uint32)],
-         options={"oracle": "evaluate", "reason": EXACT}),
-    case("Mod", "opset1", "uint64-large", "opset1.mod", [np.array([2**64 - 1, 2**63 + 7], np.uint64), np.array(10, np.uint64)],
-         options={"oracle": "evaluate", "reason": EXACT}),
-    case("Add", "opset1", "int64-large", "opset1.add", [np.array([2**40 + 1, -(2**62)]), np.array([2**40, 5])],
-         options={"oracle": "evaluate", "reason": EXACT}),
     case("Add", "opset1", "int32-wraps", "opset1.add", [np.array([2**31 - 1], np.int32), np.array([1], np.int32)]),
-    case("Add", "opset1", "u8-wraps", "opset1.add", [np.array([200, 255], np.uint8), np.array([100, 2], np.uint8)], options={
-        "oracle": "evaluate", "reason": "the CPU plugin saturates u8 and i8; numbers of the other types wrap in both oracles"}),
-    case("Multiply", "opset1", "int32-wraps", "opset1.multiply", [_LARGE, np.array([10], np.int32)]),
-    case("Divide", "opset1", "uint32-large", "opset1.divide", [np.array([2**32 - 1, 2**31], np.uint32), np.array(2, np.uint32)],
-         options={"oracle": "evaluate", "reason": EXACT}),
-    case("Maximum", "opset1", "uint64-large", "opset1.maximum",
-         [np.array([2**64 - 1, 3], np.uint64), np.array([2**63, 5], np.uint64)], options={"oracle": "evaluate", "reason": EXACT}),
-    case("Maximum", "opset1", "int64-large", "opset1.maximum", [np.array([2**40 + 1, -5]), np.array([2**40, -(2**62)])],
-         options={"oracle": "evaluate", "reason": EXACT}),
-    case("Minimum", "opset1", "uint32-large", "opset1.minimum",
-         [np.array([2**32 - 1, 3], np.uint32), np.array([2**31, 5], np.uint32)], options={"oracle": "evaluate", "reason": EXACT}),
+    case("Multiply", "opset1", "int32-wraps", "opset1.multiply", [np.array(_LARGE, np.int32), np.array([10], np.int32)]),
+    case("Add", "opset1", "u8-wraps", "opset1.add", [np.array([200, 255], np.uint8), np.array([100, 2], np.uint8)],
+         options=decided("evaluate", _SATURATES)),
     case("Power", "opset1", "corners", "opset1.power", [_floats(-8, -8, 0, 0, 0, 2, -2, 1, INF, 2),
                                                        _floats(1 / 3, 3, 0, -1, 2, 0.5, 0.5, NAN, 0, -2)]),
     case("Power", "opset1", "int32-negative", "opset1.power", [np.array([2, 1, -1, -2, 3], np.int32),
