@@ -66,6 +66,8 @@ def parse(path: Path) -> etree._Element:
         dtd_validation=False,
         remove_comments=True,
         remove_pis=True,
+        remove_blank_text=True,
+        collect_ids=False,
     )
     try:
         return etree.fromstring(data, parser)
