@@ -1,0 +1,366 @@
+"""Poolings: averages and maxima over sliding windows, and over a given number of windows."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import onnx_ir as ir
+
+from converters.openvino.element_types import ElementType
+from converters.openvino.onnx_types import data_type
+from converters.openvino.rule import Unsupported, rule
+from converters.openvino.windows import AutoPad, Window, ceil_divide, check_fits, pad_spatial, spatial_shape, window
+from onnx_specops.building import Builder, Value
+
+Rounding = Literal["floor", "ceil"]
+RoundingTorch = Literal["floor", "ceil", "ceil_torch"]
+
+_INT64 = ir.DataType.INT64
+
+
+@rule("AvgPool")
+def avg_pool_1(
+    op: Builder,
+    data: Value,
+    *,
+    strides: tuple[int, ...],
+    pads_begin: tuple[int, ...] | None = None,
+    pads_end: tuple[int, ...] | None = None,
+    kernel: tuple[int, ...],
+    exclude_pad: bool,
+    rounding_type: Rounding = "floor",
+    auto_pad: AutoPad = "explicit",
+):
+    """AvgPool-1."""
+    return _average(op, data, kernel, window(strides, None, pads_begin, pads_end, auto_pad), exclude_pad, rounding_type)
+
+
+@rule("AvgPool", since="opset14")
+def avg_pool_14(
+    op: Builder,
+    data: Value,
+    *,
+    strides: tuple[int, ...],
+    pads_begin: tuple[int, ...] | None = None,
+    pads_end: tuple[int, ...] | None = None,
+    kernel: tuple[int, ...],
+    exclude_pad: bool,
+    rounding_type: RoundingTorch = "floor",
+    auto_pad: AutoPad = "explicit",
+):
+    """AvgPool-14."""
+    return _average(op, data, kernel, window(strides, None, pads_begin, pads_end, auto_pad), exclude_pad, rounding_type)
+
+
+@rule("AvgPool", since="opset16")
+def avg_pool_16(
+    op: Builder,
+    data: Value,
+    *,
+    strides: tuple[int, ...],
+    dilations: tuple[int, ...] | None = None,
+    pads_begin: tuple[int, ...] | None = None,
+    pads_end: tuple[int, ...] | None = None,
+    kernel: tuple[int, ...],
+    exclude_pad: bool,
+    rounding_type: RoundingTorch = "floor",
+    auto_pad: AutoPad = "explicit",
+):
+    """AvgPool-16."""
+    at = window(strides, dilations, pads_begin, pads_end, auto_pad)
+    return _average(op, data, kernel, at, exclude_pad, rounding_type)
+
+
+@rule("MaxPool")
+def max_pool_1(
+    op: Builder,
+    data: Value,
+    *,
+    strides: tuple[int, ...],
+    pads_begin: tuple[int, ...] | None = None,
+    pads_end: tuple[int, ...] | None = None,
+    kernel: tuple[int, ...],
+    rounding_type: Rounding = "floor",
+    auto_pad: AutoPad = "explicit",
+):
+    """MaxPool-1."""
+    return _maximum(op, data, kernel, window(strides, None, pads_begin, pads_end, auto_pad), rounding_type)[0]
+
+
+@rule("MaxPool", since="opset8")
+def max_pool_8(
+    op: Builder,
+    data: Value,
+    *,
+    strides: tuple[int, ...],
+    dilations: tuple[int, ...] | None = None,
+    pads_begin: tuple[int, ...] | None = None,
+    pads_end: tuple[int, ...] | None = None,
+    kernel: tuple[int, ...],
+    rounding_type: Rounding = "floor",
+    auto_pad: AutoPad = "explicit",
+    index_element_type: ElementType = ElementType.I64,
+    axis: int = 0,
+):
+    """MaxPool-8: the indices count from the start of the dimension ``axis``."""
+    at = window(strides, dilations, pads_begin, pads_end, auto_pad)
+    return _maximum_with_indices(op, data, kernel, at, rounding_type, index_element_type, axis)
+
+
+@rule("MaxPool", since="opset14")
+def max_pool_14(
+    op: Builder,
+    data: Value,
+    *,
+    strides: tuple[int, ...],
+    dilations: tuple[int, ...] | None = None,
+    pads_begin: tuple[int, ...] | None = None,
+    pads_end: tuple[int, ...] | None = None,
+    kernel: tuple[int, ...],
+    rounding_type: RoundingTorch = "floor",
+    auto_pad: AutoPad = "explicit",
+    index_element_type: ElementType = ElementType.I64,
+    axis: int = 0,
+):
+    """MaxPool-14: the indices count from the start of the dimension ``axis``."""
+    at = window(strides, dilations, pads_begin, pads_end, auto_pad)
+    return _maximum_with_indices(op, data, kernel, at, rounding_type, index_element_type, axis)
+
+
+@rule("AdaptiveAvgPool", since="opset8")
+def adaptive_avg_pool(op: Builder, data: Value, output_shape: Value):
+    """AdaptiveAvgPool-8: of n windows over ``size`` elements the i-th is ``[i * size // n, ceil((i + 1) * size / n))``."""
+    rank = _adaptive_rank(data, output_shape)
+    sizes, counts = spatial_shape(op, data, rank), op.Cast(output_shape, to=_INT64)
+    if counts.constant is not None and (counts.constant == 1).all():
+        return op.ReduceMean(data, [*range(2, 2 + rank)], keepdims=1)
+    kernel = _even_windows(op, sizes, counts)
+    if kernel is not None:
+        return op.AveragePool(data, kernel_shape=kernel, strides=kernel)
+    for k in range(rank):
+        each, taps, start, end = _adaptive_windows(op, data, sizes, counts, k)
+        inside = op.Less(taps, end)
+        shape = [-1] + [1] * (rank - 1 - k)
+        mask = op.Reshape(inside, op.Concat(op.Shape(inside), [1] * (rank - 1 - k), axis=0))
+        total = op.ReduceSum(op.Where(mask, each, op.const(0, data.dtype)), [3 + k], keepdims=0)
+        data = op.Div(total, op.Reshape(op.Cast(op.Sub(end, start), to=data.dtype), shape))
+    return data
+
+
+@rule("AdaptiveMaxPool", since="opset8")
+def adaptive_max_pool(op: Builder, data: Value, output_shape: Value, *, index_element_type: ElementType = ElementType.I64):
+    """AdaptiveMaxPool-8: windows as in AdaptiveAvgPool; the indices count within the spatial dimensions."""
+    rank = _adaptive_rank(data, output_shape)
+    sizes, counts = spatial_shape(op, data, rank), op.Cast(output_shape, to=_INT64)
+    index_type = _index_type(index_element_type)
+    kernel = _even_windows(op, sizes, counts)
+    if kernel is not None:
+        at = window(kernel, auto_pad="valid")
+        return _maximum_with_indices(op, data, tuple(kernel), at, "floor", index_element_type, 2)
+    # The maxima of rows first, then of columns: the first of equal elements, row by row, is found that way too.
+    indices = None
+    stride = op.const([1])
+    for k in reversed(range(rank)):
+        each, taps, _, _ = _adaptive_windows(op, data, sizes, counts, k, clamp=True)
+        best = op.ArgMax(each, axis=3 + k, keepdims=1)
+        data = op.Squeeze(op.GatherElements(each, best, axis=3 + k), [3 + k])
+        column = [1] * (rank - 1 - k)
+        taps = op.Reshape(taps, op.Concat(op.Shape(taps), column, axis=0))
+        taps = op.Expand(taps, op.Shape(each))
+        place = op.Mul(op.Squeeze(op.GatherElements(taps, best, axis=3 + k), [3 + k]), stride)
+        if indices is None:
+            indices = place
+        else:
+            inner, *_ = _adaptive_windows(op, indices, sizes, counts, k, clamp=True)
+            indices = op.Add(place, op.Squeeze(op.GatherElements(inner, best, axis=3 + k), [3 + k]))
+        stride = op.Mul(stride, op.Slice(sizes, [k], [k + 1]))
+    return [data, op.Cast(indices, to=index_type)]
+
+
+def _adaptive_rank(data: Value, output_shape: Value) -> int:
+    """The number of spatial dimensions."""
+    rank = None if data.rank is None else data.rank - 2
+    if rank is None and output_shape.dims:
+        rank = output_shape.dims[0]
+    if rank is None or rank < 1:
+        raise Unsupported("the number of its spatial dimensions is unknown", "give the model's input a rank")
+    count = output_shape.dims[0] if output_shape.dims else rank
+    if output_shape.rank not in (None, 1) or count not in (None, rank):
+        raise Unsupported(f"its output_shape has the dimensions {output_shape.dims} for {rank} spatial dimensions")
+    if output_shape.constant is not None and (output_shape.constant < 1).any():
+        raise Unsupported(f"its output_shape is {output_shape.constant.tolist()}")
+    return rank
+
+
+def _even_windows(op: Builder, sizes: Value, counts: Value) -> list[int] | None:
+    """The size of the windows where all are equal and do not overlap, as far as that is known."""
+    if sizes.constant is None or counts.constant is None or (sizes.constant % counts.constant).any():
+        return None
+    kernel = (sizes.constant // counts.constant).tolist()
+    return kernel if min(kernel) > 0 else None
+
+
+def _adaptive_windows(
+    op: Builder, data: Value, sizes: Value, counts: Value, k: int, clamp: bool = False
+) -> tuple[Value, Value, Value, Value]:
+    """The windows along spatial dimension k: their elements (in a new dimension), the elements' positions, starts and ends.
+
+    All have the length of the longest; beyond its end a window repeats its last element if ``clamp``, else whatever follows.
+    """
+    size, count = op.Gather(sizes, k, axis=0), op.Gather(counts, k, axis=0)
+    number = op.Range(0, count, 1)
+    start = op.Div(op.Mul(number, size), count)
+    end = op.Div(op.Add(op.Mul(op.Add(number, 1), size), op.Sub(count, 1)), count)
+    start, end = op.Unsqueeze(start, [1]), op.Unsqueeze(end, [1])
+    longest = op.ReduceMax(op.Sub(end, start), keepdims=0)
+    taps = op.Add(start, op.Range(0, longest, 1))
+    if clamp:
+        taps = op.Min(taps, op.Sub(end, 1))
+    each = op.Gather(data, op.Min(taps, op.Sub(size, 1)), axis=2 + k)
+    return each, taps, start, end
+
+
+def _end_padding(op: Builder, data: Value, kernel: tuple[int, ...], at: Window, rounding: str) -> tuple[Value, Value]:
+    """The padding before the data, and the one after it with which windows rounded down are as many as the layer gives."""
+    if len(kernel) != at.rank or min(kernel) < 1:
+        raise Unsupported(f"a kernel of the size {list(kernel)} does not fit {at.rank} spatial dimensions")
+    sizes = op.const(list(kernel))
+    begin, end = at.padding(op, data, sizes)
+    check_fits(data, sizes, at, begin, end)
+    if rounding == "floor":
+        return begin, end
+    before, extent = op.Add(spatial_shape(op, data, at.rank), begin), at.extent(op, sizes)
+    steps = ceil_divide(op, op.Sub(op.Add(before, end), extent), at.strides)
+    if rounding == "ceil_torch":
+        # A last window that starts beyond the data and the padding before it is left out.
+        steps = op.Sub(steps, op.Cast(op.GreaterOrEqual(op.Mul(steps, at.strides), before), to=_INT64))
+    return begin, op.Max(op.Sub(op.Add(op.Mul(steps, at.strides), extent), before), op.const([0]))
+
+
+def _attributes(kernel: tuple[int, ...], at: Window, begin: Value, end: Value, rounding: str) -> dict[str, Any] | None:
+    """The attributes of an ONNX pooling, or ``None`` where they cannot say its padding."""
+    attributes: dict[str, Any] = {"kernel_shape": kernel, "strides": at.strides}
+    if set(at.dilations) != {1}:
+        attributes["dilations"] = at.dilations
+    if begin.constant is not None and end.constant is not None:
+        pads = [*begin.constant.tolist(), *end.constant.tolist()]
+    elif not at.same:
+        # ONNX rounds up as ceil_torch does: that is right if no window can start beyond the data.
+        pads = [*at.pads_begin, *at.pads_end]
+        attributes["ceil_mode"] = 1
+        extents = [(k - 1) * d + 1 for k, d in zip(kernel, at.dilations, strict=True)]
+        if rounding == "ceil" and any(e + s > x for e, s, x in zip(at.pads_end, at.strides, extents, strict=True)):
+            return None
+    else:
+        return None
+    if not all(0 <= p < k for p, k in zip(pads, [*kernel, *kernel], strict=True)):
+        return None  # ONNX Runtime refuses these
+    if any(pads):
+        attributes["pads"] = pads
+    return attributes
+
+
+def _average(op: Builder, data: Value, kernel: tuple[int, ...], at: Window, exclude_pad: bool, rounding: str) -> Value:
+    """AvgPool, in float32 for integers, which are rounded to the nearest.
+
+    Without ``exclude_pad`` a sum is divided by the size of the window, also where rounding up lets the window reach beyond
+    the padding; but where the data has no padding at all only its own elements count.
+    """
+    if data.dtype is not None and data.dtype.is_integer():
+        mean = _average(op, op.Cast(data, to=ir.DataType.FLOAT), kernel, at, exclude_pad, rounding)
+        return op.Cast(op.Round(mean), to=data.dtype)
+    begin, end = _end_padding(op, data, kernel, at, rounding)
+    stated = op.Concat(*at.padding(op, data, op.const(list(kernel))), axis=0)
+    padded = op.ReduceMax(op.Abs(stated), keepdims=1)
+    attributes = _attributes(kernel, at, begin, end, rounding)
+    include = None if padded.constant is None else not exclude_pad and bool(padded.constant[0])
+    if attributes is not None and include is not None and not (include and "ceil_mode" in attributes):
+        return op.AveragePool(data, count_include_pad=1 if include else None, **attributes)
+    plain = {"kernel_shape": kernel, "strides": at.strides, "dilations": at.dilations}
+    mean = op.AveragePool(_surround(op, data, at.rank, begin, end, 0), **plain)
+    if include:
+        return mean
+    ones = op.Expand(op.const(1, data.dtype), op.Concat([1, 1], spatial_shape(op, data, at.rank), axis=0))
+    share = op.AveragePool(_surround(op, ones, at.rank, begin, end, 0), **plain)
+    excluding = op.Div(mean, share)
+    if exclude_pad or include is not None:
+        return excluding
+    return op.Where(op.Greater(padded, 0), mean, excluding)
+
+
+def _maximum(
+    op: Builder, data: Value, kernel: tuple[int, ...], at: Window, rounding: str, outputs: int = 1
+) -> tuple[Value, Value | None]:
+    """The maxima, and where ``outputs`` is 2 their places in the whole of ``data``.
+
+    A window of negative infinities only gives those; OpenVINO's CPU gives the lowest finite number.
+    """
+    x, dtype = data, data.dtype
+    integer = dtype is not None and dtype.is_integer() and dtype not in (ir.DataType.INT8, ir.DataType.UINT8)
+    if integer and dtype is not None:  # ONNX has no such maxima
+        x = op.Cast(data, to=ir.DataType.DOUBLE if dtype.bitwidth > 16 else ir.DataType.FLOAT)
+    begin, end = _end_padding(op, data, kernel, at, rounding)
+    attributes = _attributes(kernel, at, begin, end, rounding)
+    if attributes is not None:
+        results = op.MaxPool(x, outputs=outputs, **attributes)
+    else:
+        padded = _surround(op, x, at.rank, begin, end, _lowest(x))
+        results = op.MaxPool(padded, outputs=outputs, kernel_shape=kernel, strides=at.strides, dilations=at.dilations)
+    maxima, places = results if outputs == 2 else (results, None)
+    if attributes is None and places is not None:
+        numbers = op.Reshape(op.Range(0, op.Size(data), 1), op.Shape(data))
+        numbers = op.Reshape(pad_spatial(op, numbers, begin, end), [-1])
+        places = op.Gather(numbers, op.Max(places, op.const(0)), axis=0)
+    return op.Cast(maxima, to=dtype) if integer else maxima, places
+
+
+def _maximum_with_indices(
+    op: Builder,
+    data: Value,
+    kernel: tuple[int, ...],
+    at: Window,
+    rounding: str,
+    index_element_type: ElementType,
+    axis: int,
+) -> list[Value]:
+    """MaxPool's two outputs. A window with nothing above the lowest number has the index of its channel's first element."""
+    index_type = _index_type(index_element_type)
+    rank = at.rank + 2
+    if not -rank <= axis < rank:
+        raise Unsupported(f"its axis {axis} is out of range [{-rank}, {rank - 1}]")
+    maxima, places = _maximum(op, data, kernel, at, rounding, outputs=2)
+    outer = op.Shape(data, start=0, end=2)
+    channels = op.Range(0, op.ReduceProd(outer, keepdims=0), 1)
+    first = op.Mul(channels, op.ReduceProd(spatial_shape(op, data, at.rank), keepdims=1))
+    first = op.Reshape(first, op.Concat(outer, [1] * at.rank, axis=0))
+    places = op.Where(op.Greater(maxima, op.const(_lowest(data), data.dtype)), places, first)
+    if axis % rank:
+        places = op.Mod(places, op.ReduceProd(op.Shape(data, start=axis % rank), keepdims=1))
+    return [maxima, op.Cast(places, to=index_type)]
+
+
+def _surround(op: Builder, data: Value, rank: int, begin: Value, end: Value, fill: float | int) -> Value:
+    """``data`` padded along its ``rank`` spatial dimensions.
+
+    Not by Pad: ONNX Runtime makes that an attribute of the pooling, and then refuses it.
+    """
+    for k in range(rank):
+        before, after = op.Shape(data, start=0, end=2 + k), op.Shape(data, start=3 + k)
+        sides = [
+            op.Expand(op.const(fill, data.dtype), op.Concat(before, op.Slice(pads, [k], [k + 1]), after, axis=0))
+            for pads in (begin, end)
+        ]
+        data = op.Concat(sides[0], data, sides[1], axis=2 + k)
+    return data
+
+
+def _lowest(data: Value) -> float | int:
+    """The lowest finite number of the value's type."""
+    dtype = data.dtype or ir.DataType.FLOAT
+    return dtype.min.item() if hasattr(dtype.min, "item") else dtype.min
+
+
+def _index_type(index_element_type: ElementType) -> ir.DataType:
+    if index_element_type not in (ElementType.I32, ElementType.I64):
+        raise Unsupported(f"index_element_type is {index_element_type.value} instead of i32 or i64")
+    return data_type(index_element_type)
