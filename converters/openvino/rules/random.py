@@ -1,0 +1,41 @@
+"""Random numbers."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from converters.openvino.element_types import ElementType
+from converters.openvino.onnx_types import data_type
+from converters.openvino.rule import rule
+from converters.openvino.rules._indices import scalar
+from onnx_specops.building import Builder, Value
+
+
+@rule("Multinomial", since="opset13")
+def multinomial(
+    op: Builder,
+    probs: Value,
+    num_samples: Value,
+    *,
+    convert_type: ElementType,
+    with_replacement: bool,
+    log_probs: bool,
+    global_seed: int = 0,
+    op_seed: int = 0,
+):
+    """Multinomial-13."""
+    samples = op.specops.Multinomial(
+        probs,
+        num_samples if num_samples.rank == 0 else scalar(op, num_samples),
+        with_replacement=int(with_replacement),
+        log_probs=int(log_probs),
+        global_seed=_signed(global_seed),
+        op_seed=_signed(op_seed),
+    )
+    to = data_type(convert_type)
+    return samples if to == ir.DataType.INT64 else op.Cast(samples, to=to)
+
+
+def _signed(seed: int) -> int:
+    """An unsigned 64-bit seed as the signed integer of the same bits, which an ONNX attribute can hold."""
+    return (seed + 2**63) % 2**64 - 2**63

@@ -1,0 +1,151 @@
+"""Elements and slices written or reduced by index."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import onnx_ir as ir
+
+from converters.openvino.rule import rule
+from converters.openvino.rules._indices import (
+    LAST,
+    constant_axis,
+    flat_range,
+    int64,
+    product,
+    rank_of,
+    strides,
+    vector,
+)
+from onnx_specops.building import Builder, Value
+
+_REDUCTIONS = {"none": "none", "sum": "add", "sub": "add", "prod": "mul", "min": "min", "max": "max"}
+
+# Types that ONNX Runtime reduces itself, in their own precision.
+_REDUCED = {
+    ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT8, ir.DataType.INT16, ir.DataType.INT32, ir.DataType.INT64,
+    ir.DataType.UINT8, ir.DataType.UINT16, ir.DataType.UINT32, ir.DataType.UINT64,
+}  # fmt: skip
+
+
+@rule("ScatterElementsUpdate", since="opset3")
+def scatter_elements_update_3(op: Builder, data: Value, indices: Value, updates: Value, axis: Value):
+    """ScatterElementsUpdate-3."""
+    return scatter_elements_update(op, data, indices, updates, axis)
+
+
+@rule("ScatterElementsUpdate", since="opset12")
+def scatter_elements_update(
+    op: Builder,
+    data: Value,
+    indices: Value,
+    updates: Value,
+    axis: Value,
+    *,
+    reduction: Literal["none", "sum", "prod", "min", "max", "mean"] = "none",
+    use_init_val: bool = True,
+):
+    """ScatterElementsUpdate-12: ONNX's ScatterElements where that says the same, else the domain's own operator."""
+    at = constant_axis(axis, data.rank)
+    plain = reduction == "none" or (use_init_val and reduction != "mean" and data.dtype in _REDUCED)
+    if at is not None and plain:
+        if indices.dtype != ir.DataType.INT32:
+            indices = int64(op, indices)
+        return op.ScatterElements(data, indices, updates, axis=at, reduction=_REDUCTIONS[reduction])
+    return op.specops.ScatterElementsUpdate(
+        data, indices, updates, vector(op, axis), reduction=reduction, use_init_val=int(use_init_val)
+    )
+
+
+@rule("ScatterUpdate", since="opset3")
+def scatter_update(op: Builder, data: Value, indices: Value, updates: Value, axis: Value):
+    """ScatterUpdate-3: of equal indices the last one's update stays."""
+    if constant_axis(axis, data.rank) == 0:
+        return scatter_nd_update(op, data, op.Unsqueeze(int64(op, indices), [-1]), updates)
+    dims, at = op.Shape(data), vector(op, axis)
+    at = op.Where(op.Less(at, 0), op.Add(at, rank_of(op, data)), at)
+    before, after = product(op, op.Slice(dims, [0], at)), product(op, op.Slice(dims, op.Add(at, 1), [LAST]))
+    shape = op.Concat(before, op.Reshape(op.Size(indices), [-1]), after, axis=0)
+    blocks = op.Reshape(data, op.Concat(before, op.Gather(dims, at), after, axis=0), allowzero=1)
+    where = op.Expand(op.Reshape(int64(op, indices), [1, -1, 1]), shape)
+    result = op.ScatterElements(blocks, where, op.Reshape(updates, shape, allowzero=1), axis=1)
+    return op.Reshape(result, dims, allowzero=1)
+
+
+@rule("ScatterNDUpdate", since="opset3")
+def scatter_nd_update_3(op: Builder, data: Value, indices: Value, updates: Value):
+    """ScatterNDUpdate-3: of equal indices the last one's update stays."""
+    return scatter_nd_update(op, data, indices, updates)
+
+
+@rule("ScatterNDUpdate", since="opset15")
+def scatter_nd_update(
+    op: Builder,
+    data: Value,
+    indices: Value,
+    updates: Value,
+    *,
+    reduction: Literal["none", "sum", "sub", "prod", "min", "max"] = "none",
+):
+    """ScatterNDUpdate-15: updates that meet in one element are applied in order; booleans add by OR, subtract by XOR.
+
+    ONNX Runtime's ScatterND applies the updates in parallel, and loses some where they meet. It serves where they cannot;
+    elsewhere ScatterElements.
+    """
+    indices = int64(op, indices)
+    if reduction == "none" and _are_distinct(indices, data):
+        return op.ScatterND(data, indices, updates)
+    depth = op.Shape(indices, start=-1)
+    dims = op.Shape(data)
+    leading, inner = op.Slice(dims, [0], depth), op.Slice(dims, depth, [LAST])
+    rows = op.Where(op.Less(indices, 0), op.Add(indices, leading), indices)
+    rows = op.Reshape(op.ReduceSum(op.Mul(rows, strides(op, leading)), [-1], keepdims=0), [-1])
+    elements = indices.dims is not None and data.rank is not None and indices.dims[-1] == data.rank
+    if reduction == "none" and not elements:
+        # Every update becomes the last one for its slice: then it does not matter which of them is written last.
+        count = op.Shape(rows)
+        last = op.ScatterElements(op.Expand(op.const([0]), product(op, leading)), rows, flat_range(op, count), axis=0)
+        flat = op.Reshape(updates, op.Concat(count, inner, axis=0), allowzero=1)
+        return op.ScatterND(
+            data, op.Reshape(indices, op.Concat([-1], depth, axis=0)), op.Gather(flat, op.Gather(last, rows))
+        )
+    size = product(op, inner)
+    updates = op.Reshape(updates, op.Concat(op.Shape(rows), size, axis=0), allowzero=1)
+    blocks = op.Reshape(data, op.Concat(product(op, leading), size, axis=0), allowzero=1)
+    rows = op.Unsqueeze(rows, [1])
+    if not elements:
+        rows = op.Expand(rows, op.Shape(updates))
+    return op.Reshape(_scattered(op, blocks, rows, updates, reduction), dims, allowzero=1)
+
+
+def _scattered(op: Builder, data: Value, rows: Value, updates: Value, reduction: str) -> Value:
+    """ScatterElements along axis 0 with OpenVINO's reductions, for every type."""
+    dtype = data.dtype
+    if reduction == "none":
+        return op.ScatterElements(data, rows, updates, axis=0)
+    if dtype == ir.DataType.BOOL:
+        data, updates = (op.Cast(x, to=ir.DataType.UINT8) for x in (data, updates))
+        kind = {"sum": "max", "sub": "add", "prod": "min"}.get(reduction, reduction)
+        result = op.ScatterElements(data, rows, updates, axis=0, reduction=kind)
+        if reduction == "sub":
+            result = op.BitwiseAnd(result, op.const(np.uint8(1)))
+        return op.Cast(result, to=dtype)
+    wide = dtype if dtype in _REDUCED else ir.DataType.FLOAT
+    data, updates = (x if wide == dtype else op.Cast(x, to=wide) for x in (data, updates))
+    if reduction == "sub":
+        updates = op.Sub(0, updates)
+    result = op.ScatterElements(data, rows, updates, axis=0, reduction=_REDUCTIONS[reduction])
+    return result if wide == dtype else op.Cast(result, to=dtype)
+
+
+def _are_distinct(indices: Value, data: Value) -> bool:
+    """Whether no two of the index tuples can be equal."""
+    dims, constant = indices.dims, indices.constant
+    if dims is not None and dims and all(d == 1 for d in dims[:-1]):
+        return True
+    if constant is None or not constant.size or data.dims is None or None in data.dims[: constant.shape[-1]]:
+        return False
+    rows = constant.reshape(-1, constant.shape[-1])
+    rows = np.where(rows < 0, rows + np.array(data.dims[: constant.shape[-1]]), rows)
+    return len(np.unique(rows, axis=0)) == len(rows)
