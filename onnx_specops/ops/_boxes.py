@@ -1,7 +1,7 @@
 """What operators over boxes share: overlaps and greedy suppression, in NumPy and as parts of bodies.
 
-In bodies, boxes are four tensors of coordinates ``(x1, y1, x2, y2)`` of the shape ``[groups, boxes]``; each group (a class of an
-image, say) is suppressed by itself, all groups at once.
+In bodies, boxes are four tensors of coordinates ``(x1, y1, x2, y2)`` of the shape ``[groups, boxes]``; each group (a class
+of an image, say) is suppressed by itself, all groups at once.
 """
 
 from __future__ import annotations
@@ -143,3 +143,27 @@ def emit_greedy(
 def emit_at(op: Builder, columns: Sequence[Value], index: Value) -> list[Value]:
     """The coordinates ``[groups, 1]`` of the boxes at ``index`` in each group."""
     return [op.GatherElements(column, index, axis=1) for column in columns]
+
+
+def emit_first(op: Builder, kept: Value, most: int) -> tuple[Value, Value, Value]:
+    """Where in each group the first ``most`` boxes that are kept stand.
+
+    Args:
+        op: the graph builder.
+        kept: bool ``[groups, boxes]``.
+        most: how many are wanted.
+
+    Returns:
+        int64 ``[groups, n]``, positions, with those of other boxes behind; bool ``[groups, n]``, whether it is one that is
+        kept; int64 ``[groups, 1]``, how many are. ``n`` is ``most`` or the number of boxes, whichever is less.
+    """
+    size = op.Min(op.Shape(kept, start=1), most)
+    counts = op.Min(op.ReduceSum(op.Cast(kept, to=Type.INT64), [1], keepdims=1), most)
+    _, at = op.TopK(op.Cast(kept, to=Type.FLOAT), size, axis=1, outputs=2)
+    return at, op.Less(emit_range(op, at, 1), counts), counts
+
+
+def emit_padded(op: Builder, x: Value, size: int) -> Value:
+    """``[groups, n]`` padded with zeros to ``[groups, size]``."""
+    missing = op.Sub(size, op.Shape(x, start=1))
+    return op.Pad(x, op.Concat([0, 0, 0], missing, axis=0))

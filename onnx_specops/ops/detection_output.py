@@ -68,19 +68,19 @@ def DetectionOutput(
         keep_top_k: how many boxes of an image are kept, -1 for all.
         nms_threshold: a box that overlaps a better one of its class by more is removed.
         background_label_id: the class that is no result, -1 for none.
-        top_k: how many candidates enter the suppression: of each class, or of each image if ``decrease_label_id``; -1 for all.
+        top_k: how many candidates of each class (of each image if ``decrease_label_id``) enter the suppression, -1 for all.
         variance_encoded_in_target: whether the offsets need no scaling by variances.
         code_type: ``caffe.PriorBoxParameter.CENTER_SIZE`` or ``caffe.PriorBoxParameter.CORNER``.
         share_location: whether all classes share the box of a prior.
         confidence_threshold: candidates score more (or as much, if ``decrease_label_id``).
         clip_before_nms, clip_after_nms: whether boxes are clipped to [0, 1].
-        decrease_label_id: whether a prior is a candidate for its best class beside 0 only, and the labels given are one less.
+        decrease_label_id: whether a prior is a candidate for its best class beside 0 only, and labels are given less one.
         normalized: whether priors are fractions of the image; else they are divided by ``input_width`` and ``input_height``
             (and so are the refined ones, once more, as in OpenVINO).
         objectness_score: see ``aux_class_preds``.
 
-    Output: ``[1, 1, R, 7]``: rows ``image, class, score, x1, y1, x2, y2`` by image, class and descending score, then a row that
-    begins with -1, if there is room, and zeros. ``R`` is ``N * keep_top_k`` where that is positive, else
+    Output: ``[1, 1, R, 7]``: rows ``image, class, score, x1, y1, x2, y2`` by image, class and descending score, then a row
+    that begins with -1, if there is room, and zeros. ``R`` is ``N * keep_top_k`` where that is positive, else
     ``N * top_k * classes`` where ``top_k`` is, else ``N * classes * priors``.
 
     Equal scores are ordered by prior.
@@ -358,7 +358,7 @@ def _emit_best(op, kept, scores, priors, count):
 
 
 def _emit_top(op, flags, scores, count):
-    """``flags`` ``[images, n]`` with all but the ``count`` of them with the highest scores cleared; the first of equal ones."""
+    """``flags`` ``[images, n]``, of which only the ``count`` with the highest scores are left, the first of equal ones."""
     best = op.Min(op.Shape(flags, start=1), count)
     _, at = op.TopK(op.Where(flags, scores, -np.inf), best, axis=1, outputs=2)
     none = op.And(flags, op.Not(flags))

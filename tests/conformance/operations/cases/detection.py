@@ -7,7 +7,6 @@ import functools
 import numpy as np
 
 from tests.conformance.case import Case
-from tests.conformance.operations.cases.suppression import NOT_EVALUATED
 
 CENTER_SIZE, CORNER = "caffe.PriorBoxParameter.CENTER_SIZE", "caffe.PriorBoxParameter.CORNER"
 

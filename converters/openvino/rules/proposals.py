@@ -1,0 +1,99 @@
+"""Region proposals."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from converters.openvino.rule import Unsupported, rule
+from onnx_specops.building import Builder, Value
+
+MOST = 2**24  # boxes of an image; more is no network's
+
+
+@rule("Proposal")
+def proposal_1(
+    op: Builder,
+    class_probs: Value,
+    bbox_deltas: Value,
+    image_shape: Value,
+    *,
+    base_size: int,
+    pre_nms_topn: int,
+    post_nms_topn: int,
+    nms_thresh: float,
+    feat_stride: int,
+    min_size: int,
+    ratio: tuple[float, ...],
+    scale: tuple[float, ...],
+    clip_before_nms: bool = True,
+    clip_after_nms: bool = False,
+    normalize: bool = False,
+    box_size_scale: float = 1.0,
+    box_coordinate_scale: float = 1.0,
+    framework: Literal["", "tensorflow"] = "",
+):
+    """Proposal-1: the regions without their probabilities."""
+    return proposal(
+        op, class_probs, bbox_deltas, image_shape,
+        base_size=base_size, pre_nms_topn=pre_nms_topn, post_nms_topn=post_nms_topn, nms_thresh=nms_thresh,
+        feat_stride=feat_stride, min_size=min_size, ratio=ratio, scale=scale, clip_before_nms=clip_before_nms,
+        clip_after_nms=clip_after_nms, normalize=normalize, box_size_scale=box_size_scale,
+        box_coordinate_scale=box_coordinate_scale, framework=framework,
+    )[0]  # fmt: skip
+
+
+@rule("Proposal", since="opset4")
+def proposal(
+    op: Builder,
+    class_probs: Value,
+    bbox_deltas: Value,
+    image_shape: Value,
+    *,
+    base_size: int,
+    pre_nms_topn: int,
+    post_nms_topn: int,
+    nms_thresh: float,
+    feat_stride: int,
+    min_size: int,
+    ratio: tuple[float, ...],
+    scale: tuple[float, ...],
+    clip_before_nms: bool = True,
+    clip_after_nms: bool = False,
+    normalize: bool = False,
+    box_size_scale: float = 1.0,
+    box_coordinate_scale: float = 1.0,
+    framework: Literal["", "tensorflow"] = "",
+):
+    """Proposal-4."""
+    if not 0 < post_nms_topn <= MOST or pre_nms_topn <= 0:
+        raise Unsupported(f"its pre_nms_topn {pre_nms_topn} or post_nms_topn {post_nms_topn} is out of range [1, {MOST}]")
+    anchors = op.const(_anchors(base_size, ratio, scale, framework == "tensorflow"), class_probs.dtype)
+    return op.specops.Proposal(
+        class_probs, bbox_deltas, image_shape, anchors,
+        feat_stride=feat_stride, min_size=min_size, pre_nms_topn=min(pre_nms_topn, 2**31 - 1), post_nms_topn=post_nms_topn,
+        nms_thresh=nms_thresh, box_coordinate_scale=box_coordinate_scale, box_size_scale=box_size_scale, normalize=normalize,
+        clip_before_nms=clip_before_nms, clip_after_nms=clip_after_nms, framework=framework,
+    )  # fmt: skip
+
+
+def _anchors(base_size: int, ratios: tuple[float, ...], scales: tuple[float, ...], tensorflow: bool) -> np.ndarray:
+    """The anchors about the first position, ``[ratios * scales, 4]``: of one area, whose height is ``ratio`` times its width."""
+    f = np.float32
+    offset = f(0 if tensorflow else 1)
+    ratio, scale = np.array(ratios, f)[:, None], np.array(scales, f)
+    width = np.sqrt(f(base_size * base_size) / ratio)
+    if not tensorflow:
+        width = _rounded(width)
+    height = width * ratio if tensorflow else _rounded(width * ratio)
+    center = f(0.5) * (f(base_size) - offset)
+    half = [f(0.5) * (side * scale - offset) for side in (width, height)]
+    corners = [center - half[0], center - half[1], center + half[0], center + half[1]]
+    shift = f(base_size * 0.5) if tensorflow else f(0)
+    return np.stack([(corner - shift).reshape(-1) for corner in corners], axis=1)
+
+
+def _rounded(x: np.ndarray) -> np.ndarray:
+    """Rounded, halves away from zero."""
+    return np.trunc(x + np.copysign(np.float32(0.5), x))
