@@ -26,7 +26,7 @@ def check(case: Case, oracle: Oracle, folder: Path) -> None:
     expected = _decide(case, answers)
     model, report = convert(path, folder / "model.onnx")
     for form in forms(report.custom_operators, report.without_body):
-        got = _run(folder / "model.onnx", runs, form, keep=case.state)
+        got = run_model(folder / "model.onnx", runs, form, keep=case.state)
         exact = case.seeded_body or form != "none"
         compare(got, expected, case.rtol, case.atol, f"kernels={form!r} and OpenVINO", values=exact)
 
@@ -63,7 +63,8 @@ def _decide(case: Case, answers: dict[str, Outputs | OracleError]) -> Outputs:
     return answer
 
 
-def _run(path: Path, runs: list[list[np.ndarray]], kernels: str, keep: bool) -> Outputs:
+def run_model(path: Path, runs: list[list[np.ndarray]], kernels: str, keep: bool = False) -> Outputs:
+    """The outputs of each set of inputs; with `keep` the variables keep their values between them."""
     session = _session(path, kernels)
     results = []
     for arrays in runs:

@@ -82,16 +82,22 @@ def _tensors(inputs: Any, arrays: list[np.ndarray]) -> dict[int, Any]:
     return tensors
 
 
+def _import_onnx(model: bytes, path: str) -> None:
+    """Read an ONNX model and write it as IR."""
+    import openvino as ov
+
+    ov.save_model(ov.Core().read_model(model), path, compress_to_fp16=False)
+
+
 def _serve(connection: Connection) -> None:
     while True:
-        path, runs, state, extensions = connection.recv()
+        steps, extensions = connection.recv()
         if extensions:
             import openvino_tokenizers  # noqa: F401
-        answer: dict[str, Any] = {}
-        for name, run in (("cpu", _cpu), ("evaluate", _evaluate)):
+        for name, function, arguments in steps:
             connection.send(("begin", name))
             try:
-                answer = {"outputs": run(path, runs, state)}
+                answer = {"value": function(*arguments)}
             except Exception as error:
                 answer = {"error": f"{type(error).__name__}: {error}"}
             connection.send((name, answer))
@@ -109,25 +115,35 @@ class Oracle:
         self, path: Path, runs: list[list[np.ndarray]], *, state: bool = False, extensions: bool = False
     ) -> dict[str, Outputs | OracleError]:
         """The outputs of each run by the CPU plugin (``"cpu"``) and by ``Model.evaluate`` (``"evaluate"``), or why not."""
+        arguments = (str(path), runs, state)
+        return self._call([("cpu", _cpu, arguments), ("evaluate", _evaluate, arguments)], extensions)
+
+    def import_onnx(self, model: bytes, path: Path) -> None:
+        """Let OpenVINO read an ONNX model and write it as IR to ``path``; raises `OracleError` where it cannot."""
+        answer = self._call([("import", _import_onnx, (model, str(path)))])["import"]
+        if isinstance(answer, OracleError):
+            raise answer
+
+    def _call(self, steps: list[tuple[str, Any, tuple[Any, ...]]], extensions: bool = False) -> dict[str, Any]:
+        """What each step returned, or the `OracleError` that tells why it did not; a crash ends those after it too."""
         self._start()
-        answers: dict[str, Outputs | OracleError] = {}
-        current = "cpu"
+        answers: dict[str, Any] = {}
+        current = steps[0][0]
         try:
-            self._connection.send((str(path), runs, state, extensions))
-            while "evaluate" not in answers:
+            self._connection.send((steps, extensions))
+            while len(answers) < len(steps):
                 if not self._connection.poll(TIMEOUT):
                     raise EOFError("no answer in time")
                 kind, answer = self._connection.recv()
                 if kind == "begin":
                     current = answer
-                elif "outputs" in answer:
-                    answers[kind] = answer["outputs"]
                 else:
-                    answers[kind] = OracleError(answer["error"])
+                    answers[kind] = answer["value"] if "value" in answer else OracleError(answer["error"])
         except (EOFError, OSError) as error:
             answers[current] = OracleError(f"OpenVINO crashed or hung: {error}")
             self.close()
-            answers.setdefault("evaluate", OracleError("not run: the CPU plugin crashed before"))
+            for name, _, _ in steps:
+                answers.setdefault(name, OracleError("not run: OpenVINO crashed before"))
         return answers
 
     def _start(self) -> None:
