@@ -1,18 +1,20 @@
 """Bodies: what a node of the domain means, in standard ONNX, carried by the model as model-local functions.
 
-A body is emitted for the node at hand: for its attributes, its element types and the optional inputs that it leaves out.
+A body is emitted for the node at hand: for its attributes, its element types, the optional inputs that it leaves out and
+the numbers among its inputs (an axis, a count) that are constants.
 Where a model holds several bodies of one operator, ``overload`` tells them apart; a kernel, once registered, serves all.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 
+import numpy as np
 import onnx
 import onnx_ir as ir
 
-from onnx_specops.building import IR_VERSION, OPSET_IMPORTS, Builder, Value, new_value
+from onnx_specops.building import IR_VERSION, OPSET_IMPORTS, Builder, Value, constant_value, new_value
 from onnx_specops.domain import ATTRIBUTE_TYPES, DOMAIN, NoBodyError, Operator, find
 from onnx_specops.kernel_types import insert_casts
 
@@ -37,13 +39,20 @@ def attach_bodies(model: ir.Model) -> list[str]:
                 None if value is None else (value.dtype, None if value.shape is None else len(value.shape))
                 for value in node.inputs
             )
-            key = (operator.name, tuple(sorted(attributes.items())), types, tuple(absent))
+            constants = {index: array for index, value in enumerate(node.inputs) if (array := _number(value)) is not None}
+            key = (
+                operator.name,
+                tuple(sorted(attributes.items())),
+                types,
+                tuple(absent),
+                tuple((index, array.shape, array.item()) for index, array in constants.items()),
+            )
             if key in functions:
                 node.overload = functions[key].overload
                 continue
             number = variants.get(operator.name, 0)
             try:
-                function = _trace(operator, attributes, node, absent, overload=str(number) if number else "")
+                function = _trace(operator, attributes, node, absent, constants, overload=str(number) if number else "")
             except NoBodyError:
                 bodiless.add(operator.name)
                 continue
@@ -83,8 +92,20 @@ def _is_absent(operator: Operator, node: ir.Node, index: int) -> bool:
     return operator.optional[index] and value.shape is not None and any(dim == 0 for dim in value.shape)
 
 
+def _number(value: ir.Value | None) -> np.ndarray | None:
+    """A constant integer such as an axis or a count, which a body may have built in; ``None`` for anything else."""
+    if value is None or (tensor := value.const_value) is None or value.is_graph_input():
+        return None
+    return tensor.numpy() if tensor.size == 1 and tensor.dtype in (ir.DataType.INT32, ir.DataType.INT64) else None
+
+
 def _trace(
-    operator: Operator, attributes: dict[str, object], node: ir.Node, absent: list[bool], overload: str
+    operator: Operator,
+    attributes: dict[str, object],
+    node: ir.Node,
+    absent: list[bool],
+    constants: Mapping[int, np.ndarray],
+    overload: str,
 ) -> ir.Function:
     if operator.emit_body is None:
         raise NoBodyError(operator.no_body)
@@ -97,7 +118,10 @@ def _trace(
     builder = Builder(graph, function=True)
     for value in formals:
         builder.unique(value.name or "")
-    arguments = [None if missing else value for missing, value in zip(absent, formals, strict=True)]
+    arguments = [
+        None if missing else constant_value(constants[index]) if index in constants else value
+        for index, (missing, value) in enumerate(zip(absent, formals, strict=True))
+    ]
     results = operator.emit_body(builder, *arguments, **attributes)
     for name, result in zip(operator.outputs, results if isinstance(results, tuple) else (results,), strict=True):
         output = builder.result(result)

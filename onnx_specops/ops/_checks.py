@@ -26,7 +26,7 @@ def required(op: Builder, rule: str, violations: Any, value: Any) -> Value:
     outer, op.scope = op.scope, rule
     count = op.ReduceSum(op.Cast(violations, to=_INT64), keepdims=0)
     zero = op.Gather(op.const([0]), count, axis=0)
-    checked = op.Add(value, op.CastLike(zero, value))
+    checked = op.Add(value, op.Cast(zero, to=value.dtype))
     op.scope = outer
     return checked
 

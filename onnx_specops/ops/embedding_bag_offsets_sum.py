@@ -93,16 +93,16 @@ def _(op, emb_table, indices, offsets, default_index, per_sample_weights):
     ends = op.Slice(ends, [0], batch)
     starts = required(op, "offsets_decrease", op.Greater(starts, ends), starts)
 
-    rows = op.Cast(op.Gather(emb_table, indices, axis=0), to=type_)
     if per_sample_weights is not None:
         weights = op.Cast(per_sample_weights, to=type_)
         if weights.dims is None or weights.dims[0] is None:  # may turn out to be empty
-            none_given = op.Equal(op.Size(weights), 0)
-            weights = op.if_(
-                none_given,
-                lambda op: op.Expand(op.const(np.ones(1, tensor_dtype_to_np_dtype(type_))), count),
-                lambda op: weights,
-            )
+            one = op.const(np.ones(1, tensor_dtype_to_np_dtype(type_)))
+            empty = op.Equal(op.Size(weights), 0)
+            weights = op.if_(empty, lambda op: op.Expand(one, count), lambda op: weights)
+        rule = "per_sample_weights_and_indices_differ_in_length"
+        indices = required(op, rule, op.Not(op.Equal(op.Shape(weights), count)), indices)
+    rows = op.Cast(op.Gather(emb_table, indices, axis=0), to=type_)
+    if per_sample_weights is not None:
         rows = op.Mul(rows, op.Reshape(weights, op.Concat(count, ones, axis=0)))
     sums = sum_of_bags(op, rows, starts, op.Sub(ends, starts))
     if default_index is not None:

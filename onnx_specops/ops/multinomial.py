@@ -113,7 +113,8 @@ def _to_bfloat16(values):
 
 def _cumulative(weights, rounded):
     if rounded is _as_is:
-        return np.cumsum(weights, axis=1, dtype=np.float32)
+        with np.errstate(over="ignore"):
+            return np.cumsum(weights, axis=1, dtype=np.float32)
     cumulative = np.empty_like(weights)
     total = np.zeros(len(weights), np.float32)
     for column in range(weights.shape[1]):

@@ -187,6 +187,7 @@ def _flat_targets(op, shape, indices, updates, axis):
         later = op.Less(op.Unsqueeze(dimensions, [1]), op.Unsqueeze(dimensions, [0]))
         return op.ReduceProd(op.Where(later, of, 1), [1], keepdims=0)
 
+    extent = op.Max(extent, 1)  # without updates there is nothing to divide, but runtimes refuse a zero even then
     positions = op.Unsqueeze(op.Range(0, op.Size(indices), 1), [1])
     coordinates = op.Mod(op.Div(positions, strides(extent)), extent)
     beside = op.ReduceSum(op.Mul(coordinates, op.Where(on_axis, 0, strides(shape))), [1], keepdims=0)

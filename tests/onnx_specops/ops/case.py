@@ -1,0 +1,100 @@
+"""What a case of an operator is, and the oracles' answers to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.conformance.models import element_type
+from tests.conformance.oracle import Oracle, OracleError
+
+Arrays = Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One node of the domain with its inputs, run in every form.
+
+    Attributes:
+        op: the operator's name.
+        name: what is special about the case; unique within the operator.
+        inputs: the inputs by name, in order; one that is missing is left out of the node.
+        attributes: the node's attributes.
+        constants: inputs that are constants of the graph in the runs of the bodies.
+        layer: makes OpenVINO's node: ``layer(*nodes, **attributes)``.
+        expected: the answer, where it is not OpenVINO's: an array from a specification, or a function of the inputs that
+            asks another library.
+        source: whose answer counts, that of OpenVINO's CPU plugin (``"cpu"``) or of its reference kernels (``"evaluate"``).
+        reason: why ``expected`` or the reference kernels stand in for the CPU plugin.
+        oracle_type: the element type that OpenVINO computes in, where it does not know the case's own.
+        error: a regular expression for the message that kernels raise; bodies must fail too, in whatever words.
+        body_error: a regular expression for the message of ONNX Runtime about the body, "" for any.
+        same_values: False where the body draws other random numbers than the kernels: shapes and types are compared.
+        rtol, atol: largest errors of floats.
+    """
+
+    op: str
+    name: str
+    inputs: Arrays
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    constants: Sequence[str] = ()
+    layer: Callable[..., Any] | None = None
+    expected: np.ndarray | Callable[..., np.ndarray] | None = None
+    source: str = "cpu"
+    reason: str = ""
+    oracle_type: Any = None
+    error: str = ""
+    body_error: str = ""
+    same_values: bool = True
+    rtol: float = 1e-5
+    atol: float = 1e-6
+
+    def __post_init__(self) -> None:
+        if bool(self.reason) != (self.expected is not None or self.source != "cpu"):
+            raise ValueError(f"{self.id}: a reason belongs to a case that the CPU plugin does not decide, and to no other")
+
+    @property
+    def id(self) -> str:
+        return f"{self.op}-{self.name}"
+
+
+def answer(case: Case, oracle: Oracle, folder: Path) -> np.ndarray:
+    """What OpenVINO's CPU plugin (or the case's other source) says."""
+    if case.expected is not None:
+        return case.expected(**case.inputs) if callable(case.expected) else case.expected
+    path = folder / "model.xml"
+    arrays = {name: _for_oracle(case, array) for name, array in case.inputs.items()}
+    save(case, arrays, path)
+    given = oracle.run(path, [list(arrays.values())])[case.source]
+    assert not isinstance(given, OracleError), f"the oracle failed: {given}"
+    result = given[0][0]
+    if result.dtype == np.float16 and _is_bfloat16(arrays):  # OpenVINO's Python hands bfloat16 out in this guise
+        import ml_dtypes
+
+        result = result.view(ml_dtypes.bfloat16)
+    return result
+
+
+def _for_oracle(case: Case, array: np.ndarray) -> np.ndarray:
+    if case.oracle_type is None or array.dtype in (np.int32, np.int64):
+        return array
+    return array.astype(case.oracle_type)
+
+
+def _is_bfloat16(arrays: Arrays) -> bool:
+    return any(array.dtype.name == "bfloat16" for array in arrays.values())
+
+
+def save(case: Case, arrays: Arrays, path: Path) -> None:
+    """Write the OpenVINO model of the case's layer, its inputs ``arrays`` as Parameters."""
+    import openvino as ov
+    from openvino import opset1
+
+    assert case.layer is not None
+    parameters = [opset1.parameter(list(array.shape), element_type(array)) for array in arrays.values()]
+    model = ov.Model(case.layer(*parameters, **case.attributes).outputs(), parameters)
+    ov.save_model(model, path, compress_to_fp16=False)

@@ -1,0 +1,156 @@
+"""EmbeddingBagOffsetsSum: every type, every kind of bag, every error."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+
+from tests.onnx_specops.ops.case import Case
+
+NAME = "EmbeddingBagOffsetsSum"
+# The table of the specification's examples.
+TABLE = np.array([[-0.2, -0.6], [-0.1, -0.4], [-1.9, -1.8], [-1.0, 1.5], [0.8, -0.7]], np.float32)
+FLOATS = (np.float16, ml_dtypes.bfloat16, np.float32, np.float64)
+INTEGERS = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
+
+
+def layer(table, indices, offsets, default_index=None, per_sample_weights=None):
+    from openvino import opset3
+
+    return opset3.embedding_bag_offsets_sum(table, indices, offsets, default_index, per_sample_weights)
+
+
+def by_torch(emb_table, indices, offsets, default_index=None, per_sample_weights=None):
+    """The same by torch, which has no default row: empty bags are given it afterwards."""
+    import torch
+
+    dims = emb_table.shape[1:]
+    weights = None if per_sample_weights is None or not per_sample_weights.size else torch.from_numpy(per_sample_weights)
+    bags = torch.nn.functional.embedding_bag(
+        torch.from_numpy(indices),
+        torch.from_numpy(emb_table.reshape(len(emb_table), -1)),
+        torch.from_numpy(offsets),
+        mode="sum",
+        per_sample_weights=weights,
+    ).numpy()
+    ends = np.append(offsets[1:], len(indices))
+    if default_index is not None and default_index.size and default_index.reshape(-1)[0] != -1:
+        bags = bags.copy()
+        bags[offsets == ends] = emb_table.reshape(len(emb_table), -1)[default_index.reshape(-1)[0]]
+    return bags.reshape(-1, *dims)
+
+
+def case(name, indices, offsets, default=None, weights=None, *, table=TABLE, index_type=np.int32, **options):
+    inputs = {
+        "emb_table": table,
+        "indices": np.array(indices, index_type),
+        "offsets": np.array(offsets, index_type),
+    }
+    if default is not None or weights is not None:
+        inputs["default_index"] = np.array(-1 if default is None else default, index_type)
+    if weights is not None:
+        inputs["per_sample_weights"] = np.array(weights).astype(table.dtype)
+    options.setdefault("layer", layer)
+    return Case(NAME, name, inputs, **options)
+
+
+def typed(type_):
+    """Integers small enough that no type overflows; types that OpenVINO lacks are computed in int32."""
+    kind = np.dtype(type_)
+    table = (np.arange(24).reshape(4, 3, 2) % 7).astype(type_)
+    known = kind.name in ("float16", "bfloat16", "float32", "int32", "int8", "uint8")
+    return case(
+        f"type-{kind.name}",
+        [0, 2, 3, 1, 1],
+        [0, 2, 2],
+        3,
+        [1, 2, 1, 3, 2],
+        table=table,
+        oracle_type=None if known else np.float32,
+    )
+
+
+def random_case(name, rows, dims, count, bags, **options):
+    random = np.random.default_rng(abs(hash_of(name)))
+    offsets = np.sort(random.integers(0, count, bags))
+    offsets[0] = 0
+    table = random.standard_normal((rows, *dims)).astype(np.float32)
+    weights = random.standard_normal(count)
+    return case(name, random.integers(0, rows, count), offsets, 1, weights, table=table, atol=1e-4, **options)
+
+
+def hash_of(text):
+    return sum(ord(c) * 31**i for i, c in enumerate(text)) % 2**31
+
+
+SMALL = {"indices": [0, 2, 3, 4], "offsets": [0, 2, 2]}
+
+CASES = [
+    # The specification's examples.
+    case("example-1", **SMALL, default=0, weights=[0.5] * 4),
+    case("example-1-printed", **SMALL, default=0, weights=[0.5] * 4,
+         expected=np.array([[-1.05, -1.2], [-0.2, -0.6], [-0.1, 0.4]], np.float32), reason="as the specification prints it"),
+    case("example-2", **SMALL, default=-1, weights=[0.5] * 4),
+    case("example-2-printed", **SMALL, default=-1, weights=[0.5] * 4,
+         expected=np.array([[-1.05, -1.2], [0, 0], [-0.1, 0.4]], np.float32), reason="as the specification prints it"),
+    # Inputs left out, empty, and of either index type.
+    case("no-default-no-weights", **SMALL),
+    case("default-no-weights", **SMALL, default=4),
+    case("default-of-one-element", **SMALL, default=[2], expected=by_torch, index_type=np.int64,
+         reason="OpenVINO takes a scalar default_index only"),
+    case("int64-indices", **SMALL, default=0, weights=[1, 2, 3, 4], index_type=np.int64),
+    case("constant-default", **SMALL, default=1, weights=[1, 2, 3, 4], constants=["default_index"]),
+    case("constant-default-minus-1", **SMALL, default=-1, weights=[1, 2, 3, 4], constants=["default_index"]),
+    case("constant-table", **SMALL, constants=["emb_table"]),
+    case("empty-default", **SMALL, default=np.zeros(0), weights=[1, 2, 3, 4], expected=by_torch,
+         reason="OpenVINO takes no empty default_index"),
+    case("empty-default-and-weights", **SMALL, default=np.zeros(0), weights=[], expected=by_torch,
+         reason="OpenVINO takes no empty default_index"),
+    case("default-and-empty-weights", **SMALL, default=1, weights=[], expected=by_torch,
+         reason="OpenVINO takes no empty per_sample_weights"),
+    # Bags.
+    case("one-bag", [4, 3, 2, 1, 0], [0]),
+    case("every-bag-one-row", [4, 3, 2], [0, 1, 2]),
+    case("the-same-row", [1, 1, 1, 1, 1, 1], [0, 5]),
+    case("offsets-begin-late", [0, 1, 2, 3, 4], [2, 3]),
+    case("empty-bags-at-the-start", [0, 1, 2], [0, 0, 0, 1], 3),
+    case("empty-bags-in-a-row", [0, 1, 2], [0, 1, 1, 1, 2], 3),
+    case("empty-bags-at-the-end", [0, 1, 2], [0, 3, 3], 3, expected=by_torch,
+         reason="OpenVINO crashes on an offset equal to the number of indices", index_type=np.int64),
+    case("nothing-but-empty-bags", [], [0, 0], 2, expected=by_torch,
+         reason="OpenVINO crashes on an offset equal to the number of indices", index_type=np.int64),
+    case("no-bags", [0, 1], [], 2, expected=np.zeros((0, 2), np.float32), reason="OpenVINO takes no empty offsets"),
+    case("no-indices-no-bags", [], [], expected=np.zeros((0, 2), np.float32), reason="OpenVINO takes no empty offsets"),
+    case("empty-table", [], [0, 0], table=np.zeros((0, 2), np.float32), index_type=np.int64,
+         expected=np.zeros((2, 2), np.float32), reason="OpenVINO takes no empty table"),
+    case("empty-rows", [0, 1], [0, 1], table=np.zeros((3, 0), np.float32), expected=np.zeros((2, 0), np.float32),
+         reason="OpenVINO takes no empty table"),
+    random_case("many-bags", 50, (16,), 400, 60),
+    random_case("a-long-bag", 50, (7,), 1000, 3),
+    # Ranks and types.
+    case("rank-1", [0, 2, 3, 1], [0, 1, 1], 2, [1, 2, 3, 4], table=np.arange(4, dtype=np.float32), expected=by_torch,
+         index_type=np.int64, reason="OpenVINO takes no table of rank 1"),
+    random_case("rank-4", 9, (2, 3, 4), 40, 8),
+    *[typed(type_) for type_ in (*FLOATS, *INTEGERS)],
+    case("float16-summed-in-float32", [0] * 9, [0], table=np.array([[2049.0], [1.0]]).astype(np.float16) / 8),
+    case("int8-wraps-around", [0, 0, 1], [0], table=np.array([[100, 3], [-100, 7]], np.int8),
+         expected=np.array([[100, 13]], np.int8), reason="200 - 100 through -56, which is 200 modulo 256"),
+    # Errors.
+    case("index-too-large", [0, 5], [0], error=r"indices\[1\] = 5 is out of range \[0, 4\]"),
+    case("index-negative", [0, 1, -1], [0], error=r"indices\[2\] = -1 is out of range \[0, 4\]",
+         body_error="indices_are_negative"),
+    case("index-before-the-first-bag", [9, 1], [1], error=r"indices\[0\] = 9 is out of range \[0, 4\]"),
+    case("offsets-decrease", [0, 1, 2], [0, 2, 1], error=r"offsets\[2\] = 1 is less than offsets\[1\] = 2",
+         body_error="offsets_decrease"),
+    case("offset-negative", [0, 1, 2], [-1, 2], error=r"offsets\[0\] = -1 is out of range \[0, 3\]",
+         body_error="offsets_out_of_range"),
+    case("offset-too-large", [0, 1, 2], [0, 4], error=r"offsets\[1\] = 4 is out of range \[0, 3\]",
+         body_error="offsets_out_of_range"),
+    case("default-too-large", [0, 1], [0], 5, error=r"default_index = 5 is out of range \[-1, 4\]"),
+    case("default-too-small", [0, 1], [0], -2, error=r"default_index = -2 is out of range \[-1, 4\]",
+         body_error="default_index_is_less_than_minus_1"),
+    case("weights-too-few", [0, 1, 2], [0], -1, [1, 2], error=r"per_sample_weights has the shape \[2\], indices \[3\]",
+         body_error="differ_in_length"),
+    case("one-weight-for-all", [0, 1, 2], [0], -1, [2], error=r"per_sample_weights has the shape \[1\], indices \[3\]",
+         body_error="differ_in_length"),
+]  # fmt: skip

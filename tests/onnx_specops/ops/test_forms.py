@@ -1,0 +1,98 @@
+"""Every operator's cases in every form: NumPy, native, Python, body in ONNX Runtime, body in ONNX's reference evaluator."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+
+import onnx_specops
+from onnx_specops.domain import find
+from onnx_specops.runtime.library import has_library
+from onnx_specops.runtime.reference import reference_evaluator
+from tests.conformance.oracle import Oracle
+from tests.onnx_specops.ops import cases_embedding_bag_offsets_sum, cases_multinomial, cases_scatter_elements_update
+from tests.onnx_specops.ops.case import Case, answer
+from tests.onnx_specops.ops.one_node import one_node
+from tests.onnx_specops.values import compare, run_session
+
+CASES = [
+    *cases_embedding_bag_offsets_sum.CASES,
+    *cases_scatter_elements_update.CASES,
+    *cases_multinomial.CASES,
+]
+FORMS = ["numpy", *(["native"] if has_library() else []), "python", "body", "reference"]
+
+
+@pytest.fixture(scope="module")
+def oracle() -> Iterator[Oracle]:
+    oracle = Oracle()
+    yield oracle
+    oracle.close()
+
+
+@pytest.fixture(scope="module")
+def answers() -> dict[str, np.ndarray]:
+    return {}
+
+
+def run(form: str, case: Case) -> np.ndarray:
+    operator = find(case.op)
+    if form == "numpy":
+        arrays = [
+            None if array is None or (optional and array.size == 0) else array
+            for array, optional in zip(map(case.inputs.get, operator.inputs), operator.optional, strict=True)
+        ]
+        return operator(*arrays, **operator.node_attributes(case.attributes))
+    constants = case.constants if form in ("body", "reference") else ()
+    model = one_node(case.op, case.inputs, case.attributes, constants)
+    if form in ("body", "reference"):
+        model = onnx_specops.add_bodies(model)
+        onnx.checker.check_model(model, full_check=True)
+    feeds = {name: array for name, array in case.inputs.items() if name not in constants}
+    if form == "reference":
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # NumPy's about overflow
+            return np.asarray(reference_evaluator(model).run(None, feeds)[0])
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    kernels = "none" if form == "body" else form
+    session = onnx_specops.InferenceSession(model.SerializeToString(), options, kernels=kernels)
+    return run_session(session, feeds)[0]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("case", [case for case in CASES if not case.error], ids=lambda case: case.id)
+def test_values(case: Case, form: str, oracle: Oracle, answers: dict[str, np.ndarray], tmp_path: Path) -> None:
+    if case.id not in answers:
+        answers[case.id] = answer(case, oracle, tmp_path)
+    expected = answers[case.id]
+    got = run(form, case)
+    if case.oracle_type is not None:
+        expected = expected.astype(got.dtype)
+    same = case.same_values or form not in ("body", "reference")
+    compare(np.asarray(got), expected, case.rtol, case.atol, values=same)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("case", [case for case in CASES if case.error], ids=lambda case: case.id)
+def test_errors(case: Case, form: str) -> None:
+    with pytest.raises(Exception) as caught:
+        run(form, case)
+    message = str(caught.value)
+    assert isinstance(caught.value, Exception)
+    if form in ("numpy", "native", "python"):
+        assert re.search(f"{case.op}: {case.error}", message), message
+    elif form == "body":
+        assert re.search(case.body_error, message), message
+
+
+def test_ids_are_unique() -> None:
+    ids = [case.id for case in CASES]
+    assert len(ids) == len(set(ids))
