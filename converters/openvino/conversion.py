@@ -170,14 +170,15 @@ def _walk(source: Model) -> Emitted:
     graph = ir.Graph([], [], nodes=[], name=source.name or "model", opset_imports=dict(OPSET_IMPORTS))
     walk = _Walk(source)
     op = Builder(graph)
-    for layer, name in zip(source.parameters, _input_names(source), strict=True):
+    for layer, names in zip(source.parameters, source.input_names, strict=True):
         value = walk.parameter(layer)
-        value.name = op.unique(name)
+        value.name = op.unique(names[0] if names else layer.name)
         graph.inputs.append(value)
         walk.set(layer.outputs[0], value)
     walk.layers(op, source)
-    for layer, name in zip(source.results, _output_names(source), strict=True):
+    for layer, names in zip(source.results, source.output_names, strict=True):
         value = op.result(walk.get(layer.inputs[0]))
+        name = names[0] if names else _producer_name(layer.inputs[0].source)
         value.name = op.unique(name) if value.name != name else name
         graph.outputs.append(value)
     for variable in walk.variables.values():
@@ -325,19 +326,8 @@ def _placeholder(port: OutputPort) -> Value:
         return new_value(None, port.dims)
 
 
-def _input_names(source: Model) -> list[str]:
-    return [layer.outputs[0].names[0] if layer.outputs[0].names else layer.name for layer in source.parameters]
-
-
-def _output_names(source: Model) -> list[str]:
-    names = []
-    for layer in source.results:
-        port = layer.inputs[0].source
-        if layer.output_names or port.names:
-            names.append((layer.output_names or port.names)[0])
-        else:
-            names.append(port.layer.name if len(port.layer.outputs) == 1 else f"{port.layer.name}.{port.index}")
-    return names
+def _producer_name(port: OutputPort) -> str:
+    return port.layer.name if len(port.layer.outputs) == 1 else f"{port.layer.name}.{port.index}"
 
 
 def _one_line(error: Exception) -> str:

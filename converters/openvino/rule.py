@@ -40,7 +40,15 @@ from onnx_specops.building import Builder, Value
 LATEST_OPSET = 17
 
 # Types that OpenVINO's serializer spells otherwise than the specification.
-_SPELLINGS = {"Const": "Constant", "PReLU": "PRelu", "ReLU": "Relu", "SoftMax": "Softmax"}
+_SPELLINGS = {"Const": "Constant"}
+
+# Versions that early files of version 10 give for what opset2 and opset6 define (OpenVINO reads them so too).
+_EARLY_VERSIONS = {
+    ("MVN", "opset1"): "opset2",
+    ("ROIPooling", "opset1"): "opset2",
+    ("ReorgYolo", "opset1"): "opset2",
+}
+_EARLY_EXTENSIONS = ("ExperimentalDetectron", "GRUCell", "RNNCell", "Proposal")
 
 
 class Unsupported(Exception):
@@ -221,8 +229,11 @@ def rules() -> dict[str, list[Rule]]:
 
 def find_rule(layer_type: str, version: str) -> Rule:
     """The rule for a layer; raises `Unsupported` naming what is missing."""
-    operation = _SPELLINGS.get(layer_type, layer_type)
+    operation = _operations().get(_SPELLINGS.get(layer_type, layer_type).lower(), layer_type)
     candidates = _rules.get(operation)
+    version = _EARLY_VERSIONS.get((operation, version), version)
+    if version in ("experimental", "extension") and operation.startswith(_EARLY_EXTENSIONS):
+        version = "opset6"
     if not candidates:
         raise Unsupported(
             f"no rule converts {layer_type} ({version or 'no version'})",
@@ -241,6 +252,11 @@ def find_rule(layer_type: str, version: str) -> Rule:
         known = ", ".join(r.since for r in candidates)
         raise Unsupported(f"{layer_type} has no version {version!r}; known are: {known}")
     return chosen[-1]
+
+
+def _operations() -> dict[str, str]:
+    """The operations' names by their lower case: OpenVINO does not tell capitals apart."""
+    return {name.lower(): name for name in _rules}
 
 
 def _number(version: str) -> int:
