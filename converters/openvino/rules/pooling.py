@@ -244,15 +244,17 @@ def _attributes(kernel: tuple[int, ...], at: Window, begin: Value, end: Value, r
         attributes["dilations"] = at.dilations
     if begin.constant is not None and end.constant is not None:
         pads = [*begin.constant.tolist(), *end.constant.tolist()]
-    elif not at.same:
+    elif at.same:
+        # ONNX Runtime finds the padding itself, but not for dilated kernels, nor does it round up to a further window.
+        more = rounding != "floor" and any(s > k for s, k in zip(at.strides, kernel, strict=True))
+        return None if more or "dilations" in attributes else attributes | {"auto_pad": at.auto_pad.upper()}
+    else:
         # ONNX rounds up as ceil_torch does: that is right if no window can start beyond the data.
         pads = [*at.pads_begin, *at.pads_end]
         attributes["ceil_mode"] = 1
         extents = [(k - 1) * d + 1 for k, d in zip(kernel, at.dilations, strict=True)]
         if rounding == "ceil" and any(e + s > x for e, s, x in zip(at.pads_end, at.strides, extents, strict=True)):
             return None
-    else:
-        return None
     if not all(0 <= p < k for p, k in zip(pads, [*kernel, *kernel], strict=True)):
         return None  # ONNX Runtime refuses these
     if any(pads):
@@ -270,22 +272,19 @@ def _average(op: Builder, data: Value, kernel: tuple[int, ...], at: Window, excl
         mean = _average(op, op.Cast(data, to=ir.DataType.FLOAT), kernel, at, exclude_pad, rounding)
         return op.Cast(op.Round(mean), to=data.dtype)
     begin, end = _end_padding(op, data, kernel, at, rounding)
-    stated = op.Concat(*at.padding(op, data, op.const(list(kernel))), axis=0)
-    padded = op.ReduceMax(op.Abs(stated), keepdims=1)
     attributes = _attributes(kernel, at, begin, end, rounding)
-    include = None if padded.constant is None else not exclude_pad and bool(padded.constant[0])
-    if attributes is not None and include is not None and not (include and "ceil_mode" in attributes):
-        return op.AveragePool(data, count_include_pad=1 if include else None, **attributes)
+    padded = op.ReduceMax(op.Abs(op.Concat(*at.padding(op, data, op.const(list(kernel))), axis=0)), keepdims=1)
+    # None where only the data's size tells.
+    include = False if exclude_pad else None if padded.constant is None else bool(padded.constant[0])
+    if attributes is not None and not (include and "ceil_mode" in attributes):
+        return op.AveragePool(data, count_include_pad=None if include is False else 1, **attributes)
     plain = {"kernel_shape": kernel, "strides": at.strides, "dilations": at.dilations}
     mean = op.AveragePool(_surround(op, data, at.rank, begin, end, 0), **plain)
     if include:
         return mean
     ones = op.Expand(op.const(1, data.dtype), op.Concat([1, 1], spatial_shape(op, data, at.rank), axis=0))
-    share = op.AveragePool(_surround(op, ones, at.rank, begin, end, 0), **plain)
-    excluding = op.Div(mean, share)
-    if exclude_pad or include is not None:
-        return excluding
-    return op.Where(op.Greater(padded, 0), mean, excluding)
+    excluding = op.Div(mean, op.AveragePool(_surround(op, ones, at.rank, begin, end, 0), **plain))
+    return excluding if include is False else op.Where(op.Greater(padded, 0), mean, excluding)
 
 
 def _maximum(
