@@ -1,0 +1,128 @@
+"""Bags of embeddings: sums and means of rows of a table."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import onnx_ir as ir
+
+from converters.openvino.rule import Unsupported, rule
+from converters.openvino.rules._indices import LAST, flat_range, int64, scalar, vector
+from onnx_specops.building import Builder, Value
+
+Reduction = Literal["sum", "mean"]
+
+_FLOAT16S = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
+
+
+@rule("EmbeddingBagOffsetsSum", since="opset3")
+def embedding_bag_offsets_sum(
+    op: Builder,
+    emb_table: Value,
+    indices: Value,
+    offsets: Value,
+    default_index: Value | None = None,
+    per_sample_weights: Value | None = None,
+):
+    """EmbeddingBagOffsetsSum-3."""
+    kind = indices.dtype if indices.dtype == offsets.dtype == ir.DataType.INT32 else ir.DataType.INT64
+    indices, offsets = (x if x.dtype == kind else op.Cast(x, to=kind) for x in (indices, offsets))
+    if default_index is None:
+        default_index = op.const(np.zeros(0, np.int64), kind)
+    elif default_index.dtype != kind:
+        default_index = op.Cast(default_index, to=kind)
+    if per_sample_weights is None:
+        per_sample_weights = op.const(np.zeros(0, np.float32), emb_table.dtype)
+    return op.specops.EmbeddingBagOffsetsSum(emb_table, indices, offsets, default_index, per_sample_weights)
+
+
+@rule("EmbeddingBagOffsets", since="opset15")
+def embedding_bag_offsets(
+    op: Builder,
+    emb_table: Value,
+    indices: Value,
+    offsets: Value,
+    default_index: Value | None = None,
+    per_sample_weights: Value | None = None,
+    *,
+    reduction: Reduction = "sum",
+):
+    """EmbeddingBagOffsets-15: the mean of integers truncates."""
+    if reduction == "sum":
+        return embedding_bag_offsets_sum(op, emb_table, indices, offsets, default_index, per_sample_weights)
+    if per_sample_weights is not None:
+        raise Unsupported("it has per_sample_weights, which the mean does not take")
+    sums, to = embedding_bag_offsets_sum(op, *_rows(op, emb_table, indices), offsets, default_index), emb_table.dtype
+    starts = vector(op, offsets)
+    ends = op.Concat(op.Slice(starts, [1], [LAST]), op.Shape(indices), axis=0)
+    return _divided(op, sums, op.Sub(ends, starts), to)
+
+
+@rule("EmbeddingBagPackedSum", since="opset3")
+def embedding_bag_packed_sum(op: Builder, emb_table: Value, indices: Value, per_sample_weights: Value | None = None):
+    """EmbeddingBagPackedSum-3."""
+    return embedding_bag_packed(op, emb_table, indices, per_sample_weights)
+
+
+@rule("EmbeddingBagPacked", since="opset15")
+def embedding_bag_packed(
+    op: Builder,
+    emb_table: Value,
+    indices: Value,
+    per_sample_weights: Value | None = None,
+    *,
+    reduction: Reduction = "sum",
+):
+    """EmbeddingBagPacked-15: bags of equal size, one after the other."""
+    size = op.Shape(indices, start=1)
+    starts = op.Mul(flat_range(op, op.Shape(indices, end=1)), size)
+    offsets = starts if indices.dtype == ir.DataType.INT64 else op.Cast(starts, to=indices.dtype)
+    indices = op.Reshape(indices, [-1])
+    weights = None if per_sample_weights is None else op.Reshape(per_sample_weights, [-1])
+    return embedding_bag_offsets(op, emb_table, indices, offsets, None, weights, reduction=reduction)
+
+
+@rule("EmbeddingSegmentsSum", since="opset3")
+def embedding_segments_sum(
+    op: Builder,
+    emb_table: Value,
+    indices: Value,
+    segment_ids: Value,
+    num_segments: Value,
+    default_index: Value | None = None,
+    per_sample_weights: Value | None = None,
+):
+    """EmbeddingSegmentsSum-3: sorted segments are bags; ids outside ``[0, num_segments)`` belong to none."""
+    count, ids = scalar(op, num_segments), int64(op, segment_ids)
+    # How many ids each segment has; those below the first and beyond the last segment in a place of their own.
+    places = op.Add(op.Min(op.Max(ids, -1), count), 1)
+    none = op.Expand(op.const([0]), op.Reshape(op.Add(count, 2), [1]))
+    sizes = op.ScatterElements(none, places, op.Expand(op.const([1]), op.Shape(ids)), axis=0, reduction="add")
+    ends = op.CumSum(sizes, 0)
+    last = op.Reshape(count, [1])
+    used = op.Gather(ends, last)
+    return embedding_bag_offsets_sum(
+        op,
+        emb_table,
+        op.Slice(indices, [0], used),
+        op.CastLike(op.Slice(ends, [0], last), indices),
+        default_index,
+        None if per_sample_weights is None else op.Slice(per_sample_weights, [0], used),
+    )
+
+
+def _rows(op: Builder, emb_table: Value, indices: Value) -> tuple[Value, Value]:
+    """A table and indices to sum without rounding to 16 bits in between: the rows that are used, as float32."""
+    if emb_table.dtype not in _FLOAT16S:
+        return emb_table, indices
+    rows = op.Cast(op.Gather(emb_table, indices), to=ir.DataType.FLOAT)
+    return rows, op.CastLike(flat_range(op, op.Shape(indices)), indices)
+
+
+def _divided(op: Builder, sums: Value, sizes: Value, to: ir.DataType | None) -> Value:
+    """Sums of bags as means; an empty bag stays as it is."""
+    sizes = op.CastLike(op.Max(sizes, 1), sums)
+    trailing = op.Expand(op.const([1]), op.Sub(op.Shape(op.Shape(sums)), 1))
+    mean = op.Div(sums, op.Reshape(sizes, op.Concat([-1], trailing, axis=0)))
+    return mean if mean.dtype == to else op.Cast(mean, to=to)
