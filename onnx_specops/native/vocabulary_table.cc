@@ -155,23 +155,31 @@ class VocabularyOf : public Vocabulary {
       cursor[i] = table_.start(hash[i]);
       table_.prefetch(cursor[i]);
     }
+    // Hits and misses apart, without a branch on which it is: half of such branches would be foretold wrongly.
+    std::size_t hit[block], miss[block], hits = 0, misses = 0;
     for (std::size_t i = 0; i < size; ++i) {
       id[i] = table_.next(cursor[i]);
-      if (id[i] != IdTable::none) entries_.prefetch(id[i]);
+      const bool found = id[i] != IdTable::none;
+      hit[hits] = miss[misses] = i;
+      hits += found;
+      misses += !found;
+      entries_.prefetch(found ? id[i] : 0);
     }
-    for (std::size_t i = 0; i < size; ++i) {
-      if (id[i] != IdTable::none) entries_.prefetch_text(id[i], key[i]);
-    }
-    for (std::size_t i = 0; i < size; ++i) {
+    for (std::size_t k = 0; k < hits; ++k) entries_.prefetch_text(id[hit[k]], key[hit[k]]);
+    for (std::size_t k = 0; k < hits; ++k) {
+      const std::size_t i = hit[k];
       while (id[i] != IdTable::none && !entries_.equal(id[i], key[i])) id[i] = table_.next(cursor[i]);
-      std::int64_t& out = ids[first + i];
-      if (id[i] != IdTable::none) {
-        out = id[i];
-      } else if (otherwise.num_oov_buckets == 0) {
-        out = otherwise.default_value;
+      if (id[i] == IdTable::none) {
+        miss[misses++] = i;
       } else {
-        out = static_cast<std::int64_t>(count_) + Entries::bucket(key[i], hash[i], secret_, otherwise.bucketing);
+        ids[first + i] = id[i];
       }
+    }
+    for (std::size_t k = 0; k < misses; ++k) {
+      const std::size_t i = miss[k];
+      ids[first + i] = otherwise.num_oov_buckets == 0 ? otherwise.default_value
+                                                      : static_cast<std::int64_t>(count_) +
+                                                            Entries::bucket(key[i], hash[i], secret_, otherwise.bucketing);
     }
   }
 
