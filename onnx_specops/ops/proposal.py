@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from onnx import TensorProto as Type
 from onnx.helper import tensor_dtype_to_np_dtype
 
 from onnx_specops.domain import FLOATS, operator

@@ -79,7 +79,7 @@ def proposal(
 
 
 def _anchors(base_size: int, ratios: tuple[float, ...], scales: tuple[float, ...], tensorflow: bool) -> np.ndarray:
-    """The anchors about the first position, ``[ratios * scales, 4]``: of one area, whose height is ``ratio`` times its width."""
+    """The anchors about the first position, ``[ratios * scales, 4]``: of one area, ``ratio`` times as high as wide."""
     f = np.float32
     offset = f(0 if tensorflow else 1)
     ratio, scale = np.array(ratios, f)[:, None], np.array(scales, f)
