@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from converters.openvino.rule import Unsupported, rule
-from converters.openvino.rules._elementwise import INTEGERS, UNSIGNED, through_floats, typed
+from converters.openvino.rules._elementwise import INTEGERS, UNSIGNED, D, through_floats, typed
 from onnx_specops.building import Builder, Value
 
 
@@ -73,8 +73,8 @@ def hsigmoid(op: Builder, x: Value):
 
 @rule("HSwish", since="opset4")
 def hswish(op: Builder, x: Value):
-    """HSwish-4."""
-    return op.HardSwish(x)
+    """HSwish-4. (ONNX Runtime takes HardSwish and Mish apart, into operators of which it has none for f64.)"""
+    return op.Mul(x, op.HardSigmoid(x, alpha=1 / 6, beta=0.5)) if x.dtype == D.DOUBLE else op.HardSwish(x)
 
 
 @rule("Swish", since="opset4")
@@ -115,7 +115,7 @@ def gelu(op: Builder, x: Value, *, approximation_mode: Literal["erf", "tanh"] = 
 @rule("Mish", since="opset4")
 def mish(op: Builder, x: Value):
     """Mish-4."""
-    return op.Mish(x)
+    return op.Mul(x, op.Tanh(op.Softplus(x))) if x.dtype == D.DOUBLE else op.Mish(x)
 
 
 @rule("SoftPlus", since="opset4")

@@ -1,41 +1,78 @@
 """Reductions over axes, which may come at run time.
 
-No axes at all leave the input as it is (L1 and L2 take its absolute values), axes may be negative or repeated, and over nothing
-a sum is 0, a product 1, a mean 0. ONNX and ONNX Runtime hold with OpenVINO in all this.
+No axes at all leave the input as it is (L1 and L2 take its absolute values); over nothing a sum is 0, a product 1, a mean 0.
+ONNX Runtime holds with OpenVINO in this.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from converters.openvino.rule import rule
+from converters.openvino.rule import Unsupported, rule
 from converters.openvino.rules._elementwise import D
 from onnx_specops.building import Builder, Value
 
 _LOWEST = float(np.finfo(np.float32).min)
+_WIDE = {D.INT64, D.UINT64}
 
 
-def _register(operation: str, since: str = "opset1") -> None:
-    @rule(operation, since=since)
-    def emit(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
-        return _reduce(op, operation, x, axes, keep_dims)
+@rule("ReduceSum")
+def reduce_sum(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
+    """ReduceSum-1."""
+    return _sum(op, x, axes, keep_dims)
 
 
-for _operation in ("ReduceSum", "ReduceProd"):
-    _register(_operation)
-for _operation in ("ReduceL1", "ReduceL2"):
-    _register(_operation, "opset4")
+@rule("ReduceL1", since="opset4")
+def reduce_l1(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
+    """ReduceL1-4."""
+    return _sum(op, op.Abs(x), axes, keep_dims) if x.dtype in _WIDE else _reduce(op, "ReduceL1", x, axes, keep_dims)
+
+
+@rule("ReduceL2", since="opset4")
+def reduce_l2(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
+    """ReduceL2-4: the root of integers is truncated."""
+    return _reduce(op, "ReduceL2", x, axes, keep_dims)
+
+
+@rule("ReduceProd")
+def reduce_prod(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
+    """ReduceProd-1."""
+    if x.dtype not in _WIDE:
+        return _reduce(op, "ReduceProd", x, axes, keep_dims)
+    # ONNX Runtime's ReduceProd multiplies 64-bit integers in doubles, its ScatterElements in their own type: each element is
+    # scattered to its place in the result.
+    axes = _distinct(op, x, axes)
+    shape = op.Shape(x)
+    kept = op.ScatterElements(shape, axes, op.Expand(op.const(1), op.Shape(axes)), axis=0)
+    count = op.ReduceProd(kept, keepdims=0)
+    places = op.Expand(op.Reshape(op.Range(0, count, 1), kept), shape)
+    ones = op.Expand(op.const(1, x.dtype), op.Reshape(count, [1]))
+    product = op.ScatterElements(ones, op.Reshape(places, [-1]), op.Reshape(x, [-1]), axis=0, reduction="mul")
+    product = op.Reshape(product, kept)
+    # An extreme of single elements takes the axes away, of which there may be none.
+    return product if keep_dims else _reduce(op, "ReduceMax", product, axes, keep_dims)
 
 
 @rule("ReduceMean")
 def reduce_mean(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
     """ReduceMean-1: the mean of integers is truncated towards zero."""
-    if x.dtype != D.UINT64:
+    if x.dtype not in _WIDE:
         return _reduce(op, "ReduceMean", x, axes, keep_dims)
-    # No signed type holds the sums.
-    total = _reduce(op, "ReduceSum", x, axes, keep_dims)
+    total = _sum(op, x, axes, keep_dims)
     count = op.Div(op.Size(x), op.Max(op.Size(total), 1))
-    return op.Div(total, op.Cast(op.Max(count, 1), to=D.UINT64))
+    return op.Div(total, op.Cast(op.Max(count, 1), to=x.dtype))
+
+
+def _sum(op: Builder, x: Value, axes: Value, keep_dims: bool) -> Value:
+    """ONNX Runtime adds 64-bit integers in doubles: their upper and lower halves add exactly."""
+    if x.dtype not in _WIDE:
+        return _reduce(op, "ReduceSum", x, axes, keep_dims)
+    x, to = (x, None) if x.dtype == D.INT64 else (op.Cast(x, to=D.INT64), x.dtype)
+    low = op.BitwiseAnd(x, 2**32 - 1)
+    high = op.Div(op.Sub(x, low), 2**32)
+    upper, lower = (_reduce(op, "ReduceSum", half, axes, keep_dims) for half in (high, low))
+    total = op.Add(op.Mul(upper, 2**32), lower)
+    return total if to is None else op.Cast(total, to=to)
 
 
 @rule("ReduceMax")
@@ -80,6 +117,20 @@ def _logical(op: Builder, operation: str, x: Value, axes: Value, keep_dims: bool
 
 
 def _reduce(op: Builder, operation: str, x: Value, axes: Value, keep_dims: bool) -> Value:
+    return op.node(operation, x, _distinct(op, x, axes), keepdims=int(keep_dims), noop_with_empty_axes=1)
+
+
+def _distinct(op: Builder, x: Value, axes: Value) -> Value:
+    """The axes counted from the front, each once: with others ONNX Runtime reduces an empty tensor to a wrong shape."""
     axes = axes if axes.dtype == D.INT64 else op.Cast(axes, to=D.INT64)
     axes = axes if axes.rank == 1 else op.Reshape(axes, [-1])
-    return op.node(operation, x, axes, keepdims=int(keep_dims), noop_with_empty_axes=1)
+    known = axes.constant
+    if known is None or (x.rank is None and (known < 0).any()):
+        rank = op.Shape(op.Shape(x))
+        return op.Unique(op.Where(op.Less(axes, 0), op.Add(axes, rank), axes))
+    if x.rank is None:
+        return op.const(np.unique(known))
+    limit = max(x.rank, 1)
+    if ((known < -limit) | (known >= limit)).any():
+        raise Unsupported(f"its axes {known.tolist()} leave the range of an input of rank {x.rank}")
+    return op.const(np.unique(known % limit)[: x.rank])

@@ -59,8 +59,8 @@ for _type in (*INTEGERS, np.float16, np.float32, np.float64, ml_dtypes.bfloat16,
 _PDPD = "the CPU plugin cannot run this operation with auto_broadcast=pdpd"
 _CASES += [
     case("Select", "opset1", "broadcast", "opset1.select", [_C[:, :1], _X[0], np.ones((4, 2, 1), np.float32)]),
-    case("Select", "opset1", "broadcast-dynamic", "opset1.select", [_C, np.float32(1), _Y], [_C[:1], np.float32(7), _Y[:, :1]],
-         shapes=[[-1, -1], [], [-1, -1]]),
+    case("Select", "opset1", "broadcast-dynamic", "opset1.select", [_C, np.float32(1), _Y],
+         [_C[:1], np.float32(7), _Y[:, :1]], shapes=[[-1, -1], [], [-1, -1]]),
     case("Select", "opset1", "none", "opset1.select", [_C, _X, _Y], auto_broadcast="NONE"),
     case("Select", "opset1", "scalars", "opset1.select", [np.array(True), np.float32(1), np.float32(2)]),
     case("Select", "opset1", "constant-branches", "opset1.select", [_C, np.float32(1), np.float32(NAN)], constants=[1, 2]),
@@ -91,7 +91,8 @@ for _operation, _name in (("IsNaN", "is_nan"), ("IsInf", "is_inf"), ("IsFinite",
                        options=decided("expected", _CLAMPED, _expected)))  # fmt: skip
 for _negative in (False, True):
     for _positive in (False, True):
-        _CASES.append(case("IsInf", "opset10", f"negative-{_negative}-positive-{_positive}".lower(), "opset10.is_inf", [_KINDS],
+        _name = f"negative-{_negative}-positive-{_positive}".lower()
+        _CASES.append(case("IsInf", "opset10", _name, "opset10.is_inf", [_KINDS],
                            attributes={"detect_negative": _negative, "detect_positive": _positive}))  # fmt: skip
 
 # -- logic ------------------------------------------------------------------------------------------------------------
