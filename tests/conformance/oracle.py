@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import multiprocessing
+from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -112,11 +113,20 @@ class Oracle:
         atexit.register(self.close)
 
     def run(
-        self, path: Path, runs: list[list[np.ndarray]], *, state: bool = False, extensions: bool = False
+        self,
+        path: Path,
+        runs: list[list[np.ndarray]],
+        *,
+        state: bool = False,
+        extensions: bool = False,
+        names: Sequence[str] = ("cpu", "evaluate"),
     ) -> dict[str, Outputs | OracleError]:
-        """The outputs of each run by the CPU plugin (``"cpu"``) and by ``Model.evaluate`` (``"evaluate"``), or why not."""
-        arguments = (str(path), runs, state)
-        return self._call([("cpu", _cpu, arguments), ("evaluate", _evaluate, arguments)], extensions)
+        """The outputs of each run by the CPU plugin (``"cpu"``) and by ``Model.evaluate`` (``"evaluate"``), or why not.
+
+        ``names`` are those to ask: one that is not needed may crash, or spoil the process's memory for the next case.
+        """
+        functions = {"cpu": _cpu, "evaluate": _evaluate}
+        return self._call([(name, functions[name], (str(path), runs, state)) for name in names], extensions)
 
     def import_onnx(self, model: bytes, path: Path) -> None:
         """Let OpenVINO read an ONNX model and write it as IR to ``path``; raises `OracleError` where it cannot."""
@@ -128,7 +138,7 @@ class Oracle:
         """What each step returned, or the `OracleError` that tells why it did not; a crash ends those after it too."""
         self._start()
         answers: dict[str, Any] = {}
-        current = steps[0][0]
+        current = steps[0][0] if steps else ""
         try:
             self._connection.send((steps, extensions))
             while len(answers) < len(steps):
