@@ -1,0 +1,166 @@
+"""Normalizations: by batch statistics, by mean and variance, by neighbours, by length."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import onnx_ir as ir
+
+from converters.openvino.rule import Unsupported, rule
+from onnx_specops.building import Builder, Value
+
+_INT64 = ir.DataType.INT64
+
+
+@rule("BatchNormInference")
+def batch_norm_inference_1(
+    op: Builder, gamma: Value, beta: Value, data: Value, mean: Value, variance: Value, *, epsilon: float
+):
+    """BatchNormInference-1: the data comes third."""
+    return _batch_norm(op, data, gamma, beta, mean, variance, epsilon)
+
+
+@rule("BatchNormInference", since="opset5")
+def batch_norm_inference_5(
+    op: Builder, data: Value, gamma: Value, beta: Value, mean: Value, variance: Value, *, epsilon: float
+):
+    """BatchNormInference-5."""
+    return _batch_norm(op, data, gamma, beta, mean, variance, epsilon)
+
+
+@rule("MVN")
+def mvn_1(
+    op: Builder,
+    data: Value,
+    *,
+    eps: float,
+    across_channels: bool = False,
+    normalize_variance: bool = True,
+    reduction_axes: tuple[int, ...] | None = None,
+):
+    """MVN-1: ``across_channels`` and the rank say what ``reduction_axes`` would, which OpenVINO writes beside it."""
+    first = 1 if across_channels else 2
+    if data.rank is None and not reduction_axes:
+        axes = op.Range(first, op.Size(op.Shape(data)), 1)
+    else:
+        axes = op.const(list(reduction_axes or range(first, data.rank or 0)))
+    return _mean_variance(op, data, axes, normalize_variance, eps, outside=False)
+
+
+@rule("MVN", since="opset6")
+def mvn_6(
+    op: Builder,
+    data: Value,
+    axes: Value,
+    *,
+    eps: float,
+    normalize_variance: bool,
+    eps_mode: Literal["inside_sqrt", "outside_sqrt"],
+):
+    """MVN-6."""
+    return _mean_variance(op, data, _as_list(op, axes), normalize_variance, eps, outside=eps_mode == "outside_sqrt")
+
+
+@rule("NormalizeL2")
+def normalize_l2(op: Builder, data: Value, axes: Value, *, eps: float, eps_mode: Literal["add", "max"]):
+    """NormalizeL2-1. Over no axes at all every number that is not 0 becomes 1."""
+    axes = _as_list(op, axes)
+
+    def ones(op: Builder) -> Value:
+        return op.Cast(op.Not(op.Equal(data, 0.0)), to=data.dtype)
+
+    def normalized(op: Builder) -> Value:
+        squares = op.ReduceSum(op.Mul(data, data), axes, keepdims=1)
+        combined = op.Add(squares, eps) if eps_mode == "add" else op.Max(squares, op.const(eps, data.dtype))
+        return op.Div(data, op.Sqrt(combined))
+
+    return op.if_(op.Equal(op.Size(axes), 0), ones, normalized)
+
+
+@rule("GroupNormalization", since="opset12")
+def group_normalization(op: Builder, data: Value, scale: Value, bias: Value, *, num_groups: int, epsilon: float):
+    """GroupNormalization-12."""
+    channels = data.dims[1] if data.dims and len(data.dims) > 1 else None
+    if num_groups < 1 or (channels is not None and channels % num_groups):
+        raise Unsupported(f"{channels} channels do not make {num_groups} groups")
+    return op.GroupNormalization(data, scale, bias, num_groups=num_groups, epsilon=epsilon)
+
+
+@rule("LRN")
+def lrn(op: Builder, data: Value, axes: Value, *, alpha: float, beta: float, bias: float, size: int):
+    """LRN-1. As the specification's formula has it a region of an even ``size`` reaches ``size / 2`` to both sides.
+
+    (OpenVINO's CPU takes an element less then, and leaves out the channels where axes has them beside others.)
+    """
+    if size < 1:
+        raise Unsupported(f"its size is {size}")
+    axes = _as_list(op, axes)
+    rank = data.rank
+    if rank is None:
+        raise Unsupported("its input has no known rank", "give the model's input a rank")
+    known = None if axes.constant is None else sorted(int(a) % rank for a in axes.constant if -rank <= a < rank)
+    if known == [1] and size % 2:
+        return _across_channels(op, data, rank, alpha=alpha, beta=beta, bias=bias, size=size)
+    squares = op.Mul(data, data)
+    for k in range(rank):
+        if known is None:
+            hit = op.Or(op.Equal(axes, k), op.Equal(axes, k - rank))
+            used = op.Greater(op.ReduceSum(op.Cast(hit, to=_INT64), keepdims=0), 0)
+            squares = _summed_if(op, used, squares, k, size)
+        elif k in known:
+            squares = _summed(op, squares, k, size)
+    if axes.dims and axes.dims[0] is not None:
+        factor: object = alpha / float(size) ** axes.dims[0]
+    else:
+        power = op.Pow(op.const(float(size), data.dtype), op.Cast(op.Size(axes), to=data.dtype))
+        factor = op.Div(op.const(alpha, data.dtype), power)
+    return op.Div(data, op.Pow(op.Add(op.Mul(squares, factor), bias), op.const(beta, data.dtype)))
+
+
+def _across_channels(op: Builder, data: Value, rank: int, **attributes: float) -> Value:
+    """ONNX's LRN, which ONNX Runtime has for four dimensions only."""
+    if rank == 4:
+        return op.LRN(data, **attributes)
+    shape = op.Shape(data)
+    inner = op.ReduceProd(op.Slice(shape, [2], [rank]), keepdims=1)
+    four = op.Reshape(data, op.Concat(op.Slice(shape, [0], [2]), inner, [1], axis=0))
+    return op.Reshape(op.LRN(four, **attributes), shape)
+
+
+def _summed_if(op: Builder, condition: Value, x: Value, axis: int, size: int) -> Value:
+    return op.if_(condition, lambda op: _summed(op, x, axis, size), lambda op: op.Identity(x))
+
+
+def _summed(op: Builder, x: Value, axis: int, size: int) -> Value:
+    """The sums over ``size // 2`` elements to both sides along an axis."""
+    reach, shape = size // 2, op.Shape(x)
+    length = x.dims[axis] if x.dims else None
+    if length is not None:
+        reach = min(reach, length)
+    # One dimension before the axis, one after it: a window of a column.
+    before = op.ReduceProd(op.Slice(shape, [0], [axis]), keepdims=1)
+    after = op.ReduceProd(op.Slice(shape, [axis + 1], [2**31]), keepdims=1)
+    columns = op.Reshape(x, op.Concat(before, [1], op.Slice(shape, [axis], [axis + 1]), after, axis=0))
+    kernel = 2 * reach + 1
+    means = op.AveragePool(columns, kernel_shape=[kernel, 1], pads=[reach, 0, reach, 0], count_include_pad=1)
+    return op.Reshape(op.Mul(means, float(kernel)), shape)
+
+
+def _batch_norm(op: Builder, data: Value, gamma: Value, beta: Value, mean: Value, variance: Value, epsilon: float) -> Value:
+    return op.BatchNormalization(data, gamma, beta, mean, variance, epsilon=epsilon)
+
+
+def _mean_variance(op: Builder, data: Value, axes: Value, normalize_variance: bool, eps: float, outside: bool) -> Value:
+    """``data`` less its mean over ``axes``, divided by its deviation: the form that runtimes fuse."""
+    centred = op.Sub(data, op.ReduceMean(data, axes, keepdims=1, noop_with_empty_axes=1))
+    if not normalize_variance:
+        return centred
+    variance = op.ReduceMean(op.Pow(centred, op.const(2.0, data.dtype)), axes, keepdims=1, noop_with_empty_axes=1)
+    if outside:
+        return op.Div(centred, op.Add(op.Sqrt(variance), eps))
+    return op.Div(centred, op.Sqrt(op.Add(variance, eps)))
+
+
+def _as_list(op: Builder, axes: Value) -> Value:
+    """Axes as a list of 64-bit integers, also where they are a scalar."""
+    return op.Reshape(op.Cast(axes, to=_INT64), [-1])
