@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -90,10 +90,12 @@ def convert(
     started = time.perf_counter()
     source = read(model_path)
     emitted = emit(source)
+    # By name: where a pass takes a value's place, the new one bears its name.
+    names = {key: value.name or "" for key, value in emitted.values.items()}
     without_body = finish(emitted.model, fold=weights != "reference")
     expose_variables(emitted.model, emitted.variables)
     proto, placement, size = save(emitted.model, source, None if onnx_path is None else Path(onnx_path), weights)
-    report = _report(source, emitted, without_body, placement, size, time.perf_counter() - started)
+    report = _report(source, emitted, names, without_body, placement, size, time.perf_counter() - started)
     return Conversion(proto, report)
 
 
@@ -343,14 +345,20 @@ def _all_layers(graph: Graph) -> Iterator[Layer]:
 
 
 def _report(
-    source: Model, emitted: Emitted, without_body: list[str], placement: Weights, size: int, seconds: float
+    source: Model,
+    emitted: Emitted,
+    names: Mapping[tuple[int, int], str],
+    without_body: list[str],
+    placement: Weights,
+    size: int,
+    seconds: float,
 ) -> Report:
     graph = emitted.model.graph
     nodes = Counter(f"{n.domain}.{n.op_type}" if n.domain else n.op_type for n in graph.all_nodes())
     becomes: dict[str, list[str]] = {}
     for (type_, _), counter in sorted(emitted.becomes.items()):
         becomes[type_] = sorted({*becomes.get(type_, ()), *counter})
-    alive = {id(value) for node in graph for value in node.outputs} | {id(value) for value in graph.inputs}
+    alive = {value.name for node in graph for value in node.outputs} | {value.name for value in graph.inputs}
     return Report(
         path=source.path,
         layers=dict(sorted(Counter(layer.type for layer in _all_layers(source)).items())),
@@ -358,7 +366,7 @@ def _report(
         nodes=dict(sorted(nodes.items())),
         custom_operators=sorted({n.op_type for n in graph.all_nodes() if n.domain == onnx_specops.DOMAIN}),
         without_body=without_body,
-        values={key: value.name or "" for key, value in emitted.values.items() if id(value) in alive},
+        values={key: name for key, name in names.items() if name in alive},
         weights=placement,
         weights_bytes=size,
         seconds=seconds,

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import ml_dtypes
 import numpy as np
 
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far floats may part: ``|a - b| <= absolute + relative * |b|``; everything else must be equal."""
+    """How far floats may part: ``|a - b| <= absolute + relative * |b|``; everything else must be equal.
+
+    Attributes:
+        relative: of floats of 32 and 64 bits; narrower ones may differ by two units in the last place at least.
+        absolute: of all floats.
+    """
 
     relative: float = 1e-3
     absolute: float = 1e-4
@@ -21,10 +27,11 @@ class Comparison:
 
     Attributes:
         shape: the output's shape.
-        element_type: its NumPy type's name.
-        max_absolute: the largest absolute error; ``None`` where there is none to compute (strings, other shapes).
-        max_relative: the largest relative error.
-        exact: the share of elements that are equal, from 0 to 1.
+        element_type: its NumPy type's name; ``"string"`` for strings.
+        max_absolute: the largest absolute error: infinite where one is NaN or infinite and the other is not; ``None`` where
+            there is none to compute (strings, other shapes or types).
+        max_relative: the largest relative error, likewise; that of a zero's neighbour may be large.
+        exact: the share of elements that are equal (NaN equals NaN), from 0 to 1.
         agrees: whether the difference is within the tolerance.
         note: what else is to be said: another shape, other random numbers, ...
     """
@@ -38,42 +45,70 @@ class Comparison:
     note: str = ""
 
 
+RANDOM = "other random numbers, of the same distribution"
+
+
 def compare(got: np.ndarray, expected: np.ndarray, tolerance: Tolerance, *, random: bool = False) -> Comparison:
-    """Compare an output with the expected one; of ``random`` outputs only shape and element type."""
+    """Compare an output with the expected one.
+
+    Args:
+        got: the output.
+        expected: what it should be.
+        tolerance: how far floats may part.
+        random: whether the output may hold other random numbers: where it does, only shape and element type count.
+    """
     shape, element_type = tuple(got.shape), _type_name(got)
     if shape != tuple(expected.shape):
         return Comparison(shape, element_type, None, None, 0.0, False, f"the shape should be {list(expected.shape)}")
     if element_type != _type_name(expected):
         return Comparison(shape, element_type, None, None, 0.0, False, f"the type should be {_type_name(expected)}")
-    if random:
-        return Comparison(shape, element_type, None, None, 0.0, True, "other random numbers, of the same distribution")
+    found = _compare_values(got, expected, element_type, tolerance)
+    if random and not found.agrees:
+        return Comparison(shape, element_type, None, None, found.exact, True, RANDOM)
+    return found
+
+
+def _compare_values(got: np.ndarray, expected: np.ndarray, element_type: str, tolerance: Tolerance) -> Comparison:
+    shape = tuple(got.shape)
     if got.size == 0:
-        return Comparison(shape, element_type, 0.0, 0.0, 1.0, True)
+        return Comparison(shape, element_type, None if element_type == "string" else 0.0, None, 1.0, True)
     if element_type == "string":
-        same = got.astype(str) == expected.astype(str)
+        same = np.array([a == b for a, b in zip(_texts(got), _texts(expected), strict=True)])
         return Comparison(shape, element_type, None, None, float(same.mean()), bool(same.all()))
-    if got.dtype.kind == "c":
-        got, expected = got.view(got.real.dtype), expected.view(expected.real.dtype)
-    if got.dtype.kind in "biu":
-        same = got == expected
-        difference = np.abs(got.astype(np.float64) - expected.astype(np.float64))
-        relative = difference / np.maximum(np.abs(expected.astype(np.float64)), 1)
-        return Comparison(
-            shape, element_type, float(difference.max()), float(relative.max()), float(same.mean()), bool(same.all())
-        )
-    a, b = got.astype(np.float64), expected.astype(np.float64)
-    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    is_float = got.dtype.kind not in "biu"
     with np.errstate(all="ignore"):
-        difference = np.where(same, 0.0, np.abs(a - b))
-        relative = np.where(same, 0.0, difference / np.maximum(np.abs(b), np.finfo(np.float32).tiny))
-        # Half precision cannot agree to more digits than it has.
-        limit = max(tolerance.relative, {2: 2e-2 if "bfloat16" in element_type else 2e-3}.get(got.dtype.itemsize, 0.0))
-        agrees = same | (difference <= tolerance.absolute + limit * np.abs(b))
-    note = "" if np.isnan(a).sum() == np.isnan(b).sum() else "NaN in other places"
+        a, b = got.astype(np.float64), expected.astype(np.float64)
+        same = (a == b) | (np.isnan(a) & np.isnan(b)) if is_float else got == expected
+        difference = np.abs(a - b)
+        # Integers of 64 bits may be equal as floats and yet differ.
+        difference = np.where(same, 0.0, difference if is_float else np.maximum(difference, 1.0))
+        difference = np.where(np.isnan(difference), np.inf, difference)
+        scale = np.abs(b)
+        relative = np.where(same, 0.0, difference / np.maximum(scale, np.finfo(np.float32).tiny if is_float else 1.0))
+        relative = np.where(np.isnan(relative), np.inf, relative)
+        agrees = same
+        if is_float:
+            limit = max(tolerance.relative, 2 * _epsilon(got.dtype))
+            agrees = same | np.isfinite(a) & np.isfinite(b) & (difference <= tolerance.absolute + limit * scale)
+    note = "NaN in other places" if is_float and (np.isnan(a) != np.isnan(b)).any() else ""
     return Comparison(
-        shape, element_type, float(np.nanmax(difference, initial=0.0)), float(np.nanmax(relative, initial=0.0)),
-        float(same.mean()), bool(agrees.all()), note,
-    )  # fmt: skip
+        shape,
+        element_type,
+        float(difference.max()),
+        float(relative.max()),
+        float(same.mean()),
+        bool(agrees.all()),
+        note,
+    )
+
+
+def _epsilon(dtype: np.dtype) -> float:
+    return float(ml_dtypes.finfo(dtype).eps) if dtype.itemsize < 4 else 0.0
+
+
+def _texts(array: np.ndarray) -> list[str]:
+    # As Python's own strings: NumPy's drop zeros at the end.
+    return [e.decode(errors="surrogateescape") if isinstance(e, bytes) else str(e) for e in array.reshape(-1).tolist()]
 
 
 def _type_name(array: np.ndarray) -> str:

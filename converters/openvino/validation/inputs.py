@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,43 +64,64 @@ def random_inputs(specs: Sequence[InputSpec], seed: int = 0) -> dict[str, np.nda
 
 
 def load_inputs(path: str | Path, specs: Sequence[InputSpec]) -> dict[str, np.ndarray]:
-    """The arrays of an .npz file for the model's inputs, by name or, failing that, by position.
+    """The arrays of an .npz file for the model's inputs, by name, or by position where they have none (``arr_0``, ...).
+
+    Raises:
+        ValueError: when the file cannot be read, and as `check_inputs` does.
+    """
+    try:
+        file = np.load(path, allow_pickle=False)
+        if not isinstance(file, np.lib.npyio.NpzFile):
+            raise ValueError("it holds one array without a name")
+        with file:
+            stored = {name: file[name] for name in file.files}
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise ValueError(f"{path} is not a readable .npz file: {error}") from None
+    names = [spec.name for spec in specs]
+    if not set(names) <= set(stored) and len(stored) == len(names) and all(n == f"arr_{i}" for i, n in enumerate(stored)):
+        stored = dict(zip(names, stored.values(), strict=True))
+    return check_inputs(stored, specs, str(path))
+
+
+def check_inputs(arrays: Mapping[str, np.ndarray], specs: Sequence[InputSpec], where: str) -> dict[str, np.ndarray]:
+    """The arrays in the order and with the element types of the model's inputs.
+
+    Args:
+        arrays: by input name; further ones do not matter.
+        specs: the model's inputs.
+        where: what errors say the arrays come from.
 
     Raises:
         ValueError: for a missing input, a wrong number of dimensions, a wrong size or a type that cannot be converted exactly.
     """
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            stored = {name: file[name] for name in file.files}
-    except (OSError, ValueError, KeyError) as error:
-        raise ValueError(f"{path} is not a readable .npz file: {error}") from None
-    names = [spec.name for spec in specs]
-    if not set(names) <= set(stored):
-        if len(stored) != len(names) or not all(name == f"arr_{i}" for i, name in enumerate(stored)):
-            missing = ", ".join(sorted(set(names) - set(stored)))
-            raise ValueError(f"{path} lacks the inputs {missing}; it holds {', '.join(stored) or 'nothing'}")
-        stored = dict(zip(names, stored.values(), strict=True))
-    return {spec.name: _fit(stored[spec.name], spec, path) for spec in specs}
+    if missing := sorted(spec.name for spec in specs if spec.name not in arrays):
+        raise ValueError(f"{where}: {', '.join(missing)} missing; there are {', '.join(arrays) or 'none'}")
+    return {spec.name: _fit(np.asarray(arrays[spec.name]), spec, where) for spec in specs}
 
 
-def _fit(array: np.ndarray, spec: InputSpec, path: str | Path) -> np.ndarray:
+def _fit(array: np.ndarray, spec: InputSpec, where: str) -> np.ndarray:
     if len(array.shape) != len(spec.dims) or any(
         d is not None and d != size for d, size in zip(spec.dims, array.shape, strict=True)
     ):
-        dims = ["?" if d is None else d for d in spec.dims]
-        raise ValueError(f"{path}: {spec.name} has the shape {list(array.shape)}, the model takes {dims}".replace("'", ""))
+        dims = ", ".join("?" if d is None else str(d) for d in spec.dims)
+        raise ValueError(f"{where}: {spec.name} has the shape {list(array.shape)}, the model takes [{dims}]")
     if spec.element_type == "string":
-        if array.dtype.kind not in "US":
-            raise ValueError(f"{path}: {spec.name} holds {array.dtype}, the model takes strings")
-        return array.astype(str).astype(object)
+        if array.dtype.kind not in "USO":
+            raise ValueError(f"{where}: {spec.name} holds {array.dtype}, the model takes strings")
+        texts = [e.decode() if isinstance(e, bytes) else str(e) for e in array.reshape(-1).tolist()]
+        strings = np.empty(len(texts), object)
+        strings[:] = texts
+        return strings.reshape(array.shape)
     if array.dtype == spec.dtype:
         return array
-    converted = array.astype(spec.dtype) if array.dtype.kind in "biuf" else None
-    if converted is None or not np.array_equal(converted.astype(array.dtype), array, equal_nan=array.dtype.kind == "f"):
-        raise ValueError(f"{path}: {spec.name} holds {array.dtype}, the model takes {spec.dtype}")
+    if spec.element_type == "bfloat16" and array.dtype == np.dtype("V2"):  # as .npz files keep it
+        return array.view(spec.dtype)
+    converted = None
+    if array.dtype.kind in "biuf":
+        with np.errstate(all="ignore"):
+            converted = array.astype(spec.dtype)
+            if not np.array_equal(converted.astype(array.dtype), array, equal_nan=array.dtype.kind == "f"):
+                converted = None
+    if converted is None:
+        raise ValueError(f"{where}: {spec.name} holds {array.dtype} values that {spec.dtype}, which the model takes, cannot hold")
     return converted
-
-
-def positional(specs: Sequence[InputSpec], arrays: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-    """The arrays in the order of the model's inputs."""
-    return [arrays[spec.name] for spec in specs]

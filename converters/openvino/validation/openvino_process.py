@@ -1,100 +1,147 @@
-"""OpenVINO in a process of its own: on some models it crashes, which must not end ours."""
+"""OpenVINO in a process of its own: on some models it crashes or hangs, which must not end ours."""
 
 from __future__ import annotations
 
-import multiprocessing
+import os
+import pickle
+import signal
+import subprocess
+import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
-from multiprocessing.connection import Connection
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+TIMEOUT = 600.0
+"""Seconds that OpenVINO gets for reading, compiling and two inferences."""
+
+_PACKAGES = ("openvino", "openvino_tokenizers")
+
 
 class OpenVINOError(RuntimeError):
-    """OpenVINO refused the model, failed or crashed."""
+    """OpenVINO refused the model, failed, crashed or hung."""
+
+
+@dataclass(frozen=True)
+class LayerOutput:
+    """An output of a layer of the IR: the layer's friendly name and type, and which output."""
+
+    name: str
+    type: str
+    index: int
+
+
+@dataclass(frozen=True)
+class Inference:
+    """What OpenVINO computed: the outputs in order, the layers' values (``None`` where it has no such layer), the seconds."""
+
+    outputs: list[np.ndarray]
+    layers: list[np.ndarray | None]
+    seconds: float
 
 
 def run_openvino(
-    path: Path, arrays: Sequence[np.ndarray], layers: Sequence[tuple[int, str, int]] = (), timeout: float = 600
-) -> tuple[list[np.ndarray], list[np.ndarray | None], float]:
-    """Infer the IR on OpenVINO's CPU in float32.
+    path: Path, arrays: Sequence[np.ndarray], layers: Sequence[LayerOutput] = (), timeout: float | None = None
+) -> Inference:
+    """Infer the IR on OpenVINO's CPU in float32: once for the outputs, and again for the time.
 
     Args:
         path: the .xml.
         arrays: the inputs in the model's order.
-        layers: further values to hand out: ``(position, friendly name, output index)`` of layers.
-        timeout: seconds until the process is ended.
-
-    Returns:
-        The outputs, the layers' values (``None`` where the layer is not there) and the seconds of the inference.
+        layers: further values to hand out.
+        timeout: seconds until the process is ended; `TIMEOUT` by default.
 
     Raises:
-        OpenVINOError: with OpenVINO's own message.
+        OpenVINOError: with OpenVINO's own message, or how its process ended.
         ModuleNotFoundError: when openvino is not installed.
     """
-    context = multiprocessing.get_context("spawn")
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_infer, args=(sender, str(path), list(arrays), list(layers)), daemon=True)
-    process.start()
-    sender.close()
+    timeout = TIMEOUT if timeout is None else timeout
+    question = pickle.dumps((str(path), list(arrays), list(layers)))
+    start = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import _answer; _answer()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", start], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
     try:
-        if not receiver.poll(timeout):
-            raise OpenVINOError(f"no answer in {timeout:.0f} s")
-        kind, answer = receiver.recv()
-    except EOFError:
-        process.join(10)
-        raise OpenVINOError(f"OpenVINO ended the process (exit code {process.exitcode})") from None
+        stdout, _ = process.communicate(question, timeout)
+    except subprocess.TimeoutExpired:
+        raise OpenVINOError(f"OpenVINO gave no answer in {timeout:g} s") from None
     finally:
         process.kill()
-        process.join()
+        process.wait()
+    try:
+        kind, answer = pickle.loads(stdout)
+    except (EOFError, pickle.UnpicklingError):
+        raise OpenVINOError(f"OpenVINO crashed: its process ended with {_ending(process.returncode)}") from None
     if kind == "missing":
-        raise ModuleNotFoundError(answer, name="openvino")
+        raise ModuleNotFoundError(f'{answer} is not installed: pip install "onnx-specops[openvino]"', name=answer)
     if kind == "error":
         raise OpenVINOError(answer)
     return answer
 
 
-def _infer(sender: Connection, path: str, arrays: list[np.ndarray], layers: list[tuple[int, str, int]]) -> None:
+def _ending(code: int) -> str:
+    if code >= 0:
+        return f"exit code {code}"
     try:
-        import openvino as ov
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"
+
+
+def _answer() -> None:
+    """The process: what stdin asks, answered on stdout, which OpenVINO itself may not write to."""
+    stdout = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    question = pickle.load(sys.stdin.buffer)
+    try:
+        answer: tuple[str, Any] = ("result", _infer(*question))
     except ImportError as error:
-        sender.send(("missing", str(error)))
-        return
-    try:
-        if 'version="extension"' in Path(path).read_text(errors="replace"):
-            import openvino_tokenizers  # noqa: F401  (gives every Core the string operations)
-        core = ov.Core()
-        model = core.read_model(path)
-        count = len(model.outputs)
-        exposed = _expose(ov, model, layers)
-        compiled = core.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
-        request = compiled.create_infer_request()
-        feeds = {index: _tensor(ov, port, array) for index, (port, array) in enumerate(zip(compiled.inputs, arrays, strict=True))}
-        request.infer(feeds)
-        # The first run's values: a later one may continue random sequences and states.
-        results = [_array(ov, request.get_output_tensor(index)) for index in range(len(compiled.outputs))]
-        started = time.perf_counter()
-        request.infer(feeds)
-        seconds = time.perf_counter() - started
-        values = [None if at is None else results[at] for at in exposed]
-        sender.send(("result", (results[:count], values, seconds)))
+        name = (error.name or "").partition(".")[0]
+        answer = ("missing", name) if name in _PACKAGES else ("error", f"{type(error).__name__}: {error}")
     except Exception as error:
-        sender.send(("error", f"{type(error).__name__}: {error}"))
+        answer = ("error", f"{type(error).__name__}: {error}")
+    pickle.dump(answer, stdout)
+    stdout.close()
 
 
-def _expose(ov: Any, model: Any, layers: list[tuple[int, str, int]]) -> list[int | None]:
+def _infer(path: str, arrays: list[np.ndarray], layers: list[LayerOutput]) -> Inference:
+    import openvino as ov
+
+    if 'version="extension"' in Path(path).read_text(errors="replace"):
+        import openvino_tokenizers  # noqa: F401  (gives every Core the string operations)
+    model = ov.Core().read_model(path)
+    count = len(model.outputs)
+    exposed = _expose(model, layers)
+    compiled = ov.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    request = compiled.create_infer_request()
+    feeds = {i: _tensor(ov, port, array) for i, (port, array) in enumerate(zip(compiled.inputs, arrays, strict=True))}
+    request.infer(feeds)
+    # The first run's values: a later one may continue random sequences and states.
+    results = [_array(ov, request.get_output_tensor(index)) for index in range(len(compiled.outputs))]
+    started = time.perf_counter()
+    request.infer(feeds)
+    seconds = time.perf_counter() - started
+    return Inference(results[:count], [None if at is None else results[at] for at in exposed], seconds)
+
+
+def _expose(model: Any, layers: list[LayerOutput]) -> list[int | None]:
     """Add the layers' outputs to the model's; returns where each stands."""
-    by_name = {op.get_friendly_name(): op for op in model.get_ops()}
+    operations = list(model.get_ops())
+    names = Counter(op.get_friendly_name() for op in operations)
+    by_name = {op.get_friendly_name(): op for op in operations}
     places: list[int | None] = []
     total = len(model.outputs)
-    for _, name, index in layers:
-        op = by_name.get(name)
-        if op is None or index >= op.get_output_size():
+    for layer in layers:
+        op = by_name.get(layer.name)
+        # Reading may replace layers of old files by others, and names need not be unique.
+        if op is None or names[layer.name] > 1 or op.get_type_name() != layer.type or layer.index >= op.get_output_size():
             places.append(None)
             continue
-        model.add_outputs([op.output(index)])
+        model.add_outputs([op.output(layer.index)])
         places.append(total)
         total += 1
     return places

@@ -8,21 +8,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import onnx
 
-import onnx_specops
-from onnx_specops.domain import find
 from converters.openvino.conversion import convert
-from converters.openvino.errors import ConversionError, Problem
-from converters.openvino.graph import Model
+from converters.openvino.element_types import ElementType
+from converters.openvino.graph import Layer, Model
 from converters.openvino.ir import read
 from converters.openvino.validation.compare import Comparison, Tolerance, compare
-from converters.openvino.validation.inputs import InputSpec, load_inputs, positional, random_inputs
-from converters.openvino.validation.openvino_process import OpenVINOError, run_openvino
-from converters.openvino.validation.runtimes import RUNTIMES, run, unavailable
-
-OPENVINO = "openvino"
-NAMES = {OPENVINO: "OpenVINO, CPU"} | RUNTIMES
+from converters.openvino.validation.inputs import check_inputs, load_inputs, random_inputs
+from converters.openvino.validation.onnx_model import OnnxModel
+from converters.openvino.validation.openvino_process import LayerOutput, OpenVINOError, run_openvino
+from converters.openvino.validation.runtimes import NAMES, OPENVINO, Arrays, run, unavailable
 
 
 @dataclass
@@ -33,7 +28,7 @@ class RuntimeResult:
         runtime: ``"openvino"``, ``"native"``, ``"python"``, ``"none"`` or ``"reference"``.
         skipped: why it did not run, where it cannot run here or need not.
         error: what it raised.
-        seconds: the time of one inference.
+        seconds: the time of one inference, after a first one.
         outputs: output name -> how it compares with the baseline's.
     """
 
@@ -51,7 +46,15 @@ class RuntimeResult:
 
 @dataclass(frozen=True)
 class LayerDifference:
-    """The first layer, in the graph's order, whose output parts from the baseline's."""
+    """The first layer, in the graph's order, whose output parts from the baseline's.
+
+    Attributes:
+        runtime: the runtime that differs.
+        layer_id, layer_name, layer_type: the layer in the IR.
+        line: its line in the .xml.
+        output: which of its outputs.
+        comparison: how that differs.
+    """
 
     runtime: str
     layer_id: int
@@ -68,7 +71,7 @@ class Validation:
 
     Attributes:
         path: the IR.
-        baseline: the runtime that the others are compared with: OpenVINO, or the first that ran where it is not there.
+        baseline: the runtime that the others are compared with: OpenVINO, or the first that ran where it did not.
         results: every runtime's result, the baseline's first.
         first_differences: with ``per_layer``: for each runtime that differs the first layer where it does.
         layers_compared: with ``per_layer``: how many layer outputs could be compared.
@@ -82,9 +85,18 @@ class Validation:
 
     @property
     def agrees(self) -> bool:
-        """Whether at least two runtimes ran and none differs or failed."""
+        """Whether at least two runtimes ran and none differs, in an output or a layer, or failed."""
         ran = [result for result in self.results if not result.skipped]
-        return len(ran) > 1 and all(result.agrees for result in ran)
+        return len(ran) > 1 and all(result.agrees for result in ran) and not self.first_differences
+
+
+@dataclass(frozen=True)
+class _Exposed:
+    """A layer's output that the ONNX model holds under ``value``."""
+
+    layer: Layer
+    index: int
+    value: str
 
 
 def validate(
@@ -100,6 +112,8 @@ def validate(
 ) -> Validation:
     """Run the same inputs through every runtime that is installed and compare the outputs.
 
+    Stateful models begin with their initial state in every runtime.
+
     Args:
         model_path: the IR's .xml.
         onnx_path: its conversion; converted anew where ``None``.
@@ -112,184 +126,156 @@ def validate(
 
     Raises:
         ConversionError: when the IR cannot be converted.
-        ValueError: when the inputs do not fit the model.
+        ValueError: when the inputs or the ONNX model do not fit the IR.
     """
+    if unknown := set(runtimes) - set(NAMES):
+        raise ValueError(f"{sorted(unknown)[0]!r} is none of the runtimes {', '.join(NAMES)}")
     path = Path(model_path)
-    with tempfile.TemporaryDirectory(prefix="specops-") as folder:
+    with tempfile.TemporaryDirectory(prefix="specops-") as folder_name:
+        folder = Path(folder_name)
         progress("converting")
         source = read(path)
-        target = Path(onnx_path) if onnx_path is not None else Path(folder) / "model.onnx"
-        values: dict[tuple[int, int], str] = {}
+        target = folder / "model.onnx" if onnx_path is None else Path(onnx_path)
+        names_of_values: dict[tuple[int, int], str] = {}
         if onnx_path is None or per_layer:
-            converted = convert(path, target if onnx_path is None else None)
-            values = converted.report.values
-        proto = onnx.load(target, load_external_data=False)
-        specs = _specs(proto)
-        arrays = _inputs(inputs, path, specs, seed)
-        names = [output.name for output in proto.graph.output]
-        exposed = _exposed_layers(source, values, proto) if per_layer else []
-        if exposed:
-            target = _with_outputs(target, proto, [values[layer_id, index] for layer_id, _, index in exposed])
-        custom = {node.op_type for node in _all_nodes(proto.graph) if node.domain == onnx_specops.DOMAIN}
-        without_body = sorted(custom - {f.name for f in proto.functions if f.domain == onnx_specops.DOMAIN})
-        random = _random_values(proto)
-        wanted = names + [values[layer_id, index] for layer_id, _, index in exposed]
-
-        outcomes: dict[str, tuple[RuntimeResult, dict[str, np.ndarray]]] = {}
-        for runtime in NAMES:
-            if runtime not in runtimes:
-                continue
-            progress(NAMES[runtime])
-            if runtime == OPENVINO:
-                outcomes[runtime] = _openvino(path, positional(specs, arrays), names, exposed, values)
-            else:
-                outcomes[runtime] = _onnx(runtime, target, arrays, wanted, bool(custom), without_body)
-        if onnx_path is not None and target != Path(onnx_path):
-            target.unlink()
-    return _compared(path, source, names, exposed, values, outcomes, random, tolerance)
+            names_of_values = convert(path, target if onnx_path is None else None).report.values
+        model = OnnxModel.load(target)
+        _check_interface(source, model)
+        arrays = _inputs(inputs, path, model, seed)
+        exposed = _exposed(source, names_of_values, model) if per_layer else []
+        wanted = list(dict.fromkeys(model.outputs + [layer.value for layer in exposed]))
+        file = model.with_outputs(wanted, folder) if exposed else target
+        outcomes: dict[str, tuple[RuntimeResult, Arrays]] = {}
+        try:
+            for runtime in NAMES:
+                if runtime not in runtimes:
+                    continue
+                progress(NAMES[runtime])
+                if runtime == OPENVINO:
+                    outcomes[runtime] = _openvino(path, arrays, model, exposed)
+                else:
+                    outcomes[runtime] = _onnx(runtime, model, file, arrays, wanted)
+        finally:
+            if file != target:
+                file.unlink()
+    return _compared(path, model, exposed, outcomes, tolerance)
 
 
-def _openvino(
-    path: Path,
-    arrays: list[np.ndarray],
-    names: list[str],
-    exposed: list[tuple[int, str, int]],
-    values: Mapping[tuple[int, int], str],
-) -> tuple[RuntimeResult, dict[str, np.ndarray]]:
+def _openvino(path: Path, arrays: Arrays, model: OnnxModel, exposed: list[_Exposed]) -> tuple[RuntimeResult, Arrays]:
     result = RuntimeResult(OPENVINO)
+    layers = [LayerOutput(e.layer.name, _TYPE_NAMES.get(e.layer.type, e.layer.type), e.index) for e in exposed]
     try:
-        outputs, layer_values, result.seconds = run_openvino(path, arrays, exposed)
-    except ModuleNotFoundError:
-        result.skipped = 'openvino is not installed: pip install "onnx-specops[openvino]"'
+        inference = run_openvino(path, list(arrays.values()), layers)
+    except ModuleNotFoundError as error:
+        result.skipped = str(error)
         return result, {}
     except OpenVINOError as error:
         result.error = str(error)
         return result, {}
-    arrays_by_name = dict(zip(names, outputs, strict=True))
-    for (layer_id, _, index), value in zip(exposed, layer_values, strict=True):
-        if value is not None:
-            arrays_by_name[values[layer_id, index]] = value
-    return result, arrays_by_name
+    result.seconds = inference.seconds
+    values = {e.value: value for e, value in zip(exposed, inference.layers, strict=True) if value is not None}
+    return result, values | dict(zip(model.outputs, inference.outputs, strict=True))
 
 
 def _onnx(
-    runtime: str, model: Path, feeds: Mapping[str, np.ndarray], wanted: list[str], custom: bool, without_body: list[str]
-) -> tuple[RuntimeResult, dict[str, np.ndarray]]:
-    result = RuntimeResult(runtime, skipped=unavailable(runtime, custom, without_body))
+    runtime: str, model: OnnxModel, file: Path, arrays: Arrays, wanted: list[str]
+) -> tuple[RuntimeResult, Arrays]:
+    result = RuntimeResult(runtime, skipped=unavailable(runtime, bool(model.custom), model.without_body))
     if result.skipped:
         return result, {}
     try:
-        arrays, result.seconds = run(runtime, model, feeds, wanted)
-    except Exception as error:
-        result.error = f"{type(error).__name__}: {error}"
+        values, result.seconds = run(runtime, file, arrays, wanted)
+    except NotImplementedError as error:
+        result.skipped = f"it lacks an operator: {_one_line(error)}"
         return result, {}
-    return result, arrays
+    except Exception as error:  # whatever the runtime raises is its result
+        result.error = f"{type(error).__name__}: {_one_line(error)}"
+        return result, {}
+    return result, values
 
 
 def _compared(
     path: Path,
-    source: Model,
-    names: list[str],
-    exposed: list[tuple[int, str, int]],
-    values: Mapping[tuple[int, int], str],
-    outcomes: Mapping[str, tuple[RuntimeResult, dict[str, np.ndarray]]],
-    random: set[str],
+    model: OnnxModel,
+    exposed: list[_Exposed],
+    outcomes: Mapping[str, tuple[RuntimeResult, Arrays]],
     tolerance: Tolerance,
 ) -> Validation:
-    ran = [runtime for runtime, (_, arrays) in outcomes.items() if arrays]
+    ran = [runtime for runtime, (_, values) in outcomes.items() if values]
     baseline = ran[0] if ran else OPENVINO
     expected = outcomes[baseline][1] if ran else {}
     validation = Validation(path, baseline, [result for result, _ in outcomes.values()])
-    layers = {layer.id: layer for layer in source.layers}
-    for runtime, (result, arrays) in outcomes.items():
-        unequal = random if {runtime, baseline} & {"none", "reference"} and runtime != baseline else set()
-        for name in names:
-            if name in arrays and name in expected:
-                result.outputs[name] = compare(arrays[name], expected[name], tolerance, random=name in unequal)
-        found = False
-        for layer_id, _, index in exposed:
-            name = values[layer_id, index]
-            if runtime == baseline or name not in arrays or name not in expected:
+    compared: set[tuple[int, int]] = set()
+    for runtime, (result, values) in outcomes.items():
+        # Bodies draw other random numbers than OpenVINO and the kernels, and each time others.
+        by_body = {runtime, baseline} & {"none", "reference"} and runtime != baseline
+        random = model.random if by_body else frozenset()
+        for name in model.outputs:
+            if name in values and name in expected:
+                result.outputs[name] = compare(values[name], expected[name], tolerance, random=name in random)
+        if runtime == baseline:
+            continue
+        differing = None
+        for layer in exposed:
+            if layer.value not in values or layer.value not in expected:
                 continue
-            if runtime == ran[1]:
-                validation.layers_compared += 1
-            comparison = compare(arrays[name], expected[name], tolerance, random=name in unequal)
-            if not comparison.agrees and not found:
-                layer = layers[layer_id]
-                validation.first_differences.append(
-                    LayerDifference(runtime, layer_id, layer.name, layer.type, layer.line, index, comparison)
-                )
-                found = True
+            compared.add((layer.layer.id, layer.index))
+            found = compare(values[layer.value], expected[layer.value], tolerance, random=layer.value in random)
+            if not found.agrees and differing is None:
+                differing = (layer, found)
+        if differing is not None:
+            (layer, found) = differing
+            place = layer.layer
+            validation.first_differences.append(
+                LayerDifference(runtime, place.id, place.name, place.type, place.line, layer.index, found)
+            )
+    validation.layers_compared = len(compared)
     return validation
 
 
-def _specs(proto: onnx.ModelProto) -> list[InputSpec]:
-    specs = []
-    for value in proto.graph.input:
-        tensor = value.type.tensor_type
-        dims = tuple(d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim)
-        specs.append(InputSpec(value.name, onnx.TensorProto.DataType.Name(tensor.elem_type).lower(), dims))
-    return specs
+def _check_interface(source: Model, model: OnnxModel) -> None:
+    """An ONNX model that has not the IR's inputs and outputs cannot be compared with it."""
+    for kind, has, should in (
+        ("inputs", len(model.inputs), len(source.parameters)),
+        ("outputs", len(model.outputs), len(source.results)),
+    ):
+        if has != should:
+            raise ValueError(f"{model.path} has {has} {kind} where {source.path} has {should}: it is not its conversion")
 
 
-def _inputs(
-    inputs: str | Path | Mapping[str, np.ndarray] | None, path: Path, specs: Sequence[InputSpec], seed: int
-) -> dict[str, np.ndarray]:
+def _inputs(inputs: str | Path | Mapping[str, np.ndarray] | None, path: Path, model: OnnxModel, seed: int) -> Arrays:
+    """The arrays in the order of the model's inputs."""
     if isinstance(inputs, Mapping):
-        return dict(inputs)
+        return check_inputs(inputs, model.inputs, "the inputs")
     if inputs is not None:
-        return load_inputs(inputs, specs)
+        return load_inputs(inputs, model.inputs)
     beside = path.with_name("inputs.npz")
-    return load_inputs(beside, specs) if beside.is_file() else random_inputs(specs, seed)
+    return load_inputs(beside, model.inputs) if beside.is_file() else random_inputs(model.inputs, seed)
 
 
-def _exposed_layers(
-    source: Model, values: Mapping[tuple[int, int], str], proto: onnx.ModelProto
-) -> list[tuple[int, str, int]]:
-    """The layers' outputs that the ONNX model holds by name: ``(layer id, friendly name, output index)``, in order."""
-    known = {name for node in proto.graph.node for name in node.output}
+# Values of these types neither OpenVINO nor ONNX Runtime hands out as arrays.
+_NOT_HANDED_OUT = {t for t in ElementType if t.is_packed} | {
+    ElementType.F8E4M3,
+    ElementType.F8E5M2,
+    ElementType.F8E8M0,
+    ElementType.DYNAMIC,
+}
+
+# The types that OpenVINO names otherwise than the files.
+_TYPE_NAMES = {"ReLU": "Relu", "SoftMax": "Softmax", "PReLU": "PRelu"}
+
+
+def _exposed(source: Model, names: Mapping[tuple[int, int], str], model: OnnxModel) -> list[_Exposed]:
+    """The layers' outputs that the ONNX model holds by name, in the graph's order."""
+    known = {name for node in model.proto.graph.node for name in node.output}
     return [
-        (layer.id, layer.name, port.index)
+        _Exposed(layer, port.index, names[layer.id, port.index])
         for layer in source.layers
         if layer.type not in ("Parameter", "Const", "Result")
         for port in layer.outputs
-        if values.get((layer.id, port.index)) in known
+        if names.get((layer.id, port.index)) in known and port.element_type not in _NOT_HANDED_OUT
     ]
 
 
-def _with_outputs(model: Path, proto: onnx.ModelProto, names: Sequence[str]) -> Path:
-    """A copy of the model, beside it, that hands out the named values too."""
-    extended = onnx.ModelProto()
-    extended.CopyFrom(proto)
-    present = {output.name for output in extended.graph.output}
-    for name in dict.fromkeys(names):
-        if name not in present:
-            extended.graph.output.append(onnx.ValueInfoProto(name=name))
-    target = model.with_name(f".{model.stem}.per-layer.onnx")
-    target.write_bytes(extended.SerializeToString())
-    return target
-
-
-def _all_nodes(graph: onnx.GraphProto):
-    for node in graph.node:
-        yield node
-        for attribute in node.attribute:
-            if attribute.HasField("g"):
-                yield from _all_nodes(attribute.g)
-
-
-_RANDOM = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli", "Dropout"}
-
-
-def _random_values(proto: onnx.ModelProto) -> set[str]:
-    """The values that depend on numbers which bodies draw otherwise than kernels."""
-    tainted: set[str] = set()
-    for node in proto.graph.node:
-        inner = list(_all_nodes(onnx.GraphProto(node=[node])))
-        draws = any(
-            find(n.op_type).random_body if n.domain == onnx_specops.DOMAIN else n.op_type in _RANDOM
-            for n in inner
-        )
-        if draws or any(name in tainted for n in inner for name in n.input):
-            tainted.update(node.output)
-    return tainted
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
