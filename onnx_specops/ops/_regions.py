@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 from onnx import TensorProto as Type
+from onnx.helper import tensor_dtype_to_np_dtype
 
 from onnx_specops.ops._checks import required
 
@@ -124,3 +125,111 @@ def emit_inside(op: Builder, y: Value, x: Value, size: Sequence[Value], margin: 
         last = op.Add(op.Cast(op.Sub(extent, 1), to=position.dtype), margin)
         flags += [op.GreaterOrEqual(position, -margin), op.LessOrEqual(position, last)]
     return op.And(op.And(flags[0], flags[1]), op.And(flags[2], flags[3]))
+
+
+# -- bins of evenly spaced samples -------------------------------------------------------------------------------------
+
+
+def bin_samples(start: Any, extent: Any, bins: int, samples: int) -> Array:
+    """Where the samples of a region lie along an axis: ``[bins, samples]``, in the type of ``start``."""
+    dtype = np.asarray(start).dtype.type
+    length = extent / dtype(bins)
+    first = start + np.arange(bins, dtype=dtype) * length
+    return first[:, None] + length / dtype(samples) * (np.arange(samples, dtype=dtype) + dtype(0.5))
+
+
+def pooled_samples(maps: Array, y: Array, x: Array, mode: str) -> Array:
+    """The mean or the maximum (0 at least) of the samples of each bin; a sample more than 1 off the map is 0.
+
+    Args:
+        maps: ``[C, H, W]``.
+        y: ``[bins_h, bins_w, samples]`` where in the map.
+        x: like ``y``.
+        mode: ``avg`` or ``max``.
+
+    Returns:
+        ``[C, bins_h, bins_w]``.
+    """
+    if not y.shape[-1]:
+        return np.zeros((len(maps), *y.shape[:-1]), maps.dtype)
+    height, width = maps.shape[1:]
+    inside = (y >= -1) & (y <= height) & (x >= -1) & (x <= width)
+    (top, bottom, down), (left, right, across) = neighbours(y, height), neighbours(x, width)
+    upper = maps[:, top, left] + (maps[:, top, right] - maps[:, top, left]) * across
+    lower = maps[:, bottom, left] + (maps[:, bottom, right] - maps[:, bottom, left]) * across
+    values = np.where(inside, upper + (lower - upper) * down, 0)
+    return values.mean(axis=-1) if mode == "avg" else np.maximum(values.max(axis=-1), 0)
+
+
+def samples_per_bin(extent: Any, bins: int, sampling_ratio: int) -> int:
+    """How many samples a bin of a region has along an axis: as many as ``sampling_ratio`` says, or one each position."""
+    if sampling_ratio > 0:
+        return sampling_ratio
+    return max(int(np.ceil(np.nan_to_num(np.clip(extent / type(extent)(bins), 0, FAR)))), 0)
+
+
+def emit_pooled_samples(
+    op: Builder,
+    maps: Value,
+    batch: Value,
+    start: Sequence[Value],
+    extent: Sequence[Value],
+    bins: Sequence[int],
+    sampling_ratio: int,
+    mode: str,
+    turn: Callable[[Builder, Value, Value], tuple[Value, Value]] | None = None,
+) -> Value:
+    """The mean or the maximum (0 at least) of evenly spaced samples in bins of regions; one sample of all bins at a time.
+
+    Args:
+        op: the graph builder.
+        maps: ``[N, C, H, W]``.
+        batch: int64 ``[R]``, the image of each region.
+        start: where regions begin, y and x: ``[R]``.
+        extent: how high and wide they are: ``[R]``.
+        bins: how many bins, down and across.
+        sampling_ratio: how many samples a bin has along each axis; 0 for one each position.
+        mode: ``avg`` or ``max``.
+        turn: ``turn(op, y, x)`` emits where samples lie that are at ``y``, ``x`` (``[R, bins_h, bins_w]``) in the region.
+
+    Returns:
+        ``[R, C, bins_h, bins_w]``.
+    """
+    dtype = tensor_dtype_to_np_dtype(maps.dtype).type
+    size = op.Shape(maps, start=2, end=3), op.Shape(maps, start=3)
+    rows = emit_rows(op, maps)
+    base = op.Unsqueeze(op.Mul(batch, op.Mul(*size)), [1, 2])
+    axes = [[2], [1]]
+    lengths = [op.Unsqueeze(op.Div(e, dtype(n)), [1]) for e, n in zip(extent, bins, strict=True)]
+    if sampling_ratio > 0:
+        counts = [op.Expand(op.const([[sampling_ratio]]), op.Shape(length)) for length in lengths]
+        most = [op.const(sampling_ratio)] * 2
+    else:
+        counts = [emit_whole(op, op.Max(op.Ceil(length), 0.0)) for length in lengths]
+        most = [op.ReduceMax(op.Concat(op.Reshape(count, [-1]), [0], axis=0), keepdims=0) for count in counts]
+    firsts = [
+        op.Add(op.Unsqueeze(s, [1]), op.Mul(op.const(np.arange(n, dtype=dtype)), length))
+        for s, n, length in zip(start, bins, lengths, strict=True)
+    ]
+    steps = [op.Div(length, op.Cast(op.Max(count, 1), to=maps.dtype)) for length, count in zip(lengths, counts, strict=True)]
+    zero = op.Where(op.Equal(op.Add(base, op.const(np.zeros(list(bins), np.int64))), -1), dtype(0), dtype(0))
+    zero = op.Expand(op.Unsqueeze(zero, [3]), op.Concat([1, 1, 1], op.Shape(rows, start=1), axis=0))
+
+    def step(op: Builder, iteration: Value, condition: Value, pooled: Value) -> tuple[Value, Value]:
+        at = op.Div(iteration, most[1]), op.Mod(iteration, most[1])
+        taken = op.Unsqueeze(op.And(*(op.Less(i, count) for i, count in zip(at, counts, strict=True))), [2])
+        y, x = (
+            op.Unsqueeze(op.Add(first, op.Mul(length, op.Add(op.Cast(i, to=maps.dtype), 0.5))), axis)
+            for first, length, i, axis in zip(firsts, steps, at, axes, strict=True)
+        )
+        if turn is not None:
+            y, x = turn(op, y, x)
+        valid = op.And(taken, emit_inside(op, y, x, size, margin=1.0))
+        value = op.Where(op.Unsqueeze(valid, [3]), emit_bilinear(op, rows, base, y, x, size), dtype(0))
+        return op.Identity(condition), op.Add(pooled, value) if mode == "avg" else op.Max(pooled, value)
+
+    pooled = op.loop(op.Mul(*most), op.const(np.array(True)), step, zero)
+    if mode == "avg":
+        number = op.Cast(op.Max(op.Mul(*counts), 1), to=maps.dtype)
+        pooled = op.Div(pooled, op.Unsqueeze(number, [2, 3]))
+    return op.Transpose(pooled, perm=[0, 3, 1, 2])

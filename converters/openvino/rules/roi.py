@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import Literal
 
 from converters.openvino.rule import Unsupported, rule
+from converters.openvino.rules._indices import int64
 from onnx_specops.building import Builder, Value
+
+Mode = Literal["avg", "max"]
+MOST_SAMPLES = 1024  # along an axis of a bin; more would take for ever
 
 
 @rule("ROIPooling")
@@ -31,3 +35,89 @@ def roi_pooling(
     return op.specops.ROIPooling(
         feat, rois, pooled_h=height, pooled_w=width, spatial_scale=spatial_scale, method=method
     )  # fmt: skip
+
+
+@rule("ROIAlign", since="opset3")
+def roi_align_3(
+    op: Builder,
+    feat: Value,
+    rois: Value,
+    batch_indices: Value,
+    *,
+    pooled_h: int,
+    pooled_w: int,
+    sampling_ratio: int,
+    spatial_scale: float,
+    mode: Mode,
+):
+    """ROIAlign-3: as -9 with the mode ``asymmetric``."""
+    return roi_align(
+        op, feat, rois, batch_indices,
+        pooled_h=pooled_h, pooled_w=pooled_w, sampling_ratio=sampling_ratio, spatial_scale=spatial_scale, mode=mode,
+    )  # fmt: skip
+
+
+@rule("ROIAlign", since="opset9")
+def roi_align(
+    op: Builder,
+    feat: Value,
+    rois: Value,
+    batch_indices: Value,
+    *,
+    pooled_h: int,
+    pooled_w: int,
+    sampling_ratio: int,
+    spatial_scale: float,
+    mode: Mode,
+    aligned_mode: Literal["asymmetric", "half_pixel_for_nn", "half_pixel"] = "asymmetric",
+):
+    """ROIAlign-9: means are ONNX's, maxima are not (ONNX takes those of a sample's weighted neighbours).
+
+    A bin without samples is 0, as the reference has it (the CPU plugin: NaN).
+    """
+    _check_bins(pooled_h, pooled_w, sampling_ratio)
+    batch = int64(op, batch_indices)
+    if mode == "max":
+        return op.specops.ROIAlign(
+            feat, rois, batch,
+            pooled_h=pooled_h, pooled_w=pooled_w, sampling_ratio=sampling_ratio, spatial_scale=spatial_scale,
+            mode=mode, aligned_mode=aligned_mode,
+        )  # fmt: skip
+    if aligned_mode == "half_pixel":
+        rois = op.Add(rois, 0.5)
+    # A region whose image is -1 is switched off: its result is undefined, but must not be an error.
+    batch = op.Where(op.Equal(batch, -1), 0, batch)
+    return op.RoiAlign(
+        feat, rois, batch,
+        output_height=pooled_h, output_width=pooled_w, sampling_ratio=sampling_ratio, spatial_scale=spatial_scale,
+        coordinate_transformation_mode="output_half_pixel" if aligned_mode == "asymmetric" else "half_pixel",
+    )  # fmt: skip
+
+
+@rule("ROIAlignRotated", since="opset15")
+def roi_align_rotated(
+    op: Builder,
+    feat: Value,
+    rois: Value,
+    batch_indices: Value,
+    *,
+    pooled_h: int,
+    pooled_w: int,
+    sampling_ratio: int,
+    spatial_scale: float,
+    clockwise_mode: bool,
+):
+    """ROIAlignRotated-15."""
+    _check_bins(pooled_h, pooled_w, sampling_ratio)
+    return op.specops.ROIAlignRotated(
+        feat, rois, int64(op, batch_indices),
+        pooled_h=pooled_h, pooled_w=pooled_w, sampling_ratio=sampling_ratio, spatial_scale=spatial_scale,
+        clockwise_mode=clockwise_mode,
+    )  # fmt: skip
+
+
+def _check_bins(pooled_h: int, pooled_w: int, sampling_ratio: int = 0) -> None:
+    if pooled_h < 1 or pooled_w < 1:
+        raise Unsupported(f"its pooled_h {pooled_h} or pooled_w {pooled_w} is not positive")
+    if not 0 <= sampling_ratio <= MOST_SAMPLES:
+        raise Unsupported(f"its sampling_ratio {sampling_ratio} is out of range [0, {MOST_SAMPLES}]")

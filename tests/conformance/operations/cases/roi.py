@@ -61,4 +61,56 @@ def _roi_pooling():
     yield case("f16", [(maps, pixels)], [[3, 3], 0.125, "max"], dtype=np.float16)
 
 
-CASES = [*_roi_pooling()]
+def _roi_align():
+    def case(version, name, runs, arguments, *, shapes=None, dtype=np.float32, index=np.int32, reason=""):
+        runs = [(*(a.astype(dtype) for a in run[:2]), run[2].astype(index)) for run in runs]
+        build = functools.partial(
+            _build, f"opset{version}", "roi_align", shapes or [a.shape for a in runs[0]], [dtype, dtype, index], arguments
+        )
+        oracle = "cpu" if reason else "both"
+        return Case("ROIAlign", f"opset{version}", name, build, runs, oracle=oracle, reason=reason)
+
+    def inputs(images, channels, height, width, count, seed=0):
+        regions = _regions(count, images, 60, seed=seed)
+        return _maps(images, channels, height, width, seed=seed), regions[:, 1:], regions[:, 0]
+
+    data = inputs(2, 5, 9, 11, 8)
+    dynamic = [[-1, -1, -1, -1], [-1, 4], [-1]]
+    shapeless, rounded = "Model.evaluate finds no shape for the output", "Model.evaluate rounds every step to float16"
+    for version in (3, 9):
+        yield case(version, "avg", [data], [3, 2, 2, 0.15, "avg"], index=np.int64)
+        yield case(version, "avg-adaptive", [data], [2, 3, 0, 0.15, "avg"])
+        yield case(version, "max", [data], [3, 2, 2, 0.15, "max"])
+        yield case(version, "max-adaptive", [data], [2, 2, 0, 0.15, "max"])
+        more = inputs(1, 3, 4, 5, 3, seed=4)
+        yield case(version, "dynamic-max", [data, more], [2, 2, 1, 0.1, "max"], shapes=dynamic, reason=shapeless)
+        yield case(version, "f16", [data], [2, 2, 2, 0.125, "avg"], dtype=np.float16, reason=rounded)
+    for mode in ("half_pixel", "half_pixel_for_nn", "asymmetric"):
+        yield case(9, f"avg-{mode}", [data], [2, 2, 2, 0.15, "avg", mode])
+        yield case(9, f"max-{mode}", [data, more], [2, 3, 0, 0.15, "max", mode], shapes=dynamic)
+
+
+def _roi_align_rotated():
+    def case(name, runs, arguments, *, shapes=None, dtype=np.float32, index=np.int32):
+        runs = [(*(a.astype(dtype) for a in run[:2]), run[2].astype(index)) for run in runs]
+        build = functools.partial(
+            _build, "opset15", "roi_align_rotated", shapes or [a.shape for a in runs[0]], [dtype, dtype, index], arguments
+        )
+        return Case("ROIAlignRotated", "opset15", name, build, runs)
+
+    def inputs(images, channels, height, width, count, seed=0):
+        rng = np.random.default_rng(seed)
+        regions = np.concatenate([rng.random((count, 4)) * 40 + 5, rng.random((count, 1)) * 6 - 3], axis=1)
+        return _maps(images, channels, height, width, seed=seed), regions, rng.integers(0, images, count)
+
+    data = inputs(2, 4, 9, 11, 8)
+    yield case("clockwise", [data], [3, 2, 2, 0.2, True])
+    yield case("counterclockwise", [data], [2, 3, 3, 0.15, False], index=np.int64)
+    yield case("adaptive", [data], [2, 2, 0, 0.2, True])
+    yield case(
+        "dynamic", [data, inputs(1, 3, 4, 5, 3, seed=4)], [2, 3, 0, 0.1, False], shapes=[[-1, -1, -1, -1], [-1, 5], [-1]]
+    )
+    yield case("f16", [data], [2, 2, 1, 0.25, True], dtype=np.float16)
+
+
+CASES = [*_roi_pooling(), *_roi_align(), *_roi_align_rotated()]

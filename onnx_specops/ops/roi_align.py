@@ -1,0 +1,115 @@
+"""ROIAlign: regions of feature maps in one size, by samples between positions."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx.helper import tensor_dtype_to_np_dtype
+
+from onnx_specops.domain import FLOATS, operator
+from onnx_specops.ops._boxes import emit_columns, emit_wide, wide
+from onnx_specops.ops._regions import (
+    bin_samples,
+    check_maps,
+    emit_pooled_samples,
+    emit_real_regions,
+    pooled_samples,
+    real_regions,
+    samples_per_bin,
+)
+
+_OFFSETS = {"asymmetric": (0.0, 0.0), "half_pixel_for_nn": (0.0, -0.5), "half_pixel": (0.5, -0.5)}
+
+
+@operator(inputs={"feat": "T", "rois": "T", "batch_indices": "tensor(int64)"}, outputs={"output": "T"}, types={"T": FLOATS})
+def ROIAlign(
+    feat,
+    rois,
+    batch_indices,
+    *,
+    pooled_h: int,
+    pooled_w: int,
+    sampling_ratio: int,
+    spatial_scale: float,
+    mode: str = "avg",
+    aligned_mode: str = "asymmetric",
+):
+    """Divides regions of feature maps into bins and takes from each the mean or the maximum of evenly spaced samples.
+
+    Inputs:
+        feat: ``[N, C, H, W]``.
+        rois: ``[R, 4]``, ``x1, y1, x2, y2``.
+        batch_indices: ``[R]``, the image of each region. The first that is -1 ends them: it and those behind give zeros.
+
+    Attributes:
+        pooled_h, pooled_w: how many bins a region has.
+        sampling_ratio: how many samples a bin has along each axis; 0: its extent, rounded up.
+        spatial_scale: what coordinates are multiplied by to get positions.
+        mode: ``avg``, or ``max``: the largest sample, but 0 if all are negative.
+        aligned_mode: ``asymmetric``: a region is 1 high and wide at least; ``half_pixel_for_nn``: positions are half a pixel
+            less; ``half_pixel``: coordinates are half a pixel more, and positions half a pixel less.
+
+    Output: ``[R, C, pooled_h, pooled_w]``. A sample more than 1 off the map is 0, and so is a bin without samples.
+
+    ONNX's RoiAlign takes the maximum of a sample's four weighted neighbours, not of the samples.
+
+    Source: OpenVINO specification, ROIAlign-9; the maximum as in OpenVINO's CPU plugin.
+    """
+    name = "ROIAlign"
+    check_maps(name, feat, rois, 4)
+    if mode not in ("avg", "max"):
+        raise ValueError(f"{name}: mode = {mode!r} is neither 'avg' nor 'max'")
+    if aligned_mode not in _OFFSETS:
+        raise ValueError(f"{name}: aligned_mode = {aligned_mode!r} is none of {', '.join(_OFFSETS)}")
+    if batch_indices.shape != rois.shape[:1]:
+        raise ValueError(f"{name}: batch_indices has the shape {list(batch_indices.shape)}, rois {list(rois.shape)}")
+    maps = wide(feat)
+    dtype = maps.dtype.type
+    batch = real_regions(name, "batch_indices", batch_indices, len(maps))
+    before, after = (dtype(offset) for offset in _OFFSETS[aligned_mode])
+    corners = (wide(rois) + before) * dtype(spatial_scale) + after
+    extents = corners[:, 2:] - corners[:, :2]
+    if aligned_mode == "asymmetric":
+        extents = np.maximum(extents, dtype(1))
+    output = np.zeros((len(rois), maps.shape[1], pooled_h, pooled_w), dtype)
+    for region, image in enumerate(batch):
+        y, x = (
+            bin_samples(
+                corners[region, i], extents[region, i], bins, samples_per_bin(extents[region, i], bins, sampling_ratio)
+            )
+            for i, bins in ((1, pooled_h), (0, pooled_w))
+        )
+        y, x = np.broadcast_arrays(y[:, None, :, None], x[None, :, None, :])
+        shape = (pooled_h, pooled_w, -1) if y.size else (pooled_h, pooled_w, 0)
+        output[region] = pooled_samples(maps[image], y.reshape(shape), x.reshape(shape), mode)
+    return output.astype(feat.dtype)
+
+
+@ROIAlign.infer_shapes
+def _(node):
+    return [pooled_shape(node)]
+
+
+def pooled_shape(node):
+    """The dimensions of ``[regions, channels, pooled_h, pooled_w]``."""
+    maps, regions = node.shape(0), node.shape(1)
+    sizes = node.attributes["pooled_h"], node.attributes["pooled_w"]
+    return [regions[0] if regions else None, maps[1] if maps else None, *sizes]
+
+
+@ROIAlign.body
+def _(op, feat, rois, batch_indices, *, pooled_h, pooled_w, sampling_ratio, spatial_scale, mode, aligned_mode):
+    maps, regions = emit_wide(op, feat), emit_wide(op, rois)
+    dtype = tensor_dtype_to_np_dtype(maps.dtype).type
+    before, after = _OFFSETS[aligned_mode]
+    if before:
+        regions = op.Add(regions, dtype(before))
+    regions = op.Mul(regions, dtype(spatial_scale))
+    if after:
+        regions = op.Add(regions, dtype(after))
+    x1, y1, x2, y2 = emit_columns(op, regions)
+    extent = [op.Sub(y2, y1), op.Sub(x2, x1)]
+    if aligned_mode == "asymmetric":
+        extent = [op.Max(e, 1.0) for e in extent]
+    real, batch = emit_real_regions(op, batch_indices, op.Shape(maps, start=0, end=1))
+    pooled = emit_pooled_samples(op, maps, batch, [y1, x1], extent, [pooled_h, pooled_w], sampling_ratio, mode)
+    return op.Cast(op.Where(op.Unsqueeze(real, [1, 2, 3]), pooled, dtype(0)), to=feat.dtype)

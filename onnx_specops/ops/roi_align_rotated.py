@@ -1,0 +1,96 @@
+"""ROIAlignRotated: rotated regions of feature maps in one size, by samples between positions."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx.helper import tensor_dtype_to_np_dtype
+
+from onnx_specops.domain import FLOATS, operator
+from onnx_specops.ops._boxes import emit_columns, emit_wide, wide
+from onnx_specops.ops._checks import required
+from onnx_specops.ops._regions import bin_samples, check_maps, emit_pooled_samples, pooled_samples, samples_per_bin
+from onnx_specops.ops.roi_align import pooled_shape
+
+
+@operator(inputs={"feat": "T", "rois": "T", "batch_indices": "tensor(int64)"}, outputs={"output": "T"}, types={"T": FLOATS})
+def ROIAlignRotated(
+    feat,
+    rois,
+    batch_indices,
+    *,
+    pooled_h: int,
+    pooled_w: int,
+    sampling_ratio: int,
+    spatial_scale: float,
+    clockwise_mode: int,
+):
+    """Divides rotated regions of feature maps into bins and takes from each the mean of evenly spaced samples.
+
+    Inputs:
+        feat: ``[N, C, H, W]``.
+        rois: ``[R, 5]``, ``center_x, center_y, width, height, angle`` (in radians).
+        batch_indices: ``[R]``, the image of each region.
+
+    Attributes:
+        pooled_h, pooled_w: how many bins a region has.
+        sampling_ratio: how many samples a bin has along each axis; 0: its extent, rounded up.
+        spatial_scale: what coordinates are multiplied by to get positions, which are half a pixel less.
+        clockwise_mode: whether the angle is clockwise.
+
+    Output: ``[R, C, pooled_h, pooled_w]``. A sample more than 1 off the map is 0, and so is a bin without samples.
+
+    Source: OpenVINO specification, ROIAlignRotated-15.
+    """
+    name = "ROIAlignRotated"
+    check_maps(name, feat, rois, 5)
+    if batch_indices.shape != rois.shape[:1]:
+        raise ValueError(f"{name}: batch_indices has the shape {list(batch_indices.shape)}, rois {list(rois.shape)}")
+    maps, regions = wide(feat), wide(rois)
+    if (bad := np.flatnonzero((batch_indices < 0) | (batch_indices >= len(maps)))).size:
+        raise IndexError(f"{name}: batch_indices[{bad[0]}] = {batch_indices[bad[0]]} is out of range [0, {len(maps) - 1}]")
+    dtype = maps.dtype.type
+    scale, half = dtype(spatial_scale), dtype(0.5)
+    output = np.zeros((len(rois), maps.shape[1], pooled_h, pooled_w), dtype)
+    for region, image in enumerate(batch_indices):
+        center, extent, angle = regions[region, :2] * scale - half, regions[region, 2:4] * scale, regions[region, 4]
+        cosine, sine = np.cos(angle), np.sin(-angle if clockwise_mode else angle)
+        y, x = (
+            bin_samples(-extent[i] / dtype(2), extent[i], bins, samples_per_bin(extent[i], bins, sampling_ratio))
+            for i, bins in ((1, pooled_h), (0, pooled_w))
+        )
+        y, x = y[:, None, :, None], x[None, :, None, :]
+        y, x = y * cosine - x * sine + center[1], y * sine + x * cosine + center[0]
+        shape = (pooled_h, pooled_w, -1) if y.size else (pooled_h, pooled_w, 0)
+        output[region] = pooled_samples(maps[image], y.reshape(shape), x.reshape(shape), "avg")
+    return output.astype(feat.dtype)
+
+
+@ROIAlignRotated.infer_shapes
+def _(node):
+    return [pooled_shape(node)]
+
+
+@ROIAlignRotated.body
+def _(op, feat, rois, batch_indices, *, pooled_h, pooled_w, sampling_ratio, spatial_scale, clockwise_mode):
+    maps, regions = emit_wide(op, feat), emit_wide(op, rois)
+    dtype = tensor_dtype_to_np_dtype(maps.dtype).type
+    *box, angle = emit_columns(op, regions, 5)
+    center_x, center_y, width, height = (op.Mul(column, dtype(spatial_scale)) for column in box)
+    center = [op.Unsqueeze(op.Sub(c, 0.5), [1, 2]) for c in (center_y, center_x)]
+    cosine, sine = (op.Unsqueeze(x, [1, 2]) for x in (op.Cos(angle), op.Sin(angle)))
+    if clockwise_mode:
+        sine = op.Neg(sine)
+
+    def turn(op, y, x):
+        down = op.Sub(op.Mul(y, cosine), op.Mul(x, sine))
+        across = op.Add(op.Mul(y, sine), op.Mul(x, cosine))
+        return op.Add(down, center[0]), op.Add(across, center[1])
+
+    images = op.Shape(maps, start=0, end=1)
+    beyond = op.Or(op.Less(batch_indices, 0), op.GreaterOrEqual(batch_indices, images))
+    batch = required(op, "batch_indices_out_of_range", beyond, batch_indices)
+    start = [op.Div(op.Neg(e), 2.0) for e in (height, width)]
+    bins = [pooled_h, pooled_w]
+    return op.Cast(
+        emit_pooled_samples(op, maps, batch, start, [height, width], bins, sampling_ratio, "avg", turn), to=feat.dtype
+    )
