@@ -79,11 +79,16 @@ def normalize_l2(op: Builder, data: Value, axes: Value, *, eps: float, eps_mode:
 
 @rule("GroupNormalization", since="opset12")
 def group_normalization(op: Builder, data: Value, scale: Value, bias: Value, *, num_groups: int, epsilon: float):
-    """GroupNormalization-12."""
+    """GroupNormalization-12, as instances of groups: ONNX Runtime has no kernel for ONNX's GroupNormalization."""
     channels = data.dims[1] if data.dims and len(data.dims) > 1 else None
     if num_groups < 1 or (channels is not None and channels % num_groups):
         raise Unsupported(f"{channels} channels do not make {num_groups} groups")
-    return op.GroupNormalization(data, scale, bias, num_groups=num_groups, epsilon=epsilon)
+    if data.rank is None:
+        return op.GroupNormalization(data, scale, bias, num_groups=num_groups, epsilon=epsilon)
+    groups = op.Reshape(data, op.Concat(op.Shape(data, start=0, end=1), [num_groups, -1], axis=0))
+    normal = op.Reshape(_instances(op, groups, num_groups, epsilon), op.Shape(data))
+    each = [-1] + [1] * (data.rank - 2)
+    return op.Add(op.Mul(normal, op.Reshape(scale, each)), op.Reshape(bias, each))
 
 
 @rule("LRN")
@@ -152,6 +157,10 @@ def _batch_norm(op: Builder, data: Value, gamma: Value, beta: Value, mean: Value
 
 def _mean_variance(op: Builder, data: Value, axes: Value, normalize_variance: bool, eps: float, outside: bool) -> Value:
     """``data`` less its mean over ``axes``, divided by its deviation: the form that runtimes fuse."""
+    channels = data.dims[1] if data.dims and len(data.dims) > 3 else None
+    inner = None if axes.constant is None else sorted(int(a) % len(data.dims or [1]) for a in axes.constant)
+    if channels and normalize_variance and not outside and inner == [*range(2, len(data.dims or []))]:
+        return _instances(op, data, channels, eps)
     centred = op.Sub(data, op.ReduceMean(data, axes, keepdims=1, noop_with_empty_axes=1))
     if not normalize_variance:
         return centred
@@ -159,6 +168,12 @@ def _mean_variance(op: Builder, data: Value, axes: Value, normalize_variance: bo
     if outside:
         return op.Div(centred, op.Add(op.Sqrt(variance), eps))
     return op.Div(centred, op.Sqrt(op.Add(variance, eps)))
+
+
+def _instances(op: Builder, data: Value, channels: int, epsilon: float) -> Value:
+    """ONNX's InstanceNormalization without scale and bias."""
+    ones, zeros = (op.Expand(op.const(number, data.dtype), [channels]) for number in (1, 0))
+    return op.InstanceNormalization(data, ones, zeros, epsilon=epsilon)
 
 
 def _as_list(op: Builder, axes: Value) -> Value:
