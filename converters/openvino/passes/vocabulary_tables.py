@@ -33,16 +33,16 @@ def label_vocabulary_tables(graph: ir.Graph) -> int:
         vocabulary = node.inputs[1]
         if vocabulary is None or vocabulary.const_value is None or vocabulary.dtype != ir.DataType.STRING:
             continue
-        entries = list(vocabulary.const_value.numpy().reshape(-1))
-        if not entries or len(set(entries)) != len(entries):
-            continue  # an error that the operator's own forms report
+        entries = [e.encode() if isinstance(e, str) else bytes(e) for e in vocabulary.const_value.numpy().reshape(-1)]
+        if not entries or len(set(entries)) != len(entries) or not all(_is_text(entry) for entry in entries):
+            continue  # an error that the operator's own forms report, or bytes that are no text
         output, keys = node.outputs[0], node.inputs[0]
         encoder = ir.Node(
             "ai.onnx.ml",
             "LabelEncoder",
             [keys],
             [
-                ir.AttrStrings("keys_strings", [e.decode() if isinstance(e, bytes) else e for e in entries]),
+                ir.AttrStrings("keys_strings", [entry.decode() for entry in entries]),
                 ir.AttrInt64s("values_int64s", list(range(len(entries)))),
                 ir.AttrInt64("default_int64", _attribute(node, "default_value")),
             ],
@@ -57,6 +57,14 @@ def label_vocabulary_tables(graph: ir.Graph) -> int:
         encoder.outputs[0].name = name
         count += 1
     return count
+
+
+def _is_text(entry: bytes) -> bool:
+    """Whether LabelEncoder can hold the entry: UTF-8, and no NUL, at which runtimes cut strings."""
+    try:
+        return "\0" not in entry.decode()
+    except UnicodeDecodeError:
+        return False
 
 
 def _fuse(where: ir.Node) -> Value | None:

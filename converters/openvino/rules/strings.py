@@ -6,6 +6,8 @@ strings as they are. `strings_of` finds them again, so that the taking apart fal
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import onnx_ir as ir
 
@@ -28,14 +30,18 @@ def strings_of(op: Builder, begins: Value, ends: Value, symbols: Value) -> Value
 
 
 @rule("StringTensorUnpack", since="opset15")
-def string_tensor_unpack(op: Builder, data: Value):
-    """StringTensorUnpack-15."""
+@rule("StringTensorUnpack", since="extension")
+def string_tensor_unpack(op: Builder, data: Value, *, mode: Literal["begins_ends"] = "begins_ends"):
+    """StringTensorUnpack-15; ``mode`` is what openvino_tokenizers' own, older one carries."""
     return op.specops.StringTensorUnpack(data)
 
 
 @rule("StringTensorPack", since="opset15")
-def string_tensor_pack(op: Builder, begins: Value, ends: Value, symbols: Value):
-    """StringTensorPack-15."""
+@rule("StringTensorPack", since="extension")
+def string_tensor_pack(
+    op: Builder, begins: Value, ends: Value, symbols: Value, *, mode: Literal["begins_ends"] = "begins_ends"
+):
+    """StringTensorPack-15; ``mode`` is what openvino_tokenizers' own, older one carries."""
     return strings_of(op, begins, ends, symbols)
 
 
@@ -70,19 +76,25 @@ def vocab_encoder(
     """VocabEncoder of openvino_tokenizers: the value at the key's first place in the vocabulary, else the default."""
     keys = strings_of(op, begins, ends, symbols)
     vocabulary = strings_of(op, vocab_begins, vocab_ends, vocab_symbols)
+    default = op.Gather(op.Reshape(default, [-1]), 0)
     if (entries := vocabulary.constant) is not None:
-        _, first = np.unique(entries.astype(bytes).reshape(-1), return_index=True)
-        if len(first) == 0:
+        first: dict[object, int] = {}
+        for position, entry in enumerate(entries.reshape(-1)):
+            first.setdefault(entry, position)
+        if not first:
             return op.Expand(default, op.Shape(keys))
-        if len(first) != entries.size:
-            kept = np.sort(first)
-            vocabulary, values = op.const(entries.reshape(-1)[kept]), op.Gather(values, kept)
+        if len(first) != entries.size or entries.ndim != 1:
+            kept = np.array(list(first.values()))
+            vocabulary = op.const(entries.reshape(-1)[kept])
+            known = values.constant
+            values = op.Gather(op.Reshape(values, [-1]), kept) if known is None else op.const(known.reshape(-1)[kept])
+    elif vocabulary.rank != 1:
+        vocabulary, values = op.Reshape(vocabulary, [-1]), op.Reshape(values, [-1])
     if values.constant is not None and default.constant is not None and _is_range(values.constant):
         found = op.specops.VocabularyTable(keys, vocabulary, default_value=int(default.constant.reshape(-1)[0]))
         return found if values.dtype == found.dtype else op.Cast(found, to=values.dtype)
     found = op.specops.VocabularyTable(keys, vocabulary)
-    known = op.GreaterOrEqual(found, 0)
-    return op.Where(known, op.Gather(values, op.Max(found, 0)), default)
+    return op.Where(op.GreaterOrEqual(found, 0), op.Gather(values, op.Max(found, 0)), default)
 
 
 def _is_range(values: np.ndarray) -> bool:
