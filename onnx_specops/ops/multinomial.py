@@ -209,7 +209,7 @@ def _(op, probs, num_samples, *, with_replacement, log_probs, global_seed, op_se
         fewer = op.Less(op.Concat(possible, classes, axis=0), samples)
         samples = required(op, "more_samples_than_classes_of_nonzero_probability", fewer, samples)
         # Each class waits for an exponentially distributed time; drawing without replacement is the order of arrival.
-        arrival = op.Div(op.Neg(op.Log(uniform(op.Shape(weights)))), weights)
+        arrival = op.Div(op.Neg(op.Log(uniform(op.Shape(weights)))), op.Max(weights, 1e-300))
         return op.TopK(arrival, samples, axis=1, largest=0)[1]
 
     # A draw selects as many classes as have a lower cumulative sum: sorted together, those that stand before it.

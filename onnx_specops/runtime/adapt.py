@@ -1,6 +1,8 @@
 """What Python kernels cannot take in a model, mended before the session is made.
 
-onnxruntime-extensions wants every attribute stated and every input present, and knows no 16-bit floats.
+onnxruntime-extensions wants every attribute stated and every input present, and knows no 16-bit floats. Where an output's
+memory is there before its node runs (that of an If's branch, or bound by the caller), a shape that differs from what the
+kernel returns ends the process.
 """
 
 from __future__ import annotations
@@ -38,8 +40,12 @@ def adapt(model: onnx.ModelProto) -> bool:
     if _mentions_16_bits(model):
         _inline_users(model)
         changed = _widen(model.graph, {}, onnx.shape_inference.infer_shapes(_without_weights(model)).graph)
+    versions = {opset.domain: opset.version for opset in model.opset_import}
     for holder in list(_holders(model)):
-        changed |= _complete(holder)
+        if _complete(holder) | _detach_outputs(holder):
+            changed = True
+            if isinstance(holder, onnx.FunctionProto) and not any(opset.domain == "" for opset in holder.opset_import):
+                holder.opset_import.append(onnx.helper.make_opsetid("", versions.get("", onnx.defs.onnx_opset_version())))
     return changed
 
 
@@ -132,6 +138,32 @@ def _complete(holder: Any) -> bool:
             nodes.extend(added)
         nodes.append(node)
     if changed:
+        _replace_nodes(holder, nodes)
+    return changed
+
+
+def _detach_outputs(holder: Any) -> bool:
+    """Let a node of standard ONNX make each output of a graph that a node of the domain makes; it copies.
+
+    The node expands to the shape of a scalar, which changes nothing and which no optimiser takes away.
+    """
+    outputs = {output if isinstance(output, str) else output.name for output in holder.output}
+    nodes: list[onnx.NodeProto] = []
+    changed = False
+    for node in holder.node:
+        nodes.append(node)
+        if node.domain != DOMAIN:
+            continue
+        for index, name in enumerate(node.output):
+            if name in outputs:
+                result, shape = f"{name}_of_python_kernel", f"{name}_of_python_kernel_shape"
+                node.output[index] = result
+                scalar = onnx.helper.make_tensor("", TensorProto.INT64, [0], [])
+                nodes.append(onnx.helper.make_node("Constant", [], [shape], value=scalar))
+                nodes.append(onnx.helper.make_node("Expand", [result, shape], [name]))
+                changed = True
+    if changed:
+        # Other nodes of the graph go on reading the output's own name.
         _replace_nodes(holder, nodes)
     return changed
 

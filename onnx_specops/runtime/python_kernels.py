@@ -22,6 +22,7 @@ import numpy as np
 import onnx
 
 from onnx_specops.domain import DOMAIN, Operator, operators
+from onnx_specops.runtime import plain
 from onnx_specops.runtime.errors import MissingExtraError
 
 SIXTEEN_BITS = ("float16", "bfloat16")
@@ -51,9 +52,12 @@ class _Kernel:
             None if is_optional and array.size == 0 else array.astype(dtype, copy=False)
             for array, is_optional, dtype in zip(feed, optional, self.inputs, strict=True)
         ]
-        attributes = {name: type_(texts[name]) for name, (type_, _) in self.operator.attributes.items()}
-        results = self.operator(*arrays, **attributes)
+        results = self.operator(*arrays, **self.attributes(texts))
         return list(results) if isinstance(results, tuple) else [results]
+
+    def attributes(self, texts: Mapping[str, str]) -> dict[str, Any]:
+        """Attributes as the kernel takes them; onnxruntime-extensions hands them over as text."""
+        return {name: type_(texts[name]) for name, (type_, _) in self.operator.attributes.items()}
 
 
 @dataclass
@@ -137,46 +141,55 @@ def _dtype(name: str) -> np.dtype:
     return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(getattr(onnx.TensorProto, name.upper())))
 
 
-def _run(kernel: _Kernel, feed: Sequence[np.ndarray], attributes: Mapping[str, str]) -> Iterator[Any]:
-    """Shape and elements of every output. Raises nothing whatever happens."""
+def _run(kernel: _Kernel, feed: Sequence[np.ndarray], attributes: Mapping[str, str]) -> list[Any]:
+    """Shape and elements of every output, one after the other. Raises nothing, whatever happens."""
     call = _calls.get(threading.get_ident())
     try:
         if call is None or call.error is None:
             results = kernel(feed, attributes)
-            return iter(
-                [part for result, dtype in zip(results, kernel.outputs, strict=True) for part in _output(result, dtype)]
-            )
+            return [part for result, dtype in zip(results, kernel.outputs, strict=True) for part in _output(result, dtype)]
     except BaseException as error:
-        _report(kernel.operator.name, error, call)
-    return iter([part for dtype in kernel.outputs for part in _output(np.empty(0, dtype), dtype)])
+        if call is None:
+            return _warn(kernel, feed, attributes, error)
+        _collect(kernel.operator.name, error, call)
+    return [part for dtype in kernel.outputs for part in _output(np.empty(0, dtype), dtype)]
 
 
-def _output(result: np.ndarray, dtype: np.dtype) -> tuple[tuple[int, ...], Any]:
-    result = np.asarray(result)
+def _output(result: Any, dtype: np.dtype) -> tuple[tuple[int, ...], Any]:
+    if not isinstance(result, (np.ndarray, np.generic)):
+        raise TypeError(f"the kernel returned {type(result).__name__} instead of an array")
     shape = result.shape
     if dtype.kind == "O":
         # As str: what is not UTF-8 must not get out, for the next Python op could not take it in.
-        texts = [str(text).encode() for text in result.reshape(-1)]
-        if nul := [text for text in texts if b"\0" in text]:
-            raise ValueError(f"{nul[0][:60]!r} holds a NUL, where a string ends for Python kernels")
-        return shape, texts
-    carrier = np.float32 if dtype.name in SIXTEEN_BITS else dtype
-    return shape, np.ascontiguousarray(result, dtype=carrier)  # its memory is copied from the first element on
+        return shape, [str(text).encode() for text in result.reshape(-1)]
+    carrier = np.dtype(np.float32) if dtype.name in SIXTEEN_BITS else dtype
+    # Contiguous: its memory is copied from the first element on.
+    return shape, np.ascontiguousarray(result.astype(carrier, casting="same_kind", copy=False))
 
 
-def _report(name: str, error: BaseException, call: _Call | None) -> None:
+def _collect(name: str, error: BaseException, call: _Call) -> None:
+    """Keep the first error for `guarded` to raise."""
+    if name not in str(error):
+        error.add_note(f"raised by the NumPy kernel of {DOMAIN}.{name}")
+    call.error = error
+    if call.on_error is not None:
+        call.on_error()
+
+
+def _warn(kernel: _Kernel, feed: Sequence[np.ndarray], attributes: Mapping[str, str], error: BaseException) -> list[Any]:
+    """Outputs without elements and a warning; where that would end the process, outputs without meaning."""
+    name, text, fate = kernel.operator.name, "", "the node's output is empty"
+    outputs = [np.empty(0, dtype) for dtype in kernel.outputs]
     try:
-        if name not in str(error):
-            error.add_note(f"raised by the NumPy kernel of {DOMAIN}.{name}")
-        if call is not None:
-            call.error = error
-            if call.on_error is not None:
-                call.on_error()
-            return
         text = str(error) if name in str(error) else f"{name}: {type(error).__name__}: {error}"
-        warnings.warn(f"{text} (the node's output is empty)", RuntimeWarning, stacklevel=2)
+        if plain.may_have_allocated(name):
+            shapes = plain.output_shapes(kernel.operator, feed, kernel.attributes(attributes))
+            outputs = [plain.meaningless(shape, dtype) for shape, dtype in zip(shapes, kernel.outputs, strict=True)]
+            fate = "the node's output has no meaning"
+        warnings.warn(f"{text} ({fate})", RuntimeWarning, stacklevel=2)
     except BaseException as escaped:  # warnings may be errors
-        sys.stderr.write(f"{name}: {escaped} (the node's output is empty)\n")
+        sys.stderr.write(f"{text or name}: {escaped}\n")
+    return [part for array, dtype in zip(outputs, kernel.outputs, strict=True) for part in _output(array, dtype)]
 
 
 @contextmanager

@@ -1,0 +1,382 @@
+"""Python kernels in sessions: errors, threads, 16-bit floats, strings; nothing may end the process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+import threading
+import warnings
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import onnxruntime as ort
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import onnx_specops
+from tests.onnx_specops.runtime.graphs import PLACES, TABLE, bag, constants, model, sum_of_rows, value
+from tests.onnx_specops.values import from_ort_value
+
+GOOD = {"indices": np.array([1, 3])}
+BAD = {"indices": np.array([1, 17])}
+SUM = TABLE[[1]] + TABLE[[3]]
+MESSAGE = r"EmbeddingBagOffsetsSum: indices\[1\] = 17 is out of range \[0, 3\]"
+
+
+def session(made, options: ort.SessionOptions | None = None) -> onnx_specops.InferenceSession:
+    options = options or ort.SessionOptions()
+    options.log_severity_level = 4
+    return onnx_specops.InferenceSession(made.SerializeToString(), options, kernels="python")
+
+
+def full_form() -> bytes:
+    """All inputs there and all attributes stated: what a plain session can run."""
+    absent = [
+        numpy_helper.from_array(np.zeros(0, np.int64), "no_default"),
+        numpy_helper.from_array(TABLE[0, :0], "no_weights"),
+    ]
+    node = helper.make_node(
+        "EmbeddingBagOffsetsSum",
+        ["table", "indices", "offsets", "no_default", "no_weights"],
+        ["sum"],
+        domain=onnx_specops.DOMAIN,
+    )
+    indices, output = value("indices", TensorProto.INT64, ["n"]), value("sum", TensorProto.FLOAT, None)
+    return model([node], [indices], [output], [*constants(), *absent]).SerializeToString()
+
+
+# -- errors --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "mode", [ort.ExecutionMode.ORT_SEQUENTIAL, ort.ExecutionMode.ORT_PARALLEL], ids=["sequential", "parallel"]
+)
+@pytest.mark.parametrize("place", PLACES)
+def test_run_raises_what_a_kernel_raises(place, mode) -> None:
+    options = ort.SessionOptions()
+    options.execution_mode = mode
+    runner = session(place(), options)
+    assert options.execution_mode == mode
+    for _ in range(3):
+        with pytest.raises(IndexError, match=MESSAGE):
+            runner.run(None, BAD)
+        np.testing.assert_array_equal(runner.run(None, GOOD)[0], SUM)
+
+
+def test_nothing_runs_after_an_error() -> None:
+    """Not even another kernel of the same graph: the first error is the one that is raised."""
+    made = sum_of_rows()
+    made.graph.node.append(bag("sum", "indices", "offsets", "again"))
+    made.graph.output.append(value("again", TensorProto.FLOAT, None))
+    with pytest.raises(IndexError, match=MESSAGE):
+        session(made).run(None, BAD)
+
+
+def test_every_way_to_run_raises() -> None:
+    runner = session(sum_of_rows())
+    values = {name: ort.OrtValue.ortvalue_from_numpy(array) for name, array in BAD.items()}
+    with pytest.raises(IndexError, match=MESSAGE):
+        runner.run_with_ort_values(None, values)
+    binding = runner.io_binding()
+    binding.bind_cpu_input("indices", BAD["indices"])
+    binding.bind_output("sum")
+    with pytest.raises(IndexError, match=MESSAGE):
+        runner.run_with_iobinding(binding)
+    binding.bind_cpu_input("indices", GOOD["indices"])
+    runner.run_with_iobinding(binding)
+    np.testing.assert_array_equal(binding.copy_outputs_to_cpu()[0], SUM)
+
+
+def test_run_async_hands_the_error_to_the_callback() -> None:
+    runner, done, seen = session(sum_of_rows()), threading.Event(), {}
+
+    def callback(results, user_data, error) -> None:
+        seen[user_data] = (results, error)
+        if len(seen) == 2:
+            done.set()
+
+    runner.run_async(None, BAD, callback, "bad")
+    runner.run_async(None, GOOD, callback, "good")
+    assert done.wait(30)
+    assert "indices[1] = 17" in seen["bad"][1]
+    assert len(seen["bad"][0]) == 0
+    np.testing.assert_array_equal(seen["good"][0][0], SUM)
+    assert seen["good"][1] == ""
+
+
+def test_the_caller_s_run_options_survive() -> None:
+    runner, run_options = session(sum_of_rows()), ort.RunOptions()
+    with pytest.raises(IndexError, match=MESSAGE):
+        runner.run(None, BAD, run_options)
+    assert not run_options.terminate
+    np.testing.assert_array_equal(runner.run(None, GOOD, run_options)[0], SUM)
+
+
+@pytest.mark.parametrize(
+    "mode", [ort.ExecutionMode.ORT_SEQUENTIAL, ort.ExecutionMode.ORT_PARALLEL], ids=["sequential", "parallel"]
+)
+def test_errors_reach_the_thread_that_they_belong_to(mode) -> None:
+    """Threads of two sessions, each with errors of its own, and some without."""
+    options = [ort.SessionOptions(), ort.SessionOptions()]
+    for each in options:
+        each.execution_mode = mode
+    runners = [session(PLACES[i](), options[i]) for i in range(2)]
+    failures: list[str] = []
+
+    def work(number: int) -> None:
+        for turn in range(30):
+            runner = runners[(number + turn) % 2]
+            index = 100 * number + turn + 4
+            try:
+                if turn % 3 == 0:
+                    np.testing.assert_array_equal(runner.run(None, GOOD)[0], SUM)
+                    continue
+                runner.run(None, {"indices": np.array([0, index])})
+                failures.append(f"{index}: no error")
+            except IndexError as error:
+                if f"indices[1] = {index} " not in str(error):
+                    failures.append(f"{index}: {error}")
+            except Exception as error:
+                failures.append(f"{index}: {type(error)} {error}")
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+def test_an_unforeseen_exception_names_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_, **__):
+        raise ZeroDivisionError("something else")
+
+    monkeypatch.setattr(onnx_specops.domain.find("EmbeddingBagOffsetsSum"), "kernel", broken)
+    with pytest.raises(ZeroDivisionError) as caught:
+        session(sum_of_rows()).run(None, GOOD)
+    assert any("EmbeddingBagOffsetsSum" in note for note in caught.value.__notes__)
+
+
+@pytest.mark.parametrize("result", [None, "text", np.zeros((2, 2), complex), [[1, 2], [3]], (1, 2, 3)], ids=repr)
+def test_a_kernel_that_returns_nonsense(result, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(onnx_specops.domain.find("EmbeddingBagOffsetsSum"), "kernel", lambda *_, **__: result)
+    runner = session(sum_of_rows())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(Exception):  # noqa: B017 -- whatever NumPy says of it
+            runner.run(None, GOOD)
+
+
+def test_an_interrupt_goes_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(onnx_specops.domain.find("EmbeddingBagOffsetsSum"), "kernel", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        session(sum_of_rows()).run(None, GOOD)
+
+
+# -- plain sessions ------------------------------------------------------------------------------------------------------
+
+
+def test_a_plain_session_warns_and_leaves_the_output_empty() -> None:
+    options = ort.SessionOptions()
+    onnx_specops.register(options, "python")
+    runner = ort.InferenceSession(full_form(), options)
+    with pytest.warns(RuntimeWarning, match=MESSAGE + r".*output is empty"):
+        assert runner.run(None, BAD)[0].size == 0
+    np.testing.assert_array_equal(runner.run(None, GOOD)[0], SUM)
+
+
+def in_a_process(code: str, *options: str) -> subprocess.CompletedProcess[str]:
+    prelude = """
+        import numpy as np, onnxruntime as ort, onnx_specops, sys
+        from onnx import helper, TensorProto
+        ort.set_default_logger_severity(4)
+    """
+    script = textwrap.dedent(prelude) + textwrap.dedent(code)
+    return subprocess.run(
+        [sys.executable, *options, "-c", script], capture_output=True, text=True, timeout=120, input=full_form().hex()
+    )
+
+
+PLAIN = """
+    options = ort.SessionOptions()
+    onnx_specops.register(options, "python")
+    session = ort.InferenceSession(bytes.fromhex(sys.stdin.read()), options)
+    print(session.run(None, {"indices": np.array([1, 17])})[0].size)
+    print(session.run(None, {"indices": np.array([1, 3])})[0].tolist())
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("-W", "error"), ("-W", "ignore")], ids=["warnings", "errors", "ignored"])
+def test_a_failing_kernel_does_not_end_the_process(options) -> None:
+    done = in_a_process(PLAIN, *options)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["0", str(SUM.tolist())]
+    assert ("indices[1] = 17" in done.stderr) == (options != ("-W", "ignore"))
+
+
+def test_an_error_in_a_pool_s_thread_does_not_end_the_process() -> None:
+    """A plain session in parallel mode: no thread of ours."""
+    code = PLAIN.replace(
+        "onnx_specops.register", "options.execution_mode = ort.ExecutionMode.ORT_PARALLEL\n    onnx_specops.register"
+    )
+    done = in_a_process(code)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["0", str(SUM.tolist())]
+
+
+def test_a_branch_of_declared_shape_does_not_end_the_process() -> None:
+    """ONNX Runtime allocates such an output before the node runs; one of another shape would be the end."""
+    code = """
+    sys.path.insert(0, PATH)
+    from tests.onnx_specops.runtime.graphs import in_if
+    import onnx
+    model = in_if()
+    branch = next(a.g for a in model.graph.node[2].attribute if a.name == "then_branch")
+    for name, type_ in (("no_default", "int64"), ("no_weights", "float32")):
+        model.graph.initializer.append(onnx.numpy_helper.from_array(np.zeros(0, type_), name))
+    branch.node[0].input.extend(["no_default", "no_weights"])
+    options = ort.SessionOptions()
+    onnx_specops.register(options, "python")
+    session = ort.InferenceSession(model.SerializeToString(), options)
+    print(np.isnan(session.run(None, {"indices": np.array([1, 17])})[0]).all())
+    print(session.run(None, {"indices": np.array([1, 3])})[0].tolist())
+    """
+    done = in_a_process(f"PATH = {str(Path(__file__).parents[3])!r}\n" + textwrap.dedent(code))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["True", str(SUM.tolist())]
+    assert "indices[1] = 17" in done.stderr
+
+
+@pytest.mark.parametrize("kernels", ["ours", "plain"])
+def test_bound_memory_does_not_end_the_process(kernels) -> None:
+    code = """
+    model = bytes.fromhex(sys.stdin.read())
+    if KERNELS == "ours":
+        session = onnx_specops.InferenceSession(model, kernels="python")
+    else:
+        options = ort.SessionOptions()
+        onnx_specops.register(options, "python")
+        session = ort.InferenceSession(model, options)
+    for shape in ((1, 3), (2, 3)) if KERNELS == "ours" else ((1, 3),):
+        for indices in (np.array([1, 17]), np.array([1, 3])):
+            binding = session.io_binding()
+            binding.bind_cpu_input("indices", indices)
+            binding.bind_ortvalue_output("sum", ort.OrtValue.ortvalue_from_numpy(np.zeros(shape, np.float32)))
+            try:
+                session.run_with_iobinding(binding)
+                print(binding.copy_outputs_to_cpu()[0].tolist())
+            except Exception as error:
+                print(type(error).__name__)
+    """
+    done = in_a_process(f"KERNELS = {kernels!r}\n" + textwrap.dedent(code))
+    assert done.returncode == 0, done.stderr
+    good = str(SUM.tolist())
+    if kernels == "ours":
+        assert done.stdout.splitlines()[:3] == ["IndexError", good, "IndexError"]
+        assert len(done.stdout.splitlines()) == 4
+    else:
+        assert done.stdout.splitlines() == ["[[nan, nan, nan]]", good]
+
+
+TEXT = """
+    node = helper.make_node("StringTensorUnpack", ["text"], ["begins", "ends", "symbols"], domain="onnx_specops")
+    outputs = [helper.make_tensor_value_info(n, t, None) for n, t in zip(["begins", "ends", "symbols"], [6, 6, 2])]
+    text = helper.make_tensor_value_info("text", TensorProto.STRING, [None])
+    graph = helper.make_graph([node], "g", [text], outputs)
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("onnx_specops", 1)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
+"""
+
+
+@pytest.mark.parametrize("text", [r"[b'fine', b'\xff']", r"['a\udcff']"])
+def test_strings_that_are_not_utf8(text) -> None:
+    code = f"""
+    session = onnx_specops.InferenceSession(model.SerializeToString(), kernels="python")
+    try:
+        session.run(None, {{"text": np.array({text})}})
+    except Exception as error:
+        print(type(error).__name__, str(error).replace("\\n", " "))
+    print(session.run(None, {{"text": np.array(["é", "a"])}})[2].tolist())
+    """
+    done = in_a_process(TEXT + code)
+    assert done.returncode == 0, done.stderr
+    error, result = done.stdout.splitlines()
+    assert "ValueError text: " in error or "UnicodeEncodeError" in error
+    assert result == "[195, 169, 97]"
+
+
+def test_constants_that_are_not_utf8() -> None:
+    code = r"""
+    del model.graph.input[:]
+    model.graph.initializer.append(TensorProto(name="text", data_type=8, dims=[1], string_data=[b"\xff"]))
+    try:
+        onnx_specops.InferenceSession(model.SerializeToString(), kernels="python").run(None, {})
+    except ValueError as error:
+        print(error)
+    """
+    done = in_a_process(TEXT + code)
+    assert done.returncode == 0, done.stderr
+    assert "is not UTF-8" in done.stdout
+
+
+# -- 16-bit floats, inputs left out, attributes left out --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("type_", [np.float16, ml_dtypes.bfloat16], ids=["float16", "bfloat16"])
+@pytest.mark.parametrize("place", PLACES)
+def test_16_bit_floats_everywhere(place, type_) -> None:
+    runner = session(place(TABLE.astype(type_)))
+    indices = {"indices": ort.OrtValue.ortvalue_from_numpy(GOOD["indices"])}
+    output = from_ort_value(runner.run_with_ort_values(None, indices)[0])
+    assert output.dtype == type_
+    np.testing.assert_array_equal(output.astype(np.float32), SUM)
+    with pytest.raises(IndexError, match=MESSAGE):
+        runner.run(None, BAD)
+
+
+def test_kernels_see_the_16_bit_type() -> None:
+    """Rounded once, by the kernel: 2048 + 1 + 1 is 2048 in float16 arithmetic, and 2050 when summed in float32."""
+    runner = session(sum_of_rows(np.array([[2048, 0], [1, 0]], np.float16)))
+    assert runner.run(None, {"indices": np.array([0, 1, 1])})[0].tolist() == [[2050, 0]]
+
+
+def test_large_weights_do_not_hinder_16_bit_floats() -> None:
+    table = np.ones((3000, 300), np.float16)
+    assert session(sum_of_rows(table)).run(None, {"indices": np.array([0, 2999])})[0].tolist() == [[2.0] * 300]
+
+
+@pytest.mark.parametrize("opset", [11, 13, 17, 21, 23])
+def test_models_of_other_opsets(opset: int) -> None:
+    made = sum_of_rows(TABLE.astype(np.float16))
+    made.opset_import[0].version = opset
+    np.testing.assert_array_equal(session(made).run(None, GOOD)[0], SUM.astype(np.float16))
+
+
+def test_attributes_left_out_have_their_defaults() -> None:
+    node = helper.make_node("ScatterElementsUpdate", ["data", "i", "u", "axis"], ["output"], domain=onnx_specops.DOMAIN)
+    shapes = {"data": TensorProto.FLOAT, "i": TensorProto.INT64, "u": TensorProto.FLOAT}
+    axis = numpy_helper.from_array(np.array(0), "axis")
+    made = model(
+        [node], [value(n, t, [None]) for n, t in shapes.items()], [value("output", TensorProto.FLOAT, [None])], [axis]
+    )
+    feeds = {"data": np.zeros(3, np.float32), "i": np.array([2, 2]), "u": np.array([5, 6], np.float32)}
+    assert session(made).run(None, feeds)[0].tolist() == [0, 0, 6]
+
+
+def test_python_operators_of_others_keep_working() -> None:
+    from onnxruntime_extensions import PyCustomOpDef, onnx_op
+
+    @onnx_op(op_type="TestRuntimeTwice", inputs=[PyCustomOpDef.dt_float], outputs=[PyCustomOpDef.dt_float])
+    def twice(x):
+        return 2 * x
+
+    made = sum_of_rows()
+    made.graph.node.append(helper.make_node("TestRuntimeTwice", ["sum"], ["twice"], domain="ai.onnx.contrib"))
+    made.graph.output.append(value("twice", TensorProto.FLOAT, [1, 3]))
+    made.opset_import.append(helper.make_opsetid("ai.onnx.contrib", 1))
+    np.testing.assert_array_equal(session(made).run(["twice"], GOOD)[0], 2 * SUM)

@@ -1,0 +1,166 @@
+"""Sessions: which kernels they get, from where they load, and what they say when something is missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from onnx import TensorProto, helper
+
+import onnx_specops
+from onnx_specops.runtime import library, python_kernels
+from onnx_specops.runtime.errors import MissingKernelError
+from tests.onnx_specops.runtime.graphs import PLACES, TABLE, constants, model, sum_of_rows, value
+
+KERNELS = [*(["native"] if library.has_library() else []), "python", "none"]
+INDICES = {"indices": np.array([1, 3])}
+SUM = TABLE[[1]] + TABLE[[3]]
+
+
+def quiet() -> ort.SessionOptions:
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    return options
+
+
+@pytest.mark.parametrize("kernels", KERNELS)
+@pytest.mark.parametrize("place", PLACES)
+def test_kernels_everywhere(place, kernels) -> None:
+    made = onnx_specops.add_bodies(place()) if kernels == "none" and place.__name__ != "in_function" else place()
+    if kernels == "none" and place.__name__ == "in_function":
+        pytest.skip("bodies are made for nodes whose types are known")
+    session = onnx_specops.InferenceSession(made.SerializeToString(), kernels=kernels)
+    assert isinstance(session, ort.InferenceSession)
+    assert session.kernels == kernels
+    np.testing.assert_array_equal(session.run(None, INDICES)[0], SUM)
+
+
+@pytest.mark.parametrize("kernels", KERNELS)
+def test_from_paths_and_bytes(kernels, tmp_path: Path) -> None:
+    made = onnx_specops.add_bodies(sum_of_rows())
+    path = tmp_path / "model.onnx"
+    onnx.save(made, path)
+    for source in (path, str(path), path.read_bytes()):
+        session = onnx_specops.InferenceSession(source, kernels=kernels)
+        np.testing.assert_array_equal(session.run(["sum"], INDICES)[0], SUM)
+
+
+@pytest.mark.parametrize("kernels", KERNELS)
+@pytest.mark.parametrize("type_", [np.float32, np.float16])
+def test_weights_in_a_file_beside_the_model(kernels, type_, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Relative to the model, whatever the working directory, and never read into the model's own bytes."""
+    made = onnx_specops.add_bodies(sum_of_rows(TABLE.astype(type_)))
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    onnx.save(made, folder / "model.onnx", save_as_external_data=True, location="weights.bin", size_threshold=0)
+    monkeypatch.chdir(tmp_path)
+    for path in ("folder/model.onnx", Path("folder/model.onnx"), folder / "model.onnx"):
+        session = onnx_specops.InferenceSession(path, kernels=kernels)
+        np.testing.assert_array_equal(session.run(None, INDICES)[0], SUM.astype(type_))
+
+
+def test_a_plain_session_with_native_kernels() -> None:
+    if not library.has_library():
+        pytest.skip("the native library is not built")
+    options = ort.SessionOptions()
+    options.register_custom_ops_library(onnx_specops.library_path())
+    session = ort.InferenceSession(sum_of_rows().SerializeToString(), options)
+    np.testing.assert_array_equal(session.run(None, INDICES)[0], SUM)
+
+
+@pytest.mark.parametrize("kernels", [k for k in KERNELS if k != "none"])
+def test_register_again_does_nothing(kernels) -> None:
+    options = ort.SessionOptions()
+    for again in (kernels, kernels, "auto"):
+        onnx_specops.register(options, again)
+    made = onnx_specops.add_bodies(sum_of_rows()).SerializeToString()
+    for _ in range(2):
+        session = onnx_specops.InferenceSession(made, options, kernels=kernels)
+        np.testing.assert_array_equal(session.run(None, INDICES)[0], SUM)
+
+
+def test_one_kind_of_kernels_for_options() -> None:
+    if not library.has_library():
+        pytest.skip("the native library is not built")
+    options = ort.SessionOptions()
+    onnx_specops.register(options, "native")
+    with pytest.raises(ValueError, match="native kernels already; python needs options of its own"):
+        onnx_specops.register(options, "python")
+    with pytest.raises(ValueError, match='kernels="none", but these session options have the native kernels'):
+        onnx_specops.InferenceSession(sum_of_rows().SerializeToString(), options, kernels="none")
+
+
+def test_unknown_kernels() -> None:
+    with pytest.raises(ValueError, match="'cuda' is none of"):
+        onnx_specops.register(ort.SessionOptions(), "cuda")
+    with pytest.raises(ValueError, match="'cuda' is none of"):
+        onnx_specops.InferenceSession(b"", kernels="cuda")
+
+
+def test_auto_takes_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = onnx_specops.add_bodies(sum_of_rows()).SerializeToString()
+    monkeypatch.setattr("onnx_specops.runtime.session.has_library", lambda: False)
+    assert onnx_specops.InferenceSession(made).kernels == "python"
+    monkeypatch.setattr(python_kernels, "is_available", lambda: False)
+    with pytest.warns(RuntimeWarning, match=r"no kernels here.*pip install \"onnx-specops\[python-kernels\]\""):
+        session = onnx_specops.InferenceSession(made)
+    assert session.kernels == "none"
+    np.testing.assert_array_equal(session.run(None, INDICES)[0], SUM)
+
+
+def test_no_native_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "_PATH", Path("nowhere") / "libonnx_specops.so")
+    with pytest.raises(MissingKernelError, match=r"not built .*pip install"):
+        onnx_specops.library_path()
+    with pytest.raises(MissingKernelError, match=r"not built .*pip install"):
+        onnx_specops.register(ort.SessionOptions(), "native")
+
+
+def hashing() -> onnx.ModelProto:
+    node = helper.make_node("StringToHashBucket", ["text"], ["bucket"], domain=onnx_specops.DOMAIN, num_buckets=7)
+    return model([node], [value("text", TensorProto.STRING, ["n"])], [value("bucket", TensorProto.INT64, ["n"])])
+
+
+def test_none_names_the_operators_without_a_body(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "model.onnx"
+    onnx.save(hashing(), path)
+    for source in (path, path.read_bytes()):
+        with pytest.raises(MissingKernelError, match=r"no body of its node of StringToHashBucket\..*kernels=\"native\""):
+            onnx_specops.InferenceSession(source, quiet(), kernels="none")
+    assert "Falling back" not in capsys.readouterr().out
+
+
+def test_none_proposes_bodies() -> None:
+    with pytest.raises(MissingKernelError, match=r"EmbeddingBagOffsetsSum\..*onnx_specops.add_bodies\(model\)"):
+        onnx_specops.InferenceSession(sum_of_rows().SerializeToString(), quiet(), kernels="none")
+
+
+@pytest.mark.parametrize("kernels", KERNELS)
+def test_what_is_no_model_is_the_runtime_s_to_say(kernels, tmp_path: Path) -> None:
+    with pytest.raises(Exception, match=r"INVALID_PROTOBUF|protobuf|ModelProto"):
+        onnx_specops.InferenceSession(b"no model", quiet(), kernels=kernels)
+    with pytest.raises(Exception, match=r"NO_SUCHFILE|doesn't exist"):
+        onnx_specops.InferenceSession(tmp_path / "absent.onnx", quiet(), kernels=kernels)
+
+
+@pytest.mark.parametrize("kernels", KERNELS)
+def test_providers_can_be_set_again(kernels) -> None:
+    made = onnx_specops.add_bodies(sum_of_rows()).SerializeToString()
+    session = onnx_specops.InferenceSession(made, kernels=kernels, providers=["CPUExecutionProvider"])
+    session.set_providers(["CPUExecutionProvider"])
+    np.testing.assert_array_equal(session.run(None, INDICES)[0], SUM)
+
+
+def test_models_without_the_domain_are_left_alone() -> None:
+    made = model(
+        [helper.make_node("Gather", ["table", "offsets"], ["row"])],
+        [],
+        [value("row", TensorProto.FLOAT, [1, 3])],
+        constants(),
+    )
+    for kernels in KERNELS:
+        session = onnx_specops.InferenceSession(made.SerializeToString(), kernels=kernels)
+        np.testing.assert_array_equal(session.run(None, {})[0], TABLE[:1])
