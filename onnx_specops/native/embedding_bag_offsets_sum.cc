@@ -48,29 +48,25 @@ struct Bags {
 // How many bytes ahead of the current row the next ones are asked for.
 constexpr std::int64_t prefetch_bytes = 4096;
 
-template <class T>
-SPECOPS_INLINE void prefetch_row(const T* row, std::int64_t width) {
-  const char* bytes = reinterpret_cast<const char*>(row);
-  const std::int64_t size = std::min<std::int64_t>(width * static_cast<std::int64_t>(sizeof(T)), 1024);
-  for (std::int64_t i = 0; i < size; i += 64) SPECOPS_PREFETCH(bytes + i);
-}
-
 // Adds up `count` packs of every row in [begin, end) at `column`. False: an index is out of range.
 template <int count, bool weighted, class A, class T, class Index>
 SPECOPS_INLINE bool sum_columns(const Bags<T, Index>& bags, std::int64_t begin, std::int64_t end, std::int64_t column,
                                 std::int64_t ahead, A* to) {
   constexpr std::int64_t lanes = Pack<A>::size;
-  const A* table = reinterpret_cast<const A*>(bags.table);
+  constexpr std::int64_t line = 64 / sizeof(A);
+  const A* table = reinterpret_cast<const A*>(bags.table) + column;
   const A* weights = reinterpret_cast<const A*>(bags.weights);
+  const std::uint64_t row_bytes = static_cast<std::uint64_t>(bags.width) * sizeof(A);
+  const std::int64_t last = bags.index_count - 1;
   Pack<A> sums[count];
   for (std::int64_t i = begin; i < end; ++i) {
     const auto row = static_cast<std::uint64_t>(static_cast<std::int64_t>(bags.indices[i]));
     if (row >= static_cast<std::uint64_t>(bags.rows)) return false;
-    if (column == 0 && ahead != 0 && i + ahead < bags.index_count) {
-      const auto next = static_cast<std::uint64_t>(static_cast<std::int64_t>(bags.indices[i + ahead]));
-      if (next < static_cast<std::uint64_t>(bags.rows)) prefetch_row(table + next * bags.width, bags.width);
-    }
-    const A* from = table + static_cast<std::int64_t>(row) * bags.width + column;
+    // An index that is wrong does no harm here: nothing is read.
+    const auto next = static_cast<std::uint64_t>(static_cast<std::int64_t>(bags.indices[std::min(i + ahead, last)]));
+    const std::uintptr_t then = reinterpret_cast<std::uintptr_t>(table) + next * row_bytes;
+    for (std::int64_t k = 0; k < count * lanes; k += line) SPECOPS_PREFETCH(reinterpret_cast<const A*>(then) + k);
+    const A* from = table + static_cast<std::int64_t>(row) * bags.width;
 #if defined(__GNUC__)
 #pragma GCC unroll 8
 #endif
@@ -270,7 +266,7 @@ class EmbeddingBagOffsetsSum : public Kernel {
       return low;
     };
     std::atomic<bool> wrong{false};
-    context.parallel_ranges(total, std::max<std::int64_t>((std::int64_t{1} << 17) / row_bytes, 1),
+    context.parallel_ranges(total, std::max<std::int64_t>((std::int64_t{1} << 18) / row_bytes, 1),
                             [&](std::int64_t begin, std::int64_t end) {
                               const std::int64_t from = bag_at(begin);
                               const std::int64_t to = end == total ? bags.bag_count : bag_at(end);
