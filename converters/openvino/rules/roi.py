@@ -6,6 +6,7 @@ from typing import Literal
 
 from converters.openvino.rule import Unsupported, rule
 from converters.openvino.rules._indices import int64
+from converters.openvino.rules.detection import left_out
 from onnx_specops.building import Builder, Value
 
 Mode = Literal["avg", "max"]
@@ -121,3 +122,65 @@ def _check_bins(pooled_h: int, pooled_w: int, sampling_ratio: int = 0) -> None:
         raise Unsupported(f"its pooled_h {pooled_h} or pooled_w {pooled_w} is not positive")
     if not 0 <= sampling_ratio <= MOST_SAMPLES:
         raise Unsupported(f"its sampling_ratio {sampling_ratio} is out of range [0, {MOST_SAMPLES}]")
+
+
+@rule("PSROIPooling")
+def psroi_pooling(
+    op: Builder,
+    feat: Value,
+    rois: Value,
+    *,
+    output_dim: int,
+    group_size: int = 1,
+    spatial_scale: float,
+    mode: Literal["average", "bilinear"] = "average",
+    spatial_bins_x: int = 1,
+    spatial_bins_y: int = 1,
+):
+    """PSROIPooling-1."""
+    parts = group_size * group_size if mode == "average" else spatial_bins_x * spatial_bins_y
+    _check_channels(feat, output_dim, group_size, spatial_bins_x, spatial_bins_y, parts)
+    return op.specops.PSROIPooling(
+        feat, rois,
+        output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale, mode=mode,
+        spatial_bins_x=spatial_bins_x, spatial_bins_y=spatial_bins_y,
+    )  # fmt: skip
+
+
+@rule("DeformablePSROIPooling")
+def deformable_psroi_pooling(
+    op: Builder,
+    feat: Value,
+    rois: Value,
+    offsets: Value | None = None,
+    *,
+    output_dim: int,
+    spatial_scale: float,
+    group_size: int = 1,
+    mode: Literal["bilinear_deformable"] = "bilinear_deformable",
+    spatial_bins_x: int = 1,
+    spatial_bins_y: int = 1,
+    trans_std: float = 1.0,
+    part_size: int = 1,
+):
+    """DeformablePSROIPooling-1."""
+    _check_channels(feat, output_dim, group_size, spatial_bins_x, spatial_bins_y, group_size * group_size)
+    if not 1 <= part_size <= MOST_SAMPLES:
+        raise Unsupported(f"its part_size {part_size} is out of range [1, {MOST_SAMPLES}]")
+    return op.specops.DeformablePSROIPooling(
+        feat, rois, offsets or left_out(op, feat),
+        output_dim=output_dim, spatial_scale=spatial_scale, group_size=group_size, spatial_bins_x=spatial_bins_x,
+        spatial_bins_y=spatial_bins_y, trans_std=trans_std, part_size=part_size,
+    )  # fmt: skip
+
+
+def _check_channels(feat: Value, output_dim: int, group_size: int, bins_x: int, bins_y: int, parts: int) -> None:
+    sizes = {"output_dim": output_dim, "group_size": group_size, "spatial_bins_x": bins_x, "spatial_bins_y": bins_y}
+    for name, size in sizes.items():
+        if not 1 <= size <= 2**16:
+            raise Unsupported(f"its {name} {size} is out of range [1, {2**16}]")
+    if bins_x * bins_y > MOST_SAMPLES**2:
+        raise Unsupported(f"its {bins_x} * {bins_y} spatial bins are more than {MOST_SAMPLES**2}")
+    channels = feat.dims[1] if feat.dims is not None and feat.rank == 4 else None
+    if output_dim * parts > (2**20 if channels is None else channels):
+        raise Unsupported(f"its {channels} channels are fewer than {output_dim} * {parts}")

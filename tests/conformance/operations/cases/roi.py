@@ -113,4 +113,49 @@ def _roi_align_rotated():
     yield case("f16", [data], [2, 2, 1, 0.25, True], dtype=np.float16)
 
 
-CASES = [*_roi_pooling(), *_roi_align(), *_roi_align_rotated()]
+def _psroi_pooling():
+    def case(name, runs, arguments, *, shapes=None, dtype=np.float32):
+        runs = [tuple(a.astype(dtype) for a in run) for run in runs]
+        build = functools.partial(
+            _build, "opset1", "psroi_pooling", shapes or [a.shape for a in runs[0]], [dtype] * 2, arguments
+        )
+        return Case("PSROIPooling", "opset1", name, build, runs)
+
+    maps = _maps(2, 36, 9, 11)
+    pixels, fractions = _regions(12, 2, 100, ends=9), _regions(12, 2, 1, seed=1, ends=9)
+    yield case("average", [(maps, pixels)], [4, 3, 0.1, 1, 1, "average"])
+    yield case("average-halves", [(maps, _regions(20, 2, 10, grid=2))], [9, 2, 1.0, 1, 1, "average"])
+    yield case("average-one", [(maps, pixels)], [36, 1, 0.05, 1, 1, "average"])
+    yield case("bilinear", [(maps, fractions)], [4, 3, 1.0, 3, 3, "bilinear"])
+    yield case("bilinear-one", [(maps, fractions)], [6, 1, 0.9, 3, 2, "bilinear"])
+    yield case("f16", [(maps, pixels)], [4, 3, 0.125, 1, 1, "average"], dtype=np.float16)
+
+
+def _deformable_psroi_pooling():
+    def case(name, run, arguments, *, dtype=np.float32):
+        run = tuple(a.astype(dtype) for a in run)
+        factory = "deformable_psroi_pooling"
+        if len(run) == 2:
+            build = functools.partial(_build, "opset1", factory, [a.shape for a in run], [dtype] * 2, arguments)
+        else:
+            build = functools.partial(_build_with_offsets, [a.shape for a in run], dtype, arguments)
+        return Case("DeformablePSROIPooling", "opset1", name, build, [run])
+
+    maps, pixels = _maps(2, 36, 9, 11), _regions(12, 2, 100, ends=9)
+    arguments = {"output_dim": 4, "spatial_scale": 0.1, "group_size": 3, "spatial_bins_x": 2, "spatial_bins_y": 3}
+    yield case("plain", (maps, pixels), list(arguments.values())[:3])
+    yield case("offsets", (maps, pixels, _maps(12, 2, 3, 3)), arguments | {"trans_std": 0.3, "part_size": 3})
+    yield case("classes", (maps, pixels, _maps(12, 4, 2, 2)), arguments | {"trans_std": 0.1, "part_size": 2})
+    yield case("f16", (maps, pixels, _maps(12, 2, 1, 1)), arguments | {"trans_std": 0.25}, dtype=np.float16)
+
+
+def _build_with_offsets(shapes, dtype, arguments):
+    import openvino as ov
+    from openvino import opset1
+
+    inputs = [opset1.parameter(list(s), dtype) for s in shapes]
+    node = opset1.deformable_psroi_pooling(*inputs[:2], offsets=inputs[2], **arguments)
+    return ov.Model([node], inputs)
+
+
+CASES = [*_psroi_pooling(), *_deformable_psroi_pooling(), *_roi_pooling(), *_roi_align(), *_roi_align_rotated()]
