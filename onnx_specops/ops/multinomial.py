@@ -18,6 +18,7 @@ _TINY = np.finfo(np.float32).tiny
     inputs={"probs": "T", "num_samples": "T_SAMPLES"},
     outputs={"output": "tensor(int64)"},
     types={"T": FLOATS, "T_SAMPLES": INDICES},
+    random_body=True,
 )
 def Multinomial(probs, num_samples, *, with_replacement: int, log_probs: int = 0, global_seed: int = 0, op_seed: int = 0):
     """Draws ``num_samples`` classes from each row of probabilities, as OpenVINO's CPU plugin draws them.
