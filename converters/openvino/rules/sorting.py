@@ -9,7 +9,7 @@ import onnx_ir as ir
 from converters.openvino.element_types import ElementType
 from converters.openvino.onnx_types import data_type
 from converters.openvino.rule import Unsupported, rule
-from converters.openvino.rules._indices import FIRST, vector
+from converters.openvino.rules._indices import FIRST, constant_axis, vector
 from onnx_specops.building import Builder, Value
 
 Mode = Literal["max", "min"]
@@ -52,14 +52,53 @@ def top_k(
 def _top_k(
     op: Builder, data: Value, k: Value, axis: int, mode: str, sort: str, index_element_type: ElementType
 ) -> tuple[Value, Value]:
-    # ONNX Runtime has no order of 64-bit unsigned integers: shifted by half their range they are signed ones.
-    unsigned = data.dtype == ir.DataType.UINT64
-    keys = op.Add(op.Cast(data, to=ir.DataType.INT64), FIRST) if unsigned else data
-    k = vector(op, k)
+    keys, k = _ordered(op, data), vector(op, k)
     values, indices = op.TopK(keys, k, axis=axis, largest=int(mode == "max"), sorted=int(sort == "value"))
     if sort == "index":
         indices, _ = op.TopK(indices, k, axis=axis, largest=0, sorted=1)
-    if sort == "index" or unsigned:
+    if sort == "index" or keys is not data:
         values = op.GatherElements(data, indices, axis=axis)
-    to = data_type(index_element_type)
-    return values, indices if to == ir.DataType.INT64 else op.Cast(indices, to=to)
+    return values, _as(op, indices, data_type(index_element_type))
+
+
+@rule("Unique", since="opset10")
+def unique(
+    op: Builder,
+    data: Value,
+    axis: Value | None = None,
+    *,
+    sorted: bool = True,
+    index_element_type: ElementType = ElementType.I64,
+    count_element_type: ElementType = ElementType.I64,
+):
+    """Unique-10: the axis is a constant."""
+    at = None if axis is None else constant_axis(axis, data.rank)
+    if axis is not None and at is None:
+        raise Unsupported("its axis is not a constant")
+    keys = _ordered(op, data)
+    values, *indices, counts = op.Unique(keys, axis=at, sorted=int(sorted), outputs=4)
+    if keys is not data:
+        values = op.Add(values, op.const(FIRST))
+        values = op.Cast(values, to=ir.DataType.UINT64)
+    index, count = data_type(index_element_type), data_type(count_element_type)
+    return values, *(_as(op, x, index) for x in indices), _as(op, counts, count)
+
+
+@rule("NonZero", since="opset3")
+def non_zero(op: Builder, data: Value, *, output_type: ElementType = ElementType.I64):
+    """NonZero-3: a scalar counts as a vector of one element."""
+    if data.dtype not in (ir.DataType.FLOAT, ir.DataType.INT32, ir.DataType.INT64, ir.DataType.UINT8, ir.DataType.BOOL):
+        data = op.Cast(data, to=ir.DataType.BOOL)
+    if not data.rank:
+        shape = op.if_(op.Equal(op.Size(op.Shape(data)), 0), lambda op: op.const([1]), lambda op: op.Shape(data))
+        data = op.Reshape(data, shape, allowzero=1)
+    return _as(op, op.NonZero(data), data_type(output_type))
+
+
+def _ordered(op: Builder, data: Value) -> Value:
+    """``data``, 64-bit unsigned integers as signed ones of the same order: ONNX Runtime knows no other order of them."""
+    return op.Add(op.Cast(data, to=ir.DataType.INT64), FIRST) if data.dtype == ir.DataType.UINT64 else data
+
+
+def _as(op: Builder, x: Value, to: ir.DataType) -> Value:
+    return x if x.dtype == to else op.Cast(x, to=to)

@@ -1,0 +1,98 @@
+"""Where values belong: sorted sequences, buckets, segments, beams, empty rows of sparse tensors."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import onnx_ir as ir
+
+from converters.openvino.element_types import ElementType
+from converters.openvino.onnx_types import data_type
+from converters.openvino.rule import rule
+from converters.openvino.rules._indices import int64, scalar
+from onnx_specops.building import Builder, Value
+
+
+@rule("SearchSorted", since="opset15")
+def search_sorted(
+    op: Builder,
+    sorted_sequence: Value,
+    values: Value,
+    *,
+    right_mode: bool = False,
+    output_type: ElementType = ElementType.I64,
+):
+    """SearchSorted-15."""
+    found = op.specops.SearchSorted(sorted_sequence, values, right_mode=int(right_mode))
+    return _as(op, found, data_type(output_type))
+
+
+@rule("Bucketize", since="opset3")
+def bucketize(
+    op: Builder,
+    data: Value,
+    buckets: Value,
+    *,
+    output_type: ElementType = ElementType.I64,
+    with_right_bound: bool = True,
+):
+    """Bucketize-3: a NaN belongs to the first bucket with right bounds, to the last without."""
+    values, boundaries = data, buckets
+    if data.dtype != buckets.dtype:
+        common = ir.DataType.DOUBLE
+        if data.dtype and buckets.dtype and data.dtype.is_integer() and buckets.dtype.is_integer():
+            common = ir.DataType.INT64
+        values, boundaries = (op.Cast(x, to=common) for x in (data, buckets))
+    found = op.specops.SearchSorted(boundaries, values, right_mode=int(not with_right_bound))
+    if not with_right_bound and data.dtype is not None and data.dtype.is_floating_point():
+        found = op.Where(op.IsNaN(data), op.Size(buckets), found)
+    return _as(op, found, data_type(output_type))
+
+
+def _as(op: Builder, x: Value, to: ir.DataType) -> Value:
+    return x if x.dtype == to else op.Cast(x, to=to)
+
+
+@rule("SegmentMax", since="opset16")
+def segment_max(
+    op: Builder,
+    data: Value,
+    segment_ids: Value,
+    num_segments: Value | None = None,
+    *,
+    fill_mode: Literal["ZERO", "LOWEST"],
+):
+    """SegmentMax-16."""
+    ids = int64(op, segment_ids)
+    count = op.const(np.zeros(0, np.int64)) if num_segments is None else scalar(op, num_segments)
+    return op.specops.SegmentMax(data, ids, count, fill_mode=fill_mode)
+
+
+@rule("SparseFillEmptyRows", since="opset16")
+def sparse_fill_empty_rows(op: Builder, values: Value, dense_shape: Value, indices: Value, default_value: Value):
+    """SparseFillEmptyRows-16: the entries come out in row-major order, those of equal position as they stood."""
+    shape, at = int64(op, dense_shape), int64(op, indices)
+    rows, columns = op.Slice(shape, [0], [1]), op.Slice(shape, [1], [2])
+    none = op.Expand(op.const(np.array(True)), rows)
+    taken = op.Reshape(op.Slice(at, [0], [1], [1]), [-1])
+    empty = op.ScatterElements(none, taken, op.Expand(op.const(np.array(False)), op.Shape(taken)), axis=0)
+    added = op.Reshape(op.NonZero(empty), [-1])
+    at = op.Concat(at, _with_zeros(op, added), axis=0)
+    values = op.Concat(values, op.Expand(op.Reshape(default_value, [1]), op.Shape(added)), axis=0)
+    keys = op.ReduceSum(op.Mul(at, op.Concat(op.Max(columns, 1), [1], axis=0)), [1], keepdims=0)
+    _, order = op.TopK(keys, op.Shape(keys), axis=0, largest=0, sorted=1)
+    positions = op.Gather(at, order)
+    return op.CastLike(positions, indices), op.Gather(values, order), empty
+
+
+def _with_zeros(op: Builder, rows: Value) -> Value:
+    """``[row, 0]`` for each of the ``rows``."""
+    rows = op.Unsqueeze(rows, [1])
+    return op.Concat(rows, op.Mul(rows, 0), axis=1)
+
+
+@rule("GatherTree")
+def gather_tree(op: Builder, step_ids: Value, parent_ids: Value, max_seq_len: Value, end_token: Value):
+    """GatherTree-1."""
+    return op.specops.GatherTree(step_ids, parent_ids, max_seq_len, end_token)
