@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 
 from converters.openvino.rule import Unsupported, rule
+from converters.openvino.rules._indices import normal_axis
 from onnx_specops.building import Builder, Value
 
 CodeType = Literal["caffe.PriorBoxParameter.CORNER", "caffe.PriorBoxParameter.CENTER_SIZE"]
@@ -72,3 +73,59 @@ def detection_output(
 def left_out(op: Builder, like: Value) -> Value:
     """The empty tensor that stands for an optional input, of the element type of ``like``."""
     return op.const(np.zeros(0), like.dtype)
+
+
+@rule("RegionYolo")
+def region_yolo(
+    op: Builder,
+    data: Value,
+    *,
+    anchors: tuple[float, ...] = (),
+    axis: int,
+    coords: int,
+    classes: int,
+    end_axis: int,
+    num: int,
+    do_softmax: bool = True,
+    mask: tuple[int, ...] = (),
+):
+    """RegionYolo-1. In every region the first two coordinates and the objectness become logistic; so do the classes without
+    ``do_softmax``, else they become a softmax. (``anchors`` only serve what reads the result.)"""
+    entries, regions = coords + 1 + classes, num if do_softmax else len(mask)
+    if not 0 <= coords <= 2**12 or classes < 0 or regions < 1 or entries < 2:
+        raise Unsupported(f"it has {regions} regions of {coords} coordinates and {classes} classes")
+    if data.rank not in (None, 4) or (data.dims is not None and data.dims[1] not in (None, regions * entries)):
+        raise Unsupported(f"its input of the shape {data.dims} does not hold {regions} regions of {entries} entries")
+    shape = op.Shape(data)
+    grid = op.Concat([0, regions, entries], op.Slice(shape, [2], [4]), axis=0)
+    parts = _segments(coords, classes, do_softmax)
+    split = op.Split(op.Reshape(data, grid), [size for size, _ in parts], axis=2, outputs=len(parts))
+    pieces = []
+    for piece, (_, kind) in zip(split if len(parts) > 1 else [split], parts, strict=True):
+        if kind == "softmax":
+            piece = op.Softmax(piece, axis=2)
+        for _ in range(kind if isinstance(kind, int) else 0):
+            piece = op.Sigmoid(piece)
+        pieces.append(piece)
+    result = pieces[0] if len(pieces) == 1 else op.Concat(*pieces, axis=2)
+    if not do_softmax:
+        return op.Reshape(result, shape)
+    first, last = normal_axis(axis, 4), normal_axis(end_axis, 4, "end_axis")
+    flat = op.ReduceProd(op.Slice(shape, [first], [last + 1])) if first < last else op.Slice(shape, [first], [first + 1])
+    return op.Reshape(result, op.Concat(op.Slice(shape, [0], [first]), flat, op.Slice(shape, [last + 1], [4]), axis=0))
+
+
+def _segments(coords: int, classes: int, do_softmax: bool) -> list[tuple[int, int | str]]:
+    """A region's entries in runs of one treatment: how many, and how often they go through the logistic function."""
+    kinds: list[int | str] = []
+    for entry in range(coords + 1 + min(classes, 1)):
+        often = (entry < 2) + (entry >= coords)
+        kinds.append("softmax" if do_softmax and entry > coords else often)
+    sizes = [1] * (coords + 1) + [classes]
+    runs: list[tuple[int, int | str]] = []
+    for size, kind in zip(sizes, kinds, strict=False):
+        if runs and runs[-1][1] == kind:
+            runs[-1] = (runs[-1][0] + size, kind)
+        else:
+            runs.append((size, kind))
+    return runs

@@ -81,4 +81,31 @@ def _detection_outputs():
     yield from _case("f16", data=small, dtype=np.float16, code_type=CENTER_SIZE, confidence_threshold=0.3)
 
 
-CASES = [*_detection_outputs()]
+def _region_yolo(shapes, dtype, arguments):
+    import openvino as ov
+    from openvino import opset1
+
+    data = opset1.parameter(ov.PartialShape(list(shapes)), dtype)
+    return ov.Model([opset1.region_yolo(data, *arguments)], [data])
+
+
+def _region_yolos():
+    def case(name, runs, arguments, *, shape=None, dtype=np.float32):
+        build = functools.partial(_region_yolo, shape or runs[0], dtype, arguments)
+        inputs = [(np.random.default_rng(0).standard_normal(run).astype(dtype) * 3,) for run in runs]
+        return Case("RegionYolo", "opset1", name, build, inputs)
+
+    dynamic = [-1, -1, -1, -1]
+    # coordinates, classes, regions, softmax, mask, axis, end axis, anchors
+    yield case("softmax", [(2, 50, 3, 4)], [4, 5, 5, True, [0, 1], 1, 3, [1.5, 2.0]])
+    yield case("softmax-some-axes", [(2, 50, 3, 4)], [4, 5, 5, True, [], 2, -1, []])
+    yield case("softmax-one-class", [(1, 18, 2, 2)], [4, 1, 3, True, [], 0, 1, []])
+    yield case("logistic", [(1, 30, 3, 4)], [4, 5, 9, False, [0, 1, 2], 1, 3, [1.5, 2.0]])
+    yield case("logistic-batch", [(3, 14, 3, 2)], [3, 3, 6, False, [3, 5], 1, 3, []])
+    yield case("one-coordinate", [(1, 8, 2, 3)], [1, 2, 2, True, [], 1, 3, []])
+    yield case("dynamic", [(1, 50, 3, 4), (2, 50, 2, 2)], [4, 5, 5, True, [], 1, 3, []], shape=dynamic)
+    yield case("dynamic-logistic", [(1, 30, 3, 4), (2, 30, 2, 2)], [4, 5, 5, False, [0, 1, 2], 1, 3, []], shape=dynamic)
+    yield case("f16", [(1, 30, 3, 4)], [4, 5, 3, True, [], 1, 3, []], dtype=np.float16)
+
+
+CASES = [*_detection_outputs(), *_region_yolos()]
