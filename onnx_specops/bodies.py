@@ -16,6 +16,7 @@ import onnx_ir as ir
 
 from onnx_specops.building import IR_VERSION, OPSET_IMPORTS, Builder, Value, constant_value, new_value
 from onnx_specops.domain import ATTRIBUTE_TYPES, DOMAIN, NoBodyError, Operator, find
+from onnx_specops.inlining import inline_users
 from onnx_specops.kernel_types import insert_casts
 
 
@@ -69,10 +70,13 @@ def attach_bodies(model: ir.Model) -> list[str]:
 def add_bodies(model: onnx.ModelProto) -> onnx.ModelProto:
     """A copy of ``model`` in which every node of the domain carries its body, so that it runs without a plugin.
 
-    Element types are inferred where the model does not state them. Operators that standard ONNX cannot say keep needing a
-    kernel (``specops ops`` lists them).
+    Element types are inferred where the model does not state them; functions that hold nodes of the domain are inlined.
+    Operators that standard ONNX cannot say keep needing a kernel (``specops ops`` lists them).
     """
-    inferred = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    inline_users(copy)
+    inferred = onnx.shape_inference.infer_shapes(copy, check_type=True, strict_mode=True, data_prop=True)
     graph_model = ir.from_proto(inferred)
     attach_bodies(graph_model)
     graph_model.ir_version = max(graph_model.ir_version or 0, IR_VERSION)

@@ -213,11 +213,19 @@ def _(op, probs, num_samples, *, with_replacement, log_probs, global_seed, op_se
         arrival = op.Div(op.Neg(op.Log(uniform(op.Shape(weights)))), op.Max(weights, 1e-300))
         return op.TopK(arrival, samples, axis=1, largest=0)[1]
 
-    # A draw selects as many classes as have a lower cumulative sum: sorted together, those that stand before it.
     cumulative = op.CumSum(weights, 1)
     last = op.Slice(cumulative, [-1], [2**31], [1])
-    merged = op.Concat(op.Mul(uniform(op.Concat(batch, samples, axis=0)), last), cumulative, axis=1)
-    order = op.TopK(merged, op.Add(samples, classes), axis=1, largest=0)[1]
-    lower = op.CumSum(op.Cast(op.GreaterOrEqual(order, samples), to=Type.INT64), 1)
-    selected = op.ScatterElements(order, order, lower, axis=1)
-    return op.Slice(selected, [0], samples, [1])
+    draws = op.Mul(uniform(op.Concat(batch, samples, axis=0)), last)
+
+    # A draw selects as many classes as have a lower cumulative probability.
+    def compared(op):
+        lower = op.Less(op.Unsqueeze(cumulative, [1]), op.Unsqueeze(draws, [2]))
+        return op.Cast(op.ReduceSum(op.Cast(lower, to=Type.INT32), [2], keepdims=0), to=Type.INT64)
+
+    def sorted_together(op):  # those that stand before it
+        order = op.TopK(op.Concat(draws, cumulative, axis=1), op.Add(samples, classes), axis=1, largest=0)[1]
+        lower = op.CumSum(op.Cast(op.GreaterOrEqual(order, samples), to=Type.INT64), 1)
+        return op.Slice(op.ScatterElements(order, order, lower, axis=1), [0], samples, [1])
+
+    few = op.Squeeze(op.Less(samples, 16), [0])
+    return op.if_(few, compared, sorted_together)

@@ -17,15 +17,15 @@ import onnx
 from onnx import TensorProto
 
 from onnx_specops.domain import DOMAIN, Operator, find
+from onnx_specops.inlining import holders, inline_users, nested_graphs, without_weights
 from onnx_specops.runtime.python_kernels import narrow_name
 
 _NARROW: dict[int, str] = {TensorProto.FLOAT16: "float16", TensorProto.BFLOAT16: "bfloat16"}
-_SMALL = 1024  # bytes; constants up to here may tell shapes and axes
 
 
 def domain_nodes(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
     """Every node of the domain in ``model``, nested graphs and functions included, but for the domain's own bodies."""
-    for holder in _holders(model):
+    for holder in holders(model):
         for node in holder.node:
             if node.domain == DOMAIN:
                 yield node
@@ -38,10 +38,10 @@ def adapt(model: onnx.ModelProto) -> bool:
     _check_strings(model)
     changed = False
     if _mentions_16_bits(model):
-        _inline_users(model)
-        changed = _widen(model.graph, {}, onnx.shape_inference.infer_shapes(_without_weights(model)).graph)
+        inline_users(model)
+        changed = _widen(model.graph, {}, onnx.shape_inference.infer_shapes(without_weights(model)).graph)
     versions = {opset.domain: opset.version for opset in model.opset_import}
-    for holder in list(_holders(model)):
+    for holder in list(holders(model)):
         if _complete(holder) | _detach_outputs(holder):
             changed = True
             if isinstance(holder, onnx.FunctionProto) and not any(opset.domain == "" for opset in holder.opset_import):
@@ -63,7 +63,7 @@ def check_text(name: str, value: Any) -> None:
 
 
 def _check_strings(model: onnx.ModelProto) -> None:
-    for holder in _holders(model):
+    for holder in holders(model):
         for tensor in getattr(holder, "initializer", ()):
             for element in tensor.string_data:
                 _check_bytes(tensor.name, element)
@@ -80,27 +80,6 @@ def _check_bytes(name: str, text: bytes) -> None:
         raise ValueError(f"{name}: {text[:60]!r} is not UTF-8, and Python kernels take no other strings") from error
     if b"\0" in text:
         raise ValueError(f"{name}: {text[:60]!r} holds a NUL, where a string ends for Python kernels")
-
-
-def _holders(model: onnx.ModelProto) -> Iterator[Any]:
-    """Whatever holds nodes: graphs, nested ones included, and functions, but for the domain's own."""
-    pending: list[Any] = [model.graph, *(f for f in model.functions if f.domain != DOMAIN)]
-    while pending:
-        holder = pending.pop()
-        yield holder
-        pending.extend(_subgraphs(holder))
-
-
-def _subgraphs(holder: Any) -> Iterator[onnx.GraphProto]:
-    for node in holder.node:
-        yield from _subgraphs_of(node)
-
-
-def _subgraphs_of(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
-    for attribute in node.attribute:
-        if attribute.type == onnx.AttributeProto.GRAPH:
-            yield attribute.g
-        yield from attribute.graphs
 
 
 def _replace_nodes(holder: Any, nodes: list[onnx.NodeProto]) -> None:
@@ -192,7 +171,7 @@ def _fill(node: onnx.NodeProto, operator: Operator) -> list[onnx.NodeProto]:
 
 
 def _mentions_16_bits(model: onnx.ModelProto) -> bool:
-    for holder in _holders(model):
+    for holder in holders(model):
         if isinstance(holder, onnx.GraphProto):
             if any(tensor.data_type in _NARROW for tensor in holder.initializer):
                 return True
@@ -205,40 +184,6 @@ def _mentions_16_bits(model: onnx.ModelProto) -> bool:
                 if attribute.t.data_type in _NARROW or (attribute.name in ("to", "dtype") and attribute.i in _NARROW):
                     return True
     return False
-
-
-def _inline_users(model: onnx.ModelProto) -> None:
-    """Inline the functions, other than bodies, that hold nodes of the domain: only in place have these a type."""
-    users = [f for f in model.functions if f.domain != DOMAIN]
-    if not any(node.domain == DOMAIN for f in users for holder in (f, *_subgraphs(f)) for node in holder.node):
-        return
-    import onnx.inliner
-
-    light = _without_weights(model)
-    light.functions.extend(model.functions)
-    inlined = onnx.inliner.inline_selected_functions(light, [(f.domain, f.name) for f in users])
-    for field in ("node", "value_info"):
-        del getattr(model.graph, field)[:]
-        getattr(model.graph, field).extend(getattr(inlined.graph, field))
-    del model.functions[:]
-    model.functions.extend(inlined.functions)
-
-
-def _without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The graph of ``model`` with inputs for its weights, without functions."""
-    light = onnx.ModelProto(ir_version=model.ir_version)
-    light.opset_import.extend(model.opset_import)
-    graph = light.graph
-    graph.name = model.graph.name
-    for field in ("node", "input", "output", "value_info"):
-        getattr(graph, field).extend(getattr(model.graph, field))
-    given = {info.name for info in model.graph.input}
-    for tensor in model.graph.initializer:
-        if tensor.data_location != TensorProto.EXTERNAL and tensor.ByteSize() <= _SMALL:
-            graph.initializer.append(tensor)
-        elif tensor.name not in given:
-            graph.input.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
-    return light
 
 
 def _widen(graph: onnx.GraphProto, outer: Mapping[str, int], inferred: onnx.GraphProto) -> bool:
@@ -262,7 +207,7 @@ def _widen(graph: onnx.GraphProto, outer: Mapping[str, int], inferred: onnx.Grap
             with contextlib.suppress(KeyError):  # the runtime's error names what the domain does not know
                 before, after = _widen_node(node, find(node.op_type), types)
         changed |= bool(before)
-        for subgraph, twin_graph in zip(_subgraphs_of(node), _subgraphs_of(twin), strict=True):
+        for subgraph, twin_graph in zip(nested_graphs(node), nested_graphs(twin), strict=True):
             changed |= _widen(subgraph, types, twin_graph)
         nodes += [*before, node, *after]
     if changed:

@@ -7,7 +7,7 @@ branch of an If, a Scan's body) or because the caller bound memory to it, any ot
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import onnx
 import onnxruntime as ort
 
 from onnx_specops.domain import DOMAIN, NodeInfo, Operator
+from onnx_specops.inlining import holders
 
 _BINDING = ("run_with_iobinding", "run_with_ortvaluevector")
 
@@ -31,35 +32,17 @@ def may_have_allocated(name: str) -> bool:
 
 
 def _declared_in_subgraphs(session: ort.InferenceSession) -> set[str]:
-    """The operators of the domain whose outputs are outputs of nested graphs."""
+    """The operators of the domain whose outputs are outputs of nested graphs, or of functions that may stand there."""
     if session._model_path:
         model = onnx.load(session._model_path, load_external_data=False)
     else:
         model = onnx.load_from_string(session._model_bytes)
-    if model.functions:  # which may stand as a branch's last node, or hold one
-        return {
-            node.op_type for holder in (model.graph, *model.functions) for node in _nodes(holder) if node.domain == DOMAIN
-        }
     names: set[str] = set()
-    for node in _nodes(model.graph):
-        for graph in _subgraphs(node):
-            outputs = {output.name for output in graph.output}
-            names |= {n.op_type for n in graph.node if n.domain == DOMAIN and outputs.intersection(n.output)}
+    for holder in holders(model):
+        if holder is not model.graph:
+            outputs = {output if isinstance(output, str) else output.name for output in holder.output}
+            names |= {n.op_type for n in holder.node if n.domain == DOMAIN and outputs.intersection(n.output)}
     return names
-
-
-def _nodes(holder: Any) -> Iterator[onnx.NodeProto]:
-    for node in holder.node:
-        yield node
-        for graph in _subgraphs(node):
-            yield from _nodes(graph)
-
-
-def _subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
-    for attribute in node.attribute:
-        if attribute.type == onnx.AttributeProto.GRAPH:
-            yield attribute.g
-        yield from attribute.graphs
 
 
 class _Arrays(NodeInfo):

@@ -1,0 +1,66 @@
+"""Model-local functions that hold nodes of the domain, put in place: only there have their values types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import onnx
+import onnx.inliner
+from onnx import TensorProto
+
+from onnx_specops.domain import DOMAIN
+
+_SMALL = 1024  # bytes; constants up to here may tell shapes and axes
+
+
+def nested_graphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+    """The graphs among the attributes of ``node``."""
+    for attribute in node.attribute:
+        if attribute.type == onnx.AttributeProto.GRAPH:
+            yield attribute.g
+        yield from attribute.graphs
+
+
+def holders(model: onnx.ModelProto) -> Iterator[Any]:
+    """Whatever holds nodes: graphs, nested ones included, and functions, but for the domain's own bodies."""
+    pending: list[Any] = [model.graph, *(f for f in model.functions if f.domain != DOMAIN)]
+    while pending:
+        holder = pending.pop()
+        yield holder
+        for node in holder.node:
+            pending.extend(nested_graphs(node))
+
+
+def without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The graph of ``model`` with inputs for its weights, without functions."""
+    light = onnx.ModelProto(ir_version=model.ir_version)
+    light.opset_import.extend(model.opset_import)
+    graph = light.graph
+    graph.name = model.graph.name
+    for field in ("node", "input", "output", "value_info"):
+        getattr(graph, field).extend(getattr(model.graph, field))
+    given = {info.name for info in model.graph.input}
+    for tensor in model.graph.initializer:
+        if tensor.data_location != TensorProto.EXTERNAL and tensor.ByteSize() <= _SMALL:
+            graph.initializer.append(tensor)
+        elif tensor.name not in given:
+            graph.input.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+    return light
+
+
+def inline_users(model: onnx.ModelProto) -> None:
+    """Inline, in place, the functions (other than bodies) through which the model comes to nodes of the domain."""
+    users = [f for f in model.functions if f.domain != DOMAIN]
+    in_functions = onnx.ModelProto()
+    in_functions.functions.extend(users)
+    if not any(node.domain == DOMAIN for holder in holders(in_functions) for node in holder.node):
+        return
+    light = without_weights(model)
+    light.functions.extend(model.functions)
+    inlined = onnx.inliner.inline_selected_functions(light, [(f.domain, f.name) for f in users])
+    for field in ("node", "value_info"):
+        del getattr(model.graph, field)[:]
+        getattr(model.graph, field).extend(getattr(inlined.graph, field))
+    del model.functions[:]
+    model.functions.extend(inlined.functions)
