@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import onnx_ir as ir
 
 from converters.openvino.element_types import ElementType
 from converters.openvino.onnx_types import data_type
 from converters.openvino.rule import rule
-from converters.openvino.rules._indices import scalar
+from converters.openvino.rules._indices import scalar, vector
 from onnx_specops.building import Builder, Value
 
 
@@ -34,6 +36,26 @@ def multinomial(
     )
     to = data_type(convert_type)
     return samples if to == ir.DataType.INT64 else op.Cast(samples, to=to)
+
+
+@rule("RandomUniform", since="opset8")
+def random_uniform(
+    op: Builder,
+    shape: Value,
+    minval: Value,
+    maxval: Value,
+    *,
+    output_type: ElementType,
+    global_seed: int = 0,
+    op_seed: int = 0,
+    alignment: Literal["TENSORFLOW", "PYTORCH"] = "TENSORFLOW",
+):
+    """RandomUniform-8: every run draws what OpenVINO's first one draws; for f16 and f64 what the specification says, where
+    the CPU plugin converts numbers that it drew as f32."""
+    to = data_type(output_type)
+    low, high = (x if x.dtype == to else op.Cast(x, to=to) for x in (minval, maxval))
+    seeds = {"global_seed": _signed(global_seed), "op_seed": _signed(op_seed)}
+    return op.specops.RandomUniform(vector(op, shape), low, high, **seeds, alignment=alignment)
 
 
 def _signed(seed: int) -> int:
