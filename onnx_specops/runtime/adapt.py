@@ -1,14 +1,15 @@
 """What Python kernels cannot take in a model, mended before the session is made.
 
-onnxruntime-extensions wants every attribute stated and every input present, and knows no 16-bit floats. Where an output's
-memory is there before its node runs (that of an If's branch, or bound by the caller), a shape that differs from what the
-kernel returns ends the process.
+onnxruntime-extensions wants every attribute stated and every input present, and knows no 16-bit floats and no lists. Where
+an output's memory is there before its node runs (that of an If's branch, or bound by the caller), a shape that differs from
+what the kernel returns ends the process.
 """
 
 from __future__ import annotations
 
 import contextlib
 import inspect
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -16,9 +17,9 @@ import numpy as np
 import onnx
 from onnx import TensorProto
 
-from onnx_specops.domain import DOMAIN, Operator, find
+from onnx_specops.domain import ATTRIBUTE_TYPES, DOMAIN, Operator, find
 from onnx_specops.inlining import holders, inline_users, nested_graphs, without_weights
-from onnx_specops.runtime.python_kernels import narrow_name
+from onnx_specops.runtime.python_kernels import kernel_name, text_attributes
 
 _NARROW: dict[int, str] = {TensorProto.FLOAT16: "float16", TensorProto.BFLOAT16: "bfloat16"}
 
@@ -108,10 +109,12 @@ def _complete(holder: Any) -> bool:
                 nodes.append(node)
                 continue
             stated = {attribute.name for attribute in node.attribute}
-            for name, (_, default) in operator.attributes.items():
+            for name, (type_, default) in operator.attributes.items():
                 if name not in stated and default is not inspect.Parameter.empty:
-                    node.attribute.append(onnx.helper.make_attribute(name, default))
+                    kind = ATTRIBUTE_TYPES[type_].value
+                    node.attribute.append(onnx.helper.make_attribute(name, default, attr_type=kind))
                     changed = True
+            changed |= _write_out(node, operator)
             added = _fill(node, operator)
             changed |= bool(added)
             nodes.extend(added)
@@ -119,6 +122,19 @@ def _complete(holder: Any) -> bool:
     if changed:
         _replace_nodes(holder, nodes)
     return changed
+
+
+def _write_out(node: onnx.NodeProto, operator: Operator) -> bool:
+    """Make text of the attributes that the library would cut short or not take."""
+    names = text_attributes(operator)
+    for attribute in node.attribute:
+        if attribute.name in names:
+            value = onnx.helper.get_attribute_value(attribute)
+            text = json.dumps(value if isinstance(value, float) else list(value))
+            attribute.CopyFrom(onnx.helper.make_attribute(attribute.name, text))
+    if names and node.op_type == operator.name:
+        node.op_type, node.overload = kernel_name(operator, {}), ""
+    return bool(names)
 
 
 def _detach_outputs(holder: Any) -> bool:
@@ -236,6 +252,6 @@ def _widen_node(
             after.append(onnx.helper.make_node("Cast", [wide], [name], to=narrow[variable]))
             node.output[index] = wide
     if narrow:
-        node.op_type = narrow_name(node.op_type, {variable: _NARROW[type_] for variable, type_ in narrow.items()})
+        node.op_type = kernel_name(operator, {variable: _NARROW[type_] for variable, type_ in narrow.items()})
         node.overload = ""
     return before, after

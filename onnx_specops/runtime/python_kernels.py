@@ -1,15 +1,21 @@
 """The NumPy kernels as custom ops of ONNX Runtime, through onnxruntime-extensions.
 
 onnxruntime-extensions copies each input into an array, calls one hook for all Python ops, and copies out what the hook
-returns. It knows no optional inputs (an empty tensor stands for one left out), no 16-bit floats (`adapt` puts nodes that
-have them on float32 and names them differently; the kernel still sees the 16-bit type) and no exceptions: one that reached
-it would abort the process. `guarded` calls collect them instead; elsewhere they become warnings, and the output is empty.
+returns. It knows
+
+- no optional inputs: an empty tensor stands for one left out;
+- no 16-bit floats: `adapt` puts nodes that have them on float32 and renames them; the kernel still sees the 16-bit type;
+- no lists as attributes, and floats there to six digits only: `adapt` makes both text, and renames the nodes;
+- no exceptions: one that reached it would end the process. `guarded` calls collect them instead; elsewhere they become
+  warnings, and the output is empty.
+
 Its functions live in one registry of the process: wherever its library is registered, they are.
 """
 
 from __future__ import annotations
 
 import itertools
+import json
 import sys
 import threading
 import warnings
@@ -28,14 +34,20 @@ from onnx_specops.runtime.errors import MissingExtraError
 SIXTEEN_BITS = ("float16", "bfloat16")
 
 
-def narrow_name(name: str, narrow: Mapping[str, str]) -> str:
-    """The name under which an operator is registered for 16-bit floats that travel as float32.
+def kernel_name(operator: Operator, narrow: Mapping[str, str]) -> str:
+    """The name under which an operator is registered for the nodes of our own sessions.
 
     Args:
-        name: the operator's.
-        narrow: type variable -> ``"float16"`` or ``"bfloat16"``.
+        operator: the operator.
+        narrow: type variables of 16-bit floats, which travel as float32, -> ``"float16"`` or ``"bfloat16"``.
     """
-    return "__".join([name, *(f"{variable}_{type_}" for variable, type_ in sorted(narrow.items()))])
+    variables = [f"{variable}_{type_}" for variable, type_ in sorted(narrow.items())]
+    return "__".join([operator.name, *(["text"] if text_attributes(operator) else []), *variables])
+
+
+def text_attributes(operator: Operator) -> set[str]:
+    """The attributes that travel as text (JSON): lists, unknown to the library, and floats, which it cuts to six digits."""
+    return {name for name, (type_, _) in operator.attributes.items() if type_ not in (int, str)}
 
 
 @dataclass
@@ -57,7 +69,10 @@ class _Kernel:
 
     def attributes(self, texts: Mapping[str, str]) -> dict[str, Any]:
         """Attributes as the kernel takes them; onnxruntime-extensions hands them over as text."""
-        return {name: type_(texts[name]) for name, (type_, _) in self.operator.attributes.items()}
+        return {
+            name: type_(texts[name]) if type_ in (int, float, str) else tuple(json.loads(texts[name]))
+            for name, (type_, _) in self.operator.attributes.items()
+        }
 
 
 @dataclass
@@ -110,27 +125,35 @@ def register_python_kernels() -> str:
 
 
 def _define(operator: Operator, extensions: Any) -> None:
-    definition_type = extensions.PyCustomOpDef
-    kinds = {int: definition_type.dt_int64, float: definition_type.dt_float, str: definition_type.dt_string}
-    attributes = {name: kinds[type_] for name, (type_, _) in operator.attributes.items()}
     for choice in itertools.product(*operator.types.values()):
         types = dict(zip(operator.types, choice, strict=True))
         narrow = {variable: name for variable, name in types.items() if name in SIXTEEN_BITS}
+        inputs, outputs = (
+            [types.get(type_) or operator.element_types(type_)[0] for type_ in parameters.values()]
+            for parameters in (operator.inputs, operator.outputs)
+        )
+        # Under its own name for plain sessions, where 16-bit floats cannot be, nor lists.
+        plain_kinds = {type_ for type_, _ in operator.attributes.values()} <= {int, float, str}
+        for name in {kernel_name(operator, narrow), *([operator.name] if plain_kinds and not narrow else [])}:
+            definition = extensions.PyCustomOpDef()
+            definition.op_type = f"{DOMAIN}::{name}"
+            definition.input_types = [_extension_type(extensions.PyCustomOpDef, type_) for type_ in inputs]
+            definition.output_types = [_extension_type(extensions.PyCustomOpDef, type_) for type_ in outputs]
+            definition.attrs = _attribute_types(operator, extensions.PyCustomOpDef, as_text=name != operator.name)
+            kernel = _Kernel(operator, [_dtype(type_) for type_ in inputs], [_dtype(type_) for type_ in outputs])
+            definition.obj_id = id(kernel)
+            _kernels[id(kernel)] = kernel
+            _definitions.append(definition)
+            extensions.add_custom_op(definition)
 
-        def element_types(parameters: Mapping[str, str], types: Mapping[str, str] = types) -> list[str]:
-            return [types.get(type_) or operator.element_types(type_)[0] for type_ in parameters.values()]
 
-        inputs, outputs = element_types(operator.inputs), element_types(operator.outputs)
-        definition = definition_type()
-        definition.op_type = f"{DOMAIN}::{narrow_name(operator.name, narrow)}"
-        definition.input_types = [_extension_type(definition_type, name) for name in inputs]
-        definition.output_types = [_extension_type(definition_type, name) for name in outputs]
-        definition.attrs = attributes
-        kernel = _Kernel(operator, [_dtype(name) for name in inputs], [_dtype(name) for name in outputs])
-        definition.obj_id = id(kernel)
-        _kernels[id(kernel)] = kernel
-        _definitions.append(definition)
-        extensions.add_custom_op(definition)
+def _attribute_types(operator: Operator, definition_type: Any, *, as_text: bool) -> dict[str, int]:
+    kinds = {int: definition_type.dt_int64, float: definition_type.dt_float, str: definition_type.dt_string}
+    texts = text_attributes(operator) if as_text else set()
+    return {
+        name: definition_type.dt_string if name in texts else kinds[type_]
+        for name, (type_, _) in operator.attributes.items()
+    }
 
 
 def _extension_type(definition_type: Any, name: str) -> int:

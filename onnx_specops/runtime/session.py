@@ -35,8 +35,9 @@ def register(session_options: ort.SessionOptions, kernels: Literal["auto", "nati
 
     In a plain ``onnxruntime.InferenceSession`` a Python kernel cannot raise: where one fails, the node's output is empty and
     a ``RuntimeWarning`` carries the error. There every node must state all its attributes and have all its inputs (an empty
-    tensor for one left out), none may have float16 or bfloat16, and strings must be UTF-8. `onnx_specops.InferenceSession`
-    has none of these limits but the last, and says so where a string is not.
+    tensor for one left out), none may have float16 or bfloat16, attributes that are floats are rounded to six digits, and
+    strings must be UTF-8 without NUL characters. `onnx_specops.InferenceSession` has none of these limits but the last, and
+    says so where a string breaks it.
 
     Python kernels come with the library of onnxruntime-extensions, which must not be registered with the same options again.
 

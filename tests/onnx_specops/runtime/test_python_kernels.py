@@ -380,3 +380,23 @@ def test_python_operators_of_others_keep_working() -> None:
     made.graph.output.append(value("twice", TensorProto.FLOAT, [1, 3]))
     made.opset_import.append(helper.make_opsetid("ai.onnx.contrib", 1))
     np.testing.assert_array_equal(session(made).run(["twice"], GOOD)[0], 2 * SUM)
+
+
+def test_attributes_keep_all_their_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """onnxruntime-extensions hands floats over with six digits."""
+    operator = onnx_specops.domain.find("ROIPooling")
+    seen: list[float] = []
+
+    def spy(features, rois, **attributes):
+        seen.append(attributes["spatial_scale"])
+        return features[:1]
+
+    monkeypatch.setattr(operator, "kernel", spy)
+    scale = float(np.float32(0.123456789))
+    node = helper.make_node(
+        "ROIPooling", ["x", "rois"], ["output"], domain=onnx_specops.DOMAIN, pooled_h=1, pooled_w=1, spatial_scale=scale
+    )
+    output = value("output", TensorProto.FLOAT, None)
+    made = model([node], [value("x", TensorProto.FLOAT, None), value("rois", TensorProto.FLOAT, None)], [output])
+    session(made).run(None, {"x": np.zeros((1, 1, 2, 2), np.float32), "rois": np.zeros((1, 5), np.float32)})
+    assert seen == [scale]
