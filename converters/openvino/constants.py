@@ -12,7 +12,7 @@ from converters.openvino.element_types import ElementType
 
 # The quantiles of the normal distribution that nf4's sixteen codes stand for
 # (QLoRA, appendix E; OpenVINO decodes the same float32 values).
-_NF4 = np.array(
+NF4 = np.array(
     [
         -1.0,
         -0.6961928009986877,
@@ -96,7 +96,7 @@ class Constant:
             return np.frombuffer(self.raw, dtype)
         codes = _codes(np.frombuffer(self.raw, np.uint8), kind)[: self.count]
         if kind is ElementType.NF4:
-            return _NF4[codes]
+            return NF4[codes]
         if kind is ElementType.I4:
             codes = np.where(codes < 8, codes, codes | 0xF0).astype(np.uint8)  # ml_dtypes sign-extends int4 in a byte
         return codes.view(dtype)

@@ -118,11 +118,11 @@ def through_floats(op: Builder, x: Value, function: Callable[[Value], Value]) ->
 
 def to_integer(op: Builder, x: Value, to: ir.DataType) -> Value:
     """A float truncated to an integer type; out of its range as C++ compilers for x86 convert, by way of a wider one."""
-    if to == D.UINT64:
+    if to == D.UINT64 and x.dtype != D.FLOAT16:  # all of f16 fits the signed type
         # Above 2^63 the signed type that the conversion goes through holds the value less 2^64, of the same bits.
         large = op.GreaterOrEqual(x, 2.0**63)
         return op.Cast(op.Cast(op.Where(large, op.Sub(x, 2.0**64), x), to=D.INT64), to=to)
-    if to == D.UINT32:
+    if to in (D.UINT32, D.UINT64):
         return op.Cast(op.Cast(x, to=D.INT64), to=to)
     if to in (D.INT8, D.INT16, D.UINT8, D.UINT16):
         return op.Cast(op.Cast(x, to=D.INT32), to=to)

@@ -182,6 +182,12 @@ def power(op: Builder, a: Value, b: Value):
     return op.Pow(a, b)
 
 
+@rule("ErfInv", since="opset17")
+def erf_inv(op: Builder, x: Value):
+    """ErfInv-17."""
+    return op.specops.ErfInv(x)
+
+
 @rule("CumSum", since="opset3")
 def cum_sum(op: Builder, x: Value, axis: Value | None = None, *, exclusive: bool = False, reverse: bool = False):
     """CumSum-3; ``axis`` is 0 where it is absent."""

@@ -2,26 +2,116 @@
 
 from __future__ import annotations
 
+import numpy as np
+import onnx_ir as ir
+
 from converters.openvino.element_types import ElementType
 from converters.openvino.onnx_types import data_type
-from converters.openvino.rule import rule
+from converters.openvino.rule import Context, Unsupported, rule
 from converters.openvino.rules._elementwise import FLOATS, INTEGERS, D, to_integer
+from converters.openvino.rules._low_precision import LOW_PRECISION, to_low_precision
 from onnx_specops.building import Builder, Value
 
+_T = ElementType
 _FLOAT8 = {D.FLOAT8E4M3FN, D.FLOAT8E5M2}
 
 
 @rule("Convert")
-def convert(op: Builder, x: Value, *, destination_type: ElementType):
+def convert(op: Builder, x: Value, *, destination_type: ElementType, context: Context):
     """Convert-1: floats become integers by truncation, integers wrap, whatever is not 0 is true.
 
     Floats that a small integer type cannot hold wrap as well, by way of a wider one.
     """
-    to = data_type(destination_type)
-    if x.dtype == to:
+    return converted(op, x, context.layer.inputs[0].element_type, destination_type)
+
+
+@rule("ConvertLike")
+def convert_like(op: Builder, x: Value, like: Value, *, context: Context):
+    """ConvertLike-1: to the element type of the second input, whatever that holds."""
+    source, target = (port.element_type for port in context.layer.inputs)
+    return converted(op, x, source, target)
+
+
+@rule("Identity", since="opset16")
+def identity(op: Builder, x: Value):
+    """Identity-16."""
+    return op.Identity(x)
+
+
+@rule("ConvertPromoteTypes", since="opset14")
+def convert_promote_types(
+    op: Builder,
+    a: Value,
+    b: Value,
+    *,
+    promote_unsafe: bool = False,
+    pytorch_scalar_promotion: bool = False,
+    u64_integer_promotion_target: ElementType = ElementType.F32,
+    context: Context,
+):
+    """ConvertPromoteTypes-14."""
+    types = [port.element_type for port in context.layer.inputs]
+    scalars = [value.rank == 0 for value in (a, b)]
+    common, safe = _promoted(types, scalars, pytorch_scalar_promotion, u64_integer_promotion_target)
+    if not (safe or promote_unsafe):
+        raise Unsupported(f"promoting {types[0]} and {types[1]} to {common} may lose values, which promote_unsafe forbids")
+    return [converted(op, value, kind, common) for value, kind in zip((a, b), types, strict=True)]
+
+
+def _promoted(
+    types: list[ElementType], scalars: list[bool], pytorch: bool, u64_target: ElementType
+) -> tuple[ElementType, bool]:
+    """The common type of two, and whether it holds every value of both without growing wider than they are."""
+    a, b = types
+    if a == b or b == _T.BOOLEAN:
+        return a, True
+    if a == _T.BOOLEAN:
+        return b, True
+    if a.is_floating != b.is_floating:
+        real, integer = (a, b) if a.is_floating else (b, a)
+        return real, real.bits >= 2 * integer.bits
+    if pytorch and scalars[0] != scalars[1]:
+        target, scalar = (b, a) if scalars[0] else (a, b)
+        if target.is_signed == scalar.is_signed:
+            return target, target.bits >= scalar.bits
+        return target, target.is_signed and 2 * target.bits >= scalar.bits
+    if a.is_signed != b.is_signed:
+        unsigned, signed = (b, a) if a.is_signed else (a, b)
+        if unsigned == _T.U64:
+            return u64_target, False
+        return _T(f"i{max(2 * unsigned.bits, signed.bits)}"), 2 * unsigned.bits <= signed.bits
+    if a.bits != b.bits:
+        return (a if a.bits > b.bits else b), True
+    # f8e4m3 with f8e5m2, f16 with bf16.
+    return (_T.F16 if a.bits == 8 else _T.F32), False
+
+
+def converted(op: Builder, x: Value, source: ElementType, target: ElementType) -> Value:
+    """``x``, whose type in the IR is ``source``, as ``target``."""
+    to = data_type(target)
+    if source == target:
         return x
+    if _T.STRING in (source, target):
+        raise Unsupported(f"it converts {source} to {target}", "OpenVINO converts numbers only")
+    if x.dtype in _FLOAT8:
+        x = op.Cast(x, to=D.FLOAT)
+    if target in LOW_PRECISION:
+        return to_low_precision(op, x, target)
     if x.dtype in FLOATS and to in INTEGERS:
         return to_integer(op, x, to)
     if to in _FLOAT8:
-        return op.Cast(x, to=to, saturate=0)
-    return op.Cast(x, to=to)
+        return _to_float8(op, x if x.dtype == D.FLOAT16 else op.Cast(x, to=D.FLOAT16), to)
+    return x if x.dtype == to else op.Cast(x, to=to)
+
+
+def _to_float8(op: Builder, x: Value, to: ir.DataType) -> Value:
+    """From f16, by way of which OpenVINO goes, to the nearest; beyond the range NaN or, where the type has it, infinity.
+
+    (ONNX Runtime's Cast gives neither for all such numbers.)
+    """
+    size = op.Abs(x)
+    if to == D.FLOAT8E4M3FN:
+        x = op.Where(op.Greater(size, 464.0), np.float16(np.nan), x)
+    else:
+        x = op.Where(op.GreaterOrEqual(size, 61440.0), op.Mul(x, np.float16(np.inf)), x)
+    return op.Cast(x, to=to, saturate=0)

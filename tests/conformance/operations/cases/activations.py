@@ -61,13 +61,23 @@ for _mode in ("erf", "tanh"):
     _CASES += _activation("Gelu", "opset7", _mode, "opset7.gelu", approximation_mode=_mode)
 _CASES += _activation("Swish", "opset4", "beta", "opset4.swish", _f(1.7)[0])
 _CASES += _activation("Swish", "opset4", "negative", "opset4.swish", _f(-0.5)[0])
+
+
+def _hard_sigmoid(alpha, beta):
+    return lambda x: np.clip(x * _f(alpha) + _f(beta), 0, 1)
+
+
+def _selu(alpha, scale):
+    return lambda x: _f(scale) * np.where(x > 0, x, _f(alpha) * np.expm1(x))
+
+
 for _name, _alpha, _beta in (("default", 0.2, 0.5), ("steep", -1.5, 0.25)):
     _CASES += _activation("HardSigmoid", "opset1", _name, "opset1.hard_sigmoid", _f(_alpha)[0], _f(_beta)[0],
-                          run_time=lambda x, a=_f(_alpha), b=_f(_beta): np.clip(x * a + b, 0, 1))  # fmt: skip
+                          run_time=_hard_sigmoid(_alpha, _beta))  # fmt: skip
 for _name, _alpha, _lambda in (("default", 1.67326, 1.0507), ("other", 3, -0.5)):
     _CASES += _activation(
         "Selu", "opset1", _name, "opset1.selu", _f(_alpha), _f(_lambda),
-        run_time=lambda x, a=_f(_alpha), b=_f(_lambda): b * np.where(x > 0, x, a * np.expm1(x)),
+        run_time=_selu(_alpha, _lambda),
     )  # fmt: skip
 _CASES += _activation("Elu", "opset1", "one", "opset1.elu", alpha=1.0)
 _CASES += _activation("Elu", "opset1", "other", "opset1.elu", alpha=-2.5)

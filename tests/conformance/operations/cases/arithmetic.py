@@ -280,4 +280,19 @@ _CASES += [
     case("CumSum", "opset3", "vector", "opset3.cum_sum", [_X[0, 0], np.array(0)], constants=[1], reverse=True),
 ]
 
+# -- ErfInv -----------------------------------------------------------------------------------------------------------
+
+_P = _floats(0, 0.5, -0.5, 0.9, -0.9, 0.99, -0.999, 0.9999, -0.999999, 1, -1, 1.5, -2, NAN, 1e-10, INF)
+_CASES += [
+    case("ErfInv", "opset17", "f32", node("ErfInv", "opset17"), [_P]),
+    case(
+        "ErfInv", "opset17", "dynamic", node("ErfInv", "opset17"), [_P.reshape(4, 4)], [_P[:0].reshape(0, 2)], dynamic=True
+    ),
+    case("ErfInv", "opset17", "scalar", node("ErfInv", "opset17"), [_P[1]]),
+    case("ErfInv", "opset17", "f16", node("ErfInv", "opset17"), [_P.astype(np.float16)]),
+    case("ErfInv", "opset17", "bf16", node("ErfInv", "opset17"), [_P.astype(ml_dtypes.bfloat16)]),
+    case("ErfInv", "opset17", "f64", node("ErfInv", "opset17"), [np.delete(_P, [9, 10, 15]).astype(np.float64)]),
+    case("ErfInv", "opset17", "constant", node("ErfInv", "opset17"), [_P], constants=[0]),
+]
+
 CASES = _CASES

@@ -1,0 +1,67 @@
+"""Quantization that stays in floats: FakeQuantize, FakeConvert."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from converters.openvino.rule import Unsupported, rule
+from converters.openvino.rules._elementwise import AutoBroadcast, D, align
+from onnx_specops.building import Builder, Value
+
+
+@rule("FakeQuantize")
+def fake_quantize(
+    op: Builder,
+    x: Value,
+    input_low: Value,
+    input_high: Value,
+    output_low: Value,
+    output_high: Value,
+    *,
+    levels: int,
+    auto_broadcast: AutoBroadcast = "numpy",
+    auto_broadcast_axis: int = 0,
+):
+    """FakeQuantize-1, in the specification's order of operations; halves go to even. (OpenVINO's CPU scales first where the
+    limits are constants, which may move a half to the other level, and gives NaN where they are equal.)"""
+    if levels < 2:
+        raise Unsupported(f"it has levels={levels}, quantization needs 2 at least")
+    limits = (input_low, input_high, output_low, output_high)
+    low, high, start, end = (align(op, x, limit, auto_broadcast, auto_broadcast_axis) for limit in limits)
+    steps = float(levels - 1)
+    ordered = low.constant is not None and high.constant is not None and bool(np.less(low.constant, high.constant).all())
+    inside = op.Max(op.Min(x, high), low) if ordered else x
+    level = op.Round(op.Mul(op.Div(op.Sub(inside, low), op.Sub(high, low)), steps))
+    result = op.Add(op.Mul(op.Div(level, steps), op.Sub(end, start)), start)
+    if ordered:
+        return result
+    # The limits may be equal or in the wrong order: what lies outside them takes the end that the specification names.
+    result = op.Where(op.Greater(x, op.Max(low, high)), end, result)
+    return op.Where(op.LessOrEqual(x, op.Min(low, high)), start, result)
+
+
+_FLOAT8 = {"f8e4m3": (D.FLOAT8E4M3FN, 448.0), "f8e5m2": (D.FLOAT8E5M2, 57344.0)}
+
+
+@rule("FakeConvert", since="opset13")
+def fake_convert(
+    op: Builder, x: Value, scale: Value, shift: Value | None = None, *, destination_type: Literal["f8e4m3", "f8e5m2"]
+):
+    """FakeConvert-13: by way of f16, as OpenVINO goes; numbers beyond the 8-bit type's range become its largest.
+
+    (OpenVINO's reference kernel truncates f8e4m3's subnormal numbers where the CPU rounds.)
+    """
+    to, largest = _FLOAT8[destination_type]
+    data, scale = (value if value.dtype == D.FLOAT else op.Cast(value, to=D.FLOAT) for value in (x, scale))
+    data = op.Mul(data, scale)
+    if shift is not None:
+        shift = shift if shift.dtype == D.FLOAT else op.Cast(shift, to=D.FLOAT)
+        data = op.Sub(data, shift)
+    half = op.Clip(op.Cast(data, to=D.FLOAT16), np.float16(-largest), np.float16(largest))
+    data = op.Cast(op.Cast(half, to=to), to=D.FLOAT)
+    if shift is not None:
+        data = op.Add(data, shift)
+    data = op.Div(data, scale)
+    return data if x.dtype == D.FLOAT else op.Cast(data, to=x.dtype)
