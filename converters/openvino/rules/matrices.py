@@ -1,0 +1,106 @@
+"""Einstein's sums, inverses, images out of columns."""
+
+from __future__ import annotations
+
+import re
+import string
+
+import onnx_ir as ir
+
+from converters.openvino.rule import Unsupported, rule
+from converters.openvino.rules._indices import dim, flat_range, product, vector
+from onnx_specops.building import Builder, Value
+
+
+@rule("Inverse", since="opset14")
+def inverse(op: Builder, data: Value, *, adjoint: bool = False):
+    """Inverse-14."""
+    return op.specops.Inverse(data, adjoint=int(adjoint))
+
+
+@rule("Einsum", since="opset7")
+def einsum(op: Builder, *inputs: Value, equation: str):
+    """Einsum-7: written out and in small letters, which every runtime knows; in the implicit form capitals go first."""
+    equation = equation.replace(" ", "")
+    left, arrow, right = equation.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(inputs):
+        raise Unsupported(f"its equation {equation!r} has {len(terms)} operands, the layer {len(inputs)} inputs")
+    if any(not re.fullmatch(r"[A-Za-z]*(\.\.\.)?[A-Za-z]*", term) for term in (*terms, right)):
+        raise Unsupported(f"its equation {equation!r} is not well-formed")
+    letters = left.replace(".", "").replace(",", "")
+    if not arrow:
+        right = "..." * ("..." in left) + "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
+    if not set(right.replace(".", "")) <= set(letters):
+        raise Unsupported(f"the output of its equation {equation!r} names what no operand has")
+    # ONNX wants all ellipses to stand for as many dimensions; letters in their place need not.
+    known = list(string.ascii_lowercase + string.ascii_uppercase)
+    names = {c: known.pop(0) for c in dict.fromkeys(letters)}
+    if all(operand.rank is not None for operand in inputs):
+        hidden = [(x.rank or 0) - len(t.replace(".", "")) if "..." in t else 0 for x, t in zip(inputs, terms, strict=True)]
+        if min(hidden) < 0 or max(hidden) > len(known):
+            raise Unsupported(f"its equation {equation!r} does not fit the ranks of its inputs")
+        widest = max(hidden)
+        dots = ["".join(known[widest - count : widest]) for count in hidden] + ["".join(known[:widest])]
+    else:
+        dots = ["..."] * (len(terms) + 1)
+    renamed = [
+        re.sub(r"[A-Za-z]", lambda match: names[match[0]], term.replace("...", "\0")).replace("\0", hidden_letters)
+        for term, hidden_letters in zip((*terms, right), dots, strict=True)
+    ]
+    return op.Einsum(*inputs, equation=",".join(renamed[:-1]) + "->" + renamed[-1])
+
+
+@rule("Col2Im", since="opset15")
+def col2im(
+    op: Builder,
+    data: Value,
+    output_size: Value,
+    kernel_size: Value,
+    *,
+    strides: tuple[int, ...] = (1, 1),
+    dilations: tuple[int, ...] = (1, 1),
+    pads_begin: tuple[int, ...] = (0, 0),
+    pads_end: tuple[int, ...] = (0, 0),
+):
+    """Col2Im-15: with or without a batch."""
+    for name, given in (("strides", strides), ("dilations", dilations), ("pads_begin", pads_begin), ("pads_end", pads_end)):
+        if len(given) != 2 or min(given) < (0 if name.startswith("pads") else 1) or max(given) >= 2**31:
+            raise Unsupported(f"its {name} are {list(given)}")
+    if data.rank is None:
+        raise Unsupported("it makes images out of a tensor of unknown rank")
+    if data.rank == 2:
+        attributes = {"strides": strides, "dilations": dilations, "pads_begin": pads_begin, "pads_end": pads_end}
+        return op.Squeeze(col2im(op, op.Unsqueeze(data, [0]), output_size, kernel_size, **attributes), [0])
+    image, block = vector(op, output_size), vector(op, kernel_size)
+    if data.dtype in (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16):
+        pads = [*pads_begin, *pads_end]
+        return op.Col2Im(data, image, block, strides=strides, dilations=dilations, pads=pads)
+    return _added_up(op, data, image, block, strides, dilations, pads_begin, pads_end)
+
+
+def _added_up(op: Builder, data: Value, image: Value, block: Value, strides, dilations, pads_begin, pads_end) -> Value:
+    """Col2Im of types that ONNX Runtime's own would round: every column's element is added where it belongs."""
+    batch, columns = dim(op, data, 0), dim(op, data, 1)
+    height, width = (op.Slice(image, [axis], [axis + 1]) for axis in (0, 1))
+    at, inside = [], []
+    for axis, size in enumerate((height, width)):
+        kernel = op.Slice(block, [axis], [axis + 1])
+        room = op.Sub(op.Add(size, pads_begin[axis] + pads_end[axis]), op.Mul(op.Sub(kernel, 1), dilations[axis]))
+        blocks = op.Add(op.Div(op.Sub(room, 1), strides[axis]), 1)
+        within = op.Mul(flat_range(op, kernel), dilations[axis])
+        starts = op.Sub(op.Mul(flat_range(op, blocks), strides[axis]), pads_begin[axis])
+        places = op.Add(op.Unsqueeze(within, [1]), op.Unsqueeze(starts, [0]))
+        # Kernel and block of this axis, with room for those of the other one.
+        places = op.Unsqueeze(places, [1, 3] if axis == 0 else [0, 2])
+        at.append(places)
+        inside.append(op.And(op.GreaterOrEqual(places, 0), op.Less(places, size)))
+    area = op.Mul(height, width)
+    positions = op.Where(op.And(*inside), op.Add(op.Mul(at[0], width), at[1]), area)
+    maps = op.Concat(op.Mul(batch, op.Div(columns, product(op, block))), [-1], axis=0)
+    values = op.Reshape(data, maps)
+    positions = op.Expand(op.Reshape(positions, [1, -1]), op.Shape(values))
+    # What falls outside meets in one more element, which is then cut off.
+    empty = op.Expand(op.CastLike(0, data), op.Concat(op.Slice(maps, [0], [1]), op.Add(area, 1), axis=0))
+    images = op.Slice(op.ScatterElements(empty, positions, values, axis=1, reduction="add"), [0], area, [1])
+    return op.Reshape(images, op.Concat(batch, op.Div(columns, product(op, block)), image, axis=0), allowzero=1)
