@@ -111,7 +111,7 @@ def _complete(holder: Any) -> bool:
             stated = {attribute.name for attribute in node.attribute}
             for name, (type_, default) in operator.attributes.items():
                 if name not in stated and default is not inspect.Parameter.empty:
-                    kind = ATTRIBUTE_TYPES[type_].value
+                    kind = int(ATTRIBUTE_TYPES[type_].value)  # type: ignore[attr-defined]
                     node.attribute.append(onnx.helper.make_attribute(name, default, attr_type=kind))
                     changed = True
             changed |= _write_out(node, operator)

@@ -184,7 +184,10 @@ def _output(result: Any, dtype: np.dtype) -> tuple[tuple[int, ...], Any]:
     shape = result.shape
     if dtype.kind == "O":
         # As str: what is not UTF-8 must not get out, for the next Python op could not take it in.
-        return shape, [str(text).encode() for text in result.reshape(-1)]
+        texts = [str(text).encode() for text in result.reshape(-1)]
+        if nul := [text for text in texts if b"\0" in text]:
+            raise ValueError(f"{nul[0][:60]!r} holds a NUL, where a string ends for Python kernels")
+        return shape, texts
     carrier = np.dtype(np.float32) if dtype.name in SIXTEEN_BITS else dtype
     # Contiguous: its memory is copied from the first element on.
     return shape, np.ascontiguousarray(result.astype(carrier, casting="same_kind", copy=False))
