@@ -30,14 +30,15 @@ def pad(op: Builder, data: Value, pads_begin: Value, pads_end: Value, pad_value:
     if pad_mode == "constant":
         value = None if pad_value is None else op.Reshape(pad_value, op.const([]))
         return op.Pad(data, op.Concat(begin, end, axis=0), value)
-    known = (integers(begin), integers(end))
-    if pad_mode != "symmetric" and None not in known and min(*known[0], *known[1], 0) == 0:
+    begins, ends = integers(begin), integers(end)
+    known = None if begins is None or ends is None else list(zip(begins, ends, strict=True))
+    if pad_mode != "symmetric" and known is not None and all(pad >= 0 for pads in known for pad in pads):
         return op.Pad(data, op.Concat(begin, end, axis=0), mode=pad_mode)
     rank = next((n for n in (data.rank, length(begin), length(end)) if n is not None), None)
     if rank is None:
         raise Unsupported(f"it pads a tensor of unknown rank in the mode {pad_mode}")
     for axis in range(rank):
-        if None in known or (known[0][axis], known[1][axis]) != (0, 0):
+        if known is None or known[axis] != (0, 0):
             data = _padded(op, data, axis, op.Slice(begin, [axis], [axis + 1]), op.Slice(end, [axis], [axis + 1]), pad_mode)
     return data
 

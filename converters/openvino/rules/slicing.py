@@ -12,6 +12,7 @@ from converters.openvino.rules._indices import (
     LAST,
     flat_range,
     int64,
+    integers,
     length,
     product,
     vector,
@@ -163,9 +164,10 @@ def _bounds(
 def _sliced(op: Builder, data: Value, starts: Value, stops: Value, axes: Value, steps: Value) -> Value:
     """The Slice, without the axes that it takes whole."""
     bounds = [starts, stops, axes, steps]
-    known = [x.constant for x in bounds]
-    if all(x is not None for x in known):
-        rows = [row for row in zip(*(x.tolist() for x in known), strict=True) if (row[0], row[1], row[3]) != (0, LAST, 1)]
+    known = [integers(x) for x in bounds]
+    columns = [x for x in known if x is not None]
+    if len(columns) == len(known):
+        rows = [row for row in zip(*columns, strict=True) if (row[0], row[1], row[3]) != (0, LAST, 1)]
         if not rows:
             return data
         bounds = [op.const(list(column)) for column in zip(*rows, strict=True)]
