@@ -1,0 +1,253 @@
+"""Resizing: interpolation along axes, and sampling of an image at given places."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import onnx_ir as ir
+
+from converters.openvino.rule import Unsupported, rule
+from onnx_specops.building import Builder, Value
+
+_INT64, _FLOAT = ir.DataType.INT64, ir.DataType.FLOAT
+
+Coordinates = Literal["half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners"]
+Rounding = Literal["round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple"]
+
+
+@rule("Interpolate")
+def interpolate_1(
+    op: Builder,
+    data: Value,
+    target_spatial_shape: Value,
+    *,
+    axes: tuple[int, ...],
+    mode: Literal["nearest", "linear", "linear_onnx", "cubic"],
+    align_corners: bool = True,
+    antialias: bool = False,
+    pads_begin: tuple[int, ...] = (),
+    pads_end: tuple[int, ...] = (),
+):
+    """Interpolate-1: as Interpolate-4 with sizes, and the coordinates that its attributes and the rank imply."""
+    rank = data.rank
+    if rank is None:
+        raise Unsupported("its input has no known rank", "give the model's input a rank")
+    coordinates: Coordinates = "asymmetric"
+    if align_corners:
+        coordinates = "align_corners"
+    elif mode.startswith("linear") and not any(pads_begin + pads_end) and (rank, sorted(axes)) != (4, [2, 3]):
+        coordinates = "half_pixel"
+    if mode == "linear" and rank < 5:
+        mode = "linear_onnx"
+    sizes = op.Cast(target_spatial_shape, to=_INT64)
+    along = op.const(sorted(axes))
+    data = _padded(op, data, pads_begin, pads_end)
+    scales = _quotients(op, data, along, sizes)
+    return _interpolated(op, data, sizes, scales, along, False, mode, coordinates, "simple", antialias, -0.75)
+
+
+@rule("Interpolate", since="opset4")
+def interpolate_4(
+    op: Builder,
+    image: Value,
+    sizes: Value,
+    scales: Value,
+    axes: Value | None = None,
+    *,
+    mode: Literal["nearest", "linear", "linear_onnx", "cubic"],
+    shape_calculation_mode: Literal["sizes", "scales"],
+    coordinate_transformation_mode: Coordinates = "half_pixel",
+    nearest_mode: Rounding = "round_prefer_floor",
+    antialias: bool = False,
+    pads_begin: tuple[int, ...] = (),
+    pads_end: tuple[int, ...] = (),
+    cube_coeff: float = -0.75,
+):
+    """Interpolate-4. ``antialias`` applies in all layouts (OpenVINO's CPU leaves it out unless channels come last)."""
+    image, sizes, factors, along = _inputs(
+        op, image, sizes if shape_calculation_mode == "sizes" else scales, axes, shape_calculation_mode, pads_begin, pads_end
+    )
+    exact = shape_calculation_mode == "scales"
+    return _interpolated(
+        op, image, sizes, factors, along, exact, mode, coordinate_transformation_mode, nearest_mode, antialias, cube_coeff
+    )
+
+
+@rule("Interpolate", since="opset11")
+def interpolate_11(
+    op: Builder,
+    image: Value,
+    scales_or_sizes: Value,
+    axes: Value | None = None,
+    *,
+    mode: Literal["nearest", "linear", "linear_onnx", "cubic", "bilinear_pillow", "bicubic_pillow"],
+    shape_calculation_mode: Literal["sizes", "scales"],
+    coordinate_transformation_mode: Coordinates = "half_pixel",
+    nearest_mode: Rounding = "round_prefer_floor",
+    antialias: bool = False,
+    pads_begin: tuple[int, ...] = (),
+    pads_end: tuple[int, ...] = (),
+    cube_coeff: float = -0.75,
+):
+    """Interpolate-11. ``cube_coeff`` counts for bicubic_pillow too (OpenVINO's CPU takes -0.5 whatever it says)."""
+    image, sizes, factors, along = _inputs(op, image, scales_or_sizes, axes, shape_calculation_mode, pads_begin, pads_end)
+    exact = shape_calculation_mode == "scales"
+    return _interpolated(
+        op, image, sizes, factors, along, exact, mode, coordinate_transformation_mode, nearest_mode, antialias, cube_coeff
+    )
+
+
+def _padded(op: Builder, image: Value, pads_begin: Sequence[int], pads_end: Sequence[int]) -> Value:
+    """The image with zeros around it; the lists may be shorter than its rank."""
+    if not any(pads_begin) and not any(pads_end):
+        return image
+    rank = image.rank
+    if rank is None or max(len(pads_begin), len(pads_end)) > rank or min(*pads_begin, *pads_end, 0) < 0:
+        raise Unsupported(f"pads_begin {list(pads_begin)} and pads_end {list(pads_end)} do not fit the rank {rank}")
+    begin, end = ([*pads, *[0] * (rank - len(pads))] for pads in (pads_begin, pads_end))
+    return op.Pad(image, [*begin, *end])
+
+
+def _quotients(op: Builder, image: Value, along: Value, sizes: Value) -> Value:
+    lengths = op.Gather(op.Shape(image), along, axis=0)
+    return op.Div(op.Cast(sizes, to=_FLOAT), op.Cast(lengths, to=_FLOAT))
+
+
+def _inputs(
+    op: Builder,
+    image: Value,
+    given: Value,
+    axes: Value | None,
+    shape_calculation_mode: str,
+    pads_begin: Sequence[int],
+    pads_end: Sequence[int],
+) -> tuple[Value, Value, Value, Value]:
+    """The padded image, and the sizes and scales along axes."""
+    if image.rank is None:
+        raise Unsupported("its input has no known rank", "give the model's input a rank")
+    along = op.const(list(range(image.rank))) if axes is None else op.Cast(axes, to=_INT64)
+    image = _padded(op, image, pads_begin, pads_end)
+    if shape_calculation_mode == "sizes":
+        sizes = op.Cast(given, to=_INT64)
+        return image, sizes, _quotients(op, image, along, sizes), along
+    scales = op.Cast(given, to=_FLOAT)
+    lengths = op.Gather(op.Shape(image), along, axis=0)
+    # OpenVINO forgives a scale whose rounding makes the product a little less than the integer that is meant.
+    slack = np.float32(1e-6)
+    if scales.constant is not None and lengths.constant is not None and scales.dims == lengths.dims:
+        product = (scales.constant + slack) * lengths.constant.astype(np.float32)
+        if np.isfinite(product).all() and (np.abs(product) < 2**31).all():
+            return image, op.const(np.floor(product).astype(np.int64)), scales, along
+    product = op.Mul(op.Add(scales, slack), op.Cast(lengths, to=_FLOAT))
+    return image, op.Cast(op.Floor(product), to=_INT64), scales, along
+
+
+def _interpolated(
+    op: Builder,
+    image: Value,
+    sizes: Value,
+    scales: Value,
+    along: Value,
+    exact: bool,
+    mode: str,
+    coordinates: str,
+    rounding: str,
+    antialias: bool,
+    cube_coeff: float,
+) -> Value:
+    """ONNX's Resize where ONNX Runtime computes the same, else the domain's Interpolate."""
+    rank = image.rank or 0
+    if along.constant is None:
+        # Which axes are known at run time only: resize along all of them.
+        sizes = op.ScatterElements(op.Shape(image), along, sizes)
+        scales = op.ScatterElements(op.const(np.ones(rank, np.float32)), along, scales)
+        axes = list(range(rank))
+    else:
+        axes = [int(axis) for axis in along.constant.reshape(-1)]
+        if any(not 0 <= axis < rank for axis in axes) or len(set(axes)) != len(axes):
+            raise Unsupported(f"its axes are {axes} for a rank of {rank}")
+        counts = [value.dims[0] for value in (sizes, scales) if value.dims and value.dims[0] is not None]
+        if any(count != len(axes) for count in counts):
+            raise Unsupported(f"it has {counts[0]} sizes or scales for {len(axes)} axes")
+        if not axes:
+            return op.Identity(image)
+        resized = _resized(op, image, sizes, scales, axes, exact, mode, coordinates, rounding, antialias, cube_coeff)
+        if resized is not None:
+            return resized
+    return op.specops.Interpolate(
+        image,
+        sizes,
+        scales,
+        axes=",".join(map(str, axes)),
+        mode=mode,
+        coordinate_transformation_mode=coordinates,
+        nearest_mode=rounding,
+        antialias=int(antialias),
+        cube_coeff=cube_coeff,
+    )
+
+
+def _resized(
+    op: Builder,
+    image: Value,
+    sizes: Value,
+    scales: Value,
+    axes: list[int],
+    exact: bool,
+    mode: str,
+    coordinates: str,
+    rounding: str,
+    antialias: bool,
+    cube_coeff: float,
+) -> Value | None:
+    """ONNX's Resize, or ``None`` where ONNX Runtime's differs or lacks the case."""
+    rank, types = image.rank, {ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16}
+    factors = None if scales.constant is None else [float(s) for s in scales.constant.reshape(-1)]
+    attributes: dict[str, object] = {"axes": axes}
+    if mode == "nearest":
+        if image.dtype not in types | {ir.DataType.INT8, ir.DataType.UINT8, ir.DataType.INT32}:
+            return None
+        whole = factors is not None and all(f >= 1 and f.is_integer() for f in factors)
+        if rounding == "simple":
+            if factors is None or (any(f < 1 for f in factors) and any(f > 1 for f in factors)):
+                return None
+            rounding = "ceil" if any(f < 1 for f in factors) else "floor"
+        if coordinates == "tf_half_pixel_for_nn":
+            # Deprecated in ONNX; for whole scales half an element more changes nothing when rounding down.
+            if not whole or rounding != "floor":
+                return None
+            coordinates = "asymmetric"
+        if rounding.startswith("round") and coordinates != "align_corners" and not whole:
+            return None  # ONNX Runtime computes coordinates half way between two elements a little otherwise
+        attributes |= {"mode": "nearest", "nearest_mode": rounding}
+    elif image.dtype not in types or coordinates == "tf_half_pixel_for_nn":
+        return None
+    elif mode == "cubic":
+        if rank not in (2, 4) or (rank == 4 and min(axes) < 2):
+            return None
+        attributes |= {"mode": "cubic", "cubic_coeff_a": cube_coeff}
+    elif mode == "linear_onnx" or (mode == "linear" and not antialias):
+        spatial = {2: {0, 1}, 3: {1, 2}, 4: {2, 3}, 5: {2, 3, 4}}.get(rank or 0, set())
+        if not set(axes) <= spatial and not (rank == 4 and set(axes) <= {1, 2}):
+            return None
+        attributes["mode"] = "linear"
+    else:
+        return None
+    attributes["coordinate_transformation_mode"] = coordinates
+    if not exact:
+        return op.Resize(image, None, None, sizes, **attributes)
+    if factors is None:
+        return None
+    lengths = [(image.dims or [])[axis] for axis in axes]
+    for factor, length, size in zip(
+        factors, lengths, [None] * len(axes) if sizes.constant is None else sizes.constant, strict=True
+    ):
+        # ONNX finds the size itself, without OpenVINO's forgiveness, and scales also where the size stays the same.
+        if length is None or size is None:
+            if not (factor.is_integer() or (factor < 1 and (4 * factor).is_integer())):
+                return None
+        elif int(np.float32(factor) * np.float32(length)) != size or (size == length and factor != 1):
+            return None
+    return op.Resize(image, None, scales, **attributes)

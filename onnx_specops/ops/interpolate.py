@@ -1,0 +1,337 @@
+"""Interpolate: resizes a tensor along some of its axes, in every mode that OpenVINO has."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from onnx_specops.domain import NUMERIC, operator
+from onnx_specops.ops._checks import FLOAT16S
+
+MODES = ("nearest", "linear", "linear_onnx", "cubic", "bilinear_pillow", "bicubic_pillow")
+COORDINATES = ("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners")
+ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple")
+
+_PILLOW = ("bilinear_pillow", "bicubic_pillow")
+
+
+@operator(
+    inputs={"image": "T", "sizes": "tensor(int64)", "scales": "tensor(float)"},
+    outputs={"output": "T"},
+    types={"T": NUMERIC},
+)
+def Interpolate(
+    image,
+    sizes,
+    scales,
+    *,
+    axes: str,
+    mode: str,
+    coordinate_transformation_mode: str = "half_pixel",
+    nearest_mode: str = "round_prefer_floor",
+    antialias: int = 0,
+    cube_coeff: float = -0.75,
+):
+    """Resizes ``image`` along ``axes``, one after the other, to ``sizes``.
+
+    Inputs:
+        image: any shape; along an axis that grows from nothing there is nothing to interpolate.
+        sizes: ``[n]``, the sizes of the output along the n axes.
+        scales: ``[n]``, the factors by which output coordinates are divided; usually the quotients of the sizes.
+
+    Attributes:
+        axes: the n axes, not negative, as a list such as ``"2,3"``.
+        mode: ``nearest``; ``linear`` and ``linear_onnx`` (between two neighbours; ``linear`` with ``antialias`` weighs by a
+            triangle that is as wide as an output element); ``cubic`` (between four neighbours); ``bilinear_pillow`` and
+            ``bicubic_pillow`` (as the Pillow library resizes images, always with its antialiasing).
+        coordinate_transformation_mode: which coordinate of the image an output coordinate is: ``half_pixel``,
+            ``pytorch_half_pixel``, ``asymmetric``, ``tf_half_pixel_for_nn`` or ``align_corners``; not for Pillow's.
+        nearest_mode: how ``nearest`` rounds it: ``round_prefer_floor``, ``round_prefer_ceil``, ``floor``, ``ceil`` or
+            ``simple`` (``ceil`` where the scale is less than 1, else ``floor``).
+        antialias: see ``linear``; applies if any scale is less than 1, and then to all axes.
+        cube_coeff: the parameter *a* of ``cubic`` and ``bicubic_pillow``.
+
+    Output: ``image`` with the sizes along the axes. Coordinates are computed in float32. Integers are interpolated in
+    float32 and then rounded to the nearest (ties to even) and saturated, 8-bit ones by the Pillow modes after each axis, of
+    which the last comes first; ``nearest`` copies.
+
+    Source: OpenVINO specification, Interpolate-11.
+    """
+    along = _checked(axes, mode, coordinate_transformation_mode, nearest_mode)
+    for name, value in (("sizes", sizes), ("scales", scales)):
+        if value.shape != (len(along),):
+            raise ValueError(f"Interpolate: {name} has the shape {list(value.shape)} for {len(along)} axes")
+    if max(along, default=-1) >= image.ndim:
+        raise ValueError(f"Interpolate: axes: {axes} are out of range for an image of rank {image.ndim}")
+    narrowed = mode == "linear" and antialias and (scales < 1).any()
+    accumulated = image.dtype
+    if mode != "nearest" and (image.dtype.kind in "iu" or image.dtype.name in FLOAT16S):
+        accumulated = np.dtype(np.float32)
+    output = image.astype(accumulated, copy=False)
+    stages = list(zip(along, sizes.tolist(), scales, strict=True))
+    for axis, size, scale in reversed(stages) if mode in _PILLOW else stages:
+        length = image.shape[axis]
+        if size < 0 or (size > 0 and length == 0):
+            raise ValueError(f"Interpolate: sizes: {length} elements along axis {axis} cannot become {size}")
+        if mode in _PILLOW or narrowed:
+            if mode in _PILLOW:
+                weights = _pillow_weights(length, size, mode, cube_coeff)
+            else:
+                weights = _triangle_weights(length, size, scale, coordinate_transformation_mode)
+            product = np.tensordot(weights.astype(accumulated), output, (1, axis))
+            output = np.moveaxis(product, 0, axis)
+            if image.dtype.kind in "iu" and image.dtype.itemsize == 1:
+                output = _rounded(output, image.dtype)
+            continue
+        coordinates = _coordinates(length, size, scale, coordinate_transformation_mode)
+        shape = (-1, *[1] * (image.ndim - 1 - axis))
+        total = 0
+        for position, weight in _taps(coordinates, length, mode, nearest_mode, scale < 1, cube_coeff):
+            taken = np.take(output, np.clip(position, 0, max(length - 1, 0)).astype(np.int64), axis)
+            total = taken if weight is None else total + taken * weight.astype(accumulated).reshape(shape)
+        output = total
+    if image.dtype.kind in "iu" and mode != "nearest":
+        output = _rounded(output, image.dtype)
+    return np.ascontiguousarray(output).astype(image.dtype, copy=False)
+
+
+def _rounded(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    limits = np.iinfo(dtype)
+    return np.clip(np.rint(x), limits.min, limits.max)
+
+
+def _checked(axes: str, mode: str, coordinate_transformation_mode: str, nearest_mode: str) -> list[int]:
+    for name, value, known in (
+        ("mode", mode, MODES),
+        ("coordinate_transformation_mode", coordinate_transformation_mode, COORDINATES),
+        ("nearest_mode", nearest_mode, ROUNDINGS),
+    ):
+        if value not in known:
+            raise ValueError(f"Interpolate: {name} = {value!r} is none of {', '.join(known)}")
+    parts = [part.strip() for part in axes.split(",")] if axes.strip() else []
+    if not all(part.isascii() and part.isdigit() and len(part) < 4 for part in parts) or len(set(parts)) != len(parts):
+        raise ValueError(f"Interpolate: axes = {axes!r} is no list of different axes")
+    return [int(part) for part in parts]
+
+
+def _coordinates(length: int, size: int, scale: np.float32, how: str) -> np.ndarray:
+    """The image's coordinate of every output coordinate, in float32 throughout."""
+    x, half, one = np.arange(size, dtype=np.float32), np.float32(0.5), np.float32(1)
+    if scale == 1 or size == length:
+        return x
+    if how == "align_corners":
+        return x * np.float32(length - 1) / np.float32(size - 1) if size > 1 else x
+    if how == "asymmetric":
+        return x / scale
+    if how == "tf_half_pixel_for_nn":
+        return (x + half) / scale
+    if how == "pytorch_half_pixel" and size <= one:
+        return np.zeros_like(x)
+    return (x + half) / scale - half
+
+
+def _taps(x: np.ndarray, length: int, mode: str, rounding: str, smaller: bool, a: float):
+    """The positions that make up an element, with their weights (``None`` for the whole)."""
+    floor = np.floor(x)
+    rest = x - floor
+    if mode == "nearest":
+        if rounding == "simple":
+            rounding = "ceil" if smaller else "floor"
+        yield (
+            {
+                "floor": lambda: floor,
+                "ceil": lambda: np.ceil(x),
+                "round_prefer_floor": lambda: floor + (rest > 0.5),
+                "round_prefer_ceil": lambda: floor + (rest >= 0.5),
+            }[rounding](),
+            None,
+        )
+    elif mode == "cubic":
+        for k, distance in enumerate((1 + rest, rest, 1 - rest, 2 - rest)):
+            yield floor + (k - 1), _cubic(distance, a, far=k in (0, 3))
+    else:
+        x = np.clip(x, 0, max(length - 1, 0))
+        floor = np.floor(x)
+        yield floor, 1 - (x - floor)
+        yield floor + 1, x - floor
+
+
+def _cubic(t: np.ndarray, a: float, far: bool) -> np.ndarray:
+    return ((a * t - 5 * a) * t + 8 * a) * t - 4 * a if far else ((a + 2) * t - (a + 3)) * t * t + 1
+
+
+def _triangle_weights(length: int, size: int, scale: np.float32, how: str) -> np.ndarray:
+    """``[size, length]``: by distance, in the output's elements."""
+    distance = _coordinates(length, size, scale, how)[:, None] - np.arange(length, dtype=np.float32)
+    return _normalized(np.maximum(0, 1 - np.abs(scale * distance)))
+
+
+def _pillow_weights(length: int, size: int, mode: str, a: float) -> np.ndarray:
+    """``[size, length]``: a triangle, or a cubic curve of twice its width, as wide as an output element if that is more."""
+    step = length / max(size, 1)
+    centre = (np.arange(size) + 0.5) * step
+    t = np.abs((np.arange(length) + 0.5 - centre[:, None]) / max(step, 1.0))
+    if mode == "bilinear_pillow":
+        return _normalized(np.maximum(0, 1 - t))
+    return _normalized(np.where(t < 1, _cubic(t, a, far=False), np.where(t < 2, _cubic(t, a, far=True), 0)))
+
+
+def _normalized(weights: np.ndarray) -> np.ndarray:
+    total = weights.sum(axis=1, keepdims=True)
+    return np.divide(weights, total, out=np.zeros_like(weights), where=total != 0)
+
+
+@Interpolate.infer_shapes
+def _(node):
+    shape, sizes, axes = node.shape(0), node.constant(1), node.attributes["axes"]
+    if shape is None:
+        return [None]
+    for k, part in enumerate(axes.split(",") if axes.strip() else []):
+        if int(part) < len(shape):
+            shape[int(part)] = None if sizes is None or k >= sizes.size else int(sizes.reshape(-1)[k])
+    return [shape]
+
+
+@Interpolate.body
+def _(op, image, sizes, scales, *, axes, mode, coordinate_transformation_mode, nearest_mode, antialias, cube_coeff):
+    along = _checked(axes, mode, coordinate_transformation_mode, nearest_mode)
+    dtype, output = image.dtype, image
+    floating = dtype in (ir.DataType.FLOAT, ir.DataType.DOUBLE)
+    if mode != "nearest" and not floating:
+        output = op.Cast(image, to=ir.DataType.FLOAT)
+    smaller = op.Less(scales, 1.0)
+    any_smaller = op.Greater(op.ReduceMax(op.Cast(smaller, to=ir.DataType.INT32), keepdims=0), 0)
+
+    def rounded(x):
+        limits = np.iinfo(dtype.numpy())
+        return op.Clip(op.Round(x), float(limits.min), float(limits.max))
+
+    stages = list(enumerate(along))
+    for k, axis in reversed(stages) if mode in _PILLOW else stages:
+        length, size = op.Shape(image, start=axis, end=axis + 1), op.Slice(sizes, [k], [k + 1])
+        scale = op.Slice(scales, [k], [k + 1])
+        if mode in _PILLOW:
+            output = _product(op, _pillow_rows(op, length, size, mode, cube_coeff), output, axis)
+            output = rounded(output) if dtype.is_integer() and dtype.itemsize == 1 else output
+            continue
+        x = _source(op, length, size, scale, coordinate_transformation_mode)
+        if mode == "linear" and antialias:
+            output = op.if_(
+                any_smaller,
+                lambda op, x=x, y=output, n=length, s=scale, a=axis: _product(op, _triangle_rows(op, x, n, s), y, a),
+                lambda op, x=x, y=output, n=length, a=axis: _gathered(op, _linear(op, x, n), y, n, a),
+            )
+        elif mode == "nearest":
+            down = op.Slice(smaller, [k], [k + 1])
+            output = _gathered(op, [(_nearest(op, x, nearest_mode, down), None)], output, length, axis)
+        else:
+            taps = _cubic_taps(op, x, cube_coeff) if mode == "cubic" else _linear(op, x, length)
+            output = _gathered(op, taps, output, length, axis)
+    if mode != "nearest" and dtype.is_integer():
+        output = rounded(output)
+    return output if output.dtype == dtype else op.Cast(output, to=dtype)
+
+
+def _source(op, length, size, scale, how):
+    """The coordinates as `_coordinates` computes them, ``[size]``."""
+    x = op.Cast(op.Range(0, op.Squeeze(size, [0]), 1), to=ir.DataType.FLOAT)
+    whole = op.Or(op.Equal(scale, 1.0), op.Equal(size, length))
+    if how == "align_corners":
+        steps = [op.Cast(op.Sub(n, 1), to=ir.DataType.FLOAT) for n in (length, size)]
+        moved = op.Div(op.Mul(x, steps[0]), steps[1])
+        whole = op.Or(whole, op.LessOrEqual(size, 1))
+    elif how == "asymmetric":
+        moved = op.Div(x, scale)
+    elif how == "tf_half_pixel_for_nn":
+        moved = op.Div(op.Add(x, 0.5), scale)
+    else:
+        moved = op.Sub(op.Div(op.Add(x, 0.5), scale), 0.5)
+        if how == "pytorch_half_pixel":
+            whole = op.Or(whole, op.LessOrEqual(size, 1))
+    return op.Where(whole, x, moved)
+
+
+def _nearest(op, x, rounding, smaller):
+    floor = op.Floor(x)
+    if rounding == "floor":
+        return floor
+    if rounding == "ceil":
+        return op.Ceil(x)
+    if rounding == "simple":
+        return op.Where(smaller, op.Ceil(x), floor)
+    rest = op.Sub(x, floor)
+    up = op.Greater(rest, 0.5) if rounding == "round_prefer_floor" else op.GreaterOrEqual(rest, 0.5)
+    return op.Add(floor, op.Cast(up, to=ir.DataType.FLOAT))
+
+
+def _linear(op, x, length):
+    x = op.Min(op.Max(x, 0.0), op.Cast(op.Sub(length, 1), to=ir.DataType.FLOAT))
+    floor = op.Floor(x)
+    rest = op.Sub(x, floor)
+    return [(floor, op.Sub(1.0, rest)), (op.Add(floor, 1.0), rest)]
+
+
+def _cubic_taps(op, x, a):
+    floor = op.Floor(x)
+    rest = op.Sub(x, floor)
+    distances = (op.Add(rest, 1.0), rest, op.Sub(1.0, rest), op.Sub(2.0, rest))
+    return [(op.Add(floor, k - 1.0), _curve(op, t, a, far=k in (0, 3))) for k, t in enumerate(distances)]
+
+
+def _curve(op, t, a, far):
+    """`_cubic`, in the type of ``t``."""
+    if far:
+        return op.Sub(op.Mul(op.Add(op.Mul(op.Sub(op.Mul(t, a), 5 * a), t), 8 * a), t), 4 * a)
+    return op.Add(op.Mul(op.Mul(op.Sub(op.Mul(t, a + 2), a + 3), t), t), 1.0)
+
+
+def _gathered(op, taps, x, length, axis):
+    """The weighted sum of what lies at the taps along the axis."""
+    total = None
+    after = op.Sub(op.Size(op.Shape(x)), axis + 1)
+    ones = op.Expand(op.const([1]), op.Reshape(after, [1]))
+    for position, weight in taps:
+        index = op.Min(op.Max(op.Cast(position, to=ir.DataType.INT64), op.const([0])), op.Sub(length, 1))
+        taken = op.Gather(x, index, axis=axis)
+        if weight is not None:
+            taken = op.Mul(taken, op.Reshape(op.Cast(weight, to=x.dtype), op.Concat([-1], ones, axis=0)))
+        total = taken if total is None else op.Add(total, taken)
+    return total
+
+
+def _product(op, rows, x, axis):
+    """``x`` with its axis contracted with the columns of ``rows``."""
+    shape = op.Shape(x)
+    before = op.ReduceProd(op.Slice(shape, [0], [axis]), keepdims=1)
+    after = op.ReduceProd(op.Slice(shape, [axis + 1], [2**31]), keepdims=1)
+    columns = op.Reshape(x, op.Concat(before, op.Slice(shape, [axis], [axis + 1]), after, axis=0))
+    result = op.MatMul(op.Cast(rows, to=x.dtype), columns)
+    sizes = op.Concat(op.Slice(shape, [0], [axis]), op.Shape(rows, end=1), op.Slice(shape, [axis + 1], [2**31]), axis=0)
+    return op.Reshape(result, sizes)
+
+
+def _positions(op, length, dtype):
+    return op.Cast(op.Range(0, op.Squeeze(length, [0]), 1), to=dtype)
+
+
+def _triangle_rows(op, x, length, scale):
+    distance = op.Sub(op.Unsqueeze(x, [1]), _positions(op, length, ir.DataType.FLOAT))
+    return _divided(op, op.Relu(op.Sub(1.0, op.Abs(op.Mul(distance, scale)))))
+
+
+def _pillow_rows(op, length, size, mode, a):
+    double = ir.DataType.DOUBLE
+    step = op.Div(op.Cast(length, to=double), op.Cast(op.Max(size, op.const([1])), to=double))
+    centre = op.Mul(op.Add(_positions(op, size, double), 0.5), step)
+    offset = op.Sub(op.Add(_positions(op, length, double), 0.5), op.Unsqueeze(centre, [1]))
+    t = op.Abs(op.Div(offset, op.Max(step, 1.0)))
+    if mode == "bilinear_pillow":
+        return _divided(op, op.Relu(op.Sub(1.0, t)))
+    outer = op.Where(op.Less(t, 2.0), _curve(op, t, a, far=True), 0.0)
+    return _divided(op, op.Where(op.Less(t, 1.0), _curve(op, t, a, far=False), outer))
+
+
+def _divided(op, rows):
+    """Rows divided by their sums, where those are not nought."""
+    total = op.ReduceSum(rows, [1], keepdims=1)
+    return op.Div(rows, op.Where(op.Equal(total, 0.0), 1.0, total))
