@@ -69,6 +69,39 @@ def greedy(
     return kept
 
 
+def suppress(
+    boxes: npt.NDArray[Any],
+    threshold: float,
+    offset: float,
+    limit: int | None = None,
+    area: npt.NDArray[Any] | None = None,
+    dead: npt.NDArray[np.bool_] | None = None,
+) -> npt.NDArray[np.intp]:
+    """Which of ``boxes`` ``[n, 4]``, best first, are kept: those that overlap no better one that is kept by more.
+
+    Args:
+        boxes: two corners each; boxes that do not touch have no overlap, even where the offset gives them one.
+        threshold: the overlap that is allowed.
+        offset: 1 where the corners are pixels that belong to the box, else 0.
+        limit: how many are kept at most.
+        area: their areas, where those are not what the corners and the offset say.
+        dead: boxes that are neither kept nor remove others.
+    """
+    columns = corners(boxes)
+    offset, threshold = boxes.dtype.type(offset), boxes.dtype.type(threshold)
+    area = areas(columns, offset) if area is None else area
+
+    def suppressed(first: int, others: npt.NDArray[np.intp]) -> Any:
+        one, more = tuple(c[first] for c in columns), tuple(c[others] for c in columns)
+        touching = (one[0] <= more[2]) & (one[1] <= more[3]) & (more[0] <= one[2]) & (more[1] <= one[3])
+        shared = intersections(one, more, offset)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(touching, shared / (area[first] + area[others] - shared), 0) > threshold
+
+    alive = np.arange(len(boxes)) if dead is None else np.flatnonzero(~dead)
+    return alive[greedy(len(alive), lambda first, others: suppressed(alive[first], alive[others]), limit)]
+
+
 # -- in bodies ---------------------------------------------------------------------------------------------------------
 
 
@@ -143,6 +176,24 @@ def emit_greedy(
 def emit_at(op: Builder, columns: Sequence[Value], index: Value) -> list[Value]:
     """The coordinates ``[groups, 1]`` of the boxes at ``index`` in each group."""
     return [op.GatherElements(column, index, axis=1) for column in columns]
+
+
+def emit_touching_suppressed(
+    op: Builder, box: Sequence[Value], threshold: Any, offset: float, area: Value | None = None
+) -> Callable[[Builder, Value], Value]:
+    """For `emit_greedy`: which boxes touch a chosen one and overlap it by more than ``threshold``, as `suppress` has it."""
+    area = emit_areas(op, box, offset) if area is None else area
+
+    def suppressed(op: Builder, first: Value) -> Value:
+        one = emit_at(op, box, first)
+        meets = [op.LessOrEqual(one[i], box[i + 2]) for i in (0, 1)]
+        meets += [op.LessOrEqual(box[i], one[i + 2]) for i in (0, 1)]
+        shared = emit_intersections(op, one, box, offset)
+        union = op.Sub(op.Add(op.GatherElements(area, first, axis=1), area), shared)
+        touching = op.And(op.And(meets[0], meets[1]), op.And(meets[2], meets[3]))
+        return op.Greater(op.Where(touching, op.Div(shared, union), op.CastLike(0.0, shared)), threshold)
+
+    return suppressed
 
 
 def emit_first(op: Builder, kept: Value, most: int) -> tuple[Value, Value, Value]:

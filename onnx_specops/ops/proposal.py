@@ -7,18 +7,13 @@ from onnx.helper import tensor_dtype_to_np_dtype
 
 from onnx_specops.domain import FLOATS, operator
 from onnx_specops.ops._boxes import (
-    areas,
-    corners,
-    emit_areas,
-    emit_at,
     emit_columns,
     emit_first,
     emit_greedy,
-    emit_intersections,
     emit_padded,
+    emit_touching_suppressed,
     emit_wide,
-    greedy,
-    intersections,
+    suppress,
     wide,
 )
 
@@ -117,7 +112,7 @@ def Proposal(
     probs = np.zeros(rois.shape[:2], scores.dtype)
     for n in range(images):
         best = np.argsort(-scores[n], kind="stable")[: max(pre_nms_topn, 0)]
-        kept = best[_suppress(boxes[n, best], offset, nms_thresh, post_nms_topn)]
+        kept = best[suppress(boxes[n, best], nms_thresh, offset, post_nms_topn)]
         found = boxes[n, kept]
         if clip_after_nms:
             found = np.clip(found, 0, np.array(limits, found.dtype))
@@ -141,21 +136,6 @@ def _check(name, class_probs, bbox_deltas, image_shape, anchors, framework):
         raise ValueError(f"{name}: class_probs is for {len(class_probs)} images, bbox_deltas for {len(bbox_deltas)}")
     if image_shape.shape not in ((3,), (4,)):
         raise ValueError(f"{name}: image_shape has the shape {list(image_shape.shape)} instead of [3] or [4]")
-
-
-def _suppress(boxes, offset, threshold, limit):
-    columns = corners(boxes)
-    area = areas(columns, offset)
-    threshold = boxes.dtype.type(threshold)
-
-    def suppressed(first, others):
-        one, more = tuple(c[first] for c in columns), tuple(c[others] for c in columns)
-        touching = (one[0] <= more[2]) & (one[1] <= more[3]) & (more[0] <= one[2]) & (more[1] <= one[3])
-        shared = intersections(one, more, offset)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(touching, shared / (area[first] + area[others] - shared), 0) > threshold
-
-    return np.array(greedy(len(boxes), suppressed, limit), np.int64)
 
 
 @Proposal.infer_shapes
@@ -209,17 +189,7 @@ def _(op, class_probs, bbox_deltas, image_shape, anchors, **given):
     best = op.Min(op.Shape(scores, start=1), max(given["pre_nms_topn"], 0))
     scores, order = op.TopK(scores, best, axis=1, outputs=2)
     box = [op.GatherElements(op.Reshape(c, flat, allowzero=1), order, axis=1) for c in box]
-    area = emit_areas(op, box, offset)
-
-    def suppressed(op, first):
-        one = emit_at(op, box, first)
-        meets = [op.LessOrEqual(one[i], box[i + 2]) for i in (0, 1)]
-        meets += [op.LessOrEqual(box[i], one[i + 2]) for i in (0, 1)]
-        shared = emit_intersections(op, one, box, offset)
-        union = op.Sub(op.Add(op.GatherElements(area, first, axis=1), area), shared)
-        touching = op.And(op.And(meets[0], meets[1]), op.And(meets[2], meets[3]))
-        return op.Greater(op.Where(touching, op.Div(shared, union), 0.0), dtype(given["nms_thresh"]))
-
+    suppressed = emit_touching_suppressed(op, box, dtype(given["nms_thresh"]), offset)
     most = max(given["post_nms_topn"], 0)
     alive = op.Equal(order, order)
     kept = emit_greedy(op, alive, suppressed, op.const(most))

@@ -248,7 +248,8 @@ def _widen_node(
             node.input[index] = wide
     for index, variable in enumerate(operator.outputs.values()):
         if variable in narrow and index < len(node.output) and node.output[index]:
-            wide, name = f"{node.output[index]}_as_float", node.output[index]
+            # Not the name that the casts around standard operators give.
+            wide, name = f"{node.output[index]}_before_narrowing", node.output[index]
             after.append(onnx.helper.make_node("Cast", [wide], [name], to=narrow[variable]))
             node.output[index] = wide
     if narrow:

@@ -6,6 +6,8 @@ from typing import Literal
 
 import numpy as np
 
+from converters.openvino.element_types import ElementType
+from converters.openvino.onnx_types import data_type
 from converters.openvino.rule import Unsupported, rule
 from onnx_specops.building import Builder, Value
 
@@ -76,6 +78,35 @@ def proposal(
         nms_thresh=nms_thresh, box_coordinate_scale=box_coordinate_scale, box_size_scale=box_size_scale, normalize=normalize,
         clip_before_nms=clip_before_nms, clip_after_nms=clip_after_nms, framework=framework,
     )  # fmt: skip
+
+
+@rule("GenerateProposals", since="opset9")
+def generate_proposals(
+    op: Builder,
+    im_info: Value,
+    anchors: Value,
+    boxesdeltas: Value,
+    scores: Value,
+    *,
+    min_size: float,
+    nms_threshold: float,
+    pre_nms_count: int,
+    post_nms_count: int,
+    normalized: bool = True,
+    nms_eta: float = 1.0,
+    roi_num_type: ElementType = ElementType.I64,
+):
+    """GenerateProposals-9. OpenVINO takes an ``nms_eta`` of 1 only."""
+    if nms_eta != 1.0:
+        raise Unsupported(f"its nms_eta is {nms_eta}; OpenVINO knows 1 only")
+    if post_nms_count < 0 or pre_nms_count < 0:
+        raise Unsupported(f"its pre_nms_count {pre_nms_count} or post_nms_count {post_nms_count} is negative")
+    rois, roi_scores, numbers = op.specops.GenerateProposals(
+        im_info, anchors, boxesdeltas, scores,
+        min_size=min_size, nms_threshold=nms_threshold, pre_nms_count=pre_nms_count, post_nms_count=post_nms_count,
+        normalized=normalized,
+    )  # fmt: skip
+    return rois, roi_scores, op.Cast(numbers, to=data_type(roi_num_type))
 
 
 def _anchors(base_size: int, ratios: tuple[float, ...], scales: tuple[float, ...], tensorflow: bool) -> np.ndarray:

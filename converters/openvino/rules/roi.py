@@ -76,7 +76,7 @@ def roi_align(
 
     A bin without samples is 0, as the reference has it (the CPU plugin: NaN).
     """
-    _check_bins(pooled_h, pooled_w, sampling_ratio)
+    check_bins(pooled_h, pooled_w, sampling_ratio)
     batch = int64(op, batch_indices)
     if mode == "max":
         return op.specops.ROIAlign(
@@ -109,7 +109,7 @@ def roi_align_rotated(
     clockwise_mode: bool,
 ):
     """ROIAlignRotated-15."""
-    _check_bins(pooled_h, pooled_w, sampling_ratio)
+    check_bins(pooled_h, pooled_w, sampling_ratio)
     return op.specops.ROIAlignRotated(
         feat, rois, int64(op, batch_indices),
         pooled_h=pooled_h, pooled_w=pooled_w, sampling_ratio=sampling_ratio, spatial_scale=spatial_scale,
@@ -117,7 +117,8 @@ def roi_align_rotated(
     )  # fmt: skip
 
 
-def _check_bins(pooled_h: int, pooled_w: int, sampling_ratio: int = 0) -> None:
+def check_bins(pooled_h: int, pooled_w: int, sampling_ratio: int = 0) -> None:
+    """Raise `Unsupported` for sizes that no layer has."""
     if pooled_h < 1 or pooled_w < 1:
         raise Unsupported(f"its pooled_h {pooled_h} or pooled_w {pooled_w} is not positive")
     if not 0 <= sampling_ratio <= MOST_SAMPLES:

@@ -1,0 +1,172 @@
+"""The layers of Detectron's networks."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import onnx_ir as ir
+
+from converters.openvino.rule import Context, Unsupported, rule
+from converters.openvino.rules._indices import scalar
+from converters.openvino.rules.proposals import MOST
+from converters.openvino.rules.roi import check_bins
+from onnx_specops.building import Builder, Value
+
+D = ir.DataType
+
+
+@rule("ExperimentalDetectronDetectionOutput", since="opset6")
+def detection_output(
+    op: Builder,
+    rois: Value,
+    deltas: Value,
+    scores: Value,
+    im_info: Value,
+    *,
+    score_threshold: float,
+    nms_threshold: float,
+    num_classes: int,
+    post_nms_count: int,
+    max_detections_per_image: int,
+    class_agnostic_box_regression: bool = False,
+    max_delta_log_wh: float,
+    deltas_weights: tuple[float, ...],
+    context: Context,
+):
+    """ExperimentalDetectronDetectionOutput-6. Like the CPU plugin it neither clips boxes to the image's far edges nor
+    minds ``class_agnostic_box_regression``; the elements that the specification leaves undefined are 0."""
+    del im_info, class_agnostic_box_regression
+    if scores.dims is not None and scores.rank == 2 and scores.dims[1] not in (None, num_classes):
+        raise Unsupported(f"its num_classes is {num_classes}, its scores have the shape {scores.dims}")
+    if len(deltas_weights) != 4 or not 0 < max_detections_per_image <= MOST:
+        raise Unsupported("its deltas_weights are not four, or its max_detections_per_image is out of range")
+    boxes, classes, box_scores = op.specops.ExperimentalDetectronDetectionOutput(
+        rois, deltas, scores, op.const(np.array(deltas_weights), rois.dtype),
+        score_threshold=score_threshold, nms_threshold=nms_threshold, post_nms_count=post_nms_count,
+        max_detections_per_image=max_detections_per_image, max_delta_log_wh=max_delta_log_wh,
+    )  # fmt: skip
+    return boxes, op.Cast(classes, to=context.output_type(1)), box_scores
+
+
+@rule("ExperimentalDetectronGenerateProposalsSingleImage", since="opset6")
+def generate_proposals_single_image(
+    op: Builder,
+    im_info: Value,
+    anchors: Value,
+    deltas: Value,
+    scores: Value,
+    *,
+    min_size: float,
+    nms_threshold: float,
+    pre_nms_count: int,
+    post_nms_count: int,
+):
+    """ExperimentalDetectronGenerateProposalsSingleImage-6."""
+    if not 0 < post_nms_count <= MOST or pre_nms_count < 0:
+        raise Unsupported(f"its pre_nms_count {pre_nms_count} or post_nms_count {post_nms_count} is out of range")
+    return op.specops.ExperimentalDetectronGenerateProposalsSingleImage(
+        im_info, anchors, deltas, scores,
+        min_size=min_size, nms_threshold=nms_threshold, pre_nms_count=pre_nms_count, post_nms_count=post_nms_count,
+    )  # fmt: skip
+
+
+@rule("ExperimentalDetectronPriorGridGenerator", since="opset6")
+def prior_grid_generator(
+    op: Builder,
+    priors: Value,
+    featmap: Value,
+    image: Value,
+    *,
+    flatten: bool = True,
+    h: int = 0,
+    w: int = 0,
+    stride_x: float = 0.0,
+    stride_y: float = 0.0,
+):
+    """ExperimentalDetectronPriorGridGenerator-6. Where ``h`` or ``w`` make the grid smaller than the feature map, what the
+    specification leaves undefined is 0."""
+    if h < 0 or w < 0:
+        raise Unsupported(f"its h {h} or w {w} is negative")
+    full = op.Concat(op.Shape(featmap, start=2, end=4), op.Shape(priors, end=1), [4], axis=0)
+    centers = []
+    for axis, (count, stride) in enumerate(((h, stride_y), (w, stride_x))):
+        cells = op.const([count]) if count else op.Shape(featmap, start=axis + 2, end=axis + 3)
+        extent = op.Cast(op.Shape(image, start=axis + 2, end=axis + 3), to=D.FLOAT)
+        step = op.const(np.float32(stride)) if stride else op.Div(extent, op.Cast(cells, to=D.FLOAT))
+        positions = op.Cast(op.Range(0, scalar(op, cells), 1), to=D.FLOAT)
+        centers.append(op.Mul(step, op.Add(positions, 0.5)))
+    y, x = op.Unsqueeze(centers[0], [1, 2]), op.Unsqueeze(centers[1], [0, 2])
+    columns = [op.Cast(op.Gather(priors, np.array(i), axis=1), to=D.FLOAT) for i in range(4)]
+    sums = [op.Unsqueeze(op.Add(column, (x, y)[i % 2]), [3]) for i, column in enumerate(columns)]
+    both = op.Shape(op.Add(x, y))
+    grid = op.Concat(*(op.Expand(s, op.Concat(both, [1], axis=0)) for s in sums), axis=3)
+    if h or w:
+        size = op.ReduceProd(full)
+        room = op.ConstantOfShape(size, value=np.zeros(1, np.float32))
+        grid = op.Reshape(op.Slice(op.Concat(op.Reshape(grid, [-1]), room, axis=0), [0], size), full, allowzero=1)
+    return op.Cast(op.Reshape(grid, [-1, 4]) if flatten else grid, to=priors.dtype)
+
+
+@rule("ExperimentalDetectronROIFeatureExtractor", since="opset6")
+def roi_feature_extractor(
+    op: Builder,
+    rois: Value,
+    *pyramid: Value,
+    output_size: int,
+    sampling_ratio: int,
+    pyramid_scales: tuple[int, ...],
+    aligned: bool = False,
+):
+    """ExperimentalDetectronROIFeatureExtractor-6: each region from the pyramid's level that its area asks for; zeros for one
+    without an area. The second output is the regions as they came, as the CPU plugin has it."""
+    check_bins(output_size, output_size, sampling_ratio)
+    levels = len(pyramid)
+    if not levels or len(pyramid_scales) < levels or min(pyramid_scales) < 1:
+        raise Unsupported(f"it has {levels} feature maps and {len(pyramid_scales)} pyramid_scales")
+    regions = rois if rois.dtype == D.FLOAT else op.Cast(rois, to=D.FLOAT)
+    x1, y1, x2, y2 = (op.Gather(regions, np.array(i), axis=1) for i in range(4))
+    area = op.Mul(op.Sub(x2, x1), op.Sub(y2, y1))
+    size = op.Add(op.Div(op.Sqrt(op.Max(area, 0.0)), 224.0), 1e-6)
+    # Rounded as a logarithm in float32 is, so that equal areas reach equal levels.
+    logarithm = op.Cast(op.Mul(op.Log(op.Cast(size, to=D.DOUBLE)), 1 / math.log(2)), to=D.FLOAT)
+    level = op.Min(op.Max(op.Cast(op.Floor(op.Add(logarithm, 2.0)), to=D.INT64), 0), levels - 1)
+    level = op.Where(op.Greater(area, 0.0), level, levels)
+
+    features, order = [], []
+    for index, (maps, scale) in enumerate(zip(pyramid, pyramid_scales, strict=False)):
+        chosen = op.Reshape(op.NonZero(op.Cast(op.Equal(level, index), to=D.INT64)), [-1])
+        mine = op.Gather(rois, chosen, axis=0)
+        if aligned:
+            mine = op.Sub(mine, 0.5 * scale)
+        batch = op.Mul(chosen, 0)
+        features.append(
+            op.RoiAlign(
+                maps,
+                mine,
+                batch,
+                output_height=output_size,
+                output_width=output_size,
+                sampling_ratio=sampling_ratio,
+                spatial_scale=1 / scale,
+                coordinate_transformation_mode="output_half_pixel",
+            )
+        )
+        order.append(chosen)
+    none = op.Reshape(op.NonZero(op.Cast(op.Equal(level, levels), to=D.INT64)), [-1])
+    shape = op.Concat(op.Shape(none), op.Shape(pyramid[0], start=1, end=2), [output_size, output_size], axis=0)
+    features.append(op.CastLike(op.ConstantOfShape(shape, value=np.zeros(1, np.float32)), rois))
+    order = op.Concat(*order, none, axis=0)
+    places = op.ScatterElements(order, order, op.Range(0, scalar(op, op.Shape(order)), 1), axis=0)
+    return op.Gather(op.Concat(*features, axis=0), places, axis=0), rois
+
+
+@rule("ExperimentalDetectronTopKROIs", since="opset6")
+def top_k_rois(op: Builder, rois: Value, probs: Value, *, max_rois: int = 0):
+    """ExperimentalDetectronTopKROIs-6: of equal probabilities the first; rows without a region, undefined in the
+    specification, are 0."""
+    if not 0 <= max_rois <= MOST:
+        raise Unsupported(f"its max_rois {max_rois} is out of range [0, {MOST}]")
+    count = op.Min(op.Shape(probs), max_rois)
+    _, best = op.TopK(probs, count, axis=0, outputs=2)
+    return op.Pad(op.Gather(rois, best, axis=0), op.Concat([0, 0], op.Sub(max_rois, count), [0], axis=0))

@@ -1,0 +1,166 @@
+"""GenerateProposals: the regions that a region proposal network suggests, as many as are left."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from onnx import TensorProto as Type
+from onnx.helper import tensor_dtype_to_np_dtype
+
+from onnx_specops.domain import FLOATS, operator
+from onnx_specops.ops._boxes import (
+    emit_columns,
+    emit_greedy,
+    emit_touching_suppressed,
+    emit_wide,
+    suppress,
+    wide,
+)
+
+MOST_SCALING = math.log(1000 / 16)
+
+
+@operator(
+    inputs={"im_info": "T", "anchors": "T", "boxesdeltas": "T", "scores": "T"},
+    outputs={"rpnrois": "T", "rpnscores": "T", "rpnroisnum": "tensor(int64)"},
+    types={"T": FLOATS},
+)
+def GenerateProposals(
+    im_info,
+    anchors,
+    boxesdeltas,
+    scores,
+    *,
+    min_size: float,
+    nms_threshold: float,
+    pre_nms_count: int,
+    post_nms_count: int,
+    normalized: int = 1,
+):
+    """Moves and scales anchors by predicted deltas, and keeps the best that do not overlap a better one.
+
+    Inputs:
+        im_info: ``[N, 2]``, ``[N, 3]`` or ``[N, 4]``: height, width, then the scale of ``min_size``, one for both or for
+            height and width.
+        anchors: ``[H, W, A, 4]`` or ``[H * W * A, 4]``, ``x1, y1, x2, y2``.
+        boxesdeltas: ``[N, 4 * A, H, W]``: shifts of the centre as fractions of the anchor, logarithms of its scaling (at
+            most log(1000 / 16)).
+        scores: ``[N, A, H, W]``.
+
+    Attributes:
+        min_size: boxes narrower or lower, times the image's scale, are dropped.
+        nms_threshold: a box that overlaps a better one by more is removed.
+        pre_nms_count, post_nms_count: how many boxes of an image enter the suppression, and how many it gives at most.
+        normalized: whether corners are edges of the box, not pixels of it.
+
+    Outputs: rpnrois ``[rois, 4]`` image by image, by descending score; rpnscores ``[rois]``; rpnroisnum ``[N]``, how many
+    are of each image. Of equal scores the one at the earlier position (then of the earlier anchor) comes first.
+
+    Source: OpenVINO specification, GenerateProposals-9.
+    """
+    name = "GenerateProposals"
+    _check(name, im_info, anchors, boxesdeltas, scores)
+    offset = 0 if normalized else 1
+    boxes, values, sides = refined(wide(im_info), wide(anchors), wide(boxesdeltas), wide(scores), offset)
+    info, dtype = wide(im_info), values.dtype.type
+    # The scales of the width and the height.
+    scales = np.ones((len(info), 2), dtype) if info.shape[1] == 2 else info[:, [-1, 2]]
+    small = (sides < (dtype(min_size) * scales)[:, None]).any(axis=2)
+    kept = []
+    for n in range(len(info)):
+        best = np.argsort(-values[n], kind="stable")[: max(pre_nms_count, 0)]
+        kept.append(best[suppress(boxes[n, best], nms_threshold, offset, max(post_nms_count, 0), dead=small[n, best])])
+    image = np.repeat(np.arange(len(info)), [len(k) for k in kept])
+    at = np.concatenate([np.zeros(0, np.int64), *kept])
+    numbers = np.array([len(k) for k in kept], np.int64)
+    return boxes[image, at].astype(scores.dtype), values[image, at].astype(scores.dtype), numbers
+
+
+def refined(info, anchors, deltas, scores, offset):
+    """The boxes ``[N, H * W * A, 4]`` that anchors become, their scores, and their widths and heights."""
+    images, count, rows, columns = scores.shape
+    dtype = scores.dtype.type
+    offset, half = dtype(offset), dtype(0.5)
+    anchors = anchors.reshape(-1, 4)
+    values = scores.transpose(0, 2, 3, 1).reshape(images, -1)
+    deltas = deltas.reshape(images, count, 4, rows, columns).transpose(0, 3, 4, 1, 2).reshape(images, -1, 4)
+    boxes = np.empty_like(deltas)
+    limits = info[:, 1::-1] - offset
+    with np.errstate(over="ignore", invalid="ignore"):
+        for i in (0, 1):
+            extent = anchors[:, i + 2] - anchors[:, i] + offset
+            center = deltas[..., i] * extent + (anchors[:, i] + half * extent)
+            extent = np.exp(np.minimum(deltas[..., i + 2], dtype(MOST_SCALING))) * extent
+            boxes[..., i] = center - half * extent
+            boxes[..., i + 2] = center + half * extent - offset
+        boxes = np.maximum(np.minimum(boxes, np.concatenate([limits, limits], axis=1)[:, None]), 0)
+    return boxes, values, boxes[..., 2:] - boxes[..., :2] + offset
+
+
+def _check(name, im_info, anchors, boxesdeltas, scores):
+    if scores.ndim != 4:
+        raise ValueError(f"{name}: scores has the shape {list(scores.shape)} instead of [N, A, H, W]")
+    images, count, rows, columns = scores.shape
+    if boxesdeltas.shape != (images, 4 * count, rows, columns):
+        raise ValueError(f"{name}: boxesdeltas has the shape {list(boxesdeltas.shape)}, scores {list(scores.shape)}")
+    if anchors.shape[-1:] != (4,) or anchors.size != boxesdeltas[:1].size:
+        raise ValueError(f"{name}: anchors has the shape {list(anchors.shape)}, scores {list(scores.shape)}")
+    if im_info.ndim != 2 or len(im_info) != images or im_info.shape[1] not in (2, 3, 4):
+        raise ValueError(f"{name}: im_info has the shape {list(im_info.shape)} instead of [{images}, 3] or [{images}, 4]")
+
+
+@GenerateProposals.infer_shapes
+def _(node):
+    scores = node.shape(3)
+    return [[None, 4], [None], [scores[0] if scores else None]]
+
+
+@GenerateProposals.body
+def _(op, im_info, anchors, boxesdeltas, scores, **given):
+    type_ = scores.dtype
+    info = emit_wide(op, im_info)
+    offset = 0.0 if given["normalized"] else 1.0
+    box, values, sides = emit_refined(op, info, anchors, boxesdeltas, scores, offset)
+    dtype = tensor_dtype_to_np_dtype(values.dtype).type
+    images = op.Shape(values, start=0, end=1)
+    # The scale of the width is the last number, that of the height the third; both are 1 where there are only two numbers.
+    padded = op.Concat(info, op.Expand(op.CastLike(1.0, info), op.Concat(images, [1], axis=0)), axis=1)
+    last = op.Max(op.Sub(op.Shape(info, start=1), 1), 2)
+    least = [op.Mul(op.Gather(padded, i, axis=1), dtype(given["min_size"])) for i in (last, op.const([2]))]
+    large = op.And(*(op.GreaterOrEqual(side, size) for side, size in zip(sides, least, strict=True)))
+
+    best = op.Min(op.Shape(values, start=1), max(given["pre_nms_count"], 0))
+    values, order = op.TopK(values, best, axis=1, outputs=2)
+    box = [op.GatherElements(c, order, axis=1) for c in box]
+    alive = op.GatherElements(large, order, axis=1)
+    suppressed = emit_touching_suppressed(op, box, dtype(given["nms_threshold"]), offset)
+    kept = op.Cast(emit_greedy(op, alive, suppressed, op.const(max(given["post_nms_count"], 0))), to=Type.INT64)
+    at = op.Transpose(op.NonZero(kept), perm=[1, 0])
+    rois = op.Concat(*(op.Unsqueeze(op.GatherND(c, at), [1]) for c in box), axis=1)
+    numbers = op.ReduceSum(kept, [1], keepdims=0)
+    return op.Cast(rois, to=type_), op.Cast(op.GatherND(values, at), to=type_), numbers
+
+
+def emit_refined(op, info, anchors, deltas, scores, offset):
+    """The columns ``[N, H * W * A]`` of the boxes that anchors become, their scores, and their widths and heights."""
+    anchors, deltas, values = (emit_wide(op, x) for x in (anchors, deltas, scores))
+    dtype = tensor_dtype_to_np_dtype(values.dtype).type
+    positions = op.ReduceProd(op.Shape(values, start=1))
+    flat = op.Concat(op.Shape(values, start=0, end=1), positions, axis=0)
+    values = op.Reshape(op.Transpose(values, perm=[0, 2, 3, 1]), flat, allowzero=1)
+    grid = op.Concat(op.Shape(scores, end=2), [4], op.Shape(scores, start=2), axis=0)
+    deltas = op.Transpose(op.Reshape(deltas, grid, allowzero=1), perm=[0, 3, 4, 1, 2])
+    deltas = emit_columns(op, op.Reshape(deltas, op.Concat(flat, [4], axis=0), allowzero=1))
+    anchors = emit_columns(op, op.Reshape(anchors, op.Concat(positions, [4], axis=0), allowzero=1))
+    starts, ends, sides = [], [], []
+    for i, limit in ((0, op.Gather(info, [1], axis=1)), (1, op.Gather(info, [0], axis=1))):
+        extent = op.Add(op.Sub(anchors[i + 2], anchors[i]), offset)
+        center = op.Add(op.Mul(deltas[i], extent), op.Add(anchors[i], op.Mul(extent, 0.5)))
+        scaling = op.Exp(op.Min(deltas[i + 2], dtype(MOST_SCALING)))
+        half = op.Mul(op.Mul(scaling, extent), 0.5)
+        limit = op.Sub(limit, offset)
+        starts.append(op.Max(op.Min(op.Sub(center, half), limit), 0.0))
+        ends.append(op.Max(op.Min(op.Sub(op.Add(center, half), offset), limit), 0.0))
+        sides.append(op.Add(op.Sub(ends[i], starts[i]), offset))
+    return [*starts, *ends], values, sides
