@@ -130,8 +130,8 @@ def in_float(op: Builder, compute: Callable[..., Value], *values: Value) -> Valu
 
 
 def saturated(op: Builder, x: Value, dtype: ir.DataType) -> Value:
-    """Floats as integers: toward zero, integers of up to 16 bits at their limits where the value lies beyond them."""
-    if dtype.is_integer() and dtype.bitwidth <= 16:
+    """Floats as integers: 8-bit ones are the nearest (ties to even) within their limits, others are cut off toward zero."""
+    if dtype.is_integer() and dtype.bitwidth == 8:
         limits = np.iinfo(dtype.numpy())
-        x = op.Clip(x, float(limits.min), float(limits.max))
+        x = op.Clip(op.Round(x), float(limits.min), float(limits.max))
     return op.Cast(x, to=dtype)

@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.openvino.rule import Unsupported, rule
+from converters.openvino.windows import in_float
 from onnx_specops.building import Builder, Value
 
 _INT64, _FLOAT = ir.DataType.INT64, ir.DataType.FLOAT
@@ -96,6 +97,26 @@ def interpolate_11(
     exact = shape_calculation_mode == "scales"
     return _interpolated(
         op, image, sizes, factors, along, exact, mode, coordinate_transformation_mode, nearest_mode, antialias, cube_coeff
+    )
+
+
+@rule("GridSample", since="opset9")
+def grid_sample(
+    op: Builder,
+    data: Value,
+    grid: Value,
+    *,
+    align_corners: bool = False,
+    mode: Literal["bilinear", "bicubic", "nearest"] = "bilinear",
+    padding_mode: Literal["zeros", "border", "reflection"] = "zeros",
+):
+    """GridSample-9."""
+    names = {"bilinear": "linear", "bicubic": "cubic", "nearest": "nearest"}
+    places = op.Cast(grid, to=_FLOAT) if grid.dtype != _FLOAT else grid
+    return in_float(
+        op,
+        lambda x: op.GridSample(x, places, mode=names[mode], padding_mode=padding_mode, align_corners=int(align_corners)),
+        data,
     )
 
 

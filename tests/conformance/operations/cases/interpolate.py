@@ -319,4 +319,78 @@ def _original():
     )
 
 
-CASES = [*_modern(), *_pillow(), *_original()]
+def _grid_sample(data, grid, attributes, dtype=np.float32, grid_dtype=np.float32):
+    def build():
+        import openvino as ov
+        from openvino import opset9
+
+        x = opset9.parameter(ov.PartialShape(list(data)), dtype)
+        g = opset9.parameter(ov.PartialShape(list(grid)), grid_dtype)
+        return ov.Model([opset9.grid_sample(x, g, attributes)], [x, g])
+
+    return build
+
+
+def _grid(*shape):
+    """Places inside, outside (a little and far), at corners, at borders and between."""
+    grid = np.random.default_rng(4).normal(scale=1.2, size=shape)
+    flat = grid.reshape(-1)
+    flat[:8] = [-1, -1, 1, 1, 0, 0, 1, -1]
+    flat[8:12] = [5.3, -7.1, 3, -3]
+    return grid.astype(np.float32)
+
+
+def _grids():
+    data, grid = _values(2, 3, 5, 6), _grid(2, 4, 7, 2)
+    for mode in ("bilinear", "bicubic", "nearest"):
+        for padding in ("zeros", "border", "reflection"):
+            for align in (True, False):
+                yield Case(
+                    "GridSample",
+                    "opset9",
+                    f"{mode}-{padding}-{'align' if align else 'free'}",
+                    _grid_sample(data.shape, grid.shape, {"mode": mode, "padding_mode": padding, "align_corners": align}),
+                    [(data, grid)],
+                )
+    yield Case(
+        "GridSample",
+        "opset9",
+        "dynamic",
+        _grid_sample((-1, -1, -1, -1), (-1, -1, -1, 2), {}),
+        [(data, grid), (_values(1, 2, 3, 1), _grid(1, 2, 9, 2))],
+    )
+    half = np.array([[-0.5, 0.5], [0, 0], [0.25, -0.25], [0.75, 0.75]], np.float32).reshape(1, 1, 4, 2)
+    for align in (True, False):  # half way between two elements
+        yield Case(
+            "GridSample",
+            "opset9",
+            f"ties-{align}",
+            _grid_sample((1, 1, 4, 4), half.shape, {"mode": "nearest", "align_corners": align}),
+            [(_values(1, 1, 4, 4), half)],
+        )
+    yield Case(
+        "GridSample",
+        "opset9",
+        "one-element",
+        _grid_sample((1, 2, 1, 1), (1, 3, 3, 2), {"align_corners": True, "padding_mode": "reflection"}),
+        [(_values(1, 2, 1, 1), _grid(1, 3, 3, 2))],
+    )
+    for dtype in (np.float16, np.int32, np.int64, np.uint8, np.int8):
+        for mode in ("bilinear", "nearest"):
+            yield Case(
+                "GridSample",
+                "opset9",
+                f"{np.dtype(dtype).name}-{mode}",
+                _grid_sample((2, 3, 5, 6), grid.shape, {"mode": mode, "padding_mode": "border"}, dtype),
+                [(_values(2, 3, 5, 6, dtype=dtype), grid)],
+            )
+    yield Case(
+        "GridSample",
+        "opset9",
+        "float16-grid",
+        _grid_sample((2, 3, 5, 6), grid.shape, {}, np.float32, np.float16),
+        [(data, grid.astype(np.float16))],
+    )
+
+
+CASES = [*_grids(), *_modern(), *_pillow(), *_original()]
