@@ -26,17 +26,13 @@ struct OrtKernelInfo;
 struct OrtKernelContext;
 struct OrtShapeInferContext;
 struct OrtTensorTypeAndShapeInfo;
-struct OrtOpAttr;
 struct OrtAllocator;
 struct OrtValue;
 struct OrtStatus;
 
 enum OrtErrorCode : int {
-  ORT_OK = 0,
   ORT_FAIL = 1,
   ORT_INVALID_ARGUMENT = 2,
-  ORT_RUNTIME_EXCEPTION = 6,
-  ORT_NOT_IMPLEMENTED = 9,
 };
 
 // The numbers are those of ONNX's TensorProto.DataType only in part.
@@ -63,12 +59,6 @@ enum OrtMemType : int { OrtMemTypeDefault = 0 };
 enum OrtCustomOpInputOutputCharacteristic : int {
   INPUT_OUTPUT_REQUIRED = 0,
   INPUT_OUTPUT_OPTIONAL = 1,
-  INPUT_OUTPUT_VARIADIC = 2,
-};
-
-enum OrtOpAttrType : int {
-  ORT_OP_ATTR_INT = 1,
-  ORT_OP_ATTR_STRING = 5,
 };
 
 struct OrtApiBase {

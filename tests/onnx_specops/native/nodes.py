@@ -1,0 +1,115 @@
+"""One node of the domain in a plain ONNX Runtime session with the native kernels."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnxruntime as ort
+from onnx import TensorProto, helper
+
+import onnx_specops
+
+
+def element_type(array: np.ndarray) -> int:
+    """The ``TensorProto.DataType`` of an array (strings are arrays of objects)."""
+    return TensorProto.STRING if array.dtype.kind == "O" else helper.np_dtype_to_tensor_dtype(array.dtype)
+
+
+def model(
+    op_type: str,
+    inputs: Sequence[np.ndarray | None],
+    outputs: Sequence[int],
+    attributes: Mapping[str, Any] | None = None,
+    *,
+    dimensions: Sequence[Sequence[Any]] | None = None,
+    followed: bool = False,
+) -> bytes:
+    """A model of one node.
+
+    Args:
+        op_type: the operator.
+        inputs: arrays of the inputs' types and ranks; ``None`` for one that the node leaves out.
+        outputs: the outputs' element types.
+        attributes: the node's attributes.
+        dimensions: the inputs' dimensions, where they are to be other than unknown.
+        followed: put an Identity behind each output, so that nothing in the graph states the node's output types.
+    """
+    names = ["" if array is None else f"i{k}" for k, array in enumerate(inputs)]
+    while names and not names[-1]:
+        names.pop()
+    results = [f"o{k}" for k in range(len(outputs))]
+    made = [f"n{k}" for k in range(len(outputs))] if followed else results
+    nodes = [helper.make_node(op_type, names, made, domain=onnx_specops.DOMAIN, **(attributes or {}))]
+    if followed:
+        nodes += [helper.make_node("Identity", [a], [b]) for a, b in zip(made, results, strict=True)]
+    graph = helper.make_graph(
+        nodes,
+        op_type,
+        [
+            helper.make_tensor_value_info(
+                f"i{k}", element_type(array), [None] * array.ndim if dimensions is None else dimensions[k]
+            )
+            for k, array in enumerate(inputs)
+            if array is not None
+        ],
+        [
+            helper.make_tensor_value_info(name, type_, None)
+            for name, type_ in zip(results, outputs, strict=True)
+        ],
+    )
+    opsets = [
+        helper.make_opsetid("", 21),
+        helper.make_opsetid(onnx_specops.DOMAIN, onnx_specops.OPSET_VERSION),
+    ]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString()
+
+
+def session(model_bytes: bytes, threads: int = 2) -> ort.InferenceSession:
+    """A session with the native kernels that logs nothing."""
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 4
+    options.register_custom_ops_library(onnx_specops.library_path())
+    return ort.InferenceSession(model_bytes, options, providers=["CPUExecutionProvider"])
+
+
+def run(
+    op_type: str,
+    inputs: Sequence[np.ndarray | None],
+    outputs: Sequence[int],
+    attributes: Mapping[str, Any] | None = None,
+    *,
+    threads: int = 2,
+    followed: bool = False,
+) -> list[np.ndarray]:
+    """What the node gives."""
+    made = session(model(op_type, inputs, outputs, attributes, followed=followed), threads)
+    if (
+        any(array is not None and array.dtype.kind == "O" for array in inputs)
+        or TensorProto.STRING in outputs
+    ):
+        return made.run(None, {f"i{k}": array for k, array in enumerate(inputs) if array is not None})
+    feeds = {f"i{k}": to_value(array) for k, array in enumerate(inputs) if array is not None}
+    return [to_array(value) for value in made.run_with_ort_values(None, feeds)]
+
+
+def to_value(array: np.ndarray) -> ort.OrtValue:
+    """An array in ONNX Runtime's form, bfloat16 too."""
+    if array.dtype == ml_dtypes.bfloat16:
+        bits = np.ascontiguousarray(array).view(np.uint16)
+        return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(bits, TensorProto.BFLOAT16)
+    return ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array))
+
+
+def to_array(value: ort.OrtValue) -> np.ndarray:
+    """The array of a value, bfloat16 too, which ONNX Runtime does not hand out."""
+    if value.element_type() != TensorProto.BFLOAT16:
+        return value.numpy()
+    shape = value.shape()
+    size = int(np.prod(shape))
+    bits = (ctypes.c_uint16 * size).from_address(value.data_ptr()) if size else []
+    return np.array(bits, np.uint16).view(ml_dtypes.bfloat16).reshape(shape)
