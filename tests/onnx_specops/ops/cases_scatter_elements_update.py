@@ -70,6 +70,21 @@ def example_6(reduction, constant):
     )  # fmt: skip
 
 
+def random_case(seed):
+    random = np.random.default_rng(seed)
+    rank = int(random.integers(1, 5))
+    shape = random.integers(1, 6, rank)
+    axis = int(random.integers(-rank, rank))
+    updates = random.integers(1, shape + 1)
+    updates[axis] = random.integers(1, 9)
+    reduction = REDUCTIONS[seed % len(REDUCTIONS)]
+    return case(
+        f"random-{seed}", random.standard_normal(shape), random.integers(-shape[axis], shape[axis], updates),
+        random.standard_normal(updates), axis, reduction=reduction, use_init_val=int(random.integers(0, 2)),
+        constants=["axis"] if random.integers(0, 2) else [],
+    )  # fmt: skip
+
+
 FLOORED = "the CPU plugin rounds means toward zero, the specification and the reference kernels toward minus infinity"
 WIDE = {"source": "evaluate", "reason": "the CPU plugin computes in int32"}
 ONES = np.ones((3, 4))
@@ -130,6 +145,7 @@ CASES = [
     *both_axes("no-data", np.ones((0, 3)), np.zeros((0, 3)), np.zeros((0, 3)), reduction="sum"),
     *both_axes("rank-5", np.arange(48).reshape(2, 3, 2, 2, 2), np.ones((1, 3, 1, 2, 2), int), np.ones((1, 3, 1, 2, 2)), 2,
                reduction="prod"),
+    *[random_case(seed) for seed in range(24)],
     # Errors.
     *both_axes("index-too-large", np.zeros((2, 3)), [[0, 1], [1, 3]], np.ones((2, 2)), 1,
                error=r"indices\[1, 1\] = 3 is out of range \[-3, 2\]"),
