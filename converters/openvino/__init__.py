@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from converters.openvino.errors import ConversionError, IRError, Problem
 
 if TYPE_CHECKING:
     from converters.openvino.conversion import Conversion, Report, convert
+    from converters.openvino.validation import validate
 
-__all__ = ["Conversion", "ConversionError", "IRError", "Problem", "Report", "convert"]
+__all__ = ["Conversion", "ConversionError", "IRError", "Problem", "Report", "convert", "validate"]
+
+# Imported at their first use: errors need none of ONNX.
+_LAZY = {
+    "Conversion": "converters.openvino.conversion",
+    "Report": "converters.openvino.conversion",
+    "convert": "converters.openvino.conversion",
+    "validate": "converters.openvino.validation",
+}
 
 
 def __getattr__(name: str) -> Any:
-    # Loaded on first use: the command's help and errors need none of ONNX.
-    if name in ("Conversion", "Report", "convert"):
-        import converters.openvino.conversion as module
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        module = importlib.import_module(_LAZY[name])
+    except ModuleNotFoundError as error:
+        from onnx_specops.runtime.errors import as_missing_extra
 
-        return getattr(module, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise as_missing_extra(error, f"converters.openvino.{name}") or error from None
+    value = getattr(module, name)
+    globals()[name] = value
+    return value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import onnx_ir as ir
+from onnx import TensorProto as Type
 
 from onnx_specops.domain import FLOATS, operator
 
@@ -49,7 +49,7 @@ def _(node):
 
 @ErfInv.body
 def _(op, x):
-    wide = op.Cast(x, to=ir.DataType.DOUBLE)
+    wide = op.Cast(x, to=Type.DOUBLE)
     w = op.Neg(op.Log(op.Mul(op.Sub(1, wide), op.Add(1, wide))))
     middle = _polynomial(op, _MIDDLE, op.Sub(w, 2.5))
     tails = _polynomial(op, _TAILS, op.Sub(op.Sqrt(w), 3))

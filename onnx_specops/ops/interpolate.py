@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import onnx_ir as ir
+from onnx import TensorProto as Type
 
 from onnx_specops.domain import NUMERIC, operator
 from onnx_specops.ops._checks import FLOAT16S
@@ -196,11 +196,11 @@ def _(node):
 def _(op, image, sizes, scales, *, axes, mode, coordinate_transformation_mode, nearest_mode, antialias, cube_coeff):
     along = _checked(axes, mode, coordinate_transformation_mode, nearest_mode)
     dtype, output = image.dtype, image
-    floating = dtype in (ir.DataType.FLOAT, ir.DataType.DOUBLE)
+    floating = dtype in (Type.FLOAT, Type.DOUBLE)
     if mode != "nearest" and not floating:
-        output = op.Cast(image, to=ir.DataType.FLOAT)
+        output = op.Cast(image, to=Type.FLOAT)
     smaller = op.Less(scales, 1.0)
-    any_smaller = op.Greater(op.ReduceMax(op.Cast(smaller, to=ir.DataType.INT32), keepdims=0), 0)
+    any_smaller = op.Greater(op.ReduceMax(op.Cast(smaller, to=Type.INT32), keepdims=0), 0)
 
     def rounded(x):
         limits = np.iinfo(dtype.numpy())
@@ -234,10 +234,10 @@ def _(op, image, sizes, scales, *, axes, mode, coordinate_transformation_mode, n
 
 def _source(op, length, size, scale, how):
     """The coordinates as `_coordinates` computes them, ``[size]``."""
-    x = op.Cast(op.Range(0, op.Squeeze(size, [0]), 1), to=ir.DataType.FLOAT)
+    x = op.Cast(op.Range(0, op.Squeeze(size, [0]), 1), to=Type.FLOAT)
     whole = op.Or(op.Equal(scale, 1.0), op.Equal(size, length))
     if how == "align_corners":
-        steps = [op.Cast(op.Sub(n, 1), to=ir.DataType.FLOAT) for n in (length, size)]
+        steps = [op.Cast(op.Sub(n, 1), to=Type.FLOAT) for n in (length, size)]
         moved = op.Div(op.Mul(x, steps[0]), steps[1])
         whole = op.Or(whole, op.LessOrEqual(size, 1))
     elif how == "asymmetric":
@@ -261,11 +261,11 @@ def _nearest(op, x, rounding, smaller):
         return op.Where(smaller, op.Ceil(x), floor)
     rest = op.Sub(x, floor)
     up = op.Greater(rest, 0.5) if rounding == "round_prefer_floor" else op.GreaterOrEqual(rest, 0.5)
-    return op.Add(floor, op.Cast(up, to=ir.DataType.FLOAT))
+    return op.Add(floor, op.Cast(up, to=Type.FLOAT))
 
 
 def _linear(op, x, length):
-    x = op.Min(op.Max(x, 0.0), op.Cast(op.Sub(length, 1), to=ir.DataType.FLOAT))
+    x = op.Min(op.Max(x, 0.0), op.Cast(op.Sub(length, 1), to=Type.FLOAT))
     floor = op.Floor(x)
     rest = op.Sub(x, floor)
     return [(floor, op.Sub(1.0, rest)), (op.Add(floor, 1.0), rest)]
@@ -291,7 +291,7 @@ def _gathered(op, taps, x, length, axis):
     after = op.Sub(op.Size(op.Shape(x)), axis + 1)
     ones = op.Expand(op.const([1]), op.Reshape(after, [1]))
     for position, weight in taps:
-        index = op.Min(op.Max(op.Cast(position, to=ir.DataType.INT64), op.const([0])), op.Sub(length, 1))
+        index = op.Min(op.Max(op.Cast(position, to=Type.INT64), op.const([0])), op.Sub(length, 1))
         taken = op.Gather(x, index, axis=axis)
         if weight is not None:
             taken = op.Mul(taken, op.Reshape(op.Cast(weight, to=x.dtype), op.Concat([-1], ones, axis=0)))
@@ -315,12 +315,12 @@ def _positions(op, length, dtype):
 
 
 def _triangle_rows(op, x, length, scale):
-    distance = op.Sub(op.Unsqueeze(x, [1]), _positions(op, length, ir.DataType.FLOAT))
+    distance = op.Sub(op.Unsqueeze(x, [1]), _positions(op, length, Type.FLOAT))
     return _divided(op, op.Relu(op.Sub(1.0, op.Abs(op.Mul(distance, scale)))))
 
 
 def _pillow_rows(op, length, size, mode, a):
-    double = ir.DataType.DOUBLE
+    double = Type.DOUBLE
     step = op.Div(op.Cast(length, to=double), op.Cast(op.Max(size, op.const([1])), to=double))
     centre = op.Mul(op.Add(_positions(op, size, double), 0.5), step)
     offset = op.Sub(op.Add(_positions(op, length, double), 0.5), op.Unsqueeze(centre, [1]))

@@ -2,6 +2,18 @@
 
 from __future__ import annotations
 
+# Module -> its package, and the extra of this project that brings it.
+_EXTRAS = {
+    "lxml": ("lxml", "convert"),
+    "ml_dtypes": ("ml_dtypes", "convert"),
+    "onnx_ir": ("onnx-ir", "convert"),
+    "onnxruntime_extensions": ("onnxruntime-extensions", "python-kernels"),
+    "openvino": ("openvino", "openvino"),
+    "openvino_tokenizers": ("openvino-tokenizers", "openvino"),
+    "rich": ("rich", "convert"),
+    "typer": ("typer", "convert"),
+}
+
 
 class MissingExtraError(ImportError):
     """An optional dependency is not installed; the message holds the command that installs it."""
@@ -12,3 +24,11 @@ class MissingExtraError(ImportError):
 
 class MissingKernelError(LookupError):
     """A model, or a session, asks for kernels that are not there."""
+
+
+def as_missing_extra(error: ImportError, purpose: str) -> MissingExtraError | None:
+    """The error that names the remedy, where a module of an optional dependency could not be imported, else ``None``."""
+    if isinstance(error, MissingExtraError):
+        return error
+    known = _EXTRAS.get((error.name or "").partition(".")[0])
+    return None if known is None else MissingExtraError(known[0], purpose, known[1])

@@ -10,8 +10,11 @@ def main() -> None:
     try:
         from converters.openvino.cli.app import app
     except ModuleNotFoundError as error:
-        if error.name and error.name.partition(".")[0] in ("typer", "rich", "lxml", "onnx_ir"):
-            print(f'specops needs {error.name}: pip install "onnx-specops[convert]"', file=sys.stderr)
-            raise SystemExit(2) from None
-        raise
+        from onnx_specops.runtime.errors import as_missing_extra
+
+        missing = as_missing_extra(error, "specops")
+        if missing is None:
+            raise
+        print(f"error: {missing}", file=sys.stderr)
+        raise SystemExit(2) from None
     app()

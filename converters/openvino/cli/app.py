@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
-import onnx_specops
-from converters.openvino.cli import report
-from converters.openvino.errors import ConversionError, IRError
+from converters.openvino.errors import ConversionError, IRError, Problem
+
+if TYPE_CHECKING:
+    from converters.openvino.validation import Validation
 
 app = typer.Typer(
     name="specops",
@@ -44,44 +45,60 @@ class Kernels(StrEnum):
     none = "none"
 
 
+class Runtime(StrEnum):
+    openvino = "openvino"
+    native = "native"
+    python = "python"
+    none = "none"
+    reference = "reference"
+
+
 ModelXml = Annotated[Path, typer.Argument(metavar="MODEL.xml", help="The OpenVINO IR; its .bin lies beside it.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for programs.")]
 Inputs = Annotated[
     Path | None,
-    typer.Option(help="Inputs by name (.npz); by default inputs.npz beside the model, else random ones.", show_default=False),
+    typer.Option(
+        metavar="IN.npz",
+        help="Inputs by name; by default inputs.npz beside the model, else random ones.",
+        show_default=False,
+    ),
 ]
-Seed = Annotated[int, typer.Option(help="Seed of random inputs.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of random inputs.")]
 RelativeTolerance = Annotated[float, typer.Option("--rtol", min=0, help="Largest relative error of floats.")]
 AbsoluteTolerance = Annotated[float, typer.Option("--atol", min=0, help="Largest absolute error of floats.")]
 
 
-@contextlib.contextmanager
-def _errors(as_json: bool) -> Iterator[None]:
-    """Errors that a user can mend, told without a traceback, with the exit code that they deserve."""
-    try:
-        yield
-    except ConversionError as error:
-        if as_json:
-            typer.echo(json.dumps({"problems": [report.problem(problem) for problem in error.problems]}))
-        else:
-            for problem in error.problems:
-                err.print(str(problem), style="red", highlight=False, markup=False, soft_wrap=True)
-        raise typer.Exit(BAD_INPUT if isinstance(error, IRError) else DIFFERENCE) from None
-    except (OSError, ValueError, ModuleNotFoundError) as error:
-        if as_json:
-            typer.echo(json.dumps({"error": str(error)}))
-        else:
-            err.print(f"specops: {error}", style="red", highlight=False, markup=False, soft_wrap=True)
-        raise typer.Exit(BAD_INPUT) from None
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        import onnx_specops
+
+        typer.echo(f"specops {onnx_specops.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    pass
 
 
 @app.command()
 def convert(
     model: ModelXml,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="OUT.onnx", help="By default beside the IR.", show_default=False)
+        Path | None,
+        typer.Option("-o", "--output", metavar="OUT.onnx", help="By default beside the IR.", show_default=False),
     ] = None,
-    weights: Annotated[Weights, typer.Option(help="Where the weights go.")] = Weights.auto,
+    weights: Annotated[
+        Weights,
+        typer.Option(
+            help="Where the weights go: into the .onnx (embed), into a file beside it (copy), or nowhere: the .onnx "
+            "refers to the IR's own .bin (reference). auto embeds up to 1 GiB."
+        ),
+    ] = Weights.auto,
     check: Annotated[bool, typer.Option("--check", help="Run OpenVINO and ONNX Runtime and compare the results.")] = False,
     inputs: Inputs = None,
     seed: Seed = 0,
@@ -90,25 +107,29 @@ def convert(
     as_json: Json = False,
 ) -> None:
     """Convert an OpenVINO IR into one ONNX file."""
-    from converters.openvino import convert as convert_model
-
-    target = output or model.with_suffix(".onnx")
     with _errors(as_json):
+        from converters.openvino import convert as convert_model
+        from converters.openvino.cli import data, text
+
+        target = output or model.with_suffix(".onnx")
+        if check:
+            _require_openvino()
         with _progress(as_json) as step:
             step("converting")
             converted = convert_model(model, target, weights=weights.value)
         if not as_json:
-            report.print_conversion(out, converted.report, target)
+            text.print_conversion(out, converted.report, target)
         validation = None
         if check:
-            validation = _validate(model, target, inputs, seed, rtol, atol, False, as_json)
-            if not as_json:
-                report.print_validation(out, validation)
+            runtimes = [runtime.value for runtime in Runtime if runtime is not Runtime.reference]
+            validation = _validate(model, target, as_json, inputs, seed, rtol, atol, runtimes=runtimes)
         if as_json:
-            document = {"output": str(target), **report.conversion(converted.report)}
+            document = {"output": str(target), **data.conversion(converted.report)}
             if validation is not None:
-                document["check"] = report.validation(validation)
-            typer.echo(json.dumps(document))
+                document["check"] = data.validation(validation)
+            _print_json(document)
+        elif validation is not None:
+            text.print_validation(out, validation)
         if validation is not None and not validation.agrees:
             raise typer.Exit(DIFFERENCE)
 
@@ -122,43 +143,34 @@ def run(
     outputs: Annotated[
         Path | None, typer.Option(metavar="OUT.npz", help="Where to write the outputs.", show_default=False)
     ] = None,
-    kernels: Annotated[Kernels, typer.Option(help="Which kernels of the plugin to use.")] = Kernels.auto,
+    kernels: Annotated[
+        Kernels,
+        typer.Option(help="The plugin's kernels to use; none: the bodies that the model carries."),
+    ] = Kernels.auto,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
     """Run an ONNX model in ONNX Runtime with the plugin."""
-    import numpy as np
-    import onnxruntime as ort
-
-    from converters.openvino.validation.inputs import load_inputs, random_inputs, session_specs
-
     with _errors(as_json):
-        if not model.is_file():
-            raise ValueError(f"{model} is not a file")
-        options = ort.SessionOptions()
-        options.log_severity_level = 3
-        try:
-            session = onnx_specops.InferenceSession(str(model), options, kernels=kernels.value)
-            specs = session_specs(session.get_inputs())
-            arrays = random_inputs(specs, seed) if inputs is None else load_inputs(inputs, specs)
-            results = report.run_session(session, arrays)
-        except (OSError, ValueError, ModuleNotFoundError):
-            raise
-        except Exception as error:  # ONNX Runtime's exceptions have no common base but Exception
-            raise ValueError(str(error)) from None
+        from converters.openvino.cli import data, text
+        from converters.openvino.validation.arrays import write_arrays
+        from converters.openvino.validation.runtimes import run_once
+
+        results = run_once(model, inputs, kernels=kernels.value, seed=seed)
         if outputs is not None:
-            np.savez(outputs, **{name: report.storable(array) for name, array in results.items()})  # type: ignore[arg-type]
+            write_arrays(outputs, results)
         if as_json:
-            typer.echo(json.dumps({"outputs": {name: report.array(a) for name, a in results.items()}}))
+            _print_json({"model": str(model), "outputs": {name: data.array(a) for name, a in results.items()}})
         else:
-            report.print_arrays(out, results)
+            text.print_arrays(out, results)
 
 
 @app.command()
 def validate(
     model: ModelXml,
     onnx_model: Annotated[
-        Path | None, typer.Argument(metavar="[MODEL.onnx]", help="Its conversion; made anew by default.", show_default=False)
+        Path | None,
+        typer.Argument(metavar="[MODEL.onnx]", help="Its conversion; made anew by default.", show_default=False),
     ] = None,
     inputs: Inputs = None,
     seed: Seed = 0,
@@ -167,58 +179,91 @@ def validate(
     per_layer: Annotated[
         bool, typer.Option("--per-layer", help="Compare every layer's output and name the first that differs.")
     ] = False,
+    runtime: Annotated[
+        list[Runtime] | None,
+        typer.Option(help="A runtime to take part; may be given several times. By default all.", show_default=False),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Run the same inputs through OpenVINO, ONNX Runtime and ONNX's reference evaluator, and compare."""
     with _errors(as_json):
+        from converters.openvino.cli import data, text
+
         if onnx_model is not None and not onnx_model.is_file():
             raise ValueError(f"{onnx_model} is not a file")
-        validation = _validate(model, onnx_model, inputs, seed, rtol, atol, per_layer, as_json)
-    if as_json:
-        typer.echo(json.dumps(report.validation(validation)))
-    else:
-        report.print_validation(out, validation)
-    if not validation.agrees:
-        raise typer.Exit(DIFFERENCE)
+        runtimes = [chosen.value for chosen in runtime or Runtime]
+        validation = _validate(model, onnx_model, as_json, inputs, seed, rtol, atol, runtimes, per_layer)
+        if as_json:
+            _print_json(data.validation(validation))
+        else:
+            text.print_validation(out, validation)
+        if not validation.agrees:
+            raise typer.Exit(DIFFERENCE)
 
 
 @app.command()
-def inspect(model: ModelXml, as_json: Json = False) -> None:
+def inspect(
+    model: Annotated[
+        Path | None,
+        typer.Argument(metavar="[MODEL.xml]", help="The OpenVINO IR; its .bin lies beside it.", show_default=False),
+    ] = None,
+    all_operations: Annotated[
+        bool, typer.Option("--all-operations", help="List OpenVINO's operations instead, and what each becomes.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
     """Show what an IR's layers become, and which cannot be converted, without writing anything."""
-    from converters.openvino.conversion import inspect as inspect_model
-
+    if (model is None) != all_operations:
+        raise typer.BadParameter("give either MODEL.xml or --all-operations")
     with _errors(as_json):
+        from converters.openvino.cli import data, text
+
+        if model is None:
+            from converters.openvino.coverage import coverage
+
+            covered = coverage()
+            if as_json:
+                _print_json(data.coverage(covered))
+            else:
+                text.print_coverage(out, covered)
+            return
+        from converters.openvino.conversion import inspect as inspect_model
+
         inspection = inspect_model(model)
-    if as_json:
-        typer.echo(json.dumps(report.inspection(inspection)))
-    else:
-        report.print_inspection(out, inspection)
-    if inspection.problems:
-        raise typer.Exit(DIFFERENCE)
+        if as_json:
+            _print_json(data.inspection(inspection))
+        else:
+            text.print_inspection(out, inspection)
+            _print_problems(inspection.problems)
+        if inspection.problems:
+            raise typer.Exit(DIFFERENCE)
 
 
 @app.command()
 def ops(as_json: Json = False) -> None:
     """List the domain's operators, and which forms of each this installation has."""
-    from onnx_specops.forms import forms
+    with _errors(as_json):
+        from converters.openvino.cli import data, text
+        from onnx_specops.forms import forms
 
-    table = [forms_of.as_dict() for forms_of in forms()]
-    if as_json:
-        typer.echo(json.dumps({"domain": onnx_specops.DOMAIN, "version": onnx_specops.OPSET_VERSION, "operators": table}))
-    else:
-        report.print_ops(out, forms())
+        table = list(forms())
+        if as_json:
+            _print_json(data.operators(table))
+        else:
+            text.print_operators(out, table)
 
 
 def _validate(
     model: Path,
     onnx_model: Path | None,
+    as_json: bool,
     inputs: Path | None,
     seed: int,
     rtol: float,
     atol: float,
-    per_layer: bool,
-    as_json: bool,
-) -> Any:
+    runtimes: list[str],
+    per_layer: bool = False,
+) -> Validation:
     from converters.openvino.validation import Tolerance
     from converters.openvino.validation import validate as validate_model
 
@@ -230,12 +275,70 @@ def _validate(
             seed=seed,
             tolerance=Tolerance(rtol, atol),
             per_layer=per_layer,
+            runtimes=runtimes,
             progress=step,
         )
 
 
+def _require_openvino() -> None:
+    """Checking means comparing with OpenVINO: without it that cannot be had."""
+    import importlib.util
+
+    from onnx_specops.runtime.errors import MissingExtraError
+
+    if importlib.util.find_spec("openvino") is None:
+        raise MissingExtraError("openvino", "--check", "openvino")
+
+
+# -- errors and progress ---------------------------------------------------------------------------------------------------
+
+
 @contextlib.contextmanager
-def _progress(as_json: bool) -> Iterator[Any]:
+def _errors(as_json: bool) -> Iterator[None]:
+    """Errors that a user can mend, told without a traceback, with the exit code that they deserve."""
+    try:
+        yield
+    except ConversionError as error:
+        problems, code = list(error.problems), BAD_INPUT if isinstance(error, IRError) else DIFFERENCE
+    except ImportError as error:
+        from onnx_specops.runtime.errors import as_missing_extra
+
+        missing = as_missing_extra(error, "this")
+        if missing is None:
+            raise
+        problems, code = [Problem(str(missing))], BAD_INPUT
+    except (OSError, ValueError) as error:
+        problems, code = [Problem(_message(error))], BAD_INPUT
+    else:
+        return
+    if as_json:
+        from converters.openvino.cli import data
+
+        _print_json({"problems": [data.problem(problem) for problem in problems]})
+    else:
+        _print_problems(problems)
+    raise typer.Exit(code)
+
+
+def _message(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
+
+
+def _print_problems(problems: list[Problem]) -> None:
+    """Every problem with its places; those that say the same of several layers once."""
+    from converters.openvino.cli import text
+
+    text.print_problems(err, problems)
+
+
+def _print_json(document: dict[str, Any]) -> None:
+    typer.echo(json.dumps(document, allow_nan=False))
+
+
+@contextlib.contextmanager
+def _progress(as_json: bool) -> Iterator[Callable[[str], None]]:
     """A function that shows which step is under way, on a terminal that a person reads."""
     if as_json or not err.is_terminal:
         yield lambda step: None

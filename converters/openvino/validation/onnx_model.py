@@ -10,7 +10,7 @@ from pathlib import Path
 import onnx
 from google.protobuf.message import DecodeError
 
-from converters.openvino.validation.inputs import InputSpec
+from converters.openvino.validation.arrays import InputSpec
 from onnx_specops.domain import DOMAIN
 from onnx_specops.runtime.state import METADATA_KEY
 

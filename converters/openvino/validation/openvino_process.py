@@ -19,6 +19,9 @@ import numpy as np
 TIMEOUT = 600.0
 """Seconds that OpenVINO gets for reading, compiling and two inferences."""
 
+# How often OpenVINO is asked again for fewer layers at a time.
+_ATTEMPTS = 60
+
 _PACKAGES = ("openvino", "openvino_tokenizers")
 
 
@@ -42,6 +45,31 @@ class Inference:
     outputs: list[np.ndarray]
     layers: list[np.ndarray | None]
     seconds: float
+
+
+def run_with_layers(path: Path, arrays: Sequence[np.ndarray], layers: Sequence[LayerOutput]) -> Inference:
+    """`run_openvino`, leaving out those layers whose values OpenVINO cannot hand out (some fail with a second consumer)."""
+    try:
+        return run_openvino(path, arrays, layers)
+    except OpenVINOError:
+        if not layers:
+            raise
+    plain = run_openvino(path, arrays)
+    attempts = _ATTEMPTS
+    values: dict[LayerOutput, np.ndarray | None] = {}
+    pending = [list(layers)]
+    while pending and attempts:
+        group = pending.pop()
+        if len(group) == 1:
+            continue  # its own failure is what splitting led to
+        middle = len(group) // 2
+        for half in (group[:middle], group[middle:]):
+            attempts -= 1
+            try:
+                values |= zip(half, run_openvino(path, arrays, half).layers, strict=True)
+            except OpenVINOError:
+                pending.append(half)
+    return Inference(plain.outputs, [values.get(layer) for layer in layers], plain.seconds)
 
 
 def run_openvino(
@@ -77,7 +105,8 @@ def run_openvino(
     except (EOFError, pickle.UnpicklingError):
         raise OpenVINOError(f"OpenVINO crashed: its process ended with {_ending(process.returncode)}") from None
     if kind == "missing":
-        raise ModuleNotFoundError(f'{answer} is not installed: pip install "onnx-specops[openvino]"', name=answer)
+        package = answer.replace("_", "-")
+        raise ModuleNotFoundError(f'{package} is not installed: pip install "onnx-specops[openvino]"', name=answer)
     if kind == "error":
         raise OpenVINOError(answer)
     return answer
@@ -134,16 +163,14 @@ def _expose(model: Any, layers: list[LayerOutput]) -> list[int | None]:
     names = Counter(op.get_friendly_name() for op in operations)
     by_name = {op.get_friendly_name(): op for op in operations}
     places: list[int | None] = []
-    total = len(model.outputs)
     for layer in layers:
         op = by_name.get(layer.name)
         # Reading may replace layers of old files by others, and names need not be unique.
         if op is None or names[layer.name] > 1 or op.get_type_name() != layer.type or layer.index >= op.get_output_size():
             places.append(None)
             continue
-        model.add_outputs([op.output(layer.index)])
-        places.append(total)
-        total += 1
+        model.add_outputs([op.output(layer.index)])  # adds nothing where it is an output already
+        places.append(model.get_result_index(op.output(layer.index)))
     return places
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import ml_dtypes
 import numpy as np
@@ -15,6 +16,7 @@ import onnx
 import onnxruntime as ort
 
 import onnx_specops
+from converters.openvino.validation.arrays import load_inputs, random_inputs, session_specs
 
 OPENVINO = "openvino"
 NAMES = {
@@ -74,6 +76,43 @@ def run(runtime: str, model: Path, feeds: Mapping[str, np.ndarray], outputs: Seq
     return arrays, time.perf_counter() - started
 
 
+def run_once(
+    model: Path, inputs: Path | None = None, *, kernels: Literal["auto", "native", "python", "none"] = "auto", seed: int = 0
+) -> Arrays:
+    """Run an ONNX model in ONNX Runtime.
+
+    Args:
+        model: the .onnx file.
+        inputs: an .npz file with the inputs; random ones where ``None``.
+        kernels: as for `onnx_specops.InferenceSession`.
+        seed: for the random inputs.
+
+    Returns:
+        The model's own outputs by name.
+
+    Raises:
+        ValueError: whatever is wrong with the model or the inputs.
+        MissingExtraError: if Python kernels are asked for and onnxruntime-extensions is not installed.
+    """
+    if not model.is_file():
+        raise ValueError(f"{model} is not a file")
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    try:
+        session = onnx_specops.InferenceSession(str(model), options, kernels=kernels)
+    except ImportError:
+        raise
+    except Exception as error:  # ONNX Runtime's exceptions have no base of their own
+        raise ValueError(f"{model}: {error}") from None
+    specs = session_specs(session.get_inputs())
+    feeds = random_inputs(specs, seed) if inputs is None else load_inputs(inputs, specs)
+    try:
+        return infer(session, feeds, [output.name for output in session.get_outputs()])
+    except Exception as error:
+        hint = "" if inputs is not None else " (with random inputs; --inputs takes others)"
+        raise ValueError(f"{model}: {error}{hint}") from None
+
+
 def infer(session: ort.InferenceSession, feeds: Mapping[str, np.ndarray], outputs: Sequence[str]) -> Arrays:
     """The session's outputs by name, bfloat16 included, which ``InferenceSession.run`` cannot hand over."""
     kinds = {value.name: value.type for value in (*session.get_inputs(), *session.get_outputs())}
@@ -89,13 +128,15 @@ def _run_reference(model: Path, feeds: Mapping[str, np.ndarray], outputs: Sequen
     from onnx_specops.runtime.reference import reference_evaluator
 
     evaluator = reference_evaluator(model)
-    started = time.perf_counter()
-    arrays = dict(zip(outputs, map(np.asarray, evaluator.run(list(outputs), dict(feeds))), strict=True))
-    seconds = time.perf_counter() - started
-    if seconds < _SLOW:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # NumPy's, of overflows that are meant to be
         started = time.perf_counter()
-        evaluator.run(list(outputs), dict(feeds))
+        arrays = dict(zip(outputs, map(np.asarray, evaluator.run(list(outputs), dict(feeds))), strict=True))
         seconds = time.perf_counter() - started
+        if seconds < _SLOW:
+            started = time.perf_counter()
+            evaluator.run(list(outputs), dict(feeds))
+            seconds = time.perf_counter() - started
     return arrays, seconds
 
 

@@ -14,9 +14,9 @@ from converters.openvino.element_types import ElementType
 from converters.openvino.graph import Layer, Model
 from converters.openvino.ir import read
 from converters.openvino.validation.compare import Comparison, Tolerance, compare
-from converters.openvino.validation.inputs import check_inputs, load_inputs, random_inputs
+from converters.openvino.validation.arrays import check_inputs, load_inputs, random_inputs
 from converters.openvino.validation.onnx_model import OnnxModel
-from converters.openvino.validation.openvino_process import LayerOutput, OpenVINOError, run_openvino
+from converters.openvino.validation.openvino_process import LayerOutput, OpenVINOError, run_with_layers
 from converters.openvino.validation.runtimes import NAMES, OPENVINO, Arrays, run, unavailable
 
 
@@ -165,7 +165,7 @@ def _openvino(path: Path, arrays: Arrays, model: OnnxModel, exposed: list[_Expos
     result = RuntimeResult(OPENVINO)
     layers = [LayerOutput(e.layer.name, _TYPE_NAMES.get(e.layer.type, e.layer.type), e.index) for e in exposed]
     try:
-        inference = run_openvino(path, list(arrays.values()), layers)
+        inference = run_with_layers(path, list(arrays.values()), layers)
     except ModuleNotFoundError as error:
         result.skipped = str(error)
         return result, {}
@@ -177,9 +177,7 @@ def _openvino(path: Path, arrays: Arrays, model: OnnxModel, exposed: list[_Expos
     return result, values | dict(zip(model.outputs, inference.outputs, strict=True))
 
 
-def _onnx(
-    runtime: str, model: OnnxModel, file: Path, arrays: Arrays, wanted: list[str]
-) -> tuple[RuntimeResult, Arrays]:
+def _onnx(runtime: str, model: OnnxModel, file: Path, arrays: Arrays, wanted: list[str]) -> tuple[RuntimeResult, Arrays]:
     result = RuntimeResult(runtime, skipped=unavailable(runtime, bool(model.custom), model.without_body))
     if result.skipped:
         return result, {}

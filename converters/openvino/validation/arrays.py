@@ -1,4 +1,4 @@
-"""Inputs for a model: random ones from its own types and shapes, or those of an .npz file."""
+"""A model's inputs, random ones from its own types and shapes or those of an .npz file, and its outputs as such a file."""
 
 from __future__ import annotations
 
@@ -123,5 +123,19 @@ def _fit(array: np.ndarray, spec: InputSpec, where: str) -> np.ndarray:
             if not np.array_equal(converted.astype(array.dtype), array, equal_nan=array.dtype.kind == "f"):
                 converted = None
     if converted is None:
-        raise ValueError(f"{where}: {spec.name} holds {array.dtype} values that {spec.dtype}, which the model takes, cannot hold")
+        raise ValueError(
+            f"{where}: {spec.name} holds {array.dtype} values that {spec.dtype}, which the model takes, cannot hold"
+        )
     return converted
+
+
+def write_arrays(path: str | Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Write arrays by name as .npz, strings as NumPy's unicode, what NumPy has no type for as float32."""
+    with Path(path).open("wb") as file:  # a name without .npz stays as it is
+        np.savez(file, allow_pickle=False, **{name: _storable(array) for name, array in arrays.items()})  # type: ignore[arg-type]
+
+
+def _storable(array: np.ndarray) -> np.ndarray:
+    if array.dtype.kind in "OUS":
+        return array.astype(str)
+    return array.astype(np.float32) if array.dtype.kind == "V" else array
