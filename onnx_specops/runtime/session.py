@@ -86,9 +86,9 @@ class InferenceSession(ort.InferenceSession):
     message to the callback), 16-bit floats and inputs left out work, and nodes run one after another, whatever
     ``execution_mode`` says: the interpreter's lock would have them so anyway.
 
-    A converted model's variables (OpenVINO's ReadValue and Assign) keep their values from ``run`` to ``run``, as in an OpenVINO
-    infer request; `reset_state` sets them back. The session shows and takes the model's own inputs and outputs only. With IO
-    binding and ``run_async`` the caller carries them.
+    A converted model's variables (OpenVINO's ReadValue and Assign) keep their values from ``run`` to ``run``, as in an
+    OpenVINO infer request; `reset_state` sets them back. The session shows and takes the model's own inputs and outputs only.
+    With IO binding and ``run_async`` the caller carries them.
 
     Raises:
         MissingKernelError: if the native library is asked for and not built, or if with ``"none"`` the model holds a node
