@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from pathlib import Path
+
 import pytest
+
+# The tests' own modules come from the checkout, the packages from where they are installed: the root stands last, and child
+# processes do not put their working directory first.
+sys.path.append(str(Path(__file__).parents[1]))
+os.environ["PYTHONSAFEPATH"] = "1"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
