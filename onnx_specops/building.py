@@ -18,7 +18,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from onnx_specops.domain import DOMAIN, OPSET_VERSION
+from onnx_specops.domain import DOMAIN, OPSET_VERSION, find
 from onnx_specops.folding import LIMIT, fold
 
 OPSET = 21
@@ -178,6 +178,8 @@ class Builder:
         schema = _schema(op_type, domain)
         values = self._values(schema, inputs)
         attributes = {name: value for name, value in attributes.items() if value is not None}
+        if domain == DOMAIN:  # all stated, defaults too: Python kernels in a plain session want it so
+            attributes = find(op_type).node_attributes(attributes)
         if outputs is None:
             outputs = len(types) if types is not None else schema.min_output
         if domain == "" and (folded := self._fold(op_type, values, attributes, outputs)) is not None:
