@@ -1,0 +1,332 @@
+"""Recurrent cells, and sequences of them: ONNX's RNN, GRU and LSTM with other layouts and orders of gates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import onnx_ir as ir
+
+from converters.openvino.rule import Unsupported, rule
+from onnx_specops.building import Builder, Value
+
+Direction = Literal["forward", "reverse", "bidirectional"]
+Activation = Literal["sigmoid", "tanh", "relu"]
+
+# The attributes activations_alpha and activations_beta say nothing to any of them.
+_NAMES = {"sigmoid": "Sigmoid", "tanh": "Tanh", "relu": "Relu"}
+
+
+@rule("RNNCell")
+def rnn_cell(
+    op: Builder,
+    x: Value,
+    hidden: Value,
+    weights: Value,
+    recurrence: Value,
+    biases: Value | None = None,
+    *,
+    hidden_size: int,
+    activations: tuple[Activation, ...] = ("tanh",),
+    activations_alpha: tuple[float, ...] = (),
+    activations_beta: tuple[float, ...] = (),
+    clip: float = 0.0,
+):
+    """RNNCell-1: a sequence of one step."""
+    attributes = _attributes(1, "forward", hidden_size, activations, clip)
+    inputs = [op.Unsqueeze(value, [0]) for value in (x, weights, recurrence)]
+    biases = None if biases is None else op.Unsqueeze(biases, [0])
+    _, last = op.RNN(*inputs, _with_zeros(op, biases), None, op.Unsqueeze(hidden, [0]), outputs=2, **attributes)
+    return op.Squeeze(last, [0])
+
+
+@rule("GRUCell", since="opset3")
+def gru_cell(
+    op: Builder,
+    x: Value,
+    hidden: Value,
+    weights: Value,
+    recurrence: Value,
+    biases: Value | None = None,
+    *,
+    hidden_size: int,
+    activations: tuple[Activation, ...] = ("sigmoid", "tanh"),
+    activations_alpha: tuple[float, ...] = (),
+    activations_beta: tuple[float, ...] = (),
+    clip: float = 0.0,
+    linear_before_reset: bool = False,
+):
+    """GRUCell-3: a sequence of one step."""
+    attributes = _attributes(2, "forward", hidden_size, activations, clip)
+    inputs = [op.Unsqueeze(value, [0]) for value in (x, weights, recurrence)]
+    biases = None if biases is None else op.Unsqueeze(biases, [0])
+    _, last = op.GRU(
+        *inputs,
+        _gru_biases(op, biases, hidden_size, linear_before_reset),
+        None,
+        op.Unsqueeze(hidden, [0]),
+        outputs=2,
+        linear_before_reset=int(linear_before_reset),
+        **attributes,
+    )
+    return op.Squeeze(last, [0])
+
+
+@rule("LSTMCell")
+def lstm_cell_1(
+    op: Builder,
+    x: Value,
+    hidden: Value,
+    cell: Value,
+    weights: Value,
+    recurrence: Value,
+    biases: Value | None = None,
+    peepholes: Value | None = None,
+    *,
+    hidden_size: int,
+    activations: tuple[Activation, ...] = ("sigmoid", "tanh", "tanh"),
+    activations_alpha: tuple[float, ...] = (),
+    activations_beta: tuple[float, ...] = (),
+    clip: float = 0.0,
+    input_forget: bool = False,
+    weights_format: Literal["fico", "icof", "ifco", "ifoc", "iofc"] = "fico",
+):
+    """LSTMCell-1. The gates come in the order f, i, c, o: ``weights_format`` says another without meaning it.
+
+    The specification knows neither peepholes (of f, i, o) nor ``input_forget``, and OpenVINO's CPU leaves them out; they are
+    as in OpenVINO's reference kernel.
+    """
+    attributes = _attributes(3, "forward", hidden_size, activations, clip)
+    if input_forget:
+        return _coupled(op, x, hidden, cell, weights, recurrence, biases, peepholes, activations, clip)
+    if peepholes is not None and peepholes.constant is not None and not peepholes.constant.any():
+        peepholes = None
+    return _lstm_cell(op, x, hidden, cell, weights, recurrence, biases, peepholes, attributes)
+
+
+@rule("LSTMCell", since="opset4")
+def lstm_cell_4(
+    op: Builder,
+    x: Value,
+    hidden: Value,
+    cell: Value,
+    weights: Value,
+    recurrence: Value,
+    biases: Value,
+    *,
+    hidden_size: int,
+    activations: tuple[Activation, ...] = ("sigmoid", "tanh", "tanh"),
+    activations_alpha: tuple[float, ...] = (),
+    activations_beta: tuple[float, ...] = (),
+    clip: float = 0.0,
+):
+    """LSTMCell-4: the gates come in the order f, i, c, o."""
+    attributes = _attributes(3, "forward", hidden_size, activations, clip)
+    return _lstm_cell(op, x, hidden, cell, weights, recurrence, biases, None, attributes)
+
+
+@rule("RNNSequence", since="opset5")
+def rnn_sequence(
+    op: Builder,
+    x: Value,
+    hidden: Value,
+    lengths: Value,
+    weights: Value,
+    recurrence: Value,
+    biases: Value,
+    *,
+    hidden_size: int,
+    direction: Direction,
+    activations: tuple[Activation, ...] = ("tanh",),
+    activations_alpha: tuple[float, ...] = (),
+    activations_beta: tuple[float, ...] = (),
+    clip: float = 0.0,
+):
+    """RNNSequence-5."""
+    attributes = _attributes(1, direction, hidden_size, activations, clip)
+    outputs = op.RNN(
+        _time_first(op, x), weights, recurrence, _with_zeros(op, biases), _lengths(op, x, lengths),
+        _direction_first(op, hidden), outputs=2, **attributes,
+    )  # fmt: skip
+    return _batch_first(op, outputs)
+
+
+@rule("GRUSequence", since="opset5")
+def gru_sequence(
+    op: Builder,
+    x: Value,
+    hidden: Value,
+    lengths: Value,
+    weights: Value,
+    recurrence: Value,
+    biases: Value,
+    *,
+    hidden_size: int,
+    direction: Direction,
+    activations: tuple[Activation, ...] = ("sigmoid", "tanh"),
+    activations_alpha: tuple[float, ...] = (),
+    activations_beta: tuple[float, ...] = (),
+    clip: float = 0.0,
+    linear_before_reset: bool = False,
+):
+    """GRUSequence-5."""
+    attributes = _attributes(2, direction, hidden_size, activations, clip)
+    outputs = op.GRU(
+        _time_first(op, x), weights, recurrence, _gru_biases(op, biases, hidden_size, linear_before_reset),
+        _lengths(op, x, lengths), _direction_first(op, hidden),
+        outputs=2, linear_before_reset=int(linear_before_reset), **attributes,
+    )  # fmt: skip
+    return _batch_first(op, outputs)
+
+
+@rule("LSTMSequence", since="opset5")
+def lstm_sequence(
+    op: Builder,
+    x: Value,
+    hidden: Value,
+    cell: Value,
+    lengths: Value,
+    weights: Value,
+    recurrence: Value,
+    biases: Value,
+    *,
+    hidden_size: int,
+    direction: Direction,
+    activations: tuple[Activation, ...] = ("sigmoid", "tanh", "tanh"),
+    activations_alpha: tuple[float, ...] = (),
+    activations_beta: tuple[float, ...] = (),
+    clip: float = 0.0,
+):
+    """LSTMSequence-5: the gates come in the order f, i, c, o."""
+    attributes = _attributes(3, direction, hidden_size, activations, clip)
+    weights, recurrence, biases = (_gates(op, value) for value in (weights, recurrence, biases))
+    outputs = op.LSTM(
+        _time_first(op, x), weights, recurrence, _with_zeros(op, biases), _lengths(op, x, lengths),
+        _direction_first(op, hidden), _direction_first(op, cell),
+        outputs=3, **attributes,
+    )  # fmt: skip
+    return _batch_first(op, outputs)
+
+
+def _attributes(
+    count: int,
+    direction: str,
+    hidden_size: int,
+    activations: Sequence[str],
+    clip: float,
+) -> dict[str, Any]:
+    """The attributes of an ONNX recurrent node; defaults are left out."""
+    if hidden_size < 1 or clip < 0:
+        raise Unsupported(f"its hidden_size is {hidden_size}, its clip {clip}")
+    if len(activations) != count:
+        raise Unsupported(f"it has {len(activations)} activations instead of {count}")
+    attributes: dict[str, Any] = {"hidden_size": hidden_size}
+    directions = 2 if direction == "bidirectional" else 1
+    if direction != "forward":
+        attributes["direction"] = direction
+    if list(activations) != {1: ["tanh"], 2: ["sigmoid", "tanh"], 3: ["sigmoid", "tanh", "tanh"]}[count]:
+        attributes["activations"] = [_NAMES[name] for name in activations] * directions
+    if clip:
+        attributes["clip"] = clip
+    return attributes
+
+
+def _lstm_cell(
+    op: Builder,
+    x: Value,
+    hidden: Value,
+    cell: Value,
+    weights: Value,
+    recurrence: Value,
+    biases: Value | None,
+    peepholes: Value | None,
+    attributes: dict[str, Any],
+) -> list[Value]:
+    x, hidden, cell, weights, recurrence = (op.Unsqueeze(v, [0]) for v in (x, hidden, cell, weights, recurrence))
+    if biases is not None:
+        biases = _gates(op, op.Unsqueeze(biases, [0]))
+    if peepholes is not None:
+        peepholes = _gates(op, op.Unsqueeze(peepholes, [0]), [1, 2, 0])
+    _, last, state = op.LSTM(
+        x, _gates(op, weights), _gates(op, recurrence), _with_zeros(op, biases), None, hidden, cell, peepholes,
+        outputs=3, **attributes,
+    )  # fmt: skip
+    return [op.Squeeze(last, [0]), op.Squeeze(state, [0])]
+
+
+def _coupled(
+    op: Builder,
+    x: Value,
+    hidden: Value,
+    cell: Value,
+    weights: Value,
+    recurrence: Value,
+    biases: Value | None,
+    peepholes: Value | None,
+    activations: Sequence[str],
+    clip: float,
+) -> list[Value]:
+    """A step of an LSTM whose gate i is 1 - f (ONNX Runtime's ``input_forget`` makes f 1 - i)."""
+    total = op.Add(
+        op.MatMul(x, op.Transpose(weights, perm=[1, 0])), op.MatMul(hidden, op.Transpose(recurrence, perm=[1, 0]))
+    )
+    f, _, c, o = op.Split(total if biases is None else op.Add(total, biases), outputs=4, axis=1, num_outputs=4)
+    if peepholes is not None:
+        of_f, _, of_o = op.Split(peepholes, outputs=3, axis=0, num_outputs=3)
+        f = op.Add(f, op.Mul(of_f, cell))
+
+    def activated(gate: Value, name: str) -> Value:
+        return op.node(_NAMES[name], op.Clip(gate, -clip, clip) if clip else gate)
+
+    f = activated(f, activations[0])
+    state = op.Add(op.Mul(f, cell), op.Mul(op.Sub(1, f), activated(c, activations[1])))
+    if peepholes is not None:
+        o = op.Add(o, op.Mul(of_o, state))
+    return [op.Mul(activated(o, activations[0]), op.node(_NAMES[activations[2]], state)), state]
+
+
+def _gates(op: Builder, value: Value, order: Sequence[int] = (1, 3, 0, 2)) -> Value:
+    """``[directions, gates * hidden, ...]`` with its gates in ONNX's order: f, i, c, o as i, o, f, c unless told."""
+    gates = op.Reshape(value, op.Concat(op.Shape(value, start=0, end=1), [len(order), -1], axis=0))
+    return op.Reshape(op.Gather(gates, list(order), axis=1), op.Shape(value))
+
+
+def _zeros(op: Builder, value: Value) -> Value:
+    return op.Expand(op.const(0, value.dtype), op.Shape(value))
+
+
+def _with_zeros(op: Builder, biases: Value | None) -> Value | None:
+    """ONNX's biases: those of the input, then those of the recurrence, which OpenVINO has added to them."""
+    return None if biases is None else op.Concat(biases, _zeros(op, biases), axis=1)
+
+
+def _gru_biases(op: Builder, biases: Value | None, hidden_size: int, linear_before_reset: bool) -> Value | None:
+    """As `_with_zeros`; with ``linear_before_reset`` the last gate's recurrence has biases of its own, at the end."""
+    if biases is None or not linear_before_reset:
+        return _with_zeros(op, biases)
+    inputs, own = (op.Slice(biases, [start], [end], [1]) for start, end in ((0, 3 * hidden_size), (3 * hidden_size, 2**31)))
+    return op.Concat(inputs, _zeros(op, op.Slice(biases, [0], [2 * hidden_size], [1])), own, axis=1)
+
+
+def _lengths(op: Builder, x: Value, lengths: Value) -> Value | None:
+    """The sequences' lengths, ``None`` where all are known to be whole."""
+    whole = x.dims[1] if x.dims and len(x.dims) == 3 else None
+    if whole is not None and lengths.constant is not None and (lengths.constant == whole).all():
+        return None
+    return op.Cast(lengths, to=ir.DataType.INT32)
+
+
+def _time_first(op: Builder, x: Value) -> Value:
+    """``[batch, time, input]`` as ``[time, batch, input]``."""
+    return op.Transpose(x, perm=[1, 0, 2])
+
+
+def _direction_first(op: Builder, state: Value) -> Value:
+    """``[batch, directions, hidden]`` as ``[directions, batch, hidden]``."""
+    return op.Transpose(state, perm=[1, 0, 2])
+
+
+def _batch_first(op: Builder, outputs: Sequence[Value]) -> list[Value]:
+    """ONNX's ``[time, directions, batch, hidden]`` and ``[directions, batch, hidden]`` with the batch first."""
+    every, *states = outputs
+    return [op.Transpose(every, perm=[2, 1, 0, 3]), *(op.Transpose(state, perm=[1, 0, 2]) for state in states)]
