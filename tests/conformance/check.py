@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import onnxruntime as ort
+from onnx import TensorProto
 
 import onnx_specops
 from converters.openvino import convert
@@ -83,34 +86,42 @@ def _session(path: Path, kernels: str) -> ort.InferenceSession:
 
 
 def run_session(session, feeds) -> list[np.ndarray]:
-    """The session's outputs as arrays; 16-bit brain floats included, which ORT's ``run`` alone cannot hand out."""
-    if not any(o.type == "tensor(bfloat16)" for o in session.get_outputs()) and not any(
+    """The session's outputs as arrays; those of types that NumPy lacks included, which ORT's ``run`` alone cannot hand out."""
+    if not any(o.type in _LACKING for o in session.get_outputs()) and not any(
         hasattr(f, "element_type") for f in feeds.values()
     ):
         return [np.asarray(output) for output in session.run(None, feeds)]
-    import ml_dtypes
-
     values = {
         name: f if hasattr(f, "element_type") else ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(f).reshape(f.shape))
         for name, f in feeds.items()
     }
-    outputs = session.run_with_ort_values(None, values)
-    arrays = []
-    for output in outputs:
-        if output.data_type() == "tensor(bfloat16)":
-            arrays.append(_bfloat16(output).view(ml_dtypes.bfloat16))
-        else:
-            arrays.append(output.numpy())
-    return arrays
+    return [
+        _from_bytes(output) if output.data_type() in _LACKING else output.numpy()
+        for output in session.run_with_ort_values(None, values)
+    ]
 
 
-def _bfloat16(value) -> np.ndarray:
-    import ctypes
+_LACKING = {
+    "tensor(bfloat16)": ml_dtypes.bfloat16,
+    "tensor(float8e4m3fn)": ml_dtypes.float8_e4m3fn,
+    "tensor(float8e5m2)": ml_dtypes.float8_e5m2,
+    "tensor(int4)": ml_dtypes.int4,
+    "tensor(uint4)": ml_dtypes.uint4,
+}
 
-    shape = value.shape()
-    count = int(np.prod(shape, dtype=np.int64))
-    buffer = (ctypes.c_uint16 * count).from_address(value.data_ptr()) if count else (ctypes.c_uint16 * 0)()
-    return np.frombuffer(buffer, np.uint16).reshape(shape).copy()
+
+def _from_bytes(value) -> np.ndarray:
+    dtype, shape = np.dtype(_LACKING[value.data_type()]), value.shape()
+    count, packed = int(np.prod(shape, dtype=np.int64)), "int4" in dtype.name
+    size = (count + 1) // 2 if packed else count * dtype.itemsize
+    raw = ctypes.string_at(value.data_ptr(), size) if size else b""
+    if not packed:
+        return np.frombuffer(raw, dtype).reshape(shape)
+    data = np.frombuffer(raw, np.uint8)
+    codes = np.stack([data & 15, data >> 4], axis=-1).reshape(-1)[:count].astype(np.int8)
+    if dtype == ml_dtypes.int4:
+        codes = np.where(codes < 8, codes, codes - 16)
+    return codes.astype(dtype).reshape(shape)
 
 
 def feed(array: np.ndarray, onnx_type: str):
@@ -118,9 +129,6 @@ def feed(array: np.ndarray, onnx_type: str):
     if onnx_type == "tensor(string)":
         return np.asarray(array, dtype=object)
     if onnx_type == "tensor(bfloat16)":
-        import ml_dtypes
-        from onnx import TensorProto
-
         bits = np.asarray(array).astype(ml_dtypes.bfloat16).view(np.uint16)
         return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(
             np.ascontiguousarray(bits).reshape(array.shape), TensorProto.BFLOAT16

@@ -11,6 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from converters.openvino.constants import Constant
+from converters.openvino.element_types import ElementType
+from converters.openvino.weights import decoded
+
 Outputs = list[list[np.ndarray]]
 TIMEOUT = 120
 
@@ -24,11 +28,12 @@ def _to_numpy(tensor: Any) -> np.ndarray:
 
     if tensor.element_type == ov.Type.string:
         return np.asarray(tensor.str_data, dtype=object)
-    if tensor.element_type == ov.Type.bf16:
-        import ml_dtypes
-
-        return np.array(tensor.data).view(ml_dtypes.bfloat16)
-    return np.array(tensor.data)
+    data, kind = np.array(tensor.data), ElementType.from_name(tensor.element_type.get_type_name())
+    if kind is None or not (kind.is_packed or kind.value.startswith("f8") or kind is ElementType.BF16):
+        return data
+    # Of a type that NumPy lacks come the bytes: the numbers in the type that stands for it in ONNX.
+    raw = memoryview(data.tobytes())
+    return decoded(Constant(kind, tuple(tensor.shape), 0, len(raw), raw))
 
 
 def _cpu(path: str, runs: list[list[np.ndarray]], state: bool) -> Outputs:

@@ -20,6 +20,7 @@ FLOATS = {D.FLOAT, D.DOUBLE, D.FLOAT16, D.BFLOAT16}
 SIGNED = {D.INT8, D.INT16, D.INT32, D.INT64}
 UNSIGNED = {D.UINT8, D.UINT16, D.UINT32, D.UINT64}
 INTEGERS = SIGNED | UNSIGNED
+WIDE = {D.INT32, D.INT64, D.UINT32, D.UINT64}
 
 
 def binary(*operations: str, since: str = "opset1") -> Callable[[Callable[..., Value]], Callable[..., Value]]:
@@ -108,12 +109,25 @@ def through_floats(op: Builder, x: Value, function: Callable[[Value], Value]) ->
     """
     if x.dtype not in INTEGERS:
         return function(x)
-    wide = x.dtype in (D.INT32, D.UINT32, D.INT64, D.UINT64)
+    wide = x.dtype in WIDE
     result = op.Round(function(op.Cast(x, to=D.DOUBLE if wide else D.FLOAT)))
     if x.dtype in (D.INT8, D.UINT8):
         info = np.iinfo(x.dtype.numpy())
         result = op.Clip(result, float(info.min), float(info.max))
     return to_integer(op, result, x.dtype)
+
+
+def bounded(op: Builder, function: Callable[..., Value], *values: Value) -> Value:
+    """``function`` of integers of one type: those of 8 bits, as in OpenVINO's CPU plugin, are bounded by their range.
+
+    (Wider ones wrap. The specification leaves both open; the reference kernels wrap 8 bits where they know them at all.)
+    """
+    to = values[0].dtype
+    if to not in (D.INT8, D.UINT8):
+        return function(*values)
+    info = np.iinfo(to.numpy())
+    wide = function(*(op.Cast(value, to=D.INT32) for value in values))
+    return op.Cast(op.Clip(wide, int(info.min), int(info.max)), to=to)
 
 
 def to_integer(op: Builder, x: Value, to: ir.DataType) -> Value:

@@ -1,12 +1,15 @@
 """Element by element: arithmetic.
 
-Integers compute in their own type, exactly, and wrap where a result does not fit. (OpenVINO's CPU plugin computes
-64-bit integers in 32 bits, some operations in float32, and saturates u8 and i8; its reference kernels do not.)
+Integers compute in their own type, exactly. Where a result does not fit, 8 bits are bounded by their range and wider types
+wrap, as in OpenVINO's CPU plugin; but that computes 64 bits in 32 and some operations of 32 bits in float32, unlike the
+reference kernels and the specification.
 """
 
 from __future__ import annotations
 
 from typing import Literal
+
+import numpy as np
 
 from converters.openvino.rule import rule
 from converters.openvino.rules._elementwise import (
@@ -18,6 +21,7 @@ from converters.openvino.rules._elementwise import (
     D,
     align,
     binary,
+    bounded,
     through_floats,
 )
 from onnx_specops.building import Builder, Value
@@ -57,7 +61,7 @@ for _since, _operations in _UNARY.items():
 @rule("Abs")
 def abs_(op: Builder, x: Value):
     """Abs-1."""
-    return op.Abs(x)
+    return bounded(op, op.Abs, x)
 
 
 @rule("Sign")
@@ -69,7 +73,7 @@ def sign(op: Builder, x: Value):
 @rule("Negative")
 def negative(op: Builder, x: Value):
     """Negative-1."""
-    return op.Sub(0, x) if x.dtype in UNSIGNED else op.Neg(x)
+    return bounded(op, lambda x: op.Sub(0, x) if x.dtype in UNSIGNED else op.Neg(x), x)
 
 
 @rule("Ceiling")
@@ -101,26 +105,30 @@ def round_(op: Builder, x: Value, *, mode: Literal["half_to_even", "half_away_fr
 @binary("Add")
 def add(op: Builder, a: Value, b: Value):
     """Add-1."""
-    return op.Add(a, b)
+    return bounded(op, op.Add, a, b)
 
 
 @binary("Subtract")
 def subtract(op: Builder, a: Value, b: Value):
     """Subtract-1."""
-    return op.Sub(a, b)
+    return bounded(op, op.Sub, a, b)
 
 
 @binary("Multiply")
 def multiply(op: Builder, a: Value, b: Value):
     """Multiply-1."""
-    return op.Mul(a, b)
+    return bounded(op, op.Mul, a, b)
 
 
 @binary("SquaredDifference")
 def squared_difference(op: Builder, a: Value, b: Value):
-    """SquaredDifference-1."""
-    difference = op.Sub(a, b)
-    return op.Mul(difference, difference)
+    """SquaredDifference-1. (OpenVINO's CPU gives other numbers than squares for 8 bits.)"""
+
+    def square(a: Value, b: Value) -> Value:
+        difference = op.Sub(a, b)
+        return op.Mul(difference, difference)
+
+    return bounded(op, square, a, b)
 
 
 @binary("Maximum")
@@ -147,22 +155,50 @@ def divide(
 ):
     """Divide-1: integers round down with ``m_pythondiv``, else towards zero. (OpenVINO's CPU always truncates.)"""
     b = align(op, a, b, auto_broadcast, auto_broadcast_axis)
-    quotient = op.Div(a, b)
-    if not m_pythondiv or a.dtype not in SIGNED:
-        return quotient
-    # Mod takes the divisor's sign: where it is not 0 and the operands' signs differ, truncation went up by one.
-    inexact = op.Not(op.Equal(op.Mod(a, b), 0))
-    opposite = op.Xor(op.Less(a, 0), op.Less(b, 0))
-    return op.Sub(quotient, op.Cast(op.And(inexact, opposite), to=a.dtype))
+    if a.dtype in FLOATS:
+        return op.Div(a, b)
+    return bounded(op, lambda a, b: _quotient(op, a, b, m_pythondiv), a, b)
+
+
+def _quotient(op: Builder, a: Value, b: Value, floor: bool) -> Value:
+    divisor, zero, one_less = _divisor(op, b)
+    quotient = op.Div(a if one_less is None else op.Where(one_less, op.Neg(a), a), divisor)
+    if floor and a.dtype in SIGNED:
+        # Mod takes the divisor's sign: where it is not 0 and the operands' signs differ, truncation went up by one.
+        inexact = op.Not(op.Equal(op.Mod(a, divisor), 0))
+        opposite = op.Xor(op.Less(a, 0), op.Less(divisor, 0))
+        quotient = op.Sub(quotient, op.Cast(op.And(inexact, opposite), to=a.dtype))
+    return _defined(op, quotient, zero)
+
+
+def _divisor(op: Builder, b: Value) -> tuple[Value, Value | None, Value | None]:
+    """An integer divisor with 1 for what ONNX Runtime fails at, 0 and (by the lowest number) -1; where it was 0 and -1."""
+    known = b.constant
+    if known is not None and (known != 0).all() and (b.dtype in UNSIGNED or (known != -1).all()):
+        return b, None, None
+    zero = op.Equal(b, 0)
+    if b.dtype in UNSIGNED:
+        return op.Where(zero, 1, b), zero, None
+    one_less = op.Equal(b, -1)
+    return op.Where(op.Or(zero, one_less), 1, b), zero, one_less
+
+
+def _defined(op: Builder, result: Value, zero: Value | None) -> Value:
+    """``result``, and where the divisor was 0 what OpenVINO's CPU gives: the lowest i8, or the bits of the lowest i32."""
+    if zero is None:
+        return result
+    lowest = np.array(-128 if result.dtype == D.INT8 else -(2**31)).astype(result.dtype.numpy())
+    return op.Where(zero, lowest, result)
 
 
 @binary("FloorMod")
 def floor_mod(op: Builder, a: Value, b: Value):
     """FloorMod-1: the remainder has the divisor's sign. (OpenVINO's CPU computes 32-bit integers in float32.)"""
-    if a.dtype not in FLOATS:
-        return op.Mod(a, b)
-    remainder = op.Mod(a, b, fmod=1)
-    return op.Where(op.Less(op.Mul(op.Sign(remainder), op.Sign(b)), 0), op.Add(remainder, b), remainder)
+    if a.dtype in FLOATS:
+        remainder = op.Mod(a, b, fmod=1)
+        return op.Where(op.Less(op.Mul(op.Sign(remainder), op.Sign(b)), 0), op.Add(remainder, b), remainder)
+    divisor, zero, _ = _divisor(op, b)
+    return _defined(op, op.Mod(a, divisor), zero)
 
 
 @binary("Mod")
@@ -170,8 +206,11 @@ def mod(op: Builder, a: Value, b: Value):
     """Mod-1: the remainder has the dividend's sign. (OpenVINO's CPU computes 32-bit integers in float32.)"""
     if a.dtype in FLOATS:
         return op.Mod(a, b, fmod=1)
+    divisor, zero, _ = _divisor(op, b)
     # ONNX Runtime computes fmod of integers in floats.
-    return op.Mod(a, b) if a.dtype in UNSIGNED else op.Mul(op.Sign(a), op.Mod(op.Abs(a), op.Abs(b)))
+    unsigned = a.dtype in UNSIGNED
+    remainder = op.Mod(a, divisor) if unsigned else op.Mul(op.Sign(a), op.Mod(op.Abs(a), op.Abs(divisor)))
+    return _defined(op, remainder, zero)
 
 
 @binary("Power")
@@ -179,7 +218,7 @@ def power(op: Builder, a: Value, b: Value):
     """Power-1."""
     if a.dtype == D.UINT64:
         return op.Cast(op.Pow(op.Cast(a, to=D.INT64), op.Cast(b, to=D.INT64)), to=D.UINT64)
-    return op.Pow(a, b)
+    return bounded(op, op.Pow, a, b)
 
 
 @rule("ErfInv", since="opset17")

@@ -109,9 +109,5 @@ def _to_float8(op: Builder, x: Value, to: ir.DataType) -> Value:
 
     (ONNX Runtime's Cast gives neither for all such numbers.)
     """
-    size = op.Abs(x)
-    if to == D.FLOAT8E4M3FN:
-        x = op.Where(op.Greater(size, 464.0), np.float16(np.nan), x)
-    else:
-        x = op.Where(op.GreaterOrEqual(size, 61440.0), op.Mul(x, np.float16(np.inf)), x)
-    return op.Cast(x, to=to, saturate=0)
+    beyond = op.Greater(op.Abs(x), np.float16(464 if to == D.FLOAT8E4M3FN else 61408))
+    return op.Cast(op.Where(beyond, op.Mul(x, np.float16(np.inf)), x), to=to, saturate=0)
