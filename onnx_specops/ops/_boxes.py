@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 from onnx import TensorProto as Type
+from onnx.helper import tensor_dtype_to_np_dtype
 
 if TYPE_CHECKING:
     from onnx_specops.building import Builder, Value
@@ -105,7 +106,12 @@ def suppress(
 # -- in bodies ---------------------------------------------------------------------------------------------------------
 
 
-def emit_wide(op: Builder, x: Value) -> Value:
+def number_type(x: Value) -> Any:
+    """NumPy's scalar type of the elements of ``x``."""
+    return tensor_dtype_to_np_dtype(int(x.dtype or 0)).type
+
+
+def emit_wide(op: Builder, x: Value) -> Any:
     """``x`` in the type that boxes are computed in."""
     return x if x.dtype in (Type.FLOAT, Type.DOUBLE) else op.Cast(x, to=Type.FLOAT)
 
@@ -115,7 +121,7 @@ def emit_scalar(op: Builder, x: Value, to: int) -> Value:
     return op.Reshape(op.Cast(x, to=to), np.zeros(0, np.int64))
 
 
-def emit_columns(op: Builder, boxes: Value, count: int = 4) -> list[Value]:
+def emit_columns(op: Builder, boxes: Value, count: int = 4) -> Any:
     """The columns of ``[..., count]``."""
     return [op.Gather(boxes, np.array(i), axis=-1) for i in range(count)]
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 from onnx import TensorProto as Type
-from onnx.helper import tensor_dtype_to_np_dtype
 
+from onnx_specops.ops._boxes import number_type
 from onnx_specops.ops._checks import required
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ def emit_pooled_samples(
     Returns:
         ``[R, C, bins_h, bins_w]``.
     """
-    dtype = tensor_dtype_to_np_dtype(maps.dtype).type
+    dtype = number_type(maps)
     size = op.Shape(maps, start=2, end=3), op.Shape(maps, start=3)
     rows = emit_rows(op, maps)
     base = op.Unsqueeze(op.Mul(batch, op.Mul(*size)), [1, 2])

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from onnx import TensorProto as Type
-from onnx.helper import tensor_dtype_to_np_dtype
 
 from onnx_specops.domain import FLOATS, operator
-from onnx_specops.ops._boxes import emit_scalar, emit_wide, scalar, wide
+from onnx_specops.ops._boxes import emit_scalar, emit_wide, number_type, scalar, wide
 from onnx_specops.ops._checks import required
 
 
@@ -114,7 +113,7 @@ def _(
     op, logits, logit_length, labels, label_length, blank_index, *, preprocess_collapse_repeated, ctc_merge_repeated, unique
 ):
     values = emit_wide(op, logits)
-    lost = tensor_dtype_to_np_dtype(values.dtype).type(-np.inf)
+    lost = number_type(values)(-np.inf)
     steps, classes = op.Shape(values, start=1, end=2), op.Shape(values, start=2)
     blank = op.Sub(op.Squeeze(classes, [0]), 1) if blank_index is None else emit_scalar(op, blank_index, Type.INT64)
     wrong = op.Or(op.Less(logit_length, 0), op.Greater(logit_length, steps))

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from onnx.helper import tensor_dtype_to_np_dtype
 
 from onnx_specops.domain import FLOATS, operator
-from onnx_specops.ops._boxes import emit_columns, emit_wide, wide
+from onnx_specops.ops._boxes import emit_columns, emit_wide, number_type, wide
 from onnx_specops.ops._checks import required
 from onnx_specops.ops._regions import (
     check_maps,
@@ -118,7 +117,7 @@ def _(
     op, feat, rois, offsets, *, output_dim, group_size, spatial_scale, part_size, trans_std, spatial_bins_x, spatial_bins_y
 ):
     maps, regions = emit_wide(op, feat), emit_wide(op, rois)
-    dtype = tensor_dtype_to_np_dtype(maps.dtype).type
+    dtype = number_type(maps)
     size = op.Shape(maps, start=2, end=3), op.Shape(maps, start=3)
     limits = [op.Sub(op.Cast(s, to=maps.dtype), 0.5) for s in size]
     image, *coordinates = emit_columns(op, regions, 5)

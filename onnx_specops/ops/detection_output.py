@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from onnx import TensorProto as Type
-from onnx.helper import tensor_dtype_to_np_dtype
 
 from onnx_specops.domain import FLOATS, operator
 from onnx_specops.ops._boxes import (
@@ -19,6 +18,7 @@ from onnx_specops.ops._boxes import (
     emit_wide,
     greedy,
     intersections,
+    number_type,
     wide,
 )
 
@@ -231,7 +231,7 @@ def _(node):
 def _(op, box_logits, class_preds, proposals, aux_class_preds, aux_box_preds, **given):
     type_ = class_preds.dtype
     scores, prior = emit_wide(op, class_preds), emit_wide(op, proposals)
-    dtype = tensor_dtype_to_np_dtype(scores.dtype)
+    dtype = number_type(scores)
     size = 4 if given["normalized"] else 5
     images = op.Shape(scores, start=0, end=1)
     priors = op.Div(op.Shape(prior, start=2), size)
@@ -240,7 +240,7 @@ def _(op, box_logits, class_preds, proposals, aux_class_preds, aux_box_preds, **
     shared = bool(given["share_location"])
 
     # Boxes as columns [images, classes or 1, priors].
-    variances = [None] * 4
+    variances = None
     if not given["variance_encoded_in_target"]:
         row = op.Slice(op.Gather(prior, np.array(1), axis=1), [0], op.Mul(priors, 4), [1])
         variances = emit_columns(op, op.Reshape(row, [0, 1, -1, 4]))
@@ -251,7 +251,8 @@ def _(op, box_logits, class_preds, proposals, aux_class_preds, aux_box_preds, **
         if offsets is not None:
             offsets = op.Reshape(emit_wide(op, offsets), op.Concat(images, priors, [-1, 4], axis=0))
             offsets = emit_columns(op, op.Transpose(offsets, perm=[0, 2, 1, 3]))
-            offsets = [o if v is None else op.Mul(v, o) for v, o in zip(variances, offsets, strict=True)]
+            if variances is not None:
+                offsets = [op.Mul(v, o) for v, o in zip(variances, offsets, strict=True)]
             if not given["normalized"]:
                 columns = [op.Div(column, side) for column, side in zip(columns, sides, strict=True)]
             columns = _emit_decoded(op, columns, offsets, given["code_type"])
@@ -263,7 +264,7 @@ def _(op, box_logits, class_preds, proposals, aux_class_preds, aux_box_preds, **
         auxiliary = op.Reshape(emit_wide(op, aux_class_preds), op.Concat(images, priors, [2], axis=0))
         objectness = op.Gather(auxiliary, [1], axis=2)
         only_background = op.Cast(op.Equal(class_range, given["background_label_id"]), to=scores.dtype)
-        scores = op.Where(op.Less(objectness, dtype.type(given["objectness_score"])), only_background, scores)
+        scores = op.Where(op.Less(objectness, dtype(given["objectness_score"])), only_background, scores)
     scores = op.Transpose(scores, perm=[0, 2, 1])
     alive = _emit_candidates(op, scores, rows, class_range, given)
     counts = op.ReduceSum(op.Cast(alive, to=Type.INT64), [2], keepdims=0)
@@ -287,7 +288,7 @@ def _(op, box_logits, class_preds, proposals, aux_class_preds, aux_box_preds, **
         overlap = emit_intersections(op, emit_at(op, box, first), box)
         union = op.Sub(op.Add(op.GatherElements(area, first, axis=1), area), overlap)
         ratio = op.Where(op.Greater(overlap, 0.0), op.Div(overlap, union), 0.0)
-        return op.Greater(ratio, dtype.type(given["nms_threshold"]))
+        return op.Greater(ratio, dtype(given["nms_threshold"]))
 
     per_image = op.Concat(images, op.Mul(classes, op.Shape(order, start=2)), axis=0)
     kept = emit_greedy(op, op.Reshape(alive, groups, allowzero=1), suppressed)
@@ -328,7 +329,7 @@ def _emit_decoded(op, prior, offsets, code_type):
 
 def _emit_candidates(op, scores, rows, class_range, given):
     """Which classes of which priors are candidates: bool ``[images, classes, priors]``."""
-    threshold = tensor_dtype_to_np_dtype(scores.dtype).type(given["confidence_threshold"])
+    threshold = number_type(scores)(given["confidence_threshold"])
     class_ = op.Unsqueeze(class_range, [1])
     if given["decrease_label_id"]:
         alive = op.And(op.GreaterOrEqual(scores, threshold), op.And(op.Greater(scores, -1.0), op.Greater(class_, 0)))
@@ -344,8 +345,9 @@ def _emit_candidates(op, scores, rows, class_range, given):
     if given["top_k"] == -1:
         return alive
     shape = op.Shape(alive)
-    flat = [op.Reshape(x, op.Concat(op.Slice(shape, [0], [1]), [-1], axis=0)) for x in (alive, scores)]
-    return op.Reshape(_emit_top(op, *flat, max(given["top_k"], 0)), shape, allowzero=1)
+    flat = op.Concat(op.Slice(shape, [0], [1]), [-1], axis=0)
+    top = _emit_top(op, op.Reshape(alive, flat), op.Reshape(scores, flat), max(given["top_k"], 0))
+    return op.Reshape(top, shape, allowzero=1)
 
 
 def _emit_best(op, kept, scores, priors, count):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from onnx import TensorProto as Type
-from onnx.helper import tensor_dtype_to_np_dtype
 
 from onnx_specops.domain import FLOATS, operator
 from onnx_specops.ops._boxes import (
@@ -13,6 +12,7 @@ from onnx_specops.ops._boxes import (
     emit_range,
     emit_touching_suppressed,
     emit_wide,
+    number_type,
     suppress,
     wide,
 )
@@ -106,7 +106,7 @@ def _(node):
 def _(op, rois, deltas, scores, deltas_weights, **given):
     type_ = scores.dtype
     regions, shifts, values, weights = (emit_wide(op, x) for x in (rois, deltas, scores, deltas_weights))
-    dtype = tensor_dtype_to_np_dtype(values.dtype).type
+    dtype = number_type(values)
     shape = op.Shape(values)
     shifts = op.Div(op.Reshape(shifts, op.Concat(shape, [4], axis=0), allowzero=1), op.Reshape(weights, [4]))
     shifts = emit_columns(op, op.Transpose(shifts, perm=[1, 0, 2]))  # [classes, R] each

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from onnx.helper import tensor_dtype_to_np_dtype
 
 from onnx_specops.domain import FLOATS, operator
 from onnx_specops.ops._boxes import (
@@ -12,6 +11,7 @@ from onnx_specops.ops._boxes import (
     emit_padded,
     emit_touching_suppressed,
     emit_wide,
+    number_type,
     suppress,
     wide,
 )
@@ -60,8 +60,8 @@ def ExperimentalDetectronGenerateProposalsSingleImage(
         raise ValueError(f"{name}: deltas has the shape {list(deltas.shape)}, scores {list(scores.shape)}")
     if anchors.shape != (scores.size, 4) or im_info.shape != (3,):
         raise ValueError(f"{name}: anchors has the shape {list(anchors.shape)}, im_info {list(im_info.shape)}")
-    given = (wide(x)[None] for x in (im_info, anchors, deltas, scores))
-    boxes, values, sides = (x[0] for x in refined(*given, 1))
+    info, shifts, given = (wide(x)[None] for x in (im_info, deltas, scores))
+    boxes, values, sides = (x[0] for x in refined(info, wide(anchors), shifts, given, 1))
     values = values * (sides >= values.dtype.type(min_size)).all(axis=1)
     best = np.argsort(-values, kind="stable")[: max(pre_nms_count, 0)]
     kept = best[suppress(boxes[best], nms_threshold, 0, max(post_nms_count, 0))]
@@ -82,7 +82,7 @@ def _(op, im_info, anchors, deltas, scores, *, min_size, nms_threshold, pre_nms_
     type_ = scores.dtype
     info, deltas, scores = (op.Unsqueeze(x, [0]) for x in (emit_wide(op, im_info), deltas, scores))
     box, values, sides = emit_refined(op, info, anchors, deltas, scores, 1.0)
-    dtype = tensor_dtype_to_np_dtype(values.dtype).type
+    dtype = number_type(values)
     large = op.And(*(op.GreaterOrEqual(side, dtype(min_size)) for side in sides))
     values = op.Mul(values, op.Cast(large, to=values.dtype))
     best = op.Min(op.Shape(values, start=1), max(pre_nms_count, 0))

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 from onnx import TensorProto as Type
-from onnx.helper import tensor_dtype_to_np_dtype
 
 from onnx_specops.domain import FLOATS, operator
 from onnx_specops.ops._boxes import (
@@ -14,6 +13,7 @@ from onnx_specops.ops._boxes import (
     emit_greedy,
     emit_touching_suppressed,
     emit_wide,
+    number_type,
     suppress,
     wide,
 )
@@ -122,7 +122,7 @@ def _(op, im_info, anchors, boxesdeltas, scores, **given):
     info = emit_wide(op, im_info)
     offset = 0.0 if given["normalized"] else 1.0
     box, values, sides = emit_refined(op, info, anchors, boxesdeltas, scores, offset)
-    dtype = tensor_dtype_to_np_dtype(values.dtype).type
+    dtype = number_type(values)
     images = op.Shape(values, start=0, end=1)
     # The scale of the width is the last number, that of the height the third; both are 1 where there are only two numbers.
     padded = op.Concat(info, op.Expand(op.CastLike(1.0, info), op.Concat(images, [1], axis=0)), axis=1)
@@ -145,7 +145,7 @@ def _(op, im_info, anchors, boxesdeltas, scores, **given):
 def emit_refined(op, info, anchors, deltas, scores, offset):
     """The columns ``[N, H * W * A]`` of the boxes that anchors become, their scores, and their widths and heights."""
     anchors, deltas, values = (emit_wide(op, x) for x in (anchors, deltas, scores))
-    dtype = tensor_dtype_to_np_dtype(values.dtype).type
+    dtype = number_type(values)
     positions = op.ReduceProd(op.Shape(values, start=1))
     flat = op.Concat(op.Shape(values, start=0, end=1), positions, axis=0)
     values = op.Reshape(op.Transpose(values, perm=[0, 2, 3, 1]), flat, allowzero=1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from onnx import TensorProto as Type
-from onnx.helper import tensor_dtype_to_np_dtype
 
 from onnx_specops.domain import FLOATS, operator
 from onnx_specops.ops._boxes import (
@@ -18,6 +17,7 @@ from onnx_specops.ops._boxes import (
     emit_scalar,
     emit_wide,
     intersections,
+    number_type,
     scalar,
     wide,
 )
@@ -62,8 +62,8 @@ def NonMaxSuppression(
         sort_result_descending: whether all selected boxes are ordered by descending score, equal ones by batch, class and
             box; else by batch and class, then in the order of their selection.
 
-    Two boxes without an area at one place have no overlap: they leave each other alone. (OpenVINO's CPU plugin gives the second
-    an infinite score in Soft-NMS.)
+    Two boxes without an area at one place have no overlap: they leave each other alone. (OpenVINO's CPU plugin gives the
+    second an infinite score in Soft-NMS.)
 
     Outputs: ``[selected, 3]`` each: ``batch, class, box`` and ``batch, class, score``.
 
@@ -147,7 +147,7 @@ def _(
     )
     soft = op.Greater(sigma, 0.0)
     scale = op.Where(soft, op.Div(-0.5, op.Where(soft, sigma, 1.0)), 0.0)
-    lowest = float(np.finfo(tensor_dtype_to_np_dtype(scores.dtype)).min)
+    lowest = float(np.finfo(number_type(scores)).min)
 
     # A group is a class of a batch: its boxes as [groups, boxes].
     classes, count = op.Shape(scores, start=1, end=2), op.Shape(scores, start=2)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from onnx.helper import tensor_dtype_to_np_dtype
 
 from onnx_specops.domain import FLOATS, operator
 from onnx_specops.ops._boxes import (
@@ -13,6 +12,7 @@ from onnx_specops.ops._boxes import (
     emit_padded,
     emit_touching_suppressed,
     emit_wide,
+    number_type,
     suppress,
     wide,
 )
@@ -149,7 +149,7 @@ def _(node):
 def _(op, class_probs, bbox_deltas, image_shape, anchors, **given):
     type_ = class_probs.dtype
     scores, deltas, image, anchors = (emit_wide(op, x) for x in (class_probs, bbox_deltas, image_shape, anchors))
-    dtype = tensor_dtype_to_np_dtype(scores.dtype).type
+    dtype = number_type(scores)
     tensorflow = given["framework"] == "tensorflow"
     offset = 0.0 if tensorflow else 1.0
     images, count = op.Shape(scores, start=0, end=1), op.Shape(anchors, start=0, end=1)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from onnx.helper import tensor_dtype_to_np_dtype
 
 from onnx_specops.domain import FLOATS, operator
-from onnx_specops.ops._boxes import emit_columns, emit_wide, wide
+from onnx_specops.ops._boxes import emit_columns, emit_wide, number_type, wide
 from onnx_specops.ops._checks import required
 from onnx_specops.ops._regions import (
     check_maps,
@@ -130,7 +129,7 @@ def _(node):
 @PSROIPooling.body
 def _(op, feat, rois, *, output_dim, group_size, spatial_scale, mode, spatial_bins_x, spatial_bins_y):
     maps, regions = emit_wide(op, feat), emit_wide(op, rois)
-    dtype = tensor_dtype_to_np_dtype(maps.dtype).type
+    dtype = number_type(maps)
     size = op.Shape(maps, start=2, end=3), op.Shape(maps, start=3)
     image, *coordinates = emit_columns(op, regions, 5)
     real, batch = emit_real_regions(op, emit_whole(op, image), op.Shape(maps, start=0, end=1))
@@ -142,7 +141,9 @@ def _(op, feat, rois, *, output_dim, group_size, spatial_scale, mode, spatial_bi
     if mode == "average":
         starts = [op.Mul(emit_rounded(op, c), dtype(spatial_scale)) for c in coordinates[:2]]
         ends = [op.Mul(emit_rounded(op, op.Add(c, 1.0)), dtype(spatial_scale)) for c in coordinates[2:]]
-        columns, rows = (_emit_bins(op, *line, group_size, s) for *line, s in zip(starts, ends, size[::-1], strict=True))
+        columns, rows = (
+            _emit_bins(op, start, end, group_size, s) for start, end, s in zip(starts, ends, size[::-1], strict=True)
+        )
         # [R, output_dim, bins_y, bins_x]
         channel = op.const(np.arange(output_dim * parts).reshape(1, output_dim, group_size, group_size))
         base = op.Mul(op.Add(op.Unsqueeze(plane, [1, 2, 3]), channel), area)
@@ -165,17 +166,17 @@ def _(op, feat, rois, *, output_dim, group_size, spatial_scale, mode, spatial_bi
 
 def _emit_bins(op, start, end, count, size):
     """Where the bins of each region start and end along an axis, the end exclusive: ``[R, count]``."""
-    dtype = tensor_dtype_to_np_dtype(start.dtype).type
+    dtype = number_type(start)
     start, length = (op.Unsqueeze(x, [1]) for x in (start, op.Div(op.Max(op.Sub(end, start), dtype(LEAST)), dtype(count))))
     bins = np.arange(count + 1, dtype=dtype)
     edges = [op.Add(op.Mul(op.const(b), length), start) for b in (bins[:-1], bins[1:])]
-    edges = op.Floor(edges[0]), op.Ceil(edges[1])
+    edges = [op.Floor(edges[0]), op.Ceil(edges[1])]
     return [op.Max(op.Min(emit_whole(op, edge), size), 0) for edge in edges]
 
 
 def _emit_samples(op, start, end, parts, count, size):
     """Where the samples of each part of each region lie along an axis: ``[R, parts, count]``."""
-    dtype = tensor_dtype_to_np_dtype(start.dtype).type
+    dtype = number_type(start)
     last = op.Cast(op.Sub(size, 1), to=start.dtype)
     length = op.Unsqueeze(op.Div(op.Sub(end, start), dtype(parts)), [1, 2])
     start = op.Unsqueeze(start, [1, 2])
@@ -189,7 +190,7 @@ def _emit_samples(op, start, end, parts, count, size):
 
 def _emit_means(op, flat, base, y, x, size):
     """The mean of every bin, 0 of an empty one, in the shape of ``base``. One element of all bins at a time."""
-    dtype = tensor_dtype_to_np_dtype(flat.dtype)
+    dtype = number_type(flat)
     extents = [op.Max(op.Sub(*edges[::-1]), 0) for edges in (y, x)]
     most = [op.ReduceMax(op.Concat(op.Reshape(extent, [-1]), [0], axis=0), keepdims=0) for extent in extents]
 

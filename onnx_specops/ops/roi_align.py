@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from onnx.helper import tensor_dtype_to_np_dtype
 
 from onnx_specops.domain import FLOATS, operator
-from onnx_specops.ops._boxes import emit_columns, emit_wide, wide
+from onnx_specops.ops._boxes import emit_columns, emit_wide, number_type, wide
 from onnx_specops.ops._regions import (
     bin_samples,
     check_maps,
@@ -99,7 +98,7 @@ def pooled_shape(node):
 @ROIAlign.body
 def _(op, feat, rois, batch_indices, *, pooled_h, pooled_w, sampling_ratio, spatial_scale, mode, aligned_mode):
     maps, regions = emit_wide(op, feat), emit_wide(op, rois)
-    dtype = tensor_dtype_to_np_dtype(maps.dtype).type
+    dtype = number_type(maps)
     before, after = _OFFSETS[aligned_mode]
     if before:
         regions = op.Add(regions, dtype(before))

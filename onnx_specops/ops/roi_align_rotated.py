@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from onnx.helper import tensor_dtype_to_np_dtype
 
 from onnx_specops.domain import FLOATS, operator
-from onnx_specops.ops._boxes import emit_columns, emit_wide, wide
+from onnx_specops.ops._boxes import emit_columns, emit_wide, number_type, wide
 from onnx_specops.ops._checks import required
 from onnx_specops.ops._regions import bin_samples, check_maps, emit_pooled_samples, pooled_samples, samples_per_bin
 from onnx_specops.ops.roi_align import pooled_shape
@@ -73,7 +72,7 @@ def _(node):
 @ROIAlignRotated.body
 def _(op, feat, rois, batch_indices, *, pooled_h, pooled_w, sampling_ratio, spatial_scale, clockwise_mode):
     maps, regions = emit_wide(op, feat), emit_wide(op, rois)
-    dtype = tensor_dtype_to_np_dtype(maps.dtype).type
+    dtype = number_type(maps)
     *box, angle = emit_columns(op, regions, 5)
     center_x, center_y, width, height = (op.Mul(column, dtype(spatial_scale)) for column in box)
     center = [op.Unsqueeze(op.Sub(c, 0.5), [1, 2]) for c in (center_y, center_x)]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from onnx.helper import tensor_dtype_to_np_dtype
 
 from onnx_specops.domain import FLOATS, operator
-from onnx_specops.ops._boxes import emit_columns, emit_wide, wide
+from onnx_specops.ops._boxes import emit_columns, emit_wide, number_type, wide
 from onnx_specops.ops._regions import (
     check_maps,
     emit_bilinear,
@@ -108,7 +107,7 @@ def _(node):
 def _(op, feat, rois, *, pooled_h, pooled_w, spatial_scale, method):
     type_ = feat.dtype
     maps, regions = emit_wide(op, feat), emit_wide(op, rois)
-    dtype = tensor_dtype_to_np_dtype(maps.dtype).type
+    dtype = number_type(maps)
     images, size = op.Shape(maps, start=0, end=1), (op.Shape(maps, start=2, end=3), op.Shape(maps, start=3))
     image, *coordinates = emit_columns(op, regions, 5)
     real, batch = emit_real_regions(op, emit_whole(op, image), images)
@@ -139,8 +138,8 @@ def _emit_samples(op, start, end, count, size):
     start, end = op.Unsqueeze(start, [1]), op.Unsqueeze(end, [1])
     if count == 1:
         return op.Mul(op.Mul(op.Add(start, end), 0.5), last)
-    dtype = tensor_dtype_to_np_dtype(start.dtype)
-    step = op.Div(op.Mul(op.Sub(end, start), last), dtype.type(count - 1))
+    dtype = number_type(start)
+    step = op.Div(op.Mul(op.Sub(end, start), last), dtype(count - 1))
     samples = op.Add(op.Mul(op.Cast(op.Range(0, count - 1, 1), to=start.dtype), step), op.Mul(start, last))
     return op.Concat(samples, op.Mul(end, last), axis=1)
 
@@ -157,7 +156,7 @@ def _emit_maxima(op, rows, base, y, x, size):
     """The largest element of every bin: ``[R, pooled_h, pooled_w, C]``. One element of all bins at a time."""
     most = [op.ReduceMax(op.Concat(op.Reshape(op.Sub(*edges[::-1]), [-1]), [0], axis=0), keepdims=0) for edges in (y, x)]
     bins = op.Add(base, op.Add(op.Mul(y[0], 0), op.Mul(x[0], 0)))
-    lowest = np.array([-np.inf], tensor_dtype_to_np_dtype(rows.dtype))
+    lowest = np.array([-np.inf], number_type(rows))
     start = op.ConstantOfShape(op.Concat(op.Shape(bins), op.Shape(rows, start=1), axis=0), value=lowest)
 
     def step(op, iteration, condition, maxima):

@@ -96,8 +96,8 @@ def _suppress(
 ) -> tuple[Value, Value]:
     """Indices and scores of the selected boxes, float32.
 
-    The CPU plugin removes boxes whose overlap reaches the threshold (the specification: exceeds it). For a positive threshold
-    ONNX's operator says that with the next smaller float32; a threshold of 0 or less, or a decay, needs the domain's own.
+    The CPU plugin removes boxes whose overlap reaches the threshold (the specification: exceeds it). For a positive
+    threshold ONNX's operator says that with the next smaller float32; one of 0 or less, or a decay, needs the domain's own.
     """
     boxes, scores = (x if x.dtype == D.FLOAT else op.Cast(x, to=D.FLOAT) for x in (boxes, scores))
     most = op.const(np.zeros(1, np.int64)) if most is None else vector(op, most)
@@ -129,3 +129,91 @@ def _float(op: Builder, x: Value | None) -> Value:
     if x is None:
         return op.const(np.zeros(1, np.float32))
     return op.Reshape(x if x.dtype == D.FLOAT else op.Cast(x, to=D.FLOAT), [1])
+
+
+@rule("NMSRotated", since="opset13")
+def nms_rotated(
+    op: Builder,
+    boxes: Value,
+    scores: Value,
+    max_output_boxes_per_class: Value,
+    iou_threshold: Value,
+    score_threshold: Value,
+    *,
+    sort_result_descending: bool = True,
+    output_type: ElementType = ElementType.I64,
+    clockwise: bool = True,
+    context: Context,
+):
+    """NMSRotated-13."""
+    indices, selected_scores = op.specops.NMSRotated(
+        boxes, scores, vector(op, max_output_boxes_per_class), _float(op, iou_threshold), _float(op, score_threshold),
+        sort_result_descending=sort_result_descending, clockwise=clockwise,
+    )  # fmt: skip
+    to = data_type(output_type)
+    valid = op.Cast(op.Shape(indices, start=0, end=1), to=to)
+    return unstated(op.Cast(indices, to=to)), unstated(op.Cast(selected_scores, to=context.output_type(1))), valid
+
+
+SortResultType = Literal["none", "classid", "score"]
+
+
+@rule("MulticlassNms", since="opset8")
+def multiclass_nms(
+    op: Builder,
+    boxes: Value,
+    scores: Value,
+    roisnum: Value | None = None,
+    *,
+    sort_result_type: SortResultType = "none",
+    sort_result_across_batch: bool = False,
+    output_type: ElementType = ElementType.I64,
+    iou_threshold: float = 0.0,
+    score_threshold: float = 0.0,
+    nms_top_k: int = -1,
+    keep_top_k: int = -1,
+    background_class: int = -1,
+    normalized: bool = True,
+    nms_eta: float = 1.0,
+):
+    """MulticlassNms-8 and -9 (which may give each class boxes of its own, and then ``roisnum``).
+
+    Boxes whose overlap reaches the threshold are removed, as the CPU plugin has it.
+    """
+    outputs, indices, numbers = op.specops.MulticlassNms(
+        boxes, scores, op.const(np.zeros(0, np.int64)) if roisnum is None else op.Cast(roisnum, to=D.INT64),
+        sort_result_type=sort_result_type, sort_result_across_batch=sort_result_across_batch, iou_threshold=iou_threshold,
+        score_threshold=score_threshold, nms_top_k=nms_top_k, keep_top_k=keep_top_k, background_class=background_class,
+        normalized=normalized, nms_eta=nms_eta,
+    )  # fmt: skip
+    to = data_type(output_type)
+    return unstated(outputs), unstated(op.Cast(indices, to=to)), op.Cast(numbers, to=to)
+
+
+@rule("MatrixNms", since="opset8")
+def matrix_nms(
+    op: Builder,
+    boxes: Value,
+    scores: Value,
+    *,
+    sort_result_type: SortResultType = "none",
+    sort_result_across_batch: bool = False,
+    output_type: ElementType = ElementType.I64,
+    score_threshold: float = 0.0,
+    nms_top_k: int = -1,
+    keep_top_k: int = -1,
+    background_class: int = -1,
+    decay_function: Literal["linear", "gaussian"] = "linear",
+    gaussian_sigma: float = 2.0,
+    post_threshold: float = 0.0,
+    normalized: bool = True,
+):
+    """MatrixNms-8."""
+    outputs, indices, numbers = op.specops.MatrixNms(
+        boxes, scores,
+        sort_result_type=sort_result_type, sort_result_across_batch=sort_result_across_batch, nms_top_k=nms_top_k,
+        keep_top_k=keep_top_k, background_class=background_class, score_threshold=score_threshold,
+        decay_function=decay_function, gaussian_sigma=gaussian_sigma, post_threshold=post_threshold, normalized=normalized,
+    )  # fmt: skip
+    to = data_type(output_type)
+    return unstated(outputs), unstated(op.Cast(indices, to=to)), op.Cast(numbers, to=to)

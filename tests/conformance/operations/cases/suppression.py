@@ -7,6 +7,7 @@ import functools
 import numpy as np
 
 from tests.conformance.case import Case
+from tests.conformance.models import case
 
 
 def boxes_and_scores(batches, classes, count, *, seed=0, ties=False, center=False, dtype=np.float32):
@@ -91,4 +92,78 @@ def _versions():
     yield nms(9, "no-thresholds", [plain], most=5, iou=None)
 
 
-CASES = [*_versions()]
+def _multiclass():
+    plain, ties = boxes_and_scores(2, 3, 20), boxes_and_scores(2, 3, 30, seed=1, ties=True)
+    one, dynamic = boxes_and_scores(1, 2, 7, seed=3), [[-1, -1, 4], [-1, -1, -1]]
+    for version in ("opset8", "opset9"):
+
+        def make(name, *runs, make=f"{version}.multiclass_nms", version=version, **given):
+            return case("MulticlassNms", version, name, make, *runs, **{"iou_threshold": 0.3} | given)
+
+        yield make("plain", plain)
+        for sort in ("none", "score", "classid"):
+            yield make(f"ties-{sort}", ties, sort_result_type=sort, score_threshold=0.25, keep_top_k=9)
+            yield make(f"across-{sort}", ties, sort_result_type=sort, sort_result_across_batch=True, nms_top_k=12)
+        yield make("pixels", plain, normalized=False, background_class=0, output_type="i32")
+        yield make("eta", plain, nms_eta=0.8, iou_threshold=0.9, nms_top_k=15)
+        yield make("eta-ties", ties, nms_eta=0.6, iou_threshold=0.8, score_threshold=0.5, background_class=1)
+        yield make("threshold-0", plain, iou_threshold=0.0)
+        yield make("dynamic", plain, one, shapes=dynamic, sort_result_type="score", keep_top_k=5)
+        yield make("f16", tuple(a.astype(np.float16) for a in plain), score_threshold=0.5)
+
+    def own(numbers, classes, seed=0):
+        boxes, scores = boxes_and_scores(classes, 1, sum(numbers), seed=seed)
+        return boxes, scores[:, 0], np.array(numbers, np.int64)
+
+    yield make("own-boxes", own([9, 0, 12], 3), own([2, 5, 1], 3, 1), shapes=[[-1, -1, 4], [-1, -1], [-1]], keep_top_k=7)
+    yield make("own-boxes-classid", own([9, 12], 2), sort_result_type="classid", sort_result_across_batch=True)
+    yield make(
+        "own-boxes-eta", own([9, 12], 4), sort_result_type="score", nms_eta=0.7, iou_threshold=0.7, background_class=2
+    )
+
+
+def _matrix():
+    def make(name, *runs, **given):
+        return case("MatrixNms", "opset8", name, "opset8.matrix_nms", *runs, **given)
+
+    plain, ties = boxes_and_scores(2, 3, 20), boxes_and_scores(2, 3, 30, seed=1, ties=True)
+    for function in ("linear", "gaussian"):
+        yield make(function, plain, decay_function=function, gaussian_sigma=1.5, post_threshold=0.1)
+    for sort in ("none", "score", "classid"):
+        yield make(sort, plain, sort_result_type=sort, score_threshold=0.2, keep_top_k=9, nms_top_k=8)
+        yield make(
+            f"across-{sort}", plain, sort_result_type=sort, sort_result_across_batch=True, nms_top_k=12, output_type="i32"
+        )
+    yield make("pixels", plain, normalized=False, background_class=0)
+    # Of equal scores OpenVINO's sorting decides which box is better; here only the boxes are equal.
+    equal = ties[0], np.random.default_rng(5).random(ties[1].shape).astype(np.float32)
+    yield make("equal-boxes", equal, post_threshold=0.3, score_threshold=0.1)
+    shapes = [[-1, -1, 4], [-1, -1, -1]]
+    yield make("dynamic", plain, boxes_and_scores(1, 2, 7, seed=3), shapes=shapes, sort_result_type="score", keep_top_k=5)
+
+
+def _rotated():
+    def make(name, *runs, **given):
+        return case("NMSRotated", "opset13", name, "opset13.nms_rotated", *runs, **{"constants": (2, 3, 4)} | given)
+
+    def data(batches, classes, count, most=20, iou=0.4, score=0.1, seed=0, ties=False):
+        boxes, scores = boxes_and_scores(batches, classes, count, seed=seed, ties=ties, center=True)
+        rng = np.random.default_rng(seed)
+        angles = rng.integers(-4, 5, (batches, count, 1)) * np.pi / 8 if ties else rng.random((batches, count, 1)) * 6 - 3
+        limits = np.int64(most), np.float32(iou), np.float32(score)
+        return (np.concatenate([boxes, angles.astype(np.float32)], axis=2), scores, *limits)
+
+    plain, ties = data(2, 2, 40), data(1, 2, 60, seed=1, ties=True)
+    yield make("clockwise", plain)
+    yield make("counterclockwise", plain, clockwise=False)
+    yield make("unsorted", data(2, 3, 25, iou=0.25, most=4), sort_result_descending=False, output_type="i32")
+    yield make("ties", ties, shapes=[[-1, -1, 5], [-1, -1, -1], [], [], []])
+    yield make("ties-counterclockwise", ties, clockwise=False)
+    runs = [
+        (*plain[:2], np.array(n), np.float32(iou), np.float32(score)) for n, iou, score in ((3, 0.2, 0.5), (90, 0.8, -1))
+    ]
+    yield make("limits-at-run-time", *runs, constants=())
+    yield make("f16", tuple(a.astype(np.float16) if a.ndim else a for a in plain))
+
+
+CASES = [*_versions(), *_rotated(), *_multiclass(), *_matrix()]
