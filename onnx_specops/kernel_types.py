@@ -42,6 +42,9 @@ _WIDER: dict[ir.DataType, tuple[ir.DataType, ...]] = {
 # Where bits are only moved, 64-bit unsigned integers travel as signed ones; elsewhere the order decides.
 _ROUNDED = {D.FLOAT16, D.BFLOAT16}
 
+UNROUNDED = "unrounded"
+"""The key in ``Value.meta`` of a Cast's result that says: the Cast is like this pass's own, for a computation in float32."""
+
 Constraints = dict[str, frozenset[str]]
 
 
@@ -93,13 +96,15 @@ def substitutes(op_type: str, domain: str, bound: tuple[tuple[str, ir.DataType],
         kernels = [(1, 2**31 - 1, {name: frozenset(("tensor(float)", "tensor(double)", "tensor(int64)")) for name, _ in bound})]
     version = schema.since_version
     usable = [c for first, last, c in kernels if first <= version <= last or first == version]
+    # Some kernels take types that the operator's schema does not allow.
+    legal = {c.type_param_str: frozenset(c.allowed_type_strs) for c in schema.type_constraints}
     best: tuple[int, dict[str, ir.DataType]] | None = None
     for constraints in usable:
         changes: dict[str, ir.DataType] = {}
         cost = 0
         for variable, dtype in bound:
-            allowed = constraints.get(variable)
-            if allowed is None or _type_name(dtype) in allowed:
+            allowed = legal[variable] & constraints.get(variable, legal[variable])
+            if _type_name(dtype) in allowed:
                 continue
             choices = [c for c in _WIDER.get(dtype, ()) if _type_name(c) in allowed]
             if not choices:
@@ -156,6 +161,8 @@ class _Adapter:
 
     def adapt(self, node: ir.Node) -> bool:
         """Insert what one node needs; returns whether it needed anything."""
+        if node.op_type == "Cast" and node.outputs[0].meta.get(UNROUNDED):
+            self._adopt(node)
         if node.domain == DOMAIN or node.domain not in OPSET_IMPORTS or node.op_type in ("Cast", "Constant"):
             return False
         schema = _schema(node.op_type, node.domain)
@@ -181,6 +188,15 @@ class _Adapter:
             if dtype in _ROUNDED:
                 self._exact[narrow] = value
         return True
+
+    def _adopt(self, node: ir.Node) -> None:
+        """Treat a Cast that a rule emitted like one of this pass's own."""
+        source, result = node.inputs[0], node.outputs[0]
+        assert source is not None
+        if result.dtype in _ROUNDED:
+            self._exact[result] = source
+        elif (exact := self._exact.get(source)) is not None and exact.dtype == result.dtype:
+            result.replace_all_uses_with(exact)
 
     def _as(self, value: ir.Value, target: ir.DataType, node: ir.Node) -> ir.Value:
         """``value`` in another type, for ``node``."""

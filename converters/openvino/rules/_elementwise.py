@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from converters.openvino.rule import Unsupported, rule
 from onnx_specops.building import Builder, Value
+from onnx_specops.kernel_types import UNROUNDED
 
 D = ir.DataType
 
@@ -115,6 +116,16 @@ def through_floats(op: Builder, x: Value, function: Callable[[Value], Value]) ->
         info = np.iinfo(x.dtype.numpy())
         result = op.Clip(result, float(info.min), float(info.max))
     return to_integer(op, result, x.dtype)
+
+
+def in_float32(op: Builder, function: Callable[[Value], Value], x: Value) -> Value:
+    """``function`` of ``x``; of 16-bit floats in float32, as OpenVINO's CPU plugin computes throughout."""
+    if x.dtype not in (D.FLOAT16, D.BFLOAT16):
+        return function(x)
+    wide = op.Cast(x, to=D.FLOAT)
+    result = op.Cast(function(wide), to=x.dtype)
+    wide.meta[UNROUNDED] = result.meta[UNROUNDED] = True
+    return result
 
 
 def bounded(op: Builder, function: Callable[..., Value], *values: Value) -> Value:

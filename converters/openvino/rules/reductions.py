@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from converters.openvino.rule import Unsupported, rule
-from converters.openvino.rules._elementwise import D
+from converters.openvino.rules._elementwise import D, in_float32
 from onnx_specops.building import Builder, Value
 
 _LOWEST = float(np.finfo(np.float32).min)
@@ -77,9 +77,13 @@ def _sum(op: Builder, x: Value, axes: Value, keep_dims: bool) -> Value:
 
 @rule("ReduceMax")
 def reduce_max(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
-    """ReduceMax-1. In float32 OpenVINO starts from the lowest finite number: the maximum of -inf alone, or of nothing."""
-    result = _extreme(op, "ReduceMax", x, axes, keep_dims)
-    return op.Max(result, _LOWEST) if x.dtype == D.FLOAT else result
+    """ReduceMax-1. OpenVINO starts from the lowest finite number of float32: the maximum of -inf alone, or of nothing."""
+
+    def maximum(x: Value) -> Value:
+        result = _extreme(op, "ReduceMax", x, axes, keep_dims)
+        return op.Max(result, _LOWEST) if x.dtype == D.FLOAT else result
+
+    return in_float32(op, maximum, x)
 
 
 @rule("ReduceMin")

@@ -88,11 +88,24 @@ for _operation, _make in _REDUCTIONS.items():
         case(_operation, _opset, "no-rows", _make, [np.zeros((0, 2), np.float32), _axes(1)], dynamic=True, constants=[1]),
     ]
 
+
+def _is_lowest(x, axes):
+    """Whether a row holds nothing but -inf, as masks of attention are asked."""
+    from openvino import opset1
+
+    return opset1.equal(opset1.reduce_max(x, axes), opset1.convert(opset1.constant(np.float32(-INF)), "bf16"))
+
+
 _FEWER = "the CPU plugin reduces integers in float32 or in 32 bits"
 _BIG = np.array([[2**30, 2**30 + 7], [16777217, 1]], np.int32)
 _CASES += [
     case("ReduceMax", "opset1", "infinities", "opset1.reduce_max",
          [np.array([[-INF, -INF], [-INF, 1], [INF, 1]], np.float32), _axes(1)], constants=[1]),
+    case("ReduceMax", "opset1", "infinities-f16", "opset1.reduce_max",
+         [np.array([[-INF, -INF], [-INF, 1], [INF, 1]], np.float16), _axes(1)], constants=[1]),
+    case("ReduceMax", "opset1", "infinities-bf16-compared", _is_lowest,
+         [np.array([[-INF, -INF], [-INF, 1]], ml_dtypes.bfloat16), _axes(1)], constants=[1],
+         options=decided("cpu", "the CPU plugin keeps float32 between the layers, the reference kernels round to bf16")),
     case("ReduceMin", "opset1", "infinities", "opset1.reduce_min",
          [np.array([[-INF, INF], [-INF, 1], [INF, 1]], np.float32), _axes(1)], constants=[1]),
     case("ReduceMin", "opset1", "infinities-alone", "opset1.reduce_min", [np.array([[INF, INF]], np.float32), _axes(1)],
