@@ -149,12 +149,19 @@ def _(
     scale = op.Where(soft, op.Div(-0.5, op.Where(soft, sigma, 1.0)), 0.0)
     lowest = float(np.finfo(number_type(scores)).min)
 
-    # A group is a class of a batch: its boxes as [groups, boxes].
+    # The candidates of every class, in the order of the boxes, in as many places as the class with the most has.
     classes, count = op.Shape(scores, start=1, end=2), op.Shape(scores, start=2)
-    groups = op.Concat(op.ReduceProd(op.Shape(scores, end=2)), count, axis=0)
-    box = _emit_corners(op, emit_columns(op, boxes), center_point_box)
-    box = [op.Reshape(op.Expand(op.Unsqueeze(c, [1]), op.Shape(scores)), groups, allowzero=1) for c in box]
-    scores = op.Reshape(scores, groups, allowzero=1)
+    alive = op.Greater(scores, score_threshold)
+    counts = op.ReduceSum(op.Cast(alive, to=Type.INT64), [2], keepdims=1)
+    places = op.ReduceMax(op.Concat(op.Reshape(counts, [-1]), [0], axis=0))
+    _, order = op.TopK(op.Cast(alive, to=Type.INT32), places, axis=2, outputs=2)
+    scores, alive = op.GatherElements(scores, order, axis=2), op.Less(emit_range(op, order, 2), counts)
+    # A group is a class of a batch: its boxes as [groups, boxes].
+    groups = op.Concat(op.ReduceProd(op.Shape(order, end=2)), places, axis=0)
+    at = op.Add(op.Mul(op.Unsqueeze(emit_range(op, order, 0), [1, 2]), count), order)
+    box = _emit_corners(op, emit_columns(op, op.Reshape(boxes, [-1, 4])), center_point_box)
+    box = [op.Reshape(op.Gather(c, at), groups, allowzero=1) for c in box]
+    scores, alive, order = (op.Reshape(x, groups, allowzero=1) for x in (scores, alive, order))
     area = emit_areas(op, box)
     positions = emit_range(op, scores, 1)
 
@@ -173,13 +180,13 @@ def _(
         record = (op.Squeeze(x, [1]) for x in (best, score, valid))
         return emit_any(op, alive), decayed, alive, *record
 
-    alive = op.Greater(scores, score_threshold)
     _, _, best, score, valid = op.loop(most, emit_any(op, alive), step, scores, alive)
     # [steps, groups] each; what was selected, group by group.
     group, at = op.Split(op.NonZero(op.Transpose(valid, perm=[1, 0])), axis=0, num_outputs=2, outputs=2)
     picked = op.Concat(op.Transpose(at, perm=[1, 0]), op.Transpose(group, perm=[1, 0]), axis=1)
     best, score = op.GatherND(best, picked), op.GatherND(score, picked)
     group = op.Squeeze(group, [0])
+    best = op.GatherND(order, op.Concat(op.Unsqueeze(group, [1]), op.Unsqueeze(best, [1]), axis=1))
     if sort_result_descending:
         # By batch, class and box first, so that those order equal scores: within a group equal scores already are.
         score, order = op.TopK(score, op.Shape(score), axis=0, outputs=2)
