@@ -1,0 +1,75 @@
+"""Attention, and products of groups of rows with a matrix each."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import onnx_ir as ir
+
+from converters.openvino.rule import Unsupported, rule
+from onnx_specops.building import Builder, Value
+
+
+@rule("ScaledDotProductAttention", since="opset13")
+def scaled_dot_product_attention(
+    op: Builder,
+    query: Value,
+    key: Value,
+    value: Value,
+    attention_mask: Value | None = None,
+    scale: Value | None = None,
+    sink: Value | None = None,
+    *,
+    causal: bool,
+):
+    """ScaledDotProductAttention-13, with the ``sink`` that OpenVINO takes besides: weights that lead to no value."""
+    weights = op.MatMul(query, _swapped(op, key))
+    weights = op.Mul(weights, _factor(op, query) if scale is None else scale)
+    if causal:
+        rows = op.Range(0, op.Squeeze(op.Shape(query, start=-2, end=-1), [0]), 1)
+        columns = op.Range(0, op.Squeeze(op.Shape(key, start=-2, end=-1), [0]), 1)
+        seen = op.LessOrEqual(columns, op.Unsqueeze(rows, [1]))
+        weights = op.Where(seen, weights, op.const(-math.inf, query.dtype))
+    elif attention_mask is not None and not _is_nought(attention_mask):
+        if attention_mask.dtype == ir.DataType.BOOL:
+            weights = op.Where(attention_mask, weights, op.const(-math.inf, query.dtype))
+        else:
+            weights = op.Add(weights, attention_mask)
+    if sink is None:
+        return op.MatMul(op.Softmax(weights, axis=-1), value)
+    column = op.Concat(op.Shape(weights, end=-1), [1], axis=0)
+    shares = op.Softmax(op.Concat(weights, op.Expand(sink, column), axis=-1), axis=-1)
+    return op.MatMul(op.Slice(shares, [0], [-1], [-1]), value)
+
+
+@rule("GroupedMatMul", since="opset17")
+def grouped_mat_mul(op: Builder, mat_a: Value, mat_b: Value, offsets: Value | None = None):
+    """GroupedMatMul-17: ``mat_b`` is ``[groups, N, K]``."""
+    if mat_b.rank not in (None, 3):
+        raise Unsupported(f"its second input has the rank {mat_b.rank} instead of 3")
+    if offsets is None:
+        return op.MatMul(mat_a, op.Transpose(mat_b, perm=[0, 2, 1]))
+    return op.specops.GroupedMatMul(mat_a, mat_b, offsets)
+
+
+def _swapped(op: Builder, key: Value) -> Value:
+    """The key with its last two dimensions swapped."""
+    if key.rank is None:
+        raise Unsupported("its key has no known rank", "give the model's inputs a rank")
+    if key.rank < 2:
+        raise Unsupported(f"its key has the rank {key.rank}")
+    return op.Transpose(key, perm=[*range(key.rank - 2), key.rank - 1, key.rank - 2])
+
+
+def _factor(op: Builder, query: Value) -> Value:
+    """One by the square root of the size of an embedding."""
+    size = op.Cast(op.Shape(query, start=-1), to=query.dtype)
+    if size.constant is not None:
+        return op.const(1 / np.sqrt(size.constant.astype(np.float64)), query.dtype)
+    return op.Reciprocal(op.Sqrt(size))
+
+
+def _is_nought(mask: Value) -> bool:
+    """Whether the mask is the number 0 that stands for none."""
+    return mask.constant is not None and mask.constant.size == 1 and not mask.constant.any()
