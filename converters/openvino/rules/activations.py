@@ -177,4 +177,6 @@ def _scalar(x: Value) -> float | None:
 
 def _flat(op: Builder, x: Value) -> Value:
     """A parameter of one element as a scalar, which broadcasts without adding dimensions."""
+    if x.dims and any(d not in (1, None) for d in x.dims):
+        raise Unsupported(f"its parameter has the shape {x.dims}, it must be one number")
     return x if x.rank == 0 else op.Reshape(x, op.const(np.empty(0, np.int64)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from converters.openvino.rule import rule
+from converters.openvino.rule import Unsupported, rule
 from converters.openvino.rules._elementwise import SIGNED, UNSIGNED, D, binary
 from onnx_specops.building import Builder, Value
 
@@ -61,6 +61,8 @@ def bitwise_right_shift(op: Builder, a: Value, b: Value):
 
 def _shift(op: Builder, a: Value, b: Value, direction: str) -> Value:
     """ONNX shifts unsigned integers, ONNX Runtime those of 8, 32 and 64 bits."""
+    if a.dtype not in UNSIGNED and a.dtype not in SIGNED:
+        raise Unsupported(f"its inputs are {a.dtype and a.dtype.name}, integers alone can be shifted")
     if a.dtype in UNSIGNED:
         return op.BitShift(a, b, direction=direction)
     to = _UNSIGNED_OF[a.dtype]

@@ -1,0 +1,122 @@
+"""Malformed layers of the element-by-element operations, activations, reductions, conversions and quantization.
+
+Each ends as a `ConversionError` that names the layer.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from converters.openvino import ConversionError, convert
+from tests.converters.openvino import ir_text
+
+F32, I64, BOOL = ("f32", "FP32"), ("i64", "I64"), ("boolean", "BOOL")
+S = (2, 3)
+
+# type, opset, attributes, inputs (shape and type, or a constant), the output's shape and type, what is said of it
+MALFORMED = [
+    ("Add", "opset1", "", [S], S, "takes 2"),
+    ("Add", "opset1", "", [S, S, S], S, "takes 2"),
+    ("Add", "opset1", 'axis="1"', [S, S], S, "axis='1' is not known"),
+    ("Add", "opset1", 'auto_broadcast="caffe"', [S, S], S, "none of 'numpy'"),
+    ("Add", "opset1", "", [S, (4,)], S, "do not fit together"),
+    ("Add", "opset1", 'auto_broadcast="none"', [S, (3,)], S, "forbids"),
+    ("Add", "opset1", 'auto_broadcast="none"', [S, (2, 4)], S, "forbids"),
+    ("Add", "opset1", 'auto_broadcast="pdpd" auto_broadcast.auto_broadcast_axis="-2"', [S, (2,)], S, "is negative"),
+    ("Add", "opset1", 'auto_broadcast="pdpd" auto_broadcast.auto_broadcast_axis="1"', [S, S], S, "does not lie on"),
+    ("Add", "opset1", 'auto_broadcast="pdpd" auto_broadcast.auto_broadcast_axis="9000000000"', [S, (3,)], S, "does not lie"),
+    ("Add", "opset1", 'auto_broadcast="pdpd"', [S, (3,)], S, "does not broadcast"),
+    ("Add", "opset1", "", [S, S], (2, 4), "in the file"),
+    ("Add", "opset1", "", [S, (S, I64)], S, "do not fit together"),
+    ("Add", "opset99", "", [S, S], S, "newer than"),
+    ("Divide", "opset1", 'm_pythondiv="perhaps"', [S, S], S, "neither true nor false"),
+    ("Round", "opset5", 'mode="up"', [S], S, "none of"),
+    ("Erf", "opset1", 'approximate="1"', [S], S, "not known"),
+    ("CumSum", "opset3", 'exclusive="2"', [S, ((), I64)], S, "neither true nor false"),
+    ("Equal", "opset1", "", [S, S], S, "in the file"),
+    ("Select", "opset1", "", [S, S, S], S, "do not fit together"),
+    ("Select", "opset1", "", [(S, BOOL), S], S, "takes 3"),
+    ("IsNaN", "opset10", "", [(S, I64)], (S, BOOL), "takes floats"),
+    ("IsInf", "opset10", 'detect_zero="1"', [S], (S, BOOL), "not known"),
+    ("LogicalAnd", "opset1", "", [S, S], S, "do not fit together"),
+    ("LogicalNot", "opset1", "", [S], S, "do not fit together"),
+    ("BitwiseAnd", "opset13", "", [S, S], S, "do not fit together"),
+    ("BitwiseLeftShift", "opset15", "", [S, S], S, "integers alone"),
+    ("Elu", "opset1", "", [S], S, "'alpha' is missing"),
+    ("Elu", "opset1", 'alpha="much"', [S], S, "not a number"),
+    ("Clamp", "opset1", 'min="0"', [S], S, "'max' is missing"),
+    ("Clamp", "opset1", 'min="2" max="1"', [S], S, "leave nothing"),
+    ("Clamp", "opset1", 'min="nan" max="1"', [S], S, "leave nothing"),
+    ("Gelu", "opset7", 'approximation_mode="quick"', [S], S, "none of"),
+    ("Gelu", "opset2", 'approximation_mode="erf"', [S], S, "not known"),
+    ("Swish", "opset4", "", [S, (3,)], S, "one number"),
+    ("HardSigmoid", "opset1", "", [S, (), (3,)], S, "one number"),
+    ("Selu", "opset1", "", [S, (2,), ()], S, "one number"),
+    ("PReLU", "opset1", "", [S], S, "takes 2"),
+    ("SoftMax", "opset1", 'axis="-1"', [S], S, "is negative"),
+    ("SoftMax", "opset8", 'axis="2"', [S], S, "do not fit together"),
+    ("LogSoftmax", "opset5", 'axis="-3"', [S], S, "do not fit together"),
+    ("GRN", "opset1", "", [S], S, "'bias' is missing"),
+    ("ReduceSum", "opset1", "", [S], S, "takes 2"),
+    ("ReduceSum", "opset1", 'keep_dims="true"', [S, np.array([2])], (2, 3), "leave the range"),
+    ("ReduceMax", "opset1", 'keep_dims="true"', [S, np.array([-3])], (2, 3), "leave the range"),
+    ("ReduceMean", "opset1", 'keepdims="true"', [S, np.array([0])], (1, 3), "not known"),
+    ("ReduceProd", "opset1", 'keep_dims="true"', [S, np.array([1])], (2, 2), "in the file"),
+    ("ReduceLogicalOr", "opset1", 'keep_dims="true"', [S, np.array([1])], (2, 1), "takes booleans"),
+    ("Convert", "opset1", "", [S], S, "destination_type is missing"),
+    ("Convert", "opset1", 'destination_type="f31"', [S], S, "no known element type"),
+    ("Convert", "opset1", 'destination_type="string"', [S], S, "converts f32 to string"),
+    ("Convert", "opset1", 'destination_type="dynamic"', [S], S, "no type"),
+    ("ConvertLike", "opset1", "", [S], S, "takes 2"),
+    ("ConvertPromoteTypes", "opset14", "", [S, (S, I64)], S, "promote_unsafe"),
+    ("FakeQuantize", "opset1", "", [S, (), (), (), ()], S, "'levels' is missing"),
+    ("FakeQuantize", "opset1", 'levels="1"', [S, (), (), (), ()], S, "2 at least"),
+    ("FakeQuantize", "opset1", 'levels="-3"', [S, (), (), (), ()], S, "2 at least"),
+    ("FakeQuantize", "opset1", 'levels="16"', [S, (), (), ()], S, "takes 5"),
+    ("FakeQuantize", "opset1", 'levels="16"', [S, (5,), (), (), ()], S, "do not fit together"),
+    ("FakeConvert", "opset13", 'destination_type="f16"', [S, ()], S, "none of"),
+    ("FakeConvert", "opset13", 'destination_type="f8e4m3"', [S, (4,)], S, "do not fit together"),
+    ("ErfInv", "opset17", "", [], S, "takes 1"),
+]  # fmt: skip
+
+
+def _typed(shape):
+    return shape if shape and isinstance(shape[0], tuple) else (shape, F32)
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "data", "inputs", "output", "message"),
+    MALFORMED,
+    ids=[f"{row[0]}-{i}" for i, row in enumerate(MALFORMED)],
+)
+def test_a_malformed_layer_is_named(tmp_path, kind, version, data, inputs, output, message):
+    layers, edges, weights = [], [], b""
+    for index, given in enumerate(inputs):
+        if isinstance(given, np.ndarray):
+            layers.append(ir_text.const(index, "i64", given.shape, given.nbytes, len(weights), "I64"))
+            weights += given.tobytes()
+        else:
+            shape, (element_type, precision) = _typed(given)
+            layers.append(ir_text.parameter(index, shape, element_type, precision))
+        edges.append(ir_text.edge(index, 0, 100, index))
+    shapes = [given.shape if isinstance(given, np.ndarray) else _typed(given)[0] for given in inputs]
+    shape, (_, precision) = _typed(output)
+    layers.append(
+        ir_text.layer(
+            100,
+            kind,
+            name="culprit",
+            version=version,
+            data=data or None,
+            inputs=shapes,
+            outputs=[shape],
+            precision=precision,
+        )
+    )
+    layers.append(ir_text.result(101, shape))
+    edges.append(ir_text.edge(100, len(inputs), 101, 0))
+    path = ir_text.write(tmp_path, ir_text.net(layers, edges), weights)
+    with pytest.raises(ConversionError, match=message) as caught:
+        convert(path)
+    assert [problem.layer_name for problem in caught.value.problems] == ["culprit"]
