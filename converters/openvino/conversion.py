@@ -39,7 +39,8 @@ class Report:
         nodes: how many nodes of each operator the ONNX model has.
         custom_operators: the domain's operators that the model uses.
         without_body: those among them that need a kernel, since standard ONNX cannot say them.
-        values: ``(layer id, output index)`` -> the name of the ONNX value that holds that output of a top-level layer.
+        values: ``(layer id, output index)`` -> the name of the ONNX value that holds that output of a top-level layer, where
+            one does (in float32, where a 16-bit float is an intermediate result only).
         weights: where the weights are: ``"embed"``, ``"copy"`` or ``"reference"``.
         weights_bytes: how many bytes of weights the model has.
         seconds: the time that it took.
@@ -366,7 +367,8 @@ def _report(
         nodes=dict(sorted(nodes.items())),
         custom_operators=sorted({n.op_type for n in graph.all_nodes() if n.domain == onnx_specops.DOMAIN}),
         without_body=without_body,
-        values={key: name for key, name in names.items() if name in alive},
+        values={key: name for key, name in names.items() if name in alive}
+        | {key: v.name for key, v in emitted.values.items() if names[key] not in alive and v.name and v.name in alive},
         weights=placement,
         weights_bytes=size,
         seconds=seconds,

@@ -43,11 +43,10 @@ class Operation:
 @functools.cache
 def operations() -> tuple[Operation, ...]:
     """Every operation of opset1 to opset17, by name and version."""
-    with _TABLE.open(encoding="utf-8", newline="") as file:
-        return tuple(
-            Operation(row["name"], int(row["number"]), row["version"], int(row["first"]), int(row["last"]))
-            for row in csv.DictReader(file)
-        )
+    return tuple(
+        Operation(row["name"], int(row["number"]), row["version"], int(row["first"]), int(row["last"]))
+        for row in csv.DictReader(_TABLE.read_text(encoding="utf-8").splitlines())
+    )
 
 
 def read_headers(include: Path) -> tuple[Operation, ...]:

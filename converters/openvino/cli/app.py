@@ -1,4 +1,4 @@
-"""What each subcommand of ``specops`` does. Exit codes: 0 good, 1 a difference or an unsupported layer, 2 bad usage or input."""
+"""The subcommands of ``specops``. Exit codes: 0 good, 1 a difference or an unsupported layer, 2 bad usage or input."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def check_inputs(arrays: Mapping[str, np.ndarray], specs: Sequence[InputSpec], w
         where: what errors say the arrays come from.
 
     Raises:
-        ValueError: for a missing input, a wrong number of dimensions, a wrong size or a type that cannot be converted exactly.
+        ValueError: for a missing input, a wrong number of dimensions, a wrong size or values that the type cannot hold.
     """
     if missing := sorted(spec.name for spec in specs if spec.name not in arrays):
         raise ValueError(f"{where}: {', '.join(missing)} missing; there are {', '.join(arrays) or 'none'}")
@@ -120,7 +120,9 @@ def _fit(array: np.ndarray, spec: InputSpec, where: str) -> np.ndarray:
     if array.dtype.kind in "biuf":
         with np.errstate(all="ignore"):
             converted = array.astype(spec.dtype)
-            if not np.array_equal(converted.astype(array.dtype), array, equal_nan=array.dtype.kind == "f"):
+            same = np.array_equal(converted.astype(array.dtype), array, equal_nan=array.dtype.kind == "f")
+            # Integers that wrap around come back as they were.
+            if not same or ((converted < 0) != (array < 0)).any():
                 converted = None
     if converted is None:
         raise ValueError(
@@ -132,7 +134,7 @@ def _fit(array: np.ndarray, spec: InputSpec, where: str) -> np.ndarray:
 def write_arrays(path: str | Path, arrays: Mapping[str, np.ndarray]) -> None:
     """Write arrays by name as .npz, strings as NumPy's unicode, what NumPy has no type for as float32."""
     with Path(path).open("wb") as file:  # a name without .npz stays as it is
-        np.savez(file, allow_pickle=False, **{name: _storable(array) for name, array in arrays.items()})  # type: ignore[arg-type]
+        np.savez(file, allow_pickle=False, **{name: _storable(array) for name, array in arrays.items()})
 
 
 def _storable(array: np.ndarray) -> np.ndarray:

@@ -21,6 +21,9 @@ class Tolerance:
     absolute: float = 1e-4
 
 
+DEFAULT = Tolerance()
+
+
 @dataclass(frozen=True)
 class Comparison:
     """One output of one runtime against the same output of the runtime that is compared with.

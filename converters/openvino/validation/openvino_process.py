@@ -40,7 +40,7 @@ class LayerOutput:
 
 @dataclass(frozen=True)
 class Inference:
-    """What OpenVINO computed: the outputs in order, the layers' values (``None`` where it has no such layer), the seconds."""
+    """What OpenVINO computed: outputs in order, layers' values (``None`` where it has no such layer), seconds."""
 
     outputs: list[np.ndarray]
     layers: list[np.ndarray | None]

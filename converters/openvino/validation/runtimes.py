@@ -154,5 +154,5 @@ def _to_numpy(value: Any) -> np.ndarray:
     count = int(np.prod(shape, dtype=np.int64))
     if not count:
         return np.zeros(shape, ml_dtypes.bfloat16)
-    buffer = (ctypes.c_uint16 * count).from_address(value.data_ptr())
-    return np.frombuffer(buffer, ml_dtypes.bfloat16).reshape(shape).copy()
+    bits = np.ctypeslib.as_array((ctypes.c_uint16 * count).from_address(value.data_ptr()))
+    return bits.reshape(shape).copy().view(ml_dtypes.bfloat16)

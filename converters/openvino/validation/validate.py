@@ -13,8 +13,8 @@ from converters.openvino.conversion import convert
 from converters.openvino.element_types import ElementType
 from converters.openvino.graph import Layer, Model
 from converters.openvino.ir import read
-from converters.openvino.validation.compare import Comparison, Tolerance, compare
 from converters.openvino.validation.arrays import check_inputs, load_inputs, random_inputs
+from converters.openvino.validation.compare import DEFAULT, Comparison, Tolerance, compare
 from converters.openvino.validation.onnx_model import OnnxModel
 from converters.openvino.validation.openvino_process import LayerOutput, OpenVINOError, run_with_layers
 from converters.openvino.validation.runtimes import NAMES, OPENVINO, Arrays, run, unavailable
@@ -105,7 +105,7 @@ def validate(
     *,
     inputs: str | Path | Mapping[str, np.ndarray] | None = None,
     seed: int = 0,
-    tolerance: Tolerance = Tolerance(),
+    tolerance: Tolerance = DEFAULT,
     per_layer: bool = False,
     runtimes: Sequence[str] = tuple(NAMES),
     progress: Callable[[str], None] = lambda step: None,
@@ -218,7 +218,8 @@ def _compared(
             if layer.value not in values or layer.value not in expected:
                 continue
             compared.add((layer.layer.id, layer.index))
-            found = compare(values[layer.value], expected[layer.value], tolerance, random=layer.value in random)
+            value, should = _same_width(values[layer.value], expected[layer.value])
+            found = compare(value, should, tolerance, random=layer.value in random)
             if not found.agrees and differing is None:
                 differing = (layer, found)
         if differing is not None:
@@ -229,6 +230,16 @@ def _compared(
             )
     validation.layers_compared = len(compared)
     return validation
+
+
+def _same_width(got: np.ndarray, expected: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A layer's values in the narrower of two float types: intermediate 16-bit floats may be kept as float32."""
+    if got.dtype != expected.dtype and {got.dtype.itemsize, expected.dtype.itemsize} == {2, 4}:
+        narrow = min(got.dtype, expected.dtype, key=lambda dtype: dtype.itemsize)
+        if narrow.kind not in "iu":
+            with np.errstate(over="ignore"):
+                return got.astype(narrow), expected.astype(narrow)
+    return got, expected
 
 
 def _check_interface(source: Model, model: OnnxModel) -> None:

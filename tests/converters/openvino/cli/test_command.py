@@ -59,7 +59,7 @@ def unknown_layer(xml: Path) -> Path:
     return xml
 
 
-# -- the command as such -----------------------------------------------------------------------------------------------------
+# -- the command as such -------------------------------------------------------------------------------------------------
 
 
 def test_without_arguments_it_helps() -> None:
@@ -105,7 +105,7 @@ def test_bad_usage(arguments: tuple[str, ...]) -> None:
     assert not result.stdout
 
 
-# -- convert -----------------------------------------------------------------------------------------------------------------
+# -- convert -------------------------------------------------------------------------------------------------------------
 
 
 def test_convert_writes_beside_the_model(dense: Path) -> None:
@@ -152,7 +152,8 @@ def test_convert_and_check(bags: Path, tmp_path: Path) -> None:
 def test_convert_as_json(bags: Path) -> None:
     document = as_json(specops("convert", bags, "--check", "--json"))
     assert set(document) == {
-        "output", "model", "layers", "nodes", "custom_operators", "without_body", "weights", "weights_bytes", "seconds", "check",
+        "output", "model", "layers", "nodes", "custom_operators", "without_body", "weights", "weights_bytes", "seconds",
+        "check",
     }  # fmt: skip
     assert document["layers"]["EmbeddingBagOffsetsSum"] == document["nodes"]["onnx_specops.EmbeddingBagOffsetsSum"]
     assert document["custom_operators"] == ["EmbeddingBagOffsetsSum"]
@@ -216,7 +217,7 @@ def test_a_target_that_cannot_be_written(dense: Path) -> None:
     assert (result.exit_code, result.stderr) == (2, f"error: {target}: No such file or directory\n")
 
 
-# -- run ---------------------------------------------------------------------------------------------------------------------
+# -- run -----------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kernels", ["auto", "python", "none"])
@@ -333,7 +334,7 @@ def test_run_tells_what_a_kernel_says(bags: Path, tmp_path: Path) -> None:
         assert "Traceback" not in result.stderr
 
 
-# -- validate ----------------------------------------------------------------------------------------------------------------
+# -- validate ------------------------------------------------------------------------------------------------------------
 
 
 def test_validate_shows_every_output_and_runtime(bags: Path) -> None:
@@ -402,7 +403,7 @@ def test_validate_against_another_model(dense: Path, tmp_path: Path) -> None:
     assert specops("validate", dense, tmp_path / "none.onnx").exit_code == 2
 
 
-# -- inspect -----------------------------------------------------------------------------------------------------------------
+# -- inspect -------------------------------------------------------------------------------------------------------------
 
 
 def test_inspect_shows_what_layers_become(bags: Path) -> None:
@@ -437,7 +438,7 @@ def test_inspect_all_operations() -> None:
     assert set(document["operations"][0]) == {"name", "number", "version", "rule", "becomes", "custom_operators"}
 
 
-# -- ops ---------------------------------------------------------------------------------------------------------------------
+# -- ops -----------------------------------------------------------------------------------------------------------------
 
 
 def test_ops_lists_every_operator() -> None:

@@ -107,7 +107,7 @@ def test_bodies_without_onnx_ir() -> None:
 
 @pytest.mark.parametrize("module", ["openvino", "openvino_tokenizers"])
 def test_validating_without_openvino(module: str, tmp_path: Path) -> None:
-    """The other runtimes are compared with each other, and what is missing is told; the process of OpenVINO is another one."""
+    """The other runtimes are compared with each other, and what is missing is told."""
     stub = tmp_path / module
     stub.mkdir()
     (stub / "__init__.py").write_text(f"raise ModuleNotFoundError('not there', name={module!r})")
