@@ -86,7 +86,7 @@ def _session(path: Path, kernels: str) -> ort.InferenceSession:
 
 
 def run_session(session, feeds) -> list[np.ndarray]:
-    """The session's outputs as arrays; those of types that NumPy lacks included, which ORT's ``run`` alone cannot hand out."""
+    """The session's outputs as arrays; also those of types that NumPy lacks, which ORT's ``run`` alone cannot hand out."""
     if not any(o.type in _LACKING for o in session.get_outputs()) and not any(
         hasattr(f, "element_type") for f in feeds.values()
     ):

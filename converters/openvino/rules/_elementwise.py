@@ -154,7 +154,8 @@ def to_integer(op: Builder, x: Value, to: ir.DataType) -> Value:
     return op.Cast(x, to=to)
 
 
-def typed(value: float, dtype: ir.DataType) -> np.ndarray:
+def typed(value: float, dtype: ir.DataType | None) -> np.ndarray:
     """A number as a scalar of ``dtype``; beyond its range infinite."""
+    assert dtype is not None
     with np.errstate(over="ignore"):
         return np.asarray(value, np.float64).astype(dtype.numpy())

@@ -187,6 +187,7 @@ def _defined(op: Builder, result: Value, zero: Value | None) -> Value:
     """``result``, and where the divisor was 0 what OpenVINO's CPU gives: the lowest i8, or the bits of the lowest i32."""
     if zero is None:
         return result
+    assert result.dtype is not None
     lowest = np.array(-128 if result.dtype == D.INT8 else -(2**31)).astype(result.dtype.numpy())
     return op.Where(zero, lowest, result)
 

@@ -156,6 +156,16 @@ for _name, _x, _slope in (
 _CASES.append(case("PRelu", "opset1", "channels-or-last", "opset1.prelu", [_P4, _S[3]], [_P4, _S[2]], [_P4, _S[1]],
                    dynamic=True, options=decided("evaluate", _CHANNELS)))  # fmt: skip
 
+_RANK = decided("evaluate", "the CPU plugin takes no Parameter of dynamic rank")
+_CASES += [
+    case("PRelu", "opset1", "dynamic-rank", "opset1.prelu", [_P4, _S[3]], [_P4, _S[2]], [_P4[0, 0], _S[2]],
+         [_P4[0, 0, 0], _S[1]], shapes=[None, [-1]], options=_RANK),
+    case("PRelu", "opset1", "dynamic-ranks", "opset1.prelu", [_P4, _S[3]], [_P4, _S[3].reshape(3, 1, 1)],
+         [_P4[0, 0, 0], _S[2]], shapes=[None, None], options=_RANK),
+    case("PRelu", "opset1", "dynamic-rank-slope", "opset1.prelu", [_P4, _S[3]], [_P4, _S[4].reshape(4, 1)],
+         shapes=[[-1, -1, -1, -1], None], options=_RANK),
+]  # fmt: skip
+
 # -- along an axis ----------------------------------------------------------------------------------------------------
 
 _T = (np.arange(24, dtype=np.float32).reshape(2, 3, 4) * 7 % 11) - 5
@@ -178,6 +188,11 @@ for _operation, _opset, _make, _axes in (
         case(_operation, _opset, "bf16", _make, [_T.astype(ml_dtypes.bfloat16)], axis=1),
         case(_operation, _opset, "f64", _make, [_T.astype(np.float64)], axis=2),
     ]
+
+for _opset in ("opset1", "opset8"):
+    _CASES.append(
+        case("Softmax", _opset, "dynamic-rank", f"{_opset}.softmax", [_T], [_T[0]], shapes=[None], axis=1, options=_RANK)
+    )
 
 _G = (np.arange(24, dtype=np.float32).reshape(1, 3, 4, 2) * 7 % 11) - 5
 _CASES += [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import ml_dtypes
 import numpy as np
 
@@ -268,19 +270,34 @@ _ZERO = "the reference kernel fails at a divisor of 0, the specification leaves 
 for _operation in ("Divide", "Mod", "FloorMod"):
     for _type in INTEGERS:
         _arrays = [np.array([7, 0, 9, 100], _type), np.array([0, 0, 3, 7], _type)]
-        _CASES.append(case(_operation, "opset1", f"{np.dtype(_type).name}-by-zero", f"opset1.{_BINARY[_operation]}", _arrays,
+        _name = f"{np.dtype(_type).name}-by-zero"
+        _CASES.append(case(_operation, "opset1", _name, f"opset1.{_BINARY[_operation]}", _arrays,
                            options=decided("cpu", _ZERO)))  # fmt: skip
+_CRASH = "both oracles crash"
 for _type in (np.int32, np.int64):
     _lowest = np.iinfo(_type).min
     for _operation, _result in (("Divide", _lowest), ("Mod", 0), ("FloorMod", 0)):
-        _CASES.append(case(_operation, "opset1", f"{np.dtype(_type).name}-lowest", f"opset1.{_BINARY[_operation]}",
+        _name, _expected = f"{np.dtype(_type).name}-lowest", np.array([_result, -5 if _result else 0], _type)
+        _CASES.append(case(_operation, "opset1", _name, f"opset1.{_BINARY[_operation]}",
                            [np.array([_lowest, 5], _type), np.array([-1, -1], _type)],
-                           options=decided("expected", "both oracles crash", np.array([_result, -5 if _result else 0], _type)),
-                           ))  # fmt: skip
+                           options=decided("expected", _CRASH, _expected)))  # fmt: skip
 for _exponent in (2, 0.5, -1, 3, 0):
     _CASES.append(case("Power", "opset1", f"constant-{_exponent}", "opset1.power",
                        [_floats(-8, 0.25, 2, INF, 9), np.array(_exponent, np.float32)], constants=[1]))  # fmt: skip
+_RANK = "the CPU plugin takes no Parameter of dynamic rank"
+_F = functools.partial(_small, np.float32)
 _CASES += [
+    case("Add", "opset1", "dynamic-rank", "opset1.add", [_F(2, 3), _F(3)], [_F(), _F(4, 1)],
+         shapes=[None, None], options=decided("evaluate", _RANK)),
+    *(
+        case("Multiply", "opset1", f"pdpd-dynamic-rank-axis-{axis}", pdpd("Multiply", "opset1", axis), *runs,
+             shapes=[None, None], options=decided("evaluate", _RANK))
+        for axis, runs in (
+            (1, [[_F(2, 3, 4), _F(3)], [_F(2, 3, 4, 2), _F(3, 4, 1)]]),
+            (-1, [[_F(2, 3, 4), _F(3, 4)], [_F(2, 3), _F(2, 1)]]),
+            (0, [[_F(2, 3, 4), _F(2)], [_F(2, 3), _F()]]),
+        )
+    ),
     text_case("Add", "opset1", "pdpd-without-axis", lambda text: text.replace(' auto_broadcast.auto_broadcast_axis="0"', ""),
               case("Add", "opset1", "", pdpd("Add", "opset1", 0), [_small(np.float32, 2, 3, 4), _small(np.float32, 2)])),
     text_case("Multiply", "opset1", "explicit-is-none",

@@ -252,6 +252,9 @@ def _quantized(x, low, high, levels):
 _CASES += [
     case("FakeQuantize", "opset1", "dynamic", "opset1.fake_quantize", [_X, -_ONE, _ONE, -_ONE, _ONE],
          [_X[:1, :2], -_ONE, _ONE, -_ONE, _ONE], constants=range(1, 5), dynamic=True, levels=16),
+    case("FakeQuantize", "opset1", "dynamic-rank", "opset1.fake_quantize", [_X, -_ONE, _ONE, -_ONE, _ONE],
+         [_X[0], -_ONE, _ONE, -_ONE, _ONE], constants=range(1, 5), shapes=[None] * 5, levels=16,
+         options=decided("evaluate", "the CPU plugin takes no Parameter of dynamic rank")),
     case("FakeQuantize", "opset1", "halves", "opset1.fake_quantize",
          [_f(0.5, 1.5, 2.5, 3.5), _ONE * 0, _ONE * 4, _ONE * 0, _ONE * 4], constants=range(1, 5), levels=5),
     case("FakeQuantize", "opset1", "none", "opset1.fake_quantize", [_X, _X * 0 - 1, _X * 0 + 1, _X * 0, _X * 0 + 2],

@@ -59,6 +59,9 @@ for _operation, _make in (_REDUCTIONS | _LOGICAL).items():
          shapes=[[2, 3, 4], [-1]], options=decided("evaluate", _RANK))  # fmt: skip
     _add("run-time-scalar", [_x, np.array(1)], [_x, np.array(-3)], constants=(), keep_dims=False, options=_run_time)
     _add("run-time-int32", [_x, _axes(0, 2, dtype=np.int32)], constants=(), keep_dims=True, options=_run_time)
+    _add("dynamic-rank", [_x, _axes(-1)], [_x[0], _axes(-1)], shapes=[None, None], options=decided("evaluate", _RANK))
+    _add("dynamic-rank-run-time", [_x, _axes(-1, 0)], [_x[0], _axes(-2)], constants=(), shapes=[None, [-1]], keep_dims=True,
+         options=decided("evaluate", _RANK))  # fmt: skip
     _add("scalar-data", [_x[0, 0, 0], _axes()])
     _add("rank-1", [_x[0, 0], _axes(0)])
 
