@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 
 from converters.openvino.rule import Unsupported, rule
+from converters.openvino.rules._fitting import fit
 from converters.openvino.rules._indices import normal_axis
 from onnx_specops.building import Builder, Value
 
@@ -46,6 +47,13 @@ def detection_output(
         raise Unsupported("it has one of the two additional inputs only")
     if decrease_label_id and background_label_id != 0:
         raise Unsupported("with decrease_label_id its background_label_id must be 0")
+    fit(
+        box_logits=(box_logits, "N L"),
+        class_preds=(class_preds, "N P"),
+        proposals=(proposals, "_ _ B"),
+        aux_class_preds=(aux_class_preds, "N A"),
+        aux_box_preds=(aux_box_preds, "N L"),
+    )
     return op.specops.DetectionOutput(
         box_logits,
         class_preds,

@@ -9,6 +9,7 @@ import numpy as np
 from converters.openvino.element_types import ElementType
 from converters.openvino.onnx_types import data_type
 from converters.openvino.rule import Unsupported, rule
+from converters.openvino.rules._fitting import fit
 from onnx_specops.building import Builder, Value
 
 MOST = 2**24  # boxes of an image; more is no network's
@@ -71,6 +72,12 @@ def proposal(
     """Proposal-4."""
     if not 0 < post_nms_topn <= MOST or pre_nms_topn <= 0:
         raise Unsupported(f"its pre_nms_topn {pre_nms_topn} or post_nms_topn {post_nms_topn} is out of range [1, {MOST}]")
+    count = len(ratio) * len(scale)
+    fit(
+        class_probs=(class_probs, f"N {2 * count} H W"),
+        bbox_deltas=(bbox_deltas, f"N {4 * count} H W"),
+        image_shape=(image_shape, "_"),
+    )
     anchors = op.const(_anchors(base_size, ratio, scale, framework == "tensorflow"), class_probs.dtype)
     return op.specops.Proposal(
         class_probs, bbox_deltas, image_shape, anchors,
@@ -101,6 +108,12 @@ def generate_proposals(
         raise Unsupported(f"its nms_eta is {nms_eta}; OpenVINO knows 1 only")
     if post_nms_count < 0 or pre_nms_count < 0:
         raise Unsupported(f"its pre_nms_count {pre_nms_count} or post_nms_count {post_nms_count} is negative")
+    fit(
+        im_info=(im_info, "N _"),
+        anchors=(anchors, "H W A 4"),
+        boxesdeltas=(boxesdeltas, "N D H W"),
+        scores=(scores, "N A H W"),
+    )
     rois, roi_scores, numbers = op.specops.GenerateProposals(
         im_info, anchors, boxesdeltas, scores,
         min_size=min_size, nms_threshold=nms_threshold, pre_nms_count=pre_nms_count, post_nms_count=post_nms_count,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from converters.openvino.rule import Unsupported, rule
+from converters.openvino.rules._fitting import fit
 from converters.openvino.rules._indices import int64
 from converters.openvino.rules.detection import left_out
 from onnx_specops.building import Builder, Value
@@ -33,6 +34,7 @@ def roi_pooling(
     if not sizes or any(size != sizes[0] for size in sizes) or len(sizes[0]) != 2 or min(sizes[0]) < 1:
         raise Unsupported("its pooled_h and pooled_w are missing, contradict output_roi or are not positive")
     height, width = sizes[0]
+    fit(feat=(feat, "N C H W"), rois=(rois, "R 5"))
     return op.specops.ROIPooling(
         feat, rois, pooled_h=height, pooled_w=width, spatial_scale=spatial_scale, method=method
     )  # fmt: skip
@@ -77,6 +79,7 @@ def roi_align(
     A bin without samples is 0, as the reference has it (the CPU plugin: NaN).
     """
     check_bins(pooled_h, pooled_w, sampling_ratio)
+    fit(feat=(feat, "N C H W"), rois=(rois, "R 4"), batch_indices=(batch_indices, "R"))
     batch = int64(op, batch_indices)
     if mode == "max":
         return op.specops.ROIAlign(
@@ -110,6 +113,7 @@ def roi_align_rotated(
 ):
     """ROIAlignRotated-15."""
     check_bins(pooled_h, pooled_w, sampling_ratio)
+    fit(feat=(feat, "N C H W"), rois=(rois, "R 5"), batch_indices=(batch_indices, "R"))
     return op.specops.ROIAlignRotated(
         feat, rois, int64(op, batch_indices),
         pooled_h=pooled_h, pooled_w=pooled_w, sampling_ratio=sampling_ratio, spatial_scale=spatial_scale,
@@ -141,6 +145,7 @@ def psroi_pooling(
     """PSROIPooling-1."""
     parts = group_size * group_size if mode == "average" else spatial_bins_x * spatial_bins_y
     _check_channels(feat, output_dim, group_size, spatial_bins_x, spatial_bins_y, parts)
+    fit(feat=(feat, "N C H W"), rois=(rois, "R 5"))
     return op.specops.PSROIPooling(
         feat, rois,
         output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale, mode=mode,
@@ -168,6 +173,7 @@ def deformable_psroi_pooling(
     _check_channels(feat, output_dim, group_size, spatial_bins_x, spatial_bins_y, group_size * group_size)
     if not 1 <= part_size <= MOST_SAMPLES:
         raise Unsupported(f"its part_size {part_size} is out of range [1, {MOST_SAMPLES}]")
+    fit(feat=(feat, "N C H W"), rois=(rois, "R 5"), offsets=(offsets, f"R _ {part_size} {part_size}"))
     return op.specops.DeformablePSROIPooling(
         feat, rois, offsets or left_out(op, feat),
         output_dim=output_dim, spatial_scale=spatial_scale, group_size=group_size, spatial_bins_x=spatial_bins_x,

@@ -9,7 +9,8 @@ import onnx_ir as ir
 
 from converters.openvino.element_types import ElementType
 from converters.openvino.onnx_types import data_type
-from converters.openvino.rule import Context, rule
+from converters.openvino.rule import Context, Unsupported, rule
+from converters.openvino.rules._fitting import fit
 from converters.openvino.rules._indices import vector
 from onnx_specops.building import Builder, Value
 
@@ -99,6 +100,8 @@ def _suppress(
     The CPU plugin removes boxes whose overlap reaches the threshold (the specification: exceeds it). For a positive
     threshold ONNX's operator says that with the next smaller float32; one of 0 or less, or a decay, needs the domain's own.
     """
+    fit(boxes=(boxes, "N M 4"), scores=(scores, "N C M"), max_output_boxes_per_class=(most, "1| "))
+    fit(iou_threshold=(iou_threshold, "1| "), score_threshold=(score_threshold, "1| "), soft_nms_sigma=(sigma, "1| "))
     boxes, scores = (x if x.dtype == D.FLOAT else op.Cast(x, to=D.FLOAT) for x in (boxes, scores))
     most = op.const(np.zeros(1, np.int64)) if most is None else vector(op, most)
     iou, threshold, decay = (_float(op, x) for x in (iou_threshold, score_threshold, sigma))
@@ -146,6 +149,8 @@ def nms_rotated(
     context: Context,
 ):
     """NMSRotated-13."""
+    fit(boxes=(boxes, "N M 5"), scores=(scores, "N C M"), max_output_boxes_per_class=(max_output_boxes_per_class, "1| "))
+    fit(iou_threshold=(iou_threshold, "1| "), score_threshold=(score_threshold, "1| "))
     indices, selected_scores = op.specops.NMSRotated(
         boxes, scores, vector(op, max_output_boxes_per_class), _float(op, iou_threshold), _float(op, score_threshold),
         sort_result_descending=sort_result_descending, clockwise=clockwise,
@@ -180,6 +185,12 @@ def multiclass_nms(
 
     Boxes whose overlap reaches the threshold are removed, as the CPU plugin has it.
     """
+    if scores.rank == 2:
+        fit(boxes=(boxes, "C M 4"), scores=(scores, "C M"), roisnum=(roisnum, "N"))
+        if roisnum is None:
+            raise Unsupported("its scores of rank 2 need the input 'roisnum'")
+    else:
+        fit(boxes=(boxes, "N M 4"), scores=(scores, "N C M"), roisnum=(roisnum, "_"))
     outputs, indices, numbers = op.specops.MulticlassNms(
         boxes, scores, op.const(np.zeros(0, np.int64)) if roisnum is None else op.Cast(roisnum, to=D.INT64),
         sort_result_type=sort_result_type, sort_result_across_batch=sort_result_across_batch, iou_threshold=iou_threshold,
@@ -209,6 +220,7 @@ def matrix_nms(
     normalized: bool = True,
 ):
     """MatrixNms-8."""
+    fit(boxes=(boxes, "N M 4"), scores=(scores, "N C M"))
     outputs, indices, numbers = op.specops.MatrixNms(
         boxes, scores,
         sort_result_type=sort_result_type, sort_result_across_batch=sort_result_across_batch, nms_top_k=nms_top_k,

@@ -1,0 +1,38 @@
+"""Whether the shapes of a layer's inputs fit together, as far as they are known."""
+
+from __future__ import annotations
+
+from converters.openvino.rule import Unsupported
+from onnx_specops.building import Value
+
+
+def fit(**inputs: tuple[Value | None, str]) -> dict[str, int]:
+    """Check shapes against what the specification says of them: ``fit(boxes=(boxes, "N M 4"), scores=(scores, "N C M"))``.
+
+    A name stands for one dimension throughout, ``_`` for any; alternatives of another rank are parted by ``|``. An input
+    that is ``None`` is left out.
+
+    Returns:
+        the dimensions that are known, by name.
+
+    Raises:
+        Unsupported: for a rank or a dimension that does not fit.
+    """
+    known: dict[str, int] = {}
+    for name, (value, pattern) in inputs.items():
+        if value is None or value.dims is None:
+            continue
+        dims = value.dims
+        form = next((form.split() for form in pattern.split("|") if len(form.split()) == len(dims)), None)
+        shown = ", ".join("?" if d is None else str(d) for d in dims)
+        if form is None:
+            raise Unsupported(f"its input {name!r} has the shape [{shown}] instead of [{', '.join(pattern.split())}]")
+        for symbol, dim in zip(form, dims, strict=True):
+            if dim is None or symbol == "_":
+                continue
+            expected = int(symbol) if symbol.isdigit() else known.setdefault(symbol, dim)
+            if dim != expected:
+                raise Unsupported(
+                    f"its input {name!r} has the shape [{shown}] instead of [{', '.join(form)}]: {dim} is not {expected}"
+                )
+    return known

@@ -1,0 +1,119 @@
+"""Damaged layers of the detection families: a ConversionError that names the layer, whatever is wrong with it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from converters.openvino import ConversionError, convert
+from tests.conformance.operations.cases import ctc, detection, detectron, proposals, roi, suppression
+
+CASES = {case.id: case for module in (ctc, detection, detectron, proposals, roi, suppression) for case in module.CASES}
+
+
+def _attribute(name, value):
+    """Give an attribute another value."""
+    return lambda text: re.sub(rf' {name}="[^"]*"', f' {name}="{value}"', text, count=1)
+
+
+def _without(name):
+    return lambda text: re.sub(rf' {name}="[^"]*"', "", text, count=1)
+
+
+def _added(type_):
+    """Give a layer an attribute that its operation does not know."""
+    return lambda text: re.sub(rf'(type="{type_}"[^>]*>\s*<data)', r'\1 surprise="1"', text, count=1)
+
+
+def _shape(index, *dims):
+    """Give a Parameter, its port and the one that it feeds another shape."""
+    ports = "".join(f"<dim>{d}</dim>" for d in dims)
+
+    def change(text):
+        parts = re.split(r"(?=<layer )", text)
+        own = [i for i, part in enumerate(parts) if 'type="Parameter"' in part][index]
+        parts[own] = re.sub(r'shape="[^"]*"', f'shape="{",".join(map(str, dims))}"', parts[own], count=1)
+        parts[own] = re.sub(r'(<port id="0"[^>]*>)(\s*<dim>[^<]*</dim>)*', rf"\1{ports}", parts[own], count=1)
+        fed = next(i for i, part in enumerate(parts) if "<input>" in part)
+        parts[fed] = re.sub(rf'(<port id="{index}"[^>]*>)(\s*<dim>[^<]*</dim>)*', rf"\1{ports}", parts[fed], count=1)
+        return "".join(parts)
+
+    return change
+
+
+DAMAGE = [
+    ("NonMaxSuppression-9-unsorted", _attribute("box_encoding", "edges"), "none of 'corner', 'center'"),
+    ("NonMaxSuppression-9-unsorted", _added("NonMaxSuppression"), "surprise='1' is not known"),
+    ("NonMaxSuppression-1-unsorted", _attribute("sort_result_descending", "perhaps"), "neither true nor false"),
+    ("NonMaxSuppression-9-limits-at-run-time", _shape(0, 2, 20), "[2, 20] instead of [N, M, 4]"),
+    ("NonMaxSuppression-9-unsorted", _shape(0, 2, 19, 4), "20 is not 19"),
+    ("MatrixNms-8-linear", _shape(1, 2, 3), "instead of [N, C, M]"),
+    ("DetectionOutput-8-ssd", _shape(1, 3, 160), "3 is not 2"),
+    ("ROIPooling-2-max", _shape(1, 12, 4), "4 is not 5"),
+    ("Proposal-4-pixels", _shape(0, 2, 11, 6, 8), "11 is not 12"),
+    ("ExperimentalDetectronTopKROIs-6-some", _shape(1, 9), "9 is not 10"),
+    ("NMSRotated-13-clockwise", _attribute("clockwise", "2"), "neither true nor false"),
+    ("NMSRotated-13-clockwise", _attribute("output_type", "f17"), "not an element type"),
+    ("MulticlassNms-9-plain", _attribute("sort_result_type", "box"), "none of"),
+    ("MulticlassNms-8-plain", _attribute("nms_eta", "much"), "not a number"),
+    ("MatrixNms-8-linear", _attribute("decay_function", "cubic"), "none of 'linear', 'gaussian'"),
+    ("DetectionOutput-8-ssd", _without("keep_top_k"), "'keep_top_k' is missing"),
+    ("DetectionOutput-8-ssd", _attribute("keep_top_k", ""), "keep_top_k is empty"),
+    ("DetectionOutput-8-ssd", _attribute("code_type", "caffe.PriorBoxParameter.OTHER"), "none of"),
+    ("DetectionOutput-8-mxnet", _attribute("background_label_id", "3"), "must be 0"),
+    ("RegionYolo-1-softmax", _attribute("classes", "7"), "does not hold 5 regions of 12 entries"),
+    ("RegionYolo-1-softmax", _attribute("coords", "-1"), "-1 coordinates"),
+    ("RegionYolo-1-softmax", _attribute("end_axis", "4"), "out of range"),
+    ("RegionYolo-1-softmax", _attribute("num", "0"), "0 regions"),
+    ("Proposal-4-pixels", _without("feat_stride"), "'feat_stride' is missing"),
+    ("Proposal-1-pixels", _attribute("post_nms_topn", "99999999999"), "out of range"),
+    ("Proposal-4-pixels", _attribute("framework", "caffe"), "none of"),
+    ("GenerateProposals-9-plain", _attribute("nms_eta", "0.5"), "OpenVINO knows 1 only"),
+    ("GenerateProposals-9-plain", _attribute("pre_nms_count", "-3"), "negative"),
+    ("ROIPooling-2-max", _attribute("pooled_h", "0"), "contradict"),
+    ("ROIPooling-2-max", _attribute("method", "mean"), "none of"),
+    ("ROIAlign-9-avg", _attribute("sampling_ratio", "-1"), "out of range"),
+    ("ROIAlign-9-max", _attribute("pooled_w", "0"), "not positive"),
+    ("ROIAlign-3-avg", _without("mode"), "'mode' is missing"),
+    ("ROIAlignRotated-15-clockwise", _attribute("sampling_ratio", "100000"), "out of range"),
+    ("PSROIPooling-1-average", _attribute("group_size", "1000000"), "out of range"),
+    ("PSROIPooling-1-average", _attribute("output_dim", "5"), "fewer than"),
+    ("DeformablePSROIPooling-1-offsets", _attribute("part_size", "0"), "out of range"),
+    ("DeformablePSROIPooling-1-offsets", _attribute("spatial_bins_x", "0"), "out of range"),
+    ("CTCGreedyDecoder-1-merge", _shape(0, 20, 3), "[20, 3] instead of [T, N, C]"),
+    ("CTCGreedyDecoderSeqLen-6-merge", _attribute("classes_index_type", "half"), "not an element type"),
+    ("CTCLoss-4-plain", _attribute("unique", "maybe"), "neither true nor false"),
+    ("ExperimentalDetectronDetectionOutput-6-all", _attribute("deltas_weights", "1, 2"), "not four"),
+    ("ExperimentalDetectronDetectionOutput-6-all", _attribute("num_classes", "9"), "16 is not 36"),
+    ("ExperimentalDetectronGenerateProposalsSingleImage-6-plain", _without("min_size"), "missing"),
+    ("ExperimentalDetectronPriorGridGenerator-6-flat", _attribute("h", "-1"), "negative"),
+    ("ExperimentalDetectronROIFeatureExtractor-6-plain", _attribute("pyramid_scales", "4"), "3 feature maps and 1"),
+    ("ExperimentalDetectronTopKROIs-6-some", _attribute("max_rois", "-5"), "out of range"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "damage", "message"), DAMAGE, ids=[f"{name}-{i}" for i, (name, _, _) in enumerate(DAMAGE)])
+def test_a_damaged_layer_is_named(name, damage, message, tmp_path: Path):
+    path = CASES[name].save(tmp_path)
+    text = path.read_text()
+    changed = damage(text)
+    assert changed != text
+    path.write_text(changed)
+    with pytest.raises(ConversionError, match=re.escape(message)) as caught:
+        convert(path)
+    assert name.split("-")[0] in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["NMSRotated-13-clockwise", "Proposal-4-pixels", "ROIAlign-9-max", "CTCLoss-4-plain"])
+def test_a_layer_without_an_input_is_named(name, tmp_path: Path):
+    path = CASES[name].save(tmp_path)
+    type_ = name.split("-")[0]
+    text = path.read_text()
+    identifier = re.search(rf'<layer id="(\d+)"[^>]*type="{type_}"', text)[1]
+    last = re.findall(rf'<edge [^>]*to-layer="{identifier}" to-port="(\d+)"[^>]*/>', text)[-1]
+    text = re.sub(rf'<edge [^>]*to-layer="{identifier}" to-port="{last}"[^>]*/>\s*', "", text)
+    path.write_text(text)
+    with pytest.raises(ConversionError):
+        convert(path)
