@@ -117,7 +117,8 @@ def _logical(op: Builder, operation: str, x: Value, axes: Value, keep_dims: bool
     """Through uint8 where there may be nothing to reduce: ONNX Runtime has no extreme of no booleans."""
     if x.dtype != D.BOOL:
         raise Unsupported(f"its input is {x.dtype and x.dtype.name}, the operation takes booleans")
-    if x.is_static and 0 not in (x.dims or []):
+    known = None if x.dims is None else _distinct(op, x, axes).constant
+    if known is not None and x.dims is not None and all(x.dims[axis] for axis in known):
         return _reduce(op, operation, x, axes, keep_dims)
     return op.Cast(_reduce(op, operation, op.Cast(x, to=D.UINT8), axes, keep_dims), to=D.BOOL)
 

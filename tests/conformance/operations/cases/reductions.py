@@ -69,6 +69,16 @@ for _operation, _make in _LOGICAL.items():
     _opset = "opset1"
     _CASES += [
         case(_operation, _opset, "all-equal", _make, [np.array([[True, True], [False, False]]), _axes(1)], constants=[1]),
+        case(
+            _operation,
+            _opset,
+            "some-rows",
+            _make,
+            [_B[0], _axes(1)],
+            [np.zeros((0, 4), np.bool_), _axes(1)],
+            shapes=[[-1, 4], None],
+            constants=[1],
+        ),
         case(_operation, _opset, "nothing", _make, [np.zeros((2, 0), np.bool_), _axes(1)], dynamic=True, constants=[1]),
         case(_operation, _opset, "no-rows", _make, [np.zeros((0, 2), np.bool_), _axes(1)], dynamic=True, constants=[1]),
     ]
