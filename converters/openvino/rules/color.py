@@ -1,0 +1,119 @@
+"""Images between RGB or BGR and the planes of a video frame."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from converters.openvino.rule import Unsupported, rule
+from onnx_specops.building import Builder, Value
+
+# Y, U and V in red, green and blue (ITU-R BT.601, to three digits).
+_TO_YUV = np.array([[0.257, 0.504, 0.098], [-0.148, -0.291, 0.439], [0.439, -0.368, -0.071]], np.float32)
+_YUV_ZERO = np.array([16, 128, 128], np.float32)
+
+
+@rule("NV12toRGB", since="opset8")
+def nv12_to_rgb(op: Builder, y: Value, uv: Value | None = None):
+    """NV12toRGB-8: one plane of 3/2 the height, or Y and interleaved UV."""
+    return _from_nv12(op, y, uv, bgr=False)
+
+
+@rule("NV12toBGR", since="opset8")
+def nv12_to_bgr(op: Builder, y: Value, uv: Value | None = None):
+    """NV12toBGR-8: as NV12toRGB-8, the channels reversed."""
+    return _from_nv12(op, y, uv, bgr=True)
+
+
+@rule("I420toRGB", since="opset8")
+def i420_to_rgb(op: Builder, y: Value, u: Value | None = None, v: Value | None = None):
+    """I420toRGB-8: one plane of 3/2 the height, or Y, U and V."""
+    return _from_i420(op, y, u, v, bgr=False)
+
+
+@rule("I420toBGR", since="opset8")
+def i420_to_bgr(op: Builder, y: Value, u: Value | None = None, v: Value | None = None):
+    """I420toBGR-8: as I420toRGB-8, the channels reversed."""
+    return _from_i420(op, y, u, v, bgr=True)
+
+
+@rule("RGBtoNV12", since="opset17")
+def rgb_to_nv12(op: Builder, image: Value, *, single_plane: bool = True):
+    """RGBtoNV12-17: U and V are the mean of the four pixels that share them, each first bounded and, of u8, rounded."""
+    return _to_nv12(op, image, single_plane, bgr=False)
+
+
+@rule("BGRtoNV12", since="opset17")
+def bgr_to_nv12(op: Builder, image: Value, *, single_plane: bool = True):
+    """BGRtoNV12-17: as RGBtoNV12-17, the channels reversed."""
+    return _to_nv12(op, image, single_plane, bgr=True)
+
+
+def _from_nv12(op: Builder, y: Value, uv: Value | None, *, bgr: bool) -> Value:
+    if uv is None:
+        y, chroma = _split_plane(op, y)
+        # [N, H / 2, W, 1] as [N, H / 2, W / 2, 2]
+        uv = op.Reshape(chroma, op.Concat(op.Shape(chroma, end=2), [-1, 2], axis=0))
+    return _to_rgb(op, y, op.Cast(uv, to=ir.DataType.FLOAT), bgr)
+
+
+def _from_i420(op: Builder, y: Value, u: Value | None, v: Value | None, *, bgr: bool) -> Value:
+    if (u is None) != (v is None):
+        raise Unsupported("it has two inputs where it takes one plane, or Y, U and V")
+    if u is None or v is None:
+        y, chroma = _split_plane(op, y)
+        size = op.Shape(y)
+        half = op.Div(op.Slice(size, [1], [3]), 2)
+        # U and V stand one after the other: N x 2 planes of a quarter of the size.
+        planes = op.Reshape(chroma, op.Concat(op.Slice(size, [0], [1]), [2], half, axis=0))
+        uv = op.Transpose(planes, perm=[0, 2, 3, 1])
+    else:
+        uv = op.Concat(u, v, axis=3)
+    return _to_rgb(op, y, op.Cast(uv, to=ir.DataType.FLOAT), bgr)
+
+
+def _split_plane(op: Builder, plane: Value) -> tuple[Value, Value]:
+    """Y and what stands below it: the upper two thirds of the rows and the rest."""
+    height = op.Div(op.Mul(op.Shape(plane, start=1, end=2), 2), 3)
+    return op.Slice(plane, [0], height, [1]), op.Slice(plane, height, [np.int64(2**62)], [1])
+
+
+def _to_rgb(op: Builder, y: Value, uv: Value, bgr: bool) -> Value:
+    rows, columns = op.Shape(y, start=1, end=2), op.Shape(y, start=2, end=3)
+    half = op.Shape(uv)
+    # Each U and V belongs to a block of two by two pixels.
+    wide = op.Unsqueeze(uv, [2, 4])
+    block = op.Concat(op.Slice(half, [0], [2]), [2], op.Slice(half, [2], [3]), [2, 2], axis=0)
+    wide = op.Reshape(op.Expand(wide, block), op.Concat(op.Slice(half, [0], [1]), rows, columns, [2], axis=0))
+    # Term by term, as the specification writes it: bytes are rounded, and the last digit may decide.
+    c = op.Mul(op.Sub(op.Cast(y, to=ir.DataType.FLOAT), np.float32(16)), np.float32(1.164))
+    chroma = op.Sub(wide, np.float32(128))
+    d, e = op.Slice(chroma, [0], [1], [3]), op.Slice(chroma, [1], [2], [3])
+    red = op.Add(c, op.Mul(e, np.float32(1.596)))
+    green = op.Sub(op.Sub(c, op.Mul(e, np.float32(0.813))), op.Mul(d, np.float32(0.391)))
+    blue = op.Add(c, op.Mul(d, np.float32(2.018)))
+    channels = [blue, green, red] if bgr else [red, green, blue]
+    return _bounded(op, op.Concat(*channels, axis=3), y)
+
+
+def _to_nv12(op: Builder, image: Value, single_plane: bool, *, bgr: bool):
+    matrix = _TO_YUV[:, ::-1] if bgr else _TO_YUV
+    pixels = op.Add(op.MatMul(op.Cast(image, to=ir.DataType.FLOAT), np.ascontiguousarray(matrix.T)), _YUV_ZERO)
+    yuv = _bounded(op, pixels, image)
+    y, uv = op.Slice(yuv, [0], [1], [3]), op.Cast(op.Slice(yuv, [1], [3], [3]), to=ir.DataType.FLOAT)
+    size = op.Shape(image)
+    batch, half = op.Slice(size, [0], [1]), op.Div(op.Slice(size, [1], [3]), 2)
+    rows, columns = op.Slice(half, [0], [1]), op.Slice(half, [1], [2])
+    blocks = op.Reshape(uv, op.Concat(batch, rows, [2], columns, [2, 2], axis=0))
+    means = _bounded(op, op.ReduceMean(blocks, [2, 4], keepdims=0), image)
+    if not single_plane:
+        return [y, means]
+    return op.Concat(y, op.Reshape(means, op.Concat(batch, rows, op.Mul(columns, 2), [1], axis=0)), axis=1)
+
+
+def _bounded(op: Builder, x: Value, like: Value) -> Value:
+    """Within 0 and 255, in the image's type; integers are rounded, halves to the even one."""
+    x = op.Clip(x, np.float32(0), np.float32(255))
+    if like.dtype is not None and like.dtype.is_integer():
+        x = op.Round(x)
+    return op.CastLike(x, like) if like.dtype is None else op.Cast(x, to=like.dtype)

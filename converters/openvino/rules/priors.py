@@ -1,0 +1,248 @@
+"""Prior boxes: a grid of boxes over an image."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import onnx_ir as ir
+
+from converters.openvino.rule import Unsupported, rule
+from onnx_specops.building import Builder, Value
+
+_F = np.float32
+
+
+@rule("PriorBox")
+def prior_box_1(
+    op: Builder,
+    output_size: Value,
+    image_size: Value,
+    *,
+    min_size: tuple[float, ...] = (),
+    max_size: tuple[float, ...] = (),
+    aspect_ratio: tuple[float, ...] = (),
+    flip: bool = False,
+    clip: bool = False,
+    step: float = 0.0,
+    offset: float,
+    variance: tuple[float, ...] = (),
+    scale_all_sizes: bool = True,
+    fixed_ratio: tuple[float, ...] = (),
+    fixed_size: tuple[float, ...] = (),
+    density: tuple[float, ...] = (),
+):
+    """PriorBox-1: as PriorBox-8, boxes of the greatest size before those of other ratios."""
+    boxes = _Boxes(min_size, max_size, aspect_ratio, flip, scale_all_sizes, fixed_ratio, fixed_size, density, max_first=True)
+    return _grid(op, output_size, image_size, boxes, step, offset, clip, variance)
+
+
+@rule("PriorBox", since="opset8")
+def prior_box_8(
+    op: Builder,
+    output_size: Value,
+    image_size: Value,
+    *,
+    min_size: tuple[float, ...] = (),
+    max_size: tuple[float, ...] = (),
+    aspect_ratio: tuple[float, ...] = (),
+    flip: bool = False,
+    clip: bool = False,
+    step: float = 0.0,
+    offset: float,
+    variance: tuple[float, ...] = (),
+    scale_all_sizes: bool = True,
+    fixed_ratio: tuple[float, ...] = (),
+    fixed_size: tuple[float, ...] = (),
+    density: tuple[float, ...] = (),
+    min_max_aspect_ratios_order: bool = True,
+):
+    """PriorBox-8."""
+    boxes = _Boxes(
+        min_size, max_size, aspect_ratio, flip, scale_all_sizes, fixed_ratio, fixed_size, density, min_max_aspect_ratios_order
+    )
+    return _grid(op, output_size, image_size, boxes, step, offset, clip, variance)
+
+
+@rule("PriorBoxClustered")
+def prior_box_clustered(
+    op: Builder,
+    output_size: Value,
+    image_size: Value,
+    *,
+    width: tuple[float, ...] = (1.0,),
+    height: tuple[float, ...] = (1.0,),
+    clip: bool = True,
+    step: float = 0.0,
+    step_w: float = 0.0,
+    step_h: float = 0.0,
+    offset: float,
+    variance: tuple[float, ...] = (),
+):
+    """PriorBoxClustered-1: steps of 0 divide the image evenly."""
+    if len(width) != len(height):
+        raise Unsupported(f"it has {len(width)} widths and {len(height)} heights")
+    if step_w == 0 and step_h == 0:
+        step_w = step_h = step
+    grid, image = _floats(op, output_size), _floats(op, image_size)
+    steps = [_step(op, grid, image, 0, step_h), _step(op, grid, image, 1, step_w)]
+    centres = [_centres(op, output_size, axis, offset, steps[axis]) for axis in (0, 1)]
+    half = np.array([width, height], _F) / 2
+    corners = []
+    for sign in (-1, 1):
+        for axis, centre in ((1, centres[1]), (0, centres[0])):
+            size = half[0 if axis == 1 else 1] * _F(sign)
+            corners.append(op.Div(op.Add(centre, size), _element(op, image, axis)))
+    return _boxes(op, output_size, corners, len(width), clip, variance)
+
+
+class _Boxes:
+    """The boxes of one cell: shifts of the centre, half widths and heights, and whether the box is cut at the image's edge.
+
+    Sizes are in pixels. Where ``scaled``, the boxes' sizes are a share of the image's height: those that grow with it, and those
+    that grow with its square root.
+    """
+
+    def __init__(
+        self,
+        min_size: tuple[float, ...],
+        max_size: tuple[float, ...],
+        aspect_ratio: tuple[float, ...],
+        flip: bool,
+        scale_all_sizes: bool,
+        fixed_ratio: tuple[float, ...],
+        fixed_size: tuple[float, ...],
+        density: tuple[float, ...],
+        max_first: bool,
+    ) -> None:
+        self.shifts: list[tuple[float, float]] = []
+        self.halves: list[tuple[float, float]] = []
+        self.powers: list[float] = []
+        self.cut: list[bool] = []
+        self.scaled = not scale_all_sizes
+        ratios = _ratios(aspect_ratio, flip)
+        if fixed_size and len(density) < len(fixed_size):
+            raise Unsupported(f"it has {len(fixed_size)} fixed sizes and {len(density)} densities")
+        for size, count in zip(fixed_size, density, strict=False):
+            self._fixed(size, int(count), ratios, fixed_ratio)
+        for index, size in enumerate(min_size):
+            self._add(0, 0, size / 2, size / 2, 1, False)
+            largest = [math.sqrt(size * max_size[index]) / 2] if index < len(max_size) else []
+            others = []
+            if scale_all_sizes or index == len(min_size) - 1:
+                base = size if scale_all_sizes else min_size[0]
+                others = [(base / 2 * math.sqrt(r), base / 2 / math.sqrt(r)) for r in ratios if abs(r - 1) >= 1e-6]
+            for part in ("max", "ratios") if max_first else ("ratios", "max"):
+                if part == "max":
+                    for half in largest:
+                        self._add(0, 0, half, half, 0.5, False)
+                else:
+                    for half_width, half_height in others:
+                        self._add(0, 0, half_width, half_height, 1, False)
+
+    def _fixed(self, size: float, count: int, ratios: list[float], fixed_ratio: tuple[float, ...]) -> None:
+        if not 1 <= count <= 256:
+            raise Unsupported(f"a density of {count} is no number of boxes")
+        whole, step = int(size), int(size / count)
+        places = [step / 2 + i * step - whole / 2 for i in range(count)]
+        shapes = [(size / 2 * math.sqrt(r), size / 2 / math.sqrt(r)) for r in fixed_ratio]
+        if not fixed_ratio:
+            shapes = [(whole / 2, whole / 2)]
+            shapes += [(size / 2 * math.sqrt(r), size / 2 / math.sqrt(r)) for r in ratios if abs(r - 1) >= 1e-6]
+        for half_width, half_height in shapes:
+            for shift_y in places:
+                for shift_x in places:
+                    self._add(shift_x, shift_y, half_width, half_height, 0, True)
+
+    def _add(self, x: float, y: float, half_width: float, half_height: float, power: float, cut: bool) -> None:
+        self.shifts.append((x, y))
+        self.halves.append((half_width, half_height))
+        self.powers.append(power)
+        self.cut.append(cut)
+        if len(self.cut) > 1 << 16:
+            raise Unsupported("it describes more than 65,536 boxes a cell")
+
+
+def _ratios(aspect_ratio: tuple[float, ...], flip: bool) -> list[float]:
+    ratios = [1.0]
+    for ratio in aspect_ratio:
+        if not ratio > 0:
+            raise Unsupported(f"an aspect ratio of {ratio} is not positive")
+        if all(abs(ratio - known) >= 1e-6 for known in ratios):
+            ratios += [ratio, 1 / ratio] if flip else [ratio]
+    return ratios
+
+
+def _grid(
+    op: Builder,
+    output_size: Value,
+    image_size: Value,
+    boxes: _Boxes,
+    step: float,
+    offset: float,
+    clip: bool,
+    variance: tuple[float, ...],
+) -> Value:
+    grid, image = _floats(op, output_size), _floats(op, image_size)
+    image_height = _element(op, image, 0)
+    if boxes.scaled:
+        # A step of -1 divides the image's height evenly, another is a share of it.
+        even = op.Div(image_height, _element(op, grid, 0))
+        steps = [even if step == -1 else op.Mul(image_height, _F(step))] * 2
+        if step == 0:
+            steps = [_step(op, grid, image, axis, 0.0) for axis in (0, 1)]
+    else:
+        steps = [_step(op, grid, image, axis, step) for axis in (0, 1)]
+    centres = [_centres(op, output_size, axis, 0.5 if step == 0 else offset, steps[axis]) for axis in (0, 1)]
+    shifts, halves = np.array(boxes.shifts, _F).reshape(-1, 2), np.array(boxes.halves, _F).reshape(-1, 2)
+    corners = []
+    for sign in (-1, 1):
+        for axis, column in ((1, 0), (0, 1)):
+            half: Value | np.ndarray = halves[:, column] * _F(sign)
+            if boxes.scaled:
+                half = op.Mul(op.Pow(image_height, np.array(boxes.powers, _F)), half)
+            position = op.Add(op.Add(centres[axis], shifts[:, column]), half)
+            corner = op.Mul(position, op.Reciprocal(_element(op, image, axis)))
+            if any(boxes.cut):
+                edged = op.Max(corner, 0.0) if sign < 0 else op.Min(corner, 1.0)
+                corner = op.Where(np.array(boxes.cut), edged, corner)
+            corners.append(corner)
+    return _boxes(op, output_size, corners, len(boxes.cut), clip, variance)
+
+
+def _boxes(
+    op: Builder, output_size: Value, corners: list[Value], count: int, clip: bool, variance: tuple[float, ...]
+) -> Value:
+    """``[2, H * W * count * 4]``: the corners, and below them the variances."""
+    if len(variance) not in (0, 1, 4):
+        raise Unsupported(f"it has {len(variance)} variances; 0, 1 or 4 are possible")
+    size = op.Concat(op.Cast(output_size, to=ir.DataType.INT64), [count], axis=0)
+    values = op.Concat(*[op.Unsqueeze(op.Expand(corner, size), [3]) for corner in corners], axis=3)
+    if clip:
+        values = op.Clip(values, 0.0, 1.0)
+    flat = op.Reshape(values, [1, -1])
+    variances = np.array(variance or (0.1,), _F)
+    cells = op.Expand(np.broadcast_to(variances, 4), op.Concat(size, [4], axis=0))
+    return op.Concat(flat, op.Reshape(cells, [1, -1]), axis=0)
+
+
+def _floats(op: Builder, size: Value) -> Value:
+    return op.Cast(size, to=ir.DataType.FLOAT)
+
+
+def _element(op: Builder, values: Value, index: int) -> Value:
+    return op.Gather(values, index)
+
+
+def _step(op: Builder, grid: Value, image: Value, axis: int, step: float) -> Value:
+    if step:
+        return op.const(_F(step))
+    return op.Div(_element(op, image, axis), _element(op, grid, axis))
+
+
+def _centres(op: Builder, output_size: Value, axis: int, offset: float, step: Value) -> Value:
+    """The centres along an axis, shaped to broadcast over ``[H, W, boxes]``."""
+    count = op.Gather(op.Cast(output_size, to=ir.DataType.INT64), axis)
+    places = op.Cast(op.Range(np.int64(0), count, np.int64(1)), to=ir.DataType.FLOAT)
+    centres = op.Mul(op.Add(places, _F(offset)), step)
+    return op.Unsqueeze(centres, [1, 2] if axis == 0 else [0, 2])
