@@ -14,8 +14,11 @@
 
 namespace specops {
 
-// Past the caches, where the processor can: the lines written need not be read first, and what is cached stays.
-inline void stream(char* to, const char* from, std::int64_t bytes) {
+// Past the caches, where the processor can: the lines written need not be read first, and what is cached stays. Other
+// threads see what was written after streamed().
+inline void stream(void* target_bytes, const void* source_bytes, std::int64_t bytes) {
+  auto* to = static_cast<char*>(target_bytes);
+  const auto* from = static_cast<const char*>(source_bytes);
 #if defined(SPECOPS_HAVE_STREAMING_STORES)
   const auto misaligned = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(to) & 63);
   const std::int64_t head = std::min(bytes, misaligned == 0 ? 0 : 64 - misaligned);
@@ -32,14 +35,19 @@ inline void stream(char* to, const char* from, std::int64_t bytes) {
     _mm_stream_si128(target + 3, d);
   }
   std::memcpy(to + i, from + i, static_cast<std::size_t>(bytes - i));
-  _mm_sfence();
 #else
   std::memcpy(to, from, static_cast<std::size_t>(bytes));
 #endif
 }
 
+inline void streamed() {
+#if defined(SPECOPS_HAVE_STREAMING_STORES)
+  _mm_sfence();
+#endif
+}
+
 // More than this, and the end of a copy has pushed its beginning out of the caches.
-constexpr std::int64_t streaming_bytes = std::int64_t{24} << 20;
+constexpr std::int64_t streaming_bytes = std::int64_t{16} << 20;
 
 inline void parallel_copy(const Context& context, void* to, const void* from, std::int64_t bytes) {
   auto* target = static_cast<char*>(to);
@@ -48,6 +56,7 @@ inline void parallel_copy(const Context& context, void* to, const void* from, st
   context.parallel_ranges(bytes, 1 << 18, [&](std::int64_t begin, std::int64_t end) {
     if (streaming) {
       stream(target + begin, source + begin, end - begin);
+      streamed();
     } else {
       std::memcpy(target + begin, source + begin, static_cast<std::size_t>(end - begin));
     }

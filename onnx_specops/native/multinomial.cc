@@ -66,9 +66,13 @@ struct Probabilities {
 };
 
 SPECOPS_CLONES bool all_in(const float* values, std::int64_t count, float least, float most) {
-  bool all = true;
-  for (std::int64_t i = 0; i < count; ++i) all &= (values[i] >= least) & (values[i] <= most);  // false for NaN
-  return all;
+  // Counting, compilers make vector code of it; a NaN is neither.
+  std::int32_t above = 0, below = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    above += values[i] >= least ? 1 : 0;
+    below += values[i] <= most ? 1 : 0;
+  }
+  return above == count && below == count;
 }
 
 SPECOPS_CLONES std::int64_t count_positive(const float* values, std::int64_t count) {

@@ -188,19 +188,14 @@ template <class Index>
 SPECOPS_CLONES bool normalise(const void* indices, std::int64_t first, std::int64_t count, std::int64_t d,
                               std::int64_t* to) {
   const Index* from = static_cast<const Index*>(indices) + first;
-  bool wrong = false;
+  std::int64_t signs = 0;  // negative once an index has been below 0 or above d - 1
   for (std::int64_t k = 0; k < count; ++k) {
-    if constexpr (std::is_unsigned_v<Index>) {
-      wrong |= static_cast<std::uint64_t>(from[k]) >= static_cast<std::uint64_t>(d);
-      to[k] = static_cast<std::int64_t>(from[k]);
-    } else {
-      const std::int64_t raw = from[k];
-      const std::int64_t index = raw + (raw < 0 ? d : 0);
-      wrong |= static_cast<std::uint64_t>(index) >= static_cast<std::uint64_t>(d);
-      to[k] = index;
-    }
+    auto index = static_cast<std::int64_t>(from[k]);
+    if constexpr (std::is_signed_v<Index>) index += index < 0 ? d : 0;
+    signs |= index | (d - 1 - index);
+    to[k] = index;
   }
-  return !wrong;
+  return signs >= 0;
 }
 
 struct Indices {
@@ -279,16 +274,19 @@ struct Job {
   bool use_init_val;
 };
 
+// Where data do not take part, the elements that updates reach begin with what changes nothing.
+template <class Op, class T>
+void begin(const Job<T>& job, const Block& block, std::int64_t base, T* out) {
+  if (job.use_init_val) return;
+  const T neutral = Op::template neutral<T>();
+  block.for_each(job.indices, base,
+                 [&](std::int64_t, std::int64_t element, std::int64_t) { out[element] = neutral; });
+}
+
 // Reduces within the output itself.
 template <class T, class Op>
 void reduce(const Job<T>& job, const Block& block, std::int64_t base, T* out, Scratch&) {
-  if constexpr (!std::is_same_v<Op, Write>) {
-    if (!job.use_init_val) {
-      const T neutral = Op::template neutral<T>();
-      block.for_each(job.indices, base,
-                     [&](std::int64_t, std::int64_t element, std::int64_t) { out[element] = neutral; });
-    }
-  }
+  if constexpr (!std::is_same_v<Op, Write>) begin<Op>(job, block, base, out);
   const T* updates = job.updates;
   block.for_each(job.indices, base, [&](std::int64_t update, std::int64_t element, std::int64_t) {
     out[element] = Op::template apply<T>(out[element], updates[update]);
@@ -322,13 +320,15 @@ void reduce_mean(const Job<T>& job, const Block& block, std::int64_t base, T* ou
   if (scratch.counts.size() < slots) scratch.counts.resize(slots);
   std::uint32_t* counts = scratch.counts.data();
   const T* updates = job.updates;
+  begin<Sum>(job, block, base, out);
   block.for_each(job.indices, base, [&](std::int64_t update, std::int64_t element, std::int64_t slot) {
-    const bool begins = counts[slot]++ == 0 && !job.use_init_val;
-    out[element] = Sum::apply<T>(begins ? T(0) : out[element], updates[update]);
+    out[element] = Sum::apply<T>(out[element], updates[update]);
+    ++counts[slot];
   });
+  // An element that is met again has been divided, and its count taken: it is divided by one.
+  const std::uint32_t initial = job.use_init_val ? 1 : 0;
   block.for_each(job.indices, base, [&](std::int64_t, std::int64_t element, std::int64_t slot) {
-    if (counts[slot] == 0) return;
-    out[element] = divided(out[element], counts[slot] + job.use_init_val);
+    out[element] = divided(out[element], std::max<std::uint32_t>(counts[slot] + initial, 1));
     counts[slot] = 0;
   });
 }
@@ -363,6 +363,10 @@ Reduce<T> choose(Reduction reduction) {
 
 // ------------------------------------------------------------------------------------------------------------ kernel
 
+struct alignas(64) Line {
+  char bytes[64];
+};
+
 template <class T>
 void run(const Context& context, const Geometry& geometry, const Job<T>& job, Reduce<T> reduce_block, const T* data,
          T* out) {
@@ -373,24 +377,34 @@ void run(const Context& context, const Geometry& geometry, const Job<T>& job, Re
   const bool nothing = geometry.n == 0 || lines == 0 || outer.update_count == 0;
 
   if (!nothing && outer.data_count > 1 && slab_bytes <= (1 << 18)) {
-    // Slab by slab: copied, and updated while in the cache.
-    context.parallel_ranges(outer.data_count, std::max<std::int64_t>((1 << 16) / slab_bytes, 1),
-                            [&](std::int64_t begin, std::int64_t end) {
-                              Scratch scratch;
-                              Walk walk(outer.data, outer.updates, begin);
-                              std::vector<Block> blocks;
-                              blocks.reserve(static_cast<std::size_t>((lines + chunk - 1) / chunk));
-                              for (std::int64_t line = 0; line < lines; line += chunk) {
-                                blocks.emplace_back(geometry, line, std::min(chunk, lines - line));
-                              }
-                              for (std::int64_t i = begin; i < end; ++i, walk.next()) {
-                                T* slab = out + i * geometry.slab();
-                                std::memcpy(slab, data + i * geometry.slab(), static_cast<std::size_t>(slab_bytes));
-                                if (!walk.inside()) continue;
-                                const std::int64_t base = walk.place() * geometry.updates_a_slab();
-                                for (const Block& block : blocks) reduce_block(job, block, base, slab, scratch);
-                              }
-                            });
+    // A few slabs at a time are copied and updated while in the cache; if there is much, beside the output, which is
+    // then written past the caches.
+    const std::int64_t together = std::max<std::int64_t>((1 << 12) / slab_bytes, 1);
+    const bool streaming = total_bytes >= streaming_bytes && slab_bytes <= (1 << 14);
+    const auto work = [&](std::int64_t begin, std::int64_t end) {
+      Scratch scratch;
+      std::vector<Block> blocks;
+      blocks.reserve(static_cast<std::size_t>((lines + chunk - 1) / chunk));
+      for (std::int64_t line = 0; line < lines; line += chunk) {
+        blocks.emplace_back(geometry, line, std::min(chunk, lines - line));
+      }
+      std::vector<Line> stage(streaming ? static_cast<std::size_t>(together * slab_bytes) / sizeof(Line) + 1 : 0);
+      Walk walk(outer.data, outer.updates, begin);
+      for (std::int64_t first = begin; first < end; first += together) {
+        const std::int64_t count = std::min(together, end - first);
+        T* const to = out + first * geometry.slab();
+        T* slab = streaming ? reinterpret_cast<T*>(stage.data()) : to;
+        std::memcpy(static_cast<void*>(slab), data + first * geometry.slab(), static_cast<std::size_t>(count * slab_bytes));
+        for (std::int64_t i = 0; i < count; ++i, slab += geometry.slab(), walk.next()) {
+          if (!walk.inside()) continue;
+          const std::int64_t base = walk.place() * geometry.updates_a_slab();
+          for (const Block& block : blocks) reduce_block(job, block, base, slab, scratch);
+        }
+        if (streaming) stream(to, stage.data(), count * slab_bytes);
+      }
+      if (streaming) streamed();
+    };
+    context.parallel_ranges(outer.data_count, std::max<std::int64_t>((1 << 16) / slab_bytes, 1), work);
     return;
   }
 
