@@ -144,6 +144,8 @@ def _(
         class_ = op.Mul(op.Div(op.const(np.arange(output_dim)), each), 2)
         part = bins * part_size // group_size
         shifts = op.Mul(emit_wide(op, offsets), dtype(trans_std))
+        unequal = op.Not(op.Equal(op.Shape(offsets, end=1), op.Shape(rois, end=1)))
+        class_ = required(op, "offsets_and_rois_differ_in_number", unequal, class_)
         shifts = op.Gather(op.Gather(shifts, part, axis=2), part, axis=3)
         x, y = (
             op.Add(position, op.Mul(op.Gather(shifts, op.Add(class_, i), axis=1), extent))

@@ -171,8 +171,14 @@ def _fill(node: onnx.NodeProto, operator: Operator) -> list[onnx.NodeProto]:
     for index, (name, optional) in enumerate(zip(inputs, operator.optional, strict=True)):
         if name or not optional:
             continue
-        like = next(other for other, type_ in zip(inputs, types, strict=True) if other and type_ == types[index])
+        like = next((other for other, type_ in zip(inputs, types, strict=True) if other and type_ == types[index]), None)
         prefix = f"{node.output[0]}_{list(operator.inputs)[index]}_left_out"
+        if like is None:  # an input of a type of its own
+            element_type = getattr(TensorProto, operator.element_types(types[index])[0].upper())
+            nothing = onnx.helper.make_tensor("", element_type, [0], [])
+            added.append(onnx.helper.make_node("Constant", [], [prefix], value=nothing))
+            inputs[index] = prefix
+            continue
         zero = onnx.helper.make_tensor("", TensorProto.INT64, [1], [0])
         added.append(onnx.helper.make_node("Constant", [], [f"{prefix}_zero"], value=zero))
         added.append(onnx.helper.make_node("Slice", [like, f"{prefix}_zero", f"{prefix}_zero"], [prefix]))

@@ -1,0 +1,144 @@
+"""The detection operators: errors, what OpenVINO leaves open, and their bodies in ONNX's reference evaluator.
+
+Their values are compared with OpenVINO's in tests/conformance/operations.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+
+from converters.openvino import convert
+from onnx_specops.runtime.reference import reference_evaluator
+from tests.conformance.operations.cases import ctc, detection, detectron, proposals, roi, suppression
+from tests.onnx_specops.ops.one_node import run
+
+F = np.float32
+MAPS = np.zeros((2, 8, 4, 5), F)
+BOXES, SCORES = np.zeros((1, 3, 4), F), np.zeros((1, 2, 3), F)
+LIMITS = {"max_output_boxes_per_class": np.int64([3]), "iou_threshold": F([0.5]), "score_threshold": F([0])}
+NMS = {"boxes": BOXES, "scores": SCORES, **LIMITS, "soft_nms_sigma": F([0])}
+ALIGN = {"pooled_h": 2, "pooled_w": 2, "sampling_ratio": 1, "spatial_scale": 1.0}
+PSROI = {"output_dim": 2, "group_size": 2, "spatial_scale": 1.0}
+DETECTION = {"keep_top_k": 5, "nms_threshold": 0.5, "normalized": 1}
+PREDICTIONS = {"box_logits": np.zeros((1, 8), F), "class_preds": np.zeros((1, 6), F), "proposals": np.zeros((1, 2, 8), F)}
+PROPOSAL = {"feat_stride": 8, "min_size": 1, "pre_nms_topn": 5, "post_nms_topn": 5, "nms_thresh": 0.5}
+GENERATE = {"min_size": 0.0, "nms_threshold": 0.5, "pre_nms_count": 5, "post_nms_count": 5}
+LOSS = {
+    "logits": np.zeros((1, 3, 4), F),
+    "logit_length": np.int64([3]),
+    "labels": np.zeros((1, 3), np.int64),
+    "label_length": np.int64([2]),
+}
+
+# operator, inputs, attributes, the message, whether the body notices as well
+ERRORS = [
+    ("NonMaxSuppression", {**NMS, "boxes": np.zeros((1, 4, 4), F)}, {}, "scores has the shape [1, 2, 3], boxes", False),
+    ("NonMaxSuppression", {**NMS, "iou_threshold": F([1, 2])}, {}, "iou_threshold has 2 elements instead of one", True),
+    ("MulticlassNms", {"boxes": BOXES, "scores": SCORES[0], "roisnum": np.int64([4])}, {}, "boxes [1, 3, 4]", False),
+    ("MulticlassNms", {"boxes": BOXES, "scores": SCORES}, {"sort_result_type": "box"}, "none of none, classid", False),
+    ("MatrixNms", {"boxes": BOXES, "scores": SCORES}, {"decay_function": "cubic"}, "none of linear, gaussian", False),
+    ("NMSRotated", {"boxes": BOXES, "scores": SCORES, **LIMITS}, {}, "instead of [batches, boxes, 5]", False),
+    ("DetectionOutput", {**PREDICTIONS, "box_logits": np.zeros((1, 7), F)}, DETECTION, "instead of [1, 8]", True),
+    ("DetectionOutput", {**PREDICTIONS, "class_preds": np.zeros((1, 7), F)}, DETECTION, "for 2 priors", True),
+    (
+        "Proposal",
+        {"class_probs": np.zeros((1, 4, 2, 2), F), "bbox_deltas": np.zeros((1, 8, 2, 2), F), "image_shape": F([0, 5, 1]),
+         "anchors": np.zeros((2, 4), F)},
+        PROPOSAL, "it must be positive", False,
+    ),
+    (
+        "GenerateProposals",
+        {"im_info": F([[9, 9, 1]]), "anchors": np.zeros((7, 4), F), "boxesdeltas": np.zeros((1, 8, 2, 2), F),
+         "scores": np.zeros((1, 2, 2, 2), F)},
+        GENERATE, "anchors has the shape [7, 4]", True,
+    ),
+    ("ROIPooling", {"feat": MAPS, "rois": F([[0, 0, 0, 1, 1], [2, 0, 0, 1, 1]])}, {"pooled_h": 2, "pooled_w": 2},
+     "rois[1] = 2 is out of range [0, 1]", True),
+    ("ROIAlign", {"feat": MAPS, "rois": F([[0, 0, 1, 1]]), "batch_indices": np.int64([-2])}, {**ALIGN, "mode": "max"},
+     "batch_indices[0] = -2 is out of range [0, 1]", True),
+    ("ROIAlignRotated", {"feat": MAPS, "rois": F([[0, 0, 1, 1, 0]]), "batch_indices": np.int64([-1])},
+     {**ALIGN, "clockwise_mode": 1}, "batch_indices[0] = -1 is out of range [0, 1]", True),
+    ("PSROIPooling", {"feat": MAPS, "rois": F([[5, 0, 0, 1, 1]])}, PSROI, "rois[0] = 5 is out of range [0, 1]", True),
+    ("PSROIPooling", {"feat": MAPS[:, :7], "rois": F([[0, 0, 0, 1, 1]])}, PSROI, "7 channels, fewer than 2 * 4", True),
+    ("DeformablePSROIPooling", {"feat": MAPS, "rois": F([[0, 0, 0, 1, 1]]), "offsets": np.zeros((2, 2, 1, 1), F)}, PSROI,
+     "offsets has the shape [2, 2, 1, 1]", True),
+    ("CTCLoss", {**LOSS, "labels": np.int64([[1, 4, 9]])}, {}, "labels[0, 1] = 4 is out of range [0, 3]", True),
+    ("CTCLoss", {**LOSS, "label_length": np.int64([4])}, {}, "label_length[0] = 4 is out of range [0, 3]", True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["numpy", "python"])
+@pytest.mark.parametrize(
+    ("op", "inputs", "attributes", "message", "_body"), ERRORS, ids=[f"{e[0]}-{i}" for i, e in enumerate(ERRORS)]
+)
+def test_errors_say_what_is_wrong(op, inputs, attributes, message, _body, form):
+    with pytest.raises(Exception, match=f"{op}: .*{re.escape(message)}"):
+        run(form, op, inputs, attributes)
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "attributes"),
+    [e[:3] for e in ERRORS if e[4]],
+    ids=[f"{e[0]}-{i}" for i, e in enumerate(ERRORS) if e[4]],
+)
+def test_bodies_fail_as_well(op, inputs, attributes):
+    with pytest.raises(Exception, match=r"\S"):
+        run("body", op, inputs, attributes)
+
+
+@pytest.mark.parametrize("form", ["numpy", "python", "body"])
+def test_images_without_boxes_select_none(form):
+    """The specification's shapes; OpenVINO's CPU plugin counts no images then."""
+    for op in ("MulticlassNms", "MatrixNms"):
+        outputs = run(form, op, {"boxes": np.zeros((2, 0, 4), F), "scores": np.zeros((2, 3, 0), F)})
+        assert [o.shape for o in outputs] == [(0, 6), (0, 1), (2,)]
+        assert not np.asarray(outputs[2]).any()
+
+
+@pytest.mark.parametrize("form", ["numpy", "python", "body"])
+def test_points_at_one_place_do_not_touch_in_soft_nms(form):
+    inputs = {**NMS, "boxes": np.ones((1, 3, 4), F), "scores": F([[[0.5, 0.75, 0.25]]]), "soft_nms_sigma": F([0.5])}
+    indices, scores = run(form, "NonMaxSuppression", inputs)
+    np.testing.assert_array_equal(indices[:, 2], [1, 0, 2])
+    np.testing.assert_array_equal(scores[:, 2], F([0.75, 0.5, 0.25]))
+
+
+@pytest.mark.parametrize("form", ["numpy", "python", "body"])
+def test_labels_may_be_none(form):
+    """The sequence of blanks is the only one; OpenVINO's CPU plugin reads outside of its memory."""
+    logits = F([[[1, 2, 3], [3, 2, 1]]])
+    inputs = {"logits": logits, "logit_length": np.int64([2]), "labels": np.int64([[-5, 99]]), "label_length": np.int64([0])}
+    loss = run(form, "CTCLoss", inputs)
+    np.testing.assert_allclose(loss, [2 * np.log(np.exp([1, 2, 3]).sum()) - 3 - 1], rtol=1e-6)
+
+
+# Its GatherElements takes 64 elements along the axis at most.
+REFERENCE = [
+    "NonMaxSuppression-9-soft", "NMSRotated-13-ties", "MulticlassNms-9-own-boxes-eta", "MatrixNms-8-gaussian",
+    "DetectionOutput-8-corner-clipped", "DetectionOutput-8-clip-after", "GenerateProposals-9-pixels",
+    "ROIPooling-2-max", "ROIPooling-2-bilinear", "ROIAlign-9-max-adaptive", "ROIAlignRotated-15-adaptive",
+    "PSROIPooling-1-average", "PSROIPooling-1-bilinear", "DeformablePSROIPooling-1-classes", "CTCLoss-4-unique",
+    "ExperimentalDetectronDetectionOutput-6-best", "ExperimentalDetectronGenerateProposalsSingleImage-6-few",
+]  # fmt: skip
+CASES = {case.id: case for module in (ctc, detection, detectron, proposals, roi, suppression) for case in module.CASES}
+
+
+@pytest.mark.parametrize("name", REFERENCE)
+def test_bodies_run_in_the_reference_evaluator(name, tmp_path: Path):
+    case = CASES[name]
+    convert(case.save(tmp_path), tmp_path / "model.onnx")
+    model = onnx.load(tmp_path / "model.onnx")
+    session = ort.InferenceSession(tmp_path / "model.onnx")
+    feeds = {i.name: array for i, array in zip(session.get_inputs(), case.inputs[0], strict=True)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        got = reference_evaluator(model).run(None, feeds)
+    for a, b in zip(got, session.run(None, feeds), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
