@@ -11,6 +11,7 @@ asks for there (``op.Add(x, 1)`` adds a 1 of ``x``'s type); ``None`` leaves an o
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -197,6 +198,8 @@ class Builder:
             result.name = self.unique(f"{self.scope}/{op_type}" if self.scope else op_type)
             result.type = None if dtype is None else ir.TensorType(dtype)
             result.shape = None if dims is None else ir.Shape(list(dims))
+        if op_type == "Reshape":
+            _check_volume(values[0], results[0])
         node.name = results[0].name
         self.graph.append(node)
         return results[0] if outputs == 1 else tuple(results)
@@ -452,6 +455,19 @@ def _allowed(op_type: str, domain: str) -> dict[str, frozenset[str]]:
         constraint.type_param_str: frozenset(name[7:-1] for name in constraint.allowed_type_strs)
         for constraint in _schema(op_type, domain).type_constraints
     }
+
+
+def _check_volume(x: ir.Value | None, reshaped: Value) -> None:
+    """ONNX's inference does not see that a Reshape changes the number of elements."""
+    volumes = [_volume(None if value is None else value.shape) for value in (x, reshaped)]
+    if None not in volumes and volumes[0] != volumes[1]:
+        raise ValueError(f"Reshape: {volumes[0]} elements cannot become {reshaped.dims}")
+
+
+def _volume(shape: ir.Shape | None) -> int | None:
+    if shape is None or not all(isinstance(d, int) for d in shape):
+        return None
+    return math.prod(int(d) for d in shape if isinstance(d, int))
 
 
 def _merge(a: ir.Shape | None, b: ir.Shape | None) -> DimsLike:

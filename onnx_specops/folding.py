@@ -6,6 +6,7 @@ folds away here and leaves a constant.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -108,7 +109,7 @@ _FOLDED_TYPES = {
 
 
 def _constant_of_shape(attributes: Attributes, shape) -> np.ndarray | None:
-    if int(np.prod(shape)) > LIMIT:
+    if math.prod(int(d) for d in shape) > LIMIT:
         return None
     value = attributes.get("value", np.zeros(1, np.float32))
     value = value if isinstance(value, np.ndarray) else value.numpy()
@@ -116,14 +117,15 @@ def _constant_of_shape(attributes: Attributes, shape) -> np.ndarray | None:
 
 
 def _range(_: Attributes, start, limit, delta) -> np.ndarray | None:
-    if delta == 0 or (limit - start) / delta > LIMIT:
+    # Python's integers do not wrap around.
+    if delta == 0 or (limit.item() - start.item()) / delta.item() > LIMIT:
         return None
     return np.arange(start, limit, delta, dtype=start.dtype)
 
 
 def _expand(_: Attributes, x, shape) -> np.ndarray | None:
     target = np.broadcast_shapes(x.shape, tuple(int(d) for d in shape))
-    return np.broadcast_to(x, target) if int(np.prod(target)) <= LIMIT else None
+    return np.broadcast_to(x, target) if math.prod(target) <= LIMIT else None
 
 
 def _gather(attributes: Attributes, x, indices) -> np.ndarray | None:

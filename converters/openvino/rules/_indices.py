@@ -5,7 +5,7 @@ All of it folds to constants where the inputs are known, and is computed at run 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,9 @@ FIRST, LAST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
 def int64(op: Builder, x: Value) -> Value:
-    """``x`` as int64."""
+    """``x``, which holds integers, as int64."""
+    if x.dtype is not None and not x.dtype.is_integer():
+        raise Unsupported(f"one of its inputs is {x.dtype.name.lower()} where integers belong")
     return x if x.dtype == ir.DataType.INT64 else op.Cast(x, to=ir.DataType.INT64)
 
 
@@ -30,7 +32,13 @@ def vector(op: Builder, x: Value) -> Value:
 
 def scalar(op: Builder, x: Value) -> Value:
     """``x``, a scalar or a tensor of one element, as an int64 scalar."""
-    x = int64(op, x)
+    return one_element(op, int64(op, x))
+
+
+def one_element(op: Builder, x: Value) -> Value:
+    """``x``, a scalar or a tensor of one element, as a scalar of its own type."""
+    if x.is_static and math.prod(x.shape.numpy() if x.shape is not None else ()) != 1:
+        raise Unsupported(f"one of its inputs has the shape {x.dims} instead of one element")
     return x if x.rank == 0 else op.Reshape(x, np.zeros(0, np.int64))
 
 
@@ -106,13 +114,3 @@ def coordinates(op: Builder, shape: Value) -> Value:
 def gather_at(op: Builder, data: Value, positions: Value, shape: Any) -> Value:
     """The elements of ``data`` at flat row-major ``positions``, in the shape ``shape``."""
     return op.Reshape(op.Gather(op.Reshape(data, [-1]), positions), shape, allowzero=1)
-
-
-def concat(op: Builder, parts: Sequence[Value]) -> Value:
-    """The concatenation of vectors; a single one as it is."""
-    return parts[0] if len(parts) == 1 else op.Concat(*parts, axis=0)
-
-
-def sequence(op: Builder, count: int) -> Value:
-    """The constant 0, 1, ... ``count`` - 1."""
-    return op.const(np.arange(count, dtype=np.int64))

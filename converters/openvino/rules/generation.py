@@ -13,6 +13,7 @@ from converters.openvino.rules._indices import (
     flat_range,
     int64,
     normal_axis,
+    one_element,
     rank_of,
     scalar,
     vector,
@@ -42,7 +43,7 @@ def one_hot(
 ):
     """OneHot-16: ``normalize`` lets negative indices count from the end, as ONNX's OneHot does."""
     indices, depth = int64(op, indices), scalar(op, depth)
-    on_value, off_value = (op.Reshape(x, op.const([])) for x in (on_value, off_value))
+    on_value, off_value = one_element(op, on_value), one_element(op, off_value)
     if indices.rank is not None:
         axis = normal_axis(axis, indices.rank + 1)
     if negative_indices_mode == "normalize":
@@ -76,7 +77,7 @@ def _range(op: Builder, start: Value, stop: Value, step: Value, to: ir.DataType)
     How many floats there are is reckoned in double precision like in the reference (the CPU plugin: in single).
     """
     wide = ir.DataType.INT64 if to.is_integer() else to if to == ir.DataType.DOUBLE else ir.DataType.FLOAT
-    bounds = [op.Reshape(x if x.dtype == wide else op.Cast(x, to=wide), op.const([])) for x in (start, stop, step)]
+    bounds = [one_element(op, x if x.dtype == wide else op.Cast(x, to=wide)) for x in (start, stop, step)]
     result = op.Range(*bounds)
     return result if wide == to else op.Cast(result, to=to)
 

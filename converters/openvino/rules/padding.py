@@ -9,6 +9,7 @@ from converters.openvino.rules._indices import (
     dim,
     integers,
     length,
+    one_element,
     scalar,
     vector,
 )
@@ -28,7 +29,7 @@ def pad(op: Builder, data: Value, pads_begin: Value, pads_end: Value, pad_value:
     """Pad-12: negative pads crop; what edge, reflect and symmetric repeat they take from the data before the cropping."""
     begin, end = vector(op, pads_begin), vector(op, pads_end)
     if pad_mode == "constant":
-        value = None if pad_value is None else op.Reshape(pad_value, op.const([]))
+        value = None if pad_value is None else one_element(op, pad_value)
         return op.Pad(data, op.Concat(begin, end, axis=0), value)
     begins, ends = integers(begin), integers(end)
     known = None if begins is None or ends is None else list(zip(begins, ends, strict=True))

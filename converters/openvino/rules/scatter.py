@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 import onnx_ir as ir
 
-from converters.openvino.rule import rule
+from converters.openvino.rule import Unsupported, rule
 from converters.openvino.rules._indices import (
     LAST,
     constant_axis,
@@ -94,6 +94,9 @@ def scatter_nd_update(
     elsewhere ScatterElements.
     """
     indices = int64(op, indices)
+    tuples = indices.dims[-1] if indices.dims else None
+    if tuples is not None and data.rank is not None and tuples > data.rank:
+        raise Unsupported(f"it has {tuples} indices for each update of a tensor of rank {data.rank}")
     if reduction == "none" and _are_distinct(indices, data):
         return op.ScatterND(data, indices, updates)
     depth = op.Shape(indices, start=-1)
@@ -101,7 +104,7 @@ def scatter_nd_update(
     leading, inner = op.Slice(dims, [0], depth), op.Slice(dims, depth, [LAST])
     rows = op.Where(op.Less(indices, 0), op.Add(indices, leading), indices)
     rows = op.Reshape(op.ReduceSum(op.Mul(rows, strides(op, leading)), [-1], keepdims=0), [-1])
-    elements = indices.dims is not None and data.rank is not None and indices.dims[-1] == data.rank
+    elements = tuples is not None and tuples == data.rank
     if reduction == "none" and not elements:
         # Every update becomes the last one for its slice: then it does not matter which of them is written last.
         count = op.Shape(rows)

@@ -23,6 +23,8 @@ from onnx_specops.building import Builder, Value
 @rule("Slice", since="opset8")
 def slice_(op: Builder, data: Value, start: Value, stop: Value, step: Value, axes: Value | None = None):
     """Slice-8: ONNX's own."""
+    if 0 in (integers(step) or []):
+        raise Unsupported("one of its steps is 0")
     return op.Slice(data, int64(op, start), int64(op, stop), None if axes is None else int64(op, axes), int64(op, step))
 
 
@@ -80,9 +82,17 @@ def strided_slice(
     begin, end = vector(op, begin), vector(op, end)
     stride = op.Expand(op.const([1]), op.Shape(begin)) if stride is None else vector(op, stride)
     masks = (new_axis_mask, shrink_axis_mask, ellipsis_mask)
-    known = next((n for n in map(length, (begin, end, stride)) if n is not None), None)
+    lengths = {n for n in map(length, (begin, end, stride)) if n is not None}
+    if len(lengths) > 1:
+        raise Unsupported("its begin, end and stride differ in length")
+    known = max(lengths, default=None)
     count = known if known is not None else max((i + 1 for mask in masks for i, bit in enumerate(mask) if bit), default=0)
     plan = _plan(count, *masks)
+    given = integers(stride)
+    if given is not None and any(given[i] == 0 for i in plan.taken if i < len(given) and not _bit(shrink_axis_mask, i)):
+        raise Unsupported("one of its strides is 0")
+    if data.rank is not None and len(plan.axes) > data.rank:
+        raise Unsupported(f"it slices {len(plan.axes)} axes of {data.rank}")
 
     # The entries that the masks know, then those beyond them.
     taken = op.const(plan.taken)

@@ -8,10 +8,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from converters.openvino import ConversionError, convert
-from tests.converters.openvino import ir_text
+from tests.converters.openvino.rules.malformed import BOOL, I64, assert_named
 
-F32, I64, BOOL = ("f32", "FP32"), ("i64", "I64"), ("boolean", "BOOL")
 S = (2, 3)
 
 # type, opset, attributes, inputs (shape and type, or a constant), the output's shape and type, what is said of it
@@ -81,42 +79,10 @@ MALFORMED = [
 ]  # fmt: skip
 
 
-def _typed(shape):
-    return shape if shape and isinstance(shape[0], tuple) else (shape, F32)
-
-
 @pytest.mark.parametrize(
     ("kind", "version", "data", "inputs", "output", "message"),
     MALFORMED,
     ids=[f"{row[0]}-{i}" for i, row in enumerate(MALFORMED)],
 )
 def test_a_malformed_layer_is_named(tmp_path, kind, version, data, inputs, output, message):
-    layers, edges, weights = [], [], b""
-    for index, given in enumerate(inputs):
-        if isinstance(given, np.ndarray):
-            layers.append(ir_text.const(index, "i64", given.shape, given.nbytes, len(weights), "I64"))
-            weights += given.tobytes()
-        else:
-            shape, (element_type, precision) = _typed(given)
-            layers.append(ir_text.parameter(index, shape, element_type, precision))
-        edges.append(ir_text.edge(index, 0, 100, index))
-    shapes = [given.shape if isinstance(given, np.ndarray) else _typed(given)[0] for given in inputs]
-    shape, (_, precision) = _typed(output)
-    layers.append(
-        ir_text.layer(
-            100,
-            kind,
-            name="culprit",
-            version=version,
-            data=data or None,
-            inputs=shapes,
-            outputs=[shape],
-            precision=precision,
-        )
-    )
-    layers.append(ir_text.result(101, shape))
-    edges.append(ir_text.edge(100, len(inputs), 101, 0))
-    path = ir_text.write(tmp_path, ir_text.net(layers, edges), weights)
-    with pytest.raises(ConversionError, match=message) as caught:
-        convert(path)
-    assert [problem.layer_name for problem in caught.value.problems] == ["culprit"]
+    assert_named(tmp_path, kind, version, data, inputs, output, message)

@@ -1,0 +1,60 @@
+"""A layer that is not as its operation wants it must end as an error that names it, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from converters.openvino import ConversionError, convert
+from tests.converters.openvino import ir_text
+
+F32, I64, BOOL = ("f32", "FP32"), ("i64", "I64"), ("boolean", "BOOL")
+
+
+def typed(shape):
+    """``shape`` with its element type, which is f32 where it has none."""
+    return shape if len(shape) == 2 and isinstance(shape[0], tuple) else (shape, F32)
+
+
+def assert_named(folder: Path, kind: str, version: str, data: str, inputs, outputs, message: str) -> None:
+    """Convert an IR with one layer called "culprit"; the error must name that layer alone and match ``message``.
+
+    Args:
+        folder: where to write the IR.
+        kind, version: the layer's type and opset.
+        data: its attributes as XML text.
+        inputs: a shape, or a shape and `F32`, `I64` or `BOOL`, for a Parameter; an int64 array for a constant.
+        outputs: a list of shapes alike, or one of them.
+        message: a regular expression.
+    """
+    layers, edges, weights = [], [], b""
+    for index, given in enumerate(inputs):
+        if isinstance(given, np.ndarray):
+            layers.append(ir_text.const(index, "i64", given.shape, given.nbytes, len(weights), "I64"))
+            weights += given.tobytes()
+        else:
+            shape, (element_type, precision) = typed(given)
+            layers.append(ir_text.parameter(index, shape, element_type, precision))
+        edges.append(ir_text.edge(index, 0, 1000, index))
+    outputs = outputs if isinstance(outputs, list) else [outputs]
+    layers.append(
+        ir_text.layer(
+            1000,
+            kind,
+            name="culprit",
+            version=version,
+            data=data or None,
+            inputs=[given.shape if isinstance(given, np.ndarray) else typed(given)[0] for given in inputs],
+            outputs=[typed(output)[0] for output in outputs],
+            precision=typed(outputs[0])[1][1],
+        )
+    )
+    for index, output in enumerate(outputs):
+        layers.append(ir_text.result(1001 + index, typed(output)[0]))
+        edges.append(ir_text.edge(1000, len(inputs) + index, 1001 + index, 0))
+    path = ir_text.write(folder, ir_text.net(layers, edges), weights)
+    with pytest.raises(ConversionError, match=message) as caught:
+        convert(path)
+    assert [problem.layer_name for problem in caught.value.problems] == ["culprit"]
