@@ -1,0 +1,296 @@
+"""Signals: discrete Fourier transforms, whole and in short frames."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import onnx_ir as ir
+
+from converters.openvino.rule import Unsupported, rule
+from onnx_specops.building import Builder, Value
+
+_INT64 = ir.DataType.INT64
+
+# The largest size for which a transform becomes a product with a matrix of waves.
+_LARGEST_PRODUCT = 2048
+
+
+def _in_float32(function: Callable[..., Value]) -> Callable[..., Value]:
+    """The rule for 16-bit floats too: they are transformed in float32, as OpenVINO's CPU does it."""
+
+    @functools.wraps(function)
+    def wide(op: Builder, data: Value, *inputs: Any, **attributes: Any) -> Value:
+        dtype = data.dtype
+        if dtype not in (ir.DataType.FLOAT16, ir.DataType.BFLOAT16):
+            return function(op, data, *inputs, **attributes)
+        floats = (op.Cast(x, to=ir.DataType.FLOAT) if isinstance(x, ir.Value) and x.dtype == dtype else x for x in inputs)
+        return op.Cast(function(op, op.Cast(data, to=ir.DataType.FLOAT), *floats, **attributes), to=dtype)
+
+    return wide
+
+
+@rule("DFT", since="opset7")
+@_in_float32
+def dft(op: Builder, data: Value, axes: Value, signal_size: Value | None = None):
+    """DFT-7: complex numbers along the last dimension, which no axis counts."""
+    places, sizes = _places(op, data, axes, signal_size, complex_input=True)
+    return _transformed(op, data, places, sizes)
+
+
+@rule("IDFT", since="opset7")
+@_in_float32
+def idft(op: Builder, data: Value, axes: Value, signal_size: Value | None = None):
+    """IDFT-7."""
+    places, sizes = _places(op, data, axes, signal_size, complex_input=True)
+    return _transformed(op, data, places, sizes, inverse=True)
+
+
+@rule("RDFT", since="opset9")
+@_in_float32
+def rdft(op: Builder, data: Value, axes: Value, signal_size: Value | None = None):
+    """RDFT-9: real numbers; along the last of the axes the first half of the spectrum, along the others all of it."""
+    places, sizes = _places(op, data, axes, signal_size, complex_input=False)
+    place = op.Slice(places, [-1], [2**31])
+    half = _real_spectrum(op, data, place, _size(op, data, place, sizes, -1))
+    return _transformed(op, half, op.Slice(places, [0], [-1]), None if sizes is None else op.Slice(sizes, [0], [-1]))
+
+
+@rule("IRDFT", since="opset9")
+@_in_float32
+def irdft(op: Builder, data: Value, axes: Value, signal_size: Value | None = None):
+    """IRDFT-9: of what RDFT gives the real numbers that it came from."""
+    places, sizes = _places(op, data, axes, signal_size, complex_input=True)
+    others = None if sizes is None else op.Slice(sizes, [0], [-1])
+    data = _transformed(op, data, op.Slice(places, [0], [-1]), others, inverse=True)
+    place = op.Slice(places, [-1], [2**31])
+    size = op.Mul(op.Sub(op.Gather(op.Shape(data), place, axis=0), 1), 2)
+    if sizes is not None:
+        given = op.Slice(sizes, [-1], [2**31])
+        size = op.Where(op.Equal(given, -1), size, given)
+    return _real_signal(op, data, place, size)
+
+
+@rule("STFT", since="opset15")
+@_in_float32
+def stft(op: Builder, signal: Value, window: Value, frame_size: Value, frame_step: Value, *, transpose_frames: bool):
+    """STFT-15: a window shorter than the frames stands in their middle."""
+    size, step = (op.Reshape(op.Cast(number, to=_INT64), [1]) for number in (frame_size, frame_step))
+    single = signal.rank == 1
+    if signal.rank not in (1, 2):
+        raise Unsupported(f"its signal has the rank {signal.rank} instead of 1 or 2")
+    signal = op.Unsqueeze(signal, [0]) if single else signal
+    count = op.Add(op.Div(op.Sub(op.Shape(signal, start=1), size), step), 1)
+    frames = op.Gather(signal, _positions(op, count, size, step), axis=1)
+    frames = op.Mul(frames, _in_the_middle(op, window, size))
+    spectra = _real_spectrum(op, frames, op.const([2]), size)
+    if transpose_frames:
+        spectra = op.Transpose(spectra, perm=[0, 2, 1, 3])
+    return op.Squeeze(spectra, [0]) if single else spectra
+
+
+@rule("ISTFT", since="opset16")
+@_in_float32
+def istft(
+    op: Builder,
+    data: Value,
+    window: Value,
+    frame_size: Value,
+    frame_step: Value,
+    signal_length: Value | None = None,
+    *,
+    center: bool,
+    normalized: bool,
+):
+    """ISTFT-16, as torch has it: the frames times the window, added up and divided by the squares of the windows there."""
+    size, step = (op.Reshape(op.Cast(number, to=_INT64), [1]) for number in (frame_size, frame_step))
+    if data.rank not in (3, 4):
+        raise Unsupported(f"its input has the rank {data.rank} instead of 3 or 4")
+    single = data.rank == 3
+    spectra = op.Transpose(op.Unsqueeze(data, [0]) if single else data, perm=[0, 2, 1, 3])
+    window = _in_the_middle(op, window, size)
+    frames = op.Mul(_real_signal(op, spectra, op.const([2]), size), window)
+    count = op.Shape(frames, start=1, end=2)
+    whole = op.Add(op.Mul(op.Sub(count, 1), step), size)
+    positions = op.Reshape(_positions(op, count, size, step), [-1])
+
+    def added(parts: Value) -> Value:
+        """``[batch, frames, size]`` added up where the frames overlap."""
+        rows = op.Shape(parts, start=0, end=1)
+        flat = op.Reshape(parts, op.Concat(rows, [-1], axis=0))
+        nothing = op.Expand(op.const(0, parts.dtype), op.Concat(rows, whole, axis=0))
+        return op.ScatterElements(nothing, op.Expand(positions, op.Shape(flat)), flat, axis=1, reduction="add")
+
+    weights = added(op.Expand(op.Mul(window, window), op.Concat([1], count, size, axis=0)))
+    empty = op.Equal(weights, 0)
+    signal = op.Div(added(frames), op.Where(empty, op.const(1, weights.dtype), weights))
+    if normalized:
+        signal = op.Mul(signal, op.Sqrt(op.Cast(size, to=data.dtype)))
+    signal = op.Where(empty, op.const(0, data.dtype), signal)
+    margin = op.Div(size, 2) if center else op.const([0])
+    length = op.Sub(whole, op.Mul(margin, 2))
+    if signal_length is not None:
+        given = op.Reshape(op.Cast(signal_length, to=_INT64), [1])
+        length = op.Where(op.Greater(given, 0), given, length)
+    end = op.Sub(op.Add(length, margin), whole)
+    signal = op.Pad(signal, op.Concat([0], op.Neg(margin), [0], end, axis=0))
+    return op.Squeeze(signal, [0]) if single else signal
+
+
+def _positions(op: Builder, count: Value, size: Value, step: Value) -> Value:
+    """``[count, size]``: where in the signal each element of each frame lies."""
+    starts = op.Mul(op.Range(0, op.Squeeze(count, [0]), 1), step)
+    return op.Add(op.Unsqueeze(starts, [1]), op.Range(0, op.Squeeze(size, [0]), 1))
+
+
+def _in_the_middle(op: Builder, window: Value, size: Value) -> Value:
+    """The window with zeros on both sides, up to the size of a frame."""
+    missing = op.Sub(size, op.Shape(window))
+    before = op.Div(missing, 2)
+    if missing.constant is not None and not missing.constant.any():
+        return window
+    return op.Pad(window, op.Concat(before, op.Sub(missing, before), axis=0))
+
+
+def _places(
+    op: Builder, data: Value, axes: Value, signal_size: Value | None, complex_input: bool
+) -> tuple[Value, Value | None]:
+    """The axes, none of them negative, and the sizes along them, -1 for that of the data."""
+    rank = data.rank
+    if rank is None:
+        raise Unsupported("its input has no known rank", "give the model's input a rank")
+    rank -= complex_input
+    if complex_input and data.dims and data.dims[-1] not in (None, 2):
+        raise Unsupported(f"its input has {data.dims[-1]} numbers in the last dimension instead of two")
+    axes = op.Cast(axes, to=_INT64)
+    if axes.rank not in (None, 1) or (signal_size is not None and signal_size.rank not in (None, 1)):
+        raise Unsupported("its axes or its signal_size are no list")
+    if axes.constant is not None:
+        known = [int(a) + rank * (a < 0) for a in axes.constant]
+        if any(not 0 <= a < rank for a in known) or len(set(known)) != len(known) or not known:
+            raise Unsupported(f"its axes are {axes.constant.tolist()} for {rank} dimensions")
+    places = op.Where(op.Less(axes, 0), op.Add(axes, rank), axes)
+    return places, None if signal_size is None else op.Cast(signal_size, to=_INT64)
+
+
+def _size(op: Builder, x: Value, place: Value, sizes: Value | None, index: int) -> Value:
+    """The size of the transform along an axis: ``sizes[index]``, or the data's where that is -1 or missing."""
+    own = op.Gather(op.Shape(x), place, axis=0)
+    if sizes is None:
+        return own
+    given = op.Slice(sizes, [index], [index + 1 if index != -1 else 2**31])
+    return op.Where(op.Equal(given, -1), own, given)
+
+
+def _transformed(op: Builder, x: Value, places: Value, sizes: Value | None, inverse: bool = False) -> Value:
+    """Complex numbers transformed along several axes, one after the other."""
+    count = places.dims[0] if places.dims else None
+    if count is not None:
+        for k in range(count):
+            place = op.Slice(places, [k], [k + 1])
+            x = _spectrum(op, x, place, _size(op, x, place, sizes, k), inverse)
+        return x
+
+    def one(op: Builder, k: Value, condition: Value, x: Value) -> tuple[Value, Value]:
+        at = op.Reshape(k, [1])
+        place = op.Gather(places, at, axis=0)
+        size = _size(op, x, place, None if sizes is None else op.Gather(sizes, at, axis=0), 0)
+        return condition, _spectrum(op, x, place, size, inverse)
+
+    return op.loop(op.Squeeze(op.Shape(places), [0]), True, one, x, carried_dims=[[None] * ((x.rank or 1) - 1) + [2]])
+
+
+def _spectrum(op: Builder, x: Value, place: Value, size: Value, inverse: bool) -> Value:
+    """Complex numbers ``[..., 2]`` transformed along an axis; ``place`` and ``size`` are lists of one number."""
+
+    def product(op: Builder) -> Value:
+        part = op.Slice(x, [0], size, place)
+        length = op.Gather(op.Shape(part), place, axis=0)
+        cosine, sine = _waves(op, size, length, size, x.dtype)
+        if inverse:
+            scale = op.Cast(size, to=x.dtype)
+            cosine, sine = op.Div(cosine, scale), op.Div(op.Neg(sine), scale)
+        turned = op.Mul(op.Gather(part, [1, 0], axis=-1), op.const([1, -1], x.dtype))
+        return op.Add(_contracted(op, cosine, part, place), _contracted(op, sine, turned, place))
+
+    def transform(op: Builder) -> Value:
+        return op.DFT(x, op.Squeeze(size, [0]), op.Squeeze(place, [0]), inverse=1 if inverse else None)
+
+    return _chosen(op, size, product, transform)
+
+
+def _real_spectrum(op: Builder, x: Value, place: Value, size: Value) -> Value:
+    """The first half of the spectrum of real numbers along an axis, complex ``[..., 2]``."""
+
+    def product(op: Builder) -> Value:
+        part = op.Slice(x, [0], size, place)
+        bins = op.Add(op.Div(size, 2), 1)
+        cosine, sine = _waves(op, bins, op.Gather(op.Shape(part), place, axis=0), size, x.dtype)
+        parts = (_contracted(op, matrix, part, place) for matrix in (cosine, op.Neg(sine)))
+        return op.Concat(*(op.Unsqueeze(part, [-1]) for part in parts), axis=-1)
+
+    def transform(op: Builder) -> Value:
+        return op.DFT(op.Unsqueeze(x, [-1]), op.Squeeze(size, [0]), op.Squeeze(place, [0]), onesided=1)
+
+    return _chosen(op, size, product, transform)
+
+
+def _real_signal(op: Builder, x: Value, place: Value, size: Value) -> Value:
+    """The ``size`` real numbers along an axis of whose spectrum ``x``, complex ``[..., 2]``, is the first half."""
+    x = op.Slice(x, [0], op.Add(op.Div(size, 2), 1), place)
+    bins = op.Gather(op.Shape(x), place, axis=0)
+
+    def weights(op: Builder) -> Value:
+        # Each bin stands for its mirror image too, but for the first and, of even sizes, the one in the middle.
+        twice = op.Mul(op.Range(0, op.Squeeze(bins, [0]), 1), 2)
+        return op.Where(op.Equal(op.Mod(twice, size), 0), op.const(1, x.dtype), op.const(2, x.dtype))
+
+    def product(op: Builder) -> Value:
+        weight = op.Div(weights(op), op.Cast(size, to=x.dtype))
+        cosine, sine = (op.Mul(wave, weight) for wave in _waves(op, size, bins, size, x.dtype))
+        real, imaginary = (op.Gather(x, k, axis=-1) for k in (0, 1))
+        return op.Sub(_contracted(op, cosine, real, place), _contracted(op, sine, imaginary, place))
+
+    def transform(op: Builder) -> Value:
+        after = op.Expand(op.const([1]), op.Sub((x.rank or 1) - 1, place))
+        weighted = op.Mul(x, op.Reshape(weights(op), op.Concat(bins, after, axis=0)))
+        return op.Gather(op.DFT(weighted, op.Squeeze(size, [0]), op.Squeeze(place, [0]), inverse=1), 0, axis=-1)
+
+    return _chosen(op, size, product, transform)
+
+
+def _chosen(op: Builder, size: Value, product: Callable[[Builder], Value], transform: Callable[[Builder], Value]) -> Value:
+    """A product of matrices for sizes that are no powers of two, for which ONNX Runtime's DFT is slow and inexact."""
+    if size.constant is not None:
+        number = int(size.constant.reshape(-1)[0])
+        return (product if number & (number - 1) and number <= _LARGEST_PRODUCT else transform)(op)
+    no_power = op.Greater(op.BitwiseAnd(size, op.Sub(size, 1)), 0)
+    chosen = op.And(no_power, op.LessOrEqual(size, _LARGEST_PRODUCT))
+    return op.if_(op.Squeeze(chosen, [0]), product, transform)
+
+
+def _waves(op: Builder, rows: Value, columns: Value, period: Value, dtype: ir.DataType | None) -> tuple[Value, Value]:
+    """Cosine and sine of ``2 * pi * row * column / period``, ``[rows, columns]``."""
+    row, column = (op.Range(0, op.Squeeze(count, [0]), 1) for count in (rows, columns))
+    steps = op.Mod(op.Mul(op.Unsqueeze(row, [1]), column), period)  # whole turns are left out while that is exact
+    turn = op.Div(op.const(2 * math.pi, ir.DataType.DOUBLE), op.Cast(period, to=ir.DataType.DOUBLE))
+    angles = op.Mul(op.Cast(steps, to=ir.DataType.DOUBLE), turn)
+    return op.Cast(op.Cos(angles), to=dtype), op.Cast(op.Sin(angles), to=dtype)
+
+
+def _contracted(op: Builder, matrix: Value, x: Value, place: Value) -> Value:
+    """``matrix`` times the columns of ``x`` along an axis."""
+    rank, axis = x.rank, None if place.constant is None else int(place.constant[0])
+    if rank is not None and axis is not None and axis >= rank - 2:
+        # Rows make one large product where columns of a number or two would make many small ones.
+        swapped = [*range(rank - 2), rank - 1, rank - 2]
+        rows = x if axis == rank - 1 else op.Transpose(x, perm=swapped)
+        result = op.MatMul(rows, op.Transpose(matrix, perm=[1, 0]))
+        return result if axis == rank - 1 else op.Transpose(result, perm=swapped)
+    shape = op.Shape(x)
+    before, after = op.Slice(shape, [0], place), op.Slice(shape, op.Add(place, 1), [2**31])
+    columns = [op.ReduceProd(before, keepdims=1), op.Gather(shape, place, axis=0), op.ReduceProd(after, keepdims=1)]
+    result = op.MatMul(matrix, op.Reshape(x, op.Concat(*columns, axis=0)))
+    return op.Reshape(result, op.Concat(before, op.Shape(matrix, end=1), after, axis=0))
