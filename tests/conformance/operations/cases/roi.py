@@ -113,6 +113,19 @@ def _roi_align_rotated():
     yield case("f16", [data], [2, 2, 1, 0.25, True], dtype=np.float16)
 
 
+_DYNAMIC = [[-1, -1, -1, -1], [-1, 5]]
+
+
+def _small():
+    maps = np.arange(36, dtype=np.float32).reshape(1, 4, 3, 3)
+    return maps, np.array([[0, 0, 0, 2, 2], [0, 1, 0, 2, 1]], np.float32)
+
+
+def _refused(answer):
+    reason = "the CPU plugin takes no dynamic shapes; expected is its answer for the static ones"
+    return {"oracle": "expected", "reason": reason, "expected": [answer]}
+
+
 def _psroi_pooling():
     def case(name, runs, arguments, *, shapes=None, dtype=np.float32):
         runs = [tuple(a.astype(dtype) for a in run) for run in runs]
@@ -129,6 +142,9 @@ def _psroi_pooling():
     yield case("bilinear", [(maps, fractions)], [4, 3, 1.0, 3, 3, "bilinear"])
     yield case("bilinear-one", [(maps, fractions)], [6, 1, 0.9, 3, 2, "bilinear"])
     yield case("f16", [(maps, pixels)], [4, 3, 0.125, 1, 1, "average"], dtype=np.float16)
+    build = functools.partial(_build, "opset1", "psroi_pooling", _DYNAMIC, [np.float32] * 2, [1, 2, 1.0, 1, 1, "average"])
+    answer = [np.array([[[[2, 12], [23, 33]]], [[[1, 11], [22, 32]]]], np.float32)]
+    yield Case("PSROIPooling", "opset1", "dynamic", build, [_small()], **_refused(answer))
 
 
 def _deformable_psroi_pooling():
@@ -147,13 +163,21 @@ def _deformable_psroi_pooling():
     yield case("offsets", (maps, pixels, _maps(12, 2, 3, 3)), arguments | {"trans_std": 0.3, "part_size": 3})
     yield case("classes", (maps, pixels, _maps(12, 4, 2, 2)), arguments | {"trans_std": 0.1, "part_size": 2})
     yield case("f16", (maps, pixels, _maps(12, 2, 1, 1)), arguments | {"trans_std": 0.25}, dtype=np.float16)
+    given = {"output_dim": 1, "spatial_scale": 1.0, "group_size": 2, "spatial_bins_x": 2, "spatial_bins_y": 2}
+    build = functools.partial(
+        _build_with_offsets, [*_DYNAMIC, [-1, -1, -1, -1]], np.float32, given | {"trans_std": 0.5, "part_size": 2}
+    )
+    offsets = np.array([0.1, -0.2, 0.3, 0, 0.2, 0.1, 0, -0.1] * 2, np.float32).reshape(2, 2, 2, 2)
+    answer = [[[[1.025, 10.675], [22.475, 32.05]]], [[[1.15, 10.7], [21.3, 30.7]]]]
+    answer = [np.array(answer, np.float32)]
+    yield Case("DeformablePSROIPooling", "opset1", "dynamic", build, [(*_small(), offsets)], **_refused(answer))
 
 
 def _build_with_offsets(shapes, dtype, arguments):
     import openvino as ov
     from openvino import opset1
 
-    inputs = [opset1.parameter(list(s), dtype) for s in shapes]
+    inputs = [opset1.parameter(ov.PartialShape(list(s)), dtype) for s in shapes]
     node = opset1.deformable_psroi_pooling(*inputs[:2], offsets=inputs[2], **arguments)
     return ov.Model([node], inputs)
 
