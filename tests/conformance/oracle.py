@@ -88,11 +88,15 @@ def _tensors(inputs: Any, arrays: list[np.ndarray]) -> dict[int, Any]:
     return tensors
 
 
-def _import_onnx(model: bytes, path: str) -> None:
+def _import_onnx(model: bytes, path: str, dynamic: bool) -> None:
     """Read an ONNX model and write it as IR."""
     import openvino as ov
 
-    ov.save_model(ov.Core().read_model(model), path, compress_to_fp16=False)
+    imported = ov.Core().read_model(model)
+    if dynamic:
+        shapes = {port: port.partial_shape for port in imported.inputs}
+        imported.reshape({port: [-1] * len(shape) for port, shape in shapes.items() if shape.rank.is_static})
+    ov.save_model(imported, path, compress_to_fp16=False)
 
 
 def _serve(connection: Connection) -> None:
@@ -133,9 +137,12 @@ class Oracle:
         functions = {"cpu": _cpu, "evaluate": _evaluate}
         return self._call([(name, functions[name], (str(path), runs, state)) for name in names], extensions)
 
-    def import_onnx(self, model: bytes, path: Path) -> None:
-        """Let OpenVINO read an ONNX model and write it as IR to ``path``; raises `OracleError` where it cannot."""
-        answer = self._call([("import", _import_onnx, (model, str(path)))])["import"]
+    def import_onnx(self, model: bytes, path: Path, *, dynamic: bool = False) -> None:
+        """Let OpenVINO read an ONNX model and write it as IR to ``path``; raises `OracleError` where it cannot.
+
+        ``dynamic`` makes every dimension of every input unknown.
+        """
+        answer = self._call([("import", _import_onnx, (model, str(path), dynamic))])["import"]
         if isinstance(answer, OracleError):
             raise answer
 
