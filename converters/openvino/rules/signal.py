@@ -262,10 +262,14 @@ def _real_signal(op: Builder, x: Value, place: Value, size: Value) -> Value:
 
 
 def _chosen(op: Builder, size: Value, product: Callable[[Builder], Value], transform: Callable[[Builder], Value]) -> Value:
-    """A product of matrices for sizes that are no powers of two, for which ONNX Runtime's DFT is slow and inexact."""
+    """A product with a matrix of waves up to some size: ONNX Runtime's DFT is slower, and inexact but for powers of two.
+
+    Where the size is not known the matrix is made anew at each run, which powers of two are spared.
+    """
     if size.constant is not None:
         number = int(size.constant.reshape(-1)[0])
-        return (product if number & (number - 1) and number <= _LARGEST_PRODUCT else transform)(op)
+        power = not number & (number - 1)
+        return (product if number <= (_LARGEST_PRODUCT // 2 if power else _LARGEST_PRODUCT) else transform)(op)
     no_power = op.Greater(op.BitwiseAnd(size, op.Sub(size, 1)), 0)
     chosen = op.And(no_power, op.LessOrEqual(size, _LARGEST_PRODUCT))
     return op.if_(op.Squeeze(chosen, [0]), product, transform)
