@@ -92,6 +92,27 @@ def _versions():
     yield nms(9, "no-thresholds", [plain], most=5, iou=None)
 
 
+def _boxes_of_selected():
+    """Layers behind a NonMaxSuppression whose file states more rows than there are."""
+
+    def build(version):
+        import openvino as ov
+        from openvino import opset8
+
+        opset = __import__(f"openvino.opset{version}", fromlist=["opset"])
+        boxes, scores = opset.parameter(data[0].shape, np.float32), opset.parameter(data[1].shape, np.float32)
+        limits = opset.constant(9, np.int32), opset.constant(0.3, np.float32), opset.constant(0.5, np.float32)
+        chosen = opset8.gather(opset.non_max_suppression(boxes, scores, *limits), opset8.constant([2]), opset8.constant(1))
+        flat = opset8.reshape(chosen, opset8.constant([-1]), False)
+        found = opset8.gather(opset8.squeeze(boxes, opset8.constant([0])), flat, opset8.constant(0))
+        return ov.Model([opset8.multiply(found, found), opset8.reduce_sum(found, opset8.constant([0]))], [boxes, scores])
+
+    data = boxes_and_scores(1, 2, 12, seed=4)
+    for version in (1, 3, 4):
+        build_it = functools.partial(build, version)
+        yield Case("NonMaxSuppression", f"opset{version}", "boxes-of-selected", build_it, [data])
+
+
 def _multiclass():
     plain, ties = boxes_and_scores(2, 3, 20), boxes_and_scores(2, 3, 30, seed=1, ties=True)
     one, dynamic = boxes_and_scores(1, 2, 7, seed=3), [[-1, -1, 4], [-1, -1, -1]]
@@ -166,4 +187,4 @@ def _rotated():
     yield make("f16", tuple(a.astype(np.float16) if a.ndim else a for a in plain))
 
 
-CASES = [*_versions(), *_rotated(), *_multiclass(), *_matrix()]
+CASES = [*_versions(), *_boxes_of_selected(), *_rotated(), *_multiclass(), *_matrix()]
