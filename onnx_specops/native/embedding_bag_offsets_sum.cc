@@ -38,8 +38,8 @@ struct Bags {
   std::int64_t index_count;
   const Index* offsets;
   std::int64_t bag_count;
-  const T* weights;        // or null
-  const T* default_row;    // or null: zeros
+  const T* weights;      // or null
+  const T* default_row;  // or null: zeros
   T* output;
 
   std::int64_t begin(std::int64_t bag) const { return bag < bag_count ? offsets[bag] : index_count; }
@@ -48,12 +48,11 @@ struct Bags {
 // How many bytes ahead of the current row the next ones are asked for.
 constexpr std::int64_t prefetch_bytes = 4096;
 
-// Adds up `count` packs of every row in [begin, end) at `column`. False: an index is out of range.
+// Adds up `count` packs of the rows that indices [begin, end) name, at `column`. False: an index is out of range.
 template <int count, bool weighted, class A, class T, class Index>
 SPECOPS_INLINE bool sum_columns(const Bags<T, Index>& bags, std::int64_t begin, std::int64_t end, std::int64_t column,
                                 std::int64_t ahead, A* to) {
   constexpr std::int64_t lanes = Pack<A>::size;
-  constexpr std::int64_t line = 64 / sizeof(A);
   const A* table = reinterpret_cast<const A*>(bags.table) + column;
   const A* weights = reinterpret_cast<const A*>(bags.weights);
   const std::uint64_t row_bytes = static_cast<std::uint64_t>(bags.width) * sizeof(A);
@@ -65,7 +64,9 @@ SPECOPS_INLINE bool sum_columns(const Bags<T, Index>& bags, std::int64_t begin, 
     // An index that is wrong does no harm here: nothing is read.
     const auto next = static_cast<std::uint64_t>(static_cast<std::int64_t>(bags.indices[std::min(i + ahead, last)]));
     const std::uintptr_t then = reinterpret_cast<std::uintptr_t>(table) + next * row_bytes;
-    for (std::int64_t k = 0; k < count * lanes; k += line) SPECOPS_PREFETCH(reinterpret_cast<const A*>(then) + k);
+    for (std::uintptr_t k = 0; k < count * sizeof(Pack<A>); k += 64) {
+      SPECOPS_PREFETCH(reinterpret_cast<const char*>(then + k));
+    }
     const A* from = table + static_cast<std::int64_t>(row) * bags.width;
 #if defined(__GNUC__)
 #pragma GCC unroll 8
@@ -82,7 +83,8 @@ SPECOPS_INLINE bool sum_columns(const Bags<T, Index>& bags, std::int64_t begin, 
 }
 
 template <bool weighted, class T, class Index>
-SPECOPS_INLINE bool sum_bag(const Bags<T, Index>& bags, std::int64_t begin, std::int64_t end, std::int64_t ahead, T* out) {
+SPECOPS_INLINE bool sum_bag(const Bags<T, Index>& bags, std::int64_t begin, std::int64_t end, std::int64_t ahead,
+                            T* out) {
   using A = typename Arithmetic<T>::type;
   if constexpr (std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>) {
     constexpr std::int64_t chunk = 256;

@@ -17,8 +17,8 @@
 namespace specops {
 namespace {
 
-constexpr std::int64_t chunk = 256;  // classes that are handled at a time
-constexpr std::int64_t side_by_side = 8;  // rows that are added up at a time: as many additions as are under way at once
+constexpr std::int64_t chunk = 256;       // classes that are handled at a time
+constexpr std::int64_t side_by_side = 8;  // rows that are added up at a time: additions of one have to wait for each other
 
 // What is not rounded, and bfloat16 rounded as OpenVINO does: half is added only where the lowest bit that stays is 1.
 template <bool bfloat16>

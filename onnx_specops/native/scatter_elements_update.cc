@@ -135,8 +135,8 @@ class Walk {
     locate();
   }
 
-  bool inside() const { return inside_; }             // of the other tensor
-  std::int64_t place() const { return place_; }       // in the other tensor
+  bool inside() const { return inside_; }        // of the other tensor
+  std::int64_t place() const { return place_; }  // in the other tensor
   void next() {
     if (over_.empty()) return;
     std::size_t k = over_.size() - 1;
