@@ -6,6 +6,7 @@ import numpy as np
 from onnx import TensorProto as Type
 
 from onnx_specops.domain import NUMERIC, operator
+from onnx_specops.ops._checks import required
 
 
 @operator(
@@ -73,9 +74,13 @@ def _(op, step_ids, parent_ids, max_seq_len, end_token):
         tokens = op.Where(running, op.GatherElements(op.Gather(step_ids, at, axis=0), beam, axis=1), end)
         continued = op.GatherElements(op.Gather(parents, at, axis=0), beam, axis=1)
         beam = op.Where(op.And(running, op.Greater(at, 0)), continued, beam)
+        outside = op.Or(op.Less(beam, 0), op.GreaterOrEqual(beam, beams))
+        beam = required(op, "GatherTree: parent_ids must lie in [0, beams)", outside, beam)
         return op.const(True), beam, tokens
 
     _, backward = op.loop(op.Squeeze(time, [0]), True, step, first)
+    # ONNX's reference evaluator joins what it should stack.
+    backward = op.Reshape(backward, op.Shape(step_ids), allowzero=1)
     tokens = op.Slice(backward, [-1], [np.iinfo(np.int64).min], [0], [-1])
     is_end = op.Cast(op.Equal(tokens, end), to=Type.INT64)
     ended = op.Greater(op.CumSum(is_end, 0, exclusive=1), 0)

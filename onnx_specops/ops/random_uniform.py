@@ -9,6 +9,7 @@ import numpy as np
 from onnx import TensorProto as Type
 
 from onnx_specops.domain import FLOATS, INDICES, operator
+from onnx_specops.ops._checks import required
 from onnx_specops.ops._random_bits import emit_mersenne_twister, emit_philox, mersenne_twister, philox
 
 ALIGNMENTS = ("TENSORFLOW", "PYTORCH")
@@ -47,8 +48,7 @@ def RandomUniform(shape, minval, maxval, *, global_seed: int = 0, op_seed: int =
     Source: OpenVINO specification, RandomUniform-8.
     """
     name = "RandomUniform"
-    if alignment not in ALIGNMENTS:
-        raise ValueError(f"{name}: alignment = {alignment!r} is neither TENSORFLOW nor PYTORCH")
+    _check_alignment(alignment)
     if shape.ndim != 1 or (shape < 0).any():
         raise ValueError(f"{name}: shape = {shape.tolist()} is not a shape")
     for input_name, value in (("minval", minval), ("maxval", maxval)):
@@ -67,6 +67,11 @@ def RandomUniform(shape, minval, maxval, *, global_seed: int = 0, op_seed: int =
     numbers = philox(seed, counter, count * words) if alignment == "TENSORFLOW" else mersenne_twister(seed, count * words)
     convert = _floats if kind in _BITS else _integers
     return convert(numbers, low, high, kind, alignment, words).reshape(dims)
+
+
+def _check_alignment(alignment):
+    if alignment not in ALIGNMENTS:
+        raise ValueError(f"RandomUniform: alignment = {alignment!r} is neither TENSORFLOW nor PYTORCH")
 
 
 def _words(kind, alignment, low, high):
@@ -108,9 +113,10 @@ def _(node):
 
 @RandomUniform.body
 def _(op, shape, minval, maxval, *, global_seed, op_seed, alignment):
+    _check_alignment(alignment)
     kind = minval.dtype
     low, high = (op.Reshape(x, op.const([])) for x in (minval, maxval))
-    count = op.ReduceProd(shape)
+    count = required(op, "RandomUniform: shape must not be negative", op.Less(shape, 0), op.ReduceProd(shape))
     numbers = _emit_numbers(op, count, kind, low, high, global_seed % 2**64, op_seed % 2**64, alignment)
     emit = _emit_floats if kind in _BITS else _emit_integers
     return op.Reshape(emit(op, numbers, low, high, kind, alignment), shape, allowzero=1)
@@ -142,7 +148,7 @@ def _emit_numbers(op, count, kind, low, high, seed, counter, alignment):
 
 def _emit_integers(op, numbers, low, high, kind, alignment):
     low, high = (op.Cast(x, to=Type.INT64) for x in (low, high))
-    span = op.Sub(high, low)
+    span = required(op, "RandomUniform: minval must be less than maxval", op.GreaterOrEqual(low, high), op.Sub(high, low))
     drawn = op.Cast(numbers, to=Type.INT64)
     if kind == Type.INT64 and alignment == "PYTORCH":
         # A number of 64 bits whose highest bit is set is a negative one here: halved without its sign, then put together.

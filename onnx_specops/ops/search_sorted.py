@@ -6,6 +6,7 @@ import numpy as np
 from onnx import TensorProto as Type
 
 from onnx_specops.domain import NUMERIC, operator
+from onnx_specops.ops._checks import required
 
 
 @operator(
@@ -68,6 +69,8 @@ def search(op, sorted_sequence, values, right):
     if sorted_sequence.rank != 1:
         sequences = op.Div(op.Size(flat), op.Max(count, 1))
         leading = op.Concat(op.Shape(sorted_sequence, end=-1), [1], axis=0)
+        differ = op.Not(op.Equal(op.Shape(sorted_sequence, end=-1), op.Shape(values, end=-1)))
+        count = required(op, "SearchSorted: sorted_sequence and values must begin alike", differ, count)
         rows = op.Mul(op.Reshape(op.Range(0, sequences, 1), leading, allowzero=1), count)
     zeros = op.Expand(op.const(0), op.Shape(values))
 

@@ -7,6 +7,7 @@ import numpy as np
 from onnx import TensorProto as Type
 
 from onnx_specops.domain import INDICES, NUMERIC, operator
+from onnx_specops.ops._checks import required
 
 FILL_MODES = ("ZERO", "LOWEST")
 
@@ -39,8 +40,7 @@ def SegmentMax(data, segment_ids, num_segments=None, *, fill_mode: str):
     Source: OpenVINO specification, SegmentMax-16.
     """
     name = "SegmentMax"
-    if fill_mode not in FILL_MODES:
-        raise ValueError(f"{name}: fill_mode = {fill_mode!r} is neither ZERO nor LOWEST")
+    _check_mode(fill_mode)
     if segment_ids.shape != data.shape[:1]:
         raise ValueError(f"{name}: segment_ids has the shape {list(segment_ids.shape)}, data {list(data.shape)}")
     if (bad := np.flatnonzero(segment_ids < 0)).size:
@@ -71,6 +71,11 @@ def SegmentMax(data, segment_ids, num_segments=None, *, fill_mode: str):
     return output
 
 
+def _check_mode(fill_mode):
+    if fill_mode not in FILL_MODES:
+        raise ValueError(f"SegmentMax: fill_mode = {fill_mode!r} is neither ZERO nor LOWEST")
+
+
 @SegmentMax.infer_shapes
 def _(node):
     data, count = node.shape(0), node.constant(2)
@@ -81,7 +86,10 @@ def _(node):
 
 @SegmentMax.body
 def _(op, data, segment_ids, num_segments=None, *, fill_mode):
+    _check_mode(fill_mode)
     ids = op.Cast(segment_ids, to=Type.INT64)
+    before = op.Slice(op.Concat([0], ids, axis=0), [0], [-1])
+    ids = required(op, "SegmentMax: segment_ids must ascend from 0", op.Less(ids, before), ids)
     if num_segments is None:
         count = op.ReduceMax(op.Add(op.Concat([-1], ids, axis=0), 1))
     else:
@@ -89,7 +97,9 @@ def _(op, data, segment_ids, num_segments=None, *, fill_mode):
     inner = op.Shape(data, start=1)
     # The slices of segments beyond the last meet in one more segment, which is then cut off.
     places = op.Min(ids, count)
-    least = op.const(lowest(np.dtype(data.dtype.numpy())))
+    least, to = op.const(lowest(np.dtype(data.dtype.numpy()))), data.dtype
+    if to in (Type.FLOAT16, Type.BFLOAT16):  # ONNX Runtime reduces no 16-bit floats
+        least, data = op.Cast(least, to=Type.FLOAT), op.Cast(data, to=Type.FLOAT)
     slots = op.Expand(least, op.Concat(op.Add(count, 1), inner, axis=0))
     if data.dtype.is_floating_point():
         data = op.Where(op.Greater(data, least), data, least)
@@ -97,8 +107,8 @@ def _(op, data, segment_ids, num_segments=None, *, fill_mode):
     rows = op.Expand(op.Reshape(places, op.Concat([-1], ones, axis=0)), op.Shape(data))
     highest = op.Slice(op.ScatterElements(slots, rows, data, axis=0, reduction="max"), [0], count)
     if fill_mode == "LOWEST":
-        return highest
+        return op.Cast(highest, to=to)
     none = op.Expand(op.const(False), op.Add(count, 1))
     filled = op.ScatterElements(none, places, op.Expand(op.const(True), op.Shape(places)), axis=0)
     filled = op.Reshape(op.Slice(filled, [0], count), op.Concat([-1], ones, axis=0))
-    return op.Where(filled, highest, op.CastLike(0, highest))
+    return op.Cast(op.Where(filled, highest, op.CastLike(0, highest)), to=to)
