@@ -8,7 +8,7 @@ import numpy as np
 
 from converters.openvino.element_types import ElementType
 from converters.openvino.onnx_types import data_type
-from converters.openvino.rule import Unsupported, rule
+from converters.openvino.rule import Context, Unsupported, rule
 from converters.openvino.rules._fitting import fit
 from onnx_specops.building import Builder, Value
 
@@ -16,38 +16,6 @@ MOST = 2**24  # boxes of an image; more is no network's
 
 
 @rule("Proposal")
-def proposal_1(
-    op: Builder,
-    class_probs: Value,
-    bbox_deltas: Value,
-    image_shape: Value,
-    *,
-    base_size: int,
-    pre_nms_topn: int,
-    post_nms_topn: int,
-    nms_thresh: float,
-    feat_stride: int,
-    min_size: int,
-    ratio: tuple[float, ...],
-    scale: tuple[float, ...],
-    clip_before_nms: bool = True,
-    clip_after_nms: bool = False,
-    normalize: bool = False,
-    box_size_scale: float = 1.0,
-    box_coordinate_scale: float = 1.0,
-    framework: Literal["", "tensorflow"] = "",
-):
-    """Proposal-1: the regions without their probabilities."""
-    return proposal(
-        op, class_probs, bbox_deltas, image_shape,
-        base_size=base_size, pre_nms_topn=pre_nms_topn, post_nms_topn=post_nms_topn, nms_thresh=nms_thresh,
-        feat_stride=feat_stride, min_size=min_size, ratio=ratio, scale=scale, clip_before_nms=clip_before_nms,
-        clip_after_nms=clip_after_nms, normalize=normalize, box_size_scale=box_size_scale,
-        box_coordinate_scale=box_coordinate_scale, framework=framework,
-    )[0]  # fmt: skip
-
-
-@rule("Proposal", since="opset4")
 def proposal(
     op: Builder,
     class_probs: Value,
@@ -68,8 +36,9 @@ def proposal(
     box_size_scale: float = 1.0,
     box_coordinate_scale: float = 1.0,
     framework: Literal["", "tensorflow"] = "",
+    context: Context,
 ):
-    """Proposal-4."""
+    """Proposal-1, and -4, which gives the probabilities as well."""
     if not 0 < post_nms_topn <= MOST or pre_nms_topn <= 0:
         raise Unsupported(f"its pre_nms_topn {pre_nms_topn} or post_nms_topn {post_nms_topn} is out of range [1, {MOST}]")
     count = len(ratio) * len(scale)
@@ -79,12 +48,13 @@ def proposal(
         image_shape=(image_shape, "_"),
     )
     anchors = op.const(_anchors(base_size, ratio, scale, framework == "tensorflow"), class_probs.dtype)
-    return op.specops.Proposal(
+    results = op.specops.Proposal(
         class_probs, bbox_deltas, image_shape, anchors,
         feat_stride=feat_stride, min_size=min_size, pre_nms_topn=min(pre_nms_topn, 2**31 - 1), post_nms_topn=post_nms_topn,
         nms_thresh=nms_thresh, box_coordinate_scale=box_coordinate_scale, box_size_scale=box_size_scale, normalize=normalize,
         clip_before_nms=clip_before_nms, clip_after_nms=clip_after_nms, framework=framework,
     )  # fmt: skip
+    return results[: len(context.layer.outputs)]
 
 
 @rule("GenerateProposals", since="opset9")

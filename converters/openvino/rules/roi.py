@@ -10,7 +10,6 @@ from converters.openvino.rules._indices import int64
 from converters.openvino.rules.detection import left_out
 from onnx_specops.building import Builder, Value
 
-Mode = Literal["avg", "max"]
 MOST_SAMPLES = 1024  # along an axis of a bin; more would take for ever
 
 
@@ -41,26 +40,6 @@ def roi_pooling(
 
 
 @rule("ROIAlign", since="opset3")
-def roi_align_3(
-    op: Builder,
-    feat: Value,
-    rois: Value,
-    batch_indices: Value,
-    *,
-    pooled_h: int,
-    pooled_w: int,
-    sampling_ratio: int,
-    spatial_scale: float,
-    mode: Mode,
-):
-    """ROIAlign-3: as -9 with the mode ``asymmetric``."""
-    return roi_align(
-        op, feat, rois, batch_indices,
-        pooled_h=pooled_h, pooled_w=pooled_w, sampling_ratio=sampling_ratio, spatial_scale=spatial_scale, mode=mode,
-    )  # fmt: skip
-
-
-@rule("ROIAlign", since="opset9")
 def roi_align(
     op: Builder,
     feat: Value,
@@ -71,12 +50,13 @@ def roi_align(
     pooled_w: int,
     sampling_ratio: int,
     spatial_scale: float,
-    mode: Mode,
+    mode: Literal["avg", "max"],
     aligned_mode: Literal["asymmetric", "half_pixel_for_nn", "half_pixel"] = "asymmetric",
 ):
-    """ROIAlign-9: means are ONNX's, maxima are not (ONNX takes those of a sample's weighted neighbours).
+    """ROIAlign-3 (always ``asymmetric``) and -9.
 
-    A bin without samples is 0, as the reference has it (the CPU plugin: NaN).
+    Means are ONNX's, maxima are not: ONNX takes those of a sample's weighted neighbours. A bin without samples is 0, as the
+    reference has it (the CPU plugin: NaN).
     """
     check_bins(pooled_h, pooled_w, sampling_ratio)
     fit(feat=(feat, "N C H W"), rois=(rois, "R 4"), batch_indices=(batch_indices, "R"))

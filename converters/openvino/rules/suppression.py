@@ -15,48 +15,10 @@ from converters.openvino.rules._indices import vector
 from onnx_specops.building import Builder, Value
 
 D = ir.DataType
-BoxEncoding = Literal["corner", "center"]
 
 
 @rule("NonMaxSuppression")
-def non_max_suppression_1(
-    op: Builder,
-    boxes: Value,
-    scores: Value,
-    max_output_boxes_per_class: Value | None = None,
-    iou_threshold: Value | None = None,
-    score_threshold: Value | None = None,
-    *,
-    box_encoding: BoxEncoding = "corner",
-    sort_result_descending: bool = True,
-):
-    """NonMaxSuppression-1: its indices alone, int64. Not padded: the CPU plugin gives as many as are selected."""
-    limits = max_output_boxes_per_class, iou_threshold, score_threshold
-    indices, _ = _suppress(op, boxes, scores, *limits, None, box_encoding, sort_result_descending)
-    return unstated(indices)
-
-
-@rule("NonMaxSuppression", since="opset3")
-def non_max_suppression_3(
-    op: Builder,
-    boxes: Value,
-    scores: Value,
-    max_output_boxes_per_class: Value | None = None,
-    iou_threshold: Value | None = None,
-    score_threshold: Value | None = None,
-    *,
-    box_encoding: BoxEncoding = "corner",
-    sort_result_descending: bool = True,
-    output_type: ElementType = ElementType.I64,
-):
-    """NonMaxSuppression-3 and -4 (which differ in how many rows a static output states): as -1, with an output type."""
-    limits = max_output_boxes_per_class, iou_threshold, score_threshold
-    indices, _ = _suppress(op, boxes, scores, *limits, None, box_encoding, sort_result_descending)
-    return unstated(op.Cast(indices, to=data_type(output_type)))
-
-
-@rule("NonMaxSuppression", since="opset5")
-def non_max_suppression_5(
+def non_max_suppression(
     op: Builder,
     boxes: Value,
     scores: Value,
@@ -65,17 +27,23 @@ def non_max_suppression_5(
     score_threshold: Value | None = None,
     soft_nms_sigma: Value | None = None,
     *,
-    box_encoding: BoxEncoding = "corner",
+    box_encoding: Literal["corner", "center"] = "corner",
     sort_result_descending: bool = True,
     output_type: ElementType = ElementType.I64,
     context: Context,
 ):
-    """NonMaxSuppression-5 and -9: with the scores and how many boxes are selected, which is how many rows there are."""
+    """NonMaxSuppression-1 to -9. Those before -5 have neither a decay nor more outputs than the indices (in -1 int64).
+
+    Not padded: the CPU plugin gives as many rows as boxes are selected, whatever a file states.
+    """
     limits = max_output_boxes_per_class, iou_threshold, score_threshold, soft_nms_sigma
-    indices, selected_scores = _suppress(op, boxes, scores, *limits, box_encoding, sort_result_descending)
+    indices, selected_scores = _suppress(op, boxes, scores, *limits, box_encoding == "center", sort_result_descending)
     to = data_type(output_type)
-    valid = op.Cast(op.Shape(indices, start=0, end=1), to=to)
-    return unstated(op.Cast(indices, to=to)), unstated(op.Cast(selected_scores, to=context.output_type(1))), valid
+    results = [unstated(_cast(op, indices, to))]
+    if len(context.layer.outputs) > 1:
+        valid = _cast(op, op.Shape(indices, start=0, end=1), to)
+        results += [unstated(_cast(op, selected_scores, context.output_type(1))), valid]
+    return results[: len(context.layer.outputs)]
 
 
 def unstated(value: Value) -> Value:
@@ -92,7 +60,7 @@ def _suppress(
     iou_threshold: Value | None,
     score_threshold: Value | None,
     sigma: Value | None,
-    box_encoding: BoxEncoding,
+    center: bool,
     descending: bool,
 ) -> tuple[Value, Value]:
     """Indices and scores of the selected boxes, float32.
@@ -102,14 +70,13 @@ def _suppress(
     """
     fit(boxes=(boxes, "N M 4"), scores=(scores, "N C M"), max_output_boxes_per_class=(most, "1| "))
     fit(iou_threshold=(iou_threshold, "1| "), score_threshold=(score_threshold, "1| "), soft_nms_sigma=(sigma, "1| "))
-    boxes, scores = (x if x.dtype == D.FLOAT else op.Cast(x, to=D.FLOAT) for x in (boxes, scores))
+    boxes, scores = (_cast(op, x, D.FLOAT) for x in (boxes, scores))
     most = op.const(np.zeros(1, np.int64)) if most is None else vector(op, most)
     iou, threshold, decay = (_float(op, x) for x in (iou_threshold, score_threshold, sigma))
-    center = int(box_encoding == "center")
 
     def standard(op: Builder) -> tuple[Value, Value]:
         below = op.Min(op.Mul(iou, np.float32(1 - 2**-24)), 1.0)
-        indices = op.NonMaxSuppression(boxes, scores, most, below, threshold, center_point_box=center)
+        indices = op.NonMaxSuppression(boxes, scores, most, below, threshold, center_point_box=int(center))
         score = op.GatherND(scores, indices)
         if descending:
             score, best = op.TopK(score, op.Shape(score), axis=0, outputs=2)
@@ -120,18 +87,22 @@ def _suppress(
     def own(op: Builder) -> tuple[Value, Value]:
         return op.specops.NonMaxSuppression(
             boxes, scores, most, iou, threshold, decay,
-            center_point_box=center, sort_result_descending=int(descending),
+            center_point_box=int(center), sort_result_descending=int(descending),
         )  # fmt: skip
 
     plain = op.And(op.Greater(iou, 0.0), op.Not(op.Greater(decay, 0.0)))
     return op.if_(op.Reshape(plain, np.zeros(0, np.int64)), standard, own)
 
 
+def _cast(op: Builder, x: Value, to: ir.DataType) -> Value:
+    return x if x.dtype == to else op.Cast(x, to=to)
+
+
 def _float(op: Builder, x: Value | None) -> Value:
     """A scalar or a tensor of one element, 0 where it is left out, as a float32 vector of one."""
     if x is None:
         return op.const(np.zeros(1, np.float32))
-    return op.Reshape(x if x.dtype == D.FLOAT else op.Cast(x, to=D.FLOAT), [1])
+    return op.Reshape(_cast(op, x, D.FLOAT), [1])
 
 
 @rule("NMSRotated", since="opset13")
@@ -156,8 +127,8 @@ def nms_rotated(
         sort_result_descending=sort_result_descending, clockwise=clockwise,
     )  # fmt: skip
     to = data_type(output_type)
-    valid = op.Cast(op.Shape(indices, start=0, end=1), to=to)
-    return unstated(op.Cast(indices, to=to)), unstated(op.Cast(selected_scores, to=context.output_type(1))), valid
+    valid = _cast(op, op.Shape(indices, start=0, end=1), to)
+    return unstated(_cast(op, indices, to)), unstated(_cast(op, selected_scores, context.output_type(1))), valid
 
 
 SortResultType = Literal["none", "classid", "score"]
@@ -192,13 +163,13 @@ def multiclass_nms(
     else:
         fit(boxes=(boxes, "N M 4"), scores=(scores, "N C M"), roisnum=(roisnum, "_"))
     outputs, indices, numbers = op.specops.MulticlassNms(
-        boxes, scores, op.const(np.zeros(0, np.int64)) if roisnum is None else op.Cast(roisnum, to=D.INT64),
+        boxes, scores, op.const(np.zeros(0, np.int64)) if roisnum is None else _cast(op, roisnum, D.INT64),
         sort_result_type=sort_result_type, sort_result_across_batch=sort_result_across_batch, iou_threshold=iou_threshold,
         score_threshold=score_threshold, nms_top_k=nms_top_k, keep_top_k=keep_top_k, background_class=background_class,
         normalized=normalized, nms_eta=nms_eta,
     )  # fmt: skip
     to = data_type(output_type)
-    return unstated(outputs), unstated(op.Cast(indices, to=to)), op.Cast(numbers, to=to)
+    return unstated(outputs), unstated(_cast(op, indices, to)), _cast(op, numbers, to)
 
 
 @rule("MatrixNms", since="opset8")
@@ -228,4 +199,4 @@ def matrix_nms(
         decay_function=decay_function, gaussian_sigma=gaussian_sigma, post_threshold=post_threshold, normalized=normalized,
     )  # fmt: skip
     to = data_type(output_type)
-    return unstated(outputs), unstated(op.Cast(indices, to=to)), op.Cast(numbers, to=to)
+    return unstated(outputs), unstated(_cast(op, indices, to)), _cast(op, numbers, to)
