@@ -1,0 +1,402 @@
+"""The domain's operators that come from OpenVINO's layers, at the sizes of real models, in each of their kernel forms.
+
+    python -m benchmarks.operators                  # a table: OpenVINO, body, native kernel, Python kernel
+    python -m benchmarks.operators --only nms       # works whose name contains it
+    python -m benchmarks.operators --forms native   # none, native, python: separated by commas
+    python -m benchmarks.operators --json
+
+Each work is one layer, built with OpenVINO's Python API, saved as IR and converted. OpenVINO's CPU plugin computes in
+float32; everyone has two threads. A ratio is how many times as long as OpenVINO a form takes. Contenders take turns and
+figures are medians, as in `benchmarks.seeds`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime as ort
+
+import onnx_specops
+from benchmarks.seeds import OURS, THREADS, Call, Work, in_units, measure, openvino_request
+from onnx_specops.runtime.library import native_operators
+
+FORMS = ("none", "native", "python")
+HEADINGS = {"none": "body", "native": "native", "python": "Python"}
+
+Maker = Callable[..., Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer and what it is fed with.
+
+    Attributes:
+        name: the layer's type, then what is special about it.
+        opset: the opset that the layer is from.
+        attributes: its attributes.
+        inputs: what is fed.
+        constants: inputs behind those, which the model holds.
+    """
+
+    name: str
+    opset: str
+    attributes: Mapping[str, Any]
+    inputs: Sequence[np.ndarray]
+    constants: Sequence[np.ndarray] = ()
+
+    def model(self) -> Any:
+        """The layer as an OpenVINO model."""
+        import openvino as ov
+        from openvino import opset13
+        from openvino.utils.node_factory import NodeFactory
+
+        parameters = [opset13.parameter(list(array.shape), array.dtype) for array in self.inputs]
+        nodes = [*parameters, *(opset13.constant(array) for array in self.constants)]
+        operation = self.name.partition(",")[0]
+        node = NodeFactory(self.opset).create(operation, [n.output(0) for n in nodes], dict(self.attributes))
+        return ov.Model(node.outputs(), parameters)
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Median seconds of OpenVINO and of each form that exists."""
+
+    name: str
+    openvino: float
+    forms: Mapping[str, float]
+
+    def ratio(self, form: str) -> float:
+        """How many times as long as OpenVINO a form takes."""
+        return self.forms[form] / self.openvino
+
+
+# --------------------------------------------------------------------------------------------------------------- layers
+
+
+def _f32(*arrays: Any) -> list[np.ndarray]:
+    return [np.ascontiguousarray(array, np.float32) for array in arrays]
+
+
+def _boxes(rng: np.random.Generator, shape: Sequence[int], extent: float, size: float) -> np.ndarray:
+    start = rng.random((*shape, 2)) * extent
+    return np.concatenate([start, start + rng.random((*shape, 2)) * size + size / 20], axis=-1)
+
+
+def _regions(rng: np.random.Generator, count: int, extent: float) -> np.ndarray:
+    return np.concatenate([np.zeros((count, 1)), _boxes(rng, [count], extent * 0.6, extent * 0.4)], axis=1)
+
+
+def _peaked(rng: np.random.Generator, shape: Sequence[int]) -> np.ndarray:
+    """Scores most of which are low, as a network's are."""
+    return rng.random(shape) ** 12
+
+
+def detectors() -> Iterator[Layer]:
+    """What follows a detector's network."""
+    rng = np.random.default_rng(0)
+    priors, classes = 8732, 21
+    prior = np.concatenate([_boxes(rng, [priors], 0.8, 0.2).reshape(1, 1, -1), np.full((1, 1, priors * 4), 0.1)], axis=1)
+    scores = rng.standard_normal((1, priors, classes)) * 1.5
+    scores[..., 0] += 4
+    scores = np.exp(scores) / np.exp(scores).sum(axis=2, keepdims=True)
+    yield Layer(
+        "DetectionOutput, SSD-300: 8,732 priors x 21 classes",
+        "opset8",
+        {
+            "background_label_id": 0, "top_k": 400, "keep_top_k": [200], "nms_threshold": 0.45, "normalized": True,
+            "code_type": "caffe.PriorBoxParameter.CENTER_SIZE", "confidence_threshold": 0.01,
+        },
+        _f32(rng.standard_normal((1, priors * 4)), scores.reshape(1, -1), prior),
+    )  # fmt: skip
+    boxes, class_scores = _f32(_boxes(rng, [1, 8400], 560, 80), _peaked(rng, [1, 80, 8400]))
+    yield Layer(
+        "MulticlassNms, 80 classes x 8,400 boxes",
+        "opset9",
+        {"iou_threshold": 0.5, "score_threshold": 0.3, "nms_top_k": 400, "keep_top_k": 200},
+        [boxes, class_scores],
+    )
+    yield Layer(
+        "MatrixNms, 80 classes x 8,400 boxes",
+        "opset8",
+        {"score_threshold": 0.3, "nms_top_k": 400, "keep_top_k": 200, "post_threshold": 0.1},
+        [boxes, class_scores],
+    )
+    boxes, class_scores = _f32(_boxes(rng, [1, 5000], 560, 80), rng.random([1, 1, 5000]))
+    limits = [np.array(300), np.float32(0.5), np.float32(0.05)]
+    yield Layer("NonMaxSuppression, 5,000 boxes", "opset9", {}, [boxes, class_scores], limits)
+    yield Layer(
+        "NonMaxSuppression, 5,000 boxes, decaying scores", "opset9", {}, [boxes, class_scores], [*limits, np.float32(0.5)]
+    )
+    rotated = np.concatenate([rng.random((1, 1000, 2)) * 500, rng.random((1, 1000, 3)) * [80, 40, 3] + 5], axis=2)
+    yield Layer("NMSRotated, 1,000 boxes", "opset13", {}, _f32(rotated, rng.random((1, 1, 1000))), [*limits])
+
+
+def proposals() -> Iterator[Layer]:
+    """What follows a region proposal network."""
+    rng = np.random.default_rng(0)
+    rows, columns, anchors = 38, 63, 9
+    yield Layer(
+        "Proposal, 38 x 63 positions x 9 anchors",
+        "opset4",
+        {
+            "base_size": np.uint32(16), "pre_nms_topn": np.uint32(6000), "post_nms_topn": np.uint32(300), "nms_thresh": 0.7,
+            "feat_stride": np.uint32(16), "min_size": np.uint32(16), "ratio": np.array([0.5, 1, 2], np.float32),
+            "scale": np.array([8, 16, 32], np.float32),
+        },
+        _f32(
+            rng.random((1, 2 * anchors, rows, columns)), rng.standard_normal((1, 4 * anchors, rows, columns)) * 0.3,
+            [600, 1000, 1],
+        ),
+    )  # fmt: skip
+    rows, columns, anchors = 50, 76, 3
+    count = rows * columns * anchors
+    deltas, scores = rng.standard_normal((4 * anchors, rows, columns)) * 0.3, rng.random((anchors, rows, columns))
+    places = _boxes(rng, [count], 1000, 200)
+    yield Layer(
+        "ExperimentalDetectronGenerateProposalsSingleImage, 50 x 76 x 3 anchors",
+        "opset6",
+        {"min_size": 0.0, "nms_threshold": 0.7, "pre_nms_count": 1000, "post_nms_count": 1000},
+        _f32([800, 1216, 1], places, deltas, scores),
+    )
+    yield Layer(
+        "GenerateProposals, 50 x 76 x 3 anchors",
+        "opset9",
+        {"min_size": 0.0, "nms_threshold": 0.7, "pre_nms_count": 1000, "post_nms_count": 1000, "normalized": False},
+        _f32([[800, 1216, 1]], places.reshape(rows, columns, anchors, 4), deltas[None], scores[None]),
+    )
+    yield Layer(
+        "ExperimentalDetectronDetectionOutput, 1,000 regions x 81 classes",
+        "opset6",
+        {
+            "score_threshold": 0.05, "nms_threshold": 0.5, "num_classes": 81, "post_nms_count": 2000,
+            "max_detections_per_image": 100, "class_agnostic_box_regression": False, "max_delta_log_wh": 4.135,
+            "deltas_weights": [10.0, 10.0, 5.0, 5.0],
+        },
+        _f32(_boxes(rng, [1000], 1000, 200), rng.standard_normal((1000, 324)), _peaked(rng, [1000, 81]), [[800, 1216, 1]]),
+    )  # fmt: skip
+
+
+def regions() -> Iterator[Layer]:
+    """Feature maps of 256 channels, of which 300 regions are taken."""
+    rng = np.random.default_rng(0)
+    maps = rng.standard_normal((1, 256, 38, 63))
+    rois = _regions(rng, 300, 1000)
+    rois[:, [2, 4]] *= 0.6
+    pooled = {"pooled_h": 7, "pooled_w": 7}
+    yield Layer(
+        "ROIPooling, 300 regions x 256 channels x 7 x 7",
+        "opset2",
+        {"output_size": [7, 7], **pooled, "spatial_scale": 0.0625, "method": "max"},
+        _f32(maps, rois),
+    )
+    yield Layer(
+        "ROIPooling, bilinear, 300 regions x 256 channels x 7 x 7",
+        "opset2",
+        {"output_size": [7, 7], **pooled, "spatial_scale": 1.0, "method": "bilinear"},
+        _f32(maps, rois / [1, 1000, 600, 1000, 600]),
+    )
+    indices = np.zeros(300, np.int64)
+    align = {**pooled, "sampling_ratio": 2, "spatial_scale": 0.0625}
+    yield Layer(
+        "ROIAlign, maxima, 300 regions x 256 channels x 7 x 7",
+        "opset9",
+        {**align, "mode": "max", "aligned_mode": "half_pixel"},
+        [*_f32(maps, rois[:, 1:]), indices],
+    )
+    turned = np.concatenate([rois[:, 1:3] + 100, rng.random((300, 2)) * 300 + 16, rng.random((300, 1)) * 3], axis=1)
+    yield Layer(
+        "ROIAlignRotated, 10 regions x 256 channels x 7 x 7",
+        "opset15",
+        {**align, "clockwise_mode": True},
+        [*_f32(maps, turned[:10]), indices[:10]],
+    )
+    maps = rng.standard_normal((1, 10 * 49, 38, 63))
+    yield Layer(
+        "PSROIPooling, 300 regions x 10 channels x 7 x 7",
+        "opset1",
+        {
+            "output_dim": 10, "group_size": 7, "spatial_scale": 0.0625, "spatial_bins_x": 1, "spatial_bins_y": 1,
+            "mode": "average",
+        },
+        _f32(maps, rois),
+    )  # fmt: skip
+    yield Layer(
+        "DeformablePSROIPooling, 300 regions x 10 channels x 7 x 7",
+        "opset1",
+        {
+            "output_dim": 10, "group_size": 7, "spatial_scale": 0.0625, "spatial_bins_x": 4, "spatial_bins_y": 4,
+            "trans_std": 0.1, "part_size": 7, "mode": "bilinear_deformable",
+        },
+        _f32(maps, rois, rng.standard_normal((300, 2, 7, 7))),
+    )  # fmt: skip
+
+
+def images() -> Iterator[Layer]:
+    """Resizing in the ways that ONNX's Resize does not know."""
+    rng = np.random.default_rng(0)
+    image = _f32(rng.random((1, 3, 512, 512)))
+    for mode, size in (("bilinear_pillow", 224), ("bicubic_pillow", 224), ("bicubic_pillow", 768)):
+        yield Layer(
+            f"Interpolate, {mode}, 3 x 512 x 512 to {size} x {size}",
+            "opset11",
+            {
+                "mode": mode,
+                "shape_calculation_mode": "sizes",
+                "cube_coeff": -0.5,
+                "pads_begin": [0] * 4,
+                "pads_end": [0] * 4,
+            },
+            image,
+            [np.array([size, size]), np.array([2, 3])],
+        )
+
+
+def sequences() -> Iterator[Layer]:
+    """Text, speech and searches."""
+    rng = np.random.default_rng(0)
+    logits = _f32(rng.standard_normal((16, 100, 64)))
+    lengths, labels = np.full(16, 100, np.int32), rng.integers(0, 63, (16, 100)).astype(np.int32)
+    yield Layer(
+        "CTCLoss, 16 x 100 steps x 64 classes", "opset4", {}, [*logits, lengths, labels, np.full(16, 30, np.int32)],
+        [np.array(63, np.int32)],
+    )  # fmt: skip
+    probabilities = _f32(np.exp(rng.standard_normal((88, 16, 71))))
+    yield Layer(
+        "CTCGreedyDecoder, 88 steps x 16 x 71 classes", "opset1", {}, [*probabilities, np.ones((88, 16), np.float32)]
+    )
+    yield Layer(
+        "CTCGreedyDecoderSeqLen, 16 x 88 steps x 71 classes",
+        "opset6",
+        {},
+        [np.ascontiguousarray(probabilities[0].transpose(1, 0, 2)), np.full(16, 88, np.int32)],
+        [np.array(70, np.int32)],
+    )
+    steps = rng.integers(0, 30000, (100, 16, 10)).astype(np.int32)
+    parents = rng.integers(0, 10, (100, 16, 10)).astype(np.int32)
+    yield Layer(
+        "GatherTree, 100 steps x 16 x 10 beams", "opset1", {}, [steps, parents, np.full(16, 100, np.int32)],
+        [np.array(2, np.int32)],
+    )  # fmt: skip
+    ordered = np.sort(rng.random((64, 4096)).astype(np.float32), axis=1)
+    yield Layer("SearchSorted, 64 x 4,096 values in 4,096", "opset15", {}, [ordered, *_f32(rng.random((64, 4096)))])
+    ids = np.sort(rng.integers(0, 500, 20000)).astype(np.int32)
+    yield Layer(
+        "SegmentMax, 20,000 x 64 in 500 segments", "opset16", {"fill_mode": "ZERO"},
+        [*_f32(rng.standard_normal((20000, 64))), ids], [np.array(500, np.int32)],
+    )  # fmt: skip
+
+
+def numbers() -> Iterator[Layer]:
+    """Random numbers, matrices and functions."""
+    rng = np.random.default_rng(0)
+    bounds = [np.array([1000, 1000]), np.float32(0), np.float32(1)]
+    for alignment in ("tensorflow", "pytorch"):
+        given = {"output_type": "f32", "global_seed": 150, "op_seed": 10, "alignment": alignment}
+        # The shape is fed: OpenVINO would fold a constant layer.
+        yield Layer(f"RandomUniform, 1,000,000 numbers as {alignment}", "opset8", given, bounds[:1], bounds[1:])
+    matrices = rng.standard_normal((16, 64, 64)) + np.eye(64) * 8
+    yield Layer("Inverse, 16 x 64 x 64", "opset14", {"adjoint": False}, _f32(matrices))
+    yield Layer("ErfInv, 1,000,000 numbers", "opset17", {}, _f32(rng.uniform(-0.99, 0.99, (1000, 1000))))
+    yield Layer(
+        "RegionYolo, 125 x 13 x 13",
+        "opset1",
+        {"axis": 1, "coords": 4, "classes": 20, "end_axis": 3, "num": 5, "do_softmax": True, "mask": [0, 1, 2]},
+        _f32(rng.standard_normal((1, 125, 13, 13))),
+    )
+
+
+FAMILIES = (detectors, proposals, regions, images, sequences, numbers)
+
+
+# -------------------------------------------------------------------------------------------------------------- measures
+
+
+def run_call(path: Path, form: str, arrays: Sequence[np.ndarray]) -> Call:
+    """What runs a converted model in one form."""
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = THREADS
+    options.log_severity_level = 3
+    session = onnx_specops.InferenceSession(str(path), options, kernels=form)
+    feeds = {value.name: array for value, array in zip(session.get_inputs(), arrays, strict=True)}
+    return lambda: session.run(None, feeds)
+
+
+def figures(layer: Layer, forms: Sequence[str], rounds: int) -> Figures:
+    """Convert one layer and let the forms that it has take turns with OpenVINO."""
+    import openvino as ov
+
+    from converters.openvino import convert
+
+    model = layer.model()
+    work = Work(layer.name, {})
+    with tempfile.TemporaryDirectory() as folder:
+        source, path = Path(folder) / "model.xml", Path(folder) / "model.onnx"
+        ov.save_model(model, source, compress_to_fp16=False)
+        _, report = convert(source, path)
+        custom = set(report.custom_operators)
+        work.add(OURS, openvino_request(model, layer.inputs)[0])
+        for form in forms:
+            if form == "native" and not custom <= native_operators():
+                continue
+            if (form == "none" and report.without_body) or (form == "python" and not custom):
+                continue
+            if form == "native" and not custom:
+                continue
+            work.add(form, run_call(path, form, layer.inputs))
+        rows = measure(work, rounds)
+    return Figures(layer.name, rows[0].seconds if rows else 0.0, {row.other: row.other_seconds for row in rows})
+
+
+def as_table(all_figures: Sequence[Figures]) -> Any:
+    """A table for people."""
+    from rich.table import Table
+
+    table = Table(title=f"Medians, {THREADS} threads each; in brackets, as a multiple of OpenVINO's time")
+    table.add_column("layer")
+    for heading in ("OpenVINO", *HEADINGS.values()):
+        table.add_column(heading, justify="right")
+    for one in all_figures:
+        cells = [f"{in_units(one.forms[form])} ({one.ratio(form):.2f})" if form in one.forms else "" for form in FORMS]
+        table.add_row(one.name, in_units(one.openvino), *cells)
+    return table
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--only", default="", metavar="TEXT", help="layers whose name contains this")
+    parser.add_argument("--forms", default=",".join(FORMS), help="which forms (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=5, help="how many blocks each contender gets (default: %(default)s)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    arguments = parser.parse_args()
+    forms = arguments.forms.split(",")
+    if unknown := set(forms) - set(FORMS):
+        parser.error(f"--forms: {', '.join(sorted(unknown))} is none of {', '.join(FORMS)}")
+
+    found = []
+    for family in FAMILIES:
+        for layer in family():
+            if arguments.only.lower() in layer.name.lower():
+                try:
+                    found.append(figures(layer, forms, arguments.rounds))
+                except Exception as error:
+                    raise RuntimeError(f"{layer.name} failed") from error
+                print(f"{layer.name}: {in_units(found[-1].openvino)}", file=sys.stderr)
+    if arguments.json:
+        print(json.dumps([{"name": f.name, "openvino": f.openvino, "forms": dict(f.forms)} for f in found], indent=2))
+    else:
+        from rich.console import Console
+
+        Console().print(as_table(found))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
