@@ -194,6 +194,8 @@ def _interpolated(
             raise Unsupported(f"it has {counts[0]} sizes or scales for {len(axes)} axes")
         if not axes:
             return op.Identity(image)
+        if not sizes.is_static:
+            sizes = op.Reshape(sizes, [len(axes)])  # ONNX's inference takes none of an unknown number
         resized = _resized(op, image, sizes, scales, axes, exact, mode, coordinates, rounding, antialias, cube_coeff)
         if resized is not None:
             return resized

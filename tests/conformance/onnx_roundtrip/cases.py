@@ -1,7 +1,6 @@
 """ONNX's own backend node tests, as far as OpenVINO reads and runs them.
 
-``openvino_runs.txt`` names them, ``openvino_runs_dynamic.txt`` those that it runs without knowing any dimension of their
-inputs; ``python -m tests.conformance.onnx_roundtrip.list_cases`` makes both anew.
+``openvino_runs.txt`` names them; ``python -m tests.conformance.onnx_roundtrip.list_cases`` makes it anew.
 """
 
 from __future__ import annotations
@@ -17,11 +16,7 @@ from typing import Any, Literal
 import numpy as np
 import onnx
 
-LISTS = {
-    False: Path(__file__).with_name("openvino_runs.txt"),
-    True: Path(__file__).with_name("openvino_runs_dynamic.txt"),
-}
-"""Whether every dimension of the inputs is unknown -> the names of the cases that OpenVINO runs so."""
+LIST = Path(__file__).with_name("openvino_runs.txt")
 
 # Random by nature: each runtime draws its own numbers, so that only shapes and types can be compared.
 RANDOM = {
@@ -36,8 +31,8 @@ class Parted:
     """A case where OpenVINO's CPU plugin parts from its specification, which the conversion follows.
 
     Attributes:
-        judge: whose outputs count instead: ``"evaluate"``: those of ``Model.evaluate``; ``"onnx"``: those that the test itself
-            expects; or the outputs that follow from the specification.
+        judge: whose outputs count instead: ``"evaluate"``: those of ``Model.evaluate``; ``"onnx"``: those that the test
+            itself expects; or the outputs that follow from the specification.
         reason: how the two part.
     """
 
@@ -68,6 +63,12 @@ PARTED = {
     "test_tile": Parted("evaluate", "the CPU plugin leaves the result of Tile with repeats of run time unwritten"),
 }
 
+# OpenVINO cannot write these without known dimensions.
+KNOWN_DIMENSIONS = dict.fromkeys(
+    ("test_col2im", "test_col2im_strides", "test_col2im_pads", "test_col2im_dilations"),
+    "OpenVINO fails to infer the shape of Col2Im where nothing is known of the data's",
+)
+
 
 @functools.cache
 def all_cases() -> dict[str, object]:
@@ -80,9 +81,9 @@ def all_cases() -> dict[str, object]:
     return {case.name: case for case in cases}
 
 
-def listed(*, dynamic: bool = False) -> list[str]:
+def listed() -> list[str]:
     """The names of the cases that OpenVINO reads and runs."""
-    return LISTS[dynamic].read_text().split() if LISTS[dynamic].is_file() else []
+    return LIST.read_text().split() if LIST.is_file() else []
 
 
 def inputs(case) -> list[np.ndarray]:
