@@ -176,6 +176,8 @@ class Builder:
             types: element type and dimensions of each output, instead of ONNX's inference.
             attributes: the node's attributes; ``None`` leaves one out.
         """
+        if op_type == "CastLike" and isinstance(inputs[1], ir.Value) and inputs[1].dtype is not None:
+            return self._cast(inputs[0], inputs[1].dtype)
         schema = _schema(op_type, domain)
         values = self._values(schema, inputs)
         attributes = {name: value for name, value in attributes.items() if value is not None}
@@ -203,6 +205,12 @@ class Builder:
         node.name = results[0].name
         self.graph.append(node)
         return results[0] if outputs == 1 else tuple(results)
+
+    def _cast(self, x: Any, to: ir.DataType) -> Value:
+        """``x`` in a type that is known: what a CastLike says without a second input, and at once of a constant."""
+        if not isinstance(x, ir.Value):
+            return constant_value(x, to)
+        return x if x.dtype == to else self.node("Cast", x, to=to)
 
     def _values(self, schema: onnx.defs.OpSchema, inputs: Sequence[Any]) -> list[Value | None]:
         formal = schema.inputs

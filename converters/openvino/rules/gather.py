@@ -11,13 +11,13 @@ from converters.openvino.rules._indices import (
     constant_axis,
     dim,
     int64,
-    integers,
     normal_axis,
     product,
     rank_of,
     scalar,
     vector,
 )
+from converters.openvino.value_ranges import bounds
 from onnx_specops.building import Builder, Value
 
 
@@ -66,14 +66,11 @@ def _gather(op: Builder, data: Value, indices: Value, axis: Value, batch_dims: i
 
 def _valid(op: Builder, indices: Value, size: Value, negative: bool) -> Value | None:
     """Where ``indices`` lie within the ``size`` elements of their axis; ``None`` where they all do."""
-    known, limit = integers(indices), None if size.constant is None else int(size.constant[0])
-    if known is not None:
-        least, most = min(known, default=0), max(known, default=0)
-        if limit is not None and (-limit if negative else 0) <= least and most < limit:
-            return None
-        # Of a dimension of unknown size the ends are taken to be there.
-        if limit is None and (-1 if negative else 0) <= least and most <= 0:
-            return None
+    # Of a dimension of unknown size the ends are taken to be there.
+    limit = 1 if size.constant is None else int(size.constant[0])
+    least, most = bounds(indices)
+    if (-limit if negative else 0) <= least and most < limit:
+        return None
     size = op.CastLike(scalar(op, size), indices)
     lowest = op.Neg(size) if negative else op.CastLike(0, indices)
     return op.And(op.GreaterOrEqual(indices, lowest), op.Less(indices, size))
