@@ -13,6 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[3]
 TESTS = [
     "tests/onnx_specops/native/test_random_nodes.py",
+    "tests/onnx_specops/native/test_random_layers.py",
     "tests/onnx_specops/native/test_graphs.py",
     "tests/onnx_specops/ops/test_strings.py",
     "tests/onnx_specops/ops/test_vocabulary_table.py",

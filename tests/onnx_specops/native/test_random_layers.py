@@ -1,0 +1,185 @@
+"""Random nodes of the operators that come from OpenVINO's layers: the native kernels against the NumPy kernels."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto
+
+from onnx_specops.domain import find
+from tests.onnx_specops.native import nodes
+from tests.onnx_specops.native.test_random_nodes import FLOATS, INTEGERS, any_values, pick
+
+NODES = 25  # a seed
+
+Node = tuple[str, list[Any], list[int], dict[str, Any]]
+INT64 = TensorProto.INT64
+
+
+def _type(array: np.ndarray) -> int:
+    return nodes.element_type(array)
+
+
+def _scores(rng: np.random.Generator, shape: Any, type_: Any) -> np.ndarray:
+    return (np.round(rng.random(shape) * 16) / 16).astype(type_)  # with ties
+
+
+def _limits(rng: np.random.Generator) -> list[np.ndarray]:
+    return [
+        np.array([rng.integers(-1, 12)]),
+        np.array(pick(rng, (0.0, 0.3, 0.5)), np.float32),
+        np.array([pick(rng, (-0.5, 0.0, 0.25))], np.float32),
+    ]
+
+
+def non_max_suppression(rng: np.random.Generator) -> Node:
+    type_ = pick(rng, (np.float32, np.float64))
+    batches, classes, count = rng.integers(0, 3), rng.integers(0, 3), rng.integers(0, 30)
+    boxes = rng.integers(0, 12, (batches, count, 4)).astype(type_)
+    scores = (_scores(rng, (batches, classes, count), np.float64) - pick(rng, (0, 0.5))).astype(type_)
+    arrays = [boxes, scores, *_limits(rng), np.array(pick(rng, (0.0, 0.5)), np.float32)]
+    attributes = {"center_point_box": int(rng.integers(2)), "sort_result_descending": int(rng.integers(2))}
+    return "NonMaxSuppression", arrays, [INT64, _type(boxes)], attributes
+
+
+def nms_rotated(rng: np.random.Generator) -> Node:
+    type_ = pick(rng, FLOATS)
+    batches, classes, count = rng.integers(0, 3), rng.integers(0, 3), rng.integers(0, 20)
+    boxes = (rng.random((batches, count, 5)) * [20, 20, 10, 10, 3]).astype(type_)
+    arrays = [boxes, _scores(rng, (batches, classes, count), type_), *_limits(rng)]
+    attributes = {"clockwise": int(rng.integers(2)), "sort_result_descending": int(rng.integers(2))}
+    return "NMSRotated", arrays, [INT64, _type(boxes)], attributes
+
+
+def ctc_loss(rng: np.random.Generator) -> Node:
+    type_ = pick(rng, FLOATS)
+    images, steps, classes = rng.integers(0, 5), rng.integers(0, 12), rng.integers(1, 6)
+    lengths = rng.integers(0, steps + 1, images)
+    arrays = [
+        rng.standard_normal((images, steps, classes)).astype(type_),
+        lengths,
+        rng.integers(0, classes, (images, steps)),
+        rng.integers(0, lengths + 1),
+        pick(rng, (None, np.zeros(0, np.int64), np.array(rng.integers(classes)))),
+    ]
+    names = ("preprocess_collapse_repeated", "ctc_merge_repeated", "unique")
+    return "CTCLoss", arrays, [_type(arrays[0])], {name: int(rng.integers(2)) for name in names}
+
+
+def gather_tree(rng: np.random.Generator) -> Node:
+    type_ = pick(rng, FLOATS + INTEGERS)
+    time, batch, beams = rng.integers(0, 9), rng.integers(0, 4), rng.integers(1, 6)
+    arrays = [
+        rng.integers(0, 9, (time, batch, beams)).astype(type_),
+        rng.integers(0, beams, (time, batch, beams)).astype(type_),
+        rng.integers(0, time + 2, batch).astype(type_),
+        np.array(2).astype(type_),
+    ]
+    return "GatherTree", arrays, [_type(arrays[0])], {}
+
+
+def search_sorted(rng: np.random.Generator) -> Node:
+    type_ = pick(rng, FLOATS + INTEGERS)
+    leading = rng.integers(1, 4, rng.integers(0, 3))
+    sequence = rng.integers(0, 20, [*leading, rng.integers(0, 12)])
+    values = rng.integers(0, 20, [*leading, rng.integers(0, 9)])
+    arrays = [np.sort(sequence, axis=-1).astype(type_), values.astype(type_)]
+    return "SearchSorted", arrays, [INT64], {"right_mode": int(rng.integers(2))}
+
+
+def segment_max(rng: np.random.Generator) -> Node:
+    type_, index_type = pick(rng, FLOATS + INTEGERS), pick(rng, (np.int32, np.int64))
+    count = rng.integers(0, 30)
+    data = any_values(rng, [count, *rng.integers(0, 20, rng.integers(0, 3))], type_)
+    ids = np.sort(rng.integers(0, 9, count)).astype(index_type)
+    segments = pick(rng, (None, np.zeros(0, index_type), np.array(rng.integers(0, 12)).astype(index_type)))
+    return "SegmentMax", [data, ids, segments], [_type(data)], {"fill_mode": pick(rng, ("ZERO", "LOWEST"))}
+
+
+def random_uniform(rng: np.random.Generator) -> Node:
+    type_ = pick(rng, (*FLOATS, np.int32, np.int64))
+    low = rng.integers(-100, 100)
+    high = low + rng.integers(1, 2**40 if type_ == np.int64 else 1000)
+    shape = rng.integers(0, pick(rng, (5, 70)), rng.integers(0, 4))
+    seeds = {"global_seed": int(rng.integers(1, 2**63 - 1)), "op_seed": int(rng.integers(-9, 2**62))}
+    arrays = [shape, np.array(low).astype(type_), np.array([high]).astype(type_)]
+    return "RandomUniform", arrays, [_type(arrays[1])], seeds | {"alignment": pick(rng, ("TENSORFLOW", "PYTORCH"))}
+
+
+def inverse(rng: np.random.Generator) -> Node:
+    type_, size = pick(rng, (np.float32, np.float64)), rng.integers(0, 12)
+    matrices = rng.standard_normal([*rng.integers(0, 4, rng.integers(0, 3)), size, size]) + np.eye(size) * 6
+    return "Inverse", [matrices.astype(type_)], [_type(matrices.astype(type_))], {"adjoint": int(rng.integers(2))}
+
+
+def erf_inv(rng: np.random.Generator) -> Node:
+    x = rng.uniform(-1.1, 1.1, rng.integers(0, 90, rng.integers(1, 3))).astype(pick(rng, FLOATS))
+    return "ErfInv", [x], [_type(x)], {}
+
+
+MAKERS = (
+    ctc_loss,
+    erf_inv,
+    gather_tree,
+    inverse,
+    nms_rotated,
+    non_max_suppression,
+    random_uniform,
+    search_sorted,
+    segment_max,
+)
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("make", MAKERS)
+def test_native_and_numpy_agree(make: Callable[..., Node], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    for _ in range(NODES):
+        name, arrays, types, attributes = make(rng)
+        operator = find(name)
+        absent = {k for k, a in enumerate(arrays) if a is not None and a.shape == (0,) and operator.optional[k]}
+        given = [None if k in absent else array for k, array in enumerate(arrays)]
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            expected = operator(*given, **operator.node_attributes(attributes))
+        expected = expected if isinstance(expected, tuple) else (expected,)
+        got = nodes.run(name, arrays, types, attributes, threads=int(rng.integers(1, 3)))
+        for one, other in zip(got, expected, strict=True):
+            assert (one.dtype, one.shape) == (other.dtype, other.shape)
+            if one.dtype.kind not in "fV" or name == "RandomUniform":
+                np.testing.assert_array_equal(one, other)
+                continue
+            tolerance = 2e-2 if one.dtype.itemsize == 2 else 1e-4
+            one, other = one.astype(np.float64), other.astype(np.float64)
+            np.testing.assert_allclose(one, other, rtol=tolerance, atol=1e-5)
+
+
+def test_native_refuses_what_is_wrong() -> None:
+    """Random damage to random nodes: an answer or an error, never a read out of bounds."""
+    rng = np.random.default_rng(0)
+    refused = 0
+    for _ in range(300):
+        name, arrays, types, attributes = pick(rng, MAKERS)(rng)
+        at = rng.integers(len(arrays))
+        damaged = arrays[at]
+        # A random shape would be allocated.
+        if damaged is None or (name == "RandomUniform" and at == 0) or (name == "SegmentMax" and at > 0):
+            continue
+        if rng.random() < 0.5 and damaged.size:
+            flat = damaged.reshape(-1).copy()
+            flat[rng.integers(flat.size)] = (
+                damaged.dtype.type(pick(rng, (-1, 127, -128, 0))) if damaged.dtype.kind != "u" else 255
+            )
+            arrays[at] = flat.reshape(damaged.shape)
+        else:
+            arrays[at] = np.resize(damaged, np.array(damaged.shape, int) + rng.integers(0, 3, damaged.ndim))
+        try:
+            nodes.run(name, arrays, types, attributes)
+        except Exception as error:
+            assert name in str(error)
+            refused += 1
+    assert refused > 30
