@@ -22,6 +22,7 @@ from converters.openvino.passes.finish import finish
 from converters.openvino.passes.variables import add_variable, expose_variables
 from converters.openvino.rule import Context, Unsupported, find_rule
 from converters.openvino.rules.state import Variable
+from converters.openvino.shapes import same_dims
 from converters.openvino.weights import Weights, constant_tensor, save
 from onnx_specops.building import IR_VERSION, OPSET_IMPORTS, Builder, Value, constant_value, new_value
 
@@ -242,6 +243,7 @@ class _Walk:
 
     def body(self, op: Builder, body: Body, inputs: Sequence[Value]) -> list[Value]:
         for layer, value in zip(body.parameters, inputs, strict=True):
+            _check_fed(layer, value)
             self.set(layer.outputs[0], value)
         self.layers(op, body)
         return [self.get(layer.inputs[0]) for layer in body.results]
@@ -301,10 +303,7 @@ def _settle(op: Builder, port: OutputPort, value: Value, unstated: bool = False)
                 value.shape = ir.Shape(list(stated_dims))
         else:
             inferred = list(value.shape)
-            conflict = len(inferred) != len(stated_dims) or any(
-                isinstance(a, int) and b is not None and a != b for a, b in zip(inferred, stated_dims, strict=True)
-            )
-            if conflict:
+            if not same_dims([d if isinstance(d, int) else None for d in inferred], stated_dims):
                 text = [d if isinstance(d, int) else "?" for d in inferred]
                 stated = ["?" if d is None else d for d in stated_dims]
                 raise Unsupported(
@@ -320,6 +319,20 @@ def _settle(op: Builder, port: OutputPort, value: Value, unstated: bool = False)
         value.meta["settled"] = True
         value.name = op.unique(layer.name if len(layer.outputs) == 1 else f"{layer.name}.{port.index}")
     return value
+
+
+def _check_fed(parameter: Layer, value: Value) -> None:
+    """Refuse a body whose Parameter states another type or shape than what feeds it has."""
+    port = parameter.outputs[0]
+    dims = value.dims
+    fits = port.dims is None or dims is None or same_dims(port.dims, dims)
+    if not fits or (port.element_type.value != "dynamic" and value.dtype not in (None, data_type(port.element_type))):
+        kind, shape = "?" if value.dtype is None else value.dtype.name, "?" if dims is None else dims
+        raise Unsupported(
+            f'the Parameter "{parameter.name}" of its body does not fit what feeds it: {port.element_type.value} '
+            f"{list(port.dims or ())} and {kind} {shape}".replace("None", "?"),
+            "check that the file is intact",
+        )
 
 
 def _placeholder(port: OutputPort) -> Value:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from converters.openvino.errors import short
 from converters.openvino.safe_xml import integer
 
@@ -53,3 +55,8 @@ def known(interval: Interval) -> int | None:
     """The dimension that `interval` leaves no choice about; None when it does."""
     low, high = interval
     return low if low == high else None
+
+
+def same_dims(a: Sequence[int | None], b: Sequence[int | None]) -> bool:
+    """Whether two shapes can be the same: as many dimensions, and equal where both are known."""
+    return len(a) == len(b) and all(x is None or y is None or x == y for x, y in zip(a, b, strict=True))

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from converters.openvino.graph import Body, Layer, PortMapInput, PortMapOutput
+from converters.openvino.graph import Body, Layer, OutputPort, PortMapInput, PortMapOutput
 from converters.openvino.onnx_types import data_type
 from converters.openvino.rule import Context, Unsupported, rule
+from converters.openvino.shapes import same_dims
 from onnx_specops.building import Builder, Value
 
 _FOREVER = np.int64(2**63 - 1)
@@ -22,7 +23,7 @@ def if_(op: Builder, condition: Value, *inputs: Value, ctx: Context):
 
     def branch(body: Body):
         def emit(op: Builder) -> list[Value]:
-            results = ctx.convert_body(op, body, [_fed(values, entry, body) for entry in _by_parameter(body)])
+            results = ctx.convert_body(op, body, _arguments(op, values, body))
             by_result = dict(zip(body.results, results, strict=True))
             by_port = {entry.external: by_result[entry.result] for entry in body.outputs}
             return [by_port[port] for port in ctx.layer.outputs]
@@ -37,10 +38,18 @@ def if_(op: Builder, condition: Value, *inputs: Value, ctx: Context):
 def tensor_iterator(op: Builder, *inputs: Value, ctx: Context):
     """TensorIterator-1: as many iterations as the sliced inputs have slices."""
     body = ctx.layer.bodies["body"]
-    sliced = [entry for entry in body.inputs if entry.axis is not None]
-    if not sliced:
+    counts = [_slice_count(op, _fed(inputs, entry), entry) for entry in body.inputs if entry.axis is not None]
+    if not counts:
         raise Unsupported("none of its inputs is sliced, so that the number of iterations is unknown")
-    count = _slice_count(op, _fed(inputs, sliced[0], body), sliced[0])
+    known = {int(count.constant) for count in counts if count.constant is not None}
+    for entry in body.outputs:
+        if entry.axis is not None and entry.external is not None:
+            joined, part = (_size(port, entry.axis) for port in (entry.external, entry.result.inputs[0].source))
+            known |= {joined // part} if joined and part else set()
+    if len(known) > 1:
+        raise Unsupported(f"its inputs and outputs have {' and '.join(map(str, sorted(known)))} slices")
+    # Inputs with fewer slices than others are an error when it runs.
+    count = counts[0] if len(counts) == 1 else op.Max(*counts)
     return _iterate(op, inputs, body, count, op.const(np.bool_(True)), ctx)
 
 
@@ -56,6 +65,7 @@ def loop(op: Builder, trip_count: Value, condition: Value, *inputs: Value, ctx: 
 
 def _iterate(op: Builder, values: Sequence[Value], body: Body, count: Value, condition: Value, ctx: Context):
     """A Loop: what back edges hand on and what only the last iteration gives is carried, what is joined is scanned."""
+    _check_shapes(body)
     recurrent = {edge.parameter: edge.result for edge in body.back_edges}
     entries = {entry.parameter: entry for entry in body.inputs}
     carried = [parameter for parameter in body.parameters if parameter in recurrent]
@@ -65,8 +75,8 @@ def _iterate(op: Builder, values: Sequence[Value], body: Body, count: Value, con
     # The last iteration's values that no back edge carries: what they are before the first iteration does not matter.
     extra = [entry.result for entry in last if entry.result not in [recurrent[p] for p in carried]]
 
-    start = [_fed(values, entries[parameter], body) for parameter in carried]
-    start += [_nothing(op, result) for result in extra]
+    start = [_fed(values, entries[parameter]) for parameter in carried]
+    start += [_nothing(op, result.inputs[0].source) for result in extra]
     dims = [parameter.outputs[0].dims for parameter in carried] + [None] * len(extra)
 
     def emit(op: Builder, iteration: Value, running: Value, *state: Value):
@@ -79,9 +89,9 @@ def _iterate(op: Builder, values: Sequence[Value], body: Body, count: Value, con
             elif entry is not None and entry.purpose == "current_iteration":
                 arguments.append(_counter(op, iteration, parameter))
             elif entry is None:
-                raise Unsupported(f'nothing feeds the Parameter "{parameter.name}" of its body')
+                arguments.append(_unused(op, parameter))
             else:
-                value = _fed(values, entry, body)
+                value = _fed(values, entry)
                 arguments.append(value if entry.axis is None else _slice(op, value, entry, iteration))
         results = dict(zip(body.results, ctx.convert_body(op, body, arguments), strict=True))
         goes_on = op.const(np.bool_(True)) if continues is None else op.Reshape(results[continues], np.array([], np.int64))
@@ -93,28 +103,67 @@ def _iterate(op: Builder, values: Sequence[Value], body: Body, count: Value, con
     by_result = dict(zip([*(recurrent[p] for p in carried), *extra], finals, strict=False))
     scanned = dict(zip([id(entry) for entry in joined], finals[len(start) :], strict=True))
     outputs = {entry.external: by_result[entry.result] for entry in last}
+    if condition.constant is not None and not condition.constant.any():
+        outputs = {port: _emptied(op, port, value) for port, value in outputs.items()}
     outputs |= {entry.external: _join(op, scanned[id(entry)], entry) for entry in joined}
     return [outputs[port] for port in ctx.layer.outputs]
 
 
-def _by_parameter(body: Body) -> list[PortMapInput]:
+def _arguments(op: Builder, values: Sequence[Value], body: Body) -> list[Value]:
+    """What feeds the body's Parameters; those that nothing uses need not be fed."""
     entries = {entry.parameter: entry for entry in body.inputs}
-    if missing := [parameter.name for parameter in body.parameters if parameter not in entries]:
-        raise Unsupported(f'nothing feeds the Parameter "{missing[0]}" of its body')
-    return [entries[parameter] for parameter in body.parameters]
+    return [_fed(values, entries[p]) if p in entries else _unused(op, p) for p in body.parameters]
 
 
-def _fed(values: Sequence[Value], entry: PortMapInput, body: Body) -> Value:
+def _unused(op: Builder, parameter: Layer) -> Value:
+    if parameter.outputs[0].consumers:
+        raise Unsupported(f'nothing feeds the Parameter "{parameter.name}" of its body')
+    return _nothing(op, parameter.outputs[0])
+
+
+def _fed(values: Sequence[Value], entry: PortMapInput) -> Value:
     if entry.external is None:
         raise Unsupported(f'nothing feeds the Parameter "{entry.parameter.name}" of its body')
     return values[entry.external.index]
 
 
-def _nothing(op: Builder, result: Layer) -> Value:
-    """A value of the result's type and as far as possible of its shape."""
-    port = result.inputs[0].source
+def _nothing(op: Builder, port: OutputPort) -> Value:
+    """A value of the port's type and as far as possible of its shape."""
     shape = [dim or 0 for dim in port.dims or ()]
     return op.Expand(op.Cast(0, to=data_type(port.element_type)), np.array(shape, np.int64))
+
+
+def _emptied(op: Builder, port: OutputPort, value: Value) -> Value:
+    """What OpenVINO gives for the last iteration's value where there never is an iteration: one of no elements."""
+    if port.dims is None or 0 not in port.dims or None in port.dims:
+        return value
+    return op.Expand(op.Cast(0, to=data_type(port.element_type)), np.array(port.dims, np.int64))
+
+
+def _check_shapes(body: Body) -> None:
+    """The shapes that the file states for a body's values must fit those that they are handed on as."""
+    for edge in body.back_edges:
+        source, target = edge.result.inputs[0].source, edge.parameter.outputs[0]
+        if source.dims is not None and target.dims is not None and not same_dims(source.dims, target.dims):
+            raise Unsupported(f'a back edge hands {list(source.dims)} to "{edge.parameter.name}", {list(target.dims)}')
+    for entry in body.inputs:
+        part = None if entry.axis is None else _size(entry.parameter.outputs[0], entry.axis)
+        if part is not None and part != entry.part_size:
+            raise Unsupported(f'it gives slices of {entry.part_size} to "{entry.parameter.name}", which takes {part}')
+    for output in body.outputs:
+        source, port = output.result.inputs[0].source, output.external
+        if output.axis is None or port is None or source.dims is None or port.dims is None:
+            continue
+        axis = output.axis + len(source.dims) if output.axis < 0 else output.axis
+        if not same_dims([None if i == axis else d for i, d in enumerate(source.dims)], port.dims):
+            raise Unsupported(f"it joins {list(source.dims)} along axis {output.axis} into {list(port.dims)}")
+
+
+def _size(port: OutputPort, axis: int) -> int | None:
+    """The port's size along an axis, ``None`` where it is unknown."""
+    if port.dims is None or not -len(port.dims) <= axis < len(port.dims):
+        return None
+    return port.dims[axis]
 
 
 def _counter(op: Builder, iteration: Value, parameter: Layer) -> Value:
@@ -123,41 +172,42 @@ def _counter(op: Builder, iteration: Value, parameter: Layer) -> Value:
     return op.Reshape(counter, np.array([1], np.int64)) if port.dims == (1,) else counter
 
 
-def _bounds(op: Builder, value: Value, entry: PortMapInput) -> tuple[Value, Value]:
-    """Where the slices begin and end along the axis; negative positions count from one past the end."""
+def _slice_count(op: Builder, value: Value, entry: PortMapInput) -> Value:
+    """How many slices there are between ``start`` and ``end``, which count from one past the end where they are negative."""
     assert entry.axis is not None
+    if entry.stride == 0 or entry.part_size < 1:
+        raise Unsupported(f"it slices its input with stride={entry.stride} and part_size={entry.part_size}")
     size = op.Gather(op.Shape(value), entry.axis)
     start = op.Add(size, entry.start + 1) if entry.start < 0 else op.const(np.int64(entry.start))
     end = op.Add(size, entry.end + 1) if entry.end < 0 else op.const(np.int64(entry.end))
-    return start, end
-
-
-def _slice_count(op: Builder, value: Value, entry: PortMapInput) -> Value:
-    if entry.stride == 0 or entry.part_size < 1:
-        raise Unsupported(f"it slices its input with stride={entry.stride} and part_size={entry.part_size}")
-    start, end = _bounds(op, value, entry)
     length = op.Sub(end, start) if entry.stride > 0 else op.Sub(start, end)
-    return op.Div(length, abs(entry.stride))
+    stride = abs(entry.stride)
+    if length.constant is not None and (length.constant < 0 or length.constant % stride):
+        raise Unsupported(f"it slices {length.constant} elements with stride={entry.stride}")
+    return op.Div(length, stride)
 
 
 def _slice(op: Builder, value: Value, entry: PortMapInput, iteration: Value) -> Value:
-    """The iteration's slice: strides lead forward from ``start``, negative ones backward from it."""
+    """The iteration's slice: from the front, with a negative stride from the back; OpenVINO's ``start`` does not move it."""
     assert entry.axis is not None
-    start, _ = _bounds(op, value, entry)
-    first = op.Add(start, op.Mul(iteration, np.int64(entry.stride)))
+    place = op.Mul(iteration, np.int64(entry.stride))
     if entry.stride < 0:
-        first = op.Sub(first, np.int64(entry.part_size))
-    begin = op.Reshape(first, np.array([1], np.int64))
+        place = op.Sub(place, np.int64(entry.part_size))
+    begin = op.Reshape(place, np.array([1], np.int64))
+    if entry.part_size == 1:  # unlike Slice, Gather says so where there is no such slice
+        return op.Gather(value, begin, axis=entry.axis)
+    if entry.stride < 0:
+        begin = op.Add(begin, op.Slice(op.Shape(value), [entry.axis], [entry.axis + 1]))
     return op.Slice(value, begin, op.Add(begin, np.int64(entry.part_size)), [entry.axis], [1])
 
 
 def _join(op: Builder, scanned: Value, entry: PortMapOutput) -> Value:
     """The iterations' values, stacked in front, joined along the axis; negative strides join backwards."""
     assert entry.axis is not None and entry.external is not None
-    port = entry.result.inputs[0].source
-    if port.dims is None:
+    dims = entry.result.inputs[0].source.dims or entry.external.dims
+    if dims is None:
         raise Unsupported("it joins values whose number of dimensions is unknown")
-    rank = len(port.dims)
+    rank = len(dims)
     axis = entry.axis + rank if entry.axis < 0 else entry.axis
     if entry.stride < 0:
         scanned = op.Slice(scanned, [-1], [-(2**62)], [0], [-1])

@@ -50,12 +50,8 @@ def _if_node(ov, ops, condition, x, y, then_body, else_body, outputs=1):
     node.set_then_body(then_body)
     node.set_else_body(else_body)
     for index, value in enumerate((x, y)):
-        node.set_input(
-            value.output(0), then_body.get_parameters()[index], else_body.get_parameters()[index]
-        )
-    return [
-        node.set_output(then_body.get_results()[i], else_body.get_results()[i]) for i in range(outputs)
-    ]
+        node.set_input(value.output(0), then_body.get_parameters()[index], else_body.get_parameters()[index])
+    return [node.set_output(then_body.get_results()[i], else_body.get_results()[i]) for i in range(outputs)]
 
 
 TRUE, FALSE = np.array(True), np.array(False)
@@ -146,7 +142,7 @@ CASES += [
 # -- Loop ------------------------------------------------------------------------------------------------------------------
 
 
-def _loop(trip=None, limit=100.0, condition=True, sliced=False, joined=True, counter="i64"):
+def _loop(trip=None, limit=100.0, condition=True, sliced=False, joined=True, counter="i64", untouched=True):
     """Adds 1 + iteration until the sum of the state reaches ``limit`` or the trips are over."""
 
     def build():
@@ -156,7 +152,7 @@ def _loop(trip=None, limit=100.0, condition=True, sliced=False, joined=True, cou
         x = ops.parameter([1, 3], F, "x")
         data = ops.parameter([4, 3], F, "data")
         trips = ops.parameter([], np.int64, "trips") if trip is None else ops.constant(np.int64(trip))
-        go = ops.constant(np.bool_(condition))
+        go = ops.parameter([], np.bool_, "go") if condition is None else ops.constant(np.bool_(condition))
         index = ops.parameter([] if counter == "i64" else [1], np.int64 if counter == "i64" else np.int32, "index")
         state, row = ops.parameter([1, 3], F), ops.parameter([1, 3], F)
         step = ops.add(ops.convert(index, "f32"), ops.constant(F(1)))
@@ -172,10 +168,12 @@ def _loop(trip=None, limit=100.0, condition=True, sliced=False, joined=True, cou
         else:
             node.set_invariant_input(row, x.output(0))
         outputs = [node.get_iter_value(body.get_results()[1].output(0), -1)]
-        outputs.append(node.get_iter_value(body.get_results()[2].output(0), -1))
+        if untouched:
+            outputs.append(node.get_iter_value(body.get_results()[2].output(0), -1))
         if joined:
             outputs.append(node.get_concatenated_slices(body.get_results()[1].output(0), 0, 1, 1, -1, 0))
-        return ov.Model(outputs, [x, *([data] if sliced else []), *([trips] if trip is None else [])])
+        optional = [*([data] if sliced else []), *([trips] if trip is None else []), *([go] if condition is None else [])]
+        return ov.Model(outputs, [x, *optional])
 
     return build
 
@@ -238,5 +236,182 @@ for _operation in ("ReadValue", "Assign"):
         Case(_operation, "opset3", "constant-initial", _variable("opset3"), RUNS, state=True),
         Case(_operation, "opset3", "computed-initial", _variable("opset3", "computed"), RUNS, state=True),
         Case(_operation, "opset3", "stateless-runs", _variable("opset3"), RUNS),
-        Case(_operation, "opset3", "one-row", _variable("opset3", dims=(1, 4), shape=(1, 4)), [(_range(1, 4),)] * 2, state=True),
+        Case(
+            _operation,
+            "opset3",
+            "one-row",
+            _variable("opset3", dims=(1, 4), shape=(1, 4)),
+            [(_range(1, 4),)] * 2,
+            state=True,
+        ),
     ]
+
+
+# -- bounds and strides of slices ------------------------------------------------------------------------------------------
+
+
+def _sliced(size, start, end, stride, part=1, axis=1, joined=None):
+    """Ten times the sum so far plus the slice, and where ``joined`` says how, the slices joined."""
+
+    def build():
+        import openvino as ov
+        from openvino import opset8 as ops
+
+        shape = [2, 2, 2]
+        shape[axis] = size
+        piece_shape = [part if i == axis else d for i, d in enumerate(shape)]
+        x, zero = ops.parameter(shape, F, "x"), ops.constant(np.zeros(piece_shape, F))
+        piece, total = ops.parameter(piece_shape, F), ops.parameter(piece_shape, F)
+        following = ops.add(ops.multiply(total, ops.constant(F(10))), piece)
+        body = ov.Model([ops.result(ops.multiply(piece, ops.constant(F(2)))), ops.result(following)], [piece, total])
+        node = ops.tensor_iterator()
+        node.set_body(body)
+        node.set_sliced_input(piece, x.output(0), start, stride, part, end, axis)
+        node.set_merged_input(total, zero.output(0), body.get_results()[1].output(0))
+        outputs = [node.get_iter_value(body.get_results()[1].output(0), -1)]
+        if joined:
+            outputs.append(node.get_concatenated_slices(body.get_results()[0].output(0), *joined, axis))
+        return ov.Model(outputs, [x])
+
+    return build
+
+
+def _sliced_input(size, axis=1):
+    shape = [2, 2, 2]
+    shape[axis] = size
+    return (_range(*shape) + 1,)
+
+
+# OpenVINO's start and end say how many slices there are; the first slice is always that at the very front, or back.
+_FORWARD, _BACKWARD = (0, 1, 1, -1), (-1, -1, 1, 0)
+CASES += [
+    Case("TensorIterator", "opset1", f"slices-{name}", _sliced(size, *bounds), [_sliced_input(size, *bounds[4:5])])
+    for name, size, bounds in (
+        ("from-the-second", 6, (1, -1, 1, 1, 1, _FORWARD)),
+        ("up-to-a-position", 6, (0, 4, 1)),
+        ("between", 6, (1, 4, 1)),
+        ("negative-end", 6, (0, -2, 1, 1, 1, _FORWARD)),
+        ("negative-start", 6, (-4, -1, 1)),
+        ("every-other", 6, (0, -1, 2, 1, 0)),
+        ("pairs", 6, (0, -1, 2, 2, 1, (0, 2, 2, -1))),
+        ("backwards-from-within", 6, (-2, 0, -1, 1, 1, _FORWARD)),
+        ("backwards-to-within", 6, (-1, 2, -1, 1, 1, _BACKWARD)),
+        ("backwards-pairs", 6, (-1, 0, -2, 2, 1, (-1, -2, 2, 0))),
+        ("backwards-pairs-joined-forward", 6, (-1, 0, -2, 2, 1, (0, 2, 2, -1))),
+        ("backwards-positive-start", 6, (4, 0, -1)),
+        ("joined-backwards", 6, (0, -1, 1, 1, 1, _BACKWARD)),
+        ("joined-to-a-position", 6, (0, -1, 1, 1, 1, (0, 1, 1, 6))),
+        ("one", 1, (0, -1, 1, 1, 1, _FORWARD)),
+    )
+]
+
+
+# -- nested bodies ---------------------------------------------------------------------------------------------------------
+
+
+def _loop_node(ops, trips, go, body, counter=0, condition=0):
+    node = ops.loop(trips.output(0), go.output(0))
+    node.set_function(body)
+    node.set_special_body_ports([counter, condition])
+    return node
+
+
+def _loop_in_if(trips=None):
+    """If the flag says so, x doubled ``trips`` times, else x + 1; the Loop's body holds an If itself."""
+
+    def build():
+        import openvino as ov
+        from openvino import opset8 as ops
+
+        flag, x = ops.parameter([], np.bool_, "flag"), ops.parameter([2, 3], F, "x")
+        count = ops.parameter([], np.int64, "count")
+
+        def even_or_odd():
+            index, state = ops.parameter([], np.int64), ops.parameter([2, 3], F)
+            even = ops.equal(ops.mod(index, ops.constant(np.int64(2))), ops.constant(np.int64(0)))
+            a, b = ops.parameter([2, 3], F), ops.parameter([2, 3], F)
+            then = ov.Model([ops.result(ops.multiply(a, ops.constant(F(2))))], [a])
+            other = ov.Model([ops.result(ops.subtract(b, ops.constant(F(1))))], [b])
+            choice = ops.if_op(even.output(0))
+            choice.set_then_body(then)
+            choice.set_else_body(other)
+            choice.set_input(state.output(0), then.get_parameters()[0], other.get_parameters()[0])
+            following = choice.set_output(then.get_results()[0], other.get_results()[0])
+            return ov.Model([ops.result(ops.constant(np.bool_(True))), ops.result(following)], [index, state])
+
+        y, n = ops.parameter([2, 3], F), ops.parameter([], np.int64)
+        body = even_or_odd()
+        loop = _loop_node(ops, n if trips is None else ops.constant(np.int64(trips)), ops.constant(np.bool_(True)), body)
+        loop.set_merged_input(body.get_parameters()[1], y.output(0), body.get_results()[1].output(0))
+        then_parameters = [y, n] if trips is None else [y]
+        then = ov.Model([ops.result(loop.get_iter_value(body.get_results()[1].output(0), -1))], then_parameters)
+        z, m = ops.parameter([2, 3], F), ops.parameter([], np.int64)
+        rest = ops.add(z, ops.convert(m, "f32"))
+        other = ov.Model([ops.result(rest)], [z, m])
+        node = ops.if_op(flag.output(0))
+        node.set_then_body(then)
+        node.set_else_body(other)
+        node.set_input(x.output(0), y, z)
+        node.set_input(count.output(0), n if trips is None else None, m)
+        return ov.Model([node.set_output(then.get_results()[0], other.get_results()[0])], [flag, x, count])
+
+    return build
+
+
+def _loop_in_iterator(length=3):
+    """The outer body takes rows, the inner one their elements: running sums of everything."""
+
+    def build():
+        import openvino as ov
+        from openvino import opset8 as ops
+
+        x, start = ops.parameter([-1, length], F, "x"), ops.parameter([1, 1], F, "start")
+        element, so_far = ops.parameter([1, 1], F), ops.parameter([1, 1], F)
+        go_on = ops.result(ops.constant(np.bool_(True)))
+        inner_body = ov.Model([ops.result(ops.add(element, so_far)), go_on], [element, so_far])
+        row, total = ops.parameter([1, length], F), ops.parameter([1, 1], F)
+        inner = _loop_node(ops, ops.constant(np.int64(length)), ops.constant(np.bool_(True)), inner_body, -1, 1)
+        inner.set_sliced_input(element, row.output(0), 0, 1, 1, -1, 1)
+        inner.set_merged_input(so_far, total.output(0), inner_body.get_results()[0].output(0))
+        last = inner.get_iter_value(inner_body.get_results()[0].output(0), -1)
+        sums = inner.get_concatenated_slices(inner_body.get_results()[0].output(0), 0, 1, 1, -1, 1)
+        body = ov.Model([ops.result(last), ops.result(sums)], [row, total])
+        outer = ops.tensor_iterator()
+        outer.set_body(body)
+        outer.set_sliced_input(row, x.output(0), 0, 1, 1, -1, 0)
+        outer.set_merged_input(total, start.output(0), body.get_results()[0].output(0))
+        outputs = [outer.get_iter_value(body.get_results()[0].output(0), -1)]
+        outputs.append(outer.get_concatenated_slices(body.get_results()[1].output(0), 0, 1, 1, -1, 0))
+        return ov.Model(outputs, [x, start])
+
+    return build
+
+
+_ONE = np.ones((1, 1), F)
+CASES += [
+    Case(
+        operation,
+        version,
+        "loop-in-if",
+        _loop_in_if(),
+        [(TRUE, A, np.array(3)), (FALSE, A, np.array(3)), (TRUE, A, np.array(1)), (TRUE, A, np.array(0))],
+    )
+    for operation, version in (("If", "opset8"), ("Loop", "opset5"))
+]
+CASES += [
+    Case("If", "opset8", "input-of-one-branch", _loop_in_if(trips=2), [(TRUE, A, np.array(3)), (FALSE, A, np.array(3))]),
+    Case("TensorIterator", "opset1", "nested", _loop_in_iterator(), [(_range(4, 3), _ONE), (_range(1, 3), _ONE)]),
+    # What the last iteration would have given is uninitialised memory in OpenVINO where there is none.
+    Case("Loop", "opset5", "no-trips", _loop(untouched=False), [(X, np.array(0)), (X, np.array(2))]),
+    Case("Loop", "opset5", "no-trips-without-joining", _loop(joined=False, untouched=False), [(X, np.array(0))]),
+    Case("Loop", "opset5", "constant-no-trips", _loop(trip=0, joined=False, untouched=False), [(X,)]),
+    Case("Loop", "opset5", "false-from-the-start", _loop(trip=3, condition=False, joined=False, untouched=False), [(X,)]),
+    Case(
+        "Loop",
+        "opset5",
+        "condition-at-run-time",
+        _loop(trip=3, condition=None, joined=False, untouched=False),
+        [(X, FALSE), (X, TRUE)],
+    ),
+    Case("Loop", "opset5", "fewer-trips-than-slices", _loop(trip=2, sliced=True, limit=1e9), [(X, _range(4, 3))]),
+]

@@ -1,0 +1,103 @@
+"""Damaged layers with bodies, and variables that do not fit together: each ends as an error, none as a wrong model."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from converters.openvino import ConversionError, convert
+from tests.conformance.operations.cases import control_flow
+
+MODELS = {
+    "TensorIterator": control_flow._iterator(),
+    "Loop": control_flow._loop(),
+    "If": control_flow._if(),
+    "ReadValue": control_flow._variable(),
+    "ReadValue-3": control_flow._variable("opset3"),
+}
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[str, bytes]]:
+    """Each model as OpenVINO writes it."""
+    import openvino as ov
+
+    folder = tmp_path_factory.mktemp("models")
+    found = {}
+    for name, build in MODELS.items():
+        ov.save_model(build(), folder / "model.xml", compress_to_fp16=False)
+        found[name] = (folder / "model.xml").read_text(), (folder / "model.bin").read_bytes()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("model", "pattern", "replacement", "message"),
+    [
+        ("TensorIterator", r'axis="1" (external_port_id="0"[^/]*?) start.*?/>', r"\1 />", "none of its inputs is sliced"),
+        ("TensorIterator", r'(port_id="0".*?) stride="1"', r'\1 stride="0"', "stride=0"),
+        ("TensorIterator", r'(port_id="0".*?) part_size="1"', r'\1 part_size="-1"', "part_size=-1"),
+        ("TensorIterator", r'(port_id="0".*?) part_size="1"', r'\1 part_size="1000000000000"', "slices of 1000000000000"),
+        ("TensorIterator", r'(port_id="0".*?) part_size="1"', r'\1 part_size="2"', "slices of 2"),
+        ("TensorIterator", r'(port_id="0".*?) stride="1"', r'\1 stride="4"', "slices 6 elements with stride=4"),
+        ("TensorIterator", r'(port_id="0".*?) start="0"', r'\1 start="9"', "slices -3 elements with stride=1"),
+        ("TensorIterator", r'(port_id="0".*?) end="-1"', r'\1 end="5"', "have 5 and 6 slices"),
+        ("TensorIterator", r'<input axis="1"', '<input axis="7"', "fit together|axis"),
+        ("TensorIterator", r'<output axis="1"', '<output axis="7"', "fit together|axis"),
+        ("TensorIterator", r'<output axis="1"', '<output axis="0"', "have 1 and 6 slices"),
+        ("TensorIterator", r'<input external_port_id="1" internal_layer_id="1" />', "", "gives it no value"),
+        ("TensorIterator", r'<input external_port_id="2" internal_layer_id="2" />', "", "gives it no value"),
+        ("TensorIterator", r'external_port_id="1" internal', 'external_port_id="9" internal', "has no input 9"),
+        (
+            "TensorIterator",
+            r'external_port_id="1" internal',
+            'external_port_id="-1" internal',
+            "nothing feeds the Parameter",
+        ),
+        ("TensorIterator", r'<output external_port_id="4".*?/>', "", "it has 3 outputs"),
+        ("TensorIterator", r'internal_layer_id="6"', 'internal_layer_id="4"', "no Result of the body"),
+        (
+            "TensorIterator",
+            r'<edge from-layer="6" to-layer="2" />',
+            '<edge from-layer="6" to-layer="6" />',
+            "a back edge leads",
+        ),
+        (
+            "TensorIterator",
+            r'<edge from-layer="6" to-layer="2" />',
+            '<edge from-layer="6" to-layer="1" />',
+            "a back edge hands",
+        ),
+        ("TensorIterator", r"<body>.*</body>", "", "body"),
+        ("TensorIterator", r'type="Multiply"', 'type="Nonsense"', "no rule converts Nonsense"),
+        ("Loop", r"<body>.*</body>", "", "body"),
+        ("Loop", r'<input external_port_id="3".*?/>', "", "gives it no value"),
+        ("Loop", r'<input external_port_id="-1".*?/>', "", "gives it no value"),
+        ("Loop", r'purpose="execution_condition"', 'purpose="execution"', "unknown purpose"),
+        ("Loop", r'<output external_port_id="5".*?/>', "", "it has 3 outputs"),
+        ("Loop", r'type="ReduceSum"', 'type="ReduceSums"', "no rule converts ReduceSums"),
+        ("If", r"<else_body>.*</else_body>", "", "body"),
+        ("If", r"<then_body>.*</then_body>", "", "body"),
+        ("If", r'<input external_port_id="2".*?/>', "", "gives it no value"),
+        ("If", r'<output external_port_id="3".*?/>', "", "it has 1 outputs"),
+        ("If", r'type="Multiply"', 'type="Mul"', "no rule converts Mul"),
+        ("ReadValue", r'variable_id="memory"( variable_type)', r'variable_id="other"\1', "no ReadValue before it"),
+        ("ReadValue", r'variable_type="f32"', 'variable_type="float"', "variable_type='float' is not an element type"),
+        ("ReadValue", r'variable_type="f32"', 'variable_type="i32"', "in the file, the operation gives"),
+        ("ReadValue", r'variable_shape="2,3"', 'variable_shape="2,x"', "variable_shape='2,x'"),
+        ("ReadValue", r'variable_shape="2,3"', 'variable_shape="5"', "in the file, the operation gives|initial value"),
+        ("ReadValue", r' variable_id="memory"', "", "variable_id"),
+        ("ReadValue-3", r' variable_id="memory"', "", "variable_id"),
+        ("ReadValue-3", r' variable_id="memory"', ' variable_id="other"', "no ReadValue before it"),
+    ],
+)
+def test_damaged_layers(texts, tmp_path: Path, model: str, pattern: str, replacement: str, message: str) -> None:
+    text, weights = texts[model]
+    changed, count = re.subn(pattern, replacement, text, count=1, flags=re.DOTALL)
+    assert count == 1
+    (tmp_path / "model.xml").write_text(changed)
+    (tmp_path / "model.bin").write_bytes(weights)
+    with pytest.raises(ConversionError, match=message):
+        convert(tmp_path / "model.xml", tmp_path / "model.onnx")
+    assert not (tmp_path / "model.onnx").exists()
