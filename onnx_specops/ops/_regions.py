@@ -135,7 +135,7 @@ def bin_samples(start: Any, extent: Any, bins: int, samples: int) -> Array:
     dtype = np.asarray(start).dtype.type
     length = extent / dtype(bins)
     first = start + np.arange(bins, dtype=dtype) * length
-    return first[:, None] + length / dtype(samples) * (np.arange(samples, dtype=dtype) + dtype(0.5))
+    return first[:, None] + length / dtype(max(samples, 1)) * (np.arange(samples, dtype=dtype) + dtype(0.5))
 
 
 def pooled_samples(maps: Array, y: Array, x: Array, mode: str) -> Array:

@@ -95,8 +95,8 @@ def DetectionOutput(
         raise ValueError(f"DetectionOutput: code_type = {code_type!r} is neither {CENTER_SIZE!r} nor {CORNER!r}")
     dtype = class_preds.dtype
     images, priors = len(class_preds), proposals.shape[2] // size
-    scores = wide(class_preds).reshape(images, priors, -1)
-    classes = scores.shape[2]
+    classes = class_preds.shape[1] // priors
+    scores = wide(class_preds).reshape(images, priors, classes)
     boxes_of = 1 if share_location else classes
     prior = wide(proposals)[:, 0].reshape(-1, 1, priors, size)
     ended = np.zeros((len(prior), priors), bool) if normalized else np.cumsum(prior[:, 0, :, 0] == -1, axis=1) > 0
@@ -249,7 +249,9 @@ def _(op, box_logits, class_preds, proposals, aux_class_preds, aux_box_preds, **
     sides = np.array([given["input_width"], given["input_height"]] * 2).astype(dtype)
     for offsets in (aux_box_preds, box_logits):
         if offsets is not None:
-            offsets = op.Reshape(emit_wide(op, offsets), op.Concat(images, priors, [-1, 4], axis=0))
+            offsets = op.Reshape(
+                emit_wide(op, offsets), op.Concat(images, priors, [1] if shared else classes, [4], axis=0), allowzero=1
+            )
             offsets = emit_columns(op, op.Transpose(offsets, perm=[0, 2, 1, 3]))
             if variances is not None:
                 offsets = [op.Mul(v, o) for v, o in zip(variances, offsets, strict=True)]
@@ -259,9 +261,9 @@ def _(op, box_logits, class_preds, proposals, aux_class_preds, aux_box_preds, **
             if given["clip_before_nms"]:
                 columns = [op.Clip(column, 0.0, 1.0) for column in columns]
 
-    scores = op.Reshape(scores, op.Concat(images, priors, classes, axis=0))
+    scores = op.Reshape(scores, op.Concat(images, priors, classes, axis=0), allowzero=1)
     if aux_class_preds is not None:
-        auxiliary = op.Reshape(emit_wide(op, aux_class_preds), op.Concat(images, priors, [2], axis=0))
+        auxiliary = op.Reshape(emit_wide(op, aux_class_preds), op.Concat(images, priors, [2], axis=0), allowzero=1)
         objectness = op.Gather(auxiliary, [1], axis=2)
         only_background = op.Cast(op.Equal(class_range, given["background_label_id"]), to=scores.dtype)
         scores = op.Where(op.Less(objectness, dtype(given["objectness_score"])), only_background, scores)

@@ -83,8 +83,9 @@ def refined(info, anchors, deltas, scores, offset):
     dtype = scores.dtype.type
     offset, half = dtype(offset), dtype(0.5)
     anchors = anchors.reshape(-1, 4)
-    values = scores.transpose(0, 2, 3, 1).reshape(images, -1)
-    deltas = deltas.reshape(images, count, 4, rows, columns).transpose(0, 3, 4, 1, 2).reshape(images, -1, 4)
+    values = scores.transpose(0, 2, 3, 1).reshape(images, count * rows * columns)
+    deltas = deltas.reshape(images, count, 4, rows, columns).transpose(0, 3, 4, 1, 2)
+    deltas = deltas.reshape(images, count * rows * columns, 4)
     boxes = np.empty_like(deltas)
     limits = info[:, 1::-1] - offset
     with np.errstate(over="ignore", invalid="ignore"):
@@ -104,7 +105,7 @@ def _check(name, im_info, anchors, boxesdeltas, scores):
     images, count, rows, columns = scores.shape
     if boxesdeltas.shape != (images, 4 * count, rows, columns):
         raise ValueError(f"{name}: boxesdeltas has the shape {list(boxesdeltas.shape)}, scores {list(scores.shape)}")
-    if anchors.shape[-1:] != (4,) or anchors.size != boxesdeltas[:1].size:
+    if anchors.shape[-1:] != (4,) or anchors.size != 4 * count * rows * columns:
         raise ValueError(f"{name}: anchors has the shape {list(anchors.shape)}, scores {list(scores.shape)}")
     if im_info.ndim != 2 or len(im_info) != images or im_info.shape[1] not in (2, 3, 4):
         raise ValueError(f"{name}: im_info has the shape {list(im_info.shape)} instead of [{images}, 3] or [{images}, 4]")

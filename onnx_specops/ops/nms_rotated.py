@@ -167,7 +167,7 @@ def _(op, boxes, scores, max_output_boxes_per_class, iou_threshold, score_thresh
     if sort_result_descending:
         score, by_score = op.TopK(score, op.Shape(score), axis=0, outputs=2)
         group, found = op.Gather(group, by_score, axis=0), op.Gather(found, by_score, axis=0)
-    batch, class_ = op.Div(group, classes), op.Mod(group, classes)
+    batch, class_ = op.Div(group, op.Max(classes, 1)), op.Mod(group, op.Max(classes, 1))
     indices = op.Concat(*(op.Unsqueeze(x, [1]) for x in (batch, class_, found)), axis=1)
     numbers = [*(op.Cast(x, to=score.dtype) for x in (batch, class_)), score]
     return indices, op.Cast(op.Concat(*(op.Unsqueeze(x, [1]) for x in numbers), axis=1), to=type_)

@@ -191,7 +191,7 @@ def _(
         # By batch, class and box first, so that those order equal scores: within a group equal scores already are.
         score, order = op.TopK(score, op.Shape(score), axis=0, outputs=2)
         best, group = op.Gather(best, order, axis=0), op.Gather(group, order, axis=0)
-    batch, class_ = op.Div(group, classes), op.Mod(group, classes)
+    batch, class_ = op.Div(group, op.Max(classes, 1)), op.Mod(group, op.Max(classes, 1))
     indices = op.Concat(*(op.Unsqueeze(x, [1]) for x in (batch, class_, best)), axis=1)
     numbers = [op.Cast(x, to=score.dtype) for x in (batch, class_)]
     triplets = op.Concat(*(op.Unsqueeze(x, [1]) for x in (*numbers, score)), axis=1)

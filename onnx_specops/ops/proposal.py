@@ -105,8 +105,8 @@ def Proposal(
         box_width, box_height = box[2] - box[0] + offset, box[3] - box[1] + offset
         smallest = np.array(min_size, scores.dtype)
         large = (smallest * image[-1] <= box_width) & (smallest * image[2] <= box_height)
-        scores = (large * scores).reshape(images, -1)
-    boxes = np.stack(box, axis=-1).reshape(images, -1, 4)
+        scores = (large * scores).reshape(images, count * rows * columns)
+    boxes = np.stack(box, axis=-1).reshape(images, count * rows * columns, 4)
 
     rois = np.zeros((images, max(post_nms_topn, 0), 5), scores.dtype)
     probs = np.zeros(rois.shape[:2], scores.dtype)

@@ -15,6 +15,7 @@ import onnxruntime as ort
 import pytest
 
 from converters.openvino import convert
+from onnx_specops.domain import find
 from onnx_specops.runtime.reference import reference_evaluator
 from tests.conformance.operations.cases import ctc, detection, detectron, proposals, roi, suppression
 from tests.onnx_specops.ops.one_node import run
@@ -93,13 +94,37 @@ def test_bodies_fail_as_well(op, inputs, attributes):
         run("body", op, inputs, attributes)
 
 
+def _zeros(*shapes):
+    return [np.zeros(shape, F) for shape in shapes]
+
+
+# operator, inputs (zeros), attributes, the outputs' shapes
+EMPTY = [
+    ("MulticlassNms", _zeros((2, 0, 4), (2, 3, 0)), {}, [(0, 6), (0, 1), (2,)]),  # OpenVINO's CPU plugin counts no images
+    ("MulticlassNms", _zeros((2, 4, 4), (2, 3, 4)), {"nms_top_k": 0}, [(0, 6), (0, 1), (2,)]),  # there it crashes
+    ("MatrixNms", _zeros((2, 4, 4), (2, 0, 4)), {}, [(0, 6), (0, 1), (2,)]),
+    ("MatrixNms", _zeros((2, 4, 4), (2, 3, 4)), {}, [(0, 6), (0, 1), (2,)]),  # there none above the threshold is an error
+    ("NMSRotated", [*_zeros((2, 0, 5), (2, 3, 0)), *LIMITS.values()], {}, [(0, 3), (0, 3)]),
+    ("NMSRotated", [*_zeros((2, 4, 5), (2, 0, 4)), *LIMITS.values()], {}, [(0, 3), (0, 3)]),
+    ("NonMaxSuppression", [*_zeros((0, 4, 4), (0, 3, 4)), *LIMITS.values(), F([0.5])], {}, [(0, 3), (0, 3)]),
+    ("DetectionOutput", _zeros((0, 8), (0, 6), (1, 2, 8)), DETECTION, [(1, 1, 0, 7)]),
+    ("Proposal", _zeros((0, 2, 2, 2), (0, 4, 2, 2), (3,), (1, 4)), PROPOSAL, [(0, 5), (0,)]),
+    ("GenerateProposals", _zeros((0, 3), (4, 4), (0, 4, 2, 2), (0, 1, 2, 2)), GENERATE, [(0, 4), (0,), (0,)]),
+    ("ROIPooling", _zeros((1, 3, 4, 4), (0, 5)), {"pooled_h": 2, "pooled_w": 3}, [(0, 3, 2, 3)]),
+    ("PSROIPooling", _zeros((1, 8, 4, 4), (0, 5)), PSROI, [(0, 2, 2, 2)]),
+    ("DeformablePSROIPooling", _zeros((1, 8, 4, 4), (0, 5), (0, 2, 1, 1)), PSROI, [(0, 2, 2, 2)]),
+]
+
+
 @pytest.mark.parametrize("form", ["numpy", "python", "body"])
-def test_images_without_boxes_select_none(form):
-    """The specification's shapes; OpenVINO's CPU plugin counts no images then."""
-    for op in ("MulticlassNms", "MatrixNms"):
-        outputs = run(form, op, {"boxes": np.zeros((2, 0, 4), F), "scores": np.zeros((2, 3, 0), F)})
-        assert [o.shape for o in outputs] == [(0, 6), (0, 1), (2,)]
-        assert not np.asarray(outputs[2]).any()
+@pytest.mark.parametrize(("op", "arrays", "attributes", "shapes"), EMPTY, ids=[f"{e[0]}-{i}" for i, e in enumerate(EMPTY)])
+def test_nothing_gives_nothing(op, arrays, attributes, shapes, form):
+    if op == "Proposal":
+        arrays = [*arrays[:2], F([9, 9, 1]), arrays[3]]
+    outputs = run(form, op, dict(zip(find(op).inputs, arrays, strict=False)), attributes)
+    outputs = outputs if isinstance(outputs, (list, tuple)) else [outputs]
+    assert [np.shape(output) for output in outputs] == shapes
+    assert not any(np.any(output) for output in outputs)
 
 
 @pytest.mark.parametrize("form", ["numpy", "python", "body"])
