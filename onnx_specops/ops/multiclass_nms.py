@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import TensorProto as Type
 
-from onnx_specops.domain import FLOATS, operator
+from onnx_specops.domain import FLOATS, NoBodyError, operator
 from onnx_specops.ops._boxes import (
     areas,
     corners,
@@ -162,6 +162,8 @@ def _(op, boxes, scores, roisnum, **given):
     boxes, scores = emit_wide(op, boxes), emit_wide(op, scores)
     dtype = number_type(scores)
     columns = emit_columns(op, boxes)
+    if scores.rank not in (2, 3):
+        raise NoBodyError("MulticlassNms: whether classes share boxes depends on the rank of scores, which is not known")
     shared = scores.rank == 3
     if shared:
         start = None
