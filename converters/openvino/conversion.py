@@ -226,7 +226,8 @@ class _Walk:
         self.problems.append(Problem(message, str(self.source.path), layer.line, layer.name, layer.type, layer.id, remedy))
 
     def layers(self, op: Builder, graph: Graph) -> None:
-        for layer in graph.layers:
+        # A variable is read as it was before the run, wherever in the file it is assigned.
+        for layer in sorted(graph.layers, key=_is_sink):
             if layer.type == "Const":
                 self.set(layer.outputs[0], self.constant(layer))
             elif layer.type not in STRUCTURAL:
@@ -319,6 +320,10 @@ def _settle(op: Builder, port: OutputPort, value: Value, unstated: bool = False)
         value.meta["settled"] = True
         value.name = op.unique(layer.name if len(layer.outputs) == 1 else f"{layer.name}.{port.index}")
     return value
+
+
+def _is_sink(layer: Layer) -> bool:
+    return layer.type == "Assign" and not any(port.consumers for port in layer.outputs)
 
 
 def _check_fed(parameter: Layer, value: Value) -> None:

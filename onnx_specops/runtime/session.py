@@ -88,7 +88,7 @@ class InferenceSession(ort.InferenceSession):
 
     A converted model's variables (OpenVINO's ReadValue and Assign) keep their values from ``run`` to ``run``, as in an
     OpenVINO infer request; `reset_state` sets them back. The session shows and takes the model's own inputs and outputs only.
-    With IO binding and ``run_async`` the caller carries them.
+    Runs of several threads follow each other then. With IO binding the caller carries them.
 
     Raises:
         MissingKernelError: if the native library is asked for and not built, or if with ``"none"`` the model holds a node
@@ -215,7 +215,7 @@ class InferenceSession(ort.InferenceSession):
         run_options: ort.RunOptions | None = None,
     ) -> None:
         """As ``onnxruntime.InferenceSession.run_async``; what a Python kernel raises is the callback's error text."""
-        if self.kernels != "python":
+        if self.kernels != "python" and not self._state.variables:
             super().run_async(output_names, input_feed, callback, user_data, run_options)
             return
 

@@ -1,0 +1,276 @@
+"""The variables of converted models, in sessions of ours and of ONNX Runtime's own, against an OpenVINO infer request."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import openvino as ov
+import pytest
+from openvino import opset13 as ops
+
+import onnx_specops
+from converters.openvino import convert
+from onnx_specops.runtime.state import METADATA_KEY
+
+F = np.float32
+KERNELS = ["native", "python", "none"]
+
+
+def accumulator(*, initial: str = "constant", dtype: type = F, name: str = "memory") -> ov.Model:
+    """Adds its input to a variable, and gives the sum through an operator of the domain."""
+    x = ops.parameter([2, 3], dtype, name="x")
+    kind = {F: ov.Type.f32, np.float16: ov.Type.f16, np.int32: ov.Type.i32}[dtype]
+    start = {
+        "constant": lambda: [ops.constant(np.full((2, 3), 5, dtype))],
+        "computed": lambda: [ops.multiply(x, ops.constant(dtype(10)))],
+        "none": list,
+    }[initial]()
+    read = ops.read_value(*start, name, kind, ov.PartialShape([2, 3]))
+    following = ops.add(read, x)
+    indices, axis = ops.constant(np.array([[2, 0, 0], [1, 1, 1]], np.int64)), ops.constant(np.int64(1))
+    mixed = ops.scatter_elements_update(following, indices, ops.multiply(x, x), axis, "sum", True)
+    mixed.output(0).set_names({"mixed"})
+    return ov.Model([ops.result(mixed)], [ops.assign(following, name)], [x])
+
+
+def cache() -> ov.Model:
+    """Two growing caches, of which the second is reordered by indices, as language models have them."""
+    x, order = ops.parameter([-1, -1, 4], F, name="x"), ops.parameter([-1], np.int32, name="order")
+    zero = ops.constant(np.int64(0))
+    batch = ops.gather(ops.shape_of(x), ops.constant(np.array([0])), zero)
+    shape = ops.concat([batch, ops.constant(np.array([0, 4]))], 0)
+    results, sinks = [], []
+    for name in ("past.key", "past.value"):
+        start = ops.broadcast(ops.constant(F(0)), shape)
+        read = ops.read_value(start, name, ov.Type.f32, ov.PartialShape([-1, -1, 4]))
+        known = ops.gather(read, order, zero) if name == "past.value" else read
+        grown = ops.concat([known, x], 1)
+        sinks.append(ops.assign(grown, name))
+        results.append(ops.result(ops.reduce_sum(grown, ops.constant(np.array([1])), False)))
+    return ov.Model(results, sinks, [x, order])
+
+
+def save(model: ov.Model, folder: Path) -> Path:
+    """Convert the model; returns the .onnx."""
+    ov.save_model(model, folder / "model.xml", compress_to_fp16=False)
+    convert(folder / "model.xml", folder / "model.onnx")
+    return folder / "model.onnx"
+
+
+def openvino_request(path: Path) -> ov.InferRequest:
+    compiled = ov.Core().compile_model(path.with_suffix(".xml"), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    return compiled.create_infer_request()
+
+
+def session_of(path: Path, kernels: str) -> onnx_specops.InferenceSession:
+    if kernels == "native":
+        try:
+            onnx_specops.library_path()
+        except LookupError:
+            pytest.skip("the native kernels are not built")
+    return onnx_specops.InferenceSession(path, kernels=kernels)  # type: ignore[arg-type]
+
+
+def equal(got, expected) -> None:
+    for a, b in zip(got, expected, strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_allclose(a, b, rtol=1e-5)
+
+
+RUNS = [np.arange(6, dtype=F).reshape(2, 3) + i for i in range(4)]
+
+
+@pytest.mark.parametrize("kernels", KERNELS)
+@pytest.mark.parametrize("initial", ["constant", "computed", "none"])
+@pytest.mark.parametrize("dtype", [F, np.float16, np.int32])
+def test_the_state_is_kept_and_reset(tmp_path: Path, kernels: str, initial: str, dtype: type) -> None:
+    path = save(accumulator(initial=initial, dtype=dtype), tmp_path)
+    session, request = session_of(path, kernels), openvino_request(path)
+    for step, x in enumerate([*RUNS, *RUNS]):
+        if step == len(RUNS) + 1:
+            session.reset_state()
+            request.reset_state()
+        x = x.astype(dtype)
+        equal(session.run(None, {"x": x}), list(request.infer([x]).values()))
+
+
+@pytest.mark.parametrize("kernels", KERNELS)
+def test_caches_that_grow(tmp_path: Path, kernels: str) -> None:
+    path = save(cache(), tmp_path)
+    session, request = session_of(path, kernels), openvino_request(path)
+    generator = np.random.default_rng(0)
+    for batch in (2, 3):
+        for length, order in ((3, range(batch)), (1, [1] * batch), (2, [batch - 1, *range(batch - 1)])):
+            x, order = generator.random((batch, length, 4), F), np.array(order, np.int32)
+            equal(session.run(None, {"x": x, "order": order}), list(request.infer([x, order]).values()))
+        session.reset_state()
+        request.reset_state()
+
+
+def test_a_session_shows_the_model_s_own_inputs_and_outputs(tmp_path: Path) -> None:
+    session = session_of(save(cache(), tmp_path), "none")
+    assert [i.name for i in session.get_inputs()] == ["x", "order"]
+    assert len(session.get_outputs()) == 2
+    assert all("past" not in output.name for output in session.get_outputs())
+    feeds = {"x": np.ones((1, 1, 4), F), "order": np.zeros(1, np.int32)}
+    assert len(session.run(None, feeds)) == 2
+    (first,) = session.run([session.get_outputs()[0].name], feeds)
+    np.testing.assert_array_equal(first, np.full((1, 4), 2, F))
+
+
+def test_a_variable_can_be_asked_for_and_fed(tmp_path: Path) -> None:
+    session = session_of(save(accumulator(), tmp_path), "none")
+    mixed, following = session.run(["mixed", "memory.next"], {"x": RUNS[0]})
+    np.testing.assert_array_equal(following, RUNS[0] + 5)
+    assert mixed.shape == (2, 3)
+    (following,) = session.run(["memory.next"], {"x": RUNS[1]})
+    np.testing.assert_array_equal(following, RUNS[0] + RUNS[1] + 5)
+    (following,) = session.run(["memory.next"], {"x": RUNS[1], "memory": np.zeros((2, 3), F)})
+    np.testing.assert_array_equal(following, RUNS[1])
+    (following,) = session.run(["memory.next"], {"x": RUNS[1]})
+    np.testing.assert_array_equal(following, RUNS[1] * 2)
+
+
+def test_sessions_are_independent(tmp_path: Path) -> None:
+    path = save(accumulator(), tmp_path)
+    first, second = session_of(path, "none"), session_of(path, "none")
+    for _ in range(3):
+        first.run(None, {"x": RUNS[1]})
+    (fresh,) = second.run(["memory.next"], {"x": RUNS[0]})
+    np.testing.assert_array_equal(fresh, RUNS[0] + 5)
+    second.reset_state()
+    (kept,) = first.run(["memory.next"], {"x": RUNS[0]})
+    np.testing.assert_array_equal(kept, RUNS[1] * 3 + RUNS[0] + 5)
+
+
+@pytest.mark.parametrize("kernels", KERNELS)
+def test_threads_follow_each_other(tmp_path: Path, kernels: str) -> None:
+    session = session_of(save(accumulator(), tmp_path), kernels)
+    one = np.ones((2, 3), F)
+    threads = [threading.Thread(target=lambda: [session.run(None, {"x": one}) for _ in range(20)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    (following,) = session.run(["memory.next"], {"x": one})
+    np.testing.assert_array_equal(following, one * (5 + 81))
+
+
+@pytest.mark.parametrize("kernels", KERNELS)
+def test_every_way_to_run_carries_the_state(tmp_path: Path, kernels: str) -> None:
+    session = session_of(save(accumulator(), tmp_path), kernels)
+    one = np.ones((2, 3), F)
+    session.run(None, {"x": one})
+    session.run_with_ort_values(["mixed"], {"x": ort.OrtValue.ortvalue_from_numpy(one)})
+    done, errors = threading.Event(), []
+
+    def callback(results, user_data, error) -> None:
+        errors.append(error)
+        done.set()
+
+    session.run_async(["mixed"], {"x": one}, callback, None)
+    assert done.wait(60)
+    assert errors == [""]
+    (following,) = session.run(["memory.next"], {"x": one})
+    np.testing.assert_array_equal(following, one * 9)
+
+
+@pytest.mark.parametrize("kernels", KERNELS)
+def test_a_failed_run_leaves_the_state(tmp_path: Path, kernels: str) -> None:
+    session = session_of(save(cache(), tmp_path), kernels)
+    good = {"x": np.ones((2, 1, 4), F), "order": np.array([0, 1], np.int32)}
+    session.run(None, good)
+    with pytest.raises(Exception, match="Concat"):
+        session.run(None, {"x": np.ones((2, 1, 4), F), "order": np.array([0, 1, 1], np.int32)})
+    with pytest.raises(Exception, match="order"):
+        session.run(None, {"x": np.ones((2, 1, 4), F)})
+    for result in session.run(None, good):
+        np.testing.assert_array_equal(result, np.full((2, 4), 2, F))
+
+
+@pytest.mark.parametrize("initial", ["constant", "computed", "none"])
+def test_a_plain_session_begins_anew_with_each_run(tmp_path: Path, initial: str) -> None:
+    path = save(accumulator(initial=initial), tmp_path)
+    onnx.checker.check_model(str(path), full_check=True)
+    session, request = ort.InferenceSession(str(path)), openvino_request(path)
+    assert [i.name for i in session.get_inputs()] == ["x"]
+    assert len(session.get_outputs()) == 2
+    for x in RUNS:
+        request.reset_state()
+        equal(session.run(["mixed"], {"x": x}), list(request.infer([x]).values()))
+
+
+@pytest.mark.parametrize("initial", ["constant", "computed"])
+def test_a_plain_session_s_caller_can_carry_the_state(tmp_path: Path, initial: str) -> None:
+    """As any runtime's caller can, by what the model's metadata say."""
+    path = save(accumulator(initial=initial), tmp_path)
+    session, request = ort.InferenceSession(str(path)), openvino_request(path)
+    (variable,) = json.loads(session.get_modelmeta().custom_metadata_map[METADATA_KEY])
+    assert variable["name"] == "memory"
+    held: dict[str, np.ndarray] = {}
+    for x in RUNS:
+        mixed, following = session.run(["mixed", variable["output"]], {"x": x, **held})
+        held = {variable["input"]: following}
+        if "is_set" in variable:
+            held[variable["is_set"]] = np.array(True)
+        equal([mixed], list(request.infer([x]).values()))
+    assert ("is_set" in variable) == (initial == "computed")
+
+
+def test_assigning_before_reading(tmp_path: Path) -> None:
+    """What a run assigns is read by the next one, wherever in the file the layers stand."""
+    x = ops.parameter([2, 3], F, name="x")
+    read = ops.read_value(ops.constant(np.full((2, 3), 5, F)), "memory", ov.Type.f32, ov.PartialShape([2, 3]))
+    tripled = ops.multiply(x, ops.constant(F(3)))
+    path = save(ov.Model([ops.result(ops.relu(read))], [ops.assign(tripled, "memory")], [x]), tmp_path)
+    session, request = session_of(path, "none"), openvino_request(path)
+    for x in RUNS:
+        equal(session.run(None, {"x": x}), list(request.infer([x]).values()))
+
+
+@pytest.mark.parametrize("initial", ["constant", "computed"])
+def test_a_variable_that_nothing_assigns_keeps_its_initial_value(tmp_path: Path, initial: str) -> None:
+    """OpenVINO's CPU refuses such models; by the specification the variable is what its initial value says."""
+    x = ops.parameter([2, 3], F, name="x")
+    start = ops.multiply(x, ops.constant(F(10))) if initial == "computed" else ops.constant(np.full((2, 3), 5, F))
+    read = ops.read_value(start, "memory", ov.Type.f32, ov.PartialShape([2, 3]))
+    session = session_of(save(ov.Model([ops.add(read, x)], [x]), tmp_path), "none")
+    assert not session.get_overridable_initializers()
+    for x in RUNS:
+        (got,) = session.run(None, {"x": x})
+        np.testing.assert_array_equal(got, x * 11 if initial == "computed" else x + 5)
+
+
+def test_names_that_a_model_uses_twice(tmp_path: Path) -> None:
+    """A variable that is called as an input is."""
+    path = save(accumulator(name="x"), tmp_path)
+    session, request = session_of(path, "none"), openvino_request(path)
+    for x in RUNS:
+        equal(session.run(None, {"x": x}), list(request.infer([x]).values()))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", "[1]", '[{"name": "a"}]', '[{"name": "a", "input": "b", "output": "c"}]'])
+def test_metadata_that_say_nothing_usable(tmp_path: Path, text: str) -> None:
+    """The variables are then inputs and outputs like others."""
+    path = save(accumulator(), tmp_path)
+    model = onnx.load(path)
+    del model.metadata_props[:]
+    model.metadata_props.add(key=METADATA_KEY, value=text)
+    session = onnx_specops.InferenceSession(model.SerializeToString(), kernels="none")
+    assert len(session.get_outputs()) == 2
+    session.reset_state()
+    first = session.run(None, {"x": RUNS[1]})
+    equal(session.run(None, {"x": RUNS[1]}), first)
+
+
+def test_models_without_variables(tmp_path: Path) -> None:
+    x = ops.parameter([2], F, name="x")
+    session: Callable = session_of(save(ov.Model([ops.relu(x)], [x]), tmp_path), "none")
+    session.reset_state()
+    assert session.run(None, {"x": np.array([-1, 1], F)})[0].tolist() == [0, 1]
