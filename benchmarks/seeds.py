@@ -111,9 +111,7 @@ def measure(work: Work, rounds: int) -> list[Row]:
                     break
     seconds = {name: statistics.median(taken) for name, taken in times.items()}
     return [
-        Row(work.name, seconds[OURS], name, taken, work.targets.get(name))
-        for name, taken in seconds.items()
-        if name != OURS
+        Row(work.name, seconds[OURS], name, taken, work.targets.get(name)) for name, taken in seconds.items() if name != OURS
     ]
 
 
@@ -125,9 +123,7 @@ def installed(module: str) -> bool:
     return importlib.util.find_spec(module) is not None
 
 
-def bound_session(
-    model: onnx.ModelProto, feeds: Mapping[str, np.ndarray]
-) -> tuple[Call, Callable[[], np.ndarray]]:
+def bound_session(model: onnx.ModelProto, feeds: Mapping[str, np.ndarray]) -> tuple[Call, Callable[[], np.ndarray]]:
     """A session with the native kernels whose inputs are bound; what runs it, and what gives its output."""
     options = ort.SessionOptions()
     options.intra_op_num_threads = THREADS
@@ -157,11 +153,7 @@ def one_node(
             for name, array in inputs.items()
             if name not in constants
         ],
-        [
-            helper.make_tensor_value_info(
-                "output", helper.np_dtype_to_tensor_dtype(np.dtype(output_type)), None
-            )
-        ],
+        [helper.make_tensor_value_info("output", helper.np_dtype_to_tensor_dtype(np.dtype(output_type)), None)],
         [numpy_helper.from_array(inputs[name], name) for name in constants],
     )
     opsets = [
@@ -184,9 +176,7 @@ def openvino_model(
         for name, array in inputs.items()
     ]
     parameters = [node for node, name in zip(nodes, inputs, strict=True) if name not in constants]
-    return ov.Model([build(opset15, *nodes)], parameters), [
-        inputs[name] for name in inputs if name not in constants
-    ]
+    return ov.Model([build(opset15, *nodes)], parameters), [inputs[name] for name in inputs if name not in constants]
 
 
 def openvino_request(model: Any, feeds: Sequence[np.ndarray]) -> tuple[Call, Callable[[], np.ndarray]]:
@@ -266,9 +256,7 @@ def scatters() -> Iterator[Work]:
                 {"OpenVINO": 2.0, "torch": 1.0},
                 compare=close,
             )
-            work.add(
-                OURS, *one_node("ScatterElementsUpdate", inputs, np.float32, ["axis"], reduction=reduction)
-            )
+            work.add(OURS, *one_node("ScatterElementsUpdate", inputs, np.float32, ["axis"], reduction=reduction))
             if installed("openvino"):
                 build = functools.partial(_openvino_scatter, reduction)
                 work.add("OpenVINO", *openvino_request(*openvino_model(build, inputs, ["axis"])))
@@ -344,9 +332,7 @@ def matrix_products() -> Iterator[Work]:
             path = Path(folder) / "model.xml"
             ov.save_model(model, path, compress_to_fp16=False)
             converted = convert(path).model
-        work = Work(
-            f"MatMul, {rows} x 1024 x 1000, transposed constant weight", {"by hand": 1.0}, compare=close
-        )
+        work = Work(f"MatMul, {rows} x 1024 x 1000, transposed constant weight", {"by hand": 1.0}, compare=close)
         work.add(OURS, *bound_session(converted, {converted.graph.input[0].name: data}))
         by_hand = {"a": data, "b": np.ascontiguousarray(weight.T)}
         work.add("by hand", *one_node("MatMul", by_hand, np.float32, ["b"], domain=""))
@@ -361,10 +347,7 @@ def vocabulary_tables() -> tuple[list[Row], dict[str, float]]:
     """Lookups against TensorFlow, and what a table of 10,000,000 entries costs."""
     from benchmarks import vocabulary
 
-    rows = [
-        Row(row.name, row.seconds, row.other, row.other_seconds, row.target)
-        for row in vocabulary.compare_lookups()
-    ]
+    rows = [Row(row.name, row.seconds, row.other, row.other_seconds, row.target) for row in vocabulary.compare_lookups()]
     table = vocabulary.measure_table()
     return rows, {"bytes_per_entry": table.bytes_per_entry, "build_seconds": table.build_seconds}
 
@@ -406,9 +389,7 @@ def in_units(seconds: float) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--only", default="", metavar="TEXT", help="works whose name contains this")
-    parser.add_argument(
-        "--rounds", type=int, default=15, help="how many blocks each contender gets (default: %(default)s)"
-    )
+    parser.add_argument("--rounds", type=int, default=15, help="how many blocks each contender gets (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     arguments = parser.parse_args()
 

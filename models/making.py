@@ -102,9 +102,7 @@ def make(
     `check` is called with the outputs and raises if they are not fit for an example. With `--check` on the
     command line nothing is written: the files made are compared with those that are there.
     """
-    arguments = argparse.ArgumentParser(
-        description="Remake this folder's model, inputs and expected outputs."
-    )
+    arguments = argparse.ArgumentParser(description="Remake this folder's model, inputs and expected outputs.")
     arguments.add_argument("--check", action="store_true", help="write nothing; compare with what is there")
     only_check = arguments.parse_args().check
     folder = Path(script).resolve().parent
@@ -117,9 +115,7 @@ def make(
         for (kind, version), times in sorted(layer_types(target / "model.xml").items()):
             print(f"{times:4} {kind} {version}")
         made = {file: (target / file).read_bytes() for file in files}
-    print(
-        f"{folder.name}: {len(inputs)} inputs, {len(outputs)} outputs, {sum(map(len, made.values())):,} bytes"
-    )
+    print(f"{folder.name}: {len(inputs)} inputs, {len(outputs)} outputs, {sum(map(len, made.values())):,} bytes")
     if only_check:
         changed = [file for file, content in made.items() if content != (folder / file).read_bytes()]
         if changed:

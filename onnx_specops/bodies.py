@@ -15,7 +15,7 @@ import onnx
 import onnx_ir as ir
 
 from onnx_specops.building import IR_VERSION, OPSET_IMPORTS, Builder, Value, constant_value, new_value
-from onnx_specops.domain import ATTRIBUTE_TYPES, DOMAIN, NoBodyError, Operator, find
+from onnx_specops.domain import ATTRIBUTE_TYPES, DOMAIN, NoBodyError, Operator, attribute_kind, find
 from onnx_specops.inlining import inline_users
 from onnx_specops.kernel_types import insert_casts
 
@@ -139,5 +139,5 @@ def _declared(operator: Operator) -> list[ir.Attr]:
     declared = []
     for name, (type_, default) in operator.attributes.items():
         value = None if default is inspect.Parameter.empty else default
-        declared.append(ir.Attr(name, ir.AttributeType(ATTRIBUTE_TYPES[type_].value), value))
+        declared.append(ir.Attr(name, ir.AttributeType(attribute_kind(ATTRIBUTE_TYPES[type_])), value))
     return declared

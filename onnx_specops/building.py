@@ -19,7 +19,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from onnx_specops.domain import DOMAIN, OPSET_VERSION, find
+from onnx_specops.domain import DOMAIN, OPSET_VERSION, attribute_kind, find
 from onnx_specops.folding import LIMIT, fold
 
 OPSET = 21
@@ -77,12 +77,14 @@ def constant_value(data: Any, dtype: ir.DataType | None = None, name: str | None
         array = np.asarray(data)
         if dtype is None and not isinstance(data, (np.ndarray, np.generic)):
             dtype = ir.DataType.FLOAT if array.dtype.kind == "f" and array.size else None
-            array = array.astype(np.int64) if array.dtype.kind in "iu" or array.size == 0 and dtype is None else array
+            array = array.astype(np.int64) if array.dtype.kind in "iu" or (array.size == 0 and dtype is None) else array
         if dtype is not None and array.dtype != dtype.numpy():
             array = array.astype(dtype.numpy())
         tensor = ir.Tensor(np.ascontiguousarray(array).reshape(array.shape), dtype=dtype)
     tensor_name = name or getattr(tensor, "name", None)
-    return Value(name=tensor_name, type=ir.TensorType(tensor.dtype), shape=ir.Shape(list(tensor.shape)), const_value=tensor)
+    return Value(
+        name=tensor_name, type=ir.TensorType(tensor.dtype), shape=ir.Shape(tensor.shape.numpy()), const_value=tensor
+    )
 
 
 class Builder:
@@ -208,7 +210,7 @@ class Builder:
 
     def _cast(self, x: Any, to: ir.DataType) -> Value:
         """``x`` in a type that is known: what a CastLike says without a second input, and at once of a constant."""
-        if not isinstance(x, ir.Value):
+        if not isinstance(x, Value):
             return constant_value(x, to)
         return x if x.dtype == to else self.node("Cast", x, to=to)
 
@@ -221,7 +223,7 @@ class Builder:
         }
         values: list[Value | None] = []
         for i, value in enumerate(inputs):
-            if value is None or isinstance(value, ir.Value):
+            if value is None or isinstance(value, Value):
                 values.append(value)
                 continue
             dtype = None
@@ -238,10 +240,11 @@ class Builder:
             dims = inputs[0].dims or []
             if op_type == "Shape":
                 dims = dims[attributes.get("start", 0) : attributes.get("end")]
-            if all(d is not None for d in dims):
-                return constant_value(np.array(dims if op_type == "Shape" else np.prod(dims, dtype=np.int64), np.int64))
-            return None
-        if op_type == "Reshape" and (view := self._reshaped(*inputs, **attributes)) is not None:
+            sizes = [d for d in dims if d is not None]
+            if len(sizes) < len(dims):
+                return None
+            return constant_value(np.array(sizes if op_type == "Shape" else np.prod(sizes, dtype=np.int64), np.int64))
+        if op_type == "Reshape" and (view := self._reshaped(inputs[0], inputs[1], **attributes)) is not None:
             return view
         arrays = []
         for value in inputs:
@@ -334,8 +337,8 @@ class Builder:
         ``carried_dims`` gives the dimensions of carried values that change from iteration to iteration (by default the
         initial value's own).
         """
-        start = [value if isinstance(value, ir.Value) else constant_value(value) for value in carried]
-        dims = carried_dims or [None if v.shape is None else list(v.shape) for v in start]
+        start = [value if isinstance(value, Value) else constant_value(value) for value in carried]
+        dims = carried_dims or [v.dims for v in start]
         inputs = [new_value(ir.DataType.INT64, [], "iteration"), new_value(ir.DataType.BOOL, [], "condition")]
         inputs += [new_value(v.dtype, d, "carried") for v, d in zip(start, dims, strict=True)]
         body = self.subgraph(emit, *inputs, name="loop")
@@ -373,7 +376,7 @@ def _attribute(schema: onnx.defs.OpSchema, name: str, value: Any) -> ir.Attr:
         raise ValueError(f"{schema.name}: ONNX knows no attribute {name!r}")
     if isinstance(value, ir.TensorProtocol) and not isinstance(value, np.ndarray):
         return ir.AttrTensor(name, value)
-    kind = ir.AttributeType(schema.attributes[name].type.value)
+    kind = ir.AttributeType(attribute_kind(schema.attributes[name].type))
     if kind == ir.AttributeType.TENSOR:
         return ir.AttrTensor(name, ir.Tensor(np.asarray(value)))
     if kind in (ir.AttributeType.INTS, ir.AttributeType.FLOATS, ir.AttributeType.STRINGS):

@@ -21,7 +21,8 @@ An operator is declared once, by decorating its NumPy kernel::
 
 The kernel's signature is the schema's: positional parameters are the inputs (a default of ``None`` makes one optional),
 keyword-only parameters the attributes, with their types (``int``, ``float``, ``str``, ``tuple[int, ...]``,
-``tuple[float, ...]``) and their defaults. The names in ``inputs`` and ``outputs`` map to a type variable of ``types`` or to a type.
+``tuple[float, ...]``) and their defaults. The names in ``inputs`` and ``outputs`` map to a type variable of ``types``
+or to a type.
 """
 
 from __future__ import annotations
@@ -59,9 +60,14 @@ class NoBodyError(ValueError):
     """Standard ONNX cannot say the operator, or not with these attributes (raised by a body)."""
 
 
+def attribute_kind(type_: OpSchema.AttrType) -> int:
+    """The ``AttributeProto.AttributeType`` of a schema's attribute type."""
+    return type_.value  # type: ignore[attr-defined]
+
+
 @dataclass(frozen=True)
 class NodeInfo:
-    """What a shape function may know of a node: its inputs' shapes, element types and constant values, and its attributes."""
+    """What a shape function may know of a node: its inputs' shapes, element types and constants, its attributes."""
 
     operator: Operator
     attributes: Mapping[str, Any]
@@ -181,7 +187,9 @@ class Operator:
             attributes=[
                 OpSchema.Attribute(name, ATTRIBUTE_TYPES[type_], required=True)
                 if default is inspect.Parameter.empty
-                else OpSchema.Attribute(name, onnx.helper.make_attribute(name, default, attr_type=ATTRIBUTE_TYPES[type_].value))
+                else OpSchema.Attribute(
+                    name, onnx.helper.make_attribute(name, default, attr_type=attribute_kind(ATTRIBUTE_TYPES[type_]))
+                )
                 for name, (type_, default) in self.attributes.items()
             ],
         )

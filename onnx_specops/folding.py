@@ -98,7 +98,7 @@ def _cast(attributes: Attributes, x) -> np.ndarray | None:
         return None
     target = ir.DataType(attributes["to"])
     # Only what every runtime converts alike: no narrowing of floats to integers, no sub-byte types.
-    if target not in _FOLDED_TYPES or x.dtype.kind not in "iub" and target not in (ir.DataType.FLOAT, ir.DataType.DOUBLE):
+    if target not in _FOLDED_TYPES or (x.dtype.kind not in "iub" and target not in (ir.DataType.FLOAT, ir.DataType.DOUBLE)):
         return None
     return x.astype(target.numpy())
 

@@ -90,10 +90,13 @@ def substitutes(op_type: str, domain: str, bound: tuple[tuple[str, ir.DataType],
     schema = _schema(op_type, domain)
     kernels = kernel_table().get((domain, op_type))
     if kernels is None:
-        if not (schema.has_function or schema.has_context_dependent_function):
+        expands = schema.has_function or schema.has_context_dependent_function  # type: ignore[attr-defined]
+        if not expands:
             return {}
         # ORT expands the operator's function; what that consists of has kernels for these types.
-        kernels = [(1, 2**31 - 1, {name: frozenset(("tensor(float)", "tensor(double)", "tensor(int64)")) for name, _ in bound})]
+        kernels = [
+            (1, 2**31 - 1, {name: frozenset(("tensor(float)", "tensor(double)", "tensor(int64)")) for name, _ in bound})
+        ]
     version = schema.since_version
     usable = [c for first, last, c in kernels if first <= version <= last or first == version]
     # Some kernels take types that the operator's schema does not allow.
@@ -118,7 +121,7 @@ def substitutes(op_type: str, domain: str, bound: tuple[tuple[str, ir.DataType],
 
 
 def insert_casts(graph: ir.Graph | ir.Function) -> int:
-    """Insert the casts that ONNX Runtime's CPU needs into ``graph`` and its nested graphs; returns how many nodes changed."""
+    """Insert the casts that ONNX Runtime's CPU needs into ``graph`` and those nested in it; returns how many nodes changed."""
     nodes = list(_nodes(graph))
     adapter = _Adapter({value.name for node in nodes for value in (*node.inputs, *node.outputs) if value is not None})
     return sum(adapter.adapt(node) for node in nodes)
@@ -161,12 +164,19 @@ class _Adapter:
 
     def adapt(self, node: ir.Node) -> bool:
         """Insert what one node needs; returns whether it needed anything."""
-        if node.op_type == "Cast" and node.outputs[0].meta.get(UNROUNDED):
-            self._adopt(node)
+        if node.op_type == "Cast":
+            self._cast_from_exact(node)
         if node.domain == DOMAIN or node.domain not in OPSET_IMPORTS or node.op_type in ("Cast", "Constant"):
             return False
         schema = _schema(node.op_type, node.domain)
-        changes = substitutes(node.op_type, node.domain, tuple(_bound(schema, node)))
+        bound = dict(_bound(schema, node))
+        # A node that has a kernel of 16-bit floats, but follows a computation in float32, stays in float32.
+        exact = ((i, self._exact[value].dtype) for i, value in enumerate(node.inputs) if value in self._exact)
+        wide = {name: dtype for i, dtype in exact if dtype and (name := _formal(schema, i).type_str) in bound}
+        changes = substitutes(node.op_type, node.domain, tuple((bound | wide).items()))
+        if changes is None:
+            return False
+        changes = wide | changes
         if not changes:
             return False
         from_inputs = {_formal(schema, i).type_str for i, value in enumerate(node.inputs) if value is not None}
@@ -189,11 +199,14 @@ class _Adapter:
                 self._exact[narrow] = value
         return True
 
-    def _adopt(self, node: ir.Node) -> None:
-        """Treat a Cast that a rule emitted like one of this pass's own."""
+    def _cast_from_exact(self, node: ir.Node) -> None:
+        """A Cast of what was rounded takes the unrounded value; one that a rule marked is like this pass's own."""
         source, result = node.inputs[0], node.outputs[0]
         assert source is not None
-        if result.dtype in _ROUNDED:
+        if not result.meta.get(UNROUNDED):
+            if source in self._exact:
+                node.replace_input_with(0, self._exact[source])
+        elif result.dtype in _ROUNDED:
             self._exact[result] = source
         elif (exact := self._exact.get(source)) is not None and exact.dtype == result.dtype:
             result.replace_all_uses_with(exact)

@@ -9,7 +9,7 @@ from converters.openvino.errors import ConversionError, IRError, Problem
 
 if TYPE_CHECKING:
     from converters.openvino.conversion import Conversion, Report, convert
-    from converters.openvino.validation import validate
+    from converters.openvino.validation.validate import validate
 
 __all__ = ["Conversion", "ConversionError", "IRError", "Problem", "Report", "convert", "validate"]
 

@@ -6,8 +6,8 @@
     def scatter_elements_update(op, data, indices, updates, axis, *, reduction: Literal["none", "sum"] = "none"):
         return op.ScatterElements(data, indices, updates, ...)
 
-The first parameter is the graph builder (`onnx_specops.building.Builder`). The positional parameters after it are the layer's
-inputs in order (a default of ``None`` makes one optional, ``*inputs`` takes any number), as ONNX values with element type,
+The first parameter is the graph builder (`onnx_specops.building.Builder`). The positional parameters after it are the
+layer's inputs in order (a default of ``None`` makes one optional, ``*inputs`` takes any number), as ONNX values with element type,
 shape and, where known, constant value. Keyword-only parameters are the attributes with the specification's types and
 defaults; the XML's texts are parsed by their annotations:
 
@@ -15,8 +15,8 @@ defaults; the XML's texts are parsed by their annotations:
     ``tuple[int, ...]``, ``tuple[float, ...]``, ``tuple[str, ...]``, and any of them ``| None`` for one that may be missing.
 
 An attribute of the layer that the signature does not name, a value outside its type, a missing or a surplus input: each is a
-problem of the layer, never overlooked. A keyword-only parameter annotated `Context` receives the layer itself and what else a
-rule may need beyond its inputs.
+problem of the layer, never overlooked. A keyword-only parameter annotated `Context` receives the layer itself and what else
+a rule may need beyond its inputs.
 """
 
 from __future__ import annotations
@@ -115,9 +115,7 @@ class Rule:
         keywords = [p for p in signature if p.kind is p.KEYWORD_ONLY]
         self.context_name = next((p.name for p in keywords if hints.get(p.name) is Context), None)
         self.attributes = {
-            p.name: Parameter(p.name, hints[p.name], p.default)
-            for p in keywords
-            if hints[p.name] is not Context
+            p.name: Parameter(p.name, hints[p.name], p.default) for p in keywords if hints[p.name] is not Context
         }
 
     def __call__(self, op: Builder, inputs: Sequence[Value], context: Context) -> list[Value]:
@@ -128,16 +126,14 @@ class Rule:
             keywords[self.context_name] = context
         results = self.function(op, *inputs, **keywords)
         results = results if isinstance(results, (list, tuple)) else [results]
-        return [op.const(result) if not isinstance(result, ir.Value) else result for result in results]
+        return [result if isinstance(result, Value) else op.const(result) for result in results]
 
     def _check_inputs(self, count: int) -> None:
-        if count < self.least or self.most is not None and count > self.most:
+        if count < self.least or (self.most is not None and count > self.most):
             expected = str(self.least) if self.least == self.most else f"{self.least} to {self.most}"
             if self.most is None:
                 expected = f"at least {self.least}"
-            raise Unsupported(
-                f"it has {count} inputs where {self.operation} of {self.since} takes {expected}"
-            )
+            raise Unsupported(f"it has {count} inputs where {self.operation} of {self.since} takes {expected}")
 
     def parse(self, attributes: dict[str, str]) -> dict[str, Any]:
         """The layer's attributes as the function's keywords; all that is wrong with them at once."""
@@ -148,9 +144,7 @@ class Rule:
             key = name.rpartition(".")[2].replace("-", "_")
             known = self.attributes.get(key) or self.attributes.get(key + "_")
             if known is None:
-                errors.append(
-                    f"its attribute {name}={text!r} is not known to {self.operation} of {self.since}"
-                )
+                errors.append(f"its attribute {name}={text!r} is not known to {self.operation} of {self.since}")
                 continue
             try:
                 keywords[known.name] = parse_value(text, known.annotation)
@@ -162,9 +156,7 @@ class Rule:
             if parameter.required and name not in keywords and not any(name in e for e in errors)
         ]
         if errors:
-            raise Unsupported(
-                "; ".join(errors), "check that the file is intact and which OpenVINO release wrote it"
-            )
+            raise Unsupported("; ".join(errors), "check that the file is intact and which OpenVINO release wrote it")
         return keywords
 
 
@@ -244,9 +236,7 @@ def find_rule(layer_type: str, version: str) -> Rule:
             return candidate
     number = _number(version)
     if version.startswith("opset") and number > LATEST_OPSET:
-        raise Unsupported(
-            f"{version} is newer than opset{LATEST_OPSET}, the latest that is known", "update onnx-specops"
-        )
+        raise Unsupported(f"{version} is newer than opset{LATEST_OPSET}, the latest that is known", "update onnx-specops")
     chosen = [r for r in candidates if r.since.startswith("opset") and _number(r.since) <= number]
     if not version.startswith("opset") or not chosen:
         known = ", ".join(r.since for r in candidates)

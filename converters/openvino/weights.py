@@ -1,4 +1,4 @@
-"""The weights of a converted model: lazy views of the IR's .bin while it is built, embedded, copied or referred to when saved."""
+"""The weights of a converted model: views of the IR's .bin while it is built; embedded, copied or referred to when saved."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EMBED_LIMIT = 1 << 30
 _PROTOBUF_LIMIT = (1 << 31) - (1 << 26)
 
 # The types whose bytes stand in the .bin as ONNX would write them.
-_SAME_BYTES = {t for t in ElementType if 0 < t.bits and not t.is_packed} - {ElementType.BOOLEAN, ElementType.F8E8M0}
+_SAME_BYTES = {t for t in ElementType if t.bits > 0 and not t.is_packed} - {ElementType.BOOLEAN, ElementType.F8E8M0}
 _SAME_BYTES |= {ElementType.I4, ElementType.U4}
 
 
@@ -53,10 +53,8 @@ def decoded(constant: Constant) -> np.ndarray:
     return array if array.dtype == target else array.astype(target)
 
 
-def save(
-    model: ir.Model, source: Model, onnx_path: Path | None, weights: str
-) -> tuple[onnx.ModelProto, Weights, int]:
-    """Write the model as `weights` says (see `converters.openvino.conversion.convert`); returns it, the placement and the weights' bytes."""
+def save(model: ir.Model, source: Model, onnx_path: Path | None, weights: str) -> tuple[onnx.ModelProto, Weights, int]:
+    """Write the model as `weights` says (see `convert`); returns it, the placement and the weights' bytes."""
     tensors = [value.const_value for value in model.graph.initializers.values() if value.const_value is not None]
     size = sum(tensor.nbytes for tensor in tensors if tensor.dtype != ir.DataType.STRING)
     placement = _placement(weights, size, source, onnx_path)

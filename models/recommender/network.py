@@ -64,9 +64,7 @@ Activation = Callable[[ov.Node], ov.Node]
 def dense(weights: Weights, x: ov.Node, width: int, activation: Activation | None = None) -> ov.Node:
     """A fully connected layer; its weight is [width, inputs], as training frameworks keep it."""
     inputs = x.get_output_partial_shape(0)[-1].get_length()
-    y = ops.add(
-        ops.matmul(x, weights(width, inputs, scale=inputs**-0.5), False, True), weights(width, scale=0.1)
-    )
+    y = ops.add(ops.matmul(x, weights(width, inputs, scale=inputs**-0.5), False, True), weights(width, scale=0.1))
     return activation(y) if activation else y
 
 
@@ -158,9 +156,7 @@ def adjusted(scores: ov.Node, ids: Ids, known_items: int, ports: dict[str, ov.No
     shown, ratings = ports["shown"], ports["ratings"]
     none = filled_like(scores, 0.0)
     times = ops.scatter_elements_update(none, shown, filled_like(shown, 1.0), np.int32(1), "sum")
-    rating = ops.scatter_elements_update(
-        filled_like(scores, 3.0), shown, ratings, np.int32(-1), "mean", False
-    )
+    rating = ops.scatter_elements_update(filled_like(scores, 3.0), shown, ratings, np.int32(-1), "mean", False)
     scores = ops.subtract(scores, ops.multiply(ops.log(ops.add(times, np.float32(1))), np.float32(0.3)))
     scores = ops.add(scores, ops.multiply(ops.subtract(rating, np.float32(3)), np.float32(0.2)))
     unknown = ops.greater_equal(ids.candidates, np.int64(known_items))

@@ -33,9 +33,7 @@ SIGNATURE = {
 
 
 def initializer(keys: list[int]) -> tf.lookup.KeyValueTensorInitializer:
-    return tf.lookup.KeyValueTensorInitializer(
-        tf.constant(keys, tf.int64), tf.range(len(keys), dtype=tf.int64)
-    )
+    return tf.lookup.KeyValueTensorInitializer(tf.constant(keys, tf.int64), tf.range(len(keys), dtype=tf.int64))
 
 
 class Tables(tf.Module):

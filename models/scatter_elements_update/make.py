@@ -163,9 +163,7 @@ def main() -> None:
     nodes = ports | {name: opset13.constant(value, name=name) for name, value in CONSTANTS.items()}
     values = INPUTS | CONSTANTS
     outputs, want = {}, {}
-    outputs["opset3"] = opset3.scatter_elements_update(
-        nodes["data"], nodes["few"], nodes["few_updates"], np.int32(0)
-    )
+    outputs["opset3"] = opset3.scatter_elements_update(nodes["data"], nodes["few"], nodes["few_updates"], np.int32(0))
     want["opset3"] = loop(values["data"], values["few"], values["few_updates"], 0, "none", True)
     for name, (data, indices, updates, axis, reduction, init) in CASES.items():
         # The axis may be a scalar or have one element.

@@ -72,9 +72,7 @@ class Tables(tf.Module):
         )
 
     @tf.function(input_signature=list(SIGNATURE.values()))
-    def look_up(
-        self, keys: tf.Tensor, pages: tf.Tensor, numbers: tf.Tensor, numbers_i32: tf.Tensor
-    ) -> dict[str, tf.Tensor]:
+    def look_up(self, keys: tf.Tensor, pages: tf.Tensor, numbers: tf.Tensor, numbers_i32: tf.Tensor) -> dict[str, tf.Tensor]:
         return {
             "ids": self.words.lookup(keys),
             "page_ids": self.pages.lookup(pages),
@@ -100,9 +98,7 @@ def main() -> None:
     for name in SIGNATURE:
         ports[name].output(0).set_names({name})
     outputs = {port.any_name: port.get_node().input_value(0) for port in converted.outputs}
-    graph = making.model(
-        "vocabulary_table", [ports[name] for name in SIGNATURE], {name: outputs[name] for name in want}
-    )
+    graph = making.model("vocabulary_table", [ports[name] for name in SIGNATURE], {name: outputs[name] for name in want})
     making.make(__file__, graph, INPUTS, second_opinion=want)
 
 

@@ -87,7 +87,7 @@ class InferenceSession(ort.InferenceSession):
     ``execution_mode`` says: the interpreter's lock would have them so anyway.
 
     A converted model's variables (OpenVINO's ReadValue and Assign) keep their values from ``run`` to ``run``, as in an
-    OpenVINO infer request; `reset_state` sets them back. The session shows and takes the model's own inputs and outputs only.
+    OpenVINO infer request; `reset_state` sets them back. The session shows and takes the model's own inputs and outputs.
     Runs of several threads follow each other then. With IO binding the caller carries them.
 
     Raises:

@@ -28,7 +28,7 @@ def check(case: Case, oracle: Oracle, folder: Path) -> None:
     names = {"both": ("cpu", "evaluate"), "expected": ()}.get(case.oracle, (case.oracle,))
     answers = oracle.run(path, runs, state=case.state, extensions="extension" in case.version, names=names)
     expected = _decide(case, answers)
-    model, report = convert(path, folder / "model.onnx")
+    _, report = convert(path, folder / "model.onnx")
     for form in forms(report.custom_operators, report.without_body):
         got = run_model(folder / "model.onnx", runs, form, keep=case.state)
         exact = case.seeded_body or form != "none"

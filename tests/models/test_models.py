@@ -96,9 +96,7 @@ def test_openvino_computes_the_expected_outputs(name: str) -> None:
     import openvino as ov
     import openvino_tokenizers  # noqa: F401  (adds the layers of strings to OpenVINO)
 
-    compiled = ov.Core().compile_model(
-        MODELS / name / "model.xml", "CPU", {"INFERENCE_PRECISION_HINT": "f32"}
-    )
+    compiled = ov.Core().compile_model(MODELS / name / "model.xml", "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
     values = arrays(name, "inputs.npz")
     outputs = compiled({port.any_name: values[port.any_name] for port in compiled.inputs})
     for port, (key, want) in zip(compiled.outputs, arrays(name, "expected.npz").items(), strict=True):

@@ -126,7 +126,10 @@ def test_folding_computes_what_onnx_runtime_computes(op_type, inputs, attributes
     folded = op.node(op_type, *[op.const(array) for array in arrays], **attributes)
     assert folded.constant is not None
     names = [f"x{i}" for i in range(len(arrays))]
-    values = [onnx.helper.make_tensor_value_info(n, onnx.helper.np_dtype_to_tensor_dtype(a.dtype), a.shape) for n, a in zip(names, arrays, strict=True)]
+    values = [
+        onnx.helper.make_tensor_value_info(n, onnx.helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
+        for n, a in zip(names, arrays, strict=True)
+    ]
     node = onnx.helper.make_node(op_type, names, ["y"], **attributes)
     graph = onnx.helper.make_graph([node], "g", values, [onnx.ValueInfoProto(name="y")])
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 21)], ir_version=10)

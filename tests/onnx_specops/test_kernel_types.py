@@ -47,6 +47,18 @@ def test_half_precision_is_not_rounded_between_two_nodes():
     assert run(proto, np.array([0.25], np.float16)).tolist() == [0.25]
 
 
+def test_half_precision_is_not_rounded_where_a_kernel_takes_it():
+    def emit(op, a):
+        return op.Sub(op.Max(op.Add(a, np.float16(2048)), np.float16(0)), np.float16(2048))
+
+    assert run(model(emit, D.FLOAT16), np.array([0.25], np.float16)).tolist() == [0.25]
+
+
+def test_half_precision_is_not_rounded_before_it_becomes_an_integer():
+    proto = model(lambda op, a: op.Cast(op.Div(op.Mul(a, np.float16(3)), np.float16(3)), to=D.INT32), D.FLOAT16)
+    assert run(proto, np.array([2047], np.float16)).tolist() == [2047]
+
+
 def test_supported_types_are_left_alone():
     proto = model(lambda op, a: op.Add(a, a), D.FLOAT)
     assert [node.op_type for node in proto.graph.node] == ["Add"]

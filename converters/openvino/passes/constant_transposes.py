@@ -20,14 +20,18 @@ def fold_constant_transposes(graph: ir.Graph) -> int:
     for node in list(ir.traversal.RecursiveGraphIterator(graph)):
         if node.op_type != "Transpose" or node.domain or node.inputs[0] is None:
             continue
-        source = node.inputs[0]
-        cast = source.producer()
+        source: ir.Value | None = node.inputs[0]
+        cast = node.inputs[0].producer()
         if cast is not None and cast.op_type == "Cast" and not cast.domain:
             source = cast.inputs[0]
         tensor = None if source is None else source.const_value
         if source is None or tensor is None or source.producer() is not None:
             continue
-        perm = tuple(node.attributes["perm"].as_ints()) if "perm" in node.attributes else tuple(range(tensor.shape.rank()))[::-1]
+        perm = (
+            tuple(node.attributes["perm"].as_ints())
+            if "perm" in node.attributes
+            else tuple(range(tensor.shape.rank()))[::-1]
+        )
         key = (id(tensor), perm)
         if key not in folded:
             folded[key] = _transposed(source, tensor, perm)
@@ -55,6 +59,6 @@ def _transposed(source: ir.Value, tensor: ir.TensorProtocol, perm: tuple[int, ..
     def compute(tensor: ir.TensorProtocol = tensor) -> ir.TensorProtocol:
         return ir.Tensor(np.ascontiguousarray(tensor.numpy().transpose(perm)), dtype=tensor.dtype)
 
-    shape = ir.Shape([tensor.shape[axis] for axis in perm])
+    shape = ir.Shape([tensor.shape.numpy()[axis] for axis in perm])
     lazy = ir.LazyTensor(functools.cache(compute), dtype=tensor.dtype, shape=shape, name=f"{source.name}_transposed")
     return Value(name=lazy.name, type=source.type, shape=shape, const_value=lazy)

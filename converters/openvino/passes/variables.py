@@ -13,7 +13,7 @@ from onnx_specops.runtime.state import METADATA_KEY
 
 
 def add_variable(op: Builder, variable: Variable) -> None:
-    """Append the variable's inputs and its output to the graph, unless nothing assigns it: then it keeps its initial value."""
+    """Append the variable's inputs and its output to the graph, unless nothing assigns it."""
     if variable.assigned is None:
         return
     for value in (variable.value, variable.is_set):

@@ -1,7 +1,7 @@
 """TensorFlow's vocabulary tables, which reach an IR as a chain of layers, become one node again.
 
-``tf.lookup.StaticVocabularyTable`` arrives as a look-up (-1 for a miss), a hash of every key, and a Where that takes the bucket
-for the misses. A table without buckets is what ai.onnx.ml's LabelEncoder says.
+``tf.lookup.StaticVocabularyTable`` arrives as a look-up (-1 for a miss), a hash of every key, and a Where that takes
+the bucket for the misses. A table without buckets is what ai.onnx.ml's LabelEncoder says.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.openvino.rule import Unsupported, rule
+from converters.openvino.rules._fitting import fit
 from onnx_specops.building import Builder, Value
 
 
@@ -46,8 +47,7 @@ def scaled_dot_product_attention(
 @rule("GroupedMatMul", since="opset17")
 def grouped_mat_mul(op: Builder, mat_a: Value, mat_b: Value, offsets: Value | None = None):
     """GroupedMatMul-17: ``mat_b`` is ``[groups, N, K]``."""
-    if mat_b.rank not in (None, 3):
-        raise Unsupported(f"its second input has the rank {mat_b.rank} instead of 3")
+    fit(mat_a=(mat_a, "G M K" if offsets is None else "T K"), mat_b=(mat_b, "G N K"), offsets=(offsets, "G"))
     if offsets is None:
         return op.MatMul(mat_a, op.Transpose(mat_b, perm=[0, 2, 1]))
     return op.specops.GroupedMatMul(mat_a, mat_b, offsets)

@@ -104,7 +104,7 @@ def _iterate(op: Builder, values: Sequence[Value], body: Body, count: Value, con
     scanned = dict(zip([id(entry) for entry in joined], finals[len(start) :], strict=True))
     outputs = {entry.external: by_result[entry.result] for entry in last}
     if condition.constant is not None and not condition.constant.any():
-        outputs = {port: _emptied(op, port, value) for port, value in outputs.items()}
+        outputs = {port: _emptied(op, port, value) for port, value in outputs.items() if port is not None}
     outputs |= {entry.external: _join(op, scanned[id(entry)], entry) for entry in joined}
     return [outputs[port] for port in ctx.layer.outputs]
 

@@ -200,10 +200,7 @@ def _convolve(op: Builder, data: Value, kernel: Value, at: Window, groups: int) 
     """One ONNX Conv; the kernel is ``[outputs, inputs / groups, ...]``."""
     if kernel.rank is not None and kernel.rank != at.rank + 2:
         raise Unsupported(f"its kernel has {kernel.rank - 2} spatial dimensions where strides has {at.rank}")
-    if data.dims and kernel.dims:
-        channels, taken = data.dims[1], kernel.dims[1]
-        if channels is not None and taken is not None and channels != taken * groups:
-            raise Unsupported(f"its input has {channels} channels, its kernel takes {taken * groups}")
+    _check_channels(data, kernel, 1, groups)
     sizes = spatial_shape(op, kernel, at.rank)
     attributes = {"strides": at.strides, "dilations": at.dilations, "group": groups}
     # ONNX Runtime finds the padding itself, but not for dilated kernels.
@@ -212,6 +209,14 @@ def _convolve(op: Builder, data: Value, kernel: Value, at: Window, groups: int) 
         return op.Conv(data, kernel, auto_pad=at.auto_pad.upper(), **attributes)
     data, pads = at.pad(op, data, sizes)
     return op.Conv(data, kernel, pads=pads, **attributes)
+
+
+def _check_channels(data: Value, kernel: Value, axis: int, groups: int = 1) -> None:
+    """Raise `Unsupported` where the kernel takes another number of channels than the data has, as far as that is known."""
+    if data.dims and kernel.dims:
+        channels, taken = data.dims[1], kernel.dims[axis]
+        if channels is not None and taken is not None and channels != taken * groups:
+            raise Unsupported(f"its input has {channels} channels, its kernel takes {taken * groups}")
 
 
 def _in_groups(
@@ -258,6 +263,7 @@ def _transposed(
     for value in (data, kernel):
         if value.rank is not None and value.rank != at.rank + 2:
             raise Unsupported(f"an input has {value.rank - 2} spatial dimensions where strides has {at.rank}")
+    _check_channels(data, kernel, 0)
     attributes = {"strides": at.strides, "dilations": at.dilations, "group": groups}
     sizes = spatial_shape(op, kernel, at.rank)
     # The whole result's size, and what is cut off before and after it (less than nothing where it is filled up).

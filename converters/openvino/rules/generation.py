@@ -18,6 +18,7 @@ from converters.openvino.rules._indices import (
     scalar,
     vector,
 )
+from converters.openvino.value_ranges import bounds
 from onnx_specops.building import Builder, Value
 
 # What ONNX Runtime's OneHot computes without rounding.
@@ -46,10 +47,12 @@ def one_hot(
     on_value, off_value = one_element(op, on_value), one_element(op, off_value)
     if indices.rank is not None:
         axis = normal_axis(axis, indices.rank + 1)
-    if negative_indices_mode == "normalize":
+    negative = bounds(indices)[0] < 0
+    if negative and negative_indices_mode == "normalize":
         indices = op.Where(op.Less(indices, 0), op.Add(indices, depth), indices)
     if on_value.dtype in _ONE_HOT and indices.rank:
-        indices = op.Where(op.Less(indices, 0), depth, indices)
+        if negative:
+            indices = op.Where(op.Less(indices, 0), depth, indices)
         values = op.Concat(op.Unsqueeze(off_value, [0]), op.Unsqueeze(on_value, [0]), axis=0)
         return op.OneHot(indices, depth, values, axis=axis)
     classes = flat_range(op, depth)

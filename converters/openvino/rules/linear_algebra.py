@@ -13,7 +13,7 @@ def mat_mul(op: Builder, a: Value, b: Value, *, transpose_a: bool = False, trans
     A vector times a transposed matrix is the matrix times the vector, without transposing anything. (ONNX Runtime
     1.31 fuses Transpose and MatMul into a wrong result when the other operand is a vector.)
     """
-    if transpose_a and b.rank == 1 and a.rank != 1 or transpose_b and a.rank == 1 and b.rank != 1:
+    if (transpose_a and b.rank == 1 and a.rank != 1) or (transpose_b and a.rank == 1 and b.rank != 1):
         return op.MatMul(b, a)
     fusible = a.rank is not None and b.rank is not None
     return op.MatMul(_transposed(op, a, transpose_a, fusible), _transposed(op, b, transpose_b, fusible))

@@ -103,7 +103,9 @@ def lrn(op: Builder, data: Value, axes: Value, *, alpha: float, beta: float, bia
     rank = data.rank
     if rank is None:
         raise Unsupported("its input has no known rank", "give the model's input a rank")
-    known = None if axes.constant is None else sorted(int(a) % rank for a in axes.constant if -rank <= a < rank)
+    if axes.constant is not None and any(not -rank <= a < rank for a in axes.constant):
+        raise Unsupported(f"its axes are {axes.constant.tolist()} for a rank of {rank}")
+    known = None if axes.constant is None else sorted(int(a) % rank for a in axes.constant)
     if known == [1] and size % 2:
         return _across_channels(op, data, rank, alpha=alpha, beta=beta, bias=bias, size=size)
     squares = op.Mul(data, data)

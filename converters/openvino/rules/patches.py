@@ -47,9 +47,7 @@ def extract_image_patches(
     patches = op.Transpose(data, perm=[0, 3, 5, 1, 2, 4])
     shape = op.Shape(patches)
     depth = op.ReduceProd(op.Slice(shape, [1], [4]), keepdims=1)
-    return op.Reshape(
-        patches, op.Concat(op.Slice(shape, [0], [1]), depth, op.Slice(shape, [4], [6]), axis=0), allowzero=1
-    )
+    return op.Reshape(patches, op.Concat(op.Slice(shape, [0], [1]), depth, op.Slice(shape, [4], [6]), axis=0), allowzero=1)
 
 
 @rule("ReorgYolo", since="opset2")
@@ -67,6 +65,4 @@ def reorg_yolo(op: Builder, data: Value, *, stride: int):
     blocks = op.Reshape(data, op.Concat(batch, fewer, rows, [stride], columns, [stride], axis=0), allowzero=1)
     moved = op.Transpose(blocks, perm=[0, 3, 5, 1, 2, 4])
     more = op.Mul(channels, square)
-    return op.Reshape(
-        moved, op.Concat(batch, more, op.Div(rows, stride), op.Div(columns, stride), axis=0), allowzero=1
-    )
+    return op.Reshape(moved, op.Concat(batch, more, op.Div(rows, stride), op.Div(columns, stride), axis=0), allowzero=1)

@@ -59,7 +59,15 @@ def prior_box_8(
 ):
     """PriorBox-8."""
     boxes = _Boxes(
-        min_size, max_size, aspect_ratio, flip, scale_all_sizes, fixed_ratio, fixed_size, density, min_max_aspect_ratios_order
+        min_size,
+        max_size,
+        aspect_ratio,
+        flip,
+        scale_all_sizes,
+        fixed_ratio,
+        fixed_size,
+        density,
+        min_max_aspect_ratios_order,
     )
     return _grid(op, output_size, image_size, boxes, step, offset, clip, variance)
 
@@ -99,8 +107,8 @@ def prior_box_clustered(
 class _Boxes:
     """The boxes of one cell: shifts of the centre, half widths and heights, and whether the box is cut at the image's edge.
 
-    Sizes are in pixels. Where ``scaled``, the boxes' sizes are a share of the image's height: those that grow with it, and those
-    that grow with its square root.
+    Sizes are in pixels. Where ``scaled``, the boxes' sizes are a share of the image's height: those that grow with it, and
+    those that grow with its square root.
     """
 
     def __init__(

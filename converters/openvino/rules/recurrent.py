@@ -8,6 +8,7 @@ from typing import Any, Literal
 import onnx_ir as ir
 
 from converters.openvino.rule import Unsupported, rule
+from converters.openvino.rules._fitting import fit
 from onnx_specops.building import Builder, Value
 
 Direction = Literal["forward", "reverse", "bidirectional"]
@@ -33,6 +34,7 @@ def rnn_cell(
     clip: float = 0.0,
 ):
     """RNNCell-1: a sequence of one step."""
+    _check(1, hidden_size, x, weights, recurrence, biases, hidden)
     attributes = _attributes(1, "forward", hidden_size, activations, clip)
     inputs = [op.Unsqueeze(value, [0]) for value in (x, weights, recurrence)]
     biases = None if biases is None else op.Unsqueeze(biases, [0])
@@ -57,6 +59,8 @@ def gru_cell(
     linear_before_reset: bool = False,
 ):
     """GRUCell-3: a sequence of one step."""
+    own = 4 if linear_before_reset else 3
+    _check(3, hidden_size, x, weights, recurrence, biases, hidden, bias_gates=own)
     attributes = _attributes(2, "forward", hidden_size, activations, clip)
     inputs = [op.Unsqueeze(value, [0]) for value in (x, weights, recurrence)]
     biases = None if biases is None else op.Unsqueeze(biases, [0])
@@ -96,6 +100,8 @@ def lstm_cell_1(
     The specification knows neither peepholes (of f, i, o) nor ``input_forget``, and OpenVINO's CPU leaves them out; they are
     as in OpenVINO's reference kernel.
     """
+    _check(4, hidden_size, x, weights, recurrence, biases, hidden, cell)
+    fit(peepholes=(peepholes, f"{3 * hidden_size}"))
     attributes = _attributes(3, "forward", hidden_size, activations, clip)
     if input_forget:
         return _coupled(op, x, hidden, cell, weights, recurrence, biases, peepholes, activations, clip)
@@ -121,6 +127,7 @@ def lstm_cell_4(
     clip: float = 0.0,
 ):
     """LSTMCell-4: the gates come in the order f, i, c, o."""
+    _check(4, hidden_size, x, weights, recurrence, biases, hidden, cell)
     attributes = _attributes(3, "forward", hidden_size, activations, clip)
     return _lstm_cell(op, x, hidden, cell, weights, recurrence, biases, None, attributes)
 
@@ -143,6 +150,7 @@ def rnn_sequence(
     clip: float = 0.0,
 ):
     """RNNSequence-5."""
+    _check(1, hidden_size, x, weights, recurrence, biases, hidden, lengths=lengths, direction=direction)
     attributes = _attributes(1, direction, hidden_size, activations, clip)
     outputs = op.RNN(
         _time_first(op, x), weights, recurrence, _with_zeros(op, biases), _lengths(op, x, lengths),
@@ -170,6 +178,8 @@ def gru_sequence(
     linear_before_reset: bool = False,
 ):
     """GRUSequence-5."""
+    own = 4 if linear_before_reset else 3
+    _check(3, hidden_size, x, weights, recurrence, biases, hidden, lengths=lengths, direction=direction, bias_gates=own)
     attributes = _attributes(2, direction, hidden_size, activations, clip)
     outputs = op.GRU(
         _time_first(op, x), weights, recurrence, _gru_biases(op, biases, hidden_size, linear_before_reset),
@@ -198,6 +208,7 @@ def lstm_sequence(
     clip: float = 0.0,
 ):
     """LSTMSequence-5: the gates come in the order f, i, c, o."""
+    _check(4, hidden_size, x, weights, recurrence, biases, hidden, cell, lengths=lengths, direction=direction)
     attributes = _attributes(3, direction, hidden_size, activations, clip)
     weights, recurrence, biases = (_gates(op, value) for value in (weights, recurrence, biases))
     outputs = op.LSTM(
@@ -206,6 +217,31 @@ def lstm_sequence(
         outputs=3, **attributes,
     )  # fmt: skip
     return _batch_first(op, outputs)
+
+
+def _check(
+    gates: int,
+    hidden_size: int,
+    x: Value,
+    weights: Value,
+    recurrence: Value,
+    biases: Value | None,
+    *states: Value,
+    lengths: Value | None = None,
+    direction: str | None = None,
+    bias_gates: int | None = None,
+) -> None:
+    """Raise `Unsupported` where shapes do not fit together; cells have no ``direction``."""
+    rows, more = gates * hidden_size, (bias_gates or gates) * hidden_size
+    lead, time = ("", "") if direction is None else ("2 " if direction == "bidirectional" else "1 ", "T ")
+    fit(
+        x=(x, f"N {time}I"),
+        weights=(weights, f"{lead}{rows} I"),
+        recurrence=(recurrence, f"{lead}{rows} {hidden_size}"),
+        biases=(biases, f"{lead}{more}"),
+        lengths=(lengths, "N"),
+        **{f"state {k}": (state, f"N {lead}{hidden_size}") for k, state in enumerate(states)},
+    )
 
 
 def _attributes(

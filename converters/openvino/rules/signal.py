@@ -10,6 +10,7 @@ from typing import Any
 import onnx_ir as ir
 
 from converters.openvino.rule import Unsupported, rule
+from converters.openvino.rules._fitting import fit
 from onnx_specops.building import Builder, Value
 
 _INT64 = ir.DataType.INT64
@@ -77,7 +78,7 @@ def irdft(op: Builder, data: Value, axes: Value, signal_size: Value | None = Non
 @_in_float32
 def stft(op: Builder, signal: Value, window: Value, frame_size: Value, frame_step: Value, *, transpose_frames: bool):
     """STFT-15: a window shorter than the frames stands in their middle."""
-    size, step = (op.Reshape(op.Cast(number, to=_INT64), [1]) for number in (frame_size, frame_step))
+    size, step = _framing(op, frame_size, frame_step)
     single = signal.rank == 1
     if signal.rank not in (1, 2):
         raise Unsupported(f"its signal has the rank {signal.rank} instead of 1 or 2")
@@ -105,7 +106,7 @@ def istft(
     normalized: bool,
 ):
     """ISTFT-16, as torch has it: the frames times the window, added up and divided by the squares of the windows there."""
-    size, step = (op.Reshape(op.Cast(number, to=_INT64), [1]) for number in (frame_size, frame_step))
+    size, step = _framing(op, frame_size, frame_step)
     if data.rank not in (3, 4):
         raise Unsupported(f"its input has the rank {data.rank} instead of 3 or 4")
     single = data.rank == 3
@@ -139,6 +140,15 @@ def istft(
     return op.Squeeze(signal, [0]) if single else signal
 
 
+def _framing(op: Builder, frame_size: Value, frame_step: Value) -> tuple[Value, Value]:
+    """The size of a frame and the step from one to the next, as lists of one number."""
+    size, step = (op.Reshape(op.Cast(number, to=_INT64), [1]) for number in (frame_size, frame_step))
+    for name, value in (("frame_size", size), ("frame_step", step)):
+        if value.constant is not None and value.constant[0] < 1:
+            raise Unsupported(f"its {name} is {int(value.constant[0])}")
+    return size, step
+
+
 def _positions(op: Builder, count: Value, size: Value, step: Value) -> Value:
     """``[count, size]``: where in the signal each element of each frame lies."""
     starts = op.Mul(op.Range(0, op.Squeeze(count, [0]), 1), step)
@@ -164,13 +174,16 @@ def _places(
     rank -= complex_input
     if complex_input and data.dims and data.dims[-1] not in (None, 2):
         raise Unsupported(f"its input has {data.dims[-1]} numbers in the last dimension instead of two")
+    fit(axes=(axes, "N"))
     axes = op.Cast(axes, to=_INT64)
-    if axes.rank not in (None, 1) or (signal_size is not None and signal_size.rank not in (None, 1)):
-        raise Unsupported("its axes or its signal_size are no list")
     if axes.constant is not None:
         known = [int(a) + rank * (a < 0) for a in axes.constant]
         if any(not 0 <= a < rank for a in known) or len(set(known)) != len(known) or not known:
             raise Unsupported(f"its axes are {axes.constant.tolist()} for {rank} dimensions")
+    if signal_size is not None:
+        fit(axes=(axes, "N"), signal_size=(signal_size, "N"))
+        if signal_size.constant is not None and any(n < 1 and n != -1 for n in signal_size.constant):
+            raise Unsupported(f"its signal_size is {signal_size.constant.tolist()}")
     places = op.Where(op.Less(axes, 0), op.Add(axes, rank), axes)
     return places, None if signal_size is None else op.Cast(signal_size, to=_INT64)
 

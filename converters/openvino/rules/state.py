@@ -1,8 +1,8 @@
 """Variables: ReadValue and Assign.
 
-A variable becomes an input and an output of the model, behind its own. The input has the variable's initial value as its default
-(an initializer that may be overridden), so that a run which does not feed it begins anew. Where the initial value is computed, a
-second, boolean input says whether the variable has been set.
+A variable becomes an input and an output of the model, behind its own. The input has the variable's initial value as its
+default (an initializer that may be overridden), so that a run which does not feed it begins anew. Where the initial value is
+computed, a second, boolean input says whether the variable has been set.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Strings: packing and unpacking, vocabularies, hash buckets.
 
-OpenVINO takes a tensor of strings apart into begins, ends and symbols before its string operations; ONNX's operators take the
-strings as they are. `strings_of` finds them again, so that the taking apart falls away wherever nothing else needs it.
+OpenVINO takes a tensor of strings apart into begins, ends and symbols before its string operations; ONNX's operators take
+the strings as they are. `strings_of` finds them again, so that the taking apart falls away wherever nothing else needs it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ def string_tensor_pack(
 def numeric_to_string(op: Builder, data: Value):
     """NumericToString of openvino_tokenizers: integers as decimal text."""
     if data.dtype is None or not data.dtype.is_integer():
-        raise Unsupported(f"it turns {data.dtype and data.dtype.name} into text, which has no one spelling", "convert integers")
+        raise Unsupported(
+            f"it turns {data.dtype and data.dtype.name} into text, which has no one spelling", "convert integers"
+        )
     return op.Cast(data, to=ir.DataType.STRING)
 
 

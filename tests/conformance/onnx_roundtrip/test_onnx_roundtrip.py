@@ -30,31 +30,24 @@ def test_the_exceptions_are_cases():
 @pytest.mark.conformance
 @pytest.mark.parametrize("name", listed())
 def test_onnx_roundtrip(name, oracle: Oracle, tmp_path: Path):
-    case, path = all_cases()[name], tmp_path / "model.xml"
-    oracle.import_onnx(case.model.SerializeToString(), path)
+    model, path = all_cases()[name].model.SerializeToString(), tmp_path / "model.xml"
+    oracle.import_onnx(model, path)
     expected = _expected(name, oracle, path)
-    _check(name, path, expected)
+    _check(name, path, expected, "OpenVINO")
+    if name not in KNOWN_DIMENSIONS:
+        # The same outputs: what the dimensions are decides them, not when that is known. (The CPU plugin has less kernels
+        # for unknown ones: no Convolution of unknown channels, no Tile to an unknown rank; and rounds less in them.)
+        oracle.import_onnx(model, path, dynamic=True)
+        _check(name, path, expected, "OpenVINO, unknown dimensions")
 
 
-@pytest.mark.conformance
-@pytest.mark.parametrize("name", [name for name in listed() if name not in KNOWN_DIMENSIONS])
-def test_onnx_roundtrip_with_unknown_dimensions(name, oracle: Oracle, tmp_path: Path):
-    case, path = all_cases()[name], tmp_path / "model.xml"
-    oracle.import_onnx(case.model.SerializeToString(), path)
-    # What the dimensions turn out to be decides the result, not when they do: the CPU plugin has less dynamic kernels
-    # (no Convolution of unknown channels, no Tile to an unknown rank), and rounds less in them.
-    expected = _expected(name, oracle, path)
-    oracle.import_onnx(case.model.SerializeToString(), path, dynamic=True)
-    _check(name, path, expected)
-
-
-def _check(name: str, path: Path, expected: Outputs) -> None:
+def _check(name: str, path: Path, expected: Outputs, who: str) -> None:
     """Convert the IR at ``path`` and compare every form's outputs."""
     arrays = inputs(all_cases()[name])
     _, report = convert(path, path.with_suffix(".onnx"))
     for form in forms(report.custom_operators, report.without_body):
         got = run_model(path.with_suffix(".onnx"), [arrays], form)
-        compare(got, expected, 1e-3, 1e-4, f"kernels={form!r} and OpenVINO", values=name not in RANDOM)
+        compare(got, expected, 1e-3, 1e-4, f"kernels={form!r} and {who}", values=name not in RANDOM)
 
 
 def _expected(name: str, oracle: Oracle, path: Path) -> Outputs:

@@ -25,7 +25,9 @@ def dense(folder: Path, *, fp16: bool = False) -> Path:
     """A dense layer with 100 x 100 weights, transposed."""
     x = ops.parameter([-1, 100], np.float32, name="x")
     weights = np.random.default_rng(0).standard_normal((100, 100)).astype(np.float32)
-    return save(folder, [ops.add(ops.matmul(x, ops.constant(weights), False, True), ops.constant(np.float32(1)))], [x], fp16=fp16)
+    return save(
+        folder, [ops.add(ops.matmul(x, ops.constant(weights), False, True), ops.constant(np.float32(1)))], [x], fp16=fp16
+    )
 
 
 def run_both(xml: Path, onnx_path: Path, *arrays: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
@@ -101,7 +103,9 @@ def test_names_order_and_dynamic_dimensions_are_openvinos(tmp_path):
 
 def test_every_problem_of_a_model_is_told_at_once(tmp_path):
     xml = dense(tmp_path)
-    text = xml.read_text().replace('type="MatMul"', 'type="MagicMul"').replace('auto_broadcast="numpy"', 'auto_broadcast="odd"')
+    text = (
+        xml.read_text().replace('type="MatMul"', 'type="MagicMul"').replace('auto_broadcast="numpy"', 'auto_broadcast="odd"')
+    )
     xml.write_text(text)
     with pytest.raises(ConversionError) as error:
         convert(xml, tmp_path / "model.onnx")

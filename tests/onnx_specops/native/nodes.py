@@ -56,10 +56,7 @@ def model(
             for k, array in enumerate(inputs)
             if array is not None
         ],
-        [
-            helper.make_tensor_value_info(name, type_, None)
-            for name, type_ in zip(results, outputs, strict=True)
-        ],
+        [helper.make_tensor_value_info(name, type_, None) for name, type_ in zip(results, outputs, strict=True)],
     )
     opsets = [
         helper.make_opsetid("", 21),
@@ -88,10 +85,7 @@ def run(
 ) -> list[np.ndarray]:
     """What the node gives."""
     made = session(model(op_type, inputs, outputs, attributes, followed=followed), threads)
-    if (
-        any(array is not None and array.dtype.kind == "O" for array in inputs)
-        or TensorProto.STRING in outputs
-    ):
+    if any(array is not None and array.dtype.kind == "O" for array in inputs) or TensorProto.STRING in outputs:
         return made.run(None, {f"i{k}": array for k, array in enumerate(inputs) if array is not None})
     feeds = {f"i{k}": to_value(array) for k, array in enumerate(inputs) if array is not None}
     return [to_array(value) for value in made.run_with_ort_values(None, feeds)]

@@ -146,9 +146,7 @@ class Table:
 
 def _exporting(symbol: str) -> ctypes.CDLL:
     folder = Path(ort.__file__).parent / "capi"
-    libraries: Sequence[Path] = sorted(folder.glob("*onnxruntime*.so*")) + sorted(
-        folder.glob("*onnxruntime*.dylib")
-    )
+    libraries: Sequence[Path] = sorted(folder.glob("*onnxruntime*.so*")) + sorted(folder.glob("*onnxruntime*.dylib"))
     for path in libraries:
         library = ctypes.CDLL(str(path))
         if hasattr(library, symbol):

@@ -15,9 +15,7 @@ from tests.onnx_specops.native import nodes
 F32, I64 = TensorProto.FLOAT, TensorProto.INT64
 
 
-def openvino(
-    build: Callable[..., Any], arrays: Sequence[np.ndarray], constants: Sequence[int] = ()
-) -> np.ndarray:
+def openvino(build: Callable[..., Any], arrays: Sequence[np.ndarray], constants: Sequence[int] = ()) -> np.ndarray:
     """What OpenVINO's CPU plugin computes in float32."""
     ov = pytest.importorskip("openvino")
     from openvino import opset15
@@ -28,9 +26,7 @@ def openvino(
     ]
     parameters = [node for k, node in enumerate(inputs) if k not in constants]
     model = ov.Model([build(opset15, *inputs)], parameters)
-    request = (
-        ov.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"}).create_infer_request()
-    )
+    request = ov.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"}).create_infer_request()
     fed = [array for k, array in enumerate(arrays) if k not in constants]
     request.infer(dict(enumerate(fed)))
     return request.get_output_tensor(0).data.copy()
@@ -77,9 +73,7 @@ def test_scatters_bit_for_bit(shape, updated, axis, reduction: str, use_init_val
     indices = rng.integers(-shape[axis], shape[axis], updated).astype(np.int32)
     updates = rng.standard_normal(updated).astype(np.float32)
     inputs = [data, indices, updates, np.array(axis)]
-    expected = openvino(
-        lambda op, *nodes: op.scatter_elements_update(*nodes, reduction, use_init_val), inputs, [3]
-    )
+    expected = openvino(lambda op, *nodes: op.scatter_elements_update(*nodes, reduction, use_init_val), inputs, [3])
     attributes = {"reduction": reduction, "use_init_val": int(use_init_val)}
     for threads in (1, 2):
         given = nodes.run("ScatterElementsUpdate", inputs, [F32], attributes, threads=threads)[0]
@@ -101,9 +95,7 @@ def test_scatters_bit_for_bit(shape, updated, axis, reduction: str, use_init_val
     ],
 )
 @pytest.mark.parametrize("log_probs", [False, True])
-def test_draws_bit_for_bit(
-    batch: int, classes: int, samples: int, with_replacement: bool, log_probs: bool
-) -> None:
+def test_draws_bit_for_bit(batch: int, classes: int, samples: int, with_replacement: bool, log_probs: bool) -> None:
     rng = np.random.default_rng(classes)
     probs = rng.standard_normal((batch, classes)) * 4 if log_probs else rng.random((batch, classes)) + 0.01
     probs = probs.astype(np.float32)
@@ -128,9 +120,7 @@ def test_exponentials_are_those_of_openvino() -> None:
     # Each row: a weight of 1, a logarithm, and many draws, so that the last bit of its exponential matters.
     values = np.concatenate([np.linspace(-20, 20, 3000), np.random.default_rng(0).standard_normal(3000) * 8])
     probs = np.stack([np.zeros_like(values), values], axis=1).astype(np.float32)
-    expected = openvino(
-        lambda op, p, n: op.multinomial(p, n, "i64", True, True, 3, 4), [probs, np.array(200)], [1]
-    )
+    expected = openvino(lambda op, p, n: op.multinomial(p, n, "i64", True, True, 3, 4), [probs, np.array(200)], [1])
     attributes = {"with_replacement": 1, "log_probs": 1, "global_seed": 3, "op_seed": 4}
     given = nodes.run("Multinomial", [probs, np.array(200)], [I64], attributes)[0]
     np.testing.assert_array_equal(given, expected)
@@ -154,9 +144,7 @@ def test_every_16_bit_float_is_read_and_written(type_: Any) -> None:
     not_a_number = np.isnan(table.astype(np.float32))
     assert np.array_equal(np.isnan(given.astype(np.float32)), not_a_number)
     zero = table.view(np.uint16) << 1 == 0  # a sum begins with zero: -0 is not kept
-    assert np.array_equal(
-        given.view(np.uint16)[~not_a_number & ~zero], table.view(np.uint16)[~not_a_number & ~zero]
-    )
+    assert np.array_equal(given.view(np.uint16)[~not_a_number & ~zero], table.view(np.uint16)[~not_a_number & ~zero])
 
 
 @pytest.mark.parametrize("type_", [np.float16, ml_dtypes.bfloat16])
@@ -167,9 +155,7 @@ def test_sums_of_16_bit_floats_are_rounded_once(type_: Any) -> None:
     table = table[np.isfinite(table.astype(np.float32))]
     table = table[: len(table) // 3 * 3].reshape(-1, 1)
     offsets = np.arange(0, len(table), 3)
-    given = nodes.run(
-        "EmbeddingBagOffsetsSum", [table, np.arange(len(table)), offsets], [nodes.element_type(table)]
-    )[0]
+    given = nodes.run("EmbeddingBagOffsetsSum", [table, np.arange(len(table)), offsets], [nodes.element_type(table)])[0]
     parts = table.astype(np.float32).reshape(-1, 3)
     with np.errstate(over="ignore", invalid="ignore"):
         expected = ((parts[:, 0] + parts[:, 1]) + parts[:, 2]).astype(type_)

@@ -85,10 +85,7 @@ def test_native_and_numpy_agree(make: Callable[..., Any], seed: int) -> None:
     for _ in range(NODES):
         op, arrays, attributes = make(rng)
         operator = find(op)
-        given = [
-            None if array is not None and not array.size and k > 2 else array
-            for k, array in enumerate(arrays)
-        ]
+        given = [None if array is not None and not array.size and k > 2 else array for k, array in enumerate(arrays)]
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             expected = operator(*given, **operator.node_attributes(attributes))

@@ -56,9 +56,7 @@ def build(folder: Path) -> Path:
 
 @pytest.mark.sanitizer
 @pytest.mark.skipif(sys.platform != "linux", reason="the sanitizers are preloaded as on Linux")
-@pytest.mark.skipif(
-    runtime("libasan.so") is None, reason="no compiler with a shared AddressSanitizer (GCC has one)"
-)
+@pytest.mark.skipif(runtime("libasan.so") is None, reason="no compiler with a shared AddressSanitizer (GCC has one)")
 def test_the_kernels_under_sanitizers(tmp_path: Path) -> None:
     library = build(tmp_path)
     instrumented = library.read_bytes()

@@ -38,9 +38,16 @@ for _layer, _name in (
         _kind = np.dtype(_dtype).name
         CASES += [
             # Half of a level is rounded up or down as float32's last digit has it.
-            Case(_layer, "opset8", f"plane-{_kind}", _convert(_name, (2, 6, 4, 1), dtype=_dtype),
-                 [(_frame(2, 6, 4, 1, dtype=_dtype),)]),
-            Case(_layer, "opset8", f"planes-{_kind}", _convert(_name, (2, 4, 6, 1), *_chroma, dtype=_dtype), [tuple(_planes)]),
+            Case(
+                _layer,
+                "opset8",
+                f"plane-{_kind}",
+                _convert(_name, (2, 6, 4, 1), dtype=_dtype),
+                [(_frame(2, 6, 4, 1, dtype=_dtype),)],
+            ),
+            Case(
+                _layer, "opset8", f"planes-{_kind}", _convert(_name, (2, 4, 6, 1), *_chroma, dtype=_dtype), [tuple(_planes)]
+            ),
         ]
     CASES += [
         Case(_layer, "opset8", "dynamic-plane", _convert(_name, (-1, -1, -1, 1)),
@@ -80,7 +87,9 @@ def _to_nv12(layer, dtype, single_plane, dims=(1, 2, 4, 3)):
 
 
 # One block of grey and one of two reds and two blues, row by row.
-_RGB = np.array([[[[10, 20, 30], [10, 20, 30], [255, 0, 0], [0, 0, 255]], [[10, 20, 30], [10, 20, 30], [0, 0, 255], [255, 0, 0]]]])
+_RGB = np.array(
+    [[[[10, 20, 30], [10, 20, 30], [255, 0, 0], [0, 0, 255]], [[10, 20, 30], [10, 20, 30], [0, 0, 255], [255, 0, 0]]]]
+)
 # By the specification's formulas: Y = 0.257 R + 0.504 G + 0.098 B + 16, U = -0.148 R - 0.291 G + 0.439 B + 128,
 # V = 0.439 R - 0.368 G - 0.071 B + 128; U and V of a block are the mean of its pixels'.
 # (10, 20, 30): 31.59, 133.87, 122.9; (255, 0, 0): 81.535, 90.26, 239.945; (0, 0, 255): 40.99, 239.945, 109.895.
