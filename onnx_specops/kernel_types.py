@@ -121,7 +121,7 @@ def substitutes(op_type: str, domain: str, bound: tuple[tuple[str, ir.DataType],
 
 
 def insert_casts(graph: ir.Graph | ir.Function) -> int:
-    """Insert the casts that ONNX Runtime's CPU needs into ``graph`` and those nested in it; returns how many nodes changed."""
+    """Insert the casts that ONNX Runtime's CPU needs, nested graphs included; returns how many nodes changed."""
     nodes = list(_nodes(graph))
     adapter = _Adapter({value.name for node in nodes for value in (*node.inputs, *node.outputs) if value is not None})
     return sum(adapter.adapt(node) for node in nodes)
@@ -171,8 +171,11 @@ class _Adapter:
         schema = _schema(node.op_type, node.domain)
         bound = dict(_bound(schema, node))
         # A node that has a kernel of 16-bit floats, but follows a computation in float32, stays in float32.
-        exact = ((i, self._exact[value].dtype) for i, value in enumerate(node.inputs) if value in self._exact)
-        wide = {name: dtype for i, dtype in exact if dtype and (name := _formal(schema, i).type_str) in bound}
+        wide: dict[str, ir.DataType] = {}
+        for index, value in enumerate(node.inputs):
+            variable = _formal(schema, index).type_str
+            if value in self._exact and variable in bound:
+                wide[variable] = self._exact[value].dtype or bound[variable]
         changes = substitutes(node.op_type, node.domain, tuple((bound | wide).items()))
         if changes is None:
             return False

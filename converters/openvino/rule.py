@@ -7,8 +7,8 @@
         return op.ScatterElements(data, indices, updates, ...)
 
 The first parameter is the graph builder (`onnx_specops.building.Builder`). The positional parameters after it are the
-layer's inputs in order (a default of ``None`` makes one optional, ``*inputs`` takes any number), as ONNX values with element type,
-shape and, where known, constant value. Keyword-only parameters are the attributes with the specification's types and
+layer's inputs in order (a default of ``None`` makes one optional, ``*inputs`` takes any number), as ONNX values with element
+type, shape and, where known, constant value. Keyword-only parameters are the attributes with the specification's types and
 defaults; the XML's texts are parsed by their annotations:
 
     ``bool``, ``int``, ``float``, ``str``, ``ElementType``, ``Literal["a", "b"]`` (upper and lower case alike),

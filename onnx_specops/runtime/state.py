@@ -16,7 +16,7 @@ METADATA_KEY = "onnx_specops.variables"
 
 @dataclass(frozen=True)
 class Variable:
-    """A variable: its name, the input and the output that hold it, and, if there is one, the input that says whether it is set."""
+    """A variable: its name, the input and output that hold it, the input (if any) that says whether it is set."""
 
     name: str
     input: str

@@ -232,6 +232,8 @@ def _check(
     bias_gates: int | None = None,
 ) -> None:
     """Raise `Unsupported` where shapes do not fit together; cells have no ``direction``."""
+    if hidden_size < 1:
+        raise Unsupported(f"its hidden_size is {hidden_size}")
     rows, more = gates * hidden_size, (bias_gates or gates) * hidden_size
     lead, time = ("", "") if direction is None else ("2 " if direction == "bidirectional" else "1 ", "T ")
     fit(
@@ -252,8 +254,8 @@ def _attributes(
     clip: float,
 ) -> dict[str, Any]:
     """The attributes of an ONNX recurrent node; defaults are left out."""
-    if hidden_size < 1 or clip < 0:
-        raise Unsupported(f"its hidden_size is {hidden_size}, its clip {clip}")
+    if clip < 0:
+        raise Unsupported(f"its clip is {clip}")
     if len(activations) != count:
         raise Unsupported(f"it has {len(activations)} activations instead of {count}")
     attributes: dict[str, Any] = {"hidden_size": hidden_size}
