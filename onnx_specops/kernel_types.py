@@ -121,7 +121,7 @@ def substitutes(op_type: str, domain: str, bound: tuple[tuple[str, ir.DataType],
 
 
 def insert_casts(graph: ir.Graph | ir.Function) -> int:
-    """Insert the casts that ONNX Runtime's CPU needs, nested graphs included; returns how many nodes changed."""
+    """Insert the casts that ONNX Runtime's CPU needs, in nested graphs too; returns how many nodes changed."""
     nodes = list(_nodes(graph))
     adapter = _Adapter({value.name for node in nodes for value in (*node.inputs, *node.outputs) if value is not None})
     return sum(adapter.adapt(node) for node in nodes)
