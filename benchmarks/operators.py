@@ -330,8 +330,12 @@ def run_call(path: Path, form: Form, arrays: Sequence[np.ndarray]) -> Call:
     options.intra_op_num_threads = THREADS
     options.log_severity_level = 3
     session = onnx_specops.InferenceSession(str(path), options, kernels=form)
-    feeds = {value.name: array for value, array in zip(session.get_inputs(), arrays, strict=True)}
-    return lambda: session.run(None, feeds)
+    binding = session.io_binding()
+    for value, array in zip(session.get_inputs(), arrays, strict=True):
+        binding.bind_ortvalue_input(value.name, ort.OrtValue.ortvalue_from_numpy(array))
+    for value in session.get_outputs():
+        binding.bind_output(value.name, "cpu")
+    return lambda: session.run_with_iobinding(binding)
 
 
 def figures(layer: Layer, forms: Sequence[Form], rounds: int) -> Figures | None:
