@@ -1,6 +1,7 @@
 """ONNX's own backend node tests, as far as OpenVINO reads and runs them.
 
-``openvino_runs.txt`` names them; ``python -m tests.conformance.onnx_roundtrip.list_cases`` makes it anew.
+``openvino_runs.txt`` names them, ``openvino_runs_constants.txt`` those that it only runs where all inputs but the first are
+constants; ``python -m tests.conformance.onnx_roundtrip.list_cases`` makes both anew.
 """
 
 from __future__ import annotations
@@ -16,7 +17,11 @@ from typing import Any, Literal
 import numpy as np
 import onnx
 
-LIST = Path(__file__).with_name("openvino_runs.txt")
+LISTS = {
+    False: Path(__file__).with_name("openvino_runs.txt"),
+    True: Path(__file__).with_name("openvino_runs_constants.txt"),
+}
+"""Whether inputs have to be constants -> the names of the cases."""
 
 # Random by nature: each runtime draws its own numbers, so that only shapes and types can be compared.
 RANDOM = {
@@ -57,6 +62,9 @@ PARTED = {
     "test_castlike_FLOAT_to_DOUBLE": Parted("onnx", _CLAMPED),
     "test_castlike_FLOAT16_to_DOUBLE": Parted("onnx", _CLAMPED),
     "test_castlike_DOUBLE_to_FLOAT": Parted("onnx", _CLAMPED),
+    "test_castlike_FLOAT_to_DOUBLE_expanded": Parted("onnx", _CLAMPED),
+    "test_castlike_FLOAT16_to_DOUBLE_expanded": Parted("onnx", _CLAMPED),
+    "test_castlike_DOUBLE_to_FLOAT_expanded": Parted("onnx", _CLAMPED),
     "test_top_k_same_values": Parted("evaluate", _TIED),
     "test_top_k_same_values_2d": Parted("evaluate", _TIED),
     "test_top_k_same_values_largest": Parted("evaluate", _TIED),
@@ -94,9 +102,21 @@ def all_cases() -> dict[str, object]:
     return {case.name: case for case in cases}
 
 
-def listed() -> list[str]:
-    """The names of the cases that OpenVINO reads and runs."""
-    return LIST.read_text().split() if LIST.is_file() else []
+@functools.cache
+def listed(*, constants: bool = False) -> list[str]:
+    """The names of the cases that OpenVINO reads and runs; with ``constants`` the further ones that it so runs."""
+    return LISTS[constants].read_text().split() if LISTS[constants].is_file() else []
+
+
+def model(case, *, constants: bool = False) -> bytes:
+    """The case's model; with ``constants`` the first data set's inputs, but for the first, are initializers."""
+    proto = onnx.ModelProto()
+    proto.CopyFrom(case.model)
+    if constants:
+        for info, array in zip(case.model.graph.input[1:], inputs(case)[1:], strict=True):
+            proto.graph.initializer.append(onnx.numpy_helper.from_array(array, info.name))
+        del proto.graph.input[1:]
+    return proto.SerializeToString()
 
 
 def inputs(case) -> list[np.ndarray]:
