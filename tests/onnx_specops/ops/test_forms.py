@@ -19,6 +19,7 @@ from onnx_specops.runtime.reference import reference_evaluator
 from tests.conformance.oracle import Oracle
 from tests.onnx_specops.ops import (
     cases_embedding_bag_offsets_sum,
+    cases_interpolate,
     cases_multinomial,
     cases_numbers,
     cases_scatter_elements_update,
@@ -34,6 +35,7 @@ CASES = [
     *cases_multinomial.CASES,
     *cases_searching.CASES,
     *cases_numbers.CASES,
+    *cases_interpolate.CASES,
 ]
 NATIVE = native_operators() if has_library() else frozenset()
 FORMS = ["numpy", "native", "python", "body", "reference"]
