@@ -215,6 +215,19 @@ std::int64_t KernelInfo::integer(const char* attribute, std::int64_t otherwise) 
   return succeeded(api_, api_.KernelInfoGetAttribute_int64(info_, attribute, &value)) ? value : otherwise;
 }
 
+float KernelInfo::number(const char* attribute) const {
+  float value = 0;
+  if (!succeeded(api_, api_.KernelInfoGetAttribute_float(info_, attribute, &value))) {
+    fail("attribute ", attribute, " is missing, or not a float");
+  }
+  return value;
+}
+
+float KernelInfo::number(const char* attribute, float otherwise) const {
+  float value = 0;
+  return succeeded(api_, api_.KernelInfoGetAttribute_float(info_, attribute, &value)) ? value : otherwise;
+}
+
 std::string KernelInfo::string(const char* attribute, std::string_view otherwise) const {
   std::size_t size = 0;
   if (!succeeded(api_, api_.KernelInfoGetAttribute_string(info_, attribute, nullptr, &size))) {

@@ -266,6 +266,8 @@ class KernelInfo {
 
   std::int64_t integer(const char* attribute) const;  // an error where it is missing
   std::int64_t integer(const char* attribute, std::int64_t otherwise) const;
+  float number(const char* attribute) const;  // an error where it is missing
+  float number(const char* attribute, float otherwise) const;
   std::string string(const char* attribute, std::string_view otherwise) const;
   // The input's value where it is a constant of the graph (its data live as long as the session).
   std::optional<Input> constant_input(std::size_t index) const;

@@ -9,12 +9,18 @@ namespace specops {
 const Op& ctc_loss();
 const Op& embedding_bag_offsets_sum();
 const Op& erf_inv();
+const Op& experimental_detectron_generate_proposals_single_image();
 const Op& gather_tree();
+const Op& generate_proposals();
 const Op& inverse();
+const Op& multiclass_nms();
 const Op& multinomial();
 const Op& nms_rotated();
 const Op& non_max_suppression();
+const Op& proposal();
+const Op& psroi_pooling();
 const Op& random_uniform();
+const Op& roi_pooling();
 const Op& scatter_elements_update();
 const Op& search_sorted();
 const Op& segment_max();
@@ -28,12 +34,18 @@ inline std::vector<const Op*> all_ops() {
       &ctc_loss(),
       &embedding_bag_offsets_sum(),
       &erf_inv(),
+      &experimental_detectron_generate_proposals_single_image(),
       &gather_tree(),
+      &generate_proposals(),
       &inverse(),
+      &multiclass_nms(),
       &multinomial(),
       &nms_rotated(),
       &non_max_suppression(),
+      &proposal(),
+      &psroi_pooling(),
       &random_uniform(),
+      &roi_pooling(),
       &scatter_elements_update(),
       &search_sorted(),
       &segment_max(),

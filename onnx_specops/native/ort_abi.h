@@ -123,6 +123,7 @@ struct OrtCustomOp {
        (const OrtTensorTypeAndShapeInfo* info, const char** names, std::size_t count))                                \
   SLOT(65, OrtStatus*, GetTensorTypeAndShape, (const OrtValue* value, OrtTensorTypeAndShapeInfo** out))               \
   SLOT(78, OrtStatus*, GetAllocatorWithDefaultOptions, (OrtAllocator * *out)) /* ORT keeps it */                      \
+  SLOT(85, OrtStatus*, KernelInfoGetAttribute_float, (const OrtKernelInfo* info, const char* name, float* out))         \
   SLOT(86, OrtStatus*, KernelInfoGetAttribute_int64,                                                                  \
        (const OrtKernelInfo* info, const char* name, std::int64_t* out))                                              \
   SLOT(87, OrtStatus*, KernelInfoGetAttribute_string,                                                                 \

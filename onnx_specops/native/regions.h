@@ -1,0 +1,72 @@
+// Regions of feature maps: which are real, and samples between positions.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "numbers.h"
+
+namespace specops {
+
+// A whole number in a floating-point type, far ones brought near; 0 for NaN.
+template <class A>
+std::int64_t whole(A x) {
+  constexpr A far = A(1 << 30);
+  return std::isnan(x) ? 0 : static_cast<std::int64_t>(std::min(std::max(x, -far), far));
+}
+
+// The images of the regions before the first that is -1.
+template <class A>
+std::vector<std::int64_t> real_regions(const A* regions, std::int64_t count, std::int64_t images) {
+  std::vector<std::int64_t> found;
+  for (std::int64_t r = 0; r < count; ++r) {
+    const std::int64_t image = whole(std::trunc(regions[5 * r]));
+    if (image == -1) break;
+    if (image < 0 || image >= images) fail("rois[", r, "] = ", image, " is out of range [0, ", images - 1, "]");
+    found.push_back(image);
+  }
+  return found;
+}
+
+inline void check_maps(const Input& maps, const Input& regions) {
+  const Shape &m = maps.shape(), &r = regions.shape();
+  if (m.size() != 4 || m[2] == 0 || m[3] == 0) {
+    fail("feat: the feature maps have the shape ", to_string(m), " instead of [N, C, H, W]");
+  }
+  if (r.size() != 2 || r[1] != 5) fail("rois: the regions have the shape ", to_string(r), " instead of [R, 5]");
+}
+
+// An attribute that counts something.
+inline std::int64_t counted(const KernelInfo& info, const char* name, std::int64_t otherwise) {
+  const std::int64_t value = info.integer(name, otherwise);
+  if (value < 1) fail("attribute ", name, " = ", value, " is less than 1");
+  return value;
+}
+
+// The positions on both sides of another along an axis, and how far it is from the first.
+template <class A>
+struct Between {
+  std::int64_t low, high;
+  A rest;
+
+  Between(A position, std::int64_t size) {
+    if (std::isnan(position)) position = 0;
+    position = std::min(std::max(position, A(0)), static_cast<A>(size - 1));
+    const A floor = std::floor(position);
+    low = std::min(static_cast<std::int64_t>(floor), size - 1);
+    high = std::min(static_cast<std::int64_t>(std::ceil(position)), size - 1);
+    rest = position - floor;
+  }
+};
+
+template <class A>
+A sample(const A* map, std::int64_t width, const Between<A>& y, const Between<A>& x) {
+  const A *top = map + y.low * width, *bottom = map + y.high * width;
+  const A upper = top[x.low] + (top[x.high] - top[x.low]) * x.rest;
+  const A lower = bottom[x.low] + (bottom[x.high] - bottom[x.low]) * x.rest;
+  return upper + (lower - upper) * y.rest;
+}
+
+}  // namespace specops
