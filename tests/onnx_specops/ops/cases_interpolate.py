@@ -94,7 +94,7 @@ def _interpolate():
                 [7, 8],
                 IMAGE.astype(type_),
                 oracle_type=F,
-                **coarse or {"rtol": 1e-4},
+                **close,
             )
     yield _case("error-mode", "area", [7, 8], error="mode = 'area' is none of")
     yield _case(
