@@ -49,6 +49,11 @@ def _interpolate():
         for coordinates in COORDINATES if not mode.endswith("pillow") else ("half_pixel",):
             for rounding in ROUNDINGS if mode == "nearest" else ("floor",):
                 for target, sizes in TARGETS.items():
+                    if target != "mixed" and (coordinates, rounding) not in (
+                        ("half_pixel", "simple"),
+                        ("half_pixel", "floor"),
+                    ):
+                        continue
                     attributes = {"coordinate_transformation_mode": coordinates, "nearest_mode": rounding} | cube
                     name = (
                         f"{mode}-{coordinates}-{rounding}-{target}"
