@@ -14,15 +14,11 @@ from converters.openvino.rules._indices import (
     int64,
     normal_axis,
     one_element,
-    rank_of,
     scalar,
     vector,
 )
 from converters.openvino.value_ranges import bounds
 from onnx_specops.building import Builder, Value
-
-# What ONNX Runtime's OneHot computes without rounding.
-_ONE_HOT = {ir.DataType.FLOAT, ir.DataType.INT64}
 
 
 @rule("OneHot")
@@ -42,23 +38,35 @@ def one_hot(
     axis: int,
     negative_indices_mode: Literal["ignore_negative", "normalize"] = "ignore_negative",
 ):
-    """OneHot-16: ``normalize`` lets negative indices count from the end, as ONNX's OneHot does."""
+    """OneHot-16: ``normalize`` lets negative indices count from the end.
+
+    (ONNX's OneHot always does; and ONNX Runtime's is slow and knows few types.)
+    """
     indices, depth = int64(op, indices), scalar(op, depth)
     on_value, off_value = one_element(op, on_value), one_element(op, off_value)
     if indices.rank is not None:
         axis = normal_axis(axis, indices.rank + 1)
-    negative = bounds(indices)[0] < 0
-    if negative and negative_indices_mode == "normalize":
+    least, most = bounds(indices)
+    if least < 0 and negative_indices_mode == "normalize":
         indices = op.Where(op.Less(indices, 0), op.Add(indices, depth), indices)
-    if on_value.dtype in _ONE_HOT and indices.rank:
-        if negative:
-            indices = op.Where(op.Less(indices, 0), depth, indices)
-        values = op.Concat(op.Unsqueeze(off_value, [0]), op.Unsqueeze(on_value, [0]), axis=0)
-        return op.OneHot(indices, depth, values, axis=axis)
-    classes = flat_range(op, depth)
-    after = op.const([-1 - axis]) if axis < 0 else op.Sub(rank_of(op, indices), axis)
-    shape = op.Concat([-1], op.Expand(op.const([1]), after), axis=0)
-    return op.Where(op.Equal(op.Unsqueeze(indices, [axis]), op.Reshape(classes, shape)), on_value, off_value)
+    written = op.Expand(on_value, op.Shape(indices))
+    if least < 0 or depth.constant is None or most >= int(depth.constant):
+        # Of an index out of range the first place receives what it holds anyway.
+        valid = op.And(op.GreaterOrEqual(indices, 0), op.Less(indices, depth))
+        indices, written = op.Where(valid, indices, 0), op.Where(valid, on_value, off_value)
+    places = op.Unsqueeze(indices, [axis])
+    shape = [op.Shape(places, end=axis), op.Reshape(depth, [1])]
+    if axis != -1:
+        shape.append(op.Shape(places, start=axis + 1))
+    empty = _filled(op, op.Concat(*shape, axis=0), off_value)
+    return op.ScatterElements(empty, places, op.Unsqueeze(written, [axis]), axis=axis)
+
+
+def _filled(op: Builder, shape: Value, value: Value) -> Value:
+    """A tensor of one value, a scalar."""
+    if value.constant is None or value.dtype in (ir.DataType.STRING, ir.DataType.BFLOAT16):
+        return op.Expand(value, shape)
+    return op.ConstantOfShape(shape, value=value.constant.reshape(1))
 
 
 @rule("Range")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import string
+from collections.abc import Sequence
 
 import onnx_ir as ir
 
@@ -48,7 +49,23 @@ def einsum(op: Builder, *inputs: Value, equation: str):
         re.sub(r"[A-Za-z]", lambda match: names[match[0]], term.replace("...", "\0")).replace("\0", hidden_letters)
         for term, hidden_letters in zip((*terms, right), dots, strict=True)
     ]
-    return op.Einsum(*inputs, equation=",".join(renamed[:-1]) + "->" + renamed[-1])
+    return _product(op, inputs, renamed) or op.Einsum(*inputs, equation=",".join(renamed[:-1]) + "->" + renamed[-1])
+
+
+def _product(op: Builder, inputs: Sequence[Value], terms: Sequence[str]) -> Value | None:
+    """The MatMul that a sum of two operands is, where it is one."""
+    if len(inputs) != 2 or "." in terms[-1] or len(terms[0]) < 2 or len(set(terms[0])) != len(terms[0]):
+        return None
+    left, right, result = terms
+    batch, (row, inner), column = left[:-2], left[-2:], result[-1:]
+    if column in left or result != batch + row + column:
+        return None
+    if right == batch + inner + column:
+        return op.MatMul(*inputs)
+    if right == batch + column + inner:
+        axes = range(len(right))
+        return op.MatMul(inputs[0], op.Transpose(inputs[1], perm=[*axes[:-2], axes[-1], axes[-2]]))
+    return None
 
 
 @rule("Col2Im", since="opset15")

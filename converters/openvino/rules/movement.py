@@ -11,9 +11,9 @@ import onnx_ir as ir
 from converters.openvino.rule import Unsupported, rule
 from converters.openvino.rules._indices import (
     FIRST,
+    LAST,
     coordinates,
     dim,
-    flat_range,
     gather_at,
     integers,
     length,
@@ -72,9 +72,10 @@ def roll(op: Builder, data: Value, shift: Value, axes: Value):
     shift = op.Expand(shift, op.Shape(axes))
     if known is not None and data.rank is not None:
         for position, axis in enumerate(integers(axes) or []):
-            size = dim(op, data, axis)
-            source = op.Sub(flat_range(op, size), op.Slice(shift, [position], [position + 1]))
-            data = op.Gather(data, op.Mod(source, op.Max(size, 1)), axis=axis)
+            size = op.Max(dim(op, data, axis), 1)
+            start = op.Mod(op.Sub(0, op.Slice(shift, [position], [position + 1])), size)
+            at = op.const([axis])
+            data = op.Concat(op.Slice(data, start, [LAST], at), op.Slice(data, [0], start, at), axis=axis)
         return data
     dims = op.Shape(data)
     none = op.Expand(op.const([0]), rank_of(op, data))

@@ -6,6 +6,7 @@ from typing import Literal
 
 from converters.openvino.rule import Unsupported, rule
 from converters.openvino.rules._indices import (
+    FIRST,
     dim,
     integers,
     length,
@@ -33,8 +34,12 @@ def pad(op: Builder, data: Value, pads_begin: Value, pads_end: Value, pad_value:
         return op.Pad(data, op.Concat(begin, end, axis=0), value)
     begins, ends = integers(begin), integers(end)
     known = None if begins is None or ends is None else list(zip(begins, ends, strict=True))
-    if pad_mode != "symmetric" and known is not None and all(pad >= 0 for pads in known for pad in pads):
-        return op.Pad(data, op.Concat(begin, end, axis=0), mode=pad_mode)
+    if known is not None and all(pad >= 0 for pads in known for pad in pads):
+        if pad_mode != "symmetric":
+            return op.Pad(data, op.Concat(begin, end, axis=0), mode=pad_mode)
+        for axis, (before, after) in enumerate(known):
+            data = _mirrored(op, data, axis, before, after)
+        return data
     rank = next((n for n in (data.rank, length(begin), length(end)) if n is not None), None)
     if rank is None:
         raise Unsupported(f"it pads a tensor of unknown rank in the mode {pad_mode}")
@@ -42,6 +47,16 @@ def pad(op: Builder, data: Value, pads_begin: Value, pads_end: Value, pad_value:
         if known is None or known[axis] != (0, 0):
             data = _padded(op, data, axis, op.Slice(begin, [axis], [axis + 1]), op.Slice(end, [axis], [axis + 1]), pad_mode)
     return data
+
+
+def _mirrored(op: Builder, data: Value, axis: int, before: int, after: int) -> Value:
+    """``data`` with so many elements of its ends repeated backwards."""
+    parts = [data]
+    if before:
+        parts.insert(0, op.Slice(data, [before - 1], [FIRST], [axis], [-1]))
+    if after:
+        parts.append(op.Slice(data, [-1], [-1 - after], [axis], [-1]))
+    return data if len(parts) == 1 else op.Concat(*parts, axis=axis)
 
 
 def _padded(op: Builder, data: Value, axis: int, begin: Value, end: Value, mode: Mode) -> Value:
