@@ -279,7 +279,8 @@ class _Walk:
         for node in reversed(op.graph):
             if node is last:
                 break
-            counter[f"{node.domain}.{node.op_type}" if node.domain else node.op_type] += 1
+            # What stands in the graphs of a layer with bodies is what the bodies' layers became.
+            counter.update(map(_operator_name, [node] if layer.bodies else _with_nested(node)))
 
 
 def _settle(op: Builder, port: OutputPort, value: Value, unstated: bool = False) -> Value:
@@ -324,6 +325,18 @@ def _settle(op: Builder, port: OutputPort, value: Value, unstated: bool = False)
 
 def _is_sink(layer: Layer) -> bool:
     return layer.type == "Assign" and not any(port.consumers for port in layer.outputs)
+
+
+def _with_nested(node: ir.Node) -> Iterator[ir.Node]:
+    yield node
+    for attribute in node.attributes.values():
+        if attribute.type == ir.AttributeType.GRAPH:
+            for inner in attribute.as_graph():
+                yield from _with_nested(inner)
+
+
+def _operator_name(node: ir.Node) -> str:
+    return f"{node.domain}.{node.op_type}" if node.domain else node.op_type
 
 
 def _check_fed(parameter: Layer, value: Value) -> None:
@@ -373,7 +386,7 @@ def _report(
     seconds: float,
 ) -> Report:
     graph = emitted.model.graph
-    nodes = Counter(f"{n.domain}.{n.op_type}" if n.domain else n.op_type for n in graph.all_nodes())
+    nodes = Counter(map(_operator_name, graph.all_nodes()))
     becomes: dict[str, list[str]] = {}
     for (type_, _), counter in sorted(emitted.becomes.items()):
         becomes[type_] = sorted({*becomes.get(type_, ()), *counter})

@@ -25,31 +25,34 @@ def fuse_vocabulary_tables(graph: ir.Graph) -> int:
 
 
 def label_vocabulary_tables(graph: ir.Graph) -> int:
-    """Say tables without buckets over a constant vocabulary of strings as LabelEncoder; returns how many."""
+    """Say tables without buckets over a constant vocabulary as LabelEncoder; returns how many."""
     count = 0
     for node in list(ir.traversal.RecursiveGraphIterator(graph)):
         if (node.domain, node.op_type) != (DOMAIN, "VocabularyTable") or _attribute(node, "num_oov_buckets"):
             continue
         vocabulary = node.inputs[1]
-        if vocabulary is None or vocabulary.const_value is None or vocabulary.dtype != ir.DataType.STRING:
+        labels = None if vocabulary is None or vocabulary.const_value is None else _labels(vocabulary.const_value)
+        if labels is None:
             continue
-        entries = [e.encode() if isinstance(e, str) else bytes(e) for e in vocabulary.const_value.numpy().reshape(-1)]
-        if not entries or len(set(entries)) != len(entries) or not all(_is_text(entry) for entry in entries):
-            continue  # an error that the operator's own forms report, or bytes that are no text
+        assert node.graph is not None
         output, keys = node.outputs[0], node.inputs[0]
+        if keys is not None and keys.dtype == ir.DataType.INT32:
+            wide = Value(name=f"{output.name}_keys", type=ir.TensorType(ir.DataType.INT64), shape=keys.shape)
+            cast = ir.Node("", "Cast", [keys], [ir.AttrInt64("to", int(ir.DataType.INT64))], outputs=[wide])
+            node.graph.insert_before(node, cast)
+            keys = wide
         encoder = ir.Node(
             "ai.onnx.ml",
             "LabelEncoder",
             [keys],
             [
-                ir.AttrStrings("keys_strings", [entry.decode() for entry in entries]),
-                ir.AttrInt64s("values_int64s", list(range(len(entries)))),
+                labels,
+                ir.AttrInt64s("values_int64s", list(range(len(labels.value)))),
                 ir.AttrInt64("default_int64", _attribute(node, "default_value")),
             ],
             outputs=[Value(name=f"{output.name}_ids", type=output.type, shape=output.shape)],
             name=node.name,
         )
-        assert node.graph is not None
         node.graph.insert_before(node, encoder)
         name = output.name
         output.replace_all_uses_with(encoder.outputs[0], replace_graph_outputs=True)
@@ -57,6 +60,18 @@ def label_vocabulary_tables(graph: ir.Graph) -> int:
         encoder.outputs[0].name = name
         count += 1
     return count
+
+
+def _labels(vocabulary: ir.TensorProtocol) -> ir.Attr | None:
+    """LabelEncoder's keys; ``None`` for entries that it cannot hold, or that are an error which the kernels report."""
+    array = vocabulary.numpy().reshape(-1)
+    if vocabulary.dtype != ir.DataType.STRING:
+        entries = array.tolist()
+        return ir.AttrInt64s("keys_int64s", entries) if entries and len(set(entries)) == len(entries) else None
+    texts = [e.encode() if isinstance(e, str) else bytes(e) for e in array]
+    if not texts or len(set(texts)) != len(texts) or not all(map(_is_text, texts)):
+        return None
+    return ir.AttrStrings("keys_strings", [text.decode() for text in texts])
 
 
 def _is_text(entry: bytes) -> bool:
@@ -81,7 +96,7 @@ def _fuse(where: ir.Node) -> Value | None:
         return None
     for hashed, offset in (add.inputs, reversed(add.inputs)):
         buckets = _producer(hashed, "StringToHashBucket", DOMAIN)
-        if buckets is not None and _constant(offset) == size and buckets.inputs[0] is table.inputs[0]:
+        if buckets is not None and _constant(offset) == size and _hashed_key(buckets) is table.inputs[0]:
             break
     else:
         return None
@@ -99,6 +114,14 @@ def _fuse(where: ir.Node) -> Value | None:
     result = fused.outputs[0]
     assert isinstance(result, Value)
     return result
+
+
+def _hashed_key(buckets: ir.Node) -> ir.Value | None:
+    """What is hashed: strings, or the integers whose decimal text is."""
+    cast = _producer(buckets.inputs[0], "Cast")
+    if cast is not None and cast.inputs[0] is not None and cast.inputs[0].dtype in (ir.DataType.INT32, ir.DataType.INT64):
+        return cast.inputs[0]
+    return buckets.inputs[0]
 
 
 def _is_hit(condition: ir.Value | None, table: ir.Node, miss: int) -> bool:

@@ -48,6 +48,8 @@ def string_tensor_pack(
 @rule("NumericToString", since="openvino_tokenizers")
 def numeric_to_string(op: Builder, data: Value):
     """NumericToString of openvino_tokenizers: integers as decimal text."""
+    if data.dtype == ir.DataType.BOOL:
+        data = op.Cast(data, to=ir.DataType.INT32)
     if data.dtype is None or not data.dtype.is_integer():
         raise Unsupported(
             f"it turns {data.dtype and data.dtype.name} into text, which has no one spelling", "convert integers"
