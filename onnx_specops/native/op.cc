@@ -239,6 +239,17 @@ std::string KernelInfo::string(const char* attribute, std::string_view otherwise
   return value;
 }
 
+Type KernelInfo::input_type(std::size_t index) const {
+  abi::OrtTypeInfo* info = nullptr;
+  if (!succeeded(api_, api_.KernelInfo_GetInputTypeInfo(info_, index, &info))) return Type::undefined;
+  const abi::OrtTensorTypeAndShapeInfo* tensor = nullptr;
+  abi::ONNXTensorElementDataType type{};
+  const bool known = succeeded(api_, api_.CastTypeInfoToTensorInfo(info, &tensor)) && tensor != nullptr &&
+                     succeeded(api_, api_.GetTensorElementType(tensor, &type));
+  api_.ReleaseTypeInfo(info);
+  return known ? static_cast<Type>(type) : Type::undefined;
+}
+
 std::optional<Input> KernelInfo::constant_input(std::size_t index) const {
   int is_constant = 0;
   const abi::OrtValue* value = nullptr;

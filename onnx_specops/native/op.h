@@ -269,6 +269,7 @@ class KernelInfo {
   float number(const char* attribute) const;  // an error where it is missing
   float number(const char* attribute, float otherwise) const;
   std::string string(const char* attribute, std::string_view otherwise) const;
+  Type input_type(std::size_t index) const;  // undefined where the node leaves the input out
   // The input's value where it is a constant of the graph (its data live as long as the session).
   std::optional<Input> constant_input(std::size_t index) const;
 
@@ -310,6 +311,9 @@ class ShapeInference {
 struct Parameter {
   const char* name;
   bool optional = false;
+  // Types that go with every signature, which says Type::undefined then. Fewer signatures make sessions sooner: ORT
+  // compares each with all.
+  std::vector<Type> any_of = {};
 };
 
 // The types of all inputs and outputs in one combination that the op is there for.

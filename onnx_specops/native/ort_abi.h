@@ -26,6 +26,7 @@ struct OrtKernelInfo;
 struct OrtKernelContext;
 struct OrtShapeInferContext;
 struct OrtTensorTypeAndShapeInfo;
+struct OrtTypeInfo;
 struct OrtAllocator;
 struct OrtValue;
 struct OrtStatus;
@@ -111,6 +112,8 @@ struct OrtCustomOp {
   SLOT(53, OrtStatus*, GetStringTensorDataLength, (const OrtValue* value, std::size_t* bytes))                        \
   SLOT(54, OrtStatus*, GetStringTensorContent,                                                                        \
        (const OrtValue* value, void* bytes, std::size_t byte_count, std::size_t* offsets, std::size_t offset_count))  \
+  SLOT(55, OrtStatus*, CastTypeInfoToTensorInfo,                                                                      \
+       (const OrtTypeInfo* info, const OrtTensorTypeAndShapeInfo** out)) /* part of `info`; null: no tensor */        \
   SLOT(57, OrtStatus*, CreateTensorTypeAndShapeInfo, (OrtTensorTypeAndShapeInfo * *out))                              \
   SLOT(58, OrtStatus*, SetTensorElementType, (OrtTensorTypeAndShapeInfo * info, ONNXTensorElementDataType type))      \
   SLOT(59, OrtStatus*, SetDimensions,                                                                                 \
@@ -136,11 +139,14 @@ struct OrtCustomOp {
         OrtValue** out))                                                                                              \
   SLOT(93, void, ReleaseStatus, (OrtStatus * status))                                                                 \
   SLOT(96, void, ReleaseValue, (OrtValue * value))                                                                    \
+  SLOT(98, void, ReleaseTypeInfo, (OrtTypeInfo * info))                                                               \
   SLOT(99, void, ReleaseTensorTypeAndShapeInfo, (OrtTensorTypeAndShapeInfo * info))                                   \
   SLOT(127, OrtStatus*, GetStringTensorElementLength,                                                                 \
        (const OrtValue* value, std::size_t index, std::size_t* bytes))                                                \
   SLOT(128, OrtStatus*, GetStringTensorElement,                                                                       \
        (const OrtValue* value, std::size_t bytes, std::size_t index, void* out))                                      \
+  SLOT(234, OrtStatus*, KernelInfo_GetInputTypeInfo,                                                                  \
+       (const OrtKernelInfo* info, std::size_t index, OrtTypeInfo** out))                                             \
   SLOT(249, OrtStatus*, KernelInfoGetConstantInput_tensor,                                                            \
        (const OrtKernelInfo* info, std::size_t index, int* is_constant, const OrtValue** out))                        \
   SLOT(252, OrtStatus*, GetResizedStringTensorElementBuffer,                                                          \

@@ -1,4 +1,5 @@
 // Makes ORT's custom ops out of the descriptions in ops.h, and the one function that the library exports.
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <mutex>
@@ -55,12 +56,26 @@ struct Instance {
   std::unique_ptr<Kernel> kernel;
 };
 
+// What no signature has told ORT.
+void check_types(const Op& op, const KernelInfo& info) {
+  for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+    const std::vector<Type>& types = op.inputs[i].any_of;
+    const Type given = types.empty() ? Type::undefined : info.input_type(i);
+    if (given == Type::undefined || std::find(types.begin(), types.end(), given) != types.end()) continue;
+    std::string names;
+    for (const Type type : types) names.append(names.empty() ? "" : ", ").append(name(type));
+    fail(op.inputs[i].name, ": element type ", name(given), " is none of ", names);
+  }
+}
+
 abi::OrtStatus* SPECOPS_ORT_CALL create(const abi::OrtCustomOp* raw, const abi::OrtApi*, const abi::OrtKernelInfo* info,
                                         void** kernel) {
   const CustomOp& op = self(raw);
   *kernel = nullptr;
   return guarded(op.api, op.op.name, [&] {
-    auto instance = std::make_unique<Instance>(Instance{op.api, op.op.name, op.op.create(KernelInfo(op.api, info))});
+    const KernelInfo node(op.api, info);
+    check_types(op.op, node);
+    auto instance = std::make_unique<Instance>(Instance{op.api, op.op.name, op.op.create(node)});
     *kernel = instance.release();
   });
 }

@@ -511,15 +511,14 @@ class ScatterElementsUpdate : public Kernel {
   bool use_init_val_;
 };
 
+const std::vector<Type> integers = {Type::int8,  Type::int16,  Type::int32,  Type::int64,
+                                    Type::uint8, Type::uint16, Type::uint32, Type::uint64};
+
 std::vector<Signature> signatures() {
-  const std::vector<Type> indices = {Type::int8,  Type::int16,  Type::int32,  Type::int64,
-                                     Type::uint8, Type::uint16, Type::uint32, Type::uint64};
   std::vector<Type> types = {Type::boolean, Type::float16, Type::bfloat16, Type::float32, Type::float64};
-  types.insert(types.end(), indices.begin(), indices.end());
+  types.insert(types.end(), integers.begin(), integers.end());
   std::vector<Signature> all;
-  for (const Type type : types) {
-    for (const Type index : indices) all.push_back({{type, index, type, Type::int64}, {type}});
-  }
+  for (const Type type : types) all.push_back({{type, Type::undefined, type, Type::int64}, {type}});
   return all;
 }
 
@@ -528,7 +527,7 @@ std::vector<Signature> signatures() {
 const Op& scatter_elements_update() {
   static const Op op = {
       "ScatterElementsUpdate",
-      {{"data"}, {"indices"}, {"updates"}, {"axis"}},
+      {{"data"}, {"indices", false, integers}, {"updates"}, {"axis"}},
       {{"output"}},
       signatures(),
       [](const KernelInfo& info) -> std::unique_ptr<Kernel> { return std::make_unique<ScatterElementsUpdate>(info); },
