@@ -5,8 +5,7 @@
 // draw; one generator serves the whole batch, in row order. So speed comes from what order leaves free: several rows are
 // added up side by side, divisions go in vectors, and searches bisect.
 #include <algorithm>
-#include <atomic>
-#include <chrono>
+#include <ctime>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -283,19 +282,9 @@ void sample_without_replacement(const Probabilities& probs, std::int64_t row, fl
 // ------------------------------------------------------------------------------------------------------------- draws
 
 std::mt19937 generator(std::uint64_t global_seed, std::uint64_t op_seed) {
-  if (global_seed != 0 || op_seed != 0) {
-    std::seed_seq seeds{static_cast<std::uint32_t>(global_seed), static_cast<std::uint32_t>(op_seed)};
-    return std::mt19937(seeds);
-  }
-  // OpenVINO takes the clock's second here; a sequence of its own for every call is what that is for.
-  static std::atomic<std::uint32_t> calls{0};
-  const auto now = static_cast<std::uint64_t>(std::chrono::high_resolution_clock::now().time_since_epoch().count());
-  std::uint32_t entropy = 0;
-  try {
-    entropy = std::random_device()();
-  } catch (const std::exception&) {  // no such device: the clock must do
-  }
-  std::seed_seq seeds{entropy, static_cast<std::uint32_t>(now), static_cast<std::uint32_t>(now >> 32), calls++};
+  // As OpenVINO: the low words, and where both seeds are 0 the clock's second.
+  if (global_seed == 0 && op_seed == 0) global_seed = static_cast<std::uint64_t>(std::time(nullptr));
+  std::seed_seq seeds{static_cast<std::uint32_t>(global_seed), static_cast<std::uint32_t>(op_seed)};
   return std::mt19937(seeds);
 }
 
