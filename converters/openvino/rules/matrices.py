@@ -57,7 +57,7 @@ def _product(op: Builder, inputs: Sequence[Value], terms: Sequence[str]) -> Valu
     if len(inputs) != 2 or "." in terms[-1] or len(terms[0]) < 2 or len(set(terms[0])) != len(terms[0]):
         return None
     left, right, result = terms
-    batch, (row, inner), column = left[:-2], left[-2:], result[-1:]
+    batch, row, inner, column = left[:-2], left[-2], left[-1], result[-1:]
     if column in left or result != batch + row + column:
         return None
     if right == batch + inner + column:

@@ -87,13 +87,12 @@ def roll(op: Builder, data: Value, shift: Value, axes: Value):
 @rule("ShuffleChannels")
 def shuffle_channels(op: Builder, data: Value, *, axis: int = 1, group: int = 1):
     """ShuffleChannels-1."""
-    rank = _rank(data)
-    at = normal_axis(axis, rank)
+    at = normal_axis(axis, data.rank)
     _check_block(group, "group")
-    shape = [dim(op, data, k) for k in range(rank)]
-    split = [*shape[:at], op.const([group]), op.Div(shape[at], group), *shape[at + 1 :]]
-    perm = [*range(at), at + 1, at, *range(at + 2, rank + 1)]
-    return _rearranged(op, data, split, perm, shape)
+    before, after = op.Shape(data, end=at), op.Shape(data, start=at + 1) if at != -1 else op.const([1])
+    size, groups = dim(op, data, at), op.const([group])
+    split = [product(op, before), groups, op.Div(size, group), product(op, after)]
+    return _rearranged(op, data, split, [0, 2, 1, 3], [op.Shape(data)])
 
 
 @rule("SpaceToDepth")
@@ -154,7 +153,7 @@ def batch_to_space(op: Builder, data: Value, block_shape: Value, crops_begin: Va
 
 
 def _rearranged(op: Builder, data: Value, split: Sequence[Value], perm: Sequence[int], shape: Sequence[Value]) -> Value:
-    """``data`` in the shape ``split``, transposed, in the shape ``shape`` (each dimension a vector of one element)."""
+    """``data`` in the shape ``split``, transposed, in the shape ``shape`` (vectors of dimensions, one after the other)."""
     blocks = op.Transpose(op.Reshape(data, op.Concat(*split, axis=0), allowzero=1), perm=perm)
     return op.Reshape(blocks, op.Concat(*shape, axis=0), allowzero=1)
 
