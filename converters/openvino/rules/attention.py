@@ -55,11 +55,13 @@ def grouped_mat_mul(op: Builder, mat_a: Value, mat_b: Value, offsets: Value | No
 
 def _swapped(op: Builder, key: Value) -> Value:
     """The key with its last two dimensions swapped."""
-    if key.rank is None:
-        raise Unsupported("its key has no known rank", "give the model's inputs a rank")
-    if key.rank < 2:
-        raise Unsupported(f"its key has the rank {key.rank}")
-    return op.Transpose(key, perm=[*range(key.rank - 2), key.rank - 1, key.rank - 2])
+    if key.rank is not None:
+        if key.rank < 2:
+            raise Unsupported(f"its key has the rank {key.rank}")
+        return op.Transpose(key, perm=[*range(key.rank - 2), key.rank - 1, key.rank - 2])
+    batch, rows, columns = op.Shape(key, end=-2), op.Shape(key, start=-2, end=-1), op.Shape(key, start=-1)
+    matrices = op.Reshape(key, op.Concat(op.ReduceProd(batch, keepdims=1), rows, columns, axis=0))
+    return op.Reshape(op.Transpose(matrices, perm=[0, 2, 1]), op.Concat(batch, columns, rows, axis=0))
 
 
 def _factor(op: Builder, query: Value) -> Value:

@@ -32,9 +32,7 @@ def interpolate_1(
     pads_end: tuple[int, ...] = (),
 ):
     """Interpolate-1: as Interpolate-4 with sizes, and the coordinates that its attributes and the rank imply."""
-    rank = data.rank
-    if rank is None:
-        raise Unsupported("its input has no known rank", "give the model's input a rank")
+    rank = len(axes) + 2 if data.rank is None else data.rank
     coordinates: Coordinates = "asymmetric"
     if align_corners:
         coordinates = "align_corners"
@@ -131,6 +129,12 @@ def _padded(op: Builder, image: Value, pads_begin: Sequence[int], pads_end: Sequ
     return op.Pad(image, [*begin, *end])
 
 
+def _known_rank(image: Value) -> int:
+    if image.rank is None:
+        raise Unsupported("neither its axes nor the rank of its input are known", "give the model's input a rank")
+    return image.rank
+
+
 def _quotients(op: Builder, image: Value, along: Value, sizes: Value) -> Value:
     lengths = op.Gather(op.Shape(image), along, axis=0)
     return op.Div(op.Cast(sizes, to=_FLOAT), op.Cast(lengths, to=_FLOAT))
@@ -146,9 +150,10 @@ def _inputs(
     pads_end: Sequence[int],
 ) -> tuple[Value, Value, Value, Value]:
     """The padded image, and the sizes and scales along axes."""
-    if image.rank is None:
-        raise Unsupported("its input has no known rank", "give the model's input a rank")
-    along = op.const(list(range(image.rank))) if axes is None else op.Cast(axes, to=_INT64)
+    if axes is not None:
+        along = op.Cast(axes, to=_INT64)
+    else:
+        along = op.const(list(range(_known_rank(image))))
     image = _padded(op, image, pads_begin, pads_end)
     if shape_calculation_mode == "sizes":
         sizes = op.Cast(given, to=_INT64)
@@ -179,16 +184,17 @@ def _interpolated(
     cube_coeff: float,
 ) -> Value:
     """ONNX's Resize where ONNX Runtime computes the same, else the domain's Interpolate."""
-    rank = image.rank or 0
     if along.constant is None:
+        rank = _known_rank(image)
         # Which axes are known at run time only: resize along all of them.
         sizes = op.ScatterElements(op.Shape(image), along, sizes)
         scales = op.ScatterElements(op.const(np.ones(rank, np.float32)), along, scales)
         axes = list(range(rank))
     else:
         axes = [int(axis) for axis in along.constant.reshape(-1)]
-        if any(not 0 <= axis < rank for axis in axes) or len(set(axes)) != len(axes):
-            raise Unsupported(f"its axes are {axes} for a rank of {rank}")
+        most = 64 if image.rank is None else image.rank
+        if any(not 0 <= axis < most for axis in axes) or len(set(axes)) != len(axes):
+            raise Unsupported(f"its axes are {axes} for a rank of {image.rank}")
         counts = [value.dims[0] for value in (sizes, scales) if value.dims and value.dims[0] is not None]
         if any(count != len(axes) for count in counts):
             raise Unsupported(f"it has {counts[0]} sizes or scales for {len(axes)} axes")

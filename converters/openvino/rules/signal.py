@@ -168,15 +168,12 @@ def _places(
     op: Builder, data: Value, axes: Value, signal_size: Value | None, complex_input: bool
 ) -> tuple[Value, Value | None]:
     """The axes, none of them negative, and the sizes along them, -1 for that of the data."""
-    rank = data.rank
-    if rank is None:
-        raise Unsupported("its input has no known rank", "give the model's input a rank")
-    rank -= complex_input
     if complex_input and data.dims and data.dims[-1] not in (None, 2):
         raise Unsupported(f"its input has {data.dims[-1]} numbers in the last dimension instead of two")
     fit(axes=(axes, "N"))
     axes = op.Cast(axes, to=_INT64)
-    if axes.constant is not None:
+    if axes.constant is not None and data.rank is not None:
+        rank = data.rank - complex_input
         known = [int(a) + rank * (a < 0) for a in axes.constant]
         if any(not 0 <= a < rank for a in known) or len(set(known)) != len(known) or not known:
             raise Unsupported(f"its axes are {axes.constant.tolist()} for {rank} dimensions")
@@ -184,7 +181,8 @@ def _places(
         fit(axes=(axes, "N"), signal_size=(signal_size, "N"))
         if signal_size.constant is not None and any(n < 1 and n != -1 for n in signal_size.constant):
             raise Unsupported(f"its signal_size is {signal_size.constant.tolist()}")
-    places = op.Where(op.Less(axes, 0), op.Add(axes, rank), axes)
+    count = op.Sub(op.Size(op.Shape(data)), int(complex_input))
+    places = op.Where(op.Less(axes, 0), op.Add(axes, count), axes)
     return places, None if signal_size is None else op.Cast(signal_size, to=_INT64)
 
 
@@ -212,7 +210,8 @@ def _transformed(op: Builder, x: Value, places: Value, sizes: Value | None, inve
         size = _size(op, x, place, None if sizes is None else op.Gather(sizes, at, axis=0), 0)
         return condition, _spectrum(op, x, place, size, inverse)
 
-    return op.loop(op.Squeeze(op.Shape(places), [0]), True, one, x, carried_dims=[[None] * ((x.rank or 1) - 1) + [2]])
+    dims = None if x.rank is None else [None] * (x.rank - 1) + [2]
+    return op.loop(op.Squeeze(op.Shape(places), [0]), True, one, x, carried_dims=[dims])
 
 
 def _spectrum(op: Builder, x: Value, place: Value, size: Value, inverse: bool) -> Value:
@@ -267,7 +266,7 @@ def _real_signal(op: Builder, x: Value, place: Value, size: Value) -> Value:
         return op.Sub(_contracted(op, cosine, real, place), _contracted(op, sine, imaginary, place))
 
     def transform(op: Builder) -> Value:
-        after = op.Expand(op.const([1]), op.Sub((x.rank or 1) - 1, place))
+        after = op.Expand(op.const([1]), op.Sub(op.Sub(op.Size(op.Shape(x)), 1), place))
         weighted = op.Mul(x, op.Reshape(weights(op), op.Concat(bins, after, axis=0)))
         return op.Gather(op.DFT(weighted, op.Squeeze(size, [0]), op.Squeeze(place, [0]), inverse=1), 0, axis=-1)
 

@@ -60,6 +60,40 @@ def _attentions():
     yield _case("float16", *(x.astype(np.float16) for x in (q, k, v, mask)))
 
 
+def _attention_of_unknown_rank():
+    """Query, key and value have been given shapes of unknown length."""
+    import openvino as ov
+    from openvino import opset1
+    from openvino.utils.node_factory import NodeFactory
+
+    inputs = [opset1.parameter([-1], kind) for _ in range(3) for kind in (np.float32, np.int64)]
+    shaped = [opset1.reshape(inputs[k], inputs[k + 1], False) for k in (0, 2, 4)]
+    return ov.Model([NodeFactory("opset13").create("ScaledDotProductAttention", shaped, {"causal": True})], inputs)
+
+
+def _unknown_ranks():
+    runs = []
+    for lead in ((2,), (2, 3)):
+        parts = [_values(*lead, length, 8) for length in (4, 5, 5)]
+        runs.append(tuple(array for x in parts for array in (x.reshape(-1), np.array(x.shape))))
+    expected = []
+    for q, q_shape, k, k_shape, v, v_shape in runs:
+        weights = q.reshape(q_shape) @ np.swapaxes(k.reshape(k_shape), -1, -2) / np.sqrt(8)
+        weights = np.exp(weights) * np.tri(4, 5)
+        shares = weights / weights.sum(-1, keepdims=True)
+        expected.append([(shares @ v.reshape(v_shape)).astype(np.float32)])
+    yield Case(
+        "ScaledDotProductAttention",
+        "opset13",
+        "unknown-rank",
+        _attention_of_unknown_rank,
+        runs,
+        oracle="expected",
+        reason="OpenVINO takes no inputs of unknown rank; values by the specification's formula",
+        expected=expected,
+    )
+
+
 def _grouped(a, groups, dtype=np.float32, index_type=np.int32):
     """``a``: the partial shape of the first input; its matrices are constants, as the CPU plugin demands."""
 
@@ -113,4 +147,4 @@ def _groups():
     )
 
 
-CASES = [*_attentions(), *_groups()]
+CASES = [*_attentions(), *_unknown_ranks(), *_groups()]

@@ -205,6 +205,34 @@ def _modern():
         )
 
 
+def _of_unknown_rank(mode):
+    def build():
+        import openvino as ov
+        from openvino import opset11
+
+        x, shape = opset11.parameter([-1], np.float32), opset11.parameter([-1], np.int64)
+        data = opset11.reshape(x, shape, False)
+        sizes, axes = opset11.constant(np.array([7, 3])), opset11.constant(np.array([2, 3]))
+        return ov.Model([opset11.interpolate(data, sizes, mode, "sizes", axes=axes)], [x, shape])
+
+    return build
+
+
+def _unknown_ranks():
+    for mode in ("nearest", "linear", "cubic"):
+        data = _values(2, 3, 5, 6)
+        runs = [(data.reshape(-1), np.array(data.shape))]
+        yield Case(
+            "Interpolate",
+            "opset11",
+            f"{mode}-unknown-rank",
+            _of_unknown_rank(mode),
+            runs,
+            oracle="evaluate",
+            reason="the CPU plugin takes no inputs of unknown rank",
+        )
+
+
 def _typed(mode, dtype):
     """Values without ties between two integers: OpenVINO's CPU resizes integers in float32, in an order of its own."""
     data = _values(1, 2, 5, 4, dtype=dtype)
@@ -393,4 +421,4 @@ def _grids():
     )
 
 
-CASES = [*_grids(), *_modern(), *_pillow(), *_original()]
+CASES = [*_grids(), *_unknown_ranks(), *_modern(), *_pillow(), *_original()]

@@ -282,4 +282,40 @@ def _istfts():
     )
 
 
-CASES = [*_complex(), *_real(), *_stfts(), *_istfts()]
+def _unknown_ranks():
+    """An input that a shape of unknown length has been given."""
+
+    def model(kind, version):
+        def build():
+            import openvino as ov
+            from openvino import opset1
+            from openvino.utils.node_factory import NodeFactory
+
+            x, shape = opset1.parameter([-1], np.float32), opset1.parameter([-1], np.int64)
+            axes = opset1.constant(np.array([-1, 0], np.int64))
+            data = opset1.reshape(x, shape, False)
+            return ov.Model([NodeFactory(f"opset{version}").create(kind, [data, axes], {})], [x, shape])
+
+        return build
+
+    for kind, version, shapes in (("DFT", 7, [(6, 5, 2), (3, 2, 4, 2)]), ("IDFT", 7, [(6, 5, 2), (3, 2, 4, 2)])):
+        runs = [(_values(int(np.prod(shape))), np.array(shape)) for shape in shapes]
+        transform = np.fft.fft2 if kind == "DFT" else np.fft.ifft2
+        expected = []
+        for flat, shape in runs:
+            data = flat.reshape(shape)
+            result = transform(data[..., 0] + 1j * data[..., 1], axes=(-1, 0))
+            expected.append([np.stack([result.real, result.imag], -1).astype(np.float32)])
+        yield Case(
+            kind,
+            f"opset{version}",
+            "unknown-rank",
+            model(kind, version),
+            runs,
+            oracle="expected",
+            reason="OpenVINO takes no inputs of unknown rank; values by NumPy",
+            expected=expected,
+        )
+
+
+CASES = [*_unknown_ranks(), *_complex(), *_real(), *_stfts(), *_istfts()]
