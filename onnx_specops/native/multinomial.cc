@@ -5,8 +5,9 @@
 // draw; one generator serves the whole batch, in row order. So speed comes from what order leaves free: several rows are
 // added up side by side, divisions go in vectors, and searches bisect.
 #include <algorithm>
-#include <ctime>
+#include <atomic>
 #include <cmath>
+#include <ctime>
 #include <limits>
 #include <random>
 
