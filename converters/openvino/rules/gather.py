@@ -50,7 +50,9 @@ def _gather(op: Builder, data: Value, indices: Value, axis: Value, batch_dims: i
     if at is not None and at >= 0 and at < batch_dims:
         raise Unsupported(f"its axis {at} lies within its {batch_dims} batch_dims")
     negative = negative or data.constant is not None  # OpenVINO folds constants by its reference
-    if at is None or (batch_dims and at != batch_dims) or (data.rank is None and at >= 0):
+    # ONNX Runtime's Gather of strings (1.31) fetches but the first one of each slice.
+    strings = data.dtype == ir.DataType.STRING and data.rank != 1
+    if at is None or strings or (batch_dims and at != batch_dims) or (data.rank is None and at >= 0):
         return _gather_flattened(op, data, indices, axis, batch_dims, negative)
     size = dim(op, data, at)
     valid = _valid(op, indices, size, negative)
@@ -82,13 +84,8 @@ def _zeroed(op: Builder, gathered: Value, valid: Value | None, after: int) -> Va
         return gathered
     if after:
         valid = op.Unsqueeze(valid, [-1 - i for i in range(after)])
-    return op.Where(valid, gathered, _zero(op, gathered))
-
-
-def _zero(op: Builder, like: Value) -> Value:
-    if like.dtype == ir.DataType.STRING:
-        return op.const(np.array([""], dtype=object))
-    return op.const(0, like.dtype)
+    zero = op.const(np.array("", dtype=object)) if gathered.dtype == ir.DataType.STRING else op.CastLike(0, gathered)
+    return op.Where(valid, gathered, zero)
 
 
 def _gather_flattened(op: Builder, data: Value, indices: Value, axis: Value, batch_dims: int, negative: bool) -> Value:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
+import numpy as np
+import onnx_ir as ir
+
 from converters.openvino.rule import Unsupported, rule
 from converters.openvino.rules._indices import (
     FIRST,
@@ -29,6 +32,8 @@ def pad_1(op: Builder, data: Value, pads_begin: Value, pads_end: Value, pad_valu
 def pad(op: Builder, data: Value, pads_begin: Value, pads_end: Value, pad_value: Value | None = None, *, pad_mode: Mode):
     """Pad-12: negative pads crop; what edge, reflect and symmetric repeat they take from the data before the cropping."""
     begin, end = vector(op, pads_begin), vector(op, pads_end)
+    if data.dtype == ir.DataType.STRING:
+        return _padded_strings(op, data, begin, end, pad_value, pad_mode)
     if pad_mode == "constant":
         value = None if pad_value is None else one_element(op, pad_value)
         return op.Pad(data, op.Concat(begin, end, axis=0), value)
@@ -46,6 +51,21 @@ def pad(op: Builder, data: Value, pads_begin: Value, pads_end: Value, pad_value:
     for axis in range(rank):
         if known is None or known[axis] != (0, 0):
             data = _padded(op, data, axis, op.Slice(begin, [axis], [axis + 1]), op.Slice(end, [axis], [axis + 1]), pad_mode)
+    return data
+
+
+def _padded_strings(op: Builder, data: Value, begin: Value, end: Value, pad_value: Value | None, pad_mode: Mode) -> Value:
+    """ONNX Runtime pads no strings: along each axis the data are cropped and stand between blanks."""
+    if pad_mode != "constant" or data.rank is None:
+        raise Unsupported(f"it pads strings in the mode {pad_mode}, or of unknown rank")
+    blank = op.const(np.array("", dtype=object)) if pad_value is None else one_element(op, pad_value)
+    for axis in range(data.rank):
+        sizes = [op.Slice(pads, [axis], [axis + 1]) for pads in (begin, end)]
+        cropped = op.Sub(dim(op, data, axis), op.Max(op.Neg(sizes[1]), 0))
+        data = op.Slice(data, op.Max(op.Neg(sizes[0]), 0), cropped, [axis])
+        shapes = [op.Concat(op.Shape(data, end=axis), op.Max(n, 0), op.Shape(data, start=axis + 1), axis=0) for n in sizes]
+        before, after = (op.Expand(blank, shape) for shape in shapes)
+        data = op.Concat(before, data, after, axis=axis)
     return data
 
 

@@ -55,7 +55,8 @@ def model(opset: str, make: str | Callable[..., Any], inputs: Sequence[Any], att
         elif given is None or isinstance(given, str):
             nodes.append(given)
         elif np.size(given):
-            nodes.append(module.constant(np.asarray(given)))
+            array = np.asarray(given)
+            nodes.append(module.constant(array.astype(str) if array.dtype.kind == "O" else array))
         else:
             nodes.append(ov.op.Constant(ov.Tensor(np.asarray(given))))
     if callable(make):

@@ -50,6 +50,9 @@ def _gather():
         yield case(version, "negative", [dynamic(ramp(3, 2) + 1), dynamic(indices), np.array(0)], **wrapped)
         yield case(version, "negative-constant", [static(ramp(3, 2) + 1), indices, np.array(0)], **wrapped)
         yield case(version, "negative-of-constant", [ramp(3, 2) + 1, np.array([-1, 1]), np.array(0)])
+    words = np.array([["a", "bb"], ["", "é"], ["ccc", "d"]], dtype=object)
+    yield case("opset8", "strings", [dynamic(words), dynamic(np.array([2, -1, 0, 9])), np.array(0)])
+    yield case("opset8", "strings-last-axis", [dynamic(words), dynamic(np.array([[1], [0]], I32)), np.array(1)])
     yield case("opset8", "minus-one-of-dynamic", [dynamic(ramp(4, 3), ramp(2, 1)), np.array(-1), np.array(1)])
     for version in ("opset7", "opset8"):
         indices = np.array([[0, 0, 4], [4, 0, 1]])

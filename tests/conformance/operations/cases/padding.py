@@ -49,6 +49,9 @@ def _pad():
         yield case("opset12", f"{mode}-crop-and-pad", data, np.array([2, -1]), np.array([-1, 2]), mode)
         yield case("opset12", f"{mode}-crop-at-run-time", data, static(np.array([2, -1]), np.array([-2, 1])),
                    static(np.array([-1, 2]), np.array([2, -1])), mode)  # fmt: skip
+    words = np.array([["a", "bb"], ["", "é"]], dtype=object)
+    yield case("opset12", "strings", dynamic(words), np.array([1, 0]), np.array([0, 2]), "constant")
+    yield case("opset12", "strings-crop", dynamic(words), np.array([-1, 1]), np.array([1, -1]), "constant", np.array("pad", dtype=object))
 
 
 CASES = [*_pad()]
