@@ -52,19 +52,16 @@ class Window:
         more = op.Sub(total, less)
         return (less, more) if self.auto_pad == "same_upper" else (more, less)
 
-    def pad(self, op: Builder, data: Value, kernel: Value, fill: float | int | None = 0) -> tuple[Value, list[int]]:
+    def pad(self, op: Builder, data: Value, kernel: Value) -> tuple[Value, list[int]]:
         """``data`` and the padding that is left for the attribute ``pads`` of an ONNX operator.
 
-        What an attribute cannot say is padded here, with ``fill`` (an ONNX operator pads with its own neutral value):
-        negative padding, and padding that is only known at run time.
+        Padding that is only known at run time is done here, with zeros: an attribute cannot say it.
         """
         begin, end = self.padding(op, data, kernel)
         check_fits(data, kernel, self, begin, end)
         if begin.constant is not None and end.constant is not None:
-            pads = [*begin.constant.tolist(), *end.constant.tolist()]
-            if min(pads) >= 0:
-                return data, pads
-        return pad_spatial(op, data, begin, end, fill), [0] * (2 * self.rank)
+            return data, [*begin.constant.tolist(), *end.constant.tolist()]
+        return pad_spatial(op, data, begin, end), [0] * (2 * self.rank)
 
 
 def window(
@@ -85,7 +82,7 @@ def window(
         begin, end = [0] * rank, [0] * rank
     if not rank or any(len(numbers) != rank for numbers in (dilations, begin, end)):
         raise Unsupported("strides, dilations and pads differ in length", "check that the file is intact")
-    if min(*strides, *dilations, 1) < 1 or max(*strides, *dilations, *map(abs, begin), *map(abs, end)) > _LARGEST:
+    if min(*strides, *dilations) < 1 or min(*begin, *end) < 0 or max(*strides, *dilations, *begin, *end) > _LARGEST:
         raise Unsupported("a stride, dilation or pad is out of range", "check that the file is intact")
     return Window(list(strides), list(dilations), begin, end, auto_pad)
 
@@ -115,10 +112,10 @@ def ceil_divide(op: Builder, a: Value, b: Sequence[int]) -> Value:
     return op.Div(op.Add(a, [x - 1 for x in b]), list(b))
 
 
-def pad_spatial(op: Builder, data: Value, begin: Value, end: Value, fill: float | int | None = 0) -> Value:
+def pad_spatial(op: Builder, data: Value, begin: Value, end: Value, fill: float = 0) -> Value:
     """``data`` padded (cropped where negative) along its spatial dimensions, that is along all but the first two."""
     none = op.const([0, 0])
-    return op.Pad(data, op.Concat(none, begin, none, end, axis=0), None if fill is None else op.const(fill, data.dtype))
+    return op.Pad(data, op.Concat(none, begin, none, end, axis=0), op.const(fill, data.dtype))
 
 
 def in_float(op: Builder, compute: Callable[..., Value], *values: Value) -> Value:

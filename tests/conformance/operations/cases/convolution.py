@@ -155,17 +155,6 @@ def _plain():
             _convolution("convolution", (-1, 3, -1, -1), k, [2, 1], [1, 0], [1, 1], [2, 3], auto),
             [(_values(1, 3, 7, 8),), (_values(3, 3, 6, 5),)],
         )
-    ramp = np.arange(9, dtype=np.float32).reshape(1, 1, 3, 3)
-    yield Case(
-        "Convolution",
-        "opset1",
-        "negative-pads",
-        _convolution("convolution", (1, 1, 5, 5), None, ones, [1, -1], [0, -1], ones, run_time_kernel=ramp.shape),
-        [(_ramp(1, 1, 5, 5), ramp)],
-        oracle="expected",
-        reason="the CPU plugin cannot cut its input; values by NumPy",
-        expected=[[np.array([175, 348, 528, 708], np.float32).reshape(1, 1, 4, 1)]],
-    )
     yield Case(
         "Convolution",
         "opset1",
