@@ -15,7 +15,7 @@ from onnx import TensorProto
 import onnx_specops
 from converters.openvino import convert
 from tests.conformance.case import Case
-from tests.conformance.oracle import Oracle, OracleError, Outputs
+from tests.conformance.oracle import Oracle, OracleError, Outputs, low_precision_bytes
 
 _SPELLINGS = {"Const": "Constant", "PReLU": "PRelu", "ReLU": "Relu", "SoftMax": "Softmax"}
 
@@ -133,7 +133,21 @@ def feed(array: np.ndarray, onnx_type: str):
         return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(
             np.ascontiguousarray(bits).reshape(array.shape), TensorProto.BFLOAT16
         )
+    if (raw := low_precision_bytes(array)) is not None:
+        if onnx_type not in _STORED:  # the type stands for one that ONNX lacks
+            return array.astype(np.float32)
+        value = ort.OrtValue.ortvalue_from_shape_and_type(array.shape, _STORED[onnx_type], "cpu")
+        ctypes.memmove(value.data_ptr(), raw, len(raw))
+        return value
     return np.asarray(array)
+
+
+_STORED = {
+    "tensor(float8e4m3fn)": TensorProto.FLOAT8E4M3FN,
+    "tensor(float8e5m2)": TensorProto.FLOAT8E5M2,
+    "tensor(int4)": TensorProto.INT4,
+    "tensor(uint4)": TensorProto.UINT4,
+}
 
 
 def compare(got: Outputs, expected: Outputs, rtol: float, atol: float, who: str, values: bool = True) -> None:

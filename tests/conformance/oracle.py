@@ -18,6 +18,9 @@ from converters.openvino.weights import decoded
 Outputs = list[list[np.ndarray]]
 TIMEOUT = 120
 
+# Computing in float32: also where weights are compressed, whose layers' inputs the plugin would round to 8 bits.
+FLOAT32 = {"INFERENCE_PRECISION_HINT": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
+
 
 class OracleError(Exception):
     """OpenVINO refused the model, failed, or crashed."""
@@ -39,7 +42,7 @@ def _to_numpy(tensor: Any) -> np.ndarray:
 def _cpu(path: str, runs: list[list[np.ndarray]], state: bool) -> Outputs:
     import openvino as ov
 
-    compiled = ov.Core().compile_model(path, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    compiled = ov.Core().compile_model(path, "CPU", FLOAT32)
     request = compiled.create_infer_request()
     results = []
     for arrays in runs:
@@ -65,6 +68,18 @@ def _evaluate(path: str, runs: list[list[np.ndarray]], state: bool) -> Outputs:
     return results
 
 
+def low_precision_bytes(array: np.ndarray) -> bytes | None:
+    """The elements as OpenVINO and ONNX store them where they have 4 bits, or 8 as floats; ``None`` for other types."""
+    name = str(array.dtype)
+    if name.startswith("float8"):
+        return array.tobytes()
+    if name not in ("int4", "uint4", "float4_e2m1fn"):
+        return None
+    codes = array.reshape(-1).view(np.uint8) & 15
+    codes = np.append(codes, np.zeros(codes.size % 2, np.uint8))
+    return (codes[0::2] | codes[1::2] << 4).tobytes()
+
+
 def _static(shape: Any) -> Any:
     import openvino as ov
 
@@ -83,12 +98,16 @@ def _tensors(inputs: Any, arrays: list[np.ndarray]) -> dict[int, Any]:
             tensor = ov.Tensor(kind, ov.Shape(list(array.shape)))
             tensor.data[...] = np.asarray(array).view(tensor.data.dtype) if array.dtype.itemsize == 2 else array
             tensors[index] = tensor
+        elif (raw := low_precision_bytes(array)) is not None:
+            tensor = ov.Tensor(kind, ov.Shape(list(array.shape)))
+            tensor.data.reshape(-1).view(np.uint8)[...] = np.frombuffer(raw, np.uint8)
+            tensors[index] = tensor
         else:
             tensors[index] = ov.Tensor(np.ascontiguousarray(array).reshape(array.shape))
     return tensors
 
 
-def _import_onnx(model: bytes, path: str, dynamic: bool) -> None:
+def _import_onnx(model: bytes, path: str, dynamic: bool) -> list[str]:
     """Read an ONNX model and write it as IR."""
     import openvino as ov
 
@@ -97,6 +116,7 @@ def _import_onnx(model: bytes, path: str, dynamic: bool) -> None:
         shapes = {port: port.partial_shape for port in imported.inputs}
         imported.reshape({port: [-1] * len(shape) for port, shape in shapes.items() if shape.rank.is_static})
     ov.save_model(imported, path, compress_to_fp16=False)
+    return [port.node.friendly_name for port in imported.inputs]
 
 
 def _serve(connection: Connection) -> None:
@@ -137,14 +157,16 @@ class Oracle:
         functions = {"cpu": _cpu, "evaluate": _evaluate}
         return self._call([(name, functions[name], (str(path), runs, state)) for name in names], extensions)
 
-    def import_onnx(self, model: bytes, path: Path, *, dynamic: bool = False) -> None:
+    def import_onnx(self, model: bytes, path: Path, *, dynamic: bool = False) -> list[str]:
         """Let OpenVINO read an ONNX model and write it as IR to ``path``; raises `OracleError` where it cannot.
 
-        ``dynamic`` makes every dimension of every input unknown.
+        ``dynamic`` makes every dimension of every input unknown. Returns the names of the inputs: OpenVINO leaves out those
+        that nothing uses.
         """
         answer = self._call([("import", _import_onnx, (model, str(path), dynamic))])["import"]
         if isinstance(answer, OracleError):
             raise answer
+        return answer
 
     def _call(self, steps: list[tuple[str, Any, tuple[Any, ...]]], extensions: bool = False) -> dict[str, Any]:
         """What each step returned, or the `OracleError` that tells why it did not; a crash ends those after it too."""

@@ -113,15 +113,23 @@ def model(case, *, constants: bool = False) -> bytes:
     proto = onnx.ModelProto()
     proto.CopyFrom(case.model)
     if constants:
-        for info, array in zip(case.model.graph.input[1:], inputs(case)[1:], strict=True):
-            proto.graph.initializer.append(onnx.numpy_helper.from_array(array, info.name))
+        for name, array in list(inputs(case).items())[1:]:
+            proto.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
         del proto.graph.input[1:]
     return proto.SerializeToString()
 
 
-def inputs(case) -> list[np.ndarray]:
-    """The inputs of the case's first data set."""
-    return [_array(value) for value in case.data_sets[0][0]]
+def inputs(case) -> dict[str, np.ndarray]:
+    """The inputs of the case's first data set, by name."""
+    names = [info.name for info in case.model.graph.input]
+    return {name: _array(value) for name, value in zip(names, case.data_sets[0][0], strict=True)}
+
+
+def fed(arrays: dict[str, np.ndarray], names: list[str]) -> list[np.ndarray]:
+    """What to feed a model whose inputs OpenVINO calls ``names``: it leaves unused ones out, and may rename a lone one."""
+    if len(names) < len(arrays) and set(names) <= set(arrays):
+        return [arrays[name] for name in names]
+    return list(arrays.values())[: len(names)]
 
 
 def outputs(case) -> list[np.ndarray]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.progress import track
 
-from tests.conformance.onnx_roundtrip.cases import LISTS, all_cases, inputs, model
+from tests.conformance.onnx_roundtrip.cases import LISTS, all_cases, fed, inputs, model
 from tests.conformance.oracle import Oracle, OracleError
 
 
@@ -33,10 +33,10 @@ def _runs(oracle: Oracle, name: str, constants: bool) -> bool:
             arrays = inputs(case)
             if constants and len(arrays) < 2:
                 return False
-            oracle.import_onnx(model(case, constants=constants), path)
+            names = oracle.import_onnx(model(case, constants=constants), path)
         except (OracleError, TypeError, ValueError):
             return False
-        answer = oracle.run(path, [arrays[:1] if constants else arrays], names=["cpu"])["cpu"]
+        answer = oracle.run(path, [fed(arrays, names)], names=["cpu"])["cpu"]
         return not isinstance(answer, OracleError)
 
 

@@ -54,11 +54,11 @@ def model(opset: str, make: str | Callable[..., Any], inputs: Sequence[Any], att
             nodes.append(parameters[-1])
         elif given is None or isinstance(given, str):
             nodes.append(given)
-        elif np.size(given):
-            array = np.asarray(given)
-            nodes.append(module.constant(array.astype(str) if array.dtype.kind == "O" else array))
+        elif np.size(given) and np.asarray(given).dtype.kind not in "OU":
+            nodes.append(module.constant(np.asarray(given)))
         else:
-            nodes.append(ov.op.Constant(ov.Tensor(np.asarray(given))))
+            array = np.asarray(given)
+            nodes.append(ov.op.Constant(ov.Tensor(array.astype(str) if array.dtype.kind == "O" else array)))
     if callable(make):
         layer = make(module, *nodes, **attributes)
     elif make[0].isupper():

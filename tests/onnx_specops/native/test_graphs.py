@@ -42,9 +42,7 @@ def test_shapes_are_inferred() -> None:
 
 def test_an_input_left_out_in_the_middle() -> None:
     weights = np.array([1, 2, 3], np.float32)
-    given = nodes.run(
-        "EmbeddingBagOffsetsSum", [TABLE, INDICES, OFFSETS, None, weights], [F32], followed=True
-    )
+    given = nodes.run("EmbeddingBagOffsetsSum", [TABLE, INDICES, OFFSETS, None, weights], [F32], followed=True)
     assert given[0].tolist() == [[3, 3, 3], [3, 3, 3]]
 
 
@@ -96,9 +94,7 @@ def test_empty_tensors_stand_for_inputs_left_out() -> None:
         ("Multinomial", [PROBS.astype(np.int32), SAMPLES], I64, {"with_replacement": 1}, r"tensor\(int32\)"),
     ],
 )
-def test_what_no_kernel_is_for_is_said_when_the_session_is_made(
-    op, inputs, type_, attributes, message
-) -> None:
+def test_what_no_kernel_is_for_is_said_when_the_session_is_made(op, inputs, type_, attributes, message) -> None:
     with pytest.raises(Exception, match=message):
         nodes.session(nodes.model(op, inputs, [type_], attributes))
 

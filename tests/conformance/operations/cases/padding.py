@@ -51,7 +51,15 @@ def _pad():
                    static(np.array([-1, 2]), np.array([2, -1])), mode)  # fmt: skip
     words = np.array([["a", "bb"], ["", "é"]], dtype=object)
     yield case("opset12", "strings", dynamic(words), np.array([1, 0]), np.array([0, 2]), "constant")
-    yield case("opset12", "strings-crop", dynamic(words), np.array([-1, 1]), np.array([1, -1]), "constant", np.array("pad", dtype=object))
+    yield case(
+        "opset12",
+        "strings-crop",
+        dynamic(words),
+        np.array([-1, 1]),
+        np.array([1, -1]),
+        "constant",
+        np.array("pad", dtype=object),
+    )
 
 
 CASES = [*_pad()]
