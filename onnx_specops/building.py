@@ -118,6 +118,11 @@ class Builder:
         """Whether the graph is the model's own, not one nested in it."""
         return self._root is self
 
+    @property
+    def outermost(self) -> Builder:
+        """The builder of the model's own graph."""
+        return self._root
+
     # -- constants ---------------------------------------------------------------------------------------------
 
     def const(self, data: Any, dtype: ir.DataType | None = None) -> Value:

@@ -19,6 +19,9 @@ import numpy as np
 TIMEOUT = 600.0
 """Seconds that OpenVINO gets for reading, compiling and two inferences."""
 
+FLOAT32 = {"INFERENCE_PRECISION_HINT": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
+"""Computing in float32: also where weights are compressed, whose layers' inputs the plugin would round to 8 bits."""
+
 # How often OpenVINO is asked again for fewer layers at a time.
 _ATTEMPTS = 60
 
@@ -145,7 +148,7 @@ def _infer(path: str, arrays: list[np.ndarray], layers: list[LayerOutput]) -> In
     model = ov.Core().read_model(path)
     count = len(model.outputs)
     exposed = _expose(model, layers)
-    compiled = ov.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    compiled = ov.Core().compile_model(model, "CPU", FLOAT32)
     request = compiled.create_infer_request()
     feeds = {i: _tensor(ov, port, array) for i, (port, array) in enumerate(zip(compiled.inputs, arrays, strict=True))}
     request.infer(feeds)
