@@ -104,8 +104,8 @@ class Parameter:
 class Rule:
     """A rule with what its signature says."""
 
-    def __init__(self, function: Callable[..., Any], operation: str, since: str) -> None:
-        self.function, self.operation, self.since = function, operation, since
+    def __init__(self, function: Callable[..., Any], operation: str, since: str, restrictions: str = "") -> None:
+        self.function, self.operation, self.since, self.restrictions = function, operation, since, restrictions
         hints = typing.get_type_hints(function)
         signature = list(inspect.signature(function).parameters.values())[1:]
         inputs = [p for p in signature if p.kind is p.POSITIONAL_OR_KEYWORD]
@@ -202,12 +202,17 @@ def parse_value(text: str, annotation: Any) -> Any:
 _rules: dict[str, list[Rule]] = defaultdict(list)
 
 
-def rule(*operations: str, since: str = "opset1") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register the decorated function for the operations, from the opset on that defined this version of them."""
+def rule(
+    *operations: str, since: str = "opset1", restrictions: str = ""
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register the decorated function for the operations, from the opset on that defined this version of them.
+
+    ``restrictions`` tells the table of operations what of the specification is refused, if anything is.
+    """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         for operation in operations:
-            _rules[operation].append(Rule(function, operation, since))
+            _rules[operation].append(Rule(function, operation, since, restrictions))
             _rules[operation].sort(key=lambda r: _number(r.since))
         return function
 

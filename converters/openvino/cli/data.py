@@ -52,6 +52,8 @@ def inspection(inspection: Inspection) -> dict[str, Any]:
 
 def coverage(covered: Sequence[Coverage]) -> dict[str, Any]:
     """What the converter makes of OpenVINO's operations."""
+    from converters.openvino.coverage import openvino_version
+
     return {
         "operations": [
             {
@@ -61,11 +63,16 @@ def coverage(covered: Sequence[Coverage]) -> dict[str, Any]:
                 "rule": c.has_rule,
                 "becomes": c.becomes,
                 "custom_operators": list(c.custom),
+                "cases": c.cases,
+                "passed": c.passed,
+                "restrictions": c.restrictions,
             }
             for c in covered
         ],
         "total": len(covered),
         "with_rule": sum(c.has_rule for c in covered),
+        "passing": sum(c.passes for c in covered),
+        "compared_with": f"OpenVINO {openvino_version()}",
     }
 
 

@@ -94,20 +94,37 @@ def print_inspection(console: Console, inspection: Inspection) -> None:
 
 
 def print_coverage(console: Console, covered: Sequence[Coverage]) -> None:
-    """Every operation of OpenVINO's opsets, and how many have a rule."""
+    """Every operation of OpenVINO's opsets, what it becomes, and how many have a rule and pass."""
+    from converters.openvino.coverage import openvino_version
+
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("operation", "version", "rule", "becomes", "operators of the plugin"):
-        table.add_column(heading, overflow="fold")
+    for heading in ("operation", "version", "becomes", "operators of the plugin", "cases passed"):
+        table.add_column(heading, overflow="fold", justify="right" if heading == "cases passed" else "left")
     for row in covered:
-        rule = "yes" if row.has_rule else "[red]no[/]"
-        table.add_row(str(row.operation), row.operation.version, rule, row.becomes, ", ".join(row.custom))
+        becomes = row.becomes if row.has_rule else "[red]no rule[/]"
+        passed = f"{row.passed} of {row.cases}"
+        table.add_row(
+            str(row.operation),
+            row.operation.version,
+            becomes,
+            ", ".join(row.custom),
+            passed if row.passes else f"[red]{passed}[/]",
+        )
     console.print(table)
     kinds = Counter(row.becomes for row in covered)
+    passing, cases = sum(row.passes for row in covered), sum(row.cases for row in covered)
     _line(
         console,
         f"{sum(row.has_rule for row in covered)} of {len(covered)} operations have a rule: {kinds['standard']} become "
         f"standard ONNX, {kinds['custom']} operators of the plugin, {kinds['both']} either",
     )
+    _line(
+        console,
+        f"{passing} of {len(covered)} pass all of their {cases} cases, compared with OpenVINO {openvino_version()}",
+    )
+    for row in covered:
+        if row.restrictions:
+            _line(console, f"{row.operation}: {row.restrictions}")
 
 
 # -- validation ------------------------------------------------------------------------------------------------------------

@@ -1,67 +1,93 @@
-"""Writes down what the operations of the conformance cases become, for ``specops inspect --all-operations`` and docs/.
+"""Writes down what the operations of the conformance cases become and how many cases pass.
 
-python -m tests.conformance.operations.record          # all operations; some minutes
-python -m tests.conformance.operations.record Pad OneHot
+``specops inspect --all-operations`` and docs/operations.md tell it::
+
+    python -m tests.conformance.operations.record          # all operations; some minutes
+    python -m tests.conformance.operations.record Pad OneHot
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+
+import openvino as ov
 
 from converters.openvino.conversion import emit
 from converters.openvino.coverage import RECORD
 from converters.openvino.ir import read
-from converters.openvino.operations import operations
+from converters.openvino.operations import Operation, operations
 from onnx_specops.domain import DOMAIN
 from tests.conformance.case import Case
+from tests.conformance.check import check
 from tests.conformance.operations.cases import CASES
+from tests.conformance.oracle import Oracle
 
-Entry = dict[str, bool | list[str]]
+Entry = dict[str, bool | int | list[str]]
 
 
-def becomes(cases: Sequence[Case]) -> Entry:
-    """What the layers under test become in the models of one operation's cases.
+def cases_by_operation() -> dict[tuple[str, str], list[Case]]:
+    """The cases of each operation and version, as the IR spells them."""
+    found = defaultdict(list)
+    for case in CASES:
+        found[case.operation, case.version].append(case)
+    return found
+
+
+def becomes(case: Case, folder: Path) -> set[str]:
+    """The domain's operators among what the layers under test become."""
+    return {
+        name.removeprefix(f"{DOMAIN}.")
+        for (layer_type, version), names in emit(read(case.save(folder))).becomes.items()
+        if (layer_type.lower(), version) == (case.operation.lower(), case.version)
+        for name in names
+        if name.startswith(f"{DOMAIN}.")
+    }
+
+
+def record(operation: Operation) -> Entry:
+    """Run one operation's cases.
 
     Returns:
-        ``"standard"``: whether there are models in which they become standard ONNX alone; ``"custom"``: the domain's
-        operators that they become in others.
+        ``"standard"``: whether there are models in which it becomes standard ONNX alone; ``"custom"``: the domain's
+        operators that it becomes in others; ``"cases"`` and ``"passed"``: how many were compared with OpenVINO, and agree.
     """
-    standard, custom = False, set()
-    with tempfile.TemporaryDirectory() as folder:
-        for case in cases:
-            emitted = emit(read(case.save(Path(folder))))
-            found = {
-                name
-                for (layer_type, version), names in emitted.becomes.items()
-                if (layer_type.lower(), version) == (case.operation.lower(), case.version)
-                for name in names
-            }
-            operators = {name.removeprefix(f"{DOMAIN}.") for name in found if name.startswith(f"{DOMAIN}.")}
-            standard |= not operators
-            custom |= operators
-    return {"standard": standard, "custom": sorted(custom)}
+    cases = cases_by_operation()[operation.name, operation.version]
+    operators, passed = [], 0
+    for case in cases:
+        with tempfile.TemporaryDirectory() as folder:
+            operators.append(becomes(case, Path(folder)))
+            try:
+                check(case, _oracle(), Path(folder))
+                passed += 1
+            except Exception as error:
+                print(f"{case.id}: {error}", file=sys.stderr, flush=True)
+    custom = sorted(set().union(*operators))
+    return {"standard": not all(operators), "custom": custom, "cases": len(cases), "passed": passed}
+
+
+_oracle = functools.cache(Oracle)
+"""The process's own oracle."""
 
 
 def main(names: Sequence[str]) -> None:
     """Record the operations called ``names``, or all."""
-    by_operation = defaultdict(list)
-    for case in CASES:
-        by_operation[case.operation, case.version].append(case)
     path = Path(str(RECORD))
-    known = {str(operation): operation for operation in operations()}
-    record = {name: entry for name, entry in json.loads(path.read_text()).items() if names and name in known}
-    for name, operation in known.items():
-        cases = by_operation[operation.name, operation.version]
-        if cases and (not names or operation.name in names):
-            record[name] = becomes(cases)
-            print(name, record[name], flush=True)
-    lines = [f"{json.dumps(name)}: {json.dumps(record[name])}" for name in known if name in record]
-    path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    entries = json.loads(path.read_text())["operations"] if names else {}
+    chosen = [operation for operation in operations() if not names or operation.name in names]
+    with ProcessPoolExecutor() as processes:
+        for operation, entry in zip(chosen, processes.map(record, chosen), strict=True):
+            entries[str(operation)] = entry
+            print(operation, entry, flush=True)
+    lines = [f"{json.dumps(str(o))}: {json.dumps(entries[str(o)])}" for o in operations() if str(o) in entries]
+    version = json.dumps(ov.get_version().split("-")[0])
+    path.write_text(f'{{"openvino": {version}, "operations": {{\n' + ",\n".join(lines) + "\n}}\n")
 
 
 if __name__ == "__main__":

@@ -430,12 +430,14 @@ def test_inspect_lists_what_cannot_be_converted(dense: Path) -> None:
 def test_inspect_all_operations() -> None:
     result = specops("inspect", "--all-operations")
     assert result.exit_code == 0
-    assert re.search(r"^ Abs-0 +opset1 +yes ", result.stdout, re.MULTILINE)
-    assert re.match(r"\d+ of 245 operations have a rule: ", result.stdout.splitlines()[-1])
+    assert re.search(r"^ Abs-0 +opset1 +standard +\d+ of \d+", result.stdout, re.MULTILINE)
+    assert re.search(r"^245 of 245 operations have a rule: ", result.stdout, re.MULTILINE)
+    assert re.search(r"^245 of 245 pass all of their \d+ cases, compared with OpenVINO \d", result.stdout, re.MULTILINE)
     document = as_json(specops("inspect", "--all-operations", "--json"))
-    assert set(document) == {"operations", "total", "with_rule"}
-    assert len(document["operations"]) == document["total"] == 245
-    assert set(document["operations"][0]) == {"name", "number", "version", "rule", "becomes", "custom_operators"}
+    assert set(document) == {"operations", "total", "with_rule", "passing", "compared_with"}
+    assert len(document["operations"]) == document["total"] == document["with_rule"] == document["passing"] == 245
+    keys = {"name", "number", "version", "rule", "becomes", "custom_operators", "cases", "passed", "restrictions"}
+    assert set(document["operations"][0]) == keys
 
 
 # -- ops -----------------------------------------------------------------------------------------------------------------

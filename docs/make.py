@@ -1,0 +1,185 @@
+"""Writes docs/operations.md and docs/operators.md from the registries of rules and operators.
+
+python docs/make.py          # writes them
+python docs/make.py --check  # exits 1 if one is out of date
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+
+from converters.openvino.coverage import Coverage, coverage, openvino_version
+from onnx_specops.domain import DOMAIN, OPSET_VERSION, Operator, find, operators
+
+DOCS = Path(__file__).parent
+_NATIVE = DOCS.parent / "onnx_specops" / "native" / "ops.h"
+
+_OPERATIONS = f"""\
+# OpenVINO's operations
+
+<!-- Made by docs/make.py: change that, or what it reads. -->
+
+All {{total}} pairs of operation and version of opset1 to opset17, and what a layer of each becomes: *standard* ONNX, an
+operator of the domain `{DOMAIN}` (*custom*), or *both*: the domain's operator only where standard ONNX cannot say what the
+layer's attributes and types ask for. *Forms* are those of the domain's operators: a standard node runs in any runtime.
+
+{{ruled}} have a rule; {{passing}} pass all of their cases in `tests/conformance/operations` ({{cases}} in all), compared with
+OpenVINO {{version}}. `specops inspect --all-operations` prints the same table.
+"""
+
+_OPERATORS = f"""\
+# The operators of the domain `{DOMAIN}`
+
+<!-- Made by docs/make.py: change that, or what it reads. -->
+
+Version {OPSET_VERSION} of the domain. Every operator has a schema and a NumPy kernel; a *body* is its meaning in standard
+ONNX, which a converted file carries with it, so that it runs without the plugin. `specops ops` tells which forms an
+installation has.
+"""
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """A table in Markdown."""
+    yield f"| {' | '.join(headings)} |"
+    yield f"|{'---|' * len(headings)}"
+    for row in rows:
+        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |"
+
+
+# -- operations.md ---------------------------------------------------------------------------------------------------------
+
+
+def operations_page() -> Iterator[str]:
+    """OpenVINO's operations and what each becomes."""
+    covered = coverage()
+    yield _OPERATIONS.format(
+        total=len(covered),
+        ruled=sum(row.has_rule for row in covered),
+        passing=sum(row.passes for row in covered),
+        cases=sum(row.cases for row in covered),
+        version=openvino_version(),
+    )
+    headings = ("operation", "versions", "becomes", f"operators of `{DOMAIN}`", "forms", "cases", "restrictions")
+    rows = []
+    for _, alike in groupby(covered, key=lambda row: (row.operation.name, row.standard, row.custom, row.restrictions)):
+        versions = list(alike)
+        rows.append(_operation_row(versions))
+    yield from table(headings, rows)
+
+
+def _operation_row(versions: Sequence[Coverage]) -> tuple[str, ...]:
+    row = versions[0]
+    return (
+        row.operation.name,
+        ", ".join(str(version.operation.number) for version in versions),
+        row.becomes if row.has_rule else "**no rule**",
+        ", ".join(f"[{name}](operators.md#{name.lower()})" for name in row.custom),
+        ", ".join(_common_forms(row.custom)),
+        str(sum(version.passed for version in versions)),
+        row.restrictions,
+    )
+
+
+def _common_forms(names: Sequence[str]) -> list[str]:
+    forms = [forms_of(find(name)) for name in names]
+    return [form for form in (forms[0] if forms else []) if all(form in others for others in forms)]
+
+
+def forms_of(operator: Operator) -> list[str]:
+    """The forms that the project has of an operator, whatever is installed here."""
+    written = re.findall(r"^const Op& (\w+)\(\);", _NATIVE.read_text(encoding="utf-8"), re.MULTILINE)
+    module = operator.kernel.__module__.rpartition(".")[2]
+    present = {"body": operator.emit_body is not None, "Python": True, "native": module in written}
+    return [form for form, there in present.items() if there]
+
+
+# -- operators.md ----------------------------------------------------------------------------------------------------------
+
+
+def operators_page() -> Iterator[str]:
+    """The domain's operators."""
+    yield _OPERATORS
+    yield from table(("operator", "what it does", "forms"), map(_operator_row, operators()))
+    for operator in operators():
+        yield ""
+        yield from _operator_section(operator)
+
+
+def _operator_row(operator: Operator) -> tuple[str, str, str]:
+    first = operator.doc.partition("\n\n")[0].replace("\n", " ")
+    return f"[{operator.name}](#{operator.name.lower()})", first, ", ".join(forms_of(operator))
+
+
+def _operator_section(operator: Operator) -> Iterator[str]:
+    yield f"## {operator.name}"
+    yield ""
+    yield from as_markdown(operator.doc)
+    yield ""
+    outputs = ", ".join(f"`{name}` ({type_})" for name, type_ in operator.outputs.items())
+    yield f"Signature: {', '.join(_inputs(operator))} → {outputs}"
+    if operator.attributes:
+        yield ""
+        yield from table(("attribute", "type", "default"), _attributes(operator))
+    if operator.types:
+        yield ""
+        yield from table(("type", "admits"), ((name, ", ".join(types)) for name, types in operator.types.items()))
+    if operator.no_body:
+        yield ""
+        yield f"No body: {operator.no_body}."
+    if operator.random_body:
+        yield ""
+        yield "The body draws other random numbers than the kernels, from the same distribution."
+
+
+def _inputs(operator: Operator) -> Iterator[str]:
+    for (name, type_), optional in zip(operator.inputs.items(), operator.optional, strict=True):
+        yield f"`{name}` ({type_}{', optional' if optional else ''})"
+
+
+def _attributes(operator: Operator) -> Iterator[tuple[str, str, str]]:
+    for name, (type_, default) in operator.attributes.items():
+        required = default is inspect.Parameter.empty
+        kind = type_.__name__ if isinstance(type_, type) and type_.__module__ == "builtins" else str(type_)
+        yield f"`{name}`", kind, "required" if required else f"`{default!r}`"
+
+
+def as_markdown(doc: str) -> Iterator[str]:
+    """A docstring whose indented lists (``name: what it is``) become lists of Markdown."""
+    previous = ""
+    for line in doc.splitlines():
+        entry = re.match(r" {4}(\w[\w, ]*?): (.*)", line)
+        if entry:
+            if previous and not previous.startswith("    "):
+                yield ""
+            yield f"- `{entry[1]}`: {entry[2]}"
+        else:
+            yield f"  {line.strip()}" if line.startswith(" ") else line
+        previous = line
+
+
+PAGES = {"operations.md": operations_page, "operators.md": operators_page}
+
+
+def main(check: bool) -> int:
+    """Write the pages; with ``check`` only tell which are out of date."""
+    stale = 0
+    for name, page in PAGES.items():
+        text, path = "\n".join(page()) + "\n", DOCS / name
+        if path.is_file() and path.read_text(encoding="utf-8") == text:
+            continue
+        stale += 1
+        if check:
+            print(f"docs/{name} is out of date: python docs/make.py", file=sys.stderr)
+        else:
+            path.write_text(text, encoding="utf-8")
+            print(f"docs/{name} written")
+    return int(check and stale > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main("--check" in sys.argv[1:]))

@@ -1,0 +1,72 @@
+"""The pages in docs/ say what the code says."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import onnx_specops
+from converters.openvino.cli import data
+from onnx_specops.domain import operators
+from onnx_specops.runtime.errors import MissingKernelError
+from onnx_specops.runtime.library import native_operators
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def make() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("docs_make", ROOT / "docs" / "make.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_tables_are_up_to_date() -> None:
+    done = subprocess.run([sys.executable, ROOT / "docs" / "make.py", "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_native_kernels_are_those_of_the_library(make: ModuleType) -> None:
+    try:
+        onnx_specops.library_path()
+    except MissingKernelError:
+        pytest.skip("no native library is built here")
+    written = {operator.name for operator in operators() if "native" in make.forms_of(operator)}
+    assert written == set(native_operators())
+
+
+def test_lists_of_docstrings_become_markdown(make: ModuleType) -> None:
+    doc = "Sums.\n\nInputs:\n    x: ``[N]``,\n        any.\n    y, z: more\n\nOutput: the sum."
+    assert list(make.as_markdown(doc)) == [
+        *("Sums.", "", "Inputs:", "", "- `x`: ``[N]``,", "  any.", "- `y, z`: more", "", "Output: the sum."),
+    ]
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", "CONTRIBUTING.md", "docs/command.md", "docs/operations.md", "models/README.md"]
+)
+def test_links_lead_somewhere(page: str) -> None:
+    path = ROOT / page
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", path.read_text(encoding="utf-8")):
+        if "://" not in target:
+            assert (path.parent / target).exists(), target
+
+
+@pytest.mark.parametrize(
+    "source", [data.conversion, data.inspection, data.coverage, data.validation, data.operators, data.array]
+)
+def test_every_field_of_the_command_is_explained(source: Callable[..., object]) -> None:
+    text = (ROOT / "docs" / "command.md").read_text(encoding="utf-8")
+    fields = re.findall(r'"(\w+)": ', inspect.getsource(source))
+    assert fields
+    assert [field for field in fields if f"`{field}`" not in text] == []
