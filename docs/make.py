@@ -28,8 +28,8 @@ All {{total}} pairs of operation and version of opset1 to opset17, and what a la
 operator of the domain `{DOMAIN}` (*custom*), or *both*: the domain's operator only where standard ONNX cannot say what the
 layer's attributes and types ask for. *Forms* are those of the domain's operators: a standard node runs in any runtime.
 
-{{ruled}} have a rule; {{passing}} pass all of their cases in `tests/conformance/operations` ({{cases}} in all), compared with
-OpenVINO {{version}}. `specops inspect --all-operations` prints the same table.
+{{ruled}} have a rule; {{passing}} pass all of their cases in `tests/conformance/operations` ({{cases}} in all), compared
+with OpenVINO {{version}}. `specops inspect --all-operations` prints the same table.
 """
 
 _OPERATORS = f"""\
