@@ -2,7 +2,7 @@
 //
 // The interface is append-only: a function keeps its slot in the table `OrtApi` for ever, and so do the fields of
 // `OrtCustomOp`. Version 17 of it (ONNX Runtime 1.17) has all that is needed here, and every later ORT serves it.
-// tests/onnx_specops/native/test_abi.py compares this file with the real header wherever that is installed.
+// tests/onnx_specops/native/test_abi.py compares this file with what tests/data records of the real header.
 #pragma once
 
 #include <cstddef>

@@ -1,0 +1,105 @@
+"""Writes onnxruntime_api.json beside this file: where ONNX Runtime's C header has what native/ort_abi.h declares by hand.
+
+Run it with the folder of the real header: ``python -m tests.data.make_onnxruntime_api /usr/include/onnxruntime``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+OUTPUT = Path(__file__).with_name("onnxruntime_api.json")
+NATIVE = Path(__file__).parents[2] / "onnx_specops" / "native"
+HEADER = (NATIVE / "ort_abi.h").read_text(encoding="utf-8")
+
+SLOTS = {name: int(number) for number, name in re.findall(r"\bSLOT\((\d+),[^,]+, (\w+),", HEADER)}
+REAL = "#include <onnxruntime_c_api.h>\n#define API ::OrtApi\n#define SCOPE"
+OURS = '#include "ort_abi.h"\n#define API specops::abi::Api\n#define SCOPE specops::abi'
+
+PROGRAM = r"""
+%(declarations)s
+#include <cstddef>
+#include <cstdio>
+#include <initializer_list>
+#include <type_traits>
+
+// What a compiled call depends on: the sizes of the result and of the parameters.
+template <class R> constexpr std::size_t size_of() {
+  if constexpr (std::is_void_v<R>) return 0; else return sizeof(R);
+}
+template <class R, class... P> void sizes() {
+  std::printf("%%zu", size_of<R>());
+  for (std::size_t size : {sizeof(P)...}) std::printf(", %%zu", size);
+}
+template <class R, class... P> void form(R (*)(P...)) { sizes<R, P...>(); }
+template <class R, class... P> void form(R (*)(P...) noexcept) { sizes<R, P...>(); }
+
+template <class F> void callback(const char* name, std::size_t place, F function) {
+  std::printf("%%s\"%%s\": [%%zu, [", place ? ",\n" : "\n", name, place / sizeof(void*));
+  form(function);
+  std::printf("]]");
+}
+
+#define FUNCTION(name) callback(#name, offsetof(API, name), decltype(API::name){});
+#define FIELD(name) callback(#name, offsetof(SCOPE::OrtCustomOp, name), decltype(SCOPE::OrtCustomOp::name){});
+#define VALUE(name) std::printf("%%s\"%%s\": %%d", first ? "\n" : ",\n", #name, static_cast<int>(SCOPE::name)), first = false;
+
+int main() {
+  bool first = true;
+  std::printf("{\"functions\": {");
+  %(functions)s
+  std::printf("},\n\"custom_op\": {\"version\": [0, [%%zu]]", sizeof(SCOPE::OrtCustomOp::version));
+  %(fields)s
+  std::printf("},\n\"values\": {");
+  %(values)s
+  std::printf("}}\n");
+}
+"""
+
+
+def custom_op_fields() -> list[str]:
+    """The callbacks of OrtCustomOp in ort_abi.h, in order."""
+    body = re.search(r"struct OrtCustomOp \{(.*?)\n\};", HEADER, re.DOTALL)
+    assert body is not None
+    return re.findall(r"SPECOPS_ORT_CALL\* (\w+)\)", body[1])
+
+
+def enumerators() -> list[str]:
+    """The names of all enumerators in ort_abi.h."""
+    bodies = re.findall(r"enum \w+ : int \{(.*?)\}", HEADER, re.DOTALL)
+    return [name for body in bodies for name in re.findall(r"(\w+) = \d+", body)]
+
+
+def layout(declarations: str, include: Path) -> dict[str, Any]:
+    """What a compiler makes of a header: places and sizes of the functions and callbacks, and the enumerators' values.
+
+    Args:
+        declarations: `REAL` or `OURS`.
+        include: the header's folder.
+    """
+    parts = {"declarations": declarations, "functions": "", "fields": "", "values": ""}
+    for part, macro, names in (
+        ("functions", "FUNCTION", list(SLOTS)),
+        ("fields", "FIELD", custom_op_fields()),
+        ("values", "VALUE", enumerators()),
+    ):
+        parts[part] = "\n  ".join(f"{macro}({name})" for name in names)
+    with tempfile.TemporaryDirectory() as folder:
+        source, program = Path(folder) / "layout.cc", Path(folder) / "layout"
+        source.write_text(PROGRAM % parts, encoding="utf-8")
+        subprocess.run(["c++", "-std=c++17", f"-I{include}", str(source), "-o", str(program)], check=True)
+        return json.loads(subprocess.run([program], check=True, capture_output=True, text=True).stdout)
+
+
+if __name__ == "__main__":
+    found = layout(REAL, Path(sys.argv[1]))
+    lines = [
+        f"{json.dumps(part)}: {{\n" + ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in entries.items()) + "\n}"
+        for part, entries in found.items()
+    ]
+    OUTPUT.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
