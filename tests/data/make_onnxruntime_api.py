@@ -45,12 +45,17 @@ template <class F> void callback(const char* name, std::size_t place, F function
   std::printf("]]");
 }
 
+void value(const char* name, int number) {
+  static const char* separator = "\n";
+  std::printf("%%s\"%%s\": %%d", separator, name, number);
+  separator = ",\n";
+}
+
 #define FUNCTION(name) callback(#name, offsetof(API, name), decltype(API::name){});
 #define FIELD(name) callback(#name, offsetof(SCOPE::OrtCustomOp, name), decltype(SCOPE::OrtCustomOp::name){});
-#define VALUE(name) std::printf("%%s\"%%s\": %%d", first ? "\n" : ",\n", #name, static_cast<int>(SCOPE::name)), first = false;
+#define VALUE(name) value(#name, static_cast<int>(SCOPE::name));
 
 int main() {
-  bool first = true;
   std::printf("{\"functions\": {");
   %(functions)s
   std::printf("},\n\"custom_op\": {\"version\": [0, [%%zu]]", sizeof(SCOPE::OrtCustomOp::version));

@@ -1,4 +1,4 @@
-"""ort_abi.h, written by hand, against ONNX Runtime: what its C header has (recorded in tests/data), and the library itself."""
+"""ort_abi.h, written by hand, against ONNX Runtime: its C header (as tests/data records it), and the library itself."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import onnxruntime as ort
 import pytest
 
-from tests.data.make_onnxruntime_api import HEADER, NATIVE, OUTPUT, OURS, SLOTS, custom_op_fields, enumerators, layout
+from tests.data.make_onnxruntime_api import HEADER, NATIVE, OURS, OUTPUT, SLOTS, custom_op_fields, enumerators, layout
 
 REAL = json.loads(OUTPUT.read_text(encoding="utf-8"))
 
