@@ -72,7 +72,7 @@ def align(op: Builder, a: Value, b: Value, auto_broadcast: AutoBroadcast, axis: 
             if start < 0 or behind < 0:
                 raise Unsupported(f"its second input {b.dims} does not lie on the first {a.dims} from axis {start} on")
             kept = op.Slice(op.Shape(b), [0], [trailing])
-            return _checked_onto(a, op.Reshape(b, op.Concat([1] * start, kept, [1] * behind, axis=0)))
+            return _checked_onto(a, op.Reshape(b, op.Concat([1] * start, kept, [1] * behind, axis=0), allowzero=1))
     # Ranks of run time: b's dimensions without the trailing ones, and ones up to a's rank.
     shape, rank = op.Shape(b), op.Shape(op.Shape(a))
     begin = op.Sub(rank, op.Shape(shape)) if axis == -1 else op.const([axis])
@@ -80,7 +80,7 @@ def align(op: Builder, a: Value, b: Value, auto_broadcast: AutoBroadcast, axis: 
     kept = op.Compress(shape, op.Greater(positions, 0), axis=0)
     end = op.Sub(op.Sub(rank, begin), op.Shape(kept))
     ones = [op.Expand(op.const(1), count) for count in (begin, end)]
-    return op.Reshape(b, op.Concat(ones[0], kept, ones[1], axis=0))
+    return op.Reshape(b, op.Concat(ones[0], kept, ones[1], axis=0), allowzero=1)
 
 
 def _check_equal(a: Value, b: Value) -> None:

@@ -22,7 +22,12 @@ def relu(op: Builder, x: Value):
 
 @rule("PRelu")
 def prelu(op: Builder, x: Value, slope: Value):
-    """PRelu-1: a slope of rank 1 is the channels' where it has their number, else NumPy's broadcasting applies."""
+    """PRelu-1: a slope of rank 1 is the channels' where it has their number, else NumPy's broadcasting applies.
+
+    A slope of more dimensions than ``x`` adds none to it: its first ones are 1.
+    """
+    if x.rank is not None and slope.rank is not None and slope.rank > x.rank:
+        slope = op.Reshape(slope, op.Shape(slope, start=slope.rank - x.rank), allowzero=1)
     return op.PRelu(x, _channels(op, x, slope))
 
 
@@ -60,7 +65,7 @@ def hard_sigmoid(op: Builder, x: Value, alpha: Value, beta: Value):
     """HardSigmoid-1."""
     a, b = _scalar(alpha), _scalar(beta)
     if a is not None and b is not None:
-        return op.HardSigmoid(x, alpha=a, beta=b)
+        return through_floats(op, x, lambda x: op.HardSigmoid(x, alpha=a, beta=b))
     one = typed(1, x.dtype)
     return op.Clip(op.Add(op.Mul(x, _flat(op, alpha)), _flat(op, beta)), typed(0, x.dtype), one)
 
@@ -68,13 +73,17 @@ def hard_sigmoid(op: Builder, x: Value, alpha: Value, beta: Value):
 @rule("HSigmoid", since="opset5")
 def hsigmoid(op: Builder, x: Value):
     """HSigmoid-5; a NaN stays NaN. (OpenVINO's CPU makes it 0.)"""
-    return op.HardSigmoid(x, alpha=1 / 6, beta=0.5)
+    return through_floats(op, x, lambda x: op.HardSigmoid(x, alpha=1 / 6, beta=0.5))
 
 
 @rule("HSwish", since="opset4")
 def hswish(op: Builder, x: Value):
     """HSwish-4. (ONNX Runtime takes HardSwish and Mish apart, into operators of which it has none for f64.)"""
-    return op.Mul(x, op.HardSigmoid(x, alpha=1 / 6, beta=0.5)) if x.dtype == D.DOUBLE else op.HardSwish(x)
+
+    def function(x: Value) -> Value:
+        return op.Mul(x, op.HardSigmoid(x, alpha=1 / 6, beta=0.5)) if x.dtype == D.DOUBLE else op.HardSwish(x)
+
+    return through_floats(op, x, function)
 
 
 @rule("Swish", since="opset4")
@@ -87,7 +96,11 @@ def swish(op: Builder, x: Value, beta: Value | None = None):
 @rule("Elu")
 def elu(op: Builder, x: Value, *, alpha: float):
     """Elu-1."""
-    return op.Elu(x, alpha=alpha)
+    if x.dtype in UNSIGNED:
+        return x
+    result = through_floats(op, x, lambda x: op.Elu(x, alpha=alpha))
+    # Positive integers stay exact.
+    return op.Where(op.Greater(x, 0), x, result) if x.dtype in INTEGERS else result
 
 
 @rule("Selu")
@@ -148,26 +161,30 @@ def softmax_1(op: Builder, x: Value, *, axis: int = 1):
     """Softmax-1: along one axis, counted from the front."""
     if axis < 0:
         raise Unsupported(f"its axis {axis} is negative", "Softmax counts axes from the end since opset8")
-    return op.Softmax(x, axis=axis)
+    return through_floats(op, x, lambda x: op.Softmax(x, axis=axis))
 
 
 @rule("Softmax", since="opset8")
 def softmax(op: Builder, x: Value, *, axis: int = 1):
     """Softmax-8."""
-    return op.Softmax(x, axis=axis)
+    return through_floats(op, x, lambda x: op.Softmax(x, axis=axis))
 
 
 @rule("LogSoftmax", since="opset5")
 def log_softmax(op: Builder, x: Value, *, axis: int = 1):
     """LogSoftmax-5."""
-    return op.LogSoftmax(x, axis=axis)
+    return through_floats(op, x, lambda x: op.LogSoftmax(x, axis=axis))
 
 
 @rule("GRN")
 def grn(op: Builder, x: Value, *, bias: float):
     """GRN-1: each vector of channels over its length."""
-    squares = op.ReduceSum(op.Mul(x, x), [1], keepdims=1)
-    return op.Div(x, op.Sqrt(op.Add(squares, bias)))
+
+    def function(x: Value) -> Value:
+        squares = op.ReduceSum(op.Mul(x, x), [1], keepdims=1)
+        return op.Div(x, op.Sqrt(op.Add(squares, bias)))
+
+    return through_floats(op, x, function)
 
 
 def _scalar(x: Value) -> float | None:

@@ -22,7 +22,9 @@ from converters.openvino.rules._elementwise import (
     align,
     binary,
     bounded,
+    in_float32,
     through_floats,
+    typed,
 )
 from onnx_specops.building import Builder, Value
 
@@ -66,8 +68,8 @@ def abs_(op: Builder, x: Value):
 
 @rule("Sign")
 def sign(op: Builder, x: Value):
-    """Sign-1."""
-    return op.Sign(x)
+    """Sign-1; a NaN stays NaN, which ONNX Runtime's kernel for 16-bit floats makes 0."""
+    return in_float32(op, op.Sign, x)
 
 
 @rule("Negative")
@@ -90,8 +92,8 @@ def floor(op: Builder, x: Value):
 
 @rule("Round", since="opset5")
 def round_(op: Builder, x: Value, *, mode: Literal["half_to_even", "half_away_from_zero"] = "half_to_even"):
-    """Round-5; integers stay as they are."""
-    if x.dtype in INTEGERS:
+    """Round-5; integers and booleans stay as they are."""
+    if x.dtype not in FLOATS:
         return x
     if mode == "half_to_even":
         return op.Round(x)
@@ -194,10 +196,16 @@ def _defined(op: Builder, result: Value, zero: Value | None) -> Value:
 
 @binary("FloorMod")
 def floor_mod(op: Builder, a: Value, b: Value):
-    """FloorMod-1: the remainder has the divisor's sign. (OpenVINO's CPU computes 32-bit integers in float32.)"""
+    """FloorMod-1: the remainder has the divisor's sign; of an infinite divisor, whose multiples are none, it is NaN.
+
+    (OpenVINO's CPU computes 32-bit integers in float32.)
+    """
     if a.dtype in FLOATS:
         remainder = op.Mod(a, b, fmod=1)
-        return op.Where(op.Less(op.Mul(op.Sign(remainder), op.Sign(b)), 0), op.Add(remainder, b), remainder)
+        remainder = op.Where(op.Less(op.Mul(op.Sign(remainder), op.Sign(b)), 0), op.Add(remainder, b), remainder)
+        if b.constant is not None and np.isfinite(b.constant.astype(np.float64)).all():
+            return remainder
+        return op.Where(op.IsInf(b), typed(np.nan, a.dtype), remainder)
     divisor, zero, _ = _divisor(op, b)
     return _defined(op, op.Mod(a, divisor), zero)
 
@@ -210,7 +218,7 @@ def mod(op: Builder, a: Value, b: Value):
     divisor, zero, _ = _divisor(op, b)
     # ONNX Runtime computes fmod of integers in floats.
     unsigned = a.dtype in UNSIGNED
-    remainder = op.Mod(a, divisor) if unsigned else op.Mul(op.Sign(a), op.Mod(op.Abs(a), op.Abs(divisor)))
+    remainder = op.Mod(a, divisor) if unsigned else op.Sub(a, op.Mul(op.Div(a, divisor), divisor))
     return _defined(op, remainder, zero)
 
 
@@ -234,4 +242,10 @@ def cum_sum(op: Builder, x: Value, axis: Value | None = None, *, exclusive: bool
     axis = op.const(0) if axis is None else axis
     if axis.dtype not in (D.INT32, D.INT64):
         axis = op.Cast(axis, to=D.INT64)
-    return op.CumSum(x, axis, exclusive=int(exclusive), reverse=int(reverse))
+    if x.rank:
+        return op.CumSum(x, axis, exclusive=int(exclusive), reverse=int(reverse))
+    # A scalar is a vector of one element, as everything is along one more axis behind its own.
+    rank = op.Max(op.Size(op.Shape(x)), 1)
+    axis = op.Cast(axis, to=D.INT64)
+    axis = op.Where(op.Less(axis, 0), op.Add(axis, rank), axis)
+    return op.Squeeze(op.CumSum(op.Unsqueeze(x, [-1]), axis, exclusive=int(exclusive), reverse=int(reverse)), [-1])

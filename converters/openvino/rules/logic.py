@@ -30,8 +30,8 @@ for _operation, _row in _BINARY.items():
 
 @rule("LogicalNot")
 def logical_not(op: Builder, x: Value):
-    """LogicalNot-1."""
-    return op.Not(x)
+    """LogicalNot-1; OpenVINO takes numbers as well, and gives 1 for 0 and 0 for any other."""
+    return op.Not(x) if x.dtype == D.BOOL else op.Cast(op.Equal(x, 0), to=x.dtype)
 
 
 @rule("BitwiseNot", since="opset13")

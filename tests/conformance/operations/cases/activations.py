@@ -122,10 +122,31 @@ _CASES += [
          min_value=-5, max_value=2**41, options=decided("evaluate", "the CPU plugin computes 64-bit integers in 32 bits")),
 ]  # fmt: skip
 
+# OpenVINO's CPU rounds to the nearest integer; no reference kernel.
+_WHOLE = [np.array([[0, 1, 2, 3, 100], [4, 5, 2, 2, 1]]), np.array([[0, -1, 2, -3, 100], [4, -5, 2, -2, -1]])]
+for _type in (np.uint8, np.int8, np.int32, np.int64):
+    _values, _name = _WHOLE[np.dtype(_type).kind == "i"].astype(_type), np.dtype(_type).name
+    for _operation, _opset, _attributes in (
+        ("Elu", "opset1", {"alpha": 4.8}),
+        ("HSigmoid", "opset5", {}),
+        ("HSwish", "opset4", {}),
+        ("Softmax", "opset1", {"axis": 0}),
+        ("Softmax", "opset8", {"axis": -1}),
+        ("LogSoftmax", "opset5", {"axis": 0}),
+        ("GRN", "opset1", {"bias": 1.0}),
+    ):
+        _CASES.append(case(_operation, _opset, f"{_name}-rounded", node(_operation, _opset, **_attributes), [_values]))
+    _CASES.append(case("HardSigmoid", "opset1", f"{_name}-rounded", "opset1.hard_sigmoid",
+                       [_values, _type(2), _type(3)], constants=[1, 2]))  # fmt: skip
+
 # -- PRelu ------------------------------------------------------------------------------------------------------------
 
 _P4 = (np.arange(48, dtype=np.float32).reshape(2, 3, 4, 2) * 5 % 7) - 3
 _S = {n: _f(*(0.25 * i - 0.5 for i in range(n))) for n in (1, 2, 3, 4)}
+_SLOPES = {
+    "last": _CHANNELS,
+    "more-dimensions": "the CPU plugin fails on a slope of more dimensions than the data where it does not know them",
+}
 for _name, _x, _slope in (
     ("channels", _P4, _S[3]),
     ("last", _P4, _S[2]),
@@ -136,6 +157,7 @@ for _name, _x, _slope in (
     ("broadcast", _P4, _S[3].reshape(3, 1, 1)),
     ("broadcast-inner", _P4, _S[4].reshape(4, 1)),
     ("full", _P4, _P4 / 4),
+    ("more-dimensions", _P4[0, 0], _S[2].reshape(1, 1, 1, 2)),
     ("f16", _P4.astype(np.float16), _S[3].astype(np.float16)),
     ("bf16", _P4.astype(ml_dtypes.bfloat16), _S[3].astype(ml_dtypes.bfloat16)),
     ("f64", _P4.astype(np.float64), _S[3].astype(np.float64)),
@@ -150,7 +172,7 @@ for _name, _x, _slope in (
             "opset1.prelu",
             [_x, _slope],
             dynamic=True,
-            options=decided("evaluate", _CHANNELS) if _name == "last" else None,
+            options=decided("evaluate", _SLOPES[_name]) if _name in _SLOPES else None,
         ),
     ]
 _CASES.append(case("PRelu", "opset1", "channels-or-last", "opset1.prelu", [_P4, _S[3]], [_P4, _S[2]], [_P4, _S[1]],

@@ -96,6 +96,9 @@ _CASES += [
     case("Abs", "opset1", "int8-lowest", "opset1.abs", [np.array([-128, 127], np.int8)]),
     case("Abs", "opset1", "int64-large", "opset1.abs", [np.array([-(2**40) - 1, 2**62 + 1])],
          options=_EXACT),
+    case("Sign", "opset1", "f16-nan", "opset1.sign", [_floats(NAN, -2, 0, dtype=np.float16)]),
+    case("Sign", "opset1", "bf16-nan", "opset1.sign", [_floats(NAN, -2, 0, dtype=ml_dtypes.bfloat16)]),
+    case("Round", "opset5", "boolean", "opset5.round", [np.array([True, False])], mode="half_to_even"),
 ]  # fmt: skip
 
 _HALVES = _floats(0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 0.3, -0.7, NAN, INF, -INF, -0.0, 7)
@@ -243,6 +246,9 @@ _CASES += [
     case("FloorMod", "opset1", "f32-large", "opset1.floor_mod", [_floats(1e9, -1e9), _floats(3, 3)], options=decided(
         "evaluate", "the CPU plugin subtracts a rounded quotient's multiple, which is off by its rounding")),
     case("Mod", "opset1", "f32-signs", "opset1.mod", [_A[:6], _B[:6]]),
+    case("FloorMod", "opset1", "f32-infinite", "opset1.floor_mod", [_floats(1, -1, 0, INF), _floats(INF, INF, -INF, 2)]),
+    case("FloorMod", "opset1", "f16-infinite", "opset1.floor_mod",
+         [_floats(1, 5, dtype=np.float16), _floats(INF, -3, dtype=np.float16)], constants=[1]),
     case("FloorMod", "opset1", "f32-signs", "opset1.floor_mod", [_A[:6], _B[:6]]),
     case("Add", "opset1", "int32-wraps", "opset1.add", [np.array([2**31 - 1], np.int32), np.array([1], np.int32)]),
     case("Multiply", "opset1", "int32-wraps", "opset1.multiply", [np.array(_LARGE, np.int32), np.array([10], np.int32)]),
@@ -276,6 +282,9 @@ for _operation in ("Divide", "Mod", "FloorMod"):
 _CRASH = "both oracles crash"
 for _type in (np.int32, np.int64):
     _lowest = np.iinfo(_type).min
+    _CASES.append(case("Mod", "opset1", f"{np.dtype(_type).name}-by-lowest", "opset1.mod",
+                       [np.array([7, -7, 0, _lowest], _type), np.array([_lowest], _type)],
+                       options=decided("evaluate", EXACT)))  # fmt: skip
     for _operation, _result in (("Divide", _lowest), ("Mod", 0), ("FloorMod", 0)):
         _name, _expected = f"{np.dtype(_type).name}-lowest", np.array([_result, -5 if _result else 0], _type)
         _CASES.append(case(_operation, "opset1", _name, f"opset1.{_BINARY[_operation]}",
@@ -289,13 +298,14 @@ _F = functools.partial(_small, np.float32)
 _CASES += [
     case("Add", "opset1", "dynamic-rank", "opset1.add", [_F(2, 3), _F(3)], [_F(), _F(4, 1)],
          shapes=[None, None], options=decided("evaluate", _RANK)),
+    case("Multiply", "opset1", "pdpd-empty", pdpd("Multiply", "opset1", 1), [_F(4, 0, 2), _F(0)], constants=[1]),
     *(
         case("Multiply", "opset1", f"pdpd-dynamic-rank-axis-{axis}", pdpd("Multiply", "opset1", axis), *runs,
              shapes=[None, None], options=decided("evaluate", _RANK))
         for axis, runs in (
             (1, [[_F(2, 3, 4), _F(3)], [_F(2, 3, 4, 2), _F(3, 4, 1)]]),
-            (-1, [[_F(2, 3, 4), _F(3, 4)], [_F(2, 3), _F(2, 1)]]),
-            (0, [[_F(2, 3, 4), _F(2)], [_F(2, 3), _F()]]),
+            (-1, [[_F(2, 3, 4), _F(3, 4)], [_F(2, 3), _F(2, 1)], [_F(3, 0), _F(0)]]),
+            (0, [[_F(2, 3, 4), _F(2)], [_F(2, 3), _F()], [_F(0, 2), _F(0, 1)]]),
         )
     ),
     text_case("Add", "opset1", "pdpd-without-axis", lambda text: text.replace(' auto_broadcast.auto_broadcast_axis="0"', ""),
@@ -316,9 +326,39 @@ for _exclusive in (False, True):
 for _type in (*INTEGERS, np.float16, np.float64):
     _CASES.append(case("CumSum", "opset3", np.dtype(_type).name, "opset3.cum_sum",
                        [_small(_type, 2, 5), np.array(1, np.int32)], constants=[1], exclusive=True))  # fmt: skip
+_SCALAR = decided("cpu", "the reference kernel does not run on scalars, or crashes")
 _CASES += [
     case("CumSum", "opset3", "dynamic", "opset3.cum_sum", [_X, np.array(1)], [_X[:1, :2], np.array(-1)], dynamic=True),
     case("CumSum", "opset3", "empty", "opset3.cum_sum", [np.zeros((0, 3), np.float32), np.array(1)], dynamic=True),
+    case(
+        "CumSum",
+        "opset3",
+        "scalar",
+        "opset3.cum_sum",
+        [np.int64(3), np.array(0)],
+        constants=[1],
+        reverse=True,
+        options=_SCALAR,
+    ),
+    case(
+        "CumSum",
+        "opset3",
+        "scalar-exclusive",
+        "opset3.cum_sum",
+        [np.float32(3), np.array(0)],
+        exclusive=True,
+        options=_SCALAR,
+    ),
+    case(
+        "CumSum",
+        "opset3",
+        "dynamic-rank",
+        "opset3.cum_sum",
+        [_X, np.array(-2)],
+        [_X[0], np.array(1)],
+        shapes=[None, []],
+        options=decided("evaluate", _RANK),
+    ),
     case("CumSum", "opset3", "vector", "opset3.cum_sum", [_X[0, 0], np.array(0)], constants=[1], reverse=True),
 ]
 

@@ -121,6 +121,8 @@ _CASES += [
     case("LogicalNot", "opset1", "dynamic", "opset1.logical_not", [_P], [_P[:1]], dynamic=True),
     case("LogicalNot", "opset1", "empty", "opset1.logical_not", [_P[:0]], dynamic=True),
     case("LogicalNot", "opset1", "constant", "opset1.logical_not", [_P], constants=[0]),
+    case("LogicalNot", "opset1", "float32", "opset1.logical_not", [np.array([0, -0.0, 0.3, NAN], np.float32)]),
+    case("LogicalNot", "opset1", "uint8", "opset1.logical_not", [np.array([0, 1, 2, 255], np.uint8)]),
 ]
 for _name, _inputs, _options in (
     ("truth-table", [_P, _Q], {}),

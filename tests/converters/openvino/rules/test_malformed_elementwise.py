@@ -38,7 +38,7 @@ MALFORMED = [
     ("IsNaN", "opset10", "", [(S, I64)], (S, BOOL), "takes floats"),
     ("IsInf", "opset10", 'detect_zero="1"', [S], (S, BOOL), "not known"),
     ("LogicalAnd", "opset1", "", [S, S], S, "do not fit together"),
-    ("LogicalNot", "opset1", "", [S], S, "do not fit together"),
+    ("LogicalNot", "opset1", "", [S, S], S, "takes 1"),
     ("BitwiseAnd", "opset13", "", [S, S], S, "do not fit together"),
     ("BitwiseLeftShift", "opset15", "", [S, S], S, "integers alone"),
     ("Elu", "opset1", "", [S], S, "'alpha' is missing"),
