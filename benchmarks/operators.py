@@ -218,10 +218,10 @@ def regions() -> Iterator[Layer]:
     )
     turned = np.concatenate([rois[:, 1:3] + 100, rng.random((300, 2)) * 300 + 16, rng.random((300, 1)) * 3], axis=1)
     yield Layer(
-        "ROIAlignRotated, 10 regions x 256 channels x 7 x 7",
+        "ROIAlignRotated, 100 regions x 256 channels x 7 x 7",
         "opset15",
         {**align, "clockwise_mode": True},
-        [*_f32(maps, turned[:10]), indices[:10]],
+        [*_f32(maps, turned[:100]), indices[:100]],
     )
     maps = rng.standard_normal((1, 10 * 49, 38, 63))
     yield Layer(

@@ -7,6 +7,7 @@
 namespace specops {
 
 const Op& ctc_loss();
+const Op& deformable_psroi_pooling();
 const Op& embedding_bag_offsets_sum();
 const Op& erf_inv();
 const Op& experimental_detectron_generate_proposals_single_image();
@@ -20,6 +21,8 @@ const Op& non_max_suppression();
 const Op& proposal();
 const Op& psroi_pooling();
 const Op& random_uniform();
+const Op& roi_align();
+const Op& roi_align_rotated();
 const Op& roi_pooling();
 const Op& scatter_elements_update();
 const Op& search_sorted();
@@ -32,6 +35,7 @@ const Op& vocabulary_table();
 inline std::vector<const Op*> all_ops() {
   return {
       &ctc_loss(),
+      &deformable_psroi_pooling(),
       &embedding_bag_offsets_sum(),
       &erf_inv(),
       &experimental_detectron_generate_proposals_single_image(),
@@ -45,6 +49,8 @@ inline std::vector<const Op*> all_ops() {
       &proposal(),
       &psroi_pooling(),
       &random_uniform(),
+      &roi_align(),
+      &roi_align_rotated(),
       &roi_pooling(),
       &scatter_elements_update(),
       &search_sorted(),

@@ -17,25 +17,43 @@ std::int64_t whole(A x) {
   return std::isnan(x) ? 0 : static_cast<std::int64_t>(std::min(std::max(x, -far), far));
 }
 
-// The images of the regions before the first that is -1.
-template <class A>
-std::vector<std::int64_t> real_regions(const A* regions, std::int64_t count, std::int64_t images) {
+// The images of the regions before the first that is -1; image_of(r) is what `input_name` says of region r.
+template <class ImageOf>
+std::vector<std::int64_t> real_regions(const char* input_name, std::int64_t count, std::int64_t images,
+                                       const ImageOf& image_of) {
   std::vector<std::int64_t> found;
   for (std::int64_t r = 0; r < count; ++r) {
-    const std::int64_t image = whole(std::trunc(regions[5 * r]));
+    const std::int64_t image = image_of(r);
     if (image == -1) break;
-    if (image < 0 || image >= images) fail("rois[", r, "] = ", image, " is out of range [0, ", images - 1, "]");
+    if (image < 0 || image >= images) {
+      fail(input_name, "[", r, "] = ", image, " is out of range [0, ", images - 1, "]");
+    }
     found.push_back(image);
   }
   return found;
 }
 
-inline void check_maps(const Input& maps, const Input& regions) {
+// The same of [R, 5] regions that begin with their image.
+template <class A>
+std::vector<std::int64_t> real_regions(const A* regions, std::int64_t count, std::int64_t images) {
+  return real_regions("rois", count, images, [&](std::int64_t r) { return whole(std::trunc(regions[5 * r])); });
+}
+
+inline void check_maps(const Input& maps, const Input& regions, std::int64_t numbers = 5) {
   const Shape &m = maps.shape(), &r = regions.shape();
   if (m.size() != 4 || m[2] == 0 || m[3] == 0) {
     fail("feat: the feature maps have the shape ", to_string(m), " instead of [N, C, H, W]");
   }
-  if (r.size() != 2 || r[1] != 5) fail("rois: the regions have the shape ", to_string(r), " instead of [R, 5]");
+  if (r.size() != 2 || r[1] != numbers) {
+    fail("rois: the regions have the shape ", to_string(r), " instead of [R, ", numbers, "]");
+  }
+}
+
+// The images of all regions, from an input of its own.
+inline void check_batch(const Input& batch_indices, const Input& regions) {
+  if (batch_indices.shape().size() != 1 || batch_indices.size() != regions.shape()[0]) {
+    fail("batch_indices has the shape ", to_string(batch_indices.shape()), ", rois ", to_string(regions.shape()));
+  }
 }
 
 // An attribute that counts something.

@@ -2,10 +2,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <vector>
 
-#include "regions.h"
+#include "feature_maps.h"
 
 namespace specops {
 namespace {
@@ -50,6 +49,18 @@ std::vector<Line<A>> samples(A start, A end, std::int64_t count, std::int64_t si
   return all;
 }
 
+// What a region has along the axes.
+template <class Part>
+struct Axes {
+  std::vector<Part> y, x;
+};
+
+std::int64_t extent(const std::vector<Bin>& bins) {
+  std::int64_t sum = 0;
+  for (const Bin& bin : bins) sum += std::max<std::int64_t>(bin.end - bin.start, 0);
+  return sum;
+}
+
 class ROIPooling : public Kernel {
  public:
   explicit ROIPooling(const KernelInfo& info)
@@ -74,58 +85,47 @@ class ROIPooling : public Kernel {
   template <class A>
   void run(Context& context, const Input& feat, const Input& rois) const {
     const Shape& shape = feat.shape();
-    const std::int64_t channels = shape[1], height = shape[2], width = shape[3], count = rois.shape()[0];
-    const Numbers<A> maps(feat), regions(rois);
+    const std::int64_t height = shape[2], width = shape[3], count = rois.shape()[0];
+    const Shape result = {count, shape[1], rows_, columns_};
+    const Numbers<A> regions(rois);
     const std::vector<std::int64_t> images = real_regions(regions.data(), count, shape[0]);
-    const Shape result = {count, channels, rows_, columns_};
-    const std::int64_t elements = element_count(result), each = rows_ * columns_;
-    Output output = context.output(0, result);
-    fill_narrow<A>(output, feat.type(), elements, [&](A* all) {
-      context.parallel_ranges(count, 1, [&](std::int64_t first, std::int64_t last) {
-        for (std::int64_t r = first; r < last; ++r) {
-          A* to = all + r * channels * each;
-          if (r >= static_cast<std::int64_t>(images.size())) {
-            std::fill(to, to + channels * each, A(0));
-            continue;
-          }
-          const A* region = regions.data() + 5 * r;
-          const A* map = maps.data() + images[static_cast<std::size_t>(r)] * channels * height * width;
-          if (maxima_) {
-            const A scale = static_cast<A>(scale_);
-            const auto y = bins(region[2], region[4], scale, rows_, height);
-            const auto x = bins(region[1], region[3], scale, columns_, width);
-            for (std::int64_t c = 0; c < channels; ++c, map += height * width) to = maximum(map, width, y, x, to);
-          } else {
-            const auto y = samples(region[2], region[4], rows_, height);
-            const auto x = samples(region[1], region[3], columns_, width);
-            for (std::int64_t c = 0; c < channels; ++c, map += height * width) {
-              for (const auto& row : y) {
-                for (const auto& column : x) {
-                  *to++ = row.inside && column.inside ? sample(map, width, row.between, column.between) : A(0);
-                }
-              }
-            }
-          }
-        }
-      });
-    });
-  }
-
-  template <class A>
-  static A* maximum(const A* map, std::int64_t width, const std::vector<Bin>& y, const std::vector<Bin>& x, A* to) {
-    for (const Bin& row : y) {
-      for (const Bin& column : x) {
-        A most = row.start < row.end && column.start < column.end ? -std::numeric_limits<A>::infinity() : A(0);
-        for (std::int64_t i = row.start; i < row.end; ++i) {
-          for (std::int64_t j = column.start; j < column.end; ++j) {
-            const A value = map[i * width + j];
-            if (value > most || std::isnan(value)) most = value;
-          }
-        }
-        *to++ = most;
+    if (maxima_) {
+      const A scale = static_cast<A>(scale_);
+      std::vector<Axes<Bin>> all;
+      double reads = 0;
+      for (std::size_t r = 0; r < images.size(); ++r) {
+        const A* region = regions.data() + 5 * r;
+        all.push_back({bins(region[2], region[4], scale, rows_, height), bins(region[1], region[3], scale, columns_, width)});
+        reads += static_cast<double>(extent(all.back().y)) * static_cast<double>(extent(all.back().x));
       }
+      const FeatureMaps<A> maps(context, feat, images, reads);
+      pool_regions(context, maps, feat.type(), images, result,
+                   [&](std::int64_t r, std::int64_t row, std::int64_t column, A* to) {
+                     const auto& axes = all[static_cast<std::size_t>(r)];
+                     const Bin &y = axes.y[static_cast<std::size_t>(row)], &x = axes.x[static_cast<std::size_t>(column)];
+                     std::vector<std::int64_t> places;
+                     for (std::int64_t i = y.start; i < y.end; ++i) {
+                       for (std::int64_t j = x.start; j < x.end; ++j) places.push_back(i * width + j);
+                     }
+                     maps.maximum(images[static_cast<std::size_t>(r)], places, to);
+                   });
+    } else {
+      std::vector<Axes<Line<A>>> all;
+      for (std::size_t r = 0; r < images.size(); ++r) {
+        const A* region = regions.data() + 5 * r;
+        all.push_back({samples(region[2], region[4], rows_, height), samples(region[1], region[3], columns_, width)});
+      }
+      const double reads = 4.0 * static_cast<double>(images.size()) * static_cast<double>(element_count({rows_, columns_}));
+      const FeatureMaps<A> maps(context, feat, images, reads);
+      pool_regions(context, maps, feat.type(), images, result,
+                   [&](std::int64_t r, std::int64_t row, std::int64_t column, A* to) {
+                     const auto& axes = all[static_cast<std::size_t>(r)];
+                     const auto &y = axes.y[static_cast<std::size_t>(row)], &x = axes.x[static_cast<std::size_t>(column)];
+                     std::vector<Sample<A>> sample;
+                     if (y.inside && x.inside) sample.emplace_back(y.between, x.between, width);
+                     maps.pool(images[static_cast<std::size_t>(r)], sample, Pooling::sum, to);
+                   });
     }
-    return to;
   }
 
   std::int64_t rows_, columns_;

@@ -22,7 +22,7 @@
 
 namespace specops {
 
-// 32 bytes of T with element-wise + and *: a register of AVX2, two of SSE2 and NEON.
+// 32 bytes of T with element-wise +, * and maximum: a register of AVX2, two of SSE2 and NEON.
 #if defined(__GNUC__)
 template <class T>
 struct Pack {
@@ -34,6 +34,10 @@ struct Pack {
   SPECOPS_INLINE void store(T* to) const { std::memcpy(to, &lanes, sizeof lanes); }
   SPECOPS_INLINE void add(const Pack& other) { lanes += other.lanes; }
   SPECOPS_INLINE void multiply(T factor) { lanes *= factor; }
+  // The greater of each two lanes, or NaN where either is.
+  SPECOPS_INLINE void raise(const Pack& other) {
+    lanes = (other.lanes > lanes) | (other.lanes != other.lanes) ? other.lanes : lanes;
+  }
 };
 #else
 template <class T>
@@ -48,6 +52,11 @@ struct Pack {
   }
   void multiply(T factor) {
     for (T& lane : lanes) lane = static_cast<T>(lane * factor);
+  }
+  void raise(const Pack& other) {
+    for (std::size_t i = 0; i < size; ++i) {
+      if (other.lanes[i] > lanes[i] || other.lanes[i] != other.lanes[i]) lanes[i] = other.lanes[i];
+    }
   }
 };
 #endif

@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto
 
 from onnx_specops.domain import find
-from tests.onnx_specops.native import nodes
+from tests.onnx_specops.native import nodes, random_regions
 from tests.onnx_specops.native.test_random_nodes import FLOATS, INTEGERS, any_values, pick
 
 NODES = 25  # a seed
@@ -131,6 +131,7 @@ MAKERS = (
     random_uniform,
     search_sorted,
     segment_max,
+    *random_regions.MAKERS,
 )
 
 

@@ -1,0 +1,173 @@
+// DeformablePSROIPooling: regions whose bins are shifted, each from channels of its own.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "feature_maps.h"
+
+namespace specops {
+namespace {
+
+// A region along an axis.
+template <class A>
+struct Axis {
+  A start, extent, length, step;
+
+  Axis(A first, A last, float scale, std::int64_t bins, std::int64_t samples)
+      : start(std::round(first) * A(scale) - A(0.5)),
+        extent((std::round(last) + 1) * A(scale) - A(0.5) - start),
+        length(0),
+        step(0) {
+    if (extent < A(0.1)) extent = A(0.1);
+    length = extent / static_cast<A>(bins);
+    step = length / static_cast<A>(samples);
+  }
+
+  // Where the bin's samples that are not more than half a position off the map lie, for a shift by a part of the region.
+  void collect(std::int64_t bin, A shift, std::int64_t samples, std::int64_t size, std::vector<Between<A>>& to) const {
+    const A first = static_cast<A>(bin) * length + start + shift * extent;
+    to.clear();
+    for (std::int64_t i = 0; i < samples; ++i) {
+      const A at = first + step * static_cast<A>(i);
+      if (at >= A(-0.5) && at <= static_cast<A>(size) - A(0.5)) to.emplace_back(at, size);
+    }
+  }
+};
+
+// The shifts of regions: [R, 2 * classes, parts, parts], or none.
+template <class A>
+struct Shifts {
+  const A* all;
+  std::int64_t channels, parts, bins, each;  // `each` output channels have a class
+  A scale;
+
+  // Of a bin of a region, along an axis (0 across, 1 down).
+  A at(std::int64_t region, std::int64_t channel, std::int64_t row, std::int64_t column, std::int64_t axis) const {
+    if (all == nullptr) return 0;
+    const std::int64_t plane = region * channels + channel / each * 2 + axis;
+    return all[(plane * parts + row * parts / bins) * parts + column * parts / bins] * scale;
+  }
+};
+
+class DeformablePSROIPooling : public Kernel {
+ public:
+  explicit DeformablePSROIPooling(const KernelInfo& info)
+      : channels_(counted(info, "output_dim", 0)),
+        size_(counted(info, "group_size", 1)),
+        across_(counted(info, "spatial_bins_x", 1)),
+        down_(counted(info, "spatial_bins_y", 1)),
+        parts_(counted(info, "part_size", 1)),
+        scale_(info.number("spatial_scale")),
+        shift_scale_(info.number("trans_std", 1)) {}
+
+  void compute(Context& context) const override {
+    const Input feat = context.input(0), rois = context.input(1);
+    const Input offsets = context.input_count() > 2 ? context.input(2) : Input();
+    check_maps(feat, rois);
+    if (feat.shape()[1] < element_count({channels_, size_, size_})) {
+      fail("feat has ", feat.shape()[1], " channels, fewer than ", channels_, " * ", size_, " ** 2");
+    }
+    if (!offsets.absent()) check_offsets(offsets, rois.shape()[0]);
+    dispatch_wide(feat.type(), [&](auto tag) {
+      using A = typename decltype(tag)::type;
+      run<A>(context, feat, rois, offsets);
+    });
+  }
+
+ private:
+  void check_offsets(const Input& offsets, std::int64_t regions) const {
+    const Shape& shape = offsets.shape();
+    if (shape.size() != 4 || shape[0] != regions || shape[1] < 2 || shape[2] != parts_ || shape[3] != parts_ ||
+        (channels_ - 1) / each(offsets) * 2 + 1 >= shape[1]) {
+      fail("offsets has the shape ", to_string(shape), " for ", regions, " regions, ", channels_, " channels and ", parts_,
+           " parts");
+    }
+  }
+
+  // How many output channels have a class.
+  std::int64_t each(const Input& offsets) const {
+    return std::max<std::int64_t>(channels_ / (offsets.shape()[1] / 2), 1);
+  }
+
+  template <class A>
+  void run(Context& context, const Input& feat, const Input& rois, const Input& offsets) const {
+    const Shape& shape = feat.shape();
+    const std::int64_t area = shape[2] * shape[3], count = rois.shape()[0];
+    const Numbers<A> maps(feat), regions(rois), moved(offsets);
+    const std::vector<std::int64_t> images = real_regions(regions.data(), count, shape[0]);
+    Shifts<A> shifts = {nullptr, 0, parts_, size_, channels_, static_cast<A>(shift_scale_)};
+    if (!offsets.absent()) {
+      shifts.all = moved.data();
+      shifts.channels = offsets.shape()[1];
+      shifts.each = each(offsets);
+    }
+    const Shape result = {count, channels_, size_, size_};
+    const std::int64_t elements = element_count(result), bins = size_ * size_;
+    Output output = context.output(0, result);
+    fill_narrow<A>(output, feat.type(), elements, [&](A* all) {
+      context.parallel_ranges(count, 1, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t r = begin; r < end; ++r) {
+          A* to = all + r * channels_ * bins;
+          if (r >= static_cast<std::int64_t>(images.size())) {
+            std::fill(to, to + channels_ * bins, A(0));
+          } else {
+            const A* map = maps.data() + images[static_cast<std::size_t>(r)] * shape[1] * area;
+            pool_region(map, r, regions.data() + 5 * r + 1, shifts, shape[2], shape[3], to);
+          }
+        }
+      });
+    });
+  }
+
+  template <class A>
+  void pool_region(const A* map, std::int64_t r, const A* region, const Shifts<A>& shifts, std::int64_t height,
+                   std::int64_t width, A* to) const {
+    const Axis<A> x(region[0], region[2], scale_, size_, across_), y(region[1], region[3], scale_, size_, down_);
+    const std::int64_t bins = size_ * size_;
+    std::vector<Between<A>> rows, columns;
+    std::vector<Sample<A>> samples;
+    for (std::int64_t first = 0; first < channels_; first += shifts.each) {
+      const std::int64_t last = std::min(first + shifts.each, channels_);
+      for (std::int64_t row = 0; row < size_; ++row) {
+        for (std::int64_t column = 0; column < size_; ++column) {
+          x.collect(column, shifts.at(r, first, row, column, 0), across_, width, columns);
+          y.collect(row, shifts.at(r, first, row, column, 1), down_, height, rows);
+          samples.clear();
+          for (const auto& down : rows) {
+            for (const auto& across : columns) samples.emplace_back(down, across, width);
+          }
+          const A number = static_cast<A>(std::max<std::size_t>(samples.size(), 1));
+          for (std::int64_t c = first; c < last; ++c) {
+            const std::int64_t at = c * bins + row * size_ + column;
+            pool(map + at * height * width, 1, samples, Pooling::sum, to + at);
+            to[at] /= number;
+          }
+        }
+      }
+    }
+  }
+
+  std::int64_t channels_, size_, across_, down_, parts_;
+  float scale_, shift_scale_;
+};
+
+}  // namespace
+
+const Op& deformable_psroi_pooling() {
+  static const Op op = {
+      "DeformablePSROIPooling",
+      {{"feat"}, {"rois"}, {"offsets", true}},
+      {{"output"}},
+      [] {
+        std::vector<Signature> all;
+        for (const Type type : float_types()) all.push_back({{type, type, type}, {type}});
+        return all;
+      }(),
+      [](const KernelInfo& info) -> std::unique_ptr<Kernel> { return std::make_unique<DeformablePSROIPooling>(info); },
+      nullptr,
+  };
+  return op;
+}
+
+}  // namespace specops

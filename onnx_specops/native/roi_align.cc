@@ -1,0 +1,242 @@
+// ROIAlign and ROIAlignRotated: regions of feature maps in one size, by evenly spaced samples between positions.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "feature_maps.h"
+
+namespace specops {
+namespace {
+
+// A region along an axis: `bins` bins of `samples` samples each.
+template <class A>
+struct Axis {
+  A start, length;
+  std::int64_t bins, samples;
+
+  // As many samples as `sampling_ratio` says, or one each position.
+  Axis(A begin, A extent, std::int64_t count, std::int64_t sampling_ratio)
+      : start(begin), length(extent / static_cast<A>(count)), bins(count), samples(sampling_ratio) {
+    if (samples == 0) samples = std::max<std::int64_t>(whole(std::ceil(length)), 0);
+  }
+
+  A first(std::int64_t bin) const { return start + static_cast<A>(bin) * length; }
+  A step() const { return length / static_cast<A>(std::max<std::int64_t>(samples, 1)); }
+
+  // Calls `visit(position)` for the samples of a bin, but for such as are far from [low, high]: a region may be huge.
+  template <class Visit>
+  void visit(std::int64_t bin, double low, double high, const Visit& visit_one) const {
+    const A from = first(bin), apart = step();
+    std::int64_t begin = 0, end = samples;
+    if (apart > 0) {
+      const double slack = 2 + 1e-5 * std::abs(static_cast<double>(from)) / static_cast<double>(apart);
+      const auto index = [&](double position) { return (position - static_cast<double>(from)) / static_cast<double>(apart); };
+      begin = std::max(begin, whole(std::floor(index(low) - slack)));
+      end = std::min(end, whole(std::ceil(index(high) + slack)));
+    }
+    for (std::int64_t i = begin; i < end; ++i) visit_one(from + apart * (static_cast<A>(i) + A(0.5)));
+  }
+};
+
+// How high and wide the maps are. A sample more than 1 off them counts as 0.
+struct Extent {
+  std::int64_t height, width;
+
+  template <class A>
+  bool near(A y, A x) const {
+    return y >= -1 && y <= static_cast<A>(height) && x >= -1 && x <= static_cast<A>(width);
+  }
+};
+
+// Regions that all have as many bins.
+class Regions : public Kernel {
+ public:
+  explicit Regions(const KernelInfo& info)
+      : rows_(counted(info, "pooled_h", 0)), columns_(counted(info, "pooled_w", 0)), ratio_(info.integer("sampling_ratio")),
+        scale_(info.number("spatial_scale")) {
+    if (ratio_ < 0) fail("attribute sampling_ratio = ", ratio_, " is negative");
+  }
+
+ protected:
+  // Pools the samples that `collect(r, row, column, samples)` appends for each bin of region r. It returns how many there
+  // are together with those off the map, which it leaves out.
+  template <class A, class Collect>
+  void run(Context& context, const Input& feat, const Input& rois, const std::vector<std::int64_t>& images, Pooling how,
+           const Collect& collect) const {
+    const Shape result = {rois.shape()[0], feat.shape()[1], rows_, columns_};
+    const double reads = 4.0 * static_cast<double>(images.size()) * static_cast<double>(element_count({rows_, columns_})) *
+                         static_cast<double>(std::max<std::int64_t>(ratio_ * ratio_, 1));
+    const FeatureMaps<A> maps(context, feat, images, reads);
+    pool_regions(context, maps, feat.type(), images, result,
+                 [&](std::int64_t r, std::int64_t row, std::int64_t column, A* to) {
+                   std::vector<Sample<A>> samples;
+                   const A number = collect(r, row, column, samples);
+                   maps.pool(images[static_cast<std::size_t>(r)], samples, how, to);
+                   if (how == Pooling::sum && number > 1) {
+                     for (std::int64_t c = 0; c < maps.channels(); ++c) to[c] /= number;
+                   }
+                 });
+  }
+
+  std::int64_t rows_, columns_, ratio_;
+  float scale_;
+};
+
+class ROIAlign : public Regions {
+ public:
+  explicit ROIAlign(const KernelInfo& info) : Regions(info) {
+    const std::string mode = info.string("mode", "avg"), aligned = info.string("aligned_mode", "asymmetric");
+    if (mode != "avg" && mode != "max") fail("mode = '", mode, "' is neither 'avg' nor 'max'");
+    pooling_ = mode == "avg" ? Pooling::sum : Pooling::maximum;
+    asymmetric_ = aligned == "asymmetric";
+    if (!asymmetric_ && aligned != "half_pixel_for_nn" && aligned != "half_pixel") {
+      fail("aligned_mode = '", aligned, "' is none of asymmetric, half_pixel_for_nn, half_pixel");
+    }
+    before_ = aligned == "half_pixel" ? 0.5f : 0;
+    after_ = asymmetric_ ? 0 : -0.5f;
+  }
+
+  void compute(Context& context) const override {
+    const Input feat = context.input(0), rois = context.input(1), batch = context.input(2);
+    check_maps(feat, rois, 4);
+    check_batch(batch, rois);
+    const auto* indices = batch.data<std::int64_t>();
+    const std::vector<std::int64_t> images =
+        real_regions("batch_indices", batch.size(), feat.shape()[0], [&](std::int64_t r) { return indices[r]; });
+    const Extent extent = {feat.shape()[2], feat.shape()[3]};
+    dispatch_wide(feat.type(), [&](auto tag) {
+      using A = typename decltype(tag)::type;
+      const Numbers<A> corners(rois);
+      run<A>(context, feat, rois, images, pooling_,
+             [&](std::int64_t r, std::int64_t row, std::int64_t column, std::vector<Sample<A>>& samples) {
+               const Axis<A> x = axis(corners.data() + 4 * r, columns_), y = axis(corners.data() + 4 * r + 1, rows_);
+               x.visit(column, -1, static_cast<double>(extent.width), [&](A across) {
+                 y.visit(row, -1, static_cast<double>(extent.height), [&](A down) {
+                   if (!extent.near(down, across)) return;
+                   samples.emplace_back(Between<A>(down, extent.height), Between<A>(across, extent.width), extent.width);
+                 });
+               });
+               return static_cast<A>(x.samples) * static_cast<A>(y.samples);
+             });
+    });
+  }
+
+ private:
+  // From a region's first coordinate along an axis and its second, two further on.
+  template <class A>
+  Axis<A> axis(const A* coordinates, std::int64_t bins) const {
+    const auto position = [&](A x) { return (x + A(before_)) * A(scale_) + A(after_); };
+    const A start = position(coordinates[0]);
+    A extent = position(coordinates[2]) - start;
+    if (asymmetric_ && extent < 1) extent = 1;
+    return {start, extent, bins, ratio_};
+  }
+
+  Pooling pooling_;
+  bool asymmetric_;
+  float before_, after_;
+};
+
+class ROIAlignRotated : public Regions {
+ public:
+  explicit ROIAlignRotated(const KernelInfo& info) : Regions(info), clockwise_(info.integer("clockwise_mode") != 0) {}
+
+  void compute(Context& context) const override {
+    const Input feat = context.input(0), rois = context.input(1), batch = context.input(2);
+    check_maps(feat, rois, 5);
+    check_batch(batch, rois);
+    const auto* indices = batch.data<std::int64_t>();
+    const std::vector<std::int64_t> images(indices, indices + batch.size());
+    for (std::size_t r = 0; r < images.size(); ++r) {
+      if (images[r] < 0 || images[r] >= feat.shape()[0]) {
+        fail("batch_indices[", r, "] = ", images[r], " is out of range [0, ", feat.shape()[0] - 1, "]");
+      }
+    }
+    const Extent extent = {feat.shape()[2], feat.shape()[3]};
+    dispatch_wide(feat.type(), [&](auto tag) {
+      using A = typename decltype(tag)::type;
+      const Numbers<A> numbers(rois);
+      std::vector<Turned<A>> regions;
+      for (std::int64_t r = 0; r < batch.size(); ++r) regions.emplace_back(*this, numbers.data() + 5 * r, extent);
+      run<A>(context, feat, rois, images, Pooling::sum,
+             [&](std::int64_t r, std::int64_t row, std::int64_t column, std::vector<Sample<A>>& samples) {
+               const Turned<A>& region = regions[static_cast<std::size_t>(r)];
+               region.y.visit(row, region.low[0], region.high[0], [&](A y) {
+                 region.x.visit(column, region.low[1], region.high[1], [&](A x) {
+                   const A down = y * region.cosine - x * region.sine + region.center[0];
+                   const A across = y * region.sine + x * region.cosine + region.center[1];
+                   if (!extent.near(down, across)) return;
+                   samples.emplace_back(Between<A>(down, extent.height), Between<A>(across, extent.width), extent.width);
+                 });
+               });
+               return static_cast<A>(region.x.samples) * static_cast<A>(region.y.samples);
+             });
+    });
+  }
+
+ private:
+  // A region about its centre, and how far from that, along its axes, the map reaches.
+  template <class A>
+  struct Turned {
+    A center[2], cosine, sine;
+    Axis<A> y, x;
+    double low[2], high[2];
+
+    Turned(const ROIAlignRotated& op, const A* region, const Extent& map)
+        : center{region[1] * A(op.scale_) - A(0.5), region[0] * A(op.scale_) - A(0.5)},
+          cosine(std::cos(region[4])),
+          sine(std::sin(op.clockwise_ ? -region[4] : region[4])),
+          y(centred(region[3] * A(op.scale_), op.rows_, op.ratio_)),
+          x(centred(region[2] * A(op.scale_), op.columns_, op.ratio_)) {
+      const double edges[2][2] = {{-1, static_cast<double>(map.height)}, {-1, static_cast<double>(map.width)}};
+      const double c = static_cast<double>(cosine), s = static_cast<double>(sine);
+      std::fill(low, low + 2, 1e30);
+      std::fill(high, high + 2, -1e30);
+      for (int corner = 0; corner < 4; ++corner) {
+        const double down = edges[0][corner / 2] - static_cast<double>(center[0]);
+        const double across = edges[1][corner % 2] - static_cast<double>(center[1]);
+        const double at[2] = {down * c + across * s, across * c - down * s};
+        for (int i = 0; i < 2; ++i) {
+          const double rounding = 1 + 1e-5 * std::abs(at[i]);
+          low[i] = std::min(low[i], at[i] - rounding);
+          high[i] = std::max(high[i], at[i] + rounding);
+        }
+      }
+    }
+
+    static Axis<A> centred(A extent, std::int64_t bins, std::int64_t ratio) { return {-extent / A(2), extent, bins, ratio}; }
+  };
+
+  bool clockwise_;
+};
+
+template <class Align>
+Op describe(const char* name) {
+  Op op = {
+      name,
+      {{"feat"}, {"rois"}, {"batch_indices"}},
+      {{"output"}},
+      {},
+      [](const KernelInfo& info) -> std::unique_ptr<Kernel> { return std::make_unique<Align>(info); },
+      nullptr,
+  };
+  for (const Type type : float_types()) op.signatures.push_back({{type, type, Type::int64}, {type}});
+  return op;
+}
+
+}  // namespace
+
+const Op& roi_align() {
+  static const Op op = describe<ROIAlign>("ROIAlign");
+  return op;
+}
+
+const Op& roi_align_rotated() {
+  static const Op op = describe<ROIAlignRotated>("ROIAlignRotated");
+  return op;
+}
+
+}  // namespace specops
