@@ -5,7 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <random>
+#include <cstring>
 #include <type_traits>
 #include <vector>
 
@@ -15,44 +15,85 @@
 namespace specops {
 namespace {
 
-constexpr std::int64_t chunk = 1024;  // numbers that are drawn at a time; a multiple of 4
+constexpr std::int64_t chunk = 1024;  // numbers that are drawn at a time; a multiple of 32
 
 // Numbers [first, first + count) of Philox 4x32-10, of the counters (0, counter), (1, counter), ...; `first` is a
-// multiple of 4, and `to` has room for a whole block of 4.
+// multiple of 4, and `to` has room for a multiple of 32.
 SPECOPS_CLONES void philox(std::uint64_t key, std::uint64_t counter, std::int64_t first, std::int64_t count,
                            std::uint32_t* to) {
-  constexpr int lanes = 16;
-  for (std::int64_t done = 0; done < count; done += 4 * lanes) {
-    const std::uint64_t block = static_cast<std::uint64_t>((first + done) / 4);
-    std::uint32_t a[lanes], b[lanes], c[lanes], d[lanes];
-    for (int i = 0; i < lanes; ++i) {
-      a[i] = static_cast<std::uint32_t>(block + static_cast<std::uint64_t>(i));
-      b[i] = static_cast<std::uint32_t>((block + static_cast<std::uint64_t>(i)) >> 32);
-      c[i] = static_cast<std::uint32_t>(counter);
-      d[i] = static_cast<std::uint32_t>(counter >> 32);
-    }
-    auto low_key = static_cast<std::uint32_t>(key), high_key = static_cast<std::uint32_t>(key >> 32);
+  constexpr std::uint64_t low = 0xffffffffu;
+  for (std::int64_t done = 0; done < count; done += 32) {
+    // Eight counters of four numbers each. The upper halves of their words hold what the lower ones shed: products take
+    // no notice of it.
+    Words a = Words{0, 1, 2, 3, 4, 5, 6, 7} + static_cast<std::uint64_t>((first + done) / 4), b = a >> 32;
+    Words c = Words{} + counter, d = c >> 32;
+    std::uint64_t low_key = key & low, high_key = key >> 32;
     for (int round = 0; round < 10; ++round) {
-      for (int i = 0; i < lanes; ++i) {
-        const std::uint64_t x = std::uint64_t{a[i]} * 0xD2511F53u, y = std::uint64_t{c[i]} * 0xCD9E8D57u;
-        a[i] = static_cast<std::uint32_t>(y >> 32) ^ b[i] ^ low_key;
-        b[i] = static_cast<std::uint32_t>(y);
-        c[i] = static_cast<std::uint32_t>(x >> 32) ^ d[i] ^ high_key;
-        d[i] = static_cast<std::uint32_t>(x);
-      }
-      low_key += 0x9E3779B9u;
-      high_key += 0xBB67AE85u;
+      const Words x = (a & low) * 0xD2511F53u, y = (c & low) * 0xCD9E8D57u;
+      a = (y >> 32) ^ b ^ low_key;
+      b = y;
+      c = (x >> 32) ^ d ^ high_key;
+      d = x;
+      low_key = (low_key + 0x9E3779B9u) & low;
+      high_key = (high_key + 0xBB67AE85u) & low;
     }
-    const std::int64_t blocks = std::min<std::int64_t>((count - done + 3) / 4, lanes);
-    std::uint32_t* at = to + done;
-    for (std::int64_t i = 0; i < blocks; ++i) {
-      at[4 * i] = a[i];
-      at[4 * i + 1] = b[i];
-      at[4 * i + 2] = c[i];
-      at[4 * i + 3] = d[i];
+    const Words front = (a & low) | (b << 32), back = (c & low) | (d << 32);
+    for (int i = 0; i < 8; ++i) {
+      const std::uint64_t words[] = {front[i], back[i]};
+      std::memcpy(to + done + 4 * i, words, sizeof words);
     }
   }
 }
+
+// The Mersenne Twister MT19937, a whole state at a time.
+class Twister {
+ public:
+  static constexpr int size = 624;
+
+  explicit Twister(std::uint32_t seed) {
+    state_[0] = seed;
+    for (std::uint32_t i = 1; i < size; ++i) state_[i] = 1812433253u * (state_[i - 1] ^ (state_[i - 1] >> 30)) + i;
+  }
+
+  // The next `count` numbers.
+  void draw(std::int64_t count, std::uint32_t* to) {
+    while (count > 0) {
+      if (next_ == size) {
+        advance(state_, drawn_);
+        next_ = 0;
+      }
+      const int taken = static_cast<int>(std::min<std::int64_t>(count, size - next_));
+      std::copy(drawn_ + next_, drawn_ + next_ + taken, to);
+      next_ += taken;
+      to += taken;
+      count -= taken;
+    }
+  }
+
+ private:
+  SPECOPS_INLINE static std::uint32_t mixed(std::uint32_t word, std::uint32_t next, std::uint32_t far) {
+    const std::uint32_t both = (word & 0x80000000u) | (next & 0x7fffffffu);
+    return far ^ (both >> 1) ^ ((0 - (both & 1)) & 0x9908b0dfu);
+  }
+
+  // The state after this one, and the numbers that it stands for.
+  SPECOPS_CLONES static void advance(std::uint32_t* state, std::uint32_t* drawn) {
+    constexpr int far = 397;
+    for (int i = 0; i < size - far; ++i) state[i] = mixed(state[i], state[i + 1], state[i + far]);
+    for (int i = size - far; i < size - 1; ++i) state[i] = mixed(state[i], state[i + 1], state[i - (size - far)]);
+    state[size - 1] = mixed(state[size - 1], state[0], state[far - 1]);
+    for (int i = 0; i < size; ++i) {
+      std::uint32_t x = state[i];
+      x ^= x >> 11;
+      x ^= (x << 7) & 0x9d2c5680u;
+      x ^= (x << 15) & 0xefc60000u;
+      drawn[i] = x ^ (x >> 18);
+    }
+  }
+
+  std::uint32_t state_[size], drawn_[size];
+  int next_ = size;
+};
 
 // What turns 32-bit numbers, `words` for each, into values of T in [low, high).
 template <class T>
@@ -160,17 +201,17 @@ class RandomUniform : public Kernel {
     const std::uint64_t seed = global_seed_ == 0 && op_seed_ == 0 ? fresh_seed() : global_seed_;
     const std::int64_t step = chunk / range.words;
     if (pytorch_) {
-      std::mt19937 generator(static_cast<std::uint32_t>(seed));
+      Twister twister(static_cast<std::uint32_t>(seed));
       std::uint32_t drawn[chunk];
       for (std::int64_t i = 0; i < count; i += step) {
         const std::int64_t size = std::min(step, count - i);
-        for (std::int64_t j = 0; j < size * range.words; ++j) drawn[j] = static_cast<std::uint32_t>(generator());
+        twister.draw(size * range.words, drawn);
         convert(range, drawn, size, to + i);
       }
       return;
     }
     context.parallel_ranges((count + step - 1) / step, 16, [&](std::int64_t first, std::int64_t last) {
-      std::uint32_t drawn[chunk + 4];
+      std::uint32_t drawn[chunk];
       for (std::int64_t i = first * step; i < std::min(last * step, count); i += step) {
         const std::int64_t size = std::min(step, count - i);
         philox(seed, op_seed_, i * range.words, size * range.words, drawn);

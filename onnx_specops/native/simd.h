@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 
 // Before a function: compile it for AVX-512 and AVX2 besides the baseline, and let the loader pick (CMakeLists.txt finds
@@ -59,6 +60,33 @@ struct Pack {
     }
   }
 };
+#endif
+
+// Eight 64-bit integers with element-wise operators.
+#if defined(__GNUC__)
+typedef std::uint64_t Words __attribute__((vector_size(64)));
+#else
+struct Words {
+  std::uint64_t lanes[8];
+  std::uint64_t operator[](int i) const { return lanes[i]; }
+};
+#define SPECOPS_WORDS_OPERATOR(op)                                                 \
+  inline Words operator op(Words x, const Words& y) {                              \
+    for (int i = 0; i < 8; ++i) x.lanes[i] = x.lanes[i] op y.lanes[i];             \
+    return x;                                                                      \
+  }                                                                                \
+  inline Words operator op(Words x, std::uint64_t y) {                             \
+    for (std::uint64_t& lane : x.lanes) lane = lane op y;                          \
+    return x;                                                                      \
+  }
+SPECOPS_WORDS_OPERATOR(+)
+SPECOPS_WORDS_OPERATOR(*)
+SPECOPS_WORDS_OPERATOR(&)
+SPECOPS_WORDS_OPERATOR(|)
+SPECOPS_WORDS_OPERATOR(^)
+SPECOPS_WORDS_OPERATOR(<<)
+SPECOPS_WORDS_OPERATOR(>>)
+#undef SPECOPS_WORDS_OPERATOR
 #endif
 
 }  // namespace specops
