@@ -16,7 +16,8 @@ defaults; the XML's texts are parsed by their annotations:
 
 An attribute of the layer that the signature does not name, a value outside its type, a missing or a surplus input: each is a
 problem of the layer, never overlooked. A keyword-only parameter annotated `Context` receives the layer itself and what else
-a rule may need beyond its inputs.
+a rule may need beyond its inputs. One annotated with an `AttributeGroup` stands for the group's fields: attributes that
+several operations share.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import types
 import typing
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from typing import Any, Literal
 
 import onnx_ir as ir
@@ -88,6 +89,11 @@ class Context:
         return self.layer.outputs[index].dims
 
 
+@dataclass(frozen=True, kw_only=True)
+class AttributeGroup:
+    """Attributes that several operations share: the fields of a subclass, with their types and defaults."""
+
+
 @dataclass(frozen=True, slots=True)
 class Parameter:
     """An attribute in a rule's signature."""
@@ -114,14 +120,16 @@ class Rule:
         self.input_names = [p.name for p in inputs]
         keywords = [p for p in signature if p.kind is p.KEYWORD_ONLY]
         self.context_name = next((p.name for p in keywords if hints.get(p.name) is Context), None)
-        self.attributes = {
-            p.name: Parameter(p.name, hints[p.name], p.default) for p in keywords if hints[p.name] is not Context
-        }
+        self.groups = {p.name: hints[p.name] for p in keywords if _is_group(hints[p.name])}
+        own = [p for p in keywords if p.name != self.context_name and p.name not in self.groups]
+        self.attributes = {p.name: Parameter(p.name, hints[p.name], p.default) for p in own}
+        for group in self.groups.values():
+            self.attributes |= {parameter.name: parameter for parameter in _fields(group)}
 
     def __call__(self, op: Builder, inputs: Sequence[Value], context: Context) -> list[Value]:
         """Emit the layer; raises `Unsupported` for whatever is wrong with it."""
         self._check_inputs(len(inputs))
-        keywords = self.parse(context.layer.attributes)
+        keywords = self.keywords(context.layer.attributes)
         if self.context_name:
             keywords[self.context_name] = context
         results = self.function(op, *inputs, **keywords)
@@ -135,8 +143,16 @@ class Rule:
                 expected = f"at least {self.least}"
             raise Unsupported(f"it has {count} inputs where {self.operation} of {self.since} takes {expected}")
 
+    def keywords(self, attributes: dict[str, str]) -> dict[str, Any]:
+        """The layer's attributes as the function's keywords, those of groups gathered in them."""
+        keywords = self.parse(attributes)
+        for name, group in self.groups.items():
+            members = {field.name for field in fields(group)} & set(keywords)
+            keywords[name] = group(**{member: keywords.pop(member) for member in members})
+        return keywords
+
     def parse(self, attributes: dict[str, str]) -> dict[str, Any]:
-        """The layer's attributes as the function's keywords; all that is wrong with them at once."""
+        """The values of the layer's attributes by name; all that is wrong with them at once."""
         errors: list[str] = []
         keywords = {}
         for name, text in attributes.items():
@@ -158,6 +174,17 @@ class Rule:
         if errors:
             raise Unsupported("; ".join(errors), "check that the file is intact and which OpenVINO release wrote it")
         return keywords
+
+
+def _is_group(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, AttributeGroup)
+
+
+def _fields(group: type[AttributeGroup]) -> list[Parameter]:
+    """The attributes that a group stands for."""
+    hints = typing.get_type_hints(group)
+    defaults = {f.name: inspect.Parameter.empty if f.default is MISSING else f.default for f in fields(group)}
+    return [Parameter(name, hints[name], default) for name, default in defaults.items()]
 
 
 def parse_value(text: str, annotation: Any) -> Any:

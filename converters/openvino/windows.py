@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 import onnx_ir as ir
 
-from converters.openvino.rule import Unsupported
+from converters.openvino.rule import AttributeGroup, Unsupported
 from onnx_specops.building import Builder, Value
 
 AutoPad = Literal["explicit", "notset", "same_upper", "same_lower", "valid"]
@@ -62,6 +62,34 @@ class Window:
         if begin.constant is not None and end.constant is not None:
             return data, [*begin.constant.tolist(), *end.constant.tolist()]
         return pad_spatial(op, data, begin, end), [0] * (2 * self.rank)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sliding(AttributeGroup):
+    """The attributes of a layer whose window slides over the spatial dimensions."""
+
+    strides: tuple[int, ...]
+    pads_begin: tuple[int, ...] | None = None
+    pads_end: tuple[int, ...] | None = None
+    auto_pad: AutoPad = "explicit"
+
+    def window(self) -> Window:
+        """The window; raises `Unsupported` where the attributes make none."""
+        return window(**vars(self))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaybeDilated(Sliding):
+    """The attributes of a layer whose window may have gaps."""
+
+    dilations: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dilated(Sliding):
+    """The attributes of a layer that says which gaps its window has."""
+
+    dilations: tuple[int, ...]
 
 
 def window(

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 import onnx_ir as ir
 
 from converters.openvino.rule import Unsupported, rule
-from converters.openvino.windows import (
-    AutoPad,
-    Window,
-    in_float,
-    pad_spatial,
-    spatial_shape,
-    window,
-)
+from converters.openvino.windows import Dilated, Window, in_float, pad_spatial, spatial_shape
 from onnx_specops.building import Builder, Value
 
 
@@ -26,17 +20,13 @@ def convolution(
     data: Value,
     kernel: Value,
     *,
-    strides: tuple[int, ...],
-    dilations: tuple[int, ...],
-    pads_begin: tuple[int, ...] | None = None,
-    pads_end: tuple[int, ...] | None = None,
-    auto_pad: AutoPad = "explicit",
+    sliding: Dilated,
     output_padding: tuple[int, ...] = (),
 ):
     """Convolution-1. Old files hold an ``output_padding`` of zeros here too."""
     if any(output_padding):
         raise Unsupported("a Convolution takes no output_padding")
-    at = window(strides, dilations, pads_begin, pads_end, auto_pad)
+    at = sliding.window()
     return in_float(op, lambda x, w: _convolve(op, x, w, at, 1), data, kernel)
 
 
@@ -46,17 +36,13 @@ def group_convolution(
     data: Value,
     kernel: Value,
     *,
-    strides: tuple[int, ...],
-    dilations: tuple[int, ...],
-    pads_begin: tuple[int, ...] | None = None,
-    pads_end: tuple[int, ...] | None = None,
-    auto_pad: AutoPad = "explicit",
+    sliding: Dilated,
     output_padding: tuple[int, ...] = (),
 ):
     """GroupConvolution-1: the kernel is ``[groups, outputs / groups, inputs / groups, ...]``."""
     if any(output_padding):
         raise Unsupported("a GroupConvolution takes no output_padding")
-    at = window(strides, dilations, pads_begin, pads_end, auto_pad)
+    at = sliding.window()
     return in_float(op, lambda x, w: _in_groups(op, x, w, at, _convolve), data, kernel)
 
 
@@ -67,16 +53,12 @@ def convolution_backprop_data(
     kernel: Value,
     output_shape: Value | None = None,
     *,
-    strides: tuple[int, ...],
-    dilations: tuple[int, ...],
-    pads_begin: tuple[int, ...] | None = None,
-    pads_end: tuple[int, ...] | None = None,
-    auto_pad: AutoPad = "explicit",
+    sliding: Dilated,
     output_padding: tuple[int, ...] = (),
 ):
     """ConvolutionBackpropData-1. With ``output_shape`` and explicit pads the pads stand, as OpenVINO's shape inference and
     CPU have it; the specification's text ignores them."""
-    at = window(strides, dilations, pads_begin, pads_end, auto_pad)
+    at = sliding.window()
 
     def transpose(op: Builder, x: Value, w: Value, at: Window, groups: int) -> Value:
         return _transposed(op, x, w, at, groups, output_shape, output_padding)
@@ -91,15 +73,11 @@ def group_convolution_backprop_data(
     kernel: Value,
     output_shape: Value | None = None,
     *,
-    strides: tuple[int, ...],
-    dilations: tuple[int, ...],
-    pads_begin: tuple[int, ...] | None = None,
-    pads_end: tuple[int, ...] | None = None,
-    auto_pad: AutoPad = "explicit",
+    sliding: Dilated,
     output_padding: tuple[int, ...] = (),
 ):
     """GroupConvolutionBackpropData-1: the kernel is ``[groups, inputs / groups, outputs / groups, ...]``."""
-    at = window(strides, dilations, pads_begin, pads_end, auto_pad)
+    at = sliding.window()
 
     def transpose(op: Builder, x: Value, w: Value, at: Window, groups: int) -> Value:
         return _transposed(op, x, w, at, groups, output_shape, output_padding)
@@ -113,20 +91,16 @@ def binary_convolution(
     data: Value,
     kernel: Value,
     *,
-    strides: tuple[int, ...],
-    dilations: tuple[int, ...],
-    pads_begin: tuple[int, ...] | None = None,
-    pads_end: tuple[int, ...] | None = None,
+    sliding: Dilated,
     mode: Literal["xnor-popcount"],
     pad_value: float,
-    auto_pad: AutoPad = "explicit",
 ):
     """BinaryConvolution-1: 0 and 1 stand for -1 and 1, and XNOR is their product.
 
     Its kernel's bits are the other way round than other u1 constants': the first is a byte's lowest. A ``pad_value`` of 0
     adds nothing to the sums, 1 stands for 1, any other for -1.
     """
-    at = window(strides, dilations, pads_begin, pads_end, auto_pad)
+    at = sliding.window()
 
     def compute(x: Value) -> Value:
         x = op.Sub(op.Mul(x, 2), 1)
@@ -135,7 +109,7 @@ def binary_convolution(
             return _convolve(op, x, w, at, 1)
         begin, end = at.padding(op, x, spatial_shape(op, kernel, at.rank))
         x = pad_spatial(op, x, begin, end, 1.0 if pad_value == 1 else -1.0)
-        return _convolve(op, x, w, window(strides, dilations, auto_pad="valid"), 1)
+        return _convolve(op, x, w, replace(sliding, auto_pad="valid").window(), 1)
 
     return in_float(op, compute, data)
 
@@ -161,16 +135,12 @@ def deformable_convolution_1(
     offsets: Value,
     kernel: Value,
     *,
-    strides: tuple[int, ...],
-    dilations: tuple[int, ...],
-    pads_begin: tuple[int, ...] | None = None,
-    pads_end: tuple[int, ...] | None = None,
-    auto_pad: AutoPad = "explicit",
+    sliding: Dilated,
     group: int = 1,
     deformable_group: int = 1,
 ):
     """DeformableConvolution-1."""
-    at = window(strides, dilations, pads_begin, pads_end, auto_pad)
+    at = sliding.window()
     return _deformable(op, data, offsets, kernel, None, at, group, deformable_group, False)
 
 
@@ -182,17 +152,13 @@ def deformable_convolution_8(
     kernel: Value,
     mask: Value | None = None,
     *,
-    strides: tuple[int, ...],
-    dilations: tuple[int, ...],
-    pads_begin: tuple[int, ...] | None = None,
-    pads_end: tuple[int, ...] | None = None,
-    auto_pad: AutoPad = "explicit",
+    sliding: Dilated,
     group: int = 1,
     deformable_group: int = 1,
     bilinear_interpolation_pad: bool = False,
 ):
     """DeformableConvolution-8."""
-    at = window(strides, dilations, pads_begin, pads_end, auto_pad)
+    at = sliding.window()
     return _deformable(op, data, offsets, kernel, mask, at, group, deformable_group, bilinear_interpolation_pad)
 
 

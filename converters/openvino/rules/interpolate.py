@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 import numpy as np
 import onnx_ir as ir
 
-from converters.openvino.rule import Unsupported, rule
+from converters.openvino.rule import AttributeGroup, Unsupported, rule
 from converters.openvino.windows import in_float
 from onnx_specops.building import Builder, Value
 
@@ -16,6 +17,30 @@ _INT64, _FLOAT = ir.DataType.INT64, ir.DataType.FLOAT
 
 Coordinates = Literal["half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners"]
 Rounding = Literal["round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resizing(AttributeGroup):
+    """What Interpolate-4 and Interpolate-11 share."""
+
+    shape_calculation_mode: Literal["sizes", "scales"]
+    coordinate_transformation_mode: Coordinates = "half_pixel"
+    nearest_mode: Rounding = "round_prefer_floor"
+    antialias: bool = False
+    pads_begin: tuple[int, ...] = ()
+    pads_end: tuple[int, ...] = ()
+    cube_coeff: float = -0.75
+
+
+class _Manner(NamedTuple):
+    """How an image is interpolated, and whether by scales that stand exactly so in the file."""
+
+    mode: str
+    coordinates: str
+    rounding: str
+    antialias: bool
+    cube_coeff: float
+    exact: bool
 
 
 @rule("Interpolate")
@@ -44,7 +69,7 @@ def interpolate_1(
     along = op.const(sorted(axes))
     data = _padded(op, data, pads_begin, pads_end)
     scales = _quotients(op, data, along, sizes)
-    return _interpolated(op, data, sizes, scales, along, False, mode, coordinates, "simple", antialias, -0.75)
+    return _interpolated(op, data, sizes, scales, along, _Manner(mode, coordinates, "simple", antialias, -0.75, False))
 
 
 @rule("Interpolate", since="opset4")
@@ -56,22 +81,11 @@ def interpolate_4(
     axes: Value | None = None,
     *,
     mode: Literal["nearest", "linear", "linear_onnx", "cubic"],
-    shape_calculation_mode: Literal["sizes", "scales"],
-    coordinate_transformation_mode: Coordinates = "half_pixel",
-    nearest_mode: Rounding = "round_prefer_floor",
-    antialias: bool = False,
-    pads_begin: tuple[int, ...] = (),
-    pads_end: tuple[int, ...] = (),
-    cube_coeff: float = -0.75,
+    resizing: Resizing,
 ):
     """Interpolate-4. ``antialias`` applies in all layouts (OpenVINO's CPU leaves it out unless channels come last)."""
-    image, sizes, factors, along = _inputs(
-        op, image, sizes if shape_calculation_mode == "sizes" else scales, axes, shape_calculation_mode, pads_begin, pads_end
-    )
-    exact = shape_calculation_mode == "scales"
-    return _interpolated(
-        op, image, sizes, factors, along, exact, mode, coordinate_transformation_mode, nearest_mode, antialias, cube_coeff
-    )
+    given = sizes if resizing.shape_calculation_mode == "sizes" else scales
+    return _as_asked(op, image, given, axes, mode, resizing)
 
 
 @rule("Interpolate", since="opset11")
@@ -82,20 +96,18 @@ def interpolate_11(
     axes: Value | None = None,
     *,
     mode: Literal["nearest", "linear", "linear_onnx", "cubic", "bilinear_pillow", "bicubic_pillow"],
-    shape_calculation_mode: Literal["sizes", "scales"],
-    coordinate_transformation_mode: Coordinates = "half_pixel",
-    nearest_mode: Rounding = "round_prefer_floor",
-    antialias: bool = False,
-    pads_begin: tuple[int, ...] = (),
-    pads_end: tuple[int, ...] = (),
-    cube_coeff: float = -0.75,
+    resizing: Resizing,
 ):
     """Interpolate-11. ``cube_coeff`` counts for bicubic_pillow too (OpenVINO's CPU takes -0.5 whatever it says)."""
-    image, sizes, factors, along = _inputs(op, image, scales_or_sizes, axes, shape_calculation_mode, pads_begin, pads_end)
-    exact = shape_calculation_mode == "scales"
-    return _interpolated(
-        op, image, sizes, factors, along, exact, mode, coordinate_transformation_mode, nearest_mode, antialias, cube_coeff
-    )
+    return _as_asked(op, image, scales_or_sizes, axes, mode, resizing)
+
+
+def _as_asked(op: Builder, image: Value, given: Value, axes: Value | None, mode: str, how: Resizing) -> Value:
+    """Interpolation to sizes or by scales, whichever are given."""
+    image, sizes, scales, along = _inputs(op, image, given, axes, how)
+    exact = how.shape_calculation_mode == "scales"
+    manner = _Manner(mode, how.coordinate_transformation_mode, how.nearest_mode, how.antialias, how.cube_coeff, exact)
+    return _interpolated(op, image, sizes, scales, along, manner)
 
 
 @rule("GridSample", since="opset9")
@@ -140,22 +152,14 @@ def _quotients(op: Builder, image: Value, along: Value, sizes: Value) -> Value:
     return op.Div(op.Cast(sizes, to=_FLOAT), op.Cast(lengths, to=_FLOAT))
 
 
-def _inputs(
-    op: Builder,
-    image: Value,
-    given: Value,
-    axes: Value | None,
-    shape_calculation_mode: str,
-    pads_begin: Sequence[int],
-    pads_end: Sequence[int],
-) -> tuple[Value, Value, Value, Value]:
+def _inputs(op: Builder, image: Value, given: Value, axes: Value | None, how: Resizing) -> tuple[Value, Value, Value, Value]:
     """The padded image, and the sizes and scales along axes."""
     if axes is not None:
         along = op.Cast(axes, to=_INT64)
     else:
         along = op.const(list(range(_known_rank(image))))
-    image = _padded(op, image, pads_begin, pads_end)
-    if shape_calculation_mode == "sizes":
+    image = _padded(op, image, how.pads_begin, how.pads_end)
+    if how.shape_calculation_mode == "sizes":
         sizes = op.Cast(given, to=_INT64)
         return image, sizes, _quotients(op, image, along, sizes), along
     scales = op.Cast(given, to=_FLOAT)
@@ -170,19 +174,7 @@ def _inputs(
     return image, op.Cast(op.Floor(product), to=_INT64), scales, along
 
 
-def _interpolated(
-    op: Builder,
-    image: Value,
-    sizes: Value,
-    scales: Value,
-    along: Value,
-    exact: bool,
-    mode: str,
-    coordinates: str,
-    rounding: str,
-    antialias: bool,
-    cube_coeff: float,
-) -> Value:
+def _interpolated(op: Builder, image: Value, sizes: Value, scales: Value, along: Value, manner: _Manner) -> Value:
     """ONNX's Resize where ONNX Runtime computes the same, else the domain's Interpolate."""
     if along.constant is None:
         rank = _known_rank(image)
@@ -202,7 +194,7 @@ def _interpolated(
             return op.Identity(image)
         if not sizes.is_static:
             sizes = op.Reshape(sizes, [len(axes)])  # ONNX's inference takes none of an unknown number
-        resized = _resized(op, image, sizes, scales, axes, exact, mode, coordinates, rounding, antialias, cube_coeff)
+        resized = _resized(op, image, sizes, scales, axes, manner)
         if resized is not None:
             return resized
     return op.specops.Interpolate(
@@ -210,28 +202,17 @@ def _interpolated(
         sizes,
         scales,
         axes=",".join(map(str, axes)),
-        mode=mode,
-        coordinate_transformation_mode=coordinates,
-        nearest_mode=rounding,
-        antialias=int(antialias),
-        cube_coeff=cube_coeff,
+        mode=manner.mode,
+        coordinate_transformation_mode=manner.coordinates,
+        nearest_mode=manner.rounding,
+        antialias=int(manner.antialias),
+        cube_coeff=manner.cube_coeff,
     )
 
 
-def _resized(
-    op: Builder,
-    image: Value,
-    sizes: Value,
-    scales: Value,
-    axes: list[int],
-    exact: bool,
-    mode: str,
-    coordinates: str,
-    rounding: str,
-    antialias: bool,
-    cube_coeff: float,
-) -> Value | None:
+def _resized(op: Builder, image: Value, sizes: Value, scales: Value, axes: list[int], manner: _Manner) -> Value | None:
     """ONNX's Resize, or ``None`` where ONNX Runtime's differs or lacks the case."""
+    mode, coordinates, rounding, antialias, cube_coeff, exact = manner
     rank, types = image.rank, {ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16}
     factors = None if scales.constant is None else [float(s) for s in scales.constant.reshape(-1)]
     attributes: dict[str, object] = {"axes": axes}

@@ -9,7 +9,16 @@ import onnx_ir as ir
 from converters.openvino.element_types import ElementType
 from converters.openvino.onnx_types import data_type
 from converters.openvino.rule import Unsupported, rule
-from converters.openvino.windows import AutoPad, Window, ceil_divide, check_fits, pad_spatial, spatial_shape, window
+from converters.openvino.windows import (
+    MaybeDilated,
+    Sliding,
+    Window,
+    ceil_divide,
+    check_fits,
+    pad_spatial,
+    spatial_shape,
+    window,
+)
 from onnx_specops.building import Builder, Value
 
 Rounding = Literal["floor", "ceil"]
@@ -23,16 +32,13 @@ def avg_pool_1(
     op: Builder,
     data: Value,
     *,
-    strides: tuple[int, ...],
-    pads_begin: tuple[int, ...] | None = None,
-    pads_end: tuple[int, ...] | None = None,
+    sliding: Sliding,
     kernel: tuple[int, ...],
     exclude_pad: bool,
     rounding_type: Rounding = "floor",
-    auto_pad: AutoPad = "explicit",
 ):
     """AvgPool-1."""
-    return _average(op, data, kernel, window(strides, None, pads_begin, pads_end, auto_pad), exclude_pad, rounding_type)
+    return _average(op, data, kernel, sliding.window(), exclude_pad, rounding_type)
 
 
 @rule("AvgPool", since="opset14")
@@ -40,16 +46,13 @@ def avg_pool_14(
     op: Builder,
     data: Value,
     *,
-    strides: tuple[int, ...],
-    pads_begin: tuple[int, ...] | None = None,
-    pads_end: tuple[int, ...] | None = None,
+    sliding: Sliding,
     kernel: tuple[int, ...],
     exclude_pad: bool,
     rounding_type: RoundingTorch = "floor",
-    auto_pad: AutoPad = "explicit",
 ):
     """AvgPool-14."""
-    return _average(op, data, kernel, window(strides, None, pads_begin, pads_end, auto_pad), exclude_pad, rounding_type)
+    return _average(op, data, kernel, sliding.window(), exclude_pad, rounding_type)
 
 
 @rule("AvgPool", since="opset16")
@@ -57,17 +60,13 @@ def avg_pool_16(
     op: Builder,
     data: Value,
     *,
-    strides: tuple[int, ...],
-    dilations: tuple[int, ...] | None = None,
-    pads_begin: tuple[int, ...] | None = None,
-    pads_end: tuple[int, ...] | None = None,
+    sliding: MaybeDilated,
     kernel: tuple[int, ...],
     exclude_pad: bool,
     rounding_type: RoundingTorch = "floor",
-    auto_pad: AutoPad = "explicit",
 ):
     """AvgPool-16."""
-    at = window(strides, dilations, pads_begin, pads_end, auto_pad)
+    at = sliding.window()
     return _average(op, data, kernel, at, exclude_pad, rounding_type)
 
 
@@ -76,15 +75,12 @@ def max_pool_1(
     op: Builder,
     data: Value,
     *,
-    strides: tuple[int, ...],
-    pads_begin: tuple[int, ...] | None = None,
-    pads_end: tuple[int, ...] | None = None,
+    sliding: Sliding,
     kernel: tuple[int, ...],
     rounding_type: Rounding = "floor",
-    auto_pad: AutoPad = "explicit",
 ):
     """MaxPool-1."""
-    return _maximum(op, data, kernel, window(strides, None, pads_begin, pads_end, auto_pad), rounding_type)[0]
+    return _maximum(op, data, kernel, sliding.window(), rounding_type)[0]
 
 
 @rule("MaxPool", since="opset8")
@@ -92,18 +88,14 @@ def max_pool_8(
     op: Builder,
     data: Value,
     *,
-    strides: tuple[int, ...],
-    dilations: tuple[int, ...] | None = None,
-    pads_begin: tuple[int, ...] | None = None,
-    pads_end: tuple[int, ...] | None = None,
+    sliding: MaybeDilated,
     kernel: tuple[int, ...],
     rounding_type: Rounding = "floor",
-    auto_pad: AutoPad = "explicit",
     index_element_type: ElementType = ElementType.I64,
     axis: int = 0,
 ):
     """MaxPool-8: the indices count from the start of the dimension ``axis``."""
-    at = window(strides, dilations, pads_begin, pads_end, auto_pad)
+    at = sliding.window()
     return _maximum_with_indices(op, data, kernel, at, rounding_type, index_element_type, axis)
 
 
@@ -112,18 +104,14 @@ def max_pool_14(
     op: Builder,
     data: Value,
     *,
-    strides: tuple[int, ...],
-    dilations: tuple[int, ...] | None = None,
-    pads_begin: tuple[int, ...] | None = None,
-    pads_end: tuple[int, ...] | None = None,
+    sliding: MaybeDilated,
     kernel: tuple[int, ...],
     rounding_type: RoundingTorch = "floor",
-    auto_pad: AutoPad = "explicit",
     index_element_type: ElementType = ElementType.I64,
     axis: int = 0,
 ):
     """MaxPool-14: the indices count from the start of the dimension ``axis``."""
-    at = window(strides, dilations, pads_begin, pads_end, auto_pad)
+    at = sliding.window()
     return _maximum_with_indices(op, data, kernel, at, rounding_type, index_element_type, axis)
 
 

@@ -3,73 +3,47 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
 
-from converters.openvino.rule import Unsupported, rule
+from converters.openvino.rule import AttributeGroup, Unsupported, rule
 from onnx_specops.building import Builder, Value
 
 _F = np.float32
 
 
+@dataclass(frozen=True, kw_only=True)
+class PriorBoxes(AttributeGroup):
+    """The attributes of both versions of PriorBox."""
+
+    min_size: tuple[float, ...] = ()
+    max_size: tuple[float, ...] = ()
+    aspect_ratio: tuple[float, ...] = ()
+    flip: bool = False
+    clip: bool = False
+    step: float = 0.0
+    offset: float
+    variance: tuple[float, ...] = ()
+    scale_all_sizes: bool = True
+    fixed_ratio: tuple[float, ...] = ()
+    fixed_size: tuple[float, ...] = ()
+    density: tuple[float, ...] = ()
+
+
 @rule("PriorBox")
-def prior_box_1(
-    op: Builder,
-    output_size: Value,
-    image_size: Value,
-    *,
-    min_size: tuple[float, ...] = (),
-    max_size: tuple[float, ...] = (),
-    aspect_ratio: tuple[float, ...] = (),
-    flip: bool = False,
-    clip: bool = False,
-    step: float = 0.0,
-    offset: float,
-    variance: tuple[float, ...] = (),
-    scale_all_sizes: bool = True,
-    fixed_ratio: tuple[float, ...] = (),
-    fixed_size: tuple[float, ...] = (),
-    density: tuple[float, ...] = (),
-):
+def prior_box_1(op: Builder, output_size: Value, image_size: Value, *, priors: PriorBoxes):
     """PriorBox-1: as PriorBox-8, boxes of the greatest size before those of other ratios."""
-    boxes = _Boxes(min_size, max_size, aspect_ratio, flip, scale_all_sizes, fixed_ratio, fixed_size, density, max_first=True)
-    return _grid(op, output_size, image_size, boxes, step, offset, clip, variance)
+    return _grid(op, output_size, image_size, priors, max_first=True)
 
 
 @rule("PriorBox", since="opset8")
 def prior_box_8(
-    op: Builder,
-    output_size: Value,
-    image_size: Value,
-    *,
-    min_size: tuple[float, ...] = (),
-    max_size: tuple[float, ...] = (),
-    aspect_ratio: tuple[float, ...] = (),
-    flip: bool = False,
-    clip: bool = False,
-    step: float = 0.0,
-    offset: float,
-    variance: tuple[float, ...] = (),
-    scale_all_sizes: bool = True,
-    fixed_ratio: tuple[float, ...] = (),
-    fixed_size: tuple[float, ...] = (),
-    density: tuple[float, ...] = (),
-    min_max_aspect_ratios_order: bool = True,
+    op: Builder, output_size: Value, image_size: Value, *, priors: PriorBoxes, min_max_aspect_ratios_order: bool = True
 ):
     """PriorBox-8."""
-    boxes = _Boxes(
-        min_size,
-        max_size,
-        aspect_ratio,
-        flip,
-        scale_all_sizes,
-        fixed_ratio,
-        fixed_size,
-        density,
-        min_max_aspect_ratios_order,
-    )
-    return _grid(op, output_size, image_size, boxes, step, offset, clip, variance)
+    return _grid(op, output_size, image_size, priors, max_first=min_max_aspect_ratios_order)
 
 
 @rule("PriorBoxClustered")
@@ -111,34 +85,23 @@ class _Boxes:
     those that grow with its square root.
     """
 
-    def __init__(
-        self,
-        min_size: tuple[float, ...],
-        max_size: tuple[float, ...],
-        aspect_ratio: tuple[float, ...],
-        flip: bool,
-        scale_all_sizes: bool,
-        fixed_ratio: tuple[float, ...],
-        fixed_size: tuple[float, ...],
-        density: tuple[float, ...],
-        max_first: bool,
-    ) -> None:
+    def __init__(self, priors: PriorBoxes, max_first: bool) -> None:
         self.shifts: list[tuple[float, float]] = []
         self.halves: list[tuple[float, float]] = []
         self.powers: list[float] = []
         self.cut: list[bool] = []
-        self.scaled = not scale_all_sizes
-        ratios = _ratios(aspect_ratio, flip)
-        if fixed_size and len(density) < len(fixed_size):
-            raise Unsupported(f"it has {len(fixed_size)} fixed sizes and {len(density)} densities")
-        for size, count in zip(fixed_size, density, strict=False):
-            self._fixed(size, int(count), ratios, fixed_ratio)
-        for index, size in enumerate(min_size):
+        self.scaled = not priors.scale_all_sizes
+        ratios = _ratios(priors.aspect_ratio, priors.flip)
+        if priors.fixed_size and len(priors.density) < len(priors.fixed_size):
+            raise Unsupported(f"it has {len(priors.fixed_size)} fixed sizes and {len(priors.density)} densities")
+        for size, count in zip(priors.fixed_size, priors.density, strict=False):
+            self._fixed(size, int(count), ratios, priors.fixed_ratio)
+        for index, size in enumerate(priors.min_size):
             self._add(0, 0, size / 2, size / 2, 1, False)
-            largest = [math.sqrt(size * max_size[index]) / 2] if index < len(max_size) else []
+            largest = [math.sqrt(size * priors.max_size[index]) / 2] if index < len(priors.max_size) else []
             others = []
-            if scale_all_sizes or index == len(min_size) - 1:
-                base = size if scale_all_sizes else min_size[0]
+            if priors.scale_all_sizes or index == len(priors.min_size) - 1:
+                base = size if priors.scale_all_sizes else priors.min_size[0]
                 others = [(base / 2 * math.sqrt(r), base / 2 / math.sqrt(r)) for r in ratios if abs(r - 1) >= 1e-6]
             for part in ("max", "ratios") if max_first else ("ratios", "max"):
                 if part == "max":
@@ -181,16 +144,8 @@ def _ratios(aspect_ratio: tuple[float, ...], flip: bool) -> list[float]:
     return ratios
 
 
-def _grid(
-    op: Builder,
-    output_size: Value,
-    image_size: Value,
-    boxes: _Boxes,
-    step: float,
-    offset: float,
-    clip: bool,
-    variance: tuple[float, ...],
-) -> Value:
+def _grid(op: Builder, output_size: Value, image_size: Value, priors: PriorBoxes, max_first: bool) -> Value:
+    boxes, step = _Boxes(priors, max_first), priors.step
     grid, image = _floats(op, output_size), _floats(op, image_size)
     image_height = _element(op, image, 0)
     if boxes.scaled:
@@ -201,7 +156,7 @@ def _grid(
             steps = [_step(op, grid, image, axis, 0.0) for axis in (0, 1)]
     else:
         steps = [_step(op, grid, image, axis, step) for axis in (0, 1)]
-    centres = [_centres(op, output_size, axis, 0.5 if step == 0 else offset, steps[axis]) for axis in (0, 1)]
+    centres = [_centres(op, output_size, axis, 0.5 if step == 0 else priors.offset, steps[axis]) for axis in (0, 1)]
     shifts, halves = np.array(boxes.shifts, _F).reshape(-1, 2), np.array(boxes.halves, _F).reshape(-1, 2)
     corners = []
     for sign in (-1, 1):
@@ -215,7 +170,7 @@ def _grid(
                 edged = op.Max(corner, 0.0) if sign < 0 else op.Min(corner, 1.0)
                 corner = op.Where(np.array(boxes.cut), edged, corner)
             corners.append(corner)
-    return _boxes(op, output_size, corners, len(boxes.cut), clip, variance)
+    return _boxes(op, output_size, corners, len(boxes.cut), priors.clip, priors.variance)
 
 
 def _boxes(

@@ -3,19 +3,93 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 import onnx_ir as ir
 
-from converters.openvino.rule import Unsupported, rule
+from converters.openvino.rule import AttributeGroup, Unsupported, rule
 from converters.openvino.rules._fitting import fit
 from onnx_specops.building import Builder, Value
 
 Direction = Literal["forward", "reverse", "bidirectional"]
 Activation = Literal["sigmoid", "tanh", "relu"]
 
-# The attributes activations_alpha and activations_beta say nothing to any of them.
 _NAMES = {"sigmoid": "Sigmoid", "tanh": "Tanh", "relu": "Relu"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recurrent(AttributeGroup):
+    """What recurrent cells and sequences share. No activation has an alpha or a beta."""
+
+    gates: ClassVar[int]
+    usual: ClassVar[tuple[Activation, ...]]
+
+    hidden_size: int
+    activations: tuple[Activation, ...]
+    activations_alpha: tuple[float, ...] = ()
+    activations_beta: tuple[float, ...] = ()
+    clip: float = 0.0
+
+    @property
+    def bias_gates(self) -> int:
+        """For how many gates there are biases."""
+        return self.gates
+
+    def onnx(self, direction: Direction = "forward") -> dict[str, Any]:
+        """The attributes of ONNX's node; defaults are left out."""
+        if self.clip < 0:
+            raise Unsupported(f"its clip is {self.clip}")
+        if len(self.activations) != len(self.usual):
+            raise Unsupported(f"it has {len(self.activations)} activations instead of {len(self.usual)}")
+        node: dict[str, Any] = {"hidden_size": self.hidden_size}
+        if direction != "forward":
+            node["direction"] = direction
+        if self.activations != self.usual:
+            directions = 2 if direction == "bidirectional" else 1
+            node["activations"] = [_NAMES[name] for name in self.activations] * directions
+        if self.clip:
+            node["clip"] = self.clip
+        return node
+
+
+@dataclass(frozen=True, kw_only=True)
+class RNN(Recurrent):
+    """The attributes of RNNCell and RNNSequence."""
+
+    gates = 1
+    usual = ("tanh",)
+
+    activations: tuple[Activation, ...] = usual
+
+
+@dataclass(frozen=True, kw_only=True)
+class GRU(Recurrent):
+    """The attributes of GRUCell and GRUSequence."""
+
+    gates = 3
+    usual = ("sigmoid", "tanh")
+
+    activations: tuple[Activation, ...] = usual
+    linear_before_reset: bool = False
+
+    def onnx(self, direction: Direction = "forward") -> dict[str, Any]:
+        return super().onnx(direction) | {"linear_before_reset": int(self.linear_before_reset)}
+
+    @property
+    def bias_gates(self) -> int:
+        """Four, where one gate adds those of the input and of the hidden state at different places."""
+        return 4 if self.linear_before_reset else 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class LSTM(Recurrent):
+    """The attributes of LSTMCell and LSTMSequence."""
+
+    gates = 4
+    usual = ("sigmoid", "tanh", "tanh")
+
+    activations: tuple[Activation, ...] = usual
 
 
 @rule("RNNCell")
@@ -27,18 +101,14 @@ def rnn_cell(
     recurrence: Value,
     biases: Value | None = None,
     *,
-    hidden_size: int,
-    activations: tuple[Activation, ...] = ("tanh",),
-    activations_alpha: tuple[float, ...] = (),
-    activations_beta: tuple[float, ...] = (),
-    clip: float = 0.0,
+    attributes: RNN,
 ):
     """RNNCell-1: a sequence of one step."""
-    _check(1, hidden_size, x, weights, recurrence, biases, hidden)
-    attributes = _attributes(1, "forward", hidden_size, activations, clip)
+    _check(attributes, x, weights, recurrence, biases, hidden)
+    node = attributes.onnx()
     inputs = [op.Unsqueeze(value, [0]) for value in (x, weights, recurrence)]
     biases = None if biases is None else op.Unsqueeze(biases, [0])
-    _, last = op.RNN(*inputs, _with_zeros(op, biases), None, op.Unsqueeze(hidden, [0]), outputs=2, **attributes)
+    _, last = op.RNN(*inputs, _with_zeros(op, biases), None, op.Unsqueeze(hidden, [0]), outputs=2, **node)
     return op.Squeeze(last, [0])
 
 
@@ -51,27 +121,20 @@ def gru_cell(
     recurrence: Value,
     biases: Value | None = None,
     *,
-    hidden_size: int,
-    activations: tuple[Activation, ...] = ("sigmoid", "tanh"),
-    activations_alpha: tuple[float, ...] = (),
-    activations_beta: tuple[float, ...] = (),
-    clip: float = 0.0,
-    linear_before_reset: bool = False,
+    attributes: GRU,
 ):
     """GRUCell-3: a sequence of one step."""
-    own = 4 if linear_before_reset else 3
-    _check(3, hidden_size, x, weights, recurrence, biases, hidden, bias_gates=own)
-    attributes = _attributes(2, "forward", hidden_size, activations, clip)
+    _check(attributes, x, weights, recurrence, biases, hidden)
+    node = attributes.onnx()
     inputs = [op.Unsqueeze(value, [0]) for value in (x, weights, recurrence)]
     biases = None if biases is None else op.Unsqueeze(biases, [0])
     _, last = op.GRU(
         *inputs,
-        _gru_biases(op, biases, hidden_size, linear_before_reset),
+        _gru_biases(op, biases, attributes),
         None,
         op.Unsqueeze(hidden, [0]),
         outputs=2,
-        linear_before_reset=int(linear_before_reset),
-        **attributes,
+        **node,
     )
     return op.Squeeze(last, [0])
 
@@ -87,11 +150,7 @@ def lstm_cell_1(
     biases: Value | None = None,
     peepholes: Value | None = None,
     *,
-    hidden_size: int,
-    activations: tuple[Activation, ...] = ("sigmoid", "tanh", "tanh"),
-    activations_alpha: tuple[float, ...] = (),
-    activations_beta: tuple[float, ...] = (),
-    clip: float = 0.0,
+    attributes: LSTM,
     input_forget: bool = False,
     weights_format: Literal["fico", "icof", "ifco", "ifoc", "iofc"] = "fico",
 ):
@@ -100,14 +159,14 @@ def lstm_cell_1(
     The specification knows neither peepholes (of f, i, o) nor ``input_forget``, and OpenVINO's CPU leaves them out; they are
     as in OpenVINO's reference kernel.
     """
-    _check(4, hidden_size, x, weights, recurrence, biases, hidden, cell)
-    fit(peepholes=(peepholes, f"{3 * hidden_size}"))
-    attributes = _attributes(3, "forward", hidden_size, activations, clip)
+    _check(attributes, x, weights, recurrence, biases, hidden, cell)
+    fit(peepholes=(peepholes, f"{3 * attributes.hidden_size}"))
+    node = attributes.onnx()
     if input_forget:
-        return _coupled(op, x, hidden, cell, weights, recurrence, biases, peepholes, activations, clip)
+        return _coupled(op, x, hidden, cell, weights, recurrence, biases, peepholes, attributes.activations, attributes.clip)
     if peepholes is not None and peepholes.constant is not None and not peepholes.constant.any():
         peepholes = None
-    return _lstm_cell(op, x, hidden, cell, weights, recurrence, biases, peepholes, attributes)
+    return _lstm_cell(op, x, hidden, cell, weights, recurrence, biases, peepholes, node)
 
 
 @rule("LSTMCell", since="opset4")
@@ -120,16 +179,12 @@ def lstm_cell_4(
     recurrence: Value,
     biases: Value,
     *,
-    hidden_size: int,
-    activations: tuple[Activation, ...] = ("sigmoid", "tanh", "tanh"),
-    activations_alpha: tuple[float, ...] = (),
-    activations_beta: tuple[float, ...] = (),
-    clip: float = 0.0,
+    attributes: LSTM,
 ):
     """LSTMCell-4: the gates come in the order f, i, c, o."""
-    _check(4, hidden_size, x, weights, recurrence, biases, hidden, cell)
-    attributes = _attributes(3, "forward", hidden_size, activations, clip)
-    return _lstm_cell(op, x, hidden, cell, weights, recurrence, biases, None, attributes)
+    _check(attributes, x, weights, recurrence, biases, hidden, cell)
+    node = attributes.onnx()
+    return _lstm_cell(op, x, hidden, cell, weights, recurrence, biases, None, node)
 
 
 @rule("RNNSequence", since="opset5")
@@ -142,19 +197,15 @@ def rnn_sequence(
     recurrence: Value,
     biases: Value,
     *,
-    hidden_size: int,
     direction: Direction,
-    activations: tuple[Activation, ...] = ("tanh",),
-    activations_alpha: tuple[float, ...] = (),
-    activations_beta: tuple[float, ...] = (),
-    clip: float = 0.0,
+    attributes: RNN,
 ):
     """RNNSequence-5."""
-    _check(1, hidden_size, x, weights, recurrence, biases, hidden, lengths=lengths, direction=direction)
-    attributes = _attributes(1, direction, hidden_size, activations, clip)
+    _check(attributes, x, weights, recurrence, biases, hidden, lengths=lengths, direction=direction)
+    node = attributes.onnx(direction)
     outputs = op.RNN(
         _time_first(op, x), weights, recurrence, _with_zeros(op, biases), _lengths(op, x, lengths),
-        _direction_first(op, hidden), outputs=2, **attributes,
+        _direction_first(op, hidden), outputs=2, **node,
     )  # fmt: skip
     return _batch_first(op, outputs)
 
@@ -169,22 +220,16 @@ def gru_sequence(
     recurrence: Value,
     biases: Value,
     *,
-    hidden_size: int,
     direction: Direction,
-    activations: tuple[Activation, ...] = ("sigmoid", "tanh"),
-    activations_alpha: tuple[float, ...] = (),
-    activations_beta: tuple[float, ...] = (),
-    clip: float = 0.0,
-    linear_before_reset: bool = False,
+    attributes: GRU,
 ):
     """GRUSequence-5."""
-    own = 4 if linear_before_reset else 3
-    _check(3, hidden_size, x, weights, recurrence, biases, hidden, lengths=lengths, direction=direction, bias_gates=own)
-    attributes = _attributes(2, direction, hidden_size, activations, clip)
+    _check(attributes, x, weights, recurrence, biases, hidden, lengths=lengths, direction=direction)
+    node = attributes.onnx(direction)
     outputs = op.GRU(
-        _time_first(op, x), weights, recurrence, _gru_biases(op, biases, hidden_size, linear_before_reset),
+        _time_first(op, x), weights, recurrence, _gru_biases(op, biases, attributes),
         _lengths(op, x, lengths), _direction_first(op, hidden),
-        outputs=2, linear_before_reset=int(linear_before_reset), **attributes,
+        outputs=2, **node,
     )  # fmt: skip
     return _batch_first(op, outputs)
 
@@ -200,28 +245,23 @@ def lstm_sequence(
     recurrence: Value,
     biases: Value,
     *,
-    hidden_size: int,
     direction: Direction,
-    activations: tuple[Activation, ...] = ("sigmoid", "tanh", "tanh"),
-    activations_alpha: tuple[float, ...] = (),
-    activations_beta: tuple[float, ...] = (),
-    clip: float = 0.0,
+    attributes: LSTM,
 ):
     """LSTMSequence-5: the gates come in the order f, i, c, o."""
-    _check(4, hidden_size, x, weights, recurrence, biases, hidden, cell, lengths=lengths, direction=direction)
-    attributes = _attributes(3, direction, hidden_size, activations, clip)
+    _check(attributes, x, weights, recurrence, biases, hidden, cell, lengths=lengths, direction=direction)
+    node = attributes.onnx(direction)
     weights, recurrence, biases = (_gates(op, value) for value in (weights, recurrence, biases))
     outputs = op.LSTM(
         _time_first(op, x), weights, recurrence, _with_zeros(op, biases), _lengths(op, x, lengths),
         _direction_first(op, hidden), _direction_first(op, cell),
-        outputs=3, **attributes,
+        outputs=3, **node,
     )  # fmt: skip
     return _batch_first(op, outputs)
 
 
 def _check(
-    gates: int,
-    hidden_size: int,
+    attributes: Recurrent,
     x: Value,
     weights: Value,
     recurrence: Value,
@@ -229,12 +269,12 @@ def _check(
     *states: Value,
     lengths: Value | None = None,
     direction: str | None = None,
-    bias_gates: int | None = None,
 ) -> None:
     """Raise `Unsupported` where shapes do not fit together; cells have no ``direction``."""
+    hidden_size = attributes.hidden_size
     if hidden_size < 1:
         raise Unsupported(f"its hidden_size is {hidden_size}")
-    rows, more = gates * hidden_size, (bias_gates or gates) * hidden_size
+    rows, more = attributes.gates * hidden_size, attributes.bias_gates * hidden_size
     lead, time = ("", "") if direction is None else ("2 " if direction == "bidirectional" else "1 ", "T ")
     fit(
         x=(x, f"N {time}I"),
@@ -246,29 +286,6 @@ def _check(
     )
 
 
-def _attributes(
-    count: int,
-    direction: str,
-    hidden_size: int,
-    activations: Sequence[str],
-    clip: float,
-) -> dict[str, Any]:
-    """The attributes of an ONNX recurrent node; defaults are left out."""
-    if clip < 0:
-        raise Unsupported(f"its clip is {clip}")
-    if len(activations) != count:
-        raise Unsupported(f"it has {len(activations)} activations instead of {count}")
-    attributes: dict[str, Any] = {"hidden_size": hidden_size}
-    directions = 2 if direction == "bidirectional" else 1
-    if direction != "forward":
-        attributes["direction"] = direction
-    if list(activations) != {1: ["tanh"], 2: ["sigmoid", "tanh"], 3: ["sigmoid", "tanh", "tanh"]}[count]:
-        attributes["activations"] = [_NAMES[name] for name in activations] * directions
-    if clip:
-        attributes["clip"] = clip
-    return attributes
-
-
 def _lstm_cell(
     op: Builder,
     x: Value,
@@ -278,7 +295,7 @@ def _lstm_cell(
     recurrence: Value,
     biases: Value | None,
     peepholes: Value | None,
-    attributes: dict[str, Any],
+    node: dict[str, Any],
 ) -> list[Value]:
     x, hidden, cell, weights, recurrence = (op.Unsqueeze(v, [0]) for v in (x, hidden, cell, weights, recurrence))
     if biases is not None:
@@ -287,7 +304,7 @@ def _lstm_cell(
         peepholes = _gates(op, op.Unsqueeze(peepholes, [0]), [1, 2, 0])
     _, last, state = op.LSTM(
         x, _gates(op, weights), _gates(op, recurrence), _with_zeros(op, biases), None, hidden, cell, peepholes,
-        outputs=3, **attributes,
+        outputs=3, **node,
     )  # fmt: skip
     return [op.Squeeze(last, [0]), op.Squeeze(state, [0])]
 
@@ -338,10 +355,11 @@ def _with_zeros(op: Builder, biases: Value | None) -> Value | None:
     return None if biases is None else op.Concat(biases, _zeros(op, biases), axis=1)
 
 
-def _gru_biases(op: Builder, biases: Value | None, hidden_size: int, linear_before_reset: bool) -> Value | None:
+def _gru_biases(op: Builder, biases: Value | None, attributes: GRU) -> Value | None:
     """As `_with_zeros`; with ``linear_before_reset`` the last gate's recurrence has biases of its own, at the end."""
-    if biases is None or not linear_before_reset:
+    if biases is None or not attributes.linear_before_reset:
         return _with_zeros(op, biases)
+    hidden_size = attributes.hidden_size
     inputs, own = (op.Slice(biases, [start], [end], [1]) for start, end in ((0, 3 * hidden_size), (3 * hidden_size, 2**31)))
     return op.Concat(inputs, _zeros(op, op.Slice(biases, [0], [2 * hidden_size], [1])), own, axis=1)
 

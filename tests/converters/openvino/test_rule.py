@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 import pytest
 
 from converters.openvino.element_types import ElementType
-from converters.openvino.rule import Rule, Unsupported, find_rule, parse_value
+from converters.openvino.rule import AttributeGroup, Rule, Unsupported, find_rule, parse_value
 
 
 def example(op, data, axis=None, *, mode: Literal["none", "Sum"] = "none", count: int, scale: float = 1.0, on: bool = True):
@@ -15,6 +16,19 @@ def example(op, data, axis=None, *, mode: Literal["none", "Sum"] = "none", count
 
 
 EXAMPLE = Rule(example, "Example", "opset3")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shared(AttributeGroup):
+    size: int
+    names: tuple[str, ...] = ("a",)
+
+
+def grouped(op, *, shared: Shared, last: bool = False):
+    return [(shared, last)]
+
+
+GROUPED = Rule(grouped, "Grouped", "opset3")
 
 
 @pytest.mark.parametrize(
@@ -67,6 +81,14 @@ def test_all_that_is_wrong_with_the_attributes_is_told_at_once():
     assert "scale='x'" in message
     assert "colour='red' is not known" in message
     assert "'count' is missing" in message
+
+
+def test_a_groups_fields_are_attributes():
+    assert list(GROUPED.attributes) == ["last", "size", "names"]
+    assert GROUPED.keywords({"size": "3", "last": "true"}) == {"shared": Shared(size=3), "last": True}
+    assert GROUPED.keywords({"size": "3", "names": "b,c"}) == {"shared": Shared(size=3, names=("b", "c"))}
+    with pytest.raises(Unsupported, match="'size' is missing"):
+        GROUPED.keywords({})
 
 
 def test_defaults_are_left_to_the_function():
