@@ -164,6 +164,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "Unsqueeze": _unsqueeze,
     "Squeeze": _squeeze,
     "Transpose": lambda at, x: np.transpose(x, at.get("perm")),
+    "Compress": lambda at, x, condition: np.compress(condition, x, at.get("axis")),
     "Expand": _expand,
     "Range": _range,
     "ConstantOfShape": _constant_of_shape,

@@ -161,7 +161,7 @@ def _(op, data, indices, updates, axis, *, reduction, use_init_val):
         output = _divided(op, output, op.Max(counts, 1))
     if reduced_type != type_:
         output = op.Cast(output, to=type_)
-    return op.Reshape(output, shape) if axis.constant is None else output
+    return op.Reshape(output, shape, allowzero=1) if axis.constant is None else output
 
 
 def _flat_targets(op, shape, indices, updates, axis):

@@ -16,12 +16,21 @@ METADATA_KEY = "onnx_specops.variables"
 
 @dataclass(frozen=True)
 class Variable:
-    """A variable: its name, the input and output that hold it, the input (if any) that says whether it is set."""
+    """A variable: its name, the input and output that hold it, the input (if any) that says whether it is set.
+
+    Where a run may leave a variable unset, ``is_set_output`` says whether it has; else every run sets it.
+    """
 
     name: str
     input: str
     output: str
     is_set: str = ""
+    is_set_output: str = ""
+
+    @property
+    def links(self) -> dict[str, str]:
+        """Which output each input takes its value from after a run."""
+        return {self.input: self.output} | ({self.is_set: self.is_set_output} if self.is_set_output else {})
 
 
 def variables_of(session: ort.InferenceSession) -> tuple[Variable, ...]:
@@ -33,7 +42,7 @@ def variables_of(session: ort.InferenceSession) -> tuple[Variable, ...]:
         return ()
     inputs = {value.name for value in session.get_overridable_initializers()}
     outputs = {value.name for value in ort.InferenceSession.get_outputs(session)}
-    return tuple(v for v in found if v.input in inputs and v.output in outputs)
+    return tuple(v for v in found if v.links.keys() <= inputs and set(v.links.values()) <= outputs)
 
 
 class State:
@@ -45,13 +54,14 @@ class State:
 
     def __init__(self, variables: Sequence[Variable]) -> None:
         self.variables = variables
+        self._links = {name: output for variable in variables for name, output in variable.links.items()}
         self.values: dict[str, ort.OrtValue] = {}
         self._lock = threading.Lock()
 
     @property
     def outputs(self) -> list[str]:
         """The outputs that carry the variables."""
-        return [variable.output for variable in self.variables]
+        return list(self._links.values())
 
     def reset(self) -> None:
         """Forget all values."""
@@ -71,11 +81,11 @@ class State:
         with self._lock:
             held = dict(self.values)
             for variable in self.variables:
-                if variable.is_set and variable.input in held:
+                if variable.is_set and not variable.is_set_output and variable.input in held:
                     held[variable.is_set] = ort.OrtValue.ortvalue_from_numpy(np.array(True))
             results = run_with_ort_values([*output_names, *self.outputs], {**held, **feeds})
             kept = results[len(output_names) :]
-            self.values = {v.input: value for v, value in zip(self.variables, kept, strict=True)}
+            self.values = dict(zip(self._links, kept, strict=True))
             return list(results[: len(output_names)])
 
 

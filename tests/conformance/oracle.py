@@ -42,11 +42,18 @@ def _to_numpy(tensor: Any) -> np.ndarray:
 def _cpu(path: str, runs: list[list[np.ndarray]], state: bool) -> Outputs:
     import openvino as ov
 
-    compiled = ov.Core().compile_model(path, "CPU", FLOAT32)
-    request = compiled.create_infer_request()
+    core = ov.Core()
+    model = core.read_model(path)
+    unranked = any(port.partial_shape.rank.is_dynamic for port in model.inputs)
+    compiled = request = None
     results = []
     for arrays in runs:
-        if not state:
+        if unranked:  # the plugin knows no inputs of unknown rank: whoever has one reshapes the model first
+            shapes = {port: ov.PartialShape(list(a.shape)) for port, a in zip(model.inputs, arrays, strict=True)}
+            model.reshape(shapes)
+        if compiled is None or unranked:
+            compiled = core.compile_model(model, "CPU", FLOAT32)
+        if request is None or not state:
             request = compiled.create_infer_request()
         request.infer(_tensors(compiled.inputs, arrays))
         results.append([_to_numpy(request.get_output_tensor(i)) for i in range(len(compiled.outputs))])

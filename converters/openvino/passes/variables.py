@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import onnx_ir as ir
 
@@ -13,16 +13,17 @@ from onnx_specops.runtime.state import METADATA_KEY
 
 
 def add_variable(op: Builder, variable: Variable) -> None:
-    """Append the variable's inputs and its output to the graph, unless nothing assigns it."""
+    """Append the variable's inputs and outputs to the graph, unless nothing assigns it."""
     if variable.assigned is None:
         return
     for value in (variable.value, variable.is_set):
         if value is not None:
             value.name = op.unique(value.name or variable.name)
             op.graph.inputs.append(value)
-    output = op.result(variable.assigned)
-    output.name = op.unique(f"{variable.value.name}.next")
-    op.graph.outputs.append(output)
+    for held, following in variable.links:
+        output = op.result(following)
+        output.name = op.unique(f"{held.name}.next")
+        op.graph.outputs.append(output)
 
 
 def expose_variables(model: ir.Model, variables: Sequence[Variable]) -> None:
@@ -33,14 +34,17 @@ def expose_variables(model: ir.Model, variables: Sequence[Variable]) -> None:
         if variable.is_set is not None:
             variable.is_set.const_value = ir.tensor(False, name=variable.is_set.name)
             model.graph.register_initializer(variable.is_set)
-    assigned = [variable for variable in variables if variable.assigned is not None]
-    entries = []
-    for variable, output in zip(
-        assigned, list(model.graph.outputs)[len(model.graph.outputs) - len(assigned) :], strict=True
-    ):
-        entry = {"name": variable.name, "input": variable.value.name, "output": output.name}
-        if variable.is_set is not None:
-            entry["is_set"] = variable.is_set.name
-        entries.append(entry)
+    names = [output.name for output in model.graph.outputs]
+    following = iter(names[len(names) - sum(len(variable.links) for variable in variables) :])
+    entries = [_entry(variable, following) for variable in variables if variable.links]
     if entries:
         model.metadata_props[METADATA_KEY] = json.dumps(entries)
+
+
+def _entry(variable: Variable, following: Iterator[str | None]) -> dict[str, str | None]:
+    """What the metadata say of a variable, whose outputs are the next ones of ``following``."""
+    entry = {"name": variable.name, "input": variable.value.name}
+    if variable.is_set is not None:
+        entry["is_set"] = variable.is_set.name
+    outputs = [next(following) for _ in variable.links]
+    return entry | dict(zip(("output", "is_set_output"), outputs, strict=False))

@@ -111,6 +111,19 @@ def coordinates(op: Builder, shape: Value) -> Value:
     return op.Mod(op.Div(positions, op.Max(strides(op, shape), 1)), op.Max(shape, 1))
 
 
+def transposed(op: Builder, data: Value, order: Value) -> Value:
+    """``data`` with its dimensions in the order that a vector gives, which may come at run time."""
+    perm = integers(order)
+    if perm is not None:
+        return op.Transpose(data, perm=perm)
+    dims = op.Shape(data)
+    shape = op.Gather(dims, order)
+    # ONNX's permutation is an attribute: each element is fetched from where its coordinates lie in the input.
+    steps = op.Gather(strides(op, dims), order)
+    positions = op.ReduceSum(op.Mul(coordinates(op, shape), steps), [1], keepdims=0)
+    return gather_at(op, data, positions, shape)
+
+
 def gather_at(op: Builder, data: Value, positions: Value, shape: Any) -> Value:
     """The elements of ``data`` at flat row-major ``positions``, in the shape ``shape``."""
     return op.Reshape(op.Gather(op.Reshape(data, [-1]), positions), shape, allowzero=1)

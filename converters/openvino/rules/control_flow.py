@@ -10,37 +10,43 @@ import onnx_ir as ir
 from converters.openvino.graph import Body, Layer, OutputPort, PortMapInput, PortMapOutput
 from converters.openvino.onnx_types import data_type
 from converters.openvino.rule import Context, Unsupported, rule
+from converters.openvino.rules import state
 from converters.openvino.shapes import same_dims
-from onnx_specops.building import Builder, Value
+from onnx_specops.building import Builder, DimsLike, Value
 
 _FOREVER = np.int64(2**63 - 1)
 
 
 @rule("If", since="opset8")
 def if_(op: Builder, condition: Value, *inputs: Value, ctx: Context):
-    """If-8: both bodies see the inputs that their port maps name."""
+    """If-8: both bodies see the inputs that their port maps name, and hand on the variables that either assigns."""
     values = [condition, *inputs]
+    then, otherwise = (ctx.layer.bodies[name] for name in ("then_body", "else_body"))
+    variables = state.declare(op, [then, otherwise], ctx)
 
     def branch(body: Body):
         def emit(op: Builder) -> list[Value]:
+            inner = state.entered(op, variables, outer, ctx)
             results = ctx.convert_body(op, body, _arguments(op, values, body))
             by_result = dict(zip(body.results, results, strict=True))
             by_port = {entry.external: by_result[entry.result] for entry in body.outputs}
-            return [by_port[port] for port in ctx.layer.outputs]
+            return [*(by_port[port] for port in ctx.layer.outputs), *state.left(op, inner, variables, ctx)]
 
         return emit
 
-    then, otherwise = (ctx.layer.bodies[name] for name in ("then_body", "else_body"))
-    return op.if_(condition, branch(then), branch(otherwise))
+    outer = state.held(op, variables)
+    results = op.if_(condition, branch(then), branch(otherwise))
+    results = results if isinstance(results, (tuple, list)) else [results]
+    count = len(ctx.layer.outputs)
+    state.keep(variables, results[count:])
+    return results[:count]
 
 
 @rule("TensorIterator")
 def tensor_iterator(op: Builder, *inputs: Value, ctx: Context):
-    """TensorIterator-1: as many iterations as the sliced inputs have slices."""
+    """TensorIterator-1: as many iterations as the sliced inputs have slices; one where none is sliced."""
     body = ctx.layer.bodies["body"]
     counts = [_slice_count(op, _fed(inputs, entry), entry) for entry in body.inputs if entry.axis is not None]
-    if not counts:
-        raise Unsupported("none of its inputs is sliced, so that the number of iterations is unknown")
     known = {int(count.constant) for count in counts if count.constant is not None}
     for entry in body.outputs:
         if entry.axis is not None and entry.external is not None:
@@ -48,6 +54,8 @@ def tensor_iterator(op: Builder, *inputs: Value, ctx: Context):
             known |= {joined // part} if joined and part else set()
     if len(known) > 1:
         raise Unsupported(f"its inputs and outputs have {' and '.join(map(str, sorted(known)))} slices")
+    if not counts:
+        counts = [op.const(next(iter(known), 1))]
     # Inputs with fewer slices than others are an error when it runs.
     count = counts[0] if len(counts) == 1 else op.Max(*counts)
     return _iterate(op, inputs, body, count, op.const(np.bool_(True)), ctx)
@@ -77,10 +85,16 @@ def _iterate(op: Builder, values: Sequence[Value], body: Body, count: Value, con
 
     start = [_fed(values, entries[parameter]) for parameter in carried]
     start += [_nothing(op, result.inputs[0].source) for result in extra]
-    dims = [parameter.outputs[0].dims for parameter in carried] + [None] * len(extra)
+    dims: list[DimsLike] = [parameter.outputs[0].dims for parameter in carried]
+    dims += [None] * len(extra)
+    variables = state.declare(op, [body], ctx)
+    held = len(start)  # behind these the variables are carried
+    start += state.held(op, variables)
+    dims += state.held_dims(variables)
 
-    def emit(op: Builder, iteration: Value, running: Value, *state: Value):
-        current = dict(zip(carried, state, strict=False))
+    def emit(op: Builder, iteration: Value, running: Value, *values_so_far: Value):
+        inner = state.entered(op, variables, values_so_far[held:], ctx)
+        current = dict(zip(carried, values_so_far, strict=False))
         arguments = []
         for parameter in body.parameters:
             entry = entries.get(parameter)
@@ -96,10 +110,12 @@ def _iterate(op: Builder, values: Sequence[Value], body: Body, count: Value, con
         results = dict(zip(body.results, ctx.convert_body(op, body, arguments), strict=True))
         goes_on = op.const(np.bool_(True)) if continues is None else op.Reshape(results[continues], np.array([], np.int64))
         following = [results[recurrent[parameter]] for parameter in carried] + [results[result] for result in extra]
+        following += state.left(op, inner, variables, ctx)
         return [goes_on, *following, *(results[entry.result] for entry in joined)]
 
     finals = op.loop(count, condition, emit, *start, carried_dims=dims) if start or joined else ()
     finals = finals if isinstance(finals, tuple) else (finals,)
+    state.keep(variables, finals[held : len(start)])
     by_result = dict(zip([*(recurrent[p] for p in carried), *extra], finals, strict=False))
     scanned = dict(zip([id(entry) for entry in joined], finals[len(start) :], strict=True))
     outputs = {entry.external: by_result[entry.result] for entry in last}

@@ -42,17 +42,15 @@ def gather(op: Builder, data: Value, indices: Value, axis: Value, *, batch_dims:
 def _gather(op: Builder, data: Value, indices: Value, axis: Value, batch_dims: int, *, negative: bool) -> Value:
     if indices.dtype not in (ir.DataType.INT32, ir.DataType.INT64):
         indices = int64(op, indices)
-    if batch_dims < 0:
-        if indices.rank is None:
-            raise Unsupported(f"its batch_dims {batch_dims} count from the end of indices of unknown rank")
-        batch_dims = normal_axis(batch_dims, indices.rank + 1, "batch_dims") - 1
+    if batch_dims < 0 and indices.rank is not None:
+        batch_dims = normal_axis(batch_dims, indices.rank, "batch_dims")
     at = constant_axis(axis, data.rank)
     if at is not None and at >= 0 and at < batch_dims:
         raise Unsupported(f"its axis {at} lies within its {batch_dims} batch_dims")
     negative = negative or data.constant is not None  # OpenVINO folds constants by its reference
     # ONNX Runtime's Gather of strings (1.31) fetches but the first one of each slice.
     strings = data.dtype == ir.DataType.STRING and data.rank != 1
-    if at is None or strings or (batch_dims and at != batch_dims) or (data.rank is None and at >= 0):
+    if at is None or strings or batch_dims not in (0, at) or batch_dims < 0 or (data.rank is None and at >= 0):
         return _gather_flattened(op, data, indices, axis, batch_dims, negative)
     size = dim(op, data, at)
     valid = _valid(op, indices, size, negative)
@@ -97,7 +95,7 @@ def _gather_flattened(op: Builder, data: Value, indices: Value, axis: Value, bat
     at = vector(op, axis)
     at = op.Where(op.Less(at, 0), op.Add(at, rank_of(op, data)), at)
     next_ = op.Add(at, 1)
-    batch = op.const([batch_dims])
+    batch = op.const([batch_dims]) if batch_dims >= 0 else op.Add(rank_of(op, indices), batch_dims)
     before, after = op.Slice(dims, batch, at), op.Slice(dims, next_, [LAST])
     batches, size = op.Slice(dims, [0], batch), op.Gather(dims, at)
     own = op.Slice(shape, batch, [LAST])

@@ -84,16 +84,17 @@ def col2im(
     for name, given in (("strides", strides), ("dilations", dilations), ("pads_begin", pads_begin), ("pads_end", pads_end)):
         if len(given) != 2 or min(given) < (0 if name.startswith("pads") else 1) or max(given) >= 2**31:
             raise Unsupported(f"its {name} are {list(given)}")
-    if data.rank is None:
-        raise Unsupported("it makes images out of a tensor of unknown rank")
-    if data.rank == 2:
-        attributes = {"strides": strides, "dilations": dilations, "pads_begin": pads_begin, "pads_end": pads_end}
-        return op.Squeeze(col2im(op, op.Unsqueeze(data, [0]), output_size, kernel_size, **attributes), [0])
     image, block = vector(op, output_size), vector(op, kernel_size)
+    # Without a batch it is one of one.
+    columns = data if data.rank == 3 else op.Reshape(data, op.Concat([-1], op.Shape(data, start=-2), axis=0))
     if data.dtype in (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16):
         pads = [*pads_begin, *pads_end]
-        return op.Col2Im(data, image, block, strides=strides, dilations=dilations, pads=pads)
-    return _added_up(op, data, image, block, strides, dilations, pads_begin, pads_end)
+        images = op.Col2Im(columns, image, block, strides=strides, dilations=dilations, pads=pads)
+    else:
+        images = _added_up(op, columns, image, block, strides, dilations, pads_begin, pads_end)
+    if data.rank == 3:
+        return images
+    return op.Reshape(images, op.Concat(op.Shape(data, end=-2), op.Shape(images, start=1), axis=0), allowzero=1)
 
 
 def _added_up(op: Builder, data: Value, image: Value, block: Value, strides, dilations, pads_begin, pads_end) -> Value:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import onnx_ir as ir
 
@@ -14,13 +13,14 @@ from converters.openvino.rules._indices import (
     LAST,
     coordinates,
     dim,
+    flat_range,
     gather_at,
     integers,
-    length,
     normal_axis,
     product,
     rank_of,
     strides,
+    transposed,
     vector,
 )
 from onnx_specops.building import Builder, Value
@@ -46,18 +46,19 @@ def reverse(op: Builder, data: Value, reversed_axes: Value, *, mode: Literal["in
 @rule("ReverseSequence")
 def reverse_sequence(op: Builder, data: Value, seq_lengths: Value, *, batch_axis: int = 0, seq_axis: int = 1):
     """ReverseSequence-1: ONNX's own knows the first two axes only."""
-    rank = data.rank
-    batch, time = normal_axis(batch_axis, rank, "batch_axis"), normal_axis(seq_axis, rank, "seq_axis")
+    batch, time = normal_axis(batch_axis, data.rank, "batch_axis"), normal_axis(seq_axis, data.rank, "seq_axis")
     if batch == time:
         raise Unsupported(f"its batch_axis and its seq_axis are both {batch}")
     lengths = vector(op, seq_lengths)
     if {batch, time} == {0, 1}:
         return op.ReverseSequence(data, lengths, batch_axis=batch, time_axis=time)
-    if rank is None:
-        raise Unsupported(f"it reverses along axis {time} of a tensor of unknown rank")
-    perm = [batch, time, *(axis for axis in range(rank) if axis not in (batch, time))]
-    moved = op.ReverseSequence(op.Transpose(data, perm=perm), lengths, batch_axis=0, time_axis=1)
-    return op.Transpose(moved, perm=sorted(range(rank), key=perm.__getitem__))
+    rank = rank_of(op, data)
+    front, axes = op.Mod(op.const([batch, time]), rank), flat_range(op, rank)
+    named = op.Or(*(op.Equal(axes, op.Slice(front, [k], [k + 1])) for k in range(2)))
+    order = op.Concat(front, op.Compress(axes, op.Not(named), axis=0), axis=0)
+    moved = op.ReverseSequence(transposed(op, data, order), lengths, batch_axis=0, time_axis=1)
+    here = op.Equal(op.Unsqueeze(order, [0]), op.Unsqueeze(axes, [1]))
+    return transposed(op, moved, op.ReduceSum(op.Where(here, op.Unsqueeze(axes, [0]), 0), [1], keepdims=0))
 
 
 @rule("Roll", since="opset7")
@@ -91,89 +92,101 @@ def shuffle_channels(op: Builder, data: Value, *, axis: int = 1, group: int = 1)
     _check_block(group, "group")
     before, after = op.Shape(data, end=at), op.Shape(data, start=at + 1) if at != -1 else op.const([1])
     size, groups = dim(op, data, at), op.const([group])
-    split = [product(op, before), groups, op.Div(size, group), product(op, after)]
-    return _rearranged(op, data, split, [0, 2, 1, 3], [op.Shape(data)])
+    split = op.Concat(product(op, before), groups, op.Div(size, group), product(op, after), axis=0)
+    return _rearranged(op, data, split, [[0, 2, 1, 3]], op.Shape(data))
 
 
 @rule("SpaceToDepth")
 def space_to_depth(op: Builder, data: Value, *, mode: Order, block_size: int = 1):
     """SpaceToDepth-1: of any number of spatial dimensions; ONNX's own knows two, and blocks first."""
-    rank = _rank(data)
     _check_block(block_size, "block_size")
-    if rank == 4 and mode == "blocks_first" and data.dtype == ir.DataType.FLOAT:
+    if data.rank == 4 and mode == "blocks_first" and data.dtype == ir.DataType.FLOAT:
         return op.SpaceToDepth(data, blocksize=block_size)
-    batch, channels, *space = (dim(op, data, k) for k in range(rank))
-    inner = [op.Div(size, block_size) for size in space]
-    split = [batch, channels, *itertools.chain(*((size, op.const([block_size])) for size in inner))]
-    outer, blocks = range(2, 2 * rank - 2, 2), range(3, 2 * rank - 2, 2)
-    perm = [0, *blocks, 1, *outer] if mode == "blocks_first" else [0, 1, *blocks, *outer]
-    return _rearranged(op, data, split, perm, [batch, op.Mul(channels, block_size ** (rank - 2)), *inner])
+    front, space, count = _front_and_space(op, data)
+    sizes = op.Expand(op.const([block_size]), count)
+    inner = op.Div(space, sizes)
+    outer = _counted(op, count, step=2, start=2)
+    blocks = op.Add(outer, 1)
+    order = [[0], blocks, [1], outer] if mode == "blocks_first" else [[0, 1], blocks, outer]
+    depth = op.Mul(op.Slice(front, [1], [2]), product(op, sizes))
+    shape = op.Concat(op.Slice(front, [0], [1]), depth, inner, axis=0)
+    return _rearranged(op, data, op.Concat(front, _interleaved(op, inner, sizes), axis=0), order, shape)
 
 
 @rule("DepthToSpace")
 def depth_to_space(op: Builder, data: Value, *, mode: Order, block_size: int = 1):
     """DepthToSpace-1: of any number of spatial dimensions; ONNX's own knows two."""
-    rank = _rank(data)
     _check_block(block_size, "block_size")
-    if rank == 4 and data.dtype == ir.DataType.FLOAT:
+    if data.rank == 4 and data.dtype == ir.DataType.FLOAT:
         return op.DepthToSpace(data, blocksize=block_size, mode="DCR" if mode == "blocks_first" else "CRD")
-    count = rank - 2
-    batch, channels, *space = (dim(op, data, k) for k in range(rank))
-    blocks = [op.const([block_size])] * count
-    depth = op.Div(channels, block_size**count)
-    split = [batch, *blocks, depth, *space] if mode == "blocks_first" else [batch, depth, *blocks, *space]
-    at, first = (count + 1, 1) if mode == "blocks_first" else (1, 2)
-    pairs = itertools.chain(*((rank + k, first + k) for k in range(count)))
-    return _rearranged(op, data, split, [0, at, *pairs], [batch, depth, *(op.Mul(size, block_size) for size in space)])
+    front, space, count = _front_and_space(op, data)
+    sizes = op.Expand(op.const([block_size]), count)
+    batch, depth = op.Slice(front, [0], [1]), op.Div(op.Slice(front, [1], [2]), product(op, sizes))
+    split = [batch, sizes, depth, space] if mode == "blocks_first" else [batch, depth, sizes, space]
+    blocks, places = (_counted(op, count, start=n) for n in ((1, 2) if mode == "blocks_first" else (2, 2)))
+    places = op.Add(places, count)
+    at = op.Add(count, 1) if mode == "blocks_first" else op.const([1])
+    order = [[0], at, _interleaved(op, places, blocks)]
+    shape = op.Concat(batch, depth, op.Mul(space, sizes), axis=0)
+    return _rearranged(op, data, op.Concat(*split, axis=0), order, shape)
 
 
 @rule("SpaceToBatch", since="opset2")
 def space_to_batch(op: Builder, data: Value, block_shape: Value, pads_begin: Value, pads_end: Value):
-    """SpaceToBatch-2."""
-    rank, blocks = _block_rank(op, data, block_shape)
+    """SpaceToBatch-2, as the reference has it. (OpenVINO's CPU fills the padding of several dimensions with data.)"""
+    blocks, rank = _blocks(op, data, block_shape)
     data = op.Pad(data, op.Concat(vector(op, pads_begin), vector(op, pads_end), axis=0))
-    shape = [dim(op, data, k) for k in range(rank)]
-    inner = [op.Div(size, block) for size, block in zip(shape, blocks, strict=True)]
-    split = list(itertools.chain(*zip(inner, blocks, strict=True)))
-    perm = [*range(1, 2 * rank, 2), *range(0, 2 * rank, 2)]
-    return _rearranged(op, data, split, perm, [op.Mul(shape[0], product(op, op.Concat(*blocks, axis=0))), *inner[1:]])
+    inner = op.Div(op.Shape(data), blocks)
+    outer = _counted(op, rank, step=2)
+    shape = op.Mul(inner, _first(op, rank, product(op, blocks)))
+    return _rearranged(op, data, _interleaved(op, inner, blocks), [op.Add(outer, 1), outer], shape)
 
 
 @rule("BatchToSpace", since="opset2")
 def batch_to_space(op: Builder, data: Value, block_shape: Value, crops_begin: Value, crops_end: Value):
     """BatchToSpace-2."""
-    rank, blocks = _block_rank(op, data, block_shape)
-    shape = [dim(op, data, k) for k in range(rank)]
-    shape[0] = op.Div(shape[0], product(op, op.Concat(*blocks, axis=0)))
-    perm = itertools.chain(*((rank + k, k) for k in range(rank)))
-    outer = [op.Mul(size, block) for size, block in zip(shape, blocks, strict=True)]
-    result = _rearranged(op, data, [*blocks, *shape], list(perm), outer)
-    ends = op.Sub(op.Concat(*outer, axis=0), vector(op, crops_end))
-    return op.Slice(result, vector(op, crops_begin), ends)
+    blocks, rank = _blocks(op, data, block_shape)
+    inner = op.Div(op.Shape(data), _first(op, rank, product(op, blocks)))
+    at = _counted(op, rank)
+    outer = op.Mul(inner, blocks)
+    order = [_interleaved(op, op.Add(at, rank), at)]
+    result = _rearranged(op, data, op.Concat(blocks, inner, axis=0), order, outer)
+    return op.Slice(result, vector(op, crops_begin), op.Sub(outer, vector(op, crops_end)))
 
 
-def _rearranged(op: Builder, data: Value, split: Sequence[Value], perm: Sequence[int], shape: Sequence[Value]) -> Value:
-    """``data`` in the shape ``split``, transposed, in the shape ``shape`` (vectors of dimensions, one after the other)."""
-    blocks = op.Transpose(op.Reshape(data, op.Concat(*split, axis=0), allowzero=1), perm=perm)
-    return op.Reshape(blocks, op.Concat(*shape, axis=0), allowzero=1)
+def _rearranged(op: Builder, data: Value, split: Value, order: Sequence[Any], shape: Value) -> Value:
+    """``data`` in the shape ``split``, its dimensions in the order that the vectors ``order`` join to, then in ``shape``."""
+    blocks = op.Reshape(data, split, allowzero=1)
+    return op.Reshape(transposed(op, blocks, op.Concat(*order, axis=0)), shape, allowzero=1)
 
 
-def _rank(data: Value) -> int:
-    if data.rank is None:
-        raise Unsupported("it rearranges a tensor of unknown rank")
-    return data.rank
+def _front_and_space(op: Builder, data: Value) -> tuple[Value, Value, Value]:
+    """Batch and channels, the spatial dimensions, and how many those are."""
+    return op.Shape(data, end=2), op.Shape(data, start=2), op.Sub(rank_of(op, data), 2)
 
 
-def _block_rank(op: Builder, data: Value, block_shape: Value) -> tuple[int, list[Value]]:
-    """The rank of ``data`` and the blocks of each dimension."""
-    rank = data.rank if data.rank is not None else length(block_shape)
-    if not rank:
-        raise Unsupported("it rearranges a tensor of unknown rank")
+def _blocks(op: Builder, data: Value, block_shape: Value) -> tuple[Value, Value]:
+    """The blocks of each dimension, and how many dimensions there are."""
     known = integers(block_shape)
-    if known is not None and (len(known) != rank or min(known) < 1):
-        raise Unsupported(f"its block_shape is {known} for {rank} dimensions")
+    if known is not None and (data.rank not in (None, len(known)) or min(known, default=1) < 1):
+        raise Unsupported(f"its block_shape is {known} for {data.rank} dimensions")
     blocks = vector(op, block_shape)
-    return rank, [op.Slice(blocks, [k], [k + 1]) for k in range(rank)]
+    return blocks, rank_of(op, data) if data.rank is not None else op.Shape(blocks)
+
+
+def _counted(op: Builder, count: Value, step: int = 1, start: int = 0) -> Value:
+    """``count`` numbers from ``start`` on, ``step`` apart."""
+    return op.Add(op.Mul(flat_range(op, count), step), start)
+
+
+def _interleaved(op: Builder, a: Value, b: Value) -> Value:
+    """The elements of two vectors by turns."""
+    return op.Reshape(op.Concat(op.Unsqueeze(a, [1]), op.Unsqueeze(b, [1]), axis=1), [-1])
+
+
+def _first(op: Builder, rank: Value, factor: Value) -> Value:
+    """``factor`` for the first dimension, 1 for the others."""
+    return op.Where(op.Equal(flat_range(op, rank), 0), factor, 1)
 
 
 def _check_block(size: int, name: str) -> None:

@@ -10,11 +10,14 @@ import onnx_ir as ir
 from converters.openvino.rule import Unsupported, rule
 from converters.openvino.rules._indices import (
     FIRST,
+    coordinates,
     dim,
+    flat_range,
+    gather_at,
     integers,
     length,
     one_element,
-    scalar,
+    strides,
     vector,
 )
 from onnx_specops.building import Builder, Value
@@ -32,8 +35,11 @@ def pad_1(op: Builder, data: Value, pads_begin: Value, pads_end: Value, pad_valu
 def pad(op: Builder, data: Value, pads_begin: Value, pads_end: Value, pad_value: Value | None = None, *, pad_mode: Mode):
     """Pad-12: negative pads crop; what edge, reflect and symmetric repeat they take from the data before the cropping."""
     begin, end = vector(op, pads_begin), vector(op, pads_end)
-    if data.dtype == ir.DataType.STRING:
-        return _padded_strings(op, data, begin, end, pad_value, pad_mode)
+    if data.dtype == ir.DataType.STRING:  # ONNX Runtime pads no strings
+        if pad_mode != "constant":
+            raise Unsupported(f"it pads strings in the mode {pad_mode}", "OpenVINO pads strings with a constant only")
+        blank = op.const(np.array("", dtype=object)) if pad_value is None else one_element(op, pad_value)
+        return _padded_flat(op, data, begin, end, pad_mode, blank)
     if pad_mode == "constant":
         value = None if pad_value is None else one_element(op, pad_value)
         return op.Pad(data, op.Concat(begin, end, axis=0), value)
@@ -47,26 +53,31 @@ def pad(op: Builder, data: Value, pads_begin: Value, pads_end: Value, pad_value:
         return data
     rank = next((n for n in (data.rank, length(begin), length(end)) if n is not None), None)
     if rank is None:
-        raise Unsupported(f"it pads a tensor of unknown rank in the mode {pad_mode}")
+        return _padded_flat(op, data, begin, end, pad_mode)
     for axis in range(rank):
         if known is None or known[axis] != (0, 0):
-            data = _padded(op, data, axis, op.Slice(begin, [axis], [axis + 1]), op.Slice(end, [axis], [axis + 1]), pad_mode)
+            before, after = (op.Slice(pads, [axis], [axis + 1]) for pads in (begin, end))
+            size = dim(op, data, axis)
+            at = op.Sub(flat_range(op, op.Add(size, op.Add(before, after))), before)
+            data = op.Gather(data, _sources(op, at, size, pad_mode), axis=axis)
     return data
 
 
-def _padded_strings(op: Builder, data: Value, begin: Value, end: Value, pad_value: Value | None, pad_mode: Mode) -> Value:
-    """ONNX Runtime pads no strings: along each axis the data are cropped and stand between blanks."""
-    if pad_mode != "constant" or data.rank is None:
-        raise Unsupported(f"it pads strings in the mode {pad_mode}, or of unknown rank")
-    blank = op.const(np.array("", dtype=object)) if pad_value is None else one_element(op, pad_value)
-    for axis in range(data.rank):
-        sizes = [op.Slice(pads, [axis], [axis + 1]) for pads in (begin, end)]
-        cropped = op.Sub(dim(op, data, axis), op.Max(op.Neg(sizes[1]), 0))
-        data = op.Slice(data, op.Max(op.Neg(sizes[0]), 0), cropped, [axis])
-        shapes = [op.Concat(op.Shape(data, end=axis), op.Max(n, 0), op.Shape(data, start=axis + 1), axis=0) for n in sizes]
-        before, after = (op.Expand(blank, shape) for shape in shapes)
-        data = op.Concat(before, data, after, axis=axis)
-    return data
+def _padded_flat(op: Builder, data: Value, begin: Value, end: Value, mode: Mode, blank: Value | None = None) -> Value:
+    """``data`` of any rank padded along all axes at once; for the mode ``constant`` with a ``blank``.
+
+    Each position of the result is fetched from where its coordinates fall in the data, or is the blank behind them.
+    """
+    dims = op.Shape(data)
+    shape = op.Add(dims, op.Add(begin, end))
+    at = op.Sub(coordinates(op, shape), begin)
+    sources = op.ReduceSum(op.Mul(_sources(op, at, dims, mode), strides(op, dims)), [1], keepdims=0)
+    if blank is None:
+        return gather_at(op, data, sources, shape)
+    outside = op.Or(op.Less(at, 0), op.GreaterOrEqual(at, dims))
+    outside = op.Cast(op.ReduceMax(op.Cast(outside, to=ir.DataType.UINT8), [1], keepdims=0), to=ir.DataType.BOOL)
+    values = op.Concat(op.Reshape(data, [-1]), op.Reshape(blank, [1]), axis=0)
+    return gather_at(op, values, op.Where(outside, op.Size(data), sources), shape)
 
 
 def _mirrored(op: Builder, data: Value, axis: int, before: int, after: int) -> Value:
@@ -79,17 +90,12 @@ def _mirrored(op: Builder, data: Value, axis: int, before: int, after: int) -> V
     return data if len(parts) == 1 else op.Concat(*parts, axis=axis)
 
 
-def _padded(op: Builder, data: Value, axis: int, begin: Value, end: Value, mode: Mode) -> Value:
-    """``data`` padded along one axis: each position of the result fetched from where its coordinate falls in the data."""
-    size = dim(op, data, axis)
-    count = op.Add(size, op.Add(begin, end))
-    at = op.Sub(op.Range(op.const(0), scalar(op, count), op.const(1)), begin)
+def _sources(op: Builder, at: Value, size: Value, mode: Mode) -> Value:
+    """Which of ``size`` elements stand at the positions ``at``, some of which lie outside."""
     last = op.Sub(size, 1)
-    if mode == "edge":
-        at = op.Min(op.Max(at, 0), last)
-    elif mode == "reflect":
-        at = op.Sub(last, op.Abs(op.Sub(last, op.Abs(at))))
-    else:
+    if mode == "reflect":
+        return op.Sub(last, op.Abs(op.Sub(last, op.Abs(at))))
+    if mode == "symmetric":
         at = op.Where(op.Less(at, 0), op.Sub(-1, at), at)
-        at = op.Where(op.Less(at, size), at, op.Sub(op.Sub(op.Add(size, size), 1), at))
-    return op.Gather(data, at, axis=axis)
+        return op.Where(op.Less(at, size), at, op.Sub(op.Sub(op.Add(size, size), 1), at))
+    return op.Min(op.Max(at, 0), last)

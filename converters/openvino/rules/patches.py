@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 
 from converters.openvino.rule import Unsupported, rule
+from converters.openvino.rules._indices import dim, flat_range
 from onnx_specops.building import Builder, Value
 
 
@@ -55,14 +56,26 @@ def reorg_yolo(op: Builder, data: Value, *, stride: int):
     """ReorgYolo-1: darknet's order, in which the data are read as if they had ``stride`` times the height and width."""
     if stride < 1:
         raise Unsupported(f"stride={stride} is not positive")
-    shape = op.Shape(data)
-    batch, channels = op.Slice(shape, [0], [1]), op.Slice(shape, [1], [2])
-    rows, columns = op.Slice(shape, [2], [3]), op.Slice(shape, [3], [4])
+    batch, channels, rows, columns = (dim(op, data, axis) for axis in range(4))
     square = stride * stride
-    if channels.constant is not None and int(channels.constant[0]) % square:
-        raise Unsupported(f"its {int(channels.constant[0])} channels are not a multiple of stride * stride = {square}")
-    fewer = op.Div(channels, square)
-    blocks = op.Reshape(data, op.Concat(batch, fewer, rows, [stride], columns, [stride], axis=0), allowzero=1)
-    moved = op.Transpose(blocks, perm=[0, 3, 5, 1, 2, 4])
-    more = op.Mul(channels, square)
-    return op.Reshape(moved, op.Concat(batch, more, op.Div(rows, stride), op.Div(columns, stride), axis=0), allowzero=1)
+    shape = op.Concat(batch, op.Mul(channels, square), op.Div(rows, stride), op.Div(columns, stride), axis=0)
+    if channels.constant is None or int(channels.constant[0]) % square:
+        return op.Reshape(_reorganized(op, data, stride), shape, allowzero=1)
+    blocks = op.Concat(batch, op.Div(channels, square), rows, [stride], columns, [stride], axis=0)
+    moved = op.Transpose(op.Reshape(data, blocks, allowzero=1), perm=[0, 3, 5, 1, 2, 4])
+    return op.Reshape(moved, shape, allowzero=1)
+
+
+def _reorganized(op: Builder, data: Value, stride: int) -> Value:
+    """Any number of channels: those beyond the last multiple of ``stride * stride`` go on behind the last row."""
+    batch, channel, row, column = (
+        op.Unsqueeze(flat_range(op, dim(op, data, axis)), [k for k in range(4) if k != axis]) for axis in range(4)
+    )
+    fewer, height, width = (
+        op.Div(dim(op, data, 1), stride * stride), op.Mul(dim(op, data, 2), stride), op.Mul(dim(op, data, 3), stride),
+    )  # fmt: skip
+    block = op.Div(channel, fewer)
+    image = op.Add(op.Mul(batch, fewer), op.Mod(channel, fewer))
+    line = op.Add(op.Mul(image, height), op.Add(op.Mul(row, stride), op.Div(block, stride)))
+    places = op.Add(op.Mul(line, width), op.Add(op.Mul(column, stride), op.Mod(block, stride)))
+    return op.Gather(op.Reshape(data, [-1]), places)

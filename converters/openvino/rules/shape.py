@@ -13,16 +13,14 @@ from converters.openvino.onnx_types import data_type
 from converters.openvino.rule import Context, Unsupported, rule
 from converters.openvino.rules._indices import (
     constant_axis,
-    coordinates,
     dim,
     flat_range,
-    gather_at,
     integers,
     length,
     normal_axis,
     product,
     rank_of,
-    strides,
+    transposed,
     vector,
 )
 from onnx_specops.building import Builder, Value
@@ -153,12 +151,7 @@ def transpose(op: Builder, data: Value, order: Value):
     if perm is not None or length(order) != data.rank or not data.rank:
         reverse = op.Sub(op.Sub(rank_of(op, data), 1), flat_range(op, rank_of(op, data)))
         order = op.if_(op.Equal(op.Size(order), 0), lambda op: reverse, lambda op: order)
-    dims = op.Shape(data)
-    shape = op.Gather(dims, order)
-    # ONNX's permutation is an attribute: each element is fetched from where its coordinates lie in the input.
-    steps = op.Gather(strides(op, dims), order)
-    positions = op.ReduceSum(op.Mul(coordinates(op, shape), steps), [1], keepdims=0)
-    return gather_at(op, data, positions, shape)
+    return transposed(op, data, order)
 
 
 @rule("Broadcast")

@@ -19,13 +19,25 @@ from converters.openvino.rules._indices import (
 )
 from onnx_specops.building import Builder, Value
 
+_INT32_LAST = 2**31 - 1
+
 
 @rule("Slice", since="opset8")
 def slice_(op: Builder, data: Value, start: Value, stop: Value, step: Value, axes: Value | None = None):
     """Slice-8: ONNX's own."""
     if 0 in (integers(step) or []):
         raise Unsupported("one of its steps is 0")
-    return op.Slice(data, int64(op, start), int64(op, stop), None if axes is None else int64(op, axes), int64(op, step))
+    start, stop, step = (int64(op, x) for x in (start, stop, step))
+    return op.Slice(data, start, _ends(op, stop, step), None if axes is None else int64(op, axes), step)
+
+
+def _ends(op: Builder, stops: Value, steps: Value) -> Value:
+    """The ends of ONNX's Slice: to ONNX Runtime the greatest of int32 and int64 mean "all" for negative steps too."""
+    known = integers(steps)
+    if known is not None and min(known, default=1) > 0:
+        return stops
+    beyond = op.Where(op.Equal(stops, _INT32_LAST), _INT32_LAST + 1, op.Min(stops, LAST - 1))
+    return op.Where(op.Less(steps, 0), beyond, stops)
 
 
 @rule("SliceScatter", since="opset15")
@@ -76,7 +88,8 @@ def strided_slice(
 ):
     """StridedSlice-1: an ellipsis goes before a new axis, that before a shrunk one; masks end in zeros.
 
-    A shrunk axis takes one element whatever end and stride say. Where the number of entries is known at run time only,
+    A shrunk axis takes one element whatever end and stride say; of an axis of unknown size the nearest one, as the CPU
+    plugin has it (the reference refuses an index out of range). Where the number of entries is known at run time only,
     those that the masks do not know are plain slices, after the others.
     """
     begin, end = vector(op, begin), vector(op, end)
@@ -103,20 +116,33 @@ def strided_slice(
     beyond = max(len(begin_mask), len(end_mask), count) if known is None else count
     entries = [*plan.taken, *range(count, beyond)]
     shrunk = _flags(op, [axis in plan.shrunk for axis in plan.axes], begin, known)
+    axes = _shifted(op, plan.axes, more)
+    if known is None:
+        first = op.Neg(more) if plan.ellipsis else op.const([len(plan.axes)])
+        axes = op.Concat(axes, op.Add(flat_range(op, more), first), axis=0)
+    if _may_leave(data, begin, plan):
+        sizes = op.Gather(op.Shape(data), axes)
+        begin = op.Where(shrunk, op.Max(op.Min(begin, op.Sub(sizes, 1)), op.Neg(sizes)), begin)
     starts, stops, steps = _bounds(
         op, begin, end, stride,
         _flags(op, [_bit(begin_mask, i) for i in entries], begin, known),
         _flags(op, [_bit(end_mask, i) for i in entries], begin, known),
         shrunk,
     )  # fmt: skip
-    axes = _shifted(op, plan.axes, more)
-    if known is None:
-        first = op.Neg(more) if plan.ellipsis else op.const([len(plan.axes)])
-        axes = op.Concat(axes, op.Add(flat_range(op, more), first), axis=0)
     data = _sliced(op, data, starts, stops, axes, steps)
     if plan.shrunk:
         data = op.Squeeze(data, _shifted(op, plan.shrunk, more))
     return op.Unsqueeze(data, _shifted(op, plan.new, more)) if plan.new else data
+
+
+def _may_leave(data: Value, begin: Value, plan: _Plan) -> bool:
+    """Whether the element that a shrunk axis keeps may lie beyond the axis, whose size is not known."""
+    given = integers(begin)
+    return any(
+        axis in plan.shrunk and (given is None or given[place] not in (0, -1))
+        for place, axis in enumerate(plan.axes)
+        if data.dims is None or data.dims[axis] is None
+    )
 
 
 def _bit(mask: tuple[int, ...], index: int) -> bool:
@@ -173,7 +199,7 @@ def _bounds(
 
 def _sliced(op: Builder, data: Value, starts: Value, stops: Value, axes: Value, steps: Value) -> Value:
     """The Slice, without the axes that it takes whole."""
-    bounds = [starts, stops, axes, steps]
+    bounds = [starts, _ends(op, stops, steps), axes, steps]
     known = [integers(x) for x in bounds]
     columns = [x for x in known if x is not None]
     if len(columns) == len(known):

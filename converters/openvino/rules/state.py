@@ -3,46 +3,62 @@
 A variable becomes an input and an output of the model, behind its own. The input has the variable's initial value as its
 default (an initializer that may be overridden), so that a run which does not feed it begins anew. Where the initial value is
 computed, a second, boolean input says whether the variable has been set.
+
+A variable of a body is handed in to the body, from iteration to iteration, and out of it again, always with that boolean: a
+body may not run at all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx_ir as ir
 
 from converters.openvino.element_types import ElementType
+from converters.openvino.graph import Graph, Layer
 from converters.openvino.onnx_types import data_type
 from converters.openvino.rule import Context, Unsupported, rule
 from converters.openvino.shapes import known, parse_partial_shape
-from onnx_specops.building import Builder, Value, constant_value, new_value
+from onnx_specops.building import Builder, DimsLike, Value, new_value
 
 
 @dataclass
 class Variable:
-    """A variable of the model.
+    """A variable of the model, as the graph sees it whose ReadValue reads it.
 
     Attributes:
         name: its id.
-        value: the input that holds it.
+        value: what holds it before the run: an input of the model, or a value that is handed in to a body.
         initial: the input's default.
-        is_set: the input that says whether it holds anything, where the initial value is computed.
+        graph: the graph that may read and assign it.
+        is_set: says whether ``value`` holds anything, where the initial value is computed.
+        is_read: whether a ReadValue has been met.
         assigned: its value after the run; ``None`` before an Assign is met.
+        assigned_is_set: says whether ``assigned`` holds anything; ``None`` where it always does.
     """
 
     name: str
     value: Value
     initial: ir.TensorProtocol
+    graph: ir.Graph
     is_set: Value | None = None
+    is_read: bool = False
     assigned: Value | None = None
+    assigned_is_set: Value | None = None
+
+    @property
+    def links(self) -> list[tuple[Value, Value]]:
+        """The inputs that hold it, each with its value after the run; none where nothing assigns it."""
+        pairs = ((self.value, self.assigned), (self.is_set, self.assigned_is_set))
+        return [(held, following) for held, following in pairs if held is not None and following is not None]
 
 
 @rule("ReadValue", since="opset3")
 def read_value_3(op: Builder, initial: Value, *, variable_id: str, ctx: Context):
     """ReadValue-3: the variable takes element type and shape from its initial value."""
-    return _read(op, initial, variable_id, initial.dtype, ctx.layer.outputs[0].dims, ctx)
+    return _read(op, initial, variable_id, ctx)
 
 
 @rule("ReadValue", since="opset6")
@@ -56,15 +72,7 @@ def read_value_6(
     ctx: Context,
 ):
     """ReadValue-6: without an initial value the variable begins with zeros (unknown dimensions with size 0)."""
-    dtype = data_type(variable_type)
-    try:
-        intervals = parse_partial_shape(variable_shape)
-    except ValueError as error:
-        raise Unsupported(f"its attribute variable_shape={variable_shape!r} is no shape: {error}") from None
-    dims = None if intervals is None else [known(interval) for interval in intervals]
-    if initial is None:
-        initial = constant_value(_zeros(dims, dtype), dtype)
-    return _read(op, initial, variable_id, dtype, dims, ctx)
+    return _read(op, initial, variable_id, ctx)
 
 
 @rule("Assign", since="opset3")
@@ -73,34 +81,118 @@ def assign(op: Builder, value: Value, *, variable_id: str, ctx: Context):
     variable = ctx.variables.get(variable_id)
     if variable is None:
         raise Unsupported(f'no ReadValue before it reads the variable "{variable_id}"')
+    if variable.graph is not op.graph:
+        raise Unsupported(f'the variable "{variable_id}" is read outside the body that assigns it')
     if variable.assigned is not None:
         raise Unsupported(f'the variable "{variable_id}" is assigned twice')
     variable.assigned = value
     return value if ctx.layer.outputs else []
 
 
-def _read(
-    op: Builder,
-    initial: Value,
-    variable_id: str,
-    dtype: ir.DataType | None,
-    dims: Sequence[int | None] | None,
-    ctx: Context,
-) -> Value:
-    if not op.is_outermost:
-        raise Unsupported("variables inside a loop's or a branch's body have no counterpart in ONNX")
-    if variable_id in ctx.variables:
+def declare(op: Builder, bodies: Sequence[Graph], ctx: Context) -> list[Variable]:
+    """The variables that the bodies of a layer, and those nested in them, read; as the graph of the layer sees them."""
+    layers = {layer.attributes.get("variable_id", ""): layer for body in bodies for layer in _reading(body)}
+    declared = []
+    for name, layer in layers.items():
+        if name not in ctx.variables:
+            _declare(op, name, layer, None, ctx)
+        variable = ctx.variables[name]
+        if variable.is_read or variable.graph is not op.graph:
+            raise Unsupported(f'the variable "{name}" is read twice')
+        variable.is_read = True
+        declared.append(variable)
+    return declared
+
+
+def held(op: Builder, variables: Sequence[Variable]) -> list[Value]:
+    """What the variables hold: for each its value and whether there is one."""
+    pairs = ((v.value, op.const(np.bool_(True)) if v.is_set is None else v.is_set) for v in variables)
+    return [value for pair in pairs for value in pair]
+
+
+def held_dims(variables: Sequence[Variable]) -> list[DimsLike]:
+    """The dimensions of what `held` gives, as far as they are the same after each iteration."""
+    return [dims for variable in variables for dims in (variable.value.dims, [])]
+
+
+def entered(op: Builder, variables: Sequence[Variable], values: Sequence[Value], ctx: Context) -> list[Variable]:
+    """The variables within a body, where they hold ``values``; to be `left` at its end."""
+    inner = [
+        replace(variable, value=value, is_set=is_set, graph=op.graph, is_read=False)
+        for variable, value, is_set in zip(variables, values[::2], values[1::2], strict=True)
+    ]
+    ctx.variables.update({variable.name: variable for variable in inner})
+    return inner
+
+
+def left(op: Builder, inner: Sequence[Variable], outer: Sequence[Variable], ctx: Context) -> list[Value]:
+    """What the variables hold at a body's end; they are those of the graph around it again."""
+    ctx.variables.update({variable.name: variable for variable in outer})
+    results = []
+    for variable in inner:
+        if variable.assigned is None:
+            results += held(op, [variable])
+        else:
+            is_set = variable.assigned_is_set
+            results += [variable.assigned, op.const(np.bool_(True)) if is_set is None else is_set]
+    return results
+
+
+def keep(variables: Sequence[Variable], values: Sequence[Value]) -> None:
+    """What a layer with bodies has made of the variables: ``values`` as `left` gives them."""
+    for variable, value, is_set in zip(variables, values[::2], values[1::2], strict=True):
+        variable.assigned, variable.assigned_is_set = value, is_set
+
+
+def _reading(graph: Graph) -> Iterator[Layer]:
+    for layer in graph.layers:
+        if layer.type == "ReadValue":
+            yield layer
+        for body in layer.bodies.values():
+            yield from _reading(body)
+
+
+def _read(op: Builder, initial: Value | None, variable_id: str, ctx: Context) -> Value:
+    if variable_id not in ctx.variables:
+        _declare(op, variable_id, ctx.layer, initial, ctx)
+    variable = ctx.variables[variable_id]
+    if variable.is_read or variable.graph is not op.graph:
         raise Unsupported(f'the variable "{variable_id}" is read twice')
-    if dtype is None:
-        raise Unsupported("the element type of its initial value is unknown")
-    value = new_value(dtype, dims, variable_id)
+    if initial is not None and initial.dtype != variable.value.dtype:
+        raise Unsupported(f'its initial value is {initial.dtype}, the variable "{variable_id}" {variable.value.dtype}')
+    variable.is_read = True
+    if variable.is_set is None or initial is None:
+        return op.Identity(variable.value)
+    return op.if_(variable.is_set, lambda op: variable.value, lambda op: initial)
+
+
+def _declare(op: Builder, name: str, layer: Layer, initial: Value | None, ctx: Context) -> None:
+    """A variable of the model's own graph, from the ReadValue that reads it."""
+    if not op.is_outermost:
+        raise Unsupported(f'the variable "{name}" is not known outside its body')
+    element_type = ElementType.from_name(layer.attributes.get("variable_type", "")) or layer.outputs[0].element_type
+    dtype, dims = data_type(element_type), _dims(layer)
+    value = new_value(dtype, dims, name)
+    zeros = ir.Tensor(_zeros(dims, dtype), dtype=dtype)
     # The values are constants only once the graph is finished: nothing may fold them away before.
-    if initial.const_value is not None:
-        ctx.variables[variable_id] = Variable(variable_id, value, initial.const_value)
-        return op.Identity(value)
-    is_set = new_value(ir.DataType.BOOL, [], f"{variable_id}.is_set")
-    ctx.variables[variable_id] = Variable(variable_id, value, ir.Tensor(_zeros(dims, dtype), dtype=dtype), is_set)
-    return op.if_(is_set, lambda op: value, lambda op: initial)
+    variable = Variable(name, value, zeros, op.graph)
+    if initial is not None and initial.const_value is not None:
+        variable.initial = initial.const_value
+    elif layer.inputs:
+        variable.is_set = new_value(ir.DataType.BOOL, [], f"{name}.is_set")
+    ctx.variables[name] = variable
+
+
+def _dims(layer: Layer) -> Sequence[int | None] | None:
+    """The dimensions of the variable that a ReadValue reads."""
+    text = layer.attributes.get("variable_shape")
+    if text is None:
+        return layer.outputs[0].dims
+    try:
+        intervals = parse_partial_shape(text)
+    except ValueError as error:
+        raise Unsupported(f"its attribute variable_shape={text!r} is no shape: {error}") from None
+    return None if intervals is None else [known(interval) for interval in intervals]
 
 
 def _zeros(dims: Sequence[int | None] | None, dtype: ir.DataType) -> np.ndarray:

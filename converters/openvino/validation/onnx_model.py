@@ -100,7 +100,10 @@ def _inputs(proto: onnx.ModelProto) -> list[InputSpec]:
 def _variable_outputs(proto: onnx.ModelProto) -> set[str]:
     texts = [entry.value for entry in proto.metadata_props if entry.key == METADATA_KEY]
     try:
-        return {str(variable["output"]) for text in texts for variable in json.loads(text)}
+        entries = [entry for text in texts for entry in json.loads(text)]
+        return {
+            str(entry[key]) for entry in entries for key in ("output", "is_set_output") if key == "output" or key in entry
+        }
     except (ValueError, TypeError, KeyError):
         return set()
 

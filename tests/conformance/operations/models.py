@@ -14,10 +14,10 @@ from tests.conformance.case import Case
 
 @dataclass(frozen=True)
 class Input:
-    """A Parameter of the dimensions ``dims`` (-1 for a dynamic one), with its value for each run."""
+    """A Parameter of the dimensions ``dims`` (-1 for a dynamic one, ``None`` for any rank), with its value for each run."""
 
     arrays: tuple[np.ndarray, ...]
-    dims: tuple[int, ...]
+    dims: tuple[int, ...] | None
 
 
 def static(*arrays: Any) -> Input:
@@ -30,6 +30,11 @@ def dynamic(*arrays: Any, dims: Sequence[int] | None = None) -> Input:
     """A Parameter whose dimensions are all dynamic, or ``dims``."""
     arrays = tuple(np.asarray(a) for a in arrays)
     return Input(arrays, (-1,) * arrays[0].ndim if dims is None else tuple(dims))
+
+
+def unranked(*arrays: Any) -> Input:
+    """A Parameter of unknown rank."""
+    return Input(tuple(np.asarray(a) for a in arrays), None)
 
 
 def model(opset: str, make: str | Callable[..., Any], inputs: Sequence[Any], attributes: dict[str, Any]) -> Any:
@@ -50,7 +55,8 @@ def model(opset: str, make: str | Callable[..., Any], inputs: Sequence[Any], att
         if isinstance(given, Input):
             first = given.arrays[0]
             kind = ov.Type.string if first.dtype.kind in "OU" else ov.Type(first.dtype)
-            parameters.append(module.parameter(ov.PartialShape(list(given.dims)), kind))
+            shape = ov.PartialShape.dynamic() if given.dims is None else ov.PartialShape(list(given.dims))
+            parameters.append(module.parameter(shape, kind))
             nodes.append(parameters[-1])
         elif given is None or isinstance(given, str):
             nodes.append(given)

@@ -415,3 +415,113 @@ CASES += [
     ),
     Case("Loop", "opset5", "fewer-trips-than-slices", _loop(trip=2, sliced=True, limit=1e9), [(X, _range(4, 3))]),
 ]
+
+
+# -- variables inside bodies -----------------------------------------------------------------------------------------------
+
+
+def _adding(name="memory", start="constant", factor=1, grow=False):
+    """A body that adds ``factor`` times its Parameter to a variable (or joins it behind), and gives the sum."""
+    import openvino as ov
+    from openvino import opset8 as ops
+
+    shape = [-1, 2] if grow else [2]
+    x = ops.parameter(shape, F)
+    initial = {
+        "constant": lambda: [ops.constant(np.array([5, 6], F))],
+        "computed": lambda: [ops.multiply(x, ops.constant(F(100)))],
+        "none": list,
+    }[start]()
+    read = ops.read_value(*initial, name, ov.Type.f32, ov.PartialShape(shape))
+    following = ops.concat([read, x], 0) if grow else ops.add(read, ops.multiply(x, ops.constant(F(factor))))
+    go_on = ops.result(ops.constant(np.bool_(True)))
+    return ov.Model([ops.result(following), go_on], [ops.assign(following, name)], [x])
+
+
+def _repeated(ops, body, trips, x):
+    """The last value of a Loop over ``body``."""
+    loop = _loop_node(ops, trips, ops.constant(np.bool_(True)), body, -1, 1)
+    loop.set_invariant_input(body.get_parameters()[0], x.output(0))
+    return loop.get_iter_value(body.get_results()[0].output(0), -1)
+
+
+def _variable_in_loop(start="constant", grow=False, nested=False):
+    def build():
+        import openvino as ov
+        from openvino import opset8 as ops
+
+        x, trips = ops.parameter([-1, 2] if grow else [2], F, "x"), ops.parameter([], np.int64, "trips")
+        body = _adding(start=start, grow=grow)
+        if nested:
+            y = ops.parameter([2], F)
+            inner = _repeated(ops, body, ops.constant(np.int64(2)), y)
+            body = ov.Model([ops.result(inner), ops.result(ops.constant(np.bool_(True)))], [y])
+        return ov.Model([_repeated(ops, body, trips, x)], [x, trips])
+
+    return build
+
+
+def _variable_in_if(start="constant", both=False):
+    def build():
+        import openvino as ov
+        from openvino import opset8 as ops
+
+        flag, x, y = ops.parameter([], np.bool_, "flag"), ops.parameter([2], F, "x"), ops.parameter([2], F)
+        other = _adding("other", start, 3) if both else ov.Model([ops.result(ops.relu(y))], [y])
+        then = _adding(start=start)
+        node = ops.if_op(flag.output(0))
+        node.set_then_body(then)
+        node.set_else_body(other)
+        node.set_input(x.output(0), then.get_parameters()[0], other.get_parameters()[0])
+        return ov.Model([node.set_output(then.get_results()[0], other.get_results()[0])], [flag, x])
+
+    return build
+
+
+def _iterator_without_slices():
+    import openvino as ov
+    from openvino import opset8 as ops
+
+    x, start = ops.parameter([1, 2], F, "x"), ops.parameter([1, 2], F, "start")
+    addend, total = ops.parameter([1, 2], F), ops.parameter([1, 2], F)
+    body = ov.Model([ops.result(ops.add(addend, total))], [addend, total])
+    node = ops.tensor_iterator()
+    node.set_body(body)
+    node.set_invariant_input(addend, x.output(0))
+    node.set_merged_input(total, start.output(0), body.get_results()[0].output(0))
+    following = body.get_results()[0].output(0)
+    return ov.Model(
+        [node.get_iter_value(following, -1), node.get_concatenated_slices(following, 0, 1, 1, -1, 0)], [x, start]
+    )
+
+
+_V = np.array([1, 2], F)
+_TRIPS = [(_V, np.array(3)), (_V * 10, np.array(1)), (-_V, np.array(2))]
+_FLAGS = [(FALSE, _V), (TRUE, _V * 2), (TRUE, _V), (FALSE, _V), (TRUE, -_V)]
+for _operation in ("ReadValue", "Assign"):
+    CASES += [
+        *(
+            Case(_operation, "opset6", f"in-a-loop-{start}", _variable_in_loop(start), _TRIPS, state=True)
+            for start in ("constant", "computed", "none")
+        ),
+        Case(_operation, "opset6", "in-nested-loops", _variable_in_loop(nested=True), _TRIPS, state=True),
+        Case(_operation, "opset6", "in-a-loop-anew-with-each-run", _variable_in_loop(), _TRIPS),
+        Case(_operation, "opset6", "in-a-loop-grows", _variable_in_loop("none", grow=True),
+             [(_V[None], np.array(2)), (_V[None] * 3, np.array(1))], state=True),
+        *(
+            Case(_operation, "opset6", f"in-a-branch-{start}", _variable_in_if(start), _FLAGS, state=True)
+            for start in ("constant", "computed", "none")
+        ),
+        Case(_operation, "opset6", "in-both-branches", _variable_in_if("computed", both=True), _FLAGS, state=True),
+    ]  # fmt: skip
+CASES += [
+    Case("TensorIterator", "opset1", "no-slices", _iterator_without_slices, [(_V[None], _V[None] * 3)]),
+    Case(
+        "Loop",
+        "opset5",
+        "no-trips-variable-stays",
+        _variable_in_loop("computed"),
+        [_TRIPS[0], (_V, np.array(1))],
+        state=True,
+    ),
+]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.conformance.operations.models import dynamic, layer_case, mixed, ramp, static
+from tests.conformance.operations.models import dynamic, layer_case, mixed, ramp, static, unranked
 
 I32, I64, U8, F16, F64 = np.int32, np.int64, np.uint8, np.float16, np.float64
 
@@ -70,6 +70,8 @@ def _gather():
         )
         data = dynamic(ramp(2, 3, 5, 4), ramp(1, 2, 3, 1))
         indices = dynamic(np.array([[1, 2, 4], [9, 3, 2]]), np.array([[0, 2]]))
+        yield case(version, "batch-any-rank", [unranked(ramp(2, 3, 4), ramp(2, 2, 2, 3)), unranked(np.array([[1, 2], [0, 1]]),
+                   np.array([[[1], [0]], [[1], [1]]])), np.array(2)], {"batch_dims": -1})  # fmt: skip
         yield case(version, "axis-behind-batch", [data, indices, np.array(2)], {"batch_dims": 1})
         yield case(version, "batch-axis-at-run-time", [data, indices, static(np.array(2), np.array(-2))], {"batch_dims": 1})
 

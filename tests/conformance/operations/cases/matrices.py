@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.conformance.operations.models import dynamic, layer_case, mixed, static
+from tests.conformance.operations.models import dynamic, layer_case, mixed, static, unranked
 
 I32, I64, U8, F16, F32, F64 = np.int32, np.int64, np.uint8, np.float16, np.float32, np.float64
 
@@ -84,6 +84,8 @@ def _col2im():
             **settings,
         )
         yield case(f"{name}-no-batch", dynamic(mixed(4, 4, dtype=dtype)), np.array([3, 3]), np.array([2, 2]))
+        yield case(f"{name}-any-rank", unranked(mixed(2, 4, 4, dtype=dtype), mixed(4, 4, dtype=dtype)), np.array([3, 3]),
+                   np.array([2, 2]))  # fmt: skip
         yield case(f"{name}-at-run-time", dynamic(mixed(1, 4, 4, dtype=dtype), mixed(1, 6, 4, dtype=dtype)),
                    static(np.array([3, 3]), np.array([3, 4])), static(np.array([2, 2]), np.array([2, 3])))  # fmt: skip
 

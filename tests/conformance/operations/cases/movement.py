@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.conformance.operations.models import dynamic, layer_case, mixed, ramp, static
+from tests.conformance.operations.models import dynamic, layer_case, mixed, ramp, static, unranked
 
 I32, I64, U8, F16, F64 = np.int32, np.int64, np.uint8, np.float16, np.float64
 
@@ -39,6 +39,9 @@ def _reverse_sequence():
     yield case("time-first", dynamic(ramp(4, 3)), dynamic(np.array([2, 3, 4], I32)), 1, 0)
     yield case("other-axes", dynamic(ramp(2, 4, 3)), dynamic(np.array([2, 3, 4], I32)), 2, 1)
     yield case("negative-axes", dynamic(ramp(2, 4, 3)), dynamic(np.array([2, 3], I32)), -3, -1)
+    yield case(
+        "any-rank", unranked(ramp(2, 4, 3), ramp(2, 1, 4, 2)), dynamic(np.array([3, 2], I32), np.array([4, 1], I32)), 0, 2
+    )
     yield case("middle-batch", dynamic(ramp(2, 3, 4, 2)), static(np.array([1, 3, 4])), 1, 2)
     for dtype in (bool, U8, F16, I64):
         yield case(np.dtype(dtype).name, dynamic(mixed(2, 5, dtype=dtype)), np.array([5, 3]))
@@ -96,6 +99,7 @@ def _depth():
             yield case(operation, "dynamic", dynamic(ramp(*shapes[0]), ramp(*shapes[3])), mode, 2)
             yield case(operation, "rank-3", dynamic(ramp(*shapes[1])), mode, 2)
             yield case(operation, "rank-5", dynamic(ramp(*shapes[2])), mode, 2)
+            yield case(operation, "any-rank", unranked(*(ramp(*shape) for shape in shapes)), mode, 2)
             yield case(operation, "size-1", dynamic(ramp(*shapes[0])), mode, 1)
             for dtype in (U8, F16, I32):
                 yield case(operation, np.dtype(dtype).name, dynamic(mixed(*shapes[0], dtype=dtype)), mode, 2)
@@ -123,6 +127,8 @@ def _batch():
         yield case(operation, "rank-3", dynamic(small), np.array([1, 2, 2]), np.array([0, 0, 0]), np.array([0, 0, 0]))
         five = ramp(1, 2, 2, 1, 2) if operation == "SpaceToBatch" else ramp(4, 2, 1, 1, 1)
         yield case(operation, "rank-5", dynamic(five), np.array([1, 1, 2, 1, 2]), np.zeros(5, I64), np.zeros(5, I64))
+        run_time = (static(x, x) for x in (block, begin, end))
+        yield case(operation, "any-rank", unranked(data, other), *run_time)
         for dtype in (U8, F16, I32):
             yield case(operation, np.dtype(dtype).name, dynamic(data.astype(dtype)), block, begin, end)
 

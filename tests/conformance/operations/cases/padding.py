@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.conformance.operations.models import dynamic, layer_case, mixed, ramp, static
+from tests.conformance.operations.models import dynamic, layer_case, mixed, ramp, static, unranked
 
 I32, I64, U8, F16, F64 = np.int32, np.int64, np.uint8, np.float16, np.float64
 
@@ -49,8 +49,14 @@ def _pad():
         yield case("opset12", f"{mode}-crop-and-pad", data, np.array([2, -1]), np.array([-1, 2]), mode)
         yield case("opset12", f"{mode}-crop-at-run-time", data, static(np.array([2, -1]), np.array([-2, 1])),
                    static(np.array([-1, 2]), np.array([2, -1])), mode)  # fmt: skip
+        ranks = unranked(ramp(3, 4), ramp(3, 2, 4))
+        pads = [dynamic(np.array(a), np.array(b)) for a, b in (([2, -1], [1, 0, 2]), ([-1, 2], [2, -1, 0]))]
+        yield case("opset12", f"{mode}-any-rank", ranks, *pads, mode)
     words = np.array([["a", "bb"], ["", "é"]], dtype=object)
     yield case("opset12", "strings", dynamic(words), np.array([1, 0]), np.array([0, 2]), "constant")
+    pads = [dynamic(np.array(a), np.array(b)) for a, b in (([0, 1], [1]), ([2, 0], [-1]))]
+    yield case("opset12", "strings-any-rank", unranked(words, words[0]), *pads, "constant", np.array("pad", dtype=object))
+    yield case("opset12", "strings-empty", dynamic(words[:0]), np.array([1, 0]), np.array([0, 1]), "constant")
     yield case(
         "opset12",
         "strings-crop",

@@ -130,5 +130,13 @@ CASES += [
     Case("ReorgYolo", "opset2", "stride-1", _reorg((1, 3, 2, 2), 1), [(_counted(1, 3, 2, 2),)]),
     Case("ReorgYolo", "opset2", "stride-3", _reorg((1, 18, 6, 3), 3), [(_counted(1, 18, 6, 3),)]),
     Case("ReorgYolo", "opset2", "dynamic", _reorg((-1, 4, -1, -1), 2), [(_counted(1, 4, 2, 4),), (_counted(3, 4, 6, 2),)]),
+    Case("ReorgYolo", "opset2", "odd-channels", _reorg((2, 11, 4, 2), 2), [(_counted(2, 11, 4, 2),)]),
+    Case(
+        "ReorgYolo",
+        "opset2",
+        "any-channels",
+        _reorg((-1, -1, -1, -1), 2),
+        [(_counted(2, 6, 2, 4),), (_counted(1, 8, 2, 2),)],
+    ),
     Case("ReorgYolo", "opset2", "f16", _reorg((1, 4, 2, 2), 2, np.float16), [(_counted(1, 4, 2, 2, dtype=np.float16),)]),
 ]

@@ -68,6 +68,10 @@ def _strided_slice():
     )
     yield case("several-shapes", [dynamic(ramp(5, 2), ramp(3, 4), ramp(0, 4)), np.array([1, -1], I32), np.array([-1, 0], I32),
                np.array([1, -1], I32)], end=[0, 1])  # fmt: skip
+    beyond = {"oracle": "cpu", "reason": "the reference refuses an index out of range"}
+    for index in (2, -4):
+        yield case(f"shrink-beyond{index}", [dynamic(ramp(2, 3), ramp(3, 3), dims=[-1, 3]), np.array([index]), np.array([0]),
+                   np.array([1])], beyond, shrink_axis=[1])  # fmt: skip
     unknown = {"oracle": "evaluate", "reason": "the CPU plugin takes no begins of unknown number"}
     bounds = [dynamic(np.array(a), np.array(b)) for a, b in (([1, 0], [0, 1, 1]), ([2, 2], [2, 3, 3]), ([1, 1], [1, 1, 1]))]
     yield case("unknown-number", [dynamic(ramp(2, 3, 4), ramp(2, 3, 4)), *bounds], unknown, begin=[0, 1], end=[1])
@@ -82,6 +86,12 @@ def _slice():
     yield case("axes", data, np.array([0, 1], I32), np.array([2, 100], I32), np.array([1, 2], I32), np.array([-1, 1], I32))
     yield case("backwards", data, np.array([MOST, -2]), np.array([LEAST, 0]), np.array([-2, -1]), np.array([0, 1]))
     yield case("nothing", data, np.array([3]), np.array([1]), np.array([1]), np.array([2]))
+    # ONNX Runtime takes the greatest int32 and int64 for "up to the first element".
+    for most, dtype in ((MOST, I64), (2**31 - 1, I32)):
+        name = np.dtype(dtype).name
+        yield case(f"backwards-from-behind-{name}", data, np.array([3, 1]), np.array([0, most]), np.array([-1, -1]))
+        yield case(f"backwards-from-behind-{name}-at-run-time", data, np.array([3, 1], dtype),
+                   static(*[np.array([0, most], dtype)] * 2), static(*[np.array([-1, -1], dtype)] * 2))  # fmt: skip
     yield case("at-run-time", dynamic(mixed(3, 4, dtype=U8), mixed(2, 5, dtype=U8)), *(static(np.array(a, I32), np.array(b, I32))
                for a, b in (([0, -1], [1, 0]), ([2, 0], [-9, 3]), ([1, -1], [-1, 2]), ([0, 1], [1, 0]))))  # fmt: skip
     yield case("mixed-index-types", static(ramp(6, dtype=bool)), static(np.array([1], I32)), static(np.array([5])),
@@ -100,6 +110,8 @@ def _slice_scatter():
     yield case("nothing", data, dynamic(ramp(0, 5), ramp(0, 5)), np.array([2]), np.array([1]), np.array([1]), np.array([0]))
     yield case("clamped-i32", static(ramp(2, 5, dtype=I32)), static(-ramp(2, 3, dtype=I32)), np.array([-25]), np.array([25]),
                np.array([2]), np.array([1]))  # fmt: skip
+    yield case("backwards-from-behind", data, dynamic(ramp(0, 5), ramp(0, 5)), np.array([-1]), np.array([2**31 - 1]),
+               np.array([-2]), np.array([0]))  # fmt: skip
     yield case("at-run-time", dynamic(ramp(3, 5, dtype=F16), ramp(3, 5, dtype=F16)), dynamic(ramp(1, 5, dtype=F16), ramp(3, 2, dtype=F16)),
                *(static(np.array(a, I32), np.array(b, I32)) for a, b in (([1], [0]), ([2], [-1]), ([1], [2]), ([0], [1]))))  # fmt: skip
     yield case(
