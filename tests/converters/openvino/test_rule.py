@@ -7,6 +7,7 @@ from typing import Literal
 
 import pytest
 
+from converters.openvino import rules as _rules  # noqa: F401  (importing it registers them)
 from converters.openvino.element_types import ElementType
 from converters.openvino.rule import AttributeGroup, Rule, Unsupported, find_rule, parse_value
 
