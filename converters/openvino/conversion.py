@@ -23,7 +23,7 @@ from converters.openvino.passes.variables import add_variable, expose_variables
 from converters.openvino.rule import Context, Unsupported, find_rule
 from converters.openvino.rules.state import Variable
 from converters.openvino.shapes import same_dims
-from converters.openvino.weights import Weights, coded_tensor, constant_tensor, save
+from converters.openvino.weights import Weights, constant_tensor, save, unpacked_constant
 from onnx_specops.building import IR_VERSION, OPSET_IMPORTS, Builder, Value, constant_value, new_value
 
 STRUCTURAL = ("Parameter", "Const", "Result")
@@ -237,13 +237,12 @@ class _Walk:
         constant = layer.constant
         assert constant is not None
         key = (constant.element_type, constant.shape, constant.offset)
-        if key not in self.constants and (coded := coded_tensor(constant, self.source)) is not None:
-            codes, numbers = coded
-            places = op.Cast(constant_value(codes, name=f"{layer.name}/codes"), to=ir.DataType.INT32)
-            self.constants[key] = op.Gather(numbers, places)
         if key not in self.constants:
-            tensor = constant_tensor(constant, self.source)
-            self.constants[key] = constant_value(tensor, name=layer.name if tensor.size > 1 else None)
+            value = unpacked_constant(op, constant, self.source, layer.name)
+            if value is None:
+                tensor = constant_tensor(constant, self.source)
+                value = constant_value(tensor, name=layer.name if tensor.size > 1 else None)
+            self.constants[key] = value
         return self.constants[key]
 
     def body(self, op: Builder, body: Body, inputs: Sequence[Value]) -> list[Value]:

@@ -5,24 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-import ml_dtypes
 import numpy as np
 import onnx
 import onnx_ir as ir
 
-from converters.openvino.constants import NF4, Constant
+from converters.openvino.constants import Constant
 from converters.openvino.element_types import ElementType
 from converters.openvino.errors import ConversionError, Problem
 from converters.openvino.graph import Model
 from converters.openvino.onnx_types import data_type
+from converters.openvino.packed import unpacked
+from onnx_specops.building import Builder, Value
 from onnx_specops.folding import LIMIT
-
-# What the codes of floats of 4 and 8 bits that ONNX (as of opset 21) has no type for stand for.
-_NUMBERS = {
-    ElementType.NF4: NF4,
-    ElementType.F4E2M1: np.arange(16, dtype=np.uint8).view(ml_dtypes.float4_e2m1fn).astype(np.float32),
-    ElementType.F8E8M0: np.arange(256, dtype=np.uint8).view(ml_dtypes.float8_e8m0fnu).astype(np.float32),
-}
 
 Weights = Literal["embed", "copy", "reference"]
 
@@ -42,27 +36,22 @@ def constant_tensor(constant: Constant, source: Model) -> ir.TensorProtocol:
         strings = constant.numpy()
         return ir.StringTensor(strings, shape=ir.Shape(constant.shape))
     if constant.count > LIMIT and constant.element_type in _SAME_BYTES and source.weights_path is not None:
-        return _external(constant, source.weights_path, dtype)
+        return _external(constant, source.weights_path, dtype, constant.shape)
     return ir.Tensor(decoded(constant), dtype=dtype)
 
 
-def _external(constant: Constant, path: Path, dtype: ir.DataType) -> ir.ExternalTensor:
-    shape = ir.Shape(constant.shape)
-    return ir.ExternalTensor(path.name, constant.offset, constant.size, dtype, shape=shape, name="", base_dir=path.parent)
-
-
-def coded_tensor(constant: Constant, source: Model) -> tuple[ir.TensorProtocol, np.ndarray] | None:
-    """A large constant of a type that ONNX lacks, as packed as the file has it: codes, and the numbers that they stand for.
-
-    Returns:
-        The codes (uint4 or uint8, of the constant's shape) and the float32 number of each code; ``None`` for small
-        constants and for other types.
-    """
-    table = _NUMBERS.get(constant.element_type)
-    if table is None or constant.count <= LIMIT or source.weights_path is None:
+def unpacked_constant(op: Builder, constant: Constant, source: Model, name: str) -> Value | None:
+    """A constant whose packed bytes stay as they are in the file; ``None`` where `constant_tensor` is as small."""
+    path = source.weights_path
+    if path is None:
         return None
-    dtype = ir.DataType.UINT4 if constant.element_type.bits == 4 else ir.DataType.UINT8
-    return _external(constant, source.weights_path, dtype), table
+    return unpacked(op, constant, lambda c, dtype, shape: _external(c, path, dtype, shape), f"{name}/codes")
+
+
+def _external(constant: Constant, path: Path, dtype: ir.DataType, shape: tuple[int, ...]) -> ir.ExternalTensor:
+    return ir.ExternalTensor(
+        path.name, constant.offset, constant.size, dtype, shape=ir.Shape(shape), name="", base_dir=path.parent
+    )
 
 
 def decoded(constant: Constant) -> np.ndarray:

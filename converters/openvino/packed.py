@@ -1,0 +1,82 @@
+"""Large constants of types that ONNX lacks: as packed in the ONNX file as in the IR, their codes looked up in tables.
+
+ONNX Runtime folds the lookups when it loads the model. Codes that lie in one byte are looked up together: a table has a row
+for each byte, with all elements that it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import ml_dtypes
+import numpy as np
+import onnx_ir as ir
+
+from converters.openvino.constants import NF4, Constant
+from converters.openvino.element_types import ElementType
+from onnx_specops.building import Builder, Value, constant_value
+from onnx_specops.folding import LIMIT
+
+# The numbers that the codes of floats stand for, one to a code.
+_NUMBERS = {
+    ElementType.NF4: NF4,
+    ElementType.F4E2M1: np.arange(16, dtype=np.uint8).view(ml_dtypes.float4_e2m1fn).astype(np.float32),
+    ElementType.F8E8M0: np.arange(256, dtype=np.uint8).view(ml_dtypes.float8_e8m0fnu).astype(np.float32),
+}
+_BYTES = np.arange(256, dtype=np.uint8)[:, None]
+
+Stored = Callable[[Constant, ir.DataType, tuple[int, ...]], ir.TensorProtocol]
+"""``stored(constant, data_type, shape)``: the constant's bytes as a tensor of another type and shape."""
+
+
+def unpacked(op: Builder, constant: Constant, stored: Stored, name: str) -> Value | None:
+    """The constant's values, looked up by codes that are stored as they are in the IR.
+
+    Args:
+        op: the builder of the graph that shall hold the lookups.
+        constant: the constant.
+        stored: makes a tensor of its bytes.
+        name: the codes' name in the graph.
+
+    Returns:
+        The values, in the type that `onnx_types.data_type` tells; ``None`` for small constants and for types that ONNX has.
+    """
+    kind = constant.element_type
+    grouped = kind in (ElementType.U3, ElementType.U6)
+    if constant.size <= LIMIT * (3 if grouped else 1):  # what is smaller is folded at once
+        return None
+    if kind in _NUMBERS:
+        dtype = ir.DataType.UINT4 if kind.bits == 4 else ir.DataType.UINT8
+        return _looked_up(op, constant_value(stored(constant, dtype, constant.shape), name=name), _NUMBERS[kind])
+    if not grouped and kind not in (ElementType.U1, ElementType.U2):
+        return None
+    shape = (constant.size // 3, 3) if grouped else (constant.size,)
+    codes = constant_value(stored(constant, ir.DataType.UINT8, shape), name=name)
+    elements = _of_groups(op, codes, kind) if grouped else _looked_up(op, codes, _of_a_byte(kind))
+    whole = op.Slice(op.Reshape(elements, [-1]), [0], [constant.count], [0])
+    return op.Reshape(whole, list(constant.shape))
+
+
+def _looked_up(op: Builder, codes: Value, table: np.ndarray) -> Value:
+    return op.Gather(op.const(table, ir.DataType.from_numpy(table.dtype)), op.Cast(codes, to=ir.DataType.INT32))
+
+
+def _of_a_byte(kind: ElementType) -> np.ndarray:
+    """The elements that each byte holds: of u1 the highest bit is the first, of u2 the lowest two are."""
+    return _parts(1) if kind.bits == 1 else _parts(2)[:, ::-1]
+
+
+def _parts(bits: int) -> np.ndarray:
+    """Each byte cut into parts of ``bits``, the highest first."""
+    return _BYTES >> np.arange(8 - bits, -1, -bits, dtype=np.uint8) & ((1 << bits) - 1)
+
+
+def _of_groups(op: Builder, codes: Value, kind: ElementType) -> Value:
+    """``[groups, elements]`` of bytes in groups of three: two with the elements' low bits, one with their high bits."""
+    high_bits = 2 if kind.bits == 6 else 1
+    low_bits = kind.bits - high_bits
+    low, high = _parts(low_bits), _parts(high_bits) << low_bits
+    count = high.shape[1]
+    lows = _looked_up(op, op.Slice(codes, [0], [2], [1]), low)
+    highs = _looked_up(op, op.Slice(codes, [2], [3], [1]), high)
+    return op.Add(op.Reshape(lows, [-1, count]), op.Reshape(highs, [-1, count]))
