@@ -227,6 +227,8 @@ def parse_value(text: str, annotation: Any) -> Any:
 
 
 _rules: dict[str, list[Rule]] = defaultdict(list)
+_names: dict[str, str] = {}
+"""The operations' names by their lower case: OpenVINO does not tell capitals apart."""
 
 
 def rule(
@@ -239,6 +241,7 @@ def rule(
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         for operation in operations:
+            _names[operation.lower()] = operation
             _rules[operation].append(Rule(function, operation, since, restrictions))
             _rules[operation].sort(key=lambda r: _number(r.since))
         return function
@@ -253,7 +256,7 @@ def rules() -> dict[str, list[Rule]]:
 
 def find_rule(layer_type: str, version: str) -> Rule:
     """The rule for a layer; raises `Unsupported` naming what is missing."""
-    operation = _operations().get(_SPELLINGS.get(layer_type, layer_type).lower(), layer_type)
+    operation = _names.get(_SPELLINGS.get(layer_type, layer_type).lower(), layer_type)
     candidates = _rules.get(operation)
     version = _EARLY_VERSIONS.get((operation, version), version)
     if version in ("experimental", "extension") and operation.startswith(_EARLY_EXTENSIONS):
@@ -274,11 +277,6 @@ def find_rule(layer_type: str, version: str) -> Rule:
         known = ", ".join(r.since for r in candidates)
         raise Unsupported(f"{layer_type} has no version {version!r}; known are: {known}")
     return chosen[-1]
-
-
-def _operations() -> dict[str, str]:
-    """The operations' names by their lower case: OpenVINO does not tell capitals apart."""
-    return {name.lower(): name for name in _rules}
 
 
 def _number(version: str) -> int:
