@@ -247,10 +247,25 @@ def regions() -> Iterator[Layer]:
 def images() -> Iterator[Layer]:
     """Resizing in the ways that ONNX's Resize does not know."""
     rng = np.random.default_rng(0)
-    image = _f32(rng.random((1, 3, 512, 512)))
-    for mode, size in (("bilinear_pillow", 224), ("bicubic_pillow", 224), ("bicubic_pillow", 768)):
+    image = rng.random((1, 3, 512, 512)).astype(np.float32)
+    pixels = rng.integers(0, 256, (1, 1080, 1920, 3)).astype(np.uint8)
+    half, bytes_ = {"coordinate_transformation_mode": "half_pixel"}, "8-bit 1,080 x 1,920 x 3"
+    works: list[tuple[str, np.ndarray, Sequence[int], Sequence[int], Mapping[str, Any]]] = [
+        ("bilinear_pillow", image, [224, 224], [2, 3], {}),
+        ("bicubic_pillow", image, [224, 224], [2, 3], {}),
+        ("bicubic_pillow", image, [768, 768], [2, 3], {}),
+        ("bilinear_pillow", pixels, [224, 224], [1, 2], {}),
+        ("linear_onnx", pixels, [640, 640], [1, 2], half),
+        ("cubic", pixels, [640, 640], [1, 2], half),
+        ("nearest", image, [700, 700], [2, 3], half | {"nearest_mode": "round_prefer_floor"}),
+        ("nearest", pixels, [640, 640], [1, 2], half | {"nearest_mode": "round_prefer_floor"}),
+        ("linear", image, [224, 224], [2, 3], half | {"antialias": True}),
+        ("linear", image.transpose(0, 2, 3, 1), [224, 224], [1, 2], half | {"antialias": True}),
+    ]
+    for mode, given, sizes, axes, attributes in works:
+        what = bytes_ if given is pixels else " x ".join(str(size) for size in given.shape[1:])
         yield Layer(
-            f"Interpolate, {mode}, 3 x 512 x 512 to {size} x {size}",
+            f"Interpolate, {mode}, {what} to {sizes[0]} x {sizes[1]}",
             "opset11",
             {
                 "mode": mode,
@@ -258,9 +273,10 @@ def images() -> Iterator[Layer]:
                 "cube_coeff": -0.5,
                 "pads_begin": [0] * 4,
                 "pads_end": [0] * 4,
+                **attributes,
             },
-            image,
-            [np.array([size, size]), np.array([2, 3])],
+            [np.ascontiguousarray(given)],
+            [np.array(sizes), np.array(axes)],
         )
 
 
@@ -307,6 +323,16 @@ def numbers() -> Iterator[Layer]:
         given = {"output_type": "f32", "global_seed": 150, "op_seed": 10, "alignment": alignment}
         # The shape is fed: OpenVINO would fold a constant layer.
         yield Layer(f"RandomUniform, 1,000,000 numbers as {alignment}", "opset8", given, bounds[:1], bounds[1:])
+    for tokens, groups in ((64, 8), (1024, 8)):
+        weights = np.asarray(rng.standard_normal((groups, 1024, 2048)), np.float32)
+        ends = np.linspace(0, tokens, groups + 1)[1:].astype(np.int32)
+        yield Layer(
+            f"GroupedMatMul, {tokens:,} x 2,048 by {groups} of 1,024 x 2,048",
+            "opset17",
+            {},
+            _f32(rng.standard_normal((tokens, 2048))),
+            [weights, ends],
+        )
     matrices = rng.standard_normal((16, 64, 64)) + np.eye(64) * 8
     yield Layer("Inverse, 16 x 64 x 64", "opset14", {"adjoint": False}, _f32(matrices))
     yield Layer("ErfInv, 1,000,000 numbers", "opset17", {}, _f32(rng.uniform(-0.99, 0.99, (1000, 1000))))

@@ -96,8 +96,15 @@ def Interpolate(
 
 
 def _rounded(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    limits = np.iinfo(dtype)
-    return np.clip(np.rint(x), limits.min, limits.max)
+    least, most = _limits(dtype)
+    return np.clip(np.rint(x), least, most)
+
+
+def _limits(dtype: np.dtype) -> tuple[np.float32, np.float32]:
+    """The least and the greatest float32 that an integer type has."""
+    ends = np.iinfo(dtype)
+    most = np.float32(ends.max)
+    return np.float32(ends.min), most if int(most) <= ends.max else np.nextafter(most, np.float32(0))
 
 
 def _checked(axes: str, mode: str, coordinate_transformation_mode: str, nearest_mode: str) -> list[int]:
@@ -203,8 +210,8 @@ def _(op, image, sizes, scales, *, axes, mode, coordinate_transformation_mode, n
     any_smaller = op.Greater(op.ReduceMax(op.Cast(smaller, to=Type.INT32), keepdims=0), 0)
 
     def rounded(x):
-        limits = np.iinfo(dtype.numpy())
-        return op.Clip(op.Round(x), float(limits.min), float(limits.max))
+        least, most = _limits(dtype.numpy())
+        return op.Clip(op.Round(x), float(least), float(most))
 
     stages = list(enumerate(along))
     for k, axis in reversed(stages) if mode in _PILLOW else stages:

@@ -90,6 +90,9 @@ def _interpolate():
             yield _case(f"cubic-{np.dtype(type_).name}", "cubic", [7, 8], image)
             if type_ != np.int32:
                 yield _case(f"bilinear_pillow-{np.dtype(type_).name}", "bilinear_pillow", [7, 8], image // 2 * 2)
+    ends = np.iinfo(np.int32)
+    extremes = np.array([ends.min, ends.max, ends.max, 0, ends.max, ends.min], np.int32).reshape(1, 1, 2, 3)
+    yield _case("saturated-int32", "linear_onnx", [3, 5], extremes)
     for type_ in (np.float16, ml_dtypes.bfloat16, np.float64):
         close = {"rtol": 1e-4} if type_ == np.float64 else {"rtol": 1e-2, "atol": 1e-2}
         for mode in ("nearest", "linear", "cubic", "bilinear_pillow"):
