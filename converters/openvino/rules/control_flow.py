@@ -30,7 +30,8 @@ def if_(op: Builder, condition: Value, *inputs: Value, ctx: Context):
             results = ctx.convert_body(op, body, _arguments(op, values, body))
             by_result = dict(zip(body.results, results, strict=True))
             by_port = {entry.external: by_result[entry.result] for entry in body.outputs}
-            return [*(by_port[port] for port in ctx.layer.outputs), *state.left(op, inner, variables, ctx)]
+            outputs = [_of_rank(op, by_port[port], port) for port in ctx.layer.outputs]
+            return [*outputs, *state.left(op, inner, variables, ctx)]
 
         return emit
 
@@ -40,6 +41,11 @@ def if_(op: Builder, condition: Value, *inputs: Value, ctx: Context):
     count = len(ctx.layer.outputs)
     state.keep(variables, results[count:])
     return results[:count]
+
+
+def _of_rank(op: Builder, value: Value, port: OutputPort) -> Value:
+    """A branch's result; a scalar counts as a vector of one element where the other branch gives a vector."""
+    return op.Reshape(value, [-1]) if port.dims is not None and len(port.dims) == 1 and value.rank != 1 else value
 
 
 @rule("TensorIterator")
@@ -119,10 +125,17 @@ def _iterate(op: Builder, values: Sequence[Value], body: Body, count: Value, con
     by_result = dict(zip([*(recurrent[p] for p in carried), *extra], finals, strict=False))
     scanned = dict(zip([id(entry) for entry in joined], finals[len(start) :], strict=True))
     outputs = {entry.external: by_result[entry.result] for entry in last}
-    if condition.constant is not None and not condition.constant.any():
+    if _is_zero(condition):
         outputs = {port: _emptied(op, port, value) for port, value in outputs.items() if port is not None}
-    outputs |= {entry.external: _join(op, scanned[id(entry)], entry) for entry in joined}
+    for entry in joined:
+        value = _join(op, scanned[id(entry)], entry)
+        never = _is_zero(condition) or _is_zero(count)
+        outputs[entry.external] = _emptied(op, entry.external, value) if never and entry.external is not None else value
     return [outputs[port] for port in ctx.layer.outputs]
+
+
+def _is_zero(x: Value) -> bool:
+    return x.constant is not None and not x.constant.any()
 
 
 def _arguments(op: Builder, values: Sequence[Value], body: Body) -> list[Value]:
@@ -150,7 +163,7 @@ def _nothing(op: Builder, port: OutputPort) -> Value:
 
 
 def _emptied(op: Builder, port: OutputPort, value: Value) -> Value:
-    """What OpenVINO gives for the last iteration's value where there never is an iteration: one of no elements."""
+    """What OpenVINO gives where there never is an iteration: a value of no elements."""
     if port.dims is None or 0 not in port.dims or None in port.dims:
         return value
     return op.Expand(op.Cast(0, to=data_type(port.element_type)), np.array(port.dims, np.int64))
@@ -170,8 +183,9 @@ def _check_shapes(body: Body) -> None:
         source, port = output.result.inputs[0].source, output.external
         if output.axis is None or port is None or source.dims is None or port.dims is None:
             continue
-        axis = output.axis + len(source.dims) if output.axis < 0 else output.axis
-        if not same_dims([None if i == axis else d for i, d in enumerate(source.dims)], port.dims):
+        dims = source.dims or (1,)  # scalars join to a vector
+        axis = output.axis + len(dims) if output.axis < 0 else output.axis
+        if port.dims != (0,) and not same_dims([None if i == axis else d for i, d in enumerate(dims)], port.dims):
             raise Unsupported(f"it joins {list(source.dims)} along axis {output.axis} into {list(port.dims)}")
 
 

@@ -72,6 +72,28 @@ CASES = [
 ]
 
 
+def _scalar_and_vector():
+    """One branch gives a scalar, the other a vector: then both are vectors."""
+    import openvino as ov
+    from openvino import opset8 as ops
+
+    flag, x = ops.parameter([], np.bool_, "flag"), ops.parameter([-1], F, "x")
+    bodies = []
+    for emit in (lambda a: ops.reduce_sum(a, ops.constant([0])), ops.relu):
+        a = ops.parameter([-1], F)
+        bodies.append(ov.Model([ops.result(emit(a))], [a]))
+    node = ops.if_op(flag.output(0))
+    node.set_then_body(bodies[0])
+    node.set_else_body(bodies[1])
+    node.set_input(x.output(0), *(body.get_parameters()[0] for body in bodies))
+    return ov.Model([node.set_output(*(body.get_results()[0] for body in bodies))], [flag, x])
+
+
+CASES.append(
+    Case("If", "opset8", "scalar-and-vector", _scalar_and_vector, [(TRUE, _range(3)), (FALSE, _range(3)), (TRUE, _range(1))])
+)
+
+
 # -- TensorIterator --------------------------------------------------------------------------------------------------------
 
 
@@ -387,6 +409,18 @@ def _loop_in_iterator(length=3):
     return build
 
 
+def _scalar_loop():
+    """Doubles a scalar, and gives all of them."""
+    import openvino as ov
+    from openvino import opset8 as ops
+
+    x, trips, state = ops.parameter([], F, "x"), ops.parameter([], np.int64, "trips"), ops.parameter([], F)
+    body = ov.Model([ops.result(ops.add(state, state)), ops.result(ops.constant(np.bool_(True)))], [state])
+    loop = _loop_node(ops, trips, ops.constant(np.bool_(True)), body, -1, 1)
+    loop.set_merged_input(state, x.output(0), body.get_results()[0].output(0))
+    return ov.Model([loop.get_concatenated_slices(body.get_results()[0].output(0), 0, 1, 1, -1, 0)], [x, trips])
+
+
 _ONE = np.ones((1, 1), F)
 CASES += [
     Case(
@@ -405,6 +439,8 @@ CASES += [
     Case("Loop", "opset5", "no-trips", _loop(untouched=False), [(X, np.array(0)), (X, np.array(2))]),
     Case("Loop", "opset5", "no-trips-without-joining", _loop(joined=False, untouched=False), [(X, np.array(0))]),
     Case("Loop", "opset5", "constant-no-trips", _loop(trip=0, joined=False, untouched=False), [(X,)]),
+    Case("Loop", "opset5", "constant-no-trips-joined", _loop(trip=0, untouched=False), [(X,)]),
+    Case("Loop", "opset5", "joins-scalars", _scalar_loop, [(np.array(3, F), np.array(2)), (np.array(-1, F), np.array(1))]),
     Case("Loop", "opset5", "false-from-the-start", _loop(trip=3, condition=False, joined=False, untouched=False), [(X,)]),
     Case(
         "Loop",
