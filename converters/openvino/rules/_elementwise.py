@@ -118,13 +118,15 @@ def through_floats(op: Builder, x: Value, function: Callable[[Value], Value]) ->
     return to_integer(op, result, x.dtype)
 
 
-def in_float32(op: Builder, function: Callable[[Value], Value], x: Value) -> Value:
-    """``function`` of ``x``; of 16-bit floats in float32, as OpenVINO's CPU plugin computes throughout."""
-    if x.dtype not in (D.FLOAT16, D.BFLOAT16):
-        return function(x)
-    wide = op.Cast(x, to=D.FLOAT)
-    result = op.Cast(function(wide), to=x.dtype)
-    wide.meta[UNROUNDED] = result.meta[UNROUNDED] = True
+def in_float32(op: Builder, function: Callable[..., Value], *values: Value) -> Value:
+    """``function`` of values of one type; of 16-bit floats in float32, as OpenVINO's CPU plugin computes throughout."""
+    dtype = values[0].dtype
+    if dtype not in (D.FLOAT16, D.BFLOAT16):
+        return function(*values)
+    wide = [op.Cast(value, to=D.FLOAT) for value in values]
+    result = op.Cast(function(*wide), to=dtype)
+    for cast in (*wide, result):
+        cast.meta[UNROUNDED] = True
     return result
 
 

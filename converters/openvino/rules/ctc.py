@@ -71,7 +71,7 @@ def ctc_loss(
     ctc_merge_repeated: bool = True,
     unique: bool = False,
 ):
-    """CTCLoss-4."""
+    """CTCLoss-4. (With ``preprocess_collapse_repeated`` OpenVINO's CPU gives empty labels their first one.)"""
     fit(logits=(logits, "N T C"), logit_length=(logit_length, "N"), labels=(labels, "N T"), label_length=(label_length, "N"))
     fit(blank_index=(blank_index, "1| "))
     integers = (int64(op, x) for x in (logit_length, labels, label_length))

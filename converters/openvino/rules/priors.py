@@ -31,6 +31,25 @@ class PriorBoxes(AttributeGroup):
     fixed_size: tuple[float, ...] = ()
     density: tuple[float, ...] = ()
 
+    def places(self) -> int:
+        """How many boxes of a cell the output has room for.
+
+        OpenVINO counts neither the boxes of ``min_size`` beside fixed ones nor, without ``scale_all_sizes``, those of
+        ``max_size``: as many boxes as are too many are cut off the end of the whole output.
+        """
+        known = _ratios(self.aspect_ratio, False)
+        ratios = len({round(ratio, 6) for ratio in [*known, *(1 / ratio for ratio in known if self.flip)]})
+        if self.fixed_size:
+            count = ratios * len(self.fixed_size)
+        elif self.scale_all_sizes:
+            count = ratios * len(self.min_size) + len(self.max_size)
+        else:
+            count = ratios + len(self.min_size) - 1
+        if not all(math.isfinite(number) for number in self.density):
+            raise Unsupported(f"its densities {self.density} are not all finite")
+        count += sum((len(self.fixed_ratio) or ratios) * (int(number) ** 2 - 1) for number in self.density)
+        return _checked_count(count)
+
 
 @rule("PriorBox")
 def prior_box_1(op: Builder, output_size: Value, image_size: Value, *, priors: PriorBoxes):
@@ -42,7 +61,11 @@ def prior_box_1(op: Builder, output_size: Value, image_size: Value, *, priors: P
 def prior_box_8(
     op: Builder, output_size: Value, image_size: Value, *, priors: PriorBoxes, min_max_aspect_ratios_order: bool = True
 ):
-    """PriorBox-8."""
+    """PriorBox-8.
+
+    Where the sizes are constants OpenVINO folds the layer by its reference kernel, which places the boxes of an odd
+    ``fixed_size`` half a pixel off; the CPU plugin's does not.
+    """
     return _grid(op, output_size, image_size, priors, max_first=min_max_aspect_ratios_order)
 
 
@@ -61,13 +84,12 @@ def prior_box_clustered(
     offset: float,
     variance: tuple[float, ...] = (),
 ):
-    """PriorBoxClustered-1: steps of 0 divide the image evenly."""
+    """PriorBoxClustered-1: where both steps are 0 they divide the image evenly."""
     if len(width) != len(height):
         raise Unsupported(f"it has {len(width)} widths and {len(height)} heights")
-    if step_w == 0 and step_h == 0:
-        step_w = step_h = step
     grid, image = _floats(op, output_size), _floats(op, image_size)
-    steps = [_step(op, grid, image, 0, step_h), _step(op, grid, image, 1, step_w)]
+    given = [step_h or step, step_w or step]
+    steps = [op.const(_F(size)) if any(given) else _step(op, grid, image, axis, 0.0) for axis, size in enumerate(given)]
     centres = [_centres(op, output_size, axis, offset, steps[axis]) for axis in (0, 1)]
     half = np.array([width, height], _F) / 2
     corners = []
@@ -75,7 +97,7 @@ def prior_box_clustered(
         for axis, centre in ((1, centres[1]), (0, centres[0])):
             size = half[0 if axis == 1 else 1] * _F(sign)
             corners.append(op.Div(op.Add(centre, size), _element(op, image, axis)))
-    return _boxes(op, output_size, corners, len(width), clip, variance)
+    return _boxes(op, output_size, corners, len(width), len(width), clip, variance)
 
 
 class _Boxes:
@@ -85,12 +107,13 @@ class _Boxes:
     those that grow with its square root.
     """
 
-    def __init__(self, priors: PriorBoxes, max_first: bool) -> None:
+    def __init__(self, priors: PriorBoxes, max_first: bool, folded: bool) -> None:
         self.shifts: list[tuple[float, float]] = []
         self.halves: list[tuple[float, float]] = []
         self.powers: list[float] = []
         self.cut: list[bool] = []
         self.scaled = not priors.scale_all_sizes
+        self._folded = folded
         ratios = _ratios(priors.aspect_ratio, priors.flip)
         if priors.fixed_size and len(priors.density) < len(priors.fixed_size):
             raise Unsupported(f"it has {len(priors.fixed_size)} fixed sizes and {len(priors.density)} densities")
@@ -115,7 +138,8 @@ class _Boxes:
         if not 1 <= count <= 256:
             raise Unsupported(f"a density of {count} is no number of boxes")
         whole, step = int(size), int(size / count)
-        places = [step / 2 + i * step - whole / 2 for i in range(count)]
+        first = step / 2 - (whole // 2 if self._folded else whole / 2)
+        places = [first + i * step for i in range(count)]
         shapes = [(size / 2 * math.sqrt(r), size / 2 / math.sqrt(r)) for r in fixed_ratio]
         if not fixed_ratio:
             shapes = [(whole / 2, whole / 2)]
@@ -130,8 +154,13 @@ class _Boxes:
         self.halves.append((half_width, half_height))
         self.powers.append(power)
         self.cut.append(cut)
-        if len(self.cut) > 1 << 16:
-            raise Unsupported("it describes more than 65,536 boxes a cell")
+        _checked_count(len(self.cut))
+
+
+def _checked_count(count: int) -> int:
+    if not 0 <= count <= 1 << 16:
+        raise Unsupported(f"it describes {count} boxes a cell; 0 to 65,536 are possible")
+    return count
 
 
 def _ratios(aspect_ratio: tuple[float, ...], flip: bool) -> list[float]:
@@ -145,7 +174,8 @@ def _ratios(aspect_ratio: tuple[float, ...], flip: bool) -> list[float]:
 
 
 def _grid(op: Builder, output_size: Value, image_size: Value, priors: PriorBoxes, max_first: bool) -> Value:
-    boxes, step = _Boxes(priors, max_first), priors.step
+    folded = output_size.constant is not None and image_size.constant is not None
+    boxes, step = _Boxes(priors, max_first, folded), priors.step
     grid, image = _floats(op, output_size), _floats(op, image_size)
     image_height = _element(op, image, 0)
     if boxes.scaled:
@@ -170,23 +200,28 @@ def _grid(op: Builder, output_size: Value, image_size: Value, priors: PriorBoxes
                 edged = op.Max(corner, 0.0) if sign < 0 else op.Min(corner, 1.0)
                 corner = op.Where(np.array(boxes.cut), edged, corner)
             corners.append(corner)
-    return _boxes(op, output_size, corners, len(boxes.cut), priors.clip, priors.variance)
+    return _boxes(op, output_size, corners, len(boxes.cut), priors.places(), priors.clip, priors.variance)
 
 
 def _boxes(
-    op: Builder, output_size: Value, corners: list[Value], count: int, clip: bool, variance: tuple[float, ...]
+    op: Builder, output_size: Value, corners: list[Value], count: int, places: int, clip: bool, variance: tuple[float, ...]
 ) -> Value:
-    """``[2, H * W * count * 4]``: the corners, and below them the variances."""
+    """``[2, H * W * places * 4]``: the corners of ``count`` boxes a cell, and below them the variances."""
     if len(variance) not in (0, 1, 4):
         raise Unsupported(f"it has {len(variance)} variances; 0, 1 or 4 are possible")
-    size = op.Concat(op.Cast(output_size, to=ir.DataType.INT64), [count], axis=0)
+    cells = op.Cast(output_size, to=ir.DataType.INT64)
+    size = op.Concat(cells, [count], axis=0)
     values = op.Concat(*[op.Unsqueeze(op.Expand(corner, size), [3]) for corner in corners], axis=3)
     if clip:
         values = op.Clip(values, 0.0, 1.0)
-    flat = op.Reshape(values, [1, -1])
-    variances = np.array(variance or (0.1,), _F)
-    cells = op.Expand(np.broadcast_to(variances, 4), op.Concat(size, [4], axis=0))
-    return op.Concat(flat, op.Reshape(cells, [1, -1]), axis=0)
+    flat = op.Reshape(values, [-1])
+    if count != places:
+        room = op.ReduceProd(op.Concat(cells, [places * 4], axis=0))
+        if count < places:  # nothing says what the rest is
+            flat = op.Concat(flat, op.ConstantOfShape(room, value=np.zeros(1, np.float32)), axis=0)
+        flat = op.Slice(flat, [0], room)
+    variances = op.Expand(np.broadcast_to(np.array(variance or (0.1,), _F), 4), op.Concat(cells, [places, 4], axis=0))
+    return op.Concat(op.Unsqueeze(flat, [0]), op.Reshape(variances, [1, -1]), axis=0)
 
 
 def _floats(op: Builder, size: Value) -> Value:

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from converters.openvino.rule import Unsupported, rule
-from converters.openvino.rules._elementwise import AutoBroadcast, D, align
+from converters.openvino.rules._elementwise import AutoBroadcast, D, align, in_float32
 from onnx_specops.building import Builder, Value
 
 
@@ -30,16 +30,21 @@ def fake_quantize(
         raise Unsupported(f"it has levels={levels}, quantization needs 2 at least")
     limits = (input_low, input_high, output_low, output_high)
     low, high, start, end = (align(op, x, limit, auto_broadcast, auto_broadcast_axis) for limit in limits)
-    steps = float(levels - 1)
     ordered = low.constant is not None and high.constant is not None and bool(np.less(low.constant, high.constant).all())
-    inside = op.Max(op.Min(x, high), low) if ordered else x
-    level = op.Round(op.Mul(op.Div(op.Sub(inside, low), op.Sub(high, low)), steps))
-    result = op.Add(op.Mul(op.Div(level, steps), op.Sub(end, start)), start)
-    if ordered:
-        return result
-    # The limits may be equal or in the wrong order: what lies outside them takes the end that the specification names.
-    result = op.Where(op.Greater(x, op.Max(low, high)), end, result)
-    return op.Where(op.LessOrEqual(x, op.Min(low, high)), start, result)
+    steps = float(levels - 1)
+
+    def quantized(x: Value, low: Value, high: Value, start: Value, end: Value) -> Value:
+        inside = op.Max(op.Min(x, high), low) if ordered else x
+        level = op.Round(op.Mul(op.Div(op.Sub(inside, low), op.Sub(high, low)), steps))
+        result = op.Add(op.Mul(op.Div(level, steps), op.Sub(end, start)), start)
+        if ordered:
+            return result
+        # The limits may be equal or in the wrong order: what lies outside them takes the end that the specification names.
+        result = op.Where(op.Greater(x, op.Max(low, high)), end, result)
+        return op.Where(op.LessOrEqual(x, op.Min(low, high)), start, result)
+
+    # 16-bit floats do not hold many levels.
+    return in_float32(op, quantized, x, low, high, start, end)
 
 
 _FLOAT8 = {"f8e4m3": (D.FLOAT8E4M3FN, 448.0), "f8e5m2": (D.FLOAT8E5M2, 57344.0)}

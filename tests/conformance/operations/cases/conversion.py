@@ -235,6 +235,7 @@ _quantize("inverted-output", _X, -_ONE, _ONE, _ONE * 15, _ONE * 0, 16)
 _quantize("unsigned", np.abs(_X), _ONE * 0, _ONE * 2.55, _ONE * 0, _ONE * 2.55, 256)
 _quantize("many-levels", _X, -_ONE, _ONE, -_ONE, _ONE, 65536, both=False,
           options=decided("evaluate", "the CPU plugin's transformations fail on this model"))  # fmt: skip
+_quantize("many-levels-f16", *(v.astype(np.float16) for v in (_X, -_ONE, _ONE, -_ONE, _ONE * 2)), 65536)
 _quantize("scalar", _X[0, 0, 0, 0], -_ONE, _ONE, -_ONE, _ONE, 16)
 _quantize("rank-1", _X[0, 0, :, 0], _f(-1), _f(1), _f(-1), _f(1), 16)
 _quantize("ends", _f(-1, 1, INF, -INF, 1e30), -_ONE, _ONE, -_ONE, _ONE, 16)
