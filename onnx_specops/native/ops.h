@@ -13,6 +13,7 @@ const Op& erf_inv();
 const Op& experimental_detectron_generate_proposals_single_image();
 const Op& gather_tree();
 const Op& generate_proposals();
+const Op& grouped_mat_mul();
 const Op& interpolate();
 const Op& inverse();
 const Op& multiclass_nms();
@@ -42,6 +43,7 @@ inline std::vector<const Op*> all_ops() {
       &experimental_detectron_generate_proposals_single_image(),
       &gather_tree(),
       &generate_proposals(),
+      &grouped_mat_mul(),
       &interpolate(),
       &inverse(),
       &multiclass_nms(),

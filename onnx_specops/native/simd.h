@@ -34,6 +34,7 @@ struct Pack {
   SPECOPS_INLINE void load(const T* from) { std::memcpy(&lanes, from, sizeof lanes); }
   SPECOPS_INLINE void store(T* to) const { std::memcpy(to, &lanes, sizeof lanes); }
   SPECOPS_INLINE void add(const Pack& other) { lanes += other.lanes; }
+  SPECOPS_INLINE void add_product(const Pack& one, const Pack& other) { lanes += one.lanes * other.lanes; }
   SPECOPS_INLINE void multiply(T factor) { lanes *= factor; }
   // The greater of each two lanes, or NaN where either is.
   SPECOPS_INLINE void raise(const Pack& other) {
@@ -50,6 +51,9 @@ struct Pack {
   void store(T* to) const { std::memcpy(to, lanes, sizeof lanes); }
   void add(const Pack& other) {
     for (std::size_t i = 0; i < size; ++i) lanes[i] = static_cast<T>(lanes[i] + other.lanes[i]);
+  }
+  void add_product(const Pack& one, const Pack& other) {
+    for (std::size_t i = 0; i < size; ++i) lanes[i] += static_cast<T>(one.lanes[i] * other.lanes[i]);
   }
   void multiply(T factor) {
     for (T& lane : lanes) lane = static_cast<T>(lane * factor);

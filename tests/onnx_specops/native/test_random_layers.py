@@ -159,6 +159,7 @@ MAKERS = (
     ctc_loss,
     erf_inv,
     gather_tree,
+    grouped_mat_mul,
     interpolate,
     inverse,
     nms_rotated,

@@ -1,0 +1,214 @@
+// GroupedMatMul: multiplies each group of rows by a matrix of its own.
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "numbers.h"
+#include "simd.h"
+
+namespace specops {
+namespace {
+
+// A thread multiplies a block of rows by some of a matrix' rows, a part of their length at a time: what it reads again and
+// again stays in its caches.
+constexpr std::int64_t block_rows = 96, block_columns = 64, block_depth = 1024;
+// Products that are summed side by side: their sums fill the registers of AVX2.
+constexpr int tile_rows = 3, tile_columns = 4;
+
+// to[i, j] (+)= the sum of a[i, :] * b[j, :] for the tile's `rows` and `columns`; a's rows are `step` apart, to's `width`.
+template <int rows, int columns, class A>
+SPECOPS_INLINE void multiply_tile(const A* a, std::int64_t step, const A* const* b, std::int64_t depth, bool add, A* to,
+                                  std::int64_t width) {
+  constexpr std::int64_t lanes = static_cast<std::int64_t>(Pack<A>::size);
+  Pack<A> sums[rows][columns];
+  std::int64_t k = 0;
+  for (; k + lanes <= depth; k += lanes) {
+    Pack<A> left[rows];
+    for (int i = 0; i < rows; ++i) left[i].load(a + i * step + k);
+    for (int j = 0; j < columns; ++j) {
+      Pack<A> right;
+      right.load(b[j] + k);
+      for (int i = 0; i < rows; ++i) sums[i][j].add_product(left[i], right);
+    }
+  }
+  for (int i = 0; i < rows; ++i) {
+    for (int j = 0; j < columns; ++j) {
+      A parts[Pack<A>::size], sum = add ? to[i * width + j] : A(0);
+      sums[i][j].store(parts);
+      for (const A part : parts) sum += part;
+      for (std::int64_t rest = k; rest < depth; ++rest) sum += a[i * step + rest] * b[j][rest];
+      to[i * width + j] = sum;
+    }
+  }
+}
+
+// All rows by one tile's columns.
+template <int columns, class A>
+SPECOPS_INLINE void multiply_rows(const A* a, std::int64_t rows, std::int64_t step, const A* const* b, std::int64_t depth,
+                                  bool add, A* to, std::int64_t width) {
+  std::int64_t i = 0;
+  for (; i + tile_rows <= rows; i += tile_rows) {
+    multiply_tile<tile_rows, columns>(a + i * step, step, b, depth, add, to + i * width, width);
+  }
+  for (; i < rows; ++i) multiply_tile<1, columns>(a + i * step, step, b, depth, add, to + i * width, width);
+}
+
+template <class A>
+SPECOPS_INLINE void multiply_columns(const A* a, std::int64_t rows, std::int64_t step, const A* const* b, int columns,
+                                     std::int64_t depth, bool add, A* to, std::int64_t width) {
+  if (columns == tile_columns) return multiply_rows<tile_columns>(a, rows, step, b, depth, add, to, width);
+  for (int j = 0; j < columns; ++j) multiply_rows<1>(a, rows, step, b + j, depth, add, to + j, width);
+}
+
+SPECOPS_CLONES void multiply(const float* a, std::int64_t rows, std::int64_t step, const float* const* b, int columns,
+                             std::int64_t depth, bool add, float* to, std::int64_t width) {
+  multiply_columns(a, rows, step, b, columns, depth, add, to, width);
+}
+SPECOPS_CLONES void multiply(const double* a, std::int64_t rows, std::int64_t step, const double* const* b, int columns,
+                             std::int64_t depth, bool add, double* to, std::int64_t width) {
+  multiply_columns(a, rows, step, b, columns, depth, add, to, width);
+}
+
+// Rows [first, last) belong to a group.
+struct Group {
+  std::int64_t index, first, last;
+};
+
+// The groups that have rows.
+template <class Index>
+std::vector<Group> find_groups(const Index* ends, std::int64_t count, std::int64_t rows) {
+  std::vector<Group> groups;
+  std::int64_t start = 0;
+  for (std::int64_t g = 0; g < count; ++g) {
+    const std::int64_t end = ends[g];
+    if (end < start) fail("offsets[", g, "] = ", end, " is less than ", start, ", where its group begins");
+    if (start < std::min(end, rows)) groups.push_back({g, start, std::min(end, rows)});
+    start = end;
+  }
+  if (start < rows) fail("offsets: the last of ", rows, " rows belongs to no group");
+  return groups;
+}
+
+struct Sizes {
+  std::int64_t rows, columns, depth;
+};
+
+// Calls `body(group, first row, end, first column, end)` for blocks of the product, in parallel.
+template <class Body>
+void each_block(const Context& context, const std::vector<Group>& groups, std::int64_t columns, const Body& body) {
+  std::vector<std::pair<const Group*, std::int64_t>> blocks;  // and a block's first row
+  for (const Group& group : groups) {
+    for (std::int64_t row = group.first; row < group.last; row += block_rows) blocks.emplace_back(&group, row);
+  }
+  const std::int64_t across = (columns + block_columns - 1) / block_columns;
+  context.parallel_for(blocks.size() * static_cast<std::size_t>(across), [&](std::size_t i) {
+    const auto& [group, row] = blocks[i / static_cast<std::size_t>(across)];
+    const std::int64_t column = static_cast<std::int64_t>(i) % across * block_columns;
+    body(group->index, row, std::min(row + block_rows, group->last), column, std::min(column + block_columns, columns));
+  });
+}
+
+// Floats, summed in A; those of the matrices are widened as they are read.
+template <class A, class T>
+void multiply_groups(const Context& context, const std::vector<Group>& groups, const Sizes& sizes, const A* a, const T* b,
+                     A* to) {
+  each_block(context, groups, sizes.columns, [&](std::int64_t group, std::int64_t row, std::int64_t last_row,
+                                                 std::int64_t first, std::int64_t last) {
+    std::vector<A> wide(std::is_same_v<A, T> ? 0 : tile_columns * block_depth);
+    for (std::int64_t k = 0; k < sizes.depth; k += block_depth) {
+      const std::int64_t depth = std::min(block_depth, sizes.depth - k);
+      for (std::int64_t column = first; column < last; column += tile_columns) {
+        const int columns = static_cast<int>(std::min<std::int64_t>(tile_columns, last - column));
+        const A* rows[tile_columns] = {};
+        for (int j = 0; j < columns; ++j) {
+          const T* from = b + (group * sizes.columns + column + j) * sizes.depth + k;
+          if constexpr (std::is_same_v<A, T>) {
+            rows[j] = from;
+          } else {
+            A* widened = wide.data() + j * block_depth;
+            std::transform(from, from + depth, widened, [](T x) { return static_cast<A>(x); });
+            rows[j] = widened;
+          }
+        }
+        multiply(a + row * sizes.depth + k, last_row - row, sizes.depth, rows, columns, depth, k > 0,
+                 to + row * sizes.columns + column, sizes.columns);
+      }
+    }
+  });
+}
+
+// Integers, which wrap around.
+template <class T>
+void multiply_integers(const Context& context, const std::vector<Group>& groups, const Sizes& sizes, const T* a, const T* b,
+                       T* to) {
+  using Sum = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+  each_block(context, groups, sizes.columns, [&](std::int64_t group, std::int64_t row, std::int64_t last_row,
+                                                 std::int64_t first, std::int64_t last) {
+    for (std::int64_t column = first; column < last; ++column) {
+      const T* right = b + (group * sizes.columns + column) * sizes.depth;
+      for (std::int64_t i = row; i < last_row; ++i) {
+        const T* left = a + i * sizes.depth;
+        Sum sum = 0;
+        for (std::int64_t k = 0; k < sizes.depth; ++k) sum += static_cast<Sum>(left[k]) * static_cast<Sum>(right[k]);
+        to[i * sizes.columns + column] = static_cast<T>(sum);
+      }
+    }
+  });
+}
+
+class GroupedMatMul : public Kernel {
+ public:
+  void compute(Context& context) const override {
+    const Input a = context.input(0), b = context.input(1), offsets = context.input(2);
+    const Shape &left = a.shape(), &right = b.shape();
+    if (left.size() != 2 || right.size() != 3 || left[1] != right[2]) {
+      fail("mat_a and mat_b have the shapes ", to_string(left), " and ", to_string(right));
+    }
+    if (offsets.shape() != Shape{right[0]}) {
+      fail("offsets has the shape ", to_string(offsets.shape()), " for ", right[0], " groups");
+    }
+    std::vector<Group> groups;
+    dispatch<std::int32_t, std::int64_t>(offsets.type(), [&](auto tag) {
+      groups = find_groups(offsets.data<typename decltype(tag)::type>(), right[0], left[0]);
+    });
+    const Sizes sizes = {left[0], right[1], left[1]};
+    const Shape result = {sizes.rows, sizes.columns};
+    const std::int64_t elements = element_count(result);
+    Output output = context.output(0, result);
+    dispatch_numeric(a.type(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      if constexpr (std::is_integral_v<T>) {
+        multiply_integers(context, groups, sizes, a.data<T>(), b.data<T>(), output.data<T>());
+      } else {
+        using A = std::conditional_t<std::is_same_v<T, double>, double, float>;
+        const Numbers<A> rows(a);
+        fill_narrow<A>(output, a.type(), elements, [&](A* to) {
+          if (sizes.depth == 0) std::fill(to, to + elements, A(0));
+          multiply_groups(context, groups, sizes, rows.data(), b.data<T>(), to);
+        });
+      }
+    });
+  }
+};
+
+}  // namespace
+
+const Op& grouped_mat_mul() {
+  static const Op op = {
+      "GroupedMatMul",
+      {{"mat_a"}, {"mat_b"}, {"offsets", false, {Type::int32, Type::int64}}},
+      {{"output"}},
+      [] {
+        std::vector<Signature> all;
+        for (const Type type : numeric_types()) all.push_back({{type, type, Type::undefined}, {type}});
+        return all;
+      }(),
+      [](const KernelInfo&) -> std::unique_ptr<Kernel> { return std::make_unique<GroupedMatMul>(); },
+      nullptr,
+  };
+  return op;
+}
+
+}  // namespace specops
