@@ -2,9 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "selection.h"
@@ -51,9 +49,7 @@ class MulticlassNms : public Kernel {
         background_(info.integer("background_class", -1)),
         offset_(info.integer("normalized", 1) != 0 ? 0 : 1),
         eta_(info.number("nms_eta", 1)) {
-    if (sort_ != "none" && sort_ != "classid" && sort_ != "score") {
-      fail("sort_result_type = '", sort_, "' is none of none, classid, score");
-    }
+    check_sort(sort_);
   }
 
   void compute(Context& context) const override {
@@ -83,98 +79,43 @@ class MulticlassNms : public Kernel {
       const Part& part = images[static_cast<std::size_t>(image)];
       if (class_ == background_ || part.count == 0) return;
       const A* score = scores.data() + (shared ? image * classes + class_ : class_) * count + part.start;
-      for (const std::int64_t i : suppress(corners(image, class_, 0), score, part.count)) {
-        groups[group].push_back({image, class_, i, score[i]});
+      for (const auto& one : suppress(corners(image, class_, 0), score, part.count)) {
+        groups[group].push_back({image, class_, one.at, one.score});
       }
     });
-    const auto selected = in_order(groups, static_cast<std::int64_t>(images.size()), classes);
-    const auto rows = static_cast<std::int64_t>(selected.size());
-    Output outputs = context.output(0, {rows, 6}), indices = context.output(1, {rows, 1});
-    Output numbers = context.output(2, {static_cast<std::int64_t>(images.size())});
-    auto* index = indices.data<std::int64_t>();
-    auto* number = numbers.data<std::int64_t>();
-    std::fill(number, number + images.size(), 0);
-    for (const auto& one : selected) {
-      const std::int64_t at = images[static_cast<std::size_t>(one.batch)].start + one.box;
-      *index++ = shared ? one.batch * count + one.box : at * classes + one.class_;
-      ++number[one.batch];
-    }
-    fill_narrow<A>(outputs, score_input.type(), rows * 6, [&](A* to) {
-      for (const auto& one : selected) {
-        *to++ = static_cast<A>(one.class_);
-        *to++ = one.score;
-        to = std::copy_n(corners(one.batch, one.class_, one.box), 4, to);
-      }
-    });
+    const auto number = static_cast<std::int64_t>(images.size());
+    const Order order = {keep_, sort_ == "classid", sort_ == "score", across_};
+    give_rows(
+        context, in_order(groups, number, classes, order), number, score_input.type(),
+        [&](const auto& one) { return corners(one.batch, one.class_, one.box); },
+        [&](const auto& one) {
+          const std::int64_t at = images[static_cast<std::size_t>(one.batch)].start + one.box;
+          return shared ? one.batch * count + one.box : at * classes + one.class_;
+        });
   }
 
+  // The boxes that are kept, with their scores.
   template <class A>
-  std::vector<std::int64_t> suppress(const A* boxes, const A* scores, std::int64_t count) const {
-    const A lowest = static_cast<A>(score_threshold_), eta = static_cast<A>(eta_), offset = static_cast<A>(offset_);
+  std::vector<Ranked<A>> suppress(const A* boxes, const A* scores, std::int64_t count) const {
+    const A lowest = static_cast<A>(score_threshold_), eta = static_cast<A>(eta_);
     const bool adaptive = eta_ >= 0 && eta_ < 1;
     A threshold = static_cast<A>(iou_threshold_);
-    std::vector<std::int64_t> candidates = by_score(scores, count, [&](A score) { return score >= lowest; });
-    if (top_ >= 0 && top_ < static_cast<std::int64_t>(candidates.size())) {
-      candidates.resize(static_cast<std::size_t>(top_));
-    }
-    struct Kept {
-      const A* box;
-      A area;
-    };
-    std::vector<Kept> kept;
-    std::vector<std::int64_t> result;
-    for (const std::int64_t i : candidates) {
-      const A* box = boxes + 4 * i;
-      const A area = (box[2] - box[0] + offset) * (box[3] - box[1] + offset);
-      const auto overlap = [&](const Kept& other) {
-        if (!(area > 0) || !(other.area > 0)) return A(0);
-        const A width = std::max(std::min(other.box[2], box[2]) - std::max(other.box[0], box[0]) + offset, A(0));
-        const A height = std::max(std::min(other.box[3], box[3]) - std::max(other.box[1], box[1]) + offset, A(0));
-        const A shared = width * height;
-        return shared / (other.area + area - shared);
-      };
-      bool removed;
-      if (adaptive && scores[i] == lowest) {
-        removed = !kept.empty() && overlap(kept.back()) >= threshold;
-      } else {
-        removed = std::any_of(kept.begin(), kept.end(), [&](const Kept& other) { return overlap(other) >= threshold; });
-      }
-      if (removed) continue;
-      kept.push_back({box, area});
-      result.push_back(i);
+    std::vector<Ranked<A>> ranked = candidates(scores, count, [&](A score) { return score >= lowest; });
+    keep_best(ranked, top_);
+    KeptBoxes<A> kept(static_cast<A>(offset_));
+    std::vector<Ranked<A>> result;
+    for (const Ranked<A>& one : ranked) {
+      const A* corner = boxes + 4 * one.at;
+      const Corners<A> box = {corner[0], corner[1], corner[2], corner[3]};
+      const A area = kept.area(box);
+      // One that scores the threshold itself is only compared with the last.
+      const std::int64_t from = adaptive && one.score == lowest ? std::max<std::int64_t>(kept.size() - 1, 0) : 0;
+      if (kept.template find<Reaches>(box, area, threshold, from) < kept.size()) continue;
+      kept.push_back(box, area);
+      result.push_back(one);
       if (adaptive && threshold > A(0.5)) threshold *= eta;
     }
     return result;
-  }
-
-  template <class A>
-  std::vector<Selected<A>> in_order(const std::vector<std::vector<Selected<A>>>& groups, std::int64_t images,
-                                    std::int64_t classes) const {
-    std::vector<Selected<A>> all;
-    for (std::int64_t image = 0; image < images; ++image) {
-      std::vector<Selected<A>> own;
-      for (std::int64_t class_ = 0; class_ < classes; ++class_) {
-        const auto& group = groups[static_cast<std::size_t>(image * classes + class_)];
-        own.insert(own.end(), group.begin(), group.end());
-      }
-      std::sort(own.begin(), own.end(), [](const auto& a, const auto& b) {
-        if (a.score != b.score) return a.score > b.score;
-        return std::tie(a.class_, a.box) < std::tie(b.class_, b.box);
-      });
-      if (keep_ >= 0 && keep_ < static_cast<std::int64_t>(own.size())) {
-        own.erase(own.begin() + keep_, own.end());
-      }
-      all.insert(all.end(), own.begin(), own.end());
-    }
-    if (sort_ == "classid") {
-      std::stable_sort(all.begin(), all.end(), [&](const auto& a, const auto& b) {
-        return across_ ? std::tie(a.class_, a.batch) < std::tie(b.class_, b.batch)
-                       : std::tie(a.batch, a.class_) < std::tie(b.batch, b.class_);
-      });
-    } else if (sort_ == "score" && across_) {
-      std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.score > b.score; });
-    }
-    return all;
   }
 
   std::string sort_;

@@ -109,9 +109,11 @@ class NMSRotated : public Kernel {
       const std::int64_t batch = at / classes, class_ = at % classes;
       const A* score = scores.data() + at * count;
       std::vector<Box> chosen;
-      for (const std::int64_t i : by_score(score, count, [&](A s) { return s > score_threshold; })) {
+      auto ranked = candidates(score, count, [&](A s) { return s > score_threshold; });
+      keep_best(ranked, -1);
+      for (const Ranked<A>& one : ranked) {
         if (static_cast<std::int64_t>(chosen.size()) >= most) break;
-        const A* n = numbers.data() + (batch * count + i) * 5;
+        const A* n = numbers.data() + (batch * count + one.at) * 5;
         Box box = {double(n[0]), double(n[1]), double(n[2]), double(n[3]), double(n[4]), 0, 0};
         box.area = box.width * box.height;
         box.radius = std::hypot(box.width, box.height) / 2;
@@ -120,7 +122,7 @@ class NMSRotated : public Kernel {
           continue;
         }
         chosen.push_back(box);
-        groups[group].push_back({batch, class_, i, score[i]});
+        groups[group].push_back({batch, class_, one.at, one.score});
       }
     });
     give_selected(context, groups, descending_, score_input.type());

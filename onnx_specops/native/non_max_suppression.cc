@@ -5,8 +5,8 @@
 #include <queue>
 #include <vector>
 
-#include "op.h"
 #include "selection.h"
+#include "suppression.h"
 
 namespace specops {
 namespace {
@@ -62,32 +62,35 @@ class Suppression {
   }
 
   // The positions of the selected boxes with their scores, in the order of their selection.
-  std::vector<std::pair<std::int64_t, A>> run() const {
-    const std::vector<std::int64_t> order =
-        by_score(scores_, count_, [&](A score) { return score > static_cast<A>(limits_.score); });
-    if (!(limits_.sigma > 0)) return hard(order);
+  std::vector<Ranked<A>> run() const {
+    auto ranked = candidates(scores_, count_, [&](A score) { return score > static_cast<A>(limits_.score); });
+    if (!(limits_.sigma > 0)) {
+      keep_best(ranked, -1);
+      return hard(ranked);
+    }
     // Scores that can only fall need not be reckoned before they are the highest.
-    const bool falling = limits_.score >= 0 && std::all_of(order.begin(), order.end(), [&](std::int64_t i) {
-      return std::isfinite(scores_[i]) && std::isfinite(box(i).area) && box(i).x1 <= box(i).x2 && box(i).y1 <= box(i).y2;
+    const bool falling = limits_.score >= 0 && std::all_of(ranked.begin(), ranked.end(), [&](const Ranked<A>& one) {
+      const Box<A>& own = box(one.at);
+      return std::isfinite(one.score) && std::isfinite(own.area) && own.x1 <= own.x2 && own.y1 <= own.y2;
     });
-    return falling ? soft_falling(order) : soft(order);
+    return falling ? soft_falling(ranked) : soft(ranked);
   }
 
  private:
-  using Result = std::vector<std::pair<std::int64_t, A>>;
+  using Result = std::vector<Ranked<A>>;
 
   const Box<A>& box(std::int64_t i) const { return boxes_[static_cast<std::size_t>(i)]; }
   bool full(const Result& chosen) const { return static_cast<std::int64_t>(chosen.size()) >= limits_.most; }
 
-  Result hard(const std::vector<std::int64_t>& order) const {
+  Result hard(const Result& ranked) const {
     Result chosen;
     const A threshold = static_cast<A>(limits_.iou);
-    for (const std::int64_t i : order) {
+    for (const Ranked<A>& one : ranked) {
       if (full(chosen)) break;
-      const bool removed = std::any_of(chosen.begin(), chosen.end(), [&](const auto& other) {
-        return overlap(box(other.first), box(i)) >= threshold;
+      const bool removed = std::any_of(chosen.begin(), chosen.end(), [&](const Ranked<A>& other) {
+        return overlap(box(other.at), box(one.at)) >= threshold;
       });
-      if (!removed) chosen.emplace_back(i, scores_[i]);
+      if (!removed) chosen.push_back(one);
     }
     return chosen;
   }
@@ -100,49 +103,52 @@ class Suppression {
   struct Candidate {
     A score;
     std::int64_t at;
-    std::size_t seen;  // how many of the selected boxes its score takes into account
+    std::int64_t seen;  // how many of the selected boxes its score takes into account
     bool operator<(const Candidate& other) const {
       return score < other.score || (score == other.score && at > other.at);
     }
   };
 
-  Result soft_falling(const std::vector<std::int64_t>& order) const {
+  Result soft_falling(const Result& ranked) const {
     std::vector<Candidate> heap;
-    heap.reserve(order.size());
-    for (const std::int64_t i : order) heap.push_back({scores_[i], i, 0});
-    std::priority_queue<Candidate> candidates(std::less<Candidate>(), std::move(heap));
+    heap.reserve(ranked.size());
+    for (const Ranked<A>& one : ranked) heap.push_back({one.score, one.at, 0});
+    std::priority_queue<Candidate> queue(std::less<Candidate>(), std::move(heap));
     Result chosen;
-    while (!full(chosen) && !candidates.empty()) {
-      Candidate best = candidates.top();
-      candidates.pop();
-      const A before = best.score;
-      while (best.seen < chosen.size() && best.score > static_cast<A>(limits_.score)) {
-        best.score = decayed(best.score, chosen[best.seen++].first, best.at);
-        // Another may be higher now.
-        if (best.score < before && !candidates.empty() && best < candidates.top()) break;
+    KeptBoxes<A> chosen_boxes(0);
+    while (!full(chosen) && !queue.empty()) {
+      Candidate best = queue.top();
+      queue.pop();
+      const Box<A>& own = box(best.at);
+      const Corners<A> corners = {own.x1, own.y1, own.x2, own.y2};
+      const auto highest = [&] { return queue.empty() || queue.top() < best; };
+      while (best.seen < chosen_boxes.size() && best.score > static_cast<A>(limits_.score) && highest()) {
+        const std::int64_t next = chosen_boxes.template find<Overlaps>(corners, own.area, A(0), best.seen);
+        best.seen = std::min(next + 1, chosen_boxes.size());
+        if (next == chosen_boxes.size()) break;
+        best.score = decayed(best.score, chosen[static_cast<std::size_t>(next)].at, best.at);
       }
       if (!(best.score > static_cast<A>(limits_.score))) continue;
-      if (best.seen < chosen.size()) {
-        candidates.push(best);
-      } else if (best.score == before || candidates.empty() || candidates.top() < best) {
-        chosen.emplace_back(best.at, best.score);
-      } else {
-        candidates.push(best);
+      if (best.seen < chosen_boxes.size() || !highest()) {
+        queue.push(best);
+        continue;
       }
+      chosen.push_back({best.score, best.at});
+      chosen_boxes.push_back(corners, own.area);
     }
     return chosen;
   }
 
-  Result soft(const std::vector<std::int64_t>& order) const {
-    std::vector<std::int64_t> alive(order);
-    std::sort(alive.begin(), alive.end());
+  Result soft(const Result& ranked) const {
+    std::vector<std::int64_t> alive;
+    for (const Ranked<A>& one : ranked) alive.push_back(one.at);
     std::vector<A> scores(scores_, scores_ + count_);
     const auto score = [&](std::int64_t i) -> A& { return scores[static_cast<std::size_t>(i)]; };
     Result chosen;
     while (!full(chosen) && !alive.empty()) {
       const std::int64_t best = *std::min_element(
           alive.begin(), alive.end(), [&](std::int64_t a, std::int64_t b) { return above(score(a), score(b)); });
-      chosen.emplace_back(best, score(best));
+      chosen.push_back({score(best), best});
       alive.erase(std::remove_if(alive.begin(), alive.end(),
                                  [&](std::int64_t i) {
                                    if (i == best) return true;
@@ -197,7 +203,7 @@ class NonMaxSuppression : public Kernel {
       const auto at = static_cast<std::int64_t>(group);
       const std::int64_t batch = at / classes, class_ = at % classes;
       const Suppression<A> suppression(boxes[static_cast<std::size_t>(batch)], scores.data() + at * count, limits);
-      for (const auto& [i, score] : suppression.run()) groups[group].push_back({batch, class_, i, score});
+      for (const auto& one : suppression.run()) groups[group].push_back({batch, class_, one.at, one.score});
     });
     give_selected(context, groups, descending_, score_input.type());
   }

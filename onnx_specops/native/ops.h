@@ -8,14 +8,17 @@ namespace specops {
 
 const Op& ctc_loss();
 const Op& deformable_psroi_pooling();
+const Op& detection_output();
 const Op& embedding_bag_offsets_sum();
 const Op& erf_inv();
+const Op& experimental_detectron_detection_output();
 const Op& experimental_detectron_generate_proposals_single_image();
 const Op& gather_tree();
 const Op& generate_proposals();
 const Op& grouped_mat_mul();
 const Op& interpolate();
 const Op& inverse();
+const Op& matrix_nms();
 const Op& multiclass_nms();
 const Op& multinomial();
 const Op& nms_rotated();
@@ -38,14 +41,17 @@ inline std::vector<const Op*> all_ops() {
   return {
       &ctc_loss(),
       &deformable_psroi_pooling(),
+      &detection_output(),
       &embedding_bag_offsets_sum(),
       &erf_inv(),
+      &experimental_detectron_detection_output(),
       &experimental_detectron_generate_proposals_single_image(),
       &gather_tree(),
       &generate_proposals(),
       &grouped_mat_mul(),
       &interpolate(),
       &inverse(),
+      &matrix_nms(),
       &multiclass_nms(),
       &multinomial(),
       &nms_rotated(),

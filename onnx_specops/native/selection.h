@@ -4,26 +4,77 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <numeric>
+#include <string>
 #include <tuple>
 #include <vector>
 
 #include "numbers.h"
+#include "partial_sort.h"
 
 namespace specops {
 
-// The positions of [0, count) where `takes_part`, by descending score; equal scores by position.
-template <class A, class Condition>
-std::vector<std::int64_t> by_score(const A* scores, std::int64_t count, Condition takes_part) {
-  std::vector<std::int64_t> order;
-  for (std::int64_t i = 0; i < count; ++i) {
-    if (takes_part(scores[i])) order.push_back(i);
+// Leaves the `limit` best of all (each one for a negative limit), best first; equal scores by position.
+template <class A>
+void keep_best(std::vector<Ranked<A>>& all, std::int64_t limit) {
+  const auto before = [](const Ranked<A>& a, const Ranked<A>& b) {
+    return a.score > b.score || (a.score == b.score && a.at < b.at);
+  };
+  if (limit >= 0 && limit < static_cast<std::int64_t>(all.size())) {
+    std::nth_element(all.begin(), all.begin() + limit, all.end(), before);
+    all.resize(static_cast<std::size_t>(limit));
   }
-  std::sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
-    return scores[a] > scores[b] || (scores[a] == scores[b] && a < b);
-  });
-  return order;
+  std::sort(all.begin(), all.end(), before);
 }
+
+// The positions of [0, count) where `takes_part` with their scores.
+template <class A, class Condition>
+std::vector<Ranked<A>> candidates(const A* scores, std::int64_t count, Condition takes_part) {
+  std::vector<Ranked<A>> all;
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (takes_part(scores[i])) all.push_back({scores[i], i});
+  }
+  return all;
+}
+
+// Sets `bit` of `bits[class]` for each of `count` rows of scores whose class scores more than the threshold; the bit of
+// the first row is the lowest. In selection.cc.
+template <class A>
+void mark_above(const A* const* rows, std::int64_t count, std::int64_t classes, A threshold, std::uint32_t* bits);
+
+// Where [rows, classes] of scores are above a threshold, read row by row and asked class by class.
+template <class A>
+class RowsAbove {
+ public:
+  // `row(i)` is where the scores of row i begin.
+  template <class Row>
+  RowsAbove(const Context& context, std::int64_t rows, std::int64_t classes, A threshold, Row row)
+      : classes_(classes), words_((rows + width - 1) / width), bits_(static_cast<std::size_t>(words_ * classes)) {
+    context.parallel_ranges(words_, 32768 / (width * classes + 1) + 1, [&](std::int64_t first, std::int64_t last) {
+      const A* starts[width];
+      for (std::int64_t word = first; word < last; ++word) {
+        const std::int64_t begin = word * width, count = std::min(width, rows - begin);
+        for (std::int64_t i = 0; i < count; ++i) starts[i] = row(begin + i);
+        mark_above(starts, count, classes, threshold, bits_.data() + word * classes);
+      }
+    });
+  }
+
+  // body(row) for each row of a class, ascending.
+  template <class Body>
+  void each(std::int64_t class_, Body body) const {
+    for (std::int64_t word = 0; word < words_; ++word) {
+      std::uint32_t bits = bits_[static_cast<std::size_t>(word * classes_ + class_)];
+      for (std::int64_t row = word * width; bits != 0; ++row, bits >>= 1) {
+        if ((bits & 1) != 0) body(row);
+      }
+    }
+  }
+
+ private:
+  static constexpr std::int64_t width = 32;
+  std::int64_t classes_, words_;
+  std::vector<std::uint32_t> bits_;
+};
 
 template <class A>
 struct Selected {
@@ -64,6 +115,73 @@ void give_selected(Context& context, const std::vector<std::vector<Selected<A>>>
       *row++ = static_cast<A>(one.batch);
       *row++ = static_cast<A>(one.class_);
       *row++ = one.score;
+    }
+  });
+}
+
+inline void check_sort(const std::string& sort) {
+  if (sort != "none" && sort != "classid" && sort != "score") {
+    fail("sort_result_type = '", sort, "' is none of none, classid, score");
+  }
+}
+
+// The order of what is selected from several images.
+struct Order {
+  std::int64_t keep;  // how many boxes of an image, all where it is negative
+  bool by_class, by_score, across;
+};
+
+// What each class of each image (`groups[image * classes + class]`) selected: each image's by descending score, equal ones
+// by class, then box; then classes together, in each image or `across` all, or `across` all by score.
+template <class A>
+std::vector<Selected<A>> in_order(const std::vector<std::vector<Selected<A>>>& groups, std::int64_t images,
+                                  std::int64_t classes, const Order& order) {
+  std::vector<Selected<A>> all;
+  for (std::int64_t image = 0; image < images; ++image) {
+    std::vector<Selected<A>> own;
+    for (std::int64_t class_ = 0; class_ < classes; ++class_) {
+      const auto& group = groups[static_cast<std::size_t>(image * classes + class_)];
+      own.insert(own.end(), group.begin(), group.end());
+    }
+    const auto count = static_cast<std::int64_t>(own.size());
+    const auto best = own.begin() + (order.keep < 0 ? count : std::min(order.keep, count));
+    std::partial_sort(own.begin(), best, own.end(), [](const auto& a, const auto& b) {
+      if (a.score != b.score) return a.score > b.score;
+      return std::tie(a.class_, a.box) < std::tie(b.class_, b.box);
+    });
+    all.insert(all.end(), own.begin(), best);
+  }
+  if (order.by_class) {
+    std::stable_sort(all.begin(), all.end(), [&](const auto& a, const auto& b) {
+      return order.across ? std::tie(a.class_, a.batch) < std::tie(b.class_, b.batch)
+                          : std::tie(a.batch, a.class_) < std::tie(b.batch, b.class_);
+    });
+  } else if (order.by_score && order.across) {
+    std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.score > b.score; });
+  }
+  return all;
+}
+
+// Gives rows `class, score, box`, the index of each row's box and how many rows each image has. `box_of(selected)` is where
+// the four numbers of a box are.
+template <class A, class Box, class Index>
+void give_rows(Context& context, const std::vector<Selected<A>>& selected, std::int64_t images, Type type, Box box_of,
+               Index index_of) {
+  const auto rows = static_cast<std::int64_t>(selected.size());
+  Output outputs = context.output(0, {rows, 6}), indices = context.output(1, {rows, 1});
+  Output numbers = context.output(2, {images});
+  auto* index = indices.data<std::int64_t>();
+  auto* number = numbers.data<std::int64_t>();
+  std::fill(number, number + images, 0);
+  for (const auto& one : selected) {
+    *index++ = index_of(one);
+    ++number[one.batch];
+  }
+  fill_narrow<A>(outputs, type, rows * 6, [&](A* to) {
+    for (const auto& one : selected) {
+      *to++ = static_cast<A>(one.class_);
+      *to++ = one.score;
+      to = std::copy_n(box_of(one), 4, to);
     }
   });
 }

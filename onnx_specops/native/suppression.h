@@ -4,10 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <numeric>
 #include <vector>
 
 #include "numbers.h"
+#include "partial_sort.h"
+#include "simd.h"
 
 namespace specops {
 
@@ -16,36 +17,116 @@ struct Corners {
   A x1, y1, x2, y2;
 };
 
-// Whether boxes touch and overlap by more than `threshold`. `offset` is 1 where corners are pixels of the box.
-template <class A>
-bool overlaps(const Corners<A>& a, const Corners<A>& b, A area_a, A area_b, A offset, A threshold) {
-  A ratio = 0;
-  if (a.x1 <= b.x2 && a.y1 <= b.y2 && b.x1 <= a.x2 && b.y1 <= a.y2) {
-    const A width = std::max(std::min(a.x2, b.x2) - std::max(a.x1, b.x1) + offset, A(0));
-    const A height = std::max(std::min(a.y2, b.y2) - std::max(a.y1, b.y1) + offset, A(0));
-    const A shared = width * height;
-    ratio = shared / (area_a + area_b - shared);
+// Boxes touch and overlap by more than the threshold.
+struct Exceeds {
+  template <class A>
+  static SPECOPS_INLINE bool holds(const Corners<A>& a, const Corners<A>& b, A area_a, A area_b, A shared, A threshold) {
+    // No && nor ||: vector code has no branches.
+    const bool touching = (a.x1 <= b.x2) & (a.y1 <= b.y2) & (b.x1 <= a.x2) & (b.y1 <= a.y2);
+    const A ratio = shared / (area_a + area_b - shared);
+    return (touching ? ratio : A(0)) > threshold;
   }
-  return ratio > threshold;
-}
+};
 
-// The positions of the `limit` highest of `count` values; equal ones by position, NaN last.
+// The same of boxes whose corners are edges: those that only touch do not overlap, whatever their areas are.
+struct SharesMore {
+  template <class A>
+  static SPECOPS_INLINE bool holds(const Corners<A>&, const Corners<A>&, A area_a, A area_b, A shared, A threshold) {
+    const A ratio = shared / (area_a + area_b - shared);
+    return (shared > 0 ? ratio : A(0)) > threshold;
+  }
+};
+
+// The overlap reaches the threshold; boxes without an area have none.
+struct Reaches {
+  template <class A>
+  static SPECOPS_INLINE bool holds(const Corners<A>&, const Corners<A>&, A area_a, A area_b, A shared, A threshold) {
+    const bool areas = (area_a > 0) & (area_b > 0);
+    const A ratio = shared / (area_a + area_b - shared);
+    return (areas ? ratio : A(0)) >= threshold;
+  }
+};
+
+// Boxes share an area.
+struct Overlaps {
+  template <class A>
+  static SPECOPS_INLINE bool holds(const Corners<A>&, const Corners<A>&, A, A, A shared, A) {
+    return shared > 0;
+  }
+};
+
+// Boxes that a suppression keeps, which remove others.
+template <class A>
+class KeptBoxes {
+ public:
+  // `offset` is 1 where corners are pixels of the box.
+  explicit KeptBoxes(A offset) : offset_(offset) {}
+
+  A area(const Corners<A>& box) const { return (box.x2 - box.x1 + offset_) * (box.y2 - box.y1 + offset_); }
+
+  void push_back(const Corners<A>& box, A area) {
+    const std::size_t lane = size_++ % lanes;
+    // Lanes to come repeat a box, so that a block is compared whole.
+    if (lane == 0) blocks_.emplace_back();
+    Block& block = blocks_.back();
+    for (std::size_t i = lane; i < (lane == 0 ? lanes : lane + 1); ++i) {
+      block.x1[i] = box.x1, block.y1[i] = box.y1, block.x2[i] = box.x2, block.y2[i] = box.y2, block.area[i] = area;
+    }
+  }
+
+  std::int64_t size() const { return static_cast<std::int64_t>(size_); }
+
+  // The first one, `from` there on, for which with the box `Condition` holds; size() where there is none.
+  template <class Condition>
+  std::int64_t find(const Corners<A>& box, A area, A threshold, std::int64_t from = 0) const {
+    std::size_t at = static_cast<std::size_t>(from) / lanes;
+    for (; at < blocks_.size(); ++at) {
+      at += skip<Condition>(blocks_.data() + at, blocks_.size() - at, box, area, offset_, threshold);
+      if (at == blocks_.size()) break;
+      for (std::size_t i = std::max(at * lanes, static_cast<std::size_t>(from)); i < std::min(size_, (at + 1) * lanes); ++i) {
+        if (holds<Condition>(blocks_[at], i % lanes, box, area, offset_, threshold)) return static_cast<std::int64_t>(i);
+      }
+    }
+    return size();
+  }
+  // Whether there is such a one.
+  template <class Condition>
+  bool remove(const Corners<A>& box, A area, A threshold) const {
+    return skip<Condition>(blocks_.data(), blocks_.size(), box, area, offset_, threshold) < blocks_.size();
+  }
+
+ private:
+  static constexpr std::size_t lanes = 64 / sizeof(A);
+  struct Block {
+    A x1[lanes], y1[lanes], x2[lanes], y2[lanes], area[lanes];
+  };
+
+  template <class Condition>
+  static SPECOPS_INLINE bool holds(const Block& kept, std::size_t i, const Corners<A>& box, A area, A offset, A threshold) {
+    const Corners<A> other = {kept.x1[i], kept.y1[i], kept.x2[i], kept.y2[i]};
+    const A width = std::max(std::min(other.x2, box.x2) - std::max(other.x1, box.x1) + offset, A(0));
+    const A height = std::max(std::min(other.y2, box.y2) - std::max(other.y1, box.y1) + offset, A(0));
+    return Condition::holds(other, box, kept.area[i], area, width * height, threshold);
+  }
+
+  // How many blocks come before the first that has such a box; in suppression.cc.
+  template <class Condition>
+  static std::size_t skip(const Block* blocks, std::size_t count, const Corners<A>& box, A area, A offset, A threshold);
+
+  std::vector<Block> blocks_;
+  std::size_t size_ = 0;
+  A offset_;
+};
+
+// The positions of the `limit` highest of `count` values; equal ones as partial_sort has them.
 template <class A>
 std::vector<std::int64_t> highest(const A* values, std::int64_t count, std::int64_t limit) {
-  std::vector<std::int64_t> order(static_cast<std::size_t>(count));
-  std::iota(order.begin(), order.end(), std::int64_t{0});
-  const auto before = [&](std::int64_t a, std::int64_t b) {
-    const A x = values[a], y = values[b];
-    if (x > y || (std::isnan(y) && !std::isnan(x))) return true;
-    if (y > x || (std::isnan(x) && !std::isnan(y))) return false;
-    return a < b;
-  };
-  const std::int64_t most = std::min(std::max<std::int64_t>(limit, 0), count);
-  if (most < count) {
-    std::nth_element(order.begin(), order.begin() + most, order.end(), before);
-    order.resize(static_cast<std::size_t>(most));
-  }
-  std::sort(order.begin(), order.end(), before);
+  std::vector<Ranked<A>> all;
+  all.reserve(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i) all.push_back({values[i], i});
+  keep_partially_sorted(all, std::max<std::int64_t>(limit, 0));
+  std::vector<std::int64_t> order;
+  for (const Ranked<A>& one : all) order.push_back(one.at);
   return order;
 }
 
@@ -54,21 +135,15 @@ template <class A, class Dead>
 std::vector<std::int64_t> suppressed(const std::vector<Corners<A>>& boxes, const std::vector<std::int64_t>& candidates,
                                      A threshold, A offset, std::int64_t limit, Dead dead) {
   std::vector<std::int64_t> kept;
-  std::vector<Corners<A>> kept_boxes;
-  std::vector<A> areas;
+  KeptBoxes<A> kept_boxes(offset);
   for (const std::int64_t i : candidates) {
-    if (static_cast<std::int64_t>(kept.size()) >= limit) break;
+    if (kept_boxes.size() >= limit) break;
     if (dead(i)) continue;
     const Corners<A>& box = boxes[static_cast<std::size_t>(i)];
-    const A area = (box.x2 - box.x1 + offset) * (box.y2 - box.y1 + offset);
-    bool removed = false;
-    for (std::size_t k = 0; k < kept.size() && !removed; ++k) {
-      removed = overlaps(kept_boxes[k], box, areas[k], area, offset, threshold);
-    }
-    if (removed) continue;
+    const A area = kept_boxes.area(box);
+    if (kept_boxes.template remove<Exceeds>(box, area, threshold)) continue;
     kept.push_back(i);
-    kept_boxes.push_back(box);
-    areas.push_back(area);
+    kept_boxes.push_back(box, area);
   }
   return kept;
 }

@@ -16,6 +16,7 @@ from onnx_specops.ops._boxes import (
     suppress,
     wide,
 )
+from onnx_specops.ops._partial_sort import partial_sort
 
 
 @operator(
@@ -51,8 +52,9 @@ def ExperimentalDetectronDetectionOutput(
         max_delta_log_wh: the largest logarithm of a scaling.
 
     Outputs: boxes ``[M, 4]``, not negative, classes ``[M]`` and box_scores ``[M]``, where ``M`` is
-    ``max_detections_per_image``. If more are left than that: the best, by descending score, equal ones by region, then
-    class. Else all by class, then by descending score; zeros behind.
+    ``max_detections_per_image``. If more are left than that: the best, by descending score, equal ones by region, those of
+    one region as OpenVINO's CPU plugin has them (in the body by class). Else all by class, then by descending score; zeros
+    behind.
 
     Source: OpenVINO specification, ExperimentalDetectronDetectionOutput-6; orders as in OpenVINO's CPU plugin.
     """
@@ -88,7 +90,7 @@ def ExperimentalDetectronDetectionOutput(
         kept += [(region, class_) for region in candidates[found]]
     most = max(max_detections_per_image, 0)
     if len(kept) > most:
-        kept = sorted(kept, key=lambda k: (-values[k], *k))[:most]
+        kept = partial_sort(kept, most, lambda a, b: (-values[a], a[0]) < (-values[b], b[0]))
     at = np.array(kept, np.int64).reshape(-1, 2).T
     outputs = np.zeros((most, 4), dtype), np.zeros(most, np.int64), np.zeros(most, dtype)
     for output, found in zip(outputs, (boxes[at[0], at[1]], at[1], values[at[0], at[1]]), strict=True):

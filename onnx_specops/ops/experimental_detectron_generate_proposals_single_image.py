@@ -15,6 +15,7 @@ from onnx_specops.ops._boxes import (
     suppress,
     wide,
 )
+from onnx_specops.ops._partial_sort import partially_sorted
 from onnx_specops.ops.generate_proposals import emit_refined, refined
 
 
@@ -49,8 +50,8 @@ def ExperimentalDetectronGenerateProposalsSingleImage(
         pre_nms_count, post_nms_count: how many boxes enter the suppression, and how many it gives at most.
 
     Outputs: rois ``[post_nms_count, 4]`` by descending score and roi_scores ``[post_nms_count]``, zeros behind the last. Of
-    equal scores the one at the earlier position (then of the earlier anchor) comes first; OpenVINO's order is left to its
-    sorting.
+    equal scores the one comes first that does in OpenVINO's CPU plugin; in the body the one at the earlier position (then of
+    the earlier anchor).
 
     Source: OpenVINO specification, ExperimentalDetectronGenerateProposalsSingleImage-6; edges and pixels as in OpenVINO's
     CPU plugin.
@@ -63,7 +64,7 @@ def ExperimentalDetectronGenerateProposalsSingleImage(
     info, shifts, given = (wide(x)[None] for x in (im_info, deltas, scores))
     boxes, values, sides = (x[0] for x in refined(info, wide(anchors), shifts, given, 1))
     values = values * (sides >= values.dtype.type(min_size)).all(axis=1)
-    best = np.argsort(-values, kind="stable")[: max(pre_nms_count, 0)]
+    best = partially_sorted(values, pre_nms_count)
     kept = best[suppress(boxes[best], nms_threshold, 0, max(post_nms_count, 0))]
     rois = np.zeros((max(post_nms_count, 0), 4), scores.dtype)
     roi_scores = np.zeros(len(rois), scores.dtype)

@@ -17,6 +17,7 @@ from onnx_specops.ops._boxes import (
     suppress,
     wide,
 )
+from onnx_specops.ops._partial_sort import partially_sorted
 
 MOST_SCALING = math.log(1000 / 16)
 
@@ -55,7 +56,8 @@ def GenerateProposals(
         normalized: whether corners are edges of the box, not pixels of it.
 
     Outputs: rpnrois ``[rois, 4]`` image by image, by descending score; rpnscores ``[rois]``; rpnroisnum ``[N]``, how many
-    are of each image. Of equal scores the one at the earlier position (then of the earlier anchor) comes first.
+    are of each image. Of equal scores the one comes first that does in OpenVINO's CPU plugin; in the body the one at the
+    earlier position (then of the earlier anchor).
 
     Source: OpenVINO specification, GenerateProposals-9.
     """
@@ -69,7 +71,7 @@ def GenerateProposals(
     small = (sides < (dtype(min_size) * scales)[:, None]).any(axis=2)
     kept = []
     for n in range(len(info)):
-        best = np.argsort(-values[n], kind="stable")[: max(pre_nms_count, 0)]
+        best = partially_sorted(values[n], pre_nms_count)
         kept.append(best[suppress(boxes[n, best], nms_threshold, offset, max(post_nms_count, 0), dead=small[n, best])])
     image = np.repeat(np.arange(len(info)), [len(k) for k in kept])
     at = np.concatenate([np.zeros(0, np.int64), *kept])

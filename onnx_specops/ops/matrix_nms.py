@@ -7,6 +7,7 @@ from onnx import TensorProto as Type
 
 from onnx_specops.domain import FLOATS, operator
 from onnx_specops.ops._boxes import emit_at, emit_columns, emit_range, emit_wide, number_type, wide
+from onnx_specops.ops._partial_sort import partially_sorted
 from onnx_specops.ops._selection import check_sort, emit_ordered, ordered
 
 DECAYS = ("linear", "gaussian")
@@ -53,7 +54,8 @@ def MatrixNms(
         normalized: whether corners are edges of the box, not pixels of it.
 
     Outputs: selected_outputs ``[n, 6]``, rows ``class, score`` and the box; selected_indices ``[n, 1]``, the box's position
-    in ``[N * M]``; valid_outputs ``[N]``, how many are of each image. Equal scores are ordered by class, then box.
+    in ``[N * M]``; valid_outputs ``[N]``, how many are of each image. Equal scores are ordered by class, then box. Of
+    boxes that score the same, which is the better one is as in OpenVINO's CPU plugin; the body takes the first.
 
     Source: OpenVINO specification, MatrixNms-8; orders and comparisons as in OpenVINO's CPU plugin.
     """
@@ -72,7 +74,8 @@ def MatrixNms(
                 continue
             score = values[image, class_]
             candidates = np.flatnonzero(score > dtype(score_threshold))
-            candidates = candidates[np.argsort(-score[candidates], kind="stable")][: None if nms_top_k < 0 else nms_top_k]
+            most = len(candidates) if nms_top_k < 0 else nms_top_k
+            candidates = candidates[partially_sorted(score[candidates], most)]
             decay = _decays(
                 coordinates[image, candidates], decay_function, dtype(gaussian_sigma), dtype(0 if normalized else 1)
             )
@@ -92,7 +95,6 @@ def MatrixNms(
 
 def _decays(boxes, function, sigma, offset):
     """The factor of each box, best first."""
-    one = boxes.dtype.type(1)
     x1, y1, x2, y2 = boxes.T
     area = np.where((x2 < x1) | (y2 < y1), 0, (x2 - x1 + offset) * (y2 - y1 + offset))
     decay, most = np.ones(len(boxes), boxes.dtype), np.zeros(len(boxes), boxes.dtype)
@@ -105,12 +107,18 @@ def _decays(boxes, function, sigma, offset):
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             iou = np.where(apart, 0, shared / (area[j] + area[later] - shared))
             if function == "linear":
-                factor = (one - iou) / (one - most[j] + boxes.dtype.type(1e-10))
+                factor = _linear(iou, most[j])
             else:
                 factor = np.exp((most[j] * most[j] - iou * iou) * sigma)
         decay[later] = np.fmin(decay[later], factor)
         most[later] = np.fmax(most[later], iou)
     return decay
+
+
+def _linear(iou, most):
+    """A factor as OpenVINO's CPU plugin computes it: in float64, then rounded."""
+    iou, most, least = np.float64(iou), np.float64(most), np.float64(np.float32(1e-10))
+    return (1 - iou) / (1 - most + least)
 
 
 @MatrixNms.infer_shapes
@@ -177,7 +185,9 @@ def _emit_decays(op, box, given, dtype):
         iou = op.Where(apart, dtype(0), iou)
         later = op.And(op.Greater(positions, iteration), op.Not(op.IsNaN(iou)))
         if given["decay_function"] == "linear":
-            factor = op.Div(op.Sub(1.0, iou), op.Add(op.Sub(1.0, highest), dtype(1e-10)))
+            wide_iou, wide_highest = (op.Cast(x, to=Type.DOUBLE) for x in (iou, highest))
+            rest = op.Add(op.Sub(np.float64(1), wide_highest), np.float64(np.float32(1e-10)))
+            factor = op.Cast(op.Div(op.Sub(np.float64(1), wide_iou), rest), to=iou.dtype)
         else:
             factor = op.Exp(op.Mul(op.Sub(op.Mul(highest, highest), op.Mul(iou, iou)), dtype(given["gaussian_sigma"])))
         later_and_real = op.And(later, op.Not(op.IsNaN(factor)))

@@ -16,6 +16,7 @@ from onnx_specops.ops._boxes import (
     suppress,
     wide,
 )
+from onnx_specops.ops._partial_sort import partially_sorted
 
 
 @operator(
@@ -63,8 +64,8 @@ def Proposal(
     Outputs: rois ``[N * post_nms_topn, 5]``, rows ``image, x1, y1, x2, y2``; behind an image's last a row that begins with
     -1, then zeros. probs ``[N * post_nms_topn]``, their scores, then zeros.
 
-    Of equal scores the one at the earlier position (then of the earlier anchor) comes first; OpenVINO's order is left to its
-    sorting. (Its CPU plugin leaves the probabilities behind an image's last as they are in memory.)
+    Of equal scores the one comes first that does in OpenVINO's CPU plugin; in the body the one at the earlier position (then
+    of the earlier anchor). (The plugin leaves the probabilities behind an image's last as they are in memory.)
 
     Source: OpenVINO specification, Proposal-4.
     """
@@ -111,7 +112,7 @@ def Proposal(
     rois = np.zeros((images, max(post_nms_topn, 0), 5), scores.dtype)
     probs = np.zeros(rois.shape[:2], scores.dtype)
     for n in range(images):
-        best = np.argsort(-scores[n], kind="stable")[: max(pre_nms_topn, 0)]
+        best = partially_sorted(scores[n], pre_nms_topn)
         kept = best[suppress(boxes[n, best], nms_thresh, offset, post_nms_topn)]
         found = boxes[n, kept]
         if clip_after_nms:

@@ -39,7 +39,8 @@ class Case:
         atol: largest absolute error of floats.
         expected: for ``oracle="expected"``: the outputs for each set of inputs.
         state: whether the sets of inputs are runs of one session whose variables keep their values.
-        seeded_body: False where the body draws other random numbers than the kernels: it then checks shapes and types only.
+        seeded_body: False where the body draws other random numbers than the kernels, or takes another one of equal scores:
+            it then checks shapes and types only.
     """
 
     operation: str

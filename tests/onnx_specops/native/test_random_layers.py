@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,21 +11,17 @@ from onnx import TensorProto
 
 from onnx_specops.domain import find
 from onnx_specops.ops.interpolate import COORDINATES, MODES, ROUNDINGS
-from tests.onnx_specops.native import nodes, random_regions
+from tests.onnx_specops.native import nodes, random_detectors, random_regions
+from tests.onnx_specops.native.random_detectors import Node, scores
 from tests.onnx_specops.native.test_random_nodes import FLOATS, INTEGERS, any_values, pick
 
 NODES = 25  # a seed
 
-Node = tuple[str, list[Any], list[int], dict[str, Any]]
 INT64 = TensorProto.INT64
 
 
 def _type(array: np.ndarray) -> int:
     return nodes.element_type(array)
-
-
-def _scores(rng: np.random.Generator, shape: Any, type_: Any) -> np.ndarray:
-    return (np.round(rng.random(shape) * 16) / 16).astype(type_)  # with ties
 
 
 def _limits(rng: np.random.Generator) -> list[np.ndarray]:
@@ -41,8 +36,8 @@ def non_max_suppression(rng: np.random.Generator) -> Node:
     type_ = pick(rng, (np.float32, np.float64))
     batches, classes, count = rng.integers(0, 3), rng.integers(0, 3), rng.integers(0, 30)
     boxes = rng.integers(0, 12, (batches, count, 4)).astype(type_)
-    scores = (_scores(rng, (batches, classes, count), np.float64) - pick(rng, (0, 0.5))).astype(type_)
-    arrays = [boxes, scores, *_limits(rng), np.array(pick(rng, (0.0, 0.5)), np.float32)]
+    values = (scores(rng, (batches, classes, count), np.float64) - pick(rng, (0, 0.5))).astype(type_)
+    arrays = [boxes, values, *_limits(rng), np.array(pick(rng, (0.0, 0.5)), np.float32)]
     attributes = {"center_point_box": int(rng.integers(2)), "sort_result_descending": int(rng.integers(2))}
     return "NonMaxSuppression", arrays, [INT64, _type(boxes)], attributes
 
@@ -51,7 +46,7 @@ def nms_rotated(rng: np.random.Generator) -> Node:
     type_ = pick(rng, FLOATS)
     batches, classes, count = rng.integers(0, 3), rng.integers(0, 3), rng.integers(0, 20)
     boxes = (rng.random((batches, count, 5)) * [20, 20, 10, 10, 3]).astype(type_)
-    arrays = [boxes, _scores(rng, (batches, classes, count), type_), *_limits(rng)]
+    arrays = [boxes, scores(rng, (batches, classes, count), type_), *_limits(rng)]
     attributes = {"clockwise": int(rng.integers(2)), "sort_result_descending": int(rng.integers(2))}
     return "NMSRotated", arrays, [INT64, _type(boxes)], attributes
 
@@ -156,6 +151,7 @@ def grouped_mat_mul(rng: np.random.Generator) -> Node:
 
 
 MAKERS = (
+    *random_detectors.MAKERS,
     ctc_loss,
     erf_inv,
     gather_tree,

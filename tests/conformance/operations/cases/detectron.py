@@ -57,6 +57,12 @@ def _detection_outputs():
     yield _detectron(
         "DetectionOutput", "ties", data(40, 1, grid=8), **{**attributes, "post_nms_count": 50, "nms_threshold": 0.2}
     )
+    # Of equal scores of one region OpenVINO's sorting decides which class is first.
+    equal = plain[0], plain[1], np.round(np.tile(plain[2][:, :1], (1, 4)) * 4) / 4, plain[3]
+    options = {"seeded_body": False}
+    yield _detectron(
+        "DetectionOutput", "equal-classes", equal, options=options, **{**attributes, "max_detections_per_image": 17}
+    )
     yield _detectron("DetectionOutput", "agnostic", plain, **{**attributes, "class_agnostic_box_regression": True})
     yield _detectron("DetectionOutput", "all-scores", plain, **{**attributes, "score_threshold": -1.0, "post_nms_count": -1})
     yield _detectron("DetectionOutput", "dynamic", plain, data(3, 2), data(60, 3), dynamic=True, **attributes)
@@ -78,6 +84,9 @@ def _proposals():
     yield _detectron(single, "plain", plain, **attributes)
     yield _detectron(single, "few", plain, **{**attributes, "post_nms_count": 70, "pre_nms_count": 1000, "min_size": 0.0})
     yield _detectron(single, "zero-scores", zeros, keep=8, **{**attributes, "post_nms_count": 40, "nms_threshold": 0.9})
+    ties = *plain[:3], np.round(plain[3] * 8) / 8
+    options = {"seeded_body": False}  # of equal scores OpenVINO's sorting decides which box is better
+    yield _detectron(single, "ties", ties, options=options, **{**attributes, "min_size": 0.0})
     yield _detectron(single, "small", plain, keep=4, **{**attributes, "post_nms_count": 40, "min_size": 15.0})
     yield _detectron(single, "dynamic", plain, data(2, 3, 4, 2), dynamic=True, **{**attributes, "min_size": 0.5})
     yield _detectron(single, "f16", tuple(a.astype(np.float16) for a in plain), **attributes)
@@ -99,6 +108,7 @@ def _proposals():
     yield generate("plain", both)
     yield generate("pixels", both, normalized=False, roi_num_type="i32")
     yield generate("two-scales", batch(plain, data(4, 5, 3, 3), scales=([1, 3], [4, 0.5])), post_nms_count=60)
+    yield generate("ties", batch(ties, zeros), post_nms_count=7, min_size=0.0, nms_threshold=0.9, options=options)
     yield generate("none-left", both, min_size=1000.0)
     yield generate("dynamic", both, batch(data(2, 3, 2, 5)), dynamic=True, pre_nms_count=5)
     yield generate("f16", tuple(a.astype(np.float16) for a in both))

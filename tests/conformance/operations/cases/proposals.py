@@ -32,7 +32,7 @@ def _maps(images, anchors, rows, columns, *, seed=0, shape=(60, 80, 1)):
     return tuple(a.astype(np.float32) for a in (probs / (probs.size + 1), deltas, np.array(shape)))
 
 
-def _case(name, runs, *, shapes=None, dtype=np.float32, outputs=2, **attributes):
+def _case(name, runs, *, shapes=None, dtype=np.float32, outputs=2, seeded_body=True, **attributes):
     attributes = {
         "base_size": 12, "pre_nms_topn": 60, "post_nms_topn": 10, "nms_thresh": 0.6, "feat_stride": 8, "min_size": 2,
         "ratio": [0.5, 1.0, 2.0], "scale": [1.0, 2.0], **attributes,
@@ -40,7 +40,7 @@ def _case(name, runs, *, shapes=None, dtype=np.float32, outputs=2, **attributes)
     runs = [tuple(a.astype(dtype) for a in run) for run in runs]
     for version in (1, 4):
         build = functools.partial(_proposal, version, shapes or [a.shape for a in runs[0]], dtype, outputs, attributes)
-        yield Case("Proposal", f"opset{version}", name, build, runs)
+        yield Case("Proposal", f"opset{version}", name, build, runs, seeded_body=seeded_body)
 
 
 def _proposals():
@@ -53,6 +53,9 @@ def _proposals():
     yield from _case("unclipped", [maps], clip_before_nms=False, normalize=True, nms_thresh=0.3, pre_nms_topn=10000)
     # The CPU plugin does not write the probabilities behind an image's last box.
     yield from _case("few-boxes", [maps], post_nms_topn=50, nms_thresh=0.1, outputs=1)
+    # Of equal scores OpenVINO's sorting decides which box is better.
+    ties = np.round(maps[0] * 8) / 8, *maps[1:]
+    yield from _case("ties", [ties], pre_nms_topn=100, min_size=8, seeded_body=False)
     dynamic = [[-1, 12, -1, -1], [-1, 24, -1, -1], [-1]]
     yield from _case(
         "dynamic", [maps, _maps(1, 6, 3, 5, seed=1), _maps(3, 6, 4, 4, seed=2, shape=(50, 50, 1, 1))], shapes=dynamic

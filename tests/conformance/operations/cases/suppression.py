@@ -156,7 +156,9 @@ def _matrix():
             f"across-{sort}", plain, sort_result_type=sort, sort_result_across_batch=True, nms_top_k=12, output_type="i32"
         )
     yield make("pixels", plain, normalized=False, background_class=0)
-    # Of equal scores OpenVINO's sorting decides which box is better; here only the boxes are equal.
+    # Of equal scores OpenVINO's sorting decides which box is better.
+    yield make("ties", ties, post_threshold=0.1, keep_top_k=9, nms_top_k=25, options={"seeded_body": False})
+    yield make("ties-gaussian", ties, decay_function="gaussian", keep_top_k=9, options={"seeded_body": False})
     equal = ties[0], np.random.default_rng(5).random(ties[1].shape).astype(np.float32)
     yield make("equal-boxes", equal, post_threshold=0.3, score_threshold=0.1)
     shapes = [[-1, -1, 4], [-1, -1, -1]]

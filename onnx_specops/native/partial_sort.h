@@ -1,0 +1,94 @@
+// The order of elements that compare equal: OpenVINO's CPU plugin leaves it to std::partial_sort, that of GCC's library,
+// which sorts with a heap. Here is what that gives, with any compiler.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace specops {
+
+// A heap of [0, size) with the element that comes last on top.
+template <class T, class Before>
+class Heap {
+ public:
+  Heap(T* elements, std::int64_t size, Before before) : elements_(elements), before_(before) {
+    for (std::int64_t i = size / 2; i-- > 0;) put(i, size, elements_[i]);
+  }
+
+  // Exchanges the top of the first `size` with `other`.
+  void replace(T& other, std::int64_t size) {
+    T element = std::move(other);
+    other = std::move(elements_[0]);
+    put(0, size, std::move(element));
+  }
+
+ private:
+  // Puts an element below the hole at `top`: all the way down, then up to its place.
+  void put(std::int64_t top, std::int64_t size, T element) {
+    std::int64_t hole = top;
+    const auto fill = [&](std::int64_t from) {
+      elements_[hole] = std::move(elements_[from]);
+      hole = from;
+    };
+    while (2 * hole + 2 < size) {
+      const std::int64_t right = 2 * hole + 2;
+      fill(before_(elements_[right], elements_[right - 1]) ? right - 1 : right);
+    }
+    if (2 * hole + 1 < size) fill(2 * hole + 1);
+    while (hole > top && before_(elements_[(hole - 1) / 2], element)) fill((hole - 1) / 2);
+    elements_[hole] = std::move(element);
+  }
+
+  T* elements_;
+  Before before_;
+};
+
+// Leaves the first `limit` of the sorted elements.
+template <class T, class Before>
+void partial_sort(std::vector<T>& elements, std::int64_t limit, Before before) {
+  const auto count = static_cast<std::int64_t>(elements.size());
+  const std::int64_t most = std::min(std::max<std::int64_t>(limit, 0), count);
+  if (most > 0) {
+    Heap<T, Before> heap(elements.data(), most, before);
+    for (std::int64_t i = most; i < count; ++i) {
+      if (before(elements[static_cast<std::size_t>(i)], elements[0])) heap.replace(elements[static_cast<std::size_t>(i)], most);
+    }
+    for (std::int64_t i = most - 1; i > 0; --i) heap.replace(elements[static_cast<std::size_t>(i)], i);
+  }
+  elements.resize(static_cast<std::size_t>(most));
+}
+
+template <class A>
+struct Ranked {
+  A score;
+  std::int64_t at;
+};
+
+// Leaves the `limit` best of all (each one for a negative limit), which come by position: best first, equal ones as
+// partial_sort has them.
+template <class A>
+void keep_partially_sorted(std::vector<Ranked<A>>& all, std::int64_t limit) {
+  const auto count = static_cast<std::int64_t>(all.size());
+  const std::int64_t most = limit < 0 ? count : std::min(limit, count);
+  // Only where scores are equal does it matter how they are sorted: a quicker way first.
+  const auto end = all.begin() + most;
+  const auto higher = [](const Ranked<A>& a, const Ranked<A>& b) { return a.score > b.score; };
+  const auto ordered = [&](const Ranked<A>& a, const Ranked<A>& b) { return higher(a, b) || (!higher(b, a) && a.at < b.at); };
+  if (std::none_of(all.begin(), all.end(), [](const Ranked<A>& one) { return std::isnan(one.score); })) {
+    if (most < count) std::nth_element(all.begin(), end, all.end(), ordered);
+    std::sort(all.begin(), end, ordered);
+    const auto equal = [&](const Ranked<A>& a, const Ranked<A>& b) { return a.score == b.score; };
+    const bool last_one = most > 0 && std::any_of(end, all.end(), [&](const auto& one) { return equal(one, end[-1]); });
+    if (!last_one && std::adjacent_find(all.begin(), end, equal) == end) {
+      all.erase(end, all.end());
+      return;
+    }
+    std::sort(all.begin(), all.end(), [](const Ranked<A>& a, const Ranked<A>& b) { return a.at < b.at; });
+  }
+  partial_sort(all, most, higher);
+}
+
+}  // namespace specops
