@@ -258,6 +258,8 @@ def _resized(op: Builder, image: Value, sizes: Value, scales: Value, axes: list[
         if length is None or size is None:
             if not (factor.is_integer() or (factor < 1 and (4 * factor).is_integer())):
                 return None
-        elif int(np.float32(factor) * np.float32(length)) != size or (size == length and factor != 1):
-            return None
+        else:
+            found = {int(np.float32(factor) * np.float32(length)), int(factor * length)}
+            if found != {size} or (size == length and factor != 1):
+                return None
     return op.Resize(image, None, scales, **attributes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from converters.openvino.rule import rule
+from converters.openvino.rules._elementwise import bounded
 from onnx_specops.building import Builder, Value
 
 
@@ -11,8 +12,17 @@ def mat_mul(op: Builder, a: Value, b: Value, *, transpose_a: bool = False, trans
     """MatMul-1: ONNX's MatMul is the same once the operands are transposed; those of rank 1 never are.
 
     A vector times a transposed matrix is the matrix times the vector, without transposing anything. (ONNX Runtime
-    1.31 fuses Transpose and MatMul into a wrong result when the other operand is a vector.)
+    1.31 fuses Transpose and MatMul into a wrong result when the other operand is a vector.) Of 8-bit integers the sums
+    are bounded by their range, as in OpenVINO's CPU plugin.
     """
+    return bounded(op, lambda a, b: _product(op, a, b, transpose_a, transpose_b), a, b)
+
+
+def _product(op: Builder, a: Value, b: Value, transpose_a: bool, transpose_b: bool) -> Value:
+    inner = -2 if transpose_a and a.rank != 1 else -1, -1 if transpose_b or b.rank == 1 else -2
+    if any(x.dims and x.dims[axis] == 0 for x, axis in zip((a, b), inner, strict=True)):
+        # ONNX Runtime computes only the first matrix of such products: a zero makes them sums of something.
+        a, b = (op.Pad(x, [0, 1], None, [axis]) for x, axis in zip((a, b), inner, strict=True))
     if (transpose_a and b.rank == 1 and a.rank != 1) or (transpose_b and a.rank == 1 and b.rank != 1):
         return op.MatMul(b, a)
     fusible = a.rank is not None and b.rank is not None

@@ -49,7 +49,12 @@ def einsum(op: Builder, *inputs: Value, equation: str):
         re.sub(r"[A-Za-z]", lambda match: names[match[0]], term.replace("...", "\0")).replace("\0", hidden_letters)
         for term, hidden_letters in zip((*terms, right), dots, strict=True)
     ]
-    return _product(op, inputs, renamed) or op.Einsum(*inputs, equation=",".join(renamed[:-1]) + "->" + renamed[-1])
+    if (result := _product(op, inputs, renamed)) is not None:
+        return result
+    types: list[tuple[ir.DataType | None, list[int | None] | None]] | None = None
+    if sum("..." in term for term in terms) > 1:  # ONNX's inference overlooks that hidden dimensions of 1 are broadcast
+        types = [(inputs[0].dtype, None if "." in renamed[-1] else [None] * len(renamed[-1]))]
+    return op.Einsum(*inputs, equation=",".join(renamed[:-1]) + "->" + renamed[-1], types=types)
 
 
 def _product(op: Builder, inputs: Sequence[Value], terms: Sequence[str]) -> Value | None:
@@ -115,10 +120,11 @@ def _added_up(op: Builder, data: Value, image: Value, block: Value, strides, dil
         inside.append(op.And(op.GreaterOrEqual(places, 0), op.Less(places, size)))
     area = op.Mul(height, width)
     positions = op.Where(op.And(*inside), op.Add(op.Mul(at[0], width), at[1]), area)
-    maps = op.Concat(op.Mul(batch, op.Div(columns, product(op, block))), [-1], axis=0)
-    values = op.Reshape(data, maps)
+    channels = op.Div(columns, product(op, block))
+    maps = op.Concat(op.Mul(batch, channels), op.Mul(product(op, block), dim(op, data, 2)), axis=0)
+    values = op.Reshape(data, maps, allowzero=1)
     positions = op.Expand(op.Reshape(positions, [1, -1]), op.Shape(values))
     # What falls outside meets in one more element, which is then cut off.
     empty = op.Expand(op.CastLike(0, data), op.Concat(op.Slice(maps, [0], [1]), op.Add(area, 1), axis=0))
     images = op.Slice(op.ScatterElements(empty, positions, values, axis=1, reduction="add"), [0], area, [1])
-    return op.Reshape(images, op.Concat(batch, op.Div(columns, product(op, block)), image, axis=0), allowzero=1)
+    return op.Reshape(images, op.Concat(batch, channels, image, axis=0), allowzero=1)

@@ -85,8 +85,9 @@ def group_normalization(op: Builder, data: Value, scale: Value, bias: Value, *, 
         raise Unsupported(f"{channels} channels do not make {num_groups} groups")
     if data.rank is None:
         return op.GroupNormalization(data, scale, bias, num_groups=num_groups, epsilon=epsilon)
-    groups = op.Reshape(data, op.Concat(op.Shape(data, start=0, end=1), [num_groups, -1], axis=0))
-    normal = op.Reshape(_instances(op, groups, num_groups, epsilon), op.Shape(data))
+    size = op.Div(op.ReduceProd(op.Shape(data, start=1), keepdims=1), num_groups)
+    groups = op.Reshape(data, op.Concat(op.Shape(data, start=0, end=1), [num_groups], size, axis=0), allowzero=1)
+    normal = op.Reshape(_instances(op, groups, num_groups, epsilon), op.Shape(data), allowzero=1)
     each = [-1] + [1] * (data.rank - 2)
     return op.Add(op.Mul(normal, op.Reshape(scale, each)), op.Reshape(bias, each))
 
@@ -159,6 +160,10 @@ def _batch_norm(op: Builder, data: Value, gamma: Value, beta: Value, mean: Value
 
 def _mean_variance(op: Builder, data: Value, axes: Value, normalize_variance: bool, eps: float, outside: bool) -> Value:
     """``data`` less its mean over ``axes``, divided by its deviation: the form that runtimes fuse."""
+    if data.dtype is not None and not data.dtype.is_floating_point():
+        raise Unsupported(
+            f"it normalizes {data.dtype.name}, which the specification leaves open", "convert to f32 before it"
+        )
     channels = data.dims[1] if data.dims and len(data.dims) > 3 else None
     inner = None if axes.constant is None else sorted(int(a) % len(data.dims or [1]) for a in axes.constant)
     if channels and normalize_variance and not outside and inner == [*range(2, len(data.dims or []))]:

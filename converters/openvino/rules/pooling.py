@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
+import numpy as np
 import onnx_ir as ir
 
 from converters.openvino.element_types import ElementType
@@ -25,7 +27,6 @@ Rounding = Literal["floor", "ceil"]
 RoundingTorch = Literal["floor", "ceil", "ceil_torch"]
 
 _INT64 = ir.DataType.INT64
-_MOST_WINDOWS = 64  # along an axis, of which each is a node of its own
 
 
 @rule("AvgPool")
@@ -127,10 +128,6 @@ def adaptive_avg_pool(op: Builder, data: Value, output_shape: Value):
     if kernel is not None:
         return op.AveragePool(data, kernel_shape=kernel, strides=kernel)
     for k in range(rank):
-        if (windows := _known_windows(data, sizes, counts, k)) is not None:
-            means = [op.ReduceMean(op.Slice(data, [start], [end], [2 + k]), [2 + k], keepdims=1) for start, end in windows]
-            data = op.Concat(*means, axis=2 + k)
-            continue
         each, taps, start, end = _adaptive_windows(op, data, sizes, counts, k)
         inside = op.Less(taps, end)
         shape = [-1] + [1] * (rank - 1 - k)
@@ -193,16 +190,6 @@ def _even_windows(op: Builder, sizes: Value, counts: Value) -> list[int] | None:
     return kernel if min(kernel) > 0 else None
 
 
-def _known_windows(data: Value, sizes: Value, counts: Value, k: int) -> list[tuple[int, int]] | None:
-    """Where the windows along spatial dimension k start and end, if that is known, and a node for each is not too much."""
-    if sizes.constant is None or counts.constant is None or data.dtype not in (ir.DataType.FLOAT, ir.DataType.DOUBLE):
-        return None
-    size, count = int(sizes.constant[k]), int(counts.constant[k])
-    if size < 1 or count > _MOST_WINDOWS:
-        return None
-    return [(i * size // count, -(-(i + 1) * size // count)) for i in range(count)]
-
-
 def _adaptive_windows(
     op: Builder, data: Value, sizes: Value, counts: Value, k: int, clamp: bool = False
 ) -> tuple[Value, Value, Value, Value]:
@@ -248,9 +235,9 @@ def _attributes(kernel: tuple[int, ...], at: Window, begin: Value, end: Value, r
     if begin.constant is not None and end.constant is not None:
         pads = [*begin.constant.tolist(), *end.constant.tolist()]
     elif at.same:
-        # ONNX Runtime finds the padding itself, but not for dilated kernels, nor does it round up to a further window.
-        more = rounding != "floor" and any(s > k for s, k in zip(at.strides, kernel, strict=True))
-        return None if more or "dilations" in attributes else attributes | {"auto_pad": at.auto_pad.upper()}
+        # ONNX Runtime finds the padding itself, but not for dilated kernels, nor for windows with gaps between them.
+        apart = any(s > k for s, k in zip(at.strides, kernel, strict=True))
+        return None if apart or "dilations" in attributes else attributes | {"auto_pad": at.auto_pad.upper()}
     else:
         # ONNX rounds up as ceil_torch does: that is right if no window can start beyond the data.
         pads = [*at.pads_begin, *at.pads_end]
@@ -265,14 +252,30 @@ def _attributes(kernel: tuple[int, ...], at: Window, begin: Value, end: Value, r
     return attributes
 
 
-def _average(op: Builder, data: Value, kernel: tuple[int, ...], at: Window, exclude_pad: bool, rounding: str) -> Value:
-    """AvgPool, in float32 for integers, which are rounded to the nearest.
+def _types(data: Value, attributes: dict[str, Any], outputs: int = 1) -> list[tuple[ir.DataType | None, Any]] | None:
+    """The types of a pooling that rounds up, where ONNX's inference counts windows that ONNX Runtime leaves out."""
+    if "ceil_mode" not in attributes:
+        return None
+    dims = [*(data.dims or [None, None])[:2], *[None] * len(attributes["strides"])]
+    return [(data.dtype, dims), (_INT64, dims)][:outputs]
+
+
+def _average(
+    op: Builder,
+    data: Value,
+    kernel: tuple[int, ...],
+    at: Window,
+    exclude_pad: bool,
+    rounding: str,
+    whole: bool = False,
+) -> Value:
+    """AvgPool, in float32 for integers (``whole`` numbers then), whose means are rounded to the nearest.
 
     Without ``exclude_pad`` a sum is divided by the size of the window, also where rounding up lets the window reach beyond
     the padding; but where the data has no padding at all only its own elements count.
     """
     if data.dtype is not None and data.dtype.is_integer():
-        mean = _average(op, op.Cast(data, to=ir.DataType.FLOAT), kernel, at, exclude_pad, rounding)
+        mean = _average(op, op.Cast(data, to=ir.DataType.FLOAT), kernel, at, exclude_pad, rounding, whole=True)
         return op.Cast(op.Round(mean), to=data.dtype)
     begin, end = _end_padding(op, data, kernel, at, rounding)
     attributes = _attributes(kernel, at, begin, end, rounding)
@@ -280,13 +283,17 @@ def _average(op: Builder, data: Value, kernel: tuple[int, ...], at: Window, excl
     # None where only the data's size tells.
     include = False if exclude_pad else None if padded.constant is None else bool(padded.constant[0])
     if attributes is not None and not (include and "ceil_mode" in attributes):
-        return op.AveragePool(data, count_include_pad=None if include is False else 1, **attributes)
+        types = _types(data, attributes)
+        return op.AveragePool(data, count_include_pad=None if include is False else 1, types=types, **attributes)
     plain = {"kernel_shape": kernel, "strides": at.strides, "dilations": at.dilations}
     mean = op.AveragePool(_surround(op, data, at.rank, begin, end, 0), **plain)
     if include:
         return mean
     ones = op.Expand(op.const(1, data.dtype), op.Concat([1, 1], spatial_shape(op, data, at.rank), axis=0))
-    excluding = op.Div(mean, op.AveragePool(_surround(op, ones, at.rank, begin, end, 0), **plain))
+    area = float(math.prod(kernel))
+    total = op.Mul(mean, area)
+    counts = op.Round(op.Mul(op.AveragePool(_surround(op, ones, at.rank, begin, end, 0), **plain), area))
+    excluding = op.Div(op.Round(total) if whole else total, counts)
     return excluding if include is False else op.Where(op.Greater(padded, 0), mean, excluding)
 
 
@@ -304,7 +311,7 @@ def _maximum(
     begin, end = _end_padding(op, data, kernel, at, rounding)
     attributes = _attributes(kernel, at, begin, end, rounding)
     if attributes is not None:
-        results = op.MaxPool(x, outputs=outputs, **attributes)
+        results = op.MaxPool(x, outputs=outputs, types=_types(x, attributes, outputs), **attributes)
     else:
         padded = _surround(op, x, at.rank, begin, end, _lowest(x))
         results = op.MaxPool(padded, outputs=outputs, kernel_shape=kernel, strides=at.strides, dilations=at.dilations)
@@ -357,8 +364,11 @@ def _surround(op: Builder, data: Value, rank: int, begin: Value, end: Value, fil
 
 
 def _lowest(data: Value) -> float | int:
-    """The lowest finite number of the value's type."""
+    """The lowest number of the value's type; of floats float32's, in which OpenVINO's CPU computes: -inf in 16 bits."""
     dtype = data.dtype or ir.DataType.FLOAT
+    if dtype.is_floating_point():
+        lowest = float(np.finfo(np.float32).min)
+        return lowest if dtype in (ir.DataType.FLOAT, ir.DataType.DOUBLE) else -math.inf
     return dtype.min.item() if hasattr(dtype.min, "item") else dtype.min
 
 

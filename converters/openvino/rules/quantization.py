@@ -54,19 +54,26 @@ _FLOAT8 = {"f8e4m3": (D.FLOAT8E4M3FN, 448.0), "f8e5m2": (D.FLOAT8E5M2, 57344.0)}
 def fake_convert(
     op: Builder, x: Value, scale: Value, shift: Value | None = None, *, destination_type: Literal["f8e4m3", "f8e5m2"]
 ):
-    """FakeConvert-13: by way of f16, as OpenVINO goes; numbers beyond the 8-bit type's range become its largest.
+    """FakeConvert-13: by way of f16, as OpenVINO goes; numbers beyond the 8-bit type's range become its largest. 16-bit
+    floats are scaled and shifted in their own type.
 
     (OpenVINO's reference kernel truncates f8e4m3's subnormal numbers where the CPU rounds.)
     """
     to, largest = _FLOAT8[destination_type]
-    data, scale = (value if value.dtype == D.FLOAT else op.Cast(value, to=D.FLOAT) for value in (x, scale))
-    data = op.Mul(data, scale)
+
+    def rounded(result: Value) -> Value:
+        return result if x.dtype == D.FLOAT else op.Cast(op.Cast(result, to=x.dtype), to=D.FLOAT)
+
+    def wide(value: Value) -> Value:
+        return value if value.dtype == D.FLOAT else op.Cast(value, to=D.FLOAT)
+
+    scale, shift = wide(scale), None if shift is None else wide(shift)
+    data = rounded(op.Mul(wide(x), scale))
     if shift is not None:
-        shift = shift if shift.dtype == D.FLOAT else op.Cast(shift, to=D.FLOAT)
-        data = op.Sub(data, shift)
+        data = rounded(op.Sub(data, shift))
     half = op.Clip(op.Cast(data, to=D.FLOAT16), np.float16(-largest), np.float16(largest))
     data = op.Cast(op.Cast(half, to=to), to=D.FLOAT)
     if shift is not None:
-        data = op.Add(data, shift)
+        data = rounded(op.Add(data, shift))
     data = op.Div(data, scale)
     return data if x.dtype == D.FLOAT else op.Cast(data, to=x.dtype)

@@ -305,6 +305,8 @@ for _type in ("f8e4m3", "f8e5m2"):
     _CASES += [
         case("FakeConvert", "opset13", f"{_type}-subnormal", _fake_convert(_type), [_SUBNORMAL, _f(1)],
              options=decided("cpu", _FLUSH) if _type == "f8e4m3" else None),
+        case("FakeConvert", "opset13", f"{_type}-bfloat16", _fake_convert(_type),
+             [value.astype(ml_dtypes.bfloat16) for value in (_f(1.703125, -1.1875, -2.375, 1.84375), _f(0.6953125), _f(0.96875))]),
         case("FakeConvert", "opset13", f"{_type}-dynamic", _fake_convert(_type), [_Y, _f(2)], [_Y[:7], _f(3)], dynamic=True),
     ]  # fmt: skip
 

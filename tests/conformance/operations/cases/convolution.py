@@ -282,6 +282,8 @@ def _backprop():
         ("output-padding-beyond-stride", data, kernel, two, zero, zero, one, "explicit", [3, 2], None),
         ("shape-explicit", data, kernel, two, one, zero, one, "explicit", None, [8, 9]),
         ("shape-explicit-larger", data, kernel, two, zero, zero, one, "explicit", None, [10, 13]),
+        ("shape-within-dilation", data, (3, 2, 2, 2), one, zero, zero, [3, 2], "explicit", None, [8, 8]),
+        ("nothing-left", (1, 2, 6, 2), (2, 2, 1, 1), [2, 3], [0, 2], [0, 2], [1, 3], "explicit", None, None),
         ("shape-same-upper", data, kernel, two, zero, zero, one, "same_upper", None, [8, 9]),
         ("shape-same-lower", data, kernel, two, zero, zero, one, "same_lower", [1, 1], [8, 9]),
         ("shape-same-lower-larger", data, kernel, two, zero, zero, one, "same_lower", None, [10, 12]),
@@ -305,6 +307,13 @@ def _backprop():
             _transposed("convolution_backprop_data", (-1, 3, -1, -1), (3, 2, 3, 4), two, one, zero, one, auto, None, shape),
             [(_values(1, 3, 5, 6),), (_values(2, 3, 6, 5),)],
         )
+    yield Case(
+        "ConvolutionBackpropData",
+        "opset1",
+        "nothing-left-dynamic",
+        _transposed("convolution_backprop_data", (-1, 3, -1, -1), (3, 2, 1, 1), [1, 3], [0, 2], [0, 2], one),
+        [(_values(1, 3, 5, 2),), (_values(2, 3, 6, 5),)],
+    )
     ramp = np.arange(1, 10, dtype=np.float32).reshape(1, 1, 3, 3)
     for auto, before in (("same_upper", 1), ("same_lower", 0)):
         # The whole result has the size 7; of the cut-off element OpenVINO takes it from the end unless same_upper.

@@ -73,6 +73,13 @@ def _modern():
     data = _values(2, 3, 5, 6)
     for version in (4, 11):
         opset = f"opset{version}"
+        yield Case(  # 7 rows: 5 times 1.4 in float32, less in float64
+            "Interpolate",
+            opset,
+            "inexact-scale",
+            _interpolate(version, data.shape, [1.4, 0.5], [2, 3], "nearest", "scales", rounding="floor"),
+            [(data,)],
+        )
         for mode in _MODES:
             for coordinates in _COORDINATES:
                 # Larger, smaller, both, to and from a single element.

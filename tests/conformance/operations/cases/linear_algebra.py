@@ -28,6 +28,7 @@ def _values(*shape, dtype=np.float32):
     return ((np.arange(int(np.prod(shape))) * 7 % 11) - 5).astype(dtype).reshape(shape)
 
 
+_NOTHING = {"oracle": "evaluate", "reason": "the CPU plugin fails where the dimension to sum over is empty"}
 CASES = [
     Case("MatMul", "opset1", "vectors", _mat_mul([5], [5], True, True), [(_values(5), _values(5))]),
     Case("MatMul", "opset1", "vector-matrix", _mat_mul([5], [3, 5], False, True), [(_values(5), _values(3, 5))]),
@@ -47,4 +48,7 @@ CASES = [
     Case("MatMul", "opset1", "i32", _mat_mul([-1, 3], [3, -1], dtype=np.int32), [(_values(2, 3, dtype=np.int32), _values(3, 4, dtype=np.int32))]),
     Case("MatMul", "opset1", "f16", _mat_mul([-1, 3], [3, -1], dtype=np.float16), [(_values(2, 3, dtype=np.float16), _values(3, 4, dtype=np.float16))]),
     Case("MatMul", "opset1", "constant-transposed", _mat_mul([-1, 3], [4, 3], False, True, constant_b=True), [(_values(2, 3),), (_values(0, 3),)]),
+    Case("MatMul", "opset1", "i8-bounded", _mat_mul([-1, 4], [4, -1], dtype=np.int8), [(_values(2, 4, dtype=np.int8) * 4, _values(4, 3, dtype=np.int8) * 3)]),
+    Case("MatMul", "opset1", "nothing-summed", _mat_mul([-1, 0, 3], [2, 4, 0], True, True), [(_values(2, 0, 3), _values(2, 4, 0))], **_NOTHING),
+    Case("MatMul", "opset1", "nothing-summed-of-a-vector", _mat_mul([-1], [2, 4, 0], True, True), [(_values(0), _values(2, 4, 0))], **_NOTHING),
 ]  # fmt: skip

@@ -37,6 +37,7 @@ def _einsum():
     yield case("ellipsis", "a...->...", operand(3, 2, 2))
     yield case("ellipsis-of-both", "a...b,b...->a...", operand(2, 1, 2, 3), operand(3, 2, 2, 1, seed=1))
     yield case("ellipsis-of-nothing", "a...,...->a...", operand(2, 3), operand(1, seed=1))
+    yield case("ellipsis-of-one", "...,...->...", static(mixed(3, 1)), static(mixed(3, 2, seed=1)))
     yield case(
         "ellipsis-last", "ab...,ac...,ade->...bc", operand(2, 3, 4), operand(2, 2, 1, seed=1), operand(2, 4, 3, seed=2)
     )
@@ -83,6 +84,7 @@ def _col2im():
             np.array([2, 2], I32),
             **settings,
         )
+        yield case(f"{name}-empty-batch", static(mixed(0, 4, 4, dtype=dtype)), np.array([3, 3]), np.array([2, 2]))
         yield case(f"{name}-no-batch", dynamic(mixed(4, 4, dtype=dtype)), np.array([3, 3]), np.array([2, 2]))
         yield case(f"{name}-any-rank", unranked(mixed(2, 4, 4, dtype=dtype), mixed(4, 4, dtype=dtype)), np.array([3, 3]),
                    np.array([2, 2]))  # fmt: skip

@@ -282,8 +282,9 @@ def _group_norms():
         "opset12",
         "dynamic-large-epsilon",
         _group_norm((-1, 6, -1, -1), 3, epsilon=0.5),
-        [(_values(2, 6, 4, 5),), (_values(1, 6, 3, 1),)],
+        [(_values(2, 6, 4, 5),), (_values(1, 6, 3, 1),), (_values(0, 6, 3, 1),)],
     )
+    yield Case("GroupNormalization", "opset12", "no-batch", _group_norm((0, 6, 4), 3), [(_values(0, 6, 4),)])
     yield Case(
         "GroupNormalization",
         "opset12",

@@ -63,6 +63,7 @@ _WINDOWS = {
     "same-upper": ((1, 2, 6, 7), [3, 2], [2, 2], [0, 0], [0, 0], "floor", "same_upper"),
     "same-lower": ((1, 2, 6, 7), [4, 2], [1, 2], [0, 0], [0, 0], "floor", "same_lower"),
     "same-upper-ceil": ((1, 2, 6, 8), [3, 1], [2, 2], [0, 0], [0, 0], "ceil", "same_upper"),
+    "same-upper-apart": ((1, 2, 6, 8), [3, 1], [2, 3], [0, 0], [0, 0], "floor", "same_upper"),
     "1d": ((2, 3, 9), [4], [3], [1], [2], "ceil", "explicit"),
     "3d": ((1, 2, 5, 4, 6), [2, 2, 3], [2, 1, 2], [0, 1, 1], [1, 0, 1], "floor", "explicit"),
     "global": ((2, 3, 6, 7), [6, 7], [1, 1], [0, 0], [0, 0], "floor", "explicit"),
@@ -111,6 +112,21 @@ def _averages():
                 _average(version, (1, 2, 5, 6), k, ones, [0, 0], ones, False, dtype=dtype),
                 [(_values(1, 2, 5, 6, dtype=dtype),)],
             )
+    yield Case(
+        "AvgPool",
+        "opset14",
+        "ceil-torch-partly-dynamic",
+        _average(14, (1, -1, -1, 9), [3, 2], [3, 3], [0, 0], [0, 0], True, "ceil_torch", "valid"),
+        [(_values(1, 3, 6, 9),)],
+    )
+    halves = np.arange(1 * 3 * 8 * 3, dtype=np.uint8).reshape(1, 3, 8, 3) * 5 % 19
+    yield Case(
+        "AvgPool",
+        "opset16",
+        "uint8-halves",
+        _average(16, halves.shape, [3, 2], [1, 3], [0, 0], [0, 0], True, "ceil", "same_upper", np.uint8, dilations=[2, 1]),
+        [(halves,)],
+    )
 
 
 def _maxima():
@@ -129,6 +145,14 @@ def _maxima():
         yield Case(
             "MaxPool", f"opset{version}", "pads-beyond-kernel", _maximum(version, data, *arguments), [(_values(*data),)]
         )
+        for dtype in (np.float16, np.float64):  # windows of nothing but padding
+            yield Case(
+                "MaxPool",
+                f"opset{version}",
+                f"pads-beyond-kernel-{np.dtype(dtype).name}",
+                _maximum(version, data, *arguments, dtype=dtype),
+                [(_values(*data, dtype=dtype),)],
+            )
         lowest = np.full((2, 2, 4, 5), np.finfo(np.float32).min, np.float32)
         lowest[1, 0, 2, 2] = -1
         lowest[0, 1, 1, 1] = np.inf

@@ -224,6 +224,7 @@ def _sequences():
         yield _sequence(operation, "run-time-weights", run_time=True)
         yield _sequence(operation, "one-step", time=1, runs=((N, 1, [1, 1, 1]),))
         yield _sequence(operation, "float16", dtype=np.float16)
+        yield _sequence(operation, "float64", dtype=np.float64)
         if operation == "GRUSequence":
             for direction in ("forward", "reverse", "bidirectional"):
                 yield _sequence(operation, f"linear-before-reset-{direction}", direction=direction, linear_before_reset=True)

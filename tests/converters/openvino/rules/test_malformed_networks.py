@@ -88,6 +88,7 @@ MALFORMED = [
     ("BatchNormInference", "opset5", 'epsilon="1e-5"', [X, *[(3,)] * 4], X, "2 channels|do not fit together"),
     ("MVN", "opset6", 'eps="1e-5" normalize_variance="true" eps_mode="beside"', [X, _i(2)], X, "none of"),
     ("MVN", "opset6", 'eps="1e-5" normalize_variance="true" eps_mode="inside_sqrt"', [X, _i(4)], X, "do not fit|range"),
+    ("MVN", "opset2", 'eps="1e-5"', [(X, I64)], (X, I64), "normalizes INT64"),
     ("MVN", "opset2", 'across_channels="true"', [X], X, "'eps' is missing"),
     ("NormalizeL2", "opset1", 'eps="1e-5" eps_mode="min"', [X, _i(1)], X, "none of"),
     ("NormalizeL2", "opset1", 'eps="1e-5" eps_mode="max"', [X, _i(7)], X, "do not fit together|range"),
