@@ -20,10 +20,26 @@ from onnx_specops.inlining import inline_users
 from onnx_specops.kernel_types import insert_casts
 
 
+class BodyError(ValueError):
+    """No body can be made for a node, whose inputs or attributes do not fit together.
+
+    Attributes:
+        node_name: the node's name.
+        reason: what is wrong.
+    """
+
+    def __init__(self, node: ir.Node, error: Exception) -> None:
+        self.node_name, self.reason = node.name or "", str(error)
+        super().__init__(f"{node.op_type} {self.node_name!r}: {self.reason}")
+
+
 def attach_bodies(model: ir.Model) -> list[str]:
     """Give every node of the domain in ``model`` its body; returns the operators that have none, by name.
 
     Nodes of operators whose meaning standard ONNX cannot say are left as they are: they need a kernel.
+
+    Raises:
+        BodyError: where a node's inputs or attributes do not fit together.
     """
     for identifier in [identifier for identifier in model.functions if identifier[0] == DOMAIN]:
         del model.functions[identifier]
@@ -57,6 +73,8 @@ def attach_bodies(model: ir.Model) -> list[str]:
             except NoBodyError:
                 bodiless.add(operator.name)
                 continue
+            except Exception as error:  # as many kinds as there are ways for inputs not to fit
+                raise BodyError(node, error) from error
             variants[operator.name] = number + 1
             functions[key] = function
             node.overload = function.overload

@@ -24,6 +24,7 @@ from converters.openvino.rule import Context, Unsupported, find_rule
 from converters.openvino.rules.state import Variable
 from converters.openvino.shapes import same_dims
 from converters.openvino.weights import Weights, constant_tensor, save, unpacked_constant
+from onnx_specops.bodies import BodyError
 from onnx_specops.building import IR_VERSION, OPSET_IMPORTS, Builder, Value, constant_value, new_value
 
 STRUCTURAL = ("Parameter", "Const", "Result")
@@ -94,7 +95,10 @@ def convert(
     emitted = emit(source)
     # By name: where a pass takes a value's place, the new one bears its name.
     names = {key: value.name or "" for key, value in emitted.values.items()}
-    without_body = finish(emitted.model, fold=weights != "reference")
+    try:
+        without_body = finish(emitted.model, fold=weights != "reference")
+    except BodyError as error:
+        raise ConversionError([_body_problem(source, error)]) from error
     expose_variables(emitted.model, emitted.variables)
     proto, placement, size = save(emitted.model, source, None if onnx_path is None else Path(onnx_path), weights)
     report = _report(source, emitted, names, without_body, placement, size, time.perf_counter() - started)
@@ -365,6 +369,16 @@ def _placeholder(port: OutputPort) -> Value:
 
 def _producer_name(port: OutputPort) -> str:
     return port.layer.name if len(port.layer.outputs) == 1 else f"{port.layer.name}.{port.index}"
+
+
+def _body_problem(source: Model, error: BodyError) -> Problem:
+    """What is wrong with the layer that a node comes from, whose name begins with the layer's."""
+    message = f"its inputs or attributes do not fit together: {_one_line(error)}"
+    layers = [layer for layer in _all_layers(source) if f"{error.node_name}/".startswith(f"{layer.name}/")]
+    if not layers:
+        return Problem(message, str(source.path), remedy="check the file")
+    layer = max(layers, key=lambda layer: len(layer.name))
+    return Problem(message, str(source.path), layer.line, layer.name, layer.type, layer.id, "check the file")
 
 
 def _one_line(error: Exception) -> str:

@@ -9,8 +9,8 @@ from onnx_specops.building import Value
 def fit(**inputs: tuple[Value | None, str]) -> dict[str, int]:
     """Check shapes against what the specification says of them: ``fit(boxes=(boxes, "N M 4"), scores=(scores, "N C M"))``.
 
-    A name stands for one dimension throughout, ``_`` for any; alternatives of another rank are parted by ``|``. An input
-    that is ``None`` is left out.
+    A name stands for one dimension throughout, ``_`` for any, ``...`` at the end for any number of them; alternatives of
+    another rank are parted by ``|``. An input that is ``None`` is left out.
 
     Returns:
         the dimensions that are known, by name.
@@ -23,7 +23,8 @@ def fit(**inputs: tuple[Value | None, str]) -> dict[str, int]:
         if value is None or value.dims is None:
             continue
         dims = value.dims
-        form = next((form.split() for form in pattern.split("|") if len(form.split()) == len(dims)), None)
+        forms = (_of_length(form.split(), len(dims)) for form in pattern.split("|"))
+        form = next((form for form in forms if len(form) == len(dims)), None)
         shown = ", ".join("?" if d is None else str(d) for d in dims)
         if form is None:
             raise Unsupported(f"its input {name!r} has the shape [{shown}] instead of [{', '.join(pattern.split())}]")
@@ -36,3 +37,8 @@ def fit(**inputs: tuple[Value | None, str]) -> dict[str, int]:
                     f"its input {name!r} has the shape [{shown}] instead of [{', '.join(form)}]: {dim} is not {expected}"
                 )
     return known
+
+
+def _of_length(form: list[str], length: int) -> list[str]:
+    """``form`` with as many dimensions in place of its ``...`` as make the length."""
+    return [*form[:-1], *"_" * (length - len(form) + 1)] if form[-1:] == ["..."] else form

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from converters.openvino.element_types import ElementType
+from converters.openvino.onnx_types import data_type
 from converters.openvino.rule import Unsupported
 from onnx_specops.building import Builder, Value
 
@@ -28,6 +30,13 @@ def vector(op: Builder, x: Value) -> Value:
     """``x``, a scalar or a vector, as an int64 vector."""
     x = int64(op, x)
     return x if x.rank == 1 else op.Reshape(x, [-1])
+
+
+def index_type(element_type: ElementType) -> ir.DataType:
+    """The type of indices and counts that an attribute names."""
+    if element_type not in (ElementType.I32, ElementType.I64):
+        raise Unsupported(f"it gives indices as {element_type.value} instead of i32 or i64")
+    return data_type(element_type)
 
 
 def scalar(op: Builder, x: Value) -> Value:

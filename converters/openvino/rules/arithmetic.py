@@ -26,6 +26,7 @@ from converters.openvino.rules._elementwise import (
     through_floats,
     typed,
 )
+from converters.openvino.rules._indices import constant_axis
 from onnx_specops.building import Builder, Value
 
 # Functions that ONNX has under a name of its own; each with the opset that OpenVINO gives it in an IR.
@@ -243,6 +244,7 @@ def cum_sum(op: Builder, x: Value, axis: Value | None = None, *, exclusive: bool
     if axis.dtype not in (D.INT32, D.INT64):
         axis = op.Cast(axis, to=D.INT64)
     if x.rank:
+        constant_axis(axis, x.rank)
         return op.CumSum(x, axis, exclusive=int(exclusive), reverse=int(reverse))
     # A scalar is a vector of one element, as everything is along one more axis behind its own.
     rank = op.Max(op.Size(op.Shape(x)), 1)

@@ -8,6 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.openvino.rule import Unsupported, rule
+from converters.openvino.rules._fitting import fit
 from converters.openvino.rules._indices import LAST, flat_range, int64, scalar, vector
 from onnx_specops.building import Builder, Value
 
@@ -26,6 +27,13 @@ def embedding_bag_offsets_sum(
     per_sample_weights: Value | None = None,
 ):
     """EmbeddingBagOffsetsSum-3."""
+    fit(
+        emb_table=(emb_table, "_ ..."),
+        indices=(indices, "N"),
+        offsets=(offsets, "_"),
+        default_index=(default_index, "| 1"),
+        per_sample_weights=(per_sample_weights, "N"),
+    )
     kind = indices.dtype if indices.dtype == offsets.dtype == ir.DataType.INT32 else ir.DataType.INT64
     indices, offsets = (x if x.dtype == kind else op.Cast(x, to=kind) for x in (indices, offsets))
     if default_index is None:
@@ -75,6 +83,7 @@ def embedding_bag_packed(
     reduction: Reduction = "sum",
 ):
     """EmbeddingBagPacked-15: bags of equal size, one after the other."""
+    fit(indices=(indices, "B N"), per_sample_weights=(per_sample_weights, "B N"))
     size = op.Shape(indices, start=1)
     starts = op.Mul(flat_range(op, op.Shape(indices, end=1)), size)
     offsets = starts if indices.dtype == ir.DataType.INT64 else op.Cast(starts, to=indices.dtype)
@@ -94,6 +103,7 @@ def embedding_segments_sum(
     per_sample_weights: Value | None = None,
 ):
     """EmbeddingSegmentsSum-3: sorted segments are bags; ids outside ``[0, num_segments)`` belong to none."""
+    fit(indices=(indices, "N"), segment_ids=(segment_ids, "N"), per_sample_weights=(per_sample_weights, "N"))
     count, ids = scalar(op, num_segments), int64(op, segment_ids)
     # How many ids each segment has; those below the first and beyond the last segment in a place of their own.
     places = op.Add(op.Min(op.Max(ids, -1), count), 1)

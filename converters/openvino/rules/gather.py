@@ -17,6 +17,7 @@ from converters.openvino.rules._indices import (
     scalar,
     vector,
 )
+from converters.openvino.shapes import same_dims
 from converters.openvino.value_ranges import bounds
 from onnx_specops.building import Builder, Value
 
@@ -113,7 +114,12 @@ def _gather_flattened(op: Builder, data: Value, indices: Value, axis: Value, bat
 @rule("GatherElements", since="opset6")
 def gather_elements(op: Builder, data: Value, indices: Value, *, axis: int):
     """GatherElements-6: ONNX's own."""
-    return op.GatherElements(data, indices, axis=axis)
+    at = normal_axis(axis, data.rank)
+    if data.dims is not None and indices.dims is not None:
+        dims = [None if place == at else d for place, d in enumerate(data.dims)]
+        if not same_dims(indices.dims, dims):
+            raise Unsupported(f"its indices have the shape {indices.dims} instead of {dims}")
+    return op.GatherElements(data, indices, axis=at)
 
 
 @rule("GatherND", since="opset5")

@@ -89,6 +89,10 @@ def _range(op: Builder, start: Value, stop: Value, step: Value, to: ir.DataType)
     """
     wide = ir.DataType.INT64 if to.is_integer() else to if to == ir.DataType.DOUBLE else ir.DataType.FLOAT
     bounds = [one_element(op, x if x.dtype == wide else op.Cast(x, to=wide)) for x in (start, stop, step)]
+    if to.is_integer() and step.dtype is not None and step.dtype.is_floating_point():
+        # A step that is truncated to 0 gives nothing.
+        none = op.Equal(bounds[2], 0)
+        bounds = [bounds[0], op.Where(none, bounds[0], bounds[1]), op.Where(none, 1, bounds[2])]
     result = op.Range(*bounds)
     return result if wide == to else op.Cast(result, to=to)
 

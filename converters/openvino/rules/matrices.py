@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import string
 from collections.abc import Sequence
@@ -10,12 +11,15 @@ import onnx_ir as ir
 
 from converters.openvino.rule import Unsupported, rule
 from converters.openvino.rules._indices import dim, flat_range, product, vector
+from converters.openvino.shapes import same_dims
 from onnx_specops.building import Builder, Value
 
 
 @rule("Inverse", since="opset14")
 def inverse(op: Builder, data: Value, *, adjoint: bool = False):
     """Inverse-14."""
+    if data.dims is not None and (len(data.dims) < 2 or not same_dims(data.dims[-1:], data.dims[-2:-1])):
+        raise Unsupported(f"its input of the shape {data.dims} does not hold square matrices")
     return op.specops.Inverse(data, adjoint=int(adjoint))
 
 
@@ -90,6 +94,7 @@ def col2im(
         if len(given) != 2 or min(given) < (0 if name.startswith("pads") else 1) or max(given) >= 2**31:
             raise Unsupported(f"its {name} are {list(given)}")
     image, block = vector(op, output_size), vector(op, kernel_size)
+    _check_columns(data, image, block, strides, dilations, list(zip(pads_begin, pads_end, strict=True)))
     # Without a batch it is one of one.
     columns = data if data.rank == 3 else op.Reshape(data, op.Concat([-1], op.Shape(data, start=-2), axis=0))
     if data.dtype in (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16):
@@ -100,6 +105,26 @@ def col2im(
     if data.rank == 3:
         return images
     return op.Reshape(images, op.Concat(op.Shape(data, end=-2), op.Shape(images, start=1), axis=0), allowzero=1)
+
+
+def _check_columns(data: Value, image: Value, block: Value, strides, dilations, pads) -> None:
+    """Refuse columns of another number or size than the images have."""
+    if image.dims not in (None, [2], [None]) or block.dims not in (None, [2], [None]):
+        raise Unsupported(f"its output_size has the shape {image.dims}, its kernel_size {block.dims}: each has two elements")
+    if data.dims is None or block.constant is None:
+        return
+    if len(data.dims) not in (2, 3):
+        raise Unsupported(f"its input has the rank {len(data.dims)} instead of 2 or 3")
+    kernel, (rows, columns) = block.constant.tolist(), data.dims[-2:]
+    if rows is not None and (min(kernel) < 1 or rows % math.prod(kernel)):
+        raise Unsupported(f"its columns of {rows} elements do not hold blocks of {kernel}")
+    if columns is None or image.constant is None:
+        return
+    reach = [dilation * (size - 1) + 1 for size, dilation in zip(kernel, dilations, strict=True)]
+    padded = [size + sum(pad) for size, pad in zip(image.constant.tolist(), pads, strict=True)]
+    places = [(size - part) // stride + 1 for size, part, stride in zip(padded, reach, strides, strict=True)]
+    if columns != math.prod(places):
+        raise Unsupported(f"it has {columns} columns where {places} blocks fit into an image")
 
 
 def _added_up(op: Builder, data: Value, image: Value, block: Value, strides, dilations, pads_begin, pads_end) -> Value:

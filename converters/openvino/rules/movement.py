@@ -16,6 +16,7 @@ from converters.openvino.rules._indices import (
     flat_range,
     gather_at,
     integers,
+    length,
     normal_axis,
     product,
     rank_of,
@@ -23,6 +24,7 @@ from converters.openvino.rules._indices import (
     transposed,
     vector,
 )
+from converters.openvino.shapes import same_dims
 from onnx_specops.building import Builder, Value
 
 Order = Literal["blocks_first", "depth_first"]
@@ -32,7 +34,12 @@ Order = Literal["blocks_first", "depth_first"]
 def reverse(op: Builder, data: Value, reversed_axes: Value, *, mode: Literal["index", "mask"]):
     """Reverse-1."""
     if mode == "mask":
-        axes = op.Reshape(op.NonZero(op.Cast(reversed_axes, to=ir.DataType.BOOL)), [-1])
+        if reversed_axes.dtype != ir.DataType.BOOL or length(reversed_axes) not in (
+            None,
+            data.rank or length(reversed_axes),
+        ):
+            raise Unsupported(f"its mask is {reversed_axes.dtype and reversed_axes.dtype.name} {reversed_axes.dims}")
+        axes = op.Reshape(op.NonZero(reversed_axes), [-1])
     else:
         known = integers(reversed_axes)
         axes = vector(op, reversed_axes) if known is None else op.const(list(dict.fromkeys(known)))
@@ -50,6 +57,8 @@ def reverse_sequence(op: Builder, data: Value, seq_lengths: Value, *, batch_axis
     if batch == time:
         raise Unsupported(f"its batch_axis and its seq_axis are both {batch}")
     lengths = vector(op, seq_lengths)
+    if data.dims is not None and not same_dims(lengths.dims or [None], [data.dims[batch]]):
+        raise Unsupported(f"it has {length(lengths)} seq_lengths for {data.dims[batch]} sequences")
     if {batch, time} == {0, 1}:
         return op.ReverseSequence(data, lengths, batch_axis=batch, time_axis=time)
     rank = rank_of(op, data)
@@ -162,6 +171,8 @@ def _rearranged(op: Builder, data: Value, split: Value, order: Sequence[Any], sh
 
 def _front_and_space(op: Builder, data: Value) -> tuple[Value, Value, Value]:
     """Batch and channels, the spatial dimensions, and how many those are."""
+    if data.rank is not None and data.rank < 3:
+        raise Unsupported(f"its input has the rank {data.rank} and no spatial dimensions")
     return op.Shape(data, end=2), op.Shape(data, start=2), op.Sub(rank_of(op, data), 2)
 
 

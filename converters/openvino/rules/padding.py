@@ -45,6 +45,8 @@ def pad(op: Builder, data: Value, pads_begin: Value, pads_end: Value, pad_value:
         return op.Pad(data, op.Concat(begin, end, axis=0), value)
     begins, ends = integers(begin), integers(end)
     known = None if begins is None or ends is None else list(zip(begins, ends, strict=True))
+    if known is not None and data.dims is not None:
+        _check_reflected(data.dims, known, pad_mode)
     if known is not None and all(pad >= 0 for pads in known for pad in pads):
         if pad_mode != "symmetric":
             return op.Pad(data, op.Concat(begin, end, axis=0), mode=pad_mode)
@@ -61,6 +63,14 @@ def pad(op: Builder, data: Value, pads_begin: Value, pads_end: Value, pad_value:
             at = op.Sub(flat_range(op, op.Add(size, op.Add(before, after))), before)
             data = op.Gather(data, _sources(op, at, size, pad_mode), axis=axis)
     return data
+
+
+def _check_reflected(dims: list[int | None], pads: list[tuple[int, int]], mode: Mode) -> None:
+    """Refuse pads longer than what there is to repeat."""
+    for size, (before, after) in zip(dims, pads, strict=True):
+        most = None if size is None or mode == "edge" else size - (mode == "reflect")
+        if most is not None and max(before, after) > max(most, 0):
+            raise Unsupported(f"it pads {size} elements by {max(before, after)} in the mode {mode}")
 
 
 def _padded_flat(op: Builder, data: Value, begin: Value, end: Value, mode: Mode, blank: Value | None = None) -> Value:

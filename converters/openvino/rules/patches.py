@@ -58,6 +58,8 @@ def reorg_yolo(op: Builder, data: Value, *, stride: int):
         raise Unsupported(f"stride={stride} is not positive")
     batch, channels, rows, columns = (dim(op, data, axis) for axis in range(4))
     square = stride * stride
+    if channels.constant is not None and int(channels.constant[0]) < square:
+        raise Unsupported(f"its {int(channels.constant[0])} channels are fewer than stride * stride = {square}")
     shape = op.Concat(batch, op.Mul(channels, square), op.Div(rows, stride), op.Div(columns, stride), axis=0)
     if channels.constant is None or int(channels.constant[0]) % square:
         return op.Reshape(_reorganized(op, data, stride), shape, allowzero=1)

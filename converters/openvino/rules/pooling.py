@@ -9,8 +9,8 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.openvino.element_types import ElementType
-from converters.openvino.onnx_types import data_type
 from converters.openvino.rule import Unsupported, rule
+from converters.openvino.rules._indices import index_type
 from converters.openvino.windows import (
     MaybeDilated,
     Sliding,
@@ -142,7 +142,7 @@ def adaptive_max_pool(op: Builder, data: Value, output_shape: Value, *, index_el
     """AdaptiveMaxPool-8: windows as in AdaptiveAvgPool; the indices count within the spatial dimensions."""
     rank = _adaptive_rank(data, output_shape)
     sizes, counts = spatial_shape(op, data, rank), op.Cast(output_shape, to=_INT64)
-    index_type = _index_type(index_element_type)
+    to = index_type(index_element_type)
     kernel = _even_windows(op, sizes, counts)
     if kernel is not None:
         at = window(kernel, auto_pad="valid")
@@ -164,7 +164,7 @@ def adaptive_max_pool(op: Builder, data: Value, output_shape: Value, *, index_el
             inner, *_ = _adaptive_windows(op, indices, sizes, counts, k, clamp=True)
             indices = op.Add(place, op.Squeeze(op.GatherElements(inner, best, axis=3 + k), [3 + k]))
         stride = op.Mul(stride, op.Slice(sizes, [k], [k + 1]))
-    return [data, op.Cast(indices, to=index_type)]
+    return [data, op.Cast(indices, to=to)]
 
 
 def _adaptive_rank(data: Value, output_shape: Value) -> int:
@@ -333,7 +333,7 @@ def _maximum_with_indices(
     axis: int,
 ) -> list[Value]:
     """MaxPool's two outputs. A window with nothing above the lowest number has the index of its channel's first element."""
-    index_type = _index_type(index_element_type)
+    to = index_type(index_element_type)
     rank = at.rank + 2
     if not -rank <= axis < rank:
         raise Unsupported(f"its axis {axis} is out of range [{-rank}, {rank - 1}]")
@@ -345,7 +345,7 @@ def _maximum_with_indices(
     places = op.Where(op.Greater(maxima, op.const(_lowest(data), data.dtype)), places, first)
     if axis % rank:
         places = op.Mod(places, op.ReduceProd(op.Shape(data, start=axis % rank), keepdims=1))
-    return [maxima, op.Cast(places, to=index_type)]
+    return [maxima, op.Cast(places, to=to)]
 
 
 def _surround(op: Builder, data: Value, rank: int, begin: Value, end: Value, fill: float | int) -> Value:
@@ -370,9 +370,3 @@ def _lowest(data: Value) -> float | int:
         lowest = float(np.finfo(np.float32).min)
         return lowest if dtype in (ir.DataType.FLOAT, ir.DataType.DOUBLE) else -math.inf
     return dtype.min.item() if hasattr(dtype.min, "item") else dtype.min
-
-
-def _index_type(index_element_type: ElementType) -> ir.DataType:
-    if index_element_type not in (ElementType.I32, ElementType.I64):
-        raise Unsupported(f"index_element_type is {index_element_type.value} instead of i32 or i64")
-    return data_type(index_element_type)

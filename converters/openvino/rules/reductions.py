@@ -10,6 +10,7 @@ import numpy as np
 
 from converters.openvino.rule import Unsupported, rule
 from converters.openvino.rules._elementwise import D, in_float32
+from converters.openvino.rules._indices import vector
 from onnx_specops.building import Builder, Value
 
 _LOWEST = float(np.finfo(np.float32).min)
@@ -129,8 +130,7 @@ def _reduce(op: Builder, operation: str, x: Value, axes: Value, keep_dims: bool)
 
 def _distinct(op: Builder, x: Value, axes: Value) -> Value:
     """The axes counted from the front, each once: with others ONNX Runtime reduces an empty tensor to a wrong shape."""
-    axes = axes if axes.dtype == D.INT64 else op.Cast(axes, to=D.INT64)
-    axes = axes if axes.rank == 1 else op.Reshape(axes, [-1])
+    axes = vector(op, axes)
     known = axes.constant
     if known is None or (x.rank is None and (known < 0).any()):
         rank = op.Shape(op.Shape(x))

@@ -18,6 +18,7 @@ from converters.openvino.rules._indices import (
     strides,
     vector,
 )
+from converters.openvino.shapes import same_dims
 from onnx_specops.building import Builder, Value
 
 _REDUCTIONS = {"none": "none", "sum": "add", "sub": "add", "prod": "mul", "min": "min", "max": "max"}
@@ -48,6 +49,9 @@ def scatter_elements_update(
 ):
     """ScatterElementsUpdate-12: ONNX's ScatterElements where that says the same, else the domain's own operator."""
     at = constant_axis(axis, data.rank)
+    _check_elements(data, indices, updates, at)
+    if reduction == "mean" and data.dtype == ir.DataType.BOOL:
+        raise Unsupported("it takes the mean of booleans")
     plain = reduction == "none" or (use_init_val and reduction != "mean" and data.dtype in _REDUCED)
     if at is not None and plain:
         if indices.dtype != ir.DataType.INT32:
@@ -58,10 +62,24 @@ def scatter_elements_update(
     )
 
 
+def _check_elements(data: Value, indices: Value, updates: Value, axis: int | None) -> None:
+    """Refuse indices of another rank than the data, of another shape than the updates, or beyond the data."""
+    if data.dims is None or indices.dims is None:
+        return
+    if len(indices.dims) != len(data.dims) or (updates.dims is not None and not same_dims(indices.dims, updates.dims)):
+        raise Unsupported(f"its data {data.dims}, indices {indices.dims} and updates {updates.dims} do not fit together")
+    for place, (most, count) in enumerate(zip(data.dims, indices.dims, strict=True)):
+        if axis is not None and place != axis and most is not None and count is not None and count > most:
+            raise Unsupported(f"its indices {indices.dims} reach beyond the data {data.dims}")
+
+
 @rule("ScatterUpdate", since="opset3")
 def scatter_update(op: Builder, data: Value, indices: Value, updates: Value, axis: Value):
     """ScatterUpdate-3: of equal indices the last one's update stays."""
-    if constant_axis(axis, data.rank) == 0:
+    place = constant_axis(axis, data.rank)
+    if place is not None and data.dims is not None and indices.dims is not None:
+        _check_updates(updates, [*data.dims[:place], *indices.dims, *data.dims[place + 1 :]])
+    if place == 0:
         return scatter_nd_update(op, data, op.Unsqueeze(int64(op, indices), [-1]), updates)
     dims, at = op.Shape(data), vector(op, axis)
     at = op.Where(op.Less(at, 0), op.Add(at, rank_of(op, data)), at)
@@ -97,6 +115,8 @@ def scatter_nd_update(
     tuples = indices.dims[-1] if indices.dims else None
     if tuples is not None and data.rank is not None and tuples > data.rank:
         raise Unsupported(f"it has {tuples} indices for each update of a tensor of rank {data.rank}")
+    if tuples is not None and data.dims is not None and indices.dims is not None:
+        _check_updates(updates, [*indices.dims[:-1], *data.dims[tuples:]])
     if reduction == "none" and _are_distinct(indices, data):
         return op.ScatterND(data, indices, updates)
     depth = op.Shape(indices, start=-1)
@@ -120,6 +140,11 @@ def scatter_nd_update(
     if not elements:
         rows = op.Expand(rows, op.Shape(updates))
     return op.Reshape(_scattered(op, blocks, rows, updates, reduction), dims, allowzero=1)
+
+
+def _check_updates(updates: Value, expected: list[int | None]) -> None:
+    if updates.dims is not None and not same_dims(updates.dims, expected):
+        raise Unsupported(f"its updates have the shape {updates.dims} instead of {expected}")
 
 
 def _scattered(op: Builder, data: Value, rows: Value, updates: Value, reduction: str) -> Value:

@@ -8,9 +8,9 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.openvino.element_types import ElementType
-from converters.openvino.onnx_types import data_type
 from converters.openvino.rule import rule
-from converters.openvino.rules._indices import int64, scalar
+from converters.openvino.rules._fitting import fit
+from converters.openvino.rules._indices import index_type, int64, scalar
 from onnx_specops.building import Builder, Value
 
 
@@ -23,9 +23,20 @@ def search_sorted(
     right_mode: bool = False,
     output_type: ElementType = ElementType.I64,
 ):
-    """SearchSorted-15."""
-    found = op.specops.SearchSorted(sorted_sequence, values, right_mode=int(right_mode))
-    return _as(op, found, data_type(output_type))
+    """SearchSorted-15: one sequence for all values, or one for each row of them."""
+    if sorted_sequence.rank not in (None, 1) and values.rank is not None:
+        rows = [f"D{axis}" for axis in range(values.rank - 1)]
+        fit(sorted_sequence=(sorted_sequence, " ".join([*rows, "_"])), values=(values, " ".join([*rows, "_"])))
+
+    def found(op: Builder, sequence: Value) -> Value:
+        return op.specops.SearchSorted(sequence, values, right_mode=int(right_mode))
+
+    to = index_type(output_type)
+    if sorted_sequence.rank is not None:
+        return _as(op, found(op, sorted_sequence), to)
+    one = op.Equal(op.Size(op.Shape(sorted_sequence)), 1)
+    flat = op.Reshape(sorted_sequence, [-1])
+    return _as(op, op.if_(one, lambda op: found(op, flat), lambda op: found(op, sorted_sequence)), to)
 
 
 @rule("Bucketize", since="opset3")
@@ -38,16 +49,17 @@ def bucketize(
     with_right_bound: bool = True,
 ):
     """Bucketize-3: a NaN belongs to the first bucket with right bounds, to the last without."""
-    values, boundaries = data, buckets
+    fit(buckets=(buckets, "N"))
+    values, boundaries = data, buckets if buckets.rank == 1 else op.Reshape(buckets, [-1])
     if data.dtype != buckets.dtype:
         common = ir.DataType.DOUBLE
         if data.dtype and buckets.dtype and data.dtype.is_integer() and buckets.dtype.is_integer():
             common = ir.DataType.INT64
-        values, boundaries = (op.Cast(x, to=common) for x in (data, buckets))
+        values, boundaries = (op.Cast(x, to=common) for x in (data, boundaries))
     found = op.specops.SearchSorted(boundaries, values, right_mode=int(not with_right_bound))
     if not with_right_bound and data.dtype is not None and data.dtype.is_floating_point():
         found = op.Where(op.IsNaN(data), op.Size(buckets), found)
-    return _as(op, found, data_type(output_type))
+    return _as(op, found, index_type(output_type))
 
 
 def _as(op: Builder, x: Value, to: ir.DataType) -> Value:
@@ -64,6 +76,7 @@ def segment_max(
     fill_mode: Literal["ZERO", "LOWEST"],
 ):
     """SegmentMax-16."""
+    fit(data=(data, "N ..."), segment_ids=(segment_ids, "N"))
     ids = int64(op, segment_ids)
     count = op.const(np.zeros(0, np.int64)) if num_segments is None else scalar(op, num_segments)
     return op.specops.SegmentMax(data, ids, count, fill_mode=fill_mode)
@@ -72,6 +85,7 @@ def segment_max(
 @rule("SparseFillEmptyRows", since="opset16")
 def sparse_fill_empty_rows(op: Builder, values: Value, dense_shape: Value, indices: Value, default_value: Value):
     """SparseFillEmptyRows-16: the entries come out in row-major order, those of equal position as they stood."""
+    fit(values=(values, "N"), dense_shape=(dense_shape, "2"), indices=(indices, "N 2"))
     shape, at = int64(op, dense_shape), int64(op, indices)
     rows, columns = op.Slice(shape, [0], [1]), op.Slice(shape, [1], [2])
     none = op.Expand(op.const(np.array(True)), rows)
@@ -95,4 +109,10 @@ def _with_zeros(op: Builder, rows: Value) -> Value:
 @rule("GatherTree")
 def gather_tree(op: Builder, step_ids: Value, parent_ids: Value, max_seq_len: Value, end_token: Value):
     """GatherTree-1."""
+    fit(
+        step_ids=(step_ids, "T B W"),
+        parent_ids=(parent_ids, "T B W"),
+        max_seq_len=(max_seq_len, "B"),
+        end_token=(end_token, "| 1"),
+    )
     return op.specops.GatherTree(step_ids, parent_ids, max_seq_len, end_token)

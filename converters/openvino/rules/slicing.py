@@ -17,6 +17,7 @@ from converters.openvino.rules._indices import (
     product,
     vector,
 )
+from converters.openvino.shapes import same_dims
 from onnx_specops.building import Builder, Value
 
 _INT32_LAST = 2**31 - 1
@@ -48,7 +49,8 @@ def slice_scatter(
     shape = op.Shape(data)
     positions = op.Reshape(flat_range(op, product(op, shape)), shape, allowzero=1)
     taken = slice_(op, positions, start, stop, step, axes)
-    updates = op.Expand(updates, op.Shape(taken))
+    if taken.dims is not None and updates.dims is not None and not same_dims(updates.dims, taken.dims):
+        raise Unsupported(f"its updates have the shape {updates.dims} instead of {taken.dims}")
     flat = op.ScatterElements(op.Reshape(data, [-1]), op.Reshape(taken, [-1]), op.Reshape(updates, [-1]), axis=0)
     return op.Reshape(flat, shape, allowzero=1)
 

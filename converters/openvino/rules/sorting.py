@@ -7,9 +7,8 @@ from typing import Literal
 import onnx_ir as ir
 
 from converters.openvino.element_types import ElementType
-from converters.openvino.onnx_types import data_type
 from converters.openvino.rule import Unsupported, rule
-from converters.openvino.rules._indices import FIRST, constant_axis, vector
+from converters.openvino.rules._indices import FIRST, constant_axis, index_type, vector
 from onnx_specops.building import Builder, Value
 
 Mode = Literal["max", "min"]
@@ -58,7 +57,7 @@ def _top_k(
         indices, _ = op.TopK(indices, k, axis=axis, largest=0, sorted=1)
     if sort == "index" or keys is not data:
         values = op.GatherElements(data, indices, axis=axis)
-    return values, _as(op, indices, data_type(index_element_type))
+    return values, _as(op, indices, index_type(index_element_type))
 
 
 @rule("Unique", since="opset10")
@@ -80,7 +79,7 @@ def unique(
     if keys is not data:
         values = op.Add(values, op.const(FIRST))
         values = op.Cast(values, to=ir.DataType.UINT64)
-    index, count = data_type(index_element_type), data_type(count_element_type)
+    index, count = index_type(index_element_type), index_type(count_element_type)
     return values, *(_as(op, x, index) for x in indices), _as(op, counts, count)
 
 
@@ -92,7 +91,7 @@ def non_zero(op: Builder, data: Value, *, output_type: ElementType = ElementType
     if not data.rank:
         shape = op.if_(op.Equal(op.Size(op.Shape(data)), 0), lambda op: op.const([1]), lambda op: op.Shape(data))
         data = op.Reshape(data, shape, allowzero=1)
-    return _as(op, op.NonZero(data), data_type(output_type))
+    return _as(op, op.NonZero(data), index_type(output_type))
 
 
 def _ordered(op: Builder, data: Value) -> Value:

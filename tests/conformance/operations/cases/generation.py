@@ -31,6 +31,7 @@ def _range():
         ("f32-to-i32", [F32] * 3, "i32", (0.9, 5.2, 1.1), (-0.9, 3.7, 1.9), (5.5, 1.2, -1.5)),
         ("mixed-to-i64", [F32, I32, I64], "i64", (0.5, 4, 1), (-1.5, 4, 2)),
         ("f32-to-u8", [F32] * 3, "u8", (0.5, 3.5, 1)),
+        ("step-truncated-to-0", [F32] * 3, "i32", (0, 3, 0.5), (1, 0.5, -0.5)),
     ):
         yield case("opset4", name, _scalars(kinds, *runs), {"output_type": kind}, **cast)
     for name, kinds, kind, *runs in (

@@ -1,0 +1,52 @@
+"""What every operation refuses alike: too few inputs, too many, attributes that it does not know or that are missing."""
+
+from __future__ import annotations
+
+import pytest
+
+from converters.openvino.rule import Rule, rules
+from onnx_specops.domain import find
+from tests.converters.openvino.rules.malformed import assert_named
+
+# Of these the reader itself asks for the bodies, or for the type.
+_READ_FIRST = {"If", "Loop", "TensorIterator", "Convert"}
+RULES = [rule for found in rules().values() for rule in found if rule.operation not in _READ_FIRST]
+SHAPE = (2, 3)
+
+
+def refused(folder, rule: Rule, count: int, data: str, message: str) -> None:
+    assert_named(folder, rule.operation, rule.since, data, [SHAPE] * count, SHAPE, message)
+
+
+def named(rule: Rule) -> str:
+    return f"{rule.operation}-{rule.since}"
+
+
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.least], ids=named)
+def test_too_few_inputs(tmp_path, rule: Rule):
+    refused(tmp_path, rule, rule.least - 1, "", f"it has {rule.least - 1} inputs where {rule.operation}")
+
+
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.most is not None], ids=named)
+def test_too_many_inputs(tmp_path, rule: Rule):
+    assert rule.most is not None
+    refused(tmp_path, rule, rule.most + 1, "", f"it has {rule.most + 1} inputs where {rule.operation}")
+
+
+@pytest.mark.parametrize("rule", RULES, ids=named)
+def test_an_attribute_that_is_not_known(tmp_path, rule: Rule):
+    refused(tmp_path, rule, rule.least, 'colour="red"', f"colour='red' is not known to {rule.operation}")
+
+
+@pytest.mark.parametrize("rule", [rule for rule in RULES if any(a.required for a in rule.attributes.values())], ids=named)
+def test_missing_attributes(tmp_path, rule: Rule):
+    required = [name for name, attribute in rule.attributes.items() if attribute.required]
+    refused(tmp_path, rule, rule.least, "", ".*".join(f"the attribute '{name}' is missing" for name in required))
+
+
+def test_a_body_that_cannot_be_made(tmp_path, monkeypatch: pytest.MonkeyPatch):
+    def emit_body(op, *inputs, **attributes):
+        raise RuntimeError("the square is no cube")
+
+    monkeypatch.setattr(find("Inverse"), "_body", emit_body)
+    assert_named(tmp_path, "Inverse", "opset14", "", [(2, 2)], (2, 2), "do not fit together.*the square is no cube")
