@@ -83,6 +83,13 @@ def align(op: Builder, a: Value, b: Value, auto_broadcast: AutoBroadcast, axis: 
     return op.Reshape(b, op.Concat(ones[0], kept, ones[1], axis=0), allowzero=1)
 
 
+def within_rank(op: Builder, a: Value, b: Value) -> Value:
+    """``b`` without the leading dimensions, all 1, that it has beyond the rank of ``a``: the result is to have a's shape."""
+    if a.rank is None or b.rank is None or b.rank <= a.rank:
+        return b
+    return op.Reshape(b, op.Shape(b, start=b.rank - a.rank), allowzero=1)
+
+
 def _check_equal(a: Value, b: Value) -> None:
     mismatch = a.rank is not None and b.rank is not None and a.rank != b.rank
     if not mismatch and a.dims is not None and b.dims is not None:

@@ -125,13 +125,15 @@ def region_yolo(
 
 def _segments(coords: int, classes: int, do_softmax: bool) -> list[tuple[int, int | str]]:
     """A region's entries in runs of one treatment: how many, and how often they go through the logistic function."""
-    kinds: list[int | str] = []
-    for entry in range(coords + 1 + min(classes, 1)):
-        often = (entry < 2) + (entry >= coords)
-        kinds.append("softmax" if do_softmax and entry > coords else often)
-    sizes = [1] * (coords + 1) + [classes]
+    parts: list[tuple[int, int | str]] = [(1, (entry < 2) + (entry >= coords)) for entry in range(coords + 1)]
+    if do_softmax:
+        parts.append((classes, "softmax"))
+    else:  # without coordinates the first class is one of the first two entries
+        parts += [(min(classes, 1), 1 + (coords == 0)), (max(classes - 1, 0), 1)]
     runs: list[tuple[int, int | str]] = []
-    for size, kind in zip(sizes, kinds, strict=False):
+    for size, kind in parts:
+        if not size:
+            continue
         if runs and runs[-1][1] == kind:
             runs[-1] = (runs[-1][0] + size, kind)
         else:

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from converters.openvino.rule import Unsupported, rule
-from converters.openvino.rules._elementwise import AutoBroadcast, D, align, in_float32
+from converters.openvino.rules._elementwise import AutoBroadcast, D, align, in_float32, within_rank
 from onnx_specops.building import Builder, Value
 
 
@@ -29,7 +29,8 @@ def fake_quantize(
     if levels < 2:
         raise Unsupported(f"it has levels={levels}, quantization needs 2 at least")
     limits = (input_low, input_high, output_low, output_high)
-    low, high, start, end = (align(op, x, limit, auto_broadcast, auto_broadcast_axis) for limit in limits)
+    aligned = (align(op, x, limit, auto_broadcast, auto_broadcast_axis) for limit in limits)
+    low, high, start, end = (within_rank(op, x, limit) for limit in aligned)
     ordered = low.constant is not None and high.constant is not None and bool(np.less(low.constant, high.constant).all())
     steps = float(levels - 1)
 

@@ -122,7 +122,9 @@ def psroi_pooling(
     spatial_bins_x: int = 1,
     spatial_bins_y: int = 1,
 ):
-    """PSROIPooling-1."""
+    """PSROIPooling-1; the mode "average" has no bins to count."""
+    if mode == "average":
+        spatial_bins_x = spatial_bins_y = 1
     parts = group_size * group_size if mode == "average" else spatial_bins_x * spatial_bins_y
     _check_channels(feat, output_dim, group_size, spatial_bins_x, spatial_bins_y, parts)
     fit(feat=(feat, "N C H W"), rois=(rois, "R 5"))

@@ -237,6 +237,7 @@ _quantize("many-levels", _X, -_ONE, _ONE, -_ONE, _ONE, 65536, both=False,
           options=decided("evaluate", "the CPU plugin's transformations fail on this model"))  # fmt: skip
 _quantize("many-levels-f16", *(v.astype(np.float16) for v in (_X, -_ONE, _ONE, -_ONE, _ONE * 2)), 65536)
 _quantize("scalar", _X[0, 0, 0, 0], -_ONE, _ONE, -_ONE, _ONE, 16)
+_quantize("more-dimensions", _X[0, 0], *(v.reshape(1, 1, 1, -1) for v in (_f(-1, -2), _f(1, 2.5), _f(0, 1), _f(2, 3))), 17)
 _quantize("rank-1", _X[0, 0, :, 0], _f(-1), _f(1), _f(-1), _f(1), 16)
 _quantize("ends", _f(-1, 1, INF, -INF, 1e30), -_ONE, _ONE, -_ONE, _ONE, 16)
 _quantize("f16", _X.astype(np.float16), *(v.astype(np.float16) for v in (-_ONE, _ONE, -_ONE, _ONE)), 16)

@@ -103,6 +103,7 @@ def _region_yolos():
     yield case("logistic", [(1, 30, 3, 4)], [4, 5, 9, False, [0, 1, 2], 1, 3, [1.5, 2.0]])
     yield case("logistic-batch", [(3, 14, 3, 2)], [3, 3, 6, False, [3, 5], 1, 3, []])
     yield case("one-coordinate", [(1, 8, 2, 3)], [1, 2, 2, True, [], 1, 3, []])
+    yield case("logistic-no-coordinates", [(2, 12, 2, 3)], [0, 5, 2, False, [0, 1], 1, 3, []])
     yield case("dynamic", [(1, 50, 3, 4), (2, 50, 2, 2)], [4, 5, 5, True, [], 1, 3, []], shape=dynamic)
     yield case("dynamic-logistic", [(1, 30, 3, 4), (2, 30, 2, 2)], [4, 5, 5, False, [0, 1, 2], 1, 3, []], shape=dynamic)
     yield case("f16", [(1, 30, 3, 4)], [4, 5, 3, True, [], 1, 3, []], dtype=np.float16)

@@ -137,6 +137,7 @@ def _psroi_pooling():
     maps = _maps(2, 36, 9, 11)
     pixels, fractions = _regions(12, 2, 100, ends=9), _regions(12, 2, 1, seed=1, ends=9)
     yield case("average", [(maps, pixels)], [4, 3, 0.1, 1, 1, "average"])
+    yield case("average-no-bins", [(maps, pixels)], [4, 3, 0.1, 0, 0, "average"])
     yield case("average-halves", [(maps, _regions(20, 2, 10, grid=2))], [9, 2, 1.0, 1, 1, "average"])
     yield case("average-one", [(maps, pixels)], [36, 1, 0.05, 1, 1, "average"])
     yield case("bilinear", [(maps, fractions)], [4, 3, 1.0, 3, 3, "bilinear"])
