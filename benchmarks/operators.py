@@ -44,14 +44,14 @@ class Layer:
         opset: the opset that the layer is from.
         attributes: its attributes.
         inputs: what is fed.
-        constants: inputs behind those, which the model holds.
+        constants: inputs behind those, which the model holds; a function makes one that NumPy has no type for.
     """
 
     name: str
     opset: str
     attributes: Mapping[str, Any]
     inputs: Sequence[np.ndarray]
-    constants: Sequence[np.ndarray] = ()
+    constants: Sequence[np.ndarray | Callable[[], Any]] = ()
 
     def model(self) -> Any:
         """The layer as an OpenVINO model."""
@@ -60,7 +60,7 @@ class Layer:
         from openvino.utils.node_factory import NodeFactory
 
         parameters = [opset13.parameter(list(array.shape), array.dtype) for array in self.inputs]
-        nodes = [*parameters, *(opset13.constant(array) for array in self.constants)]
+        nodes = [*parameters, *(given() if callable(given) else opset13.constant(given) for given in self.constants)]
         operation = self.name.partition(",")[0]
         node = NodeFactory(self.opset).create(operation, [n.output(0) for n in nodes], dict(self.attributes))
         return ov.Model(node.outputs(), parameters)
@@ -406,8 +406,9 @@ def as_table(all_figures: Sequence[Figures]) -> Any:
     return table
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+def compare_layers(families: Sequence[Callable[[], Iterator[Layer]]], documentation: str | None) -> int:
+    """The command: measure the layers of all families that its arguments ask for, and print the figures."""
+    parser = argparse.ArgumentParser(description=(documentation or "").partition("\n")[0])
     parser.add_argument("--only", default="", metavar="TEXT", help="layers whose name contains this")
     parser.add_argument("--forms", default=",".join(FORMS), help="which forms (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=5, help="how many blocks each contender gets (default: %(default)s)")
@@ -419,7 +420,7 @@ def main() -> int:
     forms = [form for form in FORMS if form in wanted]
 
     found = []
-    for family in FAMILIES:
+    for family in families:
         for layer in family():
             if arguments.only.lower() in layer.name.lower():
                 try:
@@ -439,4 +440,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(compare_layers(FAMILIES, __doc__))

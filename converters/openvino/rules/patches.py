@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
+import onnx_ir as ir
 
 from converters.openvino.rule import Unsupported, rule
 from converters.openvino.rules._indices import dim, flat_range
 from onnx_specops.building import Builder, Value
+
+_MOST_SLICES = 64  # beyond that gathering is faster
 
 
 @rule("ExtractImagePatches", since="opset3")
@@ -21,12 +25,12 @@ def extract_image_patches(
     rates: tuple[int, ...],
     auto_pad: Literal["valid", "same_upper", "same_lower"],
 ):
-    """ExtractImagePatches-3: rows and columns are gathered patch by patch; channels vary fastest."""
+    """ExtractImagePatches-3: channels vary fastest, then the places within a patch."""
     for name, values in (("sizes", sizes), ("strides", strides), ("rates", rates)):
         if len(values) != 2 or min(values) < 1:
             raise Unsupported(f"its attribute {name} is {list(values)}, not two positive numbers")
-    # Each axis becomes two, the patch and the place in it: the columns stand fifth once the rows are gathered.
-    for axis, size, stride, rate in zip((2, 4), sizes, strides, rates, strict=True):
+    counts = []
+    for axis, size, stride, rate in zip((2, 3), sizes, strides, rates, strict=True):
         reach = (size - 1) * rate + 1
         length = op.Shape(data, start=axis, end=axis + 1)
         if auto_pad == "valid":
@@ -38,12 +42,33 @@ def extract_image_patches(
             most = op.Sub(missing, least)
             before, after = (least, most) if auto_pad == "same_upper" else (most, least)
             data = op.Pad(data, op.Concat(before, after, axis=0), None, [axis])
+        counts.append(count)
+    if sizes == strides and sizes[0] == sizes[1] and rates == (1, 1) and data.dtype == ir.DataType.FLOAT:
+        used = op.Mul(op.Concat(*counts, axis=0), sizes[0])
+        return op.SpaceToDepth(op.Slice(data, [0, 0], used, [2, 3]), blocksize=sizes[0])
+    if sizes[0] * sizes[1] <= _MOST_SLICES:
+        extent = op.Mul(op.Concat(*counts, axis=0), list(strides))
+        starts = [[row * rates[0], column * rates[1]] for row in range(sizes[0]) for column in range(sizes[1])]
+        places = [op.Slice(data, start, op.Add(extent, start), [2, 3], list(strides)) for start in starts]
+        return op.Concat(*places, axis=1)
+    return _gathered_patches(op, data, counts, sizes, strides, rates)
+
+
+def _gathered_patches(
+    op: Builder,
+    data: Value,
+    counts: Sequence[Value],
+    sizes: tuple[int, ...],
+    strides: tuple[int, ...],
+    rates: tuple[int, ...],
+) -> Value:
+    """Rows and columns gathered patch by patch."""
+    # Each axis becomes two, the patch and the place in it: the columns stand fifth once the rows are gathered.
+    for axis, count, size, stride, rate in zip((2, 4), counts, sizes, strides, rates, strict=True):
         starts = op.Mul(op.Range(np.int64(0), op.Squeeze(count, [0]), np.int64(1)), stride)
-        inside = np.arange(0, size * rate, rate) if size <= 4096 else None
-        if inside is None:
+        if size > 4096:
             raise Unsupported(f"its attribute sizes asks for patches of {size} elements along one axis")
-        places = op.Add(op.Unsqueeze(starts, [1]), inside)
-        data = op.Gather(data, places, axis=axis)
+        data = op.Gather(data, op.Add(op.Unsqueeze(starts, [1]), np.arange(0, size * rate, rate)), axis=axis)
     # [N, C, rows, size, columns, size] to [N, size, size, C, rows, columns]
     patches = op.Transpose(data, perm=[0, 3, 5, 1, 2, 4])
     shape = op.Shape(patches)
@@ -63,7 +88,11 @@ def reorg_yolo(op: Builder, data: Value, *, stride: int):
     shape = op.Concat(batch, op.Mul(channels, square), op.Div(rows, stride), op.Div(columns, stride), axis=0)
     if channels.constant is None or int(channels.constant[0]) % square:
         return op.Reshape(_reorganized(op, data, stride), shape, allowzero=1)
-    blocks = op.Concat(batch, op.Div(channels, square), rows, [stride], columns, [stride], axis=0)
+    fewer = op.Div(channels, square)
+    if data.dtype == ir.DataType.FLOAT:
+        larger = op.Concat(batch, fewer, op.Mul(rows, stride), op.Mul(columns, stride), axis=0)
+        return op.Reshape(op.SpaceToDepth(op.Reshape(data, larger, allowzero=1), blocksize=stride), shape, allowzero=1)
+    blocks = op.Concat(batch, fewer, rows, [stride], columns, [stride], axis=0)
     moved = op.Transpose(op.Reshape(data, blocks, allowzero=1), perm=[0, 3, 5, 1, 2, 4])
     return op.Reshape(moved, shape, allowzero=1)
 

@@ -27,6 +27,7 @@ Rounding = Literal["floor", "ceil"]
 RoundingTorch = Literal["floor", "ceil", "ceil_torch"]
 
 _INT64 = ir.DataType.INT64
+_MOST_WINDOWS = 64  # along an axis, of which each is a node of its own
 
 
 @rule("AvgPool")
@@ -128,6 +129,10 @@ def adaptive_avg_pool(op: Builder, data: Value, output_shape: Value):
     if kernel is not None:
         return op.AveragePool(data, kernel_shape=kernel, strides=kernel)
     for k in range(rank):
+        if (windows := _known_windows(data, sizes, counts, k)) is not None:
+            means = [op.ReduceMean(op.Slice(data, [start], [end], [2 + k]), [2 + k], keepdims=1) for start, end in windows]
+            data = op.Concat(*means, axis=2 + k)
+            continue
         each, taps, start, end = _adaptive_windows(op, data, sizes, counts, k)
         inside = op.Less(taps, end)
         shape = [-1] + [1] * (rank - 1 - k)
@@ -188,6 +193,16 @@ def _even_windows(op: Builder, sizes: Value, counts: Value) -> list[int] | None:
         return None
     kernel = (sizes.constant // counts.constant).tolist()
     return kernel if min(kernel) > 0 else None
+
+
+def _known_windows(data: Value, sizes: Value, counts: Value, k: int) -> list[tuple[int, int]] | None:
+    """Where the windows along spatial dimension k start and end, if that is known, and a node for each is not too much."""
+    if sizes.constant is None or counts.constant is None or data.dtype not in (ir.DataType.FLOAT, ir.DataType.DOUBLE):
+        return None
+    size, count = int(sizes.constant[k]), int(counts.constant[k])
+    if size < 1 or count > _MOST_WINDOWS:
+        return None
+    return [(i * size // count, -(-(i + 1) * size // count)) for i in range(count)]
 
 
 def _adaptive_windows(

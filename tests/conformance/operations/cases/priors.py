@@ -128,6 +128,12 @@ CASES += [
     Case("ExtractImagePatches", "opset3", "channels", _patches((1, 2, 5, 5), [2, 2], [3, 3], [1, 1], "valid"), [(_counted(1, 2, 5, 5),)]),
     Case("ExtractImagePatches", "opset3", "dynamic", _patches((-1, 2, -1, -1), [2, 3], [1, 2], [2, 1], "same_upper"),
          [(_counted(1, 2, 5, 4),), (_counted(2, 2, 3, 7),)]),
+    Case("ExtractImagePatches", "opset3", "side-by-side", _patches((1, 2, 7, -1), [3, 3], [3, 3], [1, 1], "same_lower"),
+         [(_counted(1, 2, 7, 8),)]),
+    Case("ExtractImagePatches", "opset3", "side-by-side-valid", _patches((1, 2, 7, -1), [3, 3], [3, 3], [1, 1], "valid"),
+         [(_counted(1, 2, 7, 8),)]),
+    Case("ExtractImagePatches", "opset3", "large", _patches((1, 2, 12, 12), [8, 9], [3, 2], [1, 1], "same_upper"),
+         [(_counted(1, 2, 12, 12),)]),
     Case("ExtractImagePatches", "opset3", "i32", _patches((2, 3, 4, 4), [2, 1], [2, 3], [1, 1], "valid", np.int32),
          [(_counted(2, 3, 4, 4, dtype=np.int32),)]),
 ]  # fmt: skip
