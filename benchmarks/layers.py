@@ -101,8 +101,6 @@ def images() -> Iterator[Layer]:
     yield Layer("ReorgYolo, 64 x 26 x 26", "opset2", {"stride": [2]}, [_f32(1, 64, 26, 26)])
     yolo = {"axis": 1, "coords": 4, "classes": 80, "end_axis": 3, "num": 9, "do_softmax": False, "mask": [0, 1, 2]}
     yield Layer("RegionYolo, 255 x 52 x 52", "opset1", yolo, [_f32(1, 255, 52, 52)])
-    yield Layer("NV12toBGR, 1,080 x 1,920", "opset8", {}, [_rng().integers(0, 256, (1, 1620, 1920, 1)).astype(np.uint8)])
-    yield Layer("I420toRGB, 1,080 x 1,920", "opset8", {}, [_rng().integers(0, 256, (1, 1620, 1920, 1)).astype(np.uint8)])
 
 
 def normalizations() -> Iterator[Layer]:

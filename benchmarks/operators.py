@@ -245,7 +245,7 @@ def regions() -> Iterator[Layer]:
 
 
 def images() -> Iterator[Layer]:
-    """Resizing in the ways that ONNX's Resize does not know."""
+    """Video frames, and resizing in the ways that ONNX's Resize does not know."""
     rng = np.random.default_rng(0)
     image = rng.random((1, 3, 512, 512)).astype(np.float32)
     pixels = rng.integers(0, 256, (1, 1080, 1920, 3)).astype(np.uint8)
@@ -262,6 +262,9 @@ def images() -> Iterator[Layer]:
         ("linear", image, [224, 224], [2, 3], half | {"antialias": True}),
         ("linear", image.transpose(0, 2, 3, 1), [224, 224], [1, 2], half | {"antialias": True}),
     ]
+    for name in ("NV12toBGR", "I420toRGB"):
+        frame = rng.integers(0, 256, (1, 1620, 1920, 1)).astype(np.uint8)
+        yield Layer(f"{name}, 8-bit 1,080 x 1,920", "opset8", {}, [frame])
     for mode, given, sizes, axes, attributes in works:
         what = bytes_ if given is pixels else " x ".join(str(size) for size in given.shape[1:])
         yield Layer(

@@ -36,6 +36,7 @@ const Op& string_tensor_pack();
 const Op& string_tensor_unpack();
 const Op& string_to_hash_bucket();
 const Op& vocabulary_table();
+const Op& yuv_to_rgb();
 
 inline std::vector<const Op*> all_ops() {
   return {
@@ -69,6 +70,7 @@ inline std::vector<const Op*> all_ops() {
       &string_tensor_unpack(),
       &string_to_hash_bucket(),
       &vocabulary_table(),
+      &yuv_to_rgb(),
   };
 }
 

@@ -54,7 +54,7 @@ def _from_nv12(op: Builder, y: Value, uv: Value | None, *, bgr: bool) -> Value:
         y, chroma = _split_plane(op, y)
         # [N, H / 2, W, 1] as [N, H / 2, W / 2, 2]
         uv = op.Reshape(chroma, op.Concat(op.Shape(chroma, end=2), [-1, 2], axis=0))
-    return _to_rgb(op, y, op.Cast(uv, to=ir.DataType.FLOAT), bgr)
+    return op.specops.YUVtoRGB(y, uv, None, bgr=int(bgr))
 
 
 def _from_i420(op: Builder, y: Value, u: Value | None, v: Value | None, *, bgr: bool) -> Value:
@@ -63,37 +63,17 @@ def _from_i420(op: Builder, y: Value, u: Value | None, v: Value | None, *, bgr: 
     if u is None or v is None:
         y, chroma = _split_plane(op, y)
         size = op.Shape(y)
-        half = op.Div(op.Slice(size, [1], [3]), 2)
+        batch, half = op.Slice(size, [0], [1]), op.Div(op.Slice(size, [1], [3]), 2)
         # U and V stand one after the other: N x 2 planes of a quarter of the size.
-        planes = op.Reshape(chroma, op.Concat(op.Slice(size, [0], [1]), [2], half, axis=0))
-        uv = op.Transpose(planes, perm=[0, 2, 3, 1])
-    else:
-        uv = op.Concat(u, v, axis=3)
-    return _to_rgb(op, y, op.Cast(uv, to=ir.DataType.FLOAT), bgr)
+        planes = op.Reshape(chroma, op.Concat(batch, [2], half, [1], axis=0))
+        u, v = (op.Gather(planes, np.array(k), axis=1) for k in (0, 1))
+    return op.specops.YUVtoRGB(y, u, v, bgr=int(bgr))
 
 
 def _split_plane(op: Builder, plane: Value) -> tuple[Value, Value]:
     """Y and what stands below it: the upper two thirds of the rows and the rest."""
     height = op.Div(op.Mul(op.Shape(plane, start=1, end=2), 2), 3)
     return op.Slice(plane, [0], height, [1]), op.Slice(plane, height, [np.int64(2**62)], [1])
-
-
-def _to_rgb(op: Builder, y: Value, uv: Value, bgr: bool) -> Value:
-    rows, columns = op.Shape(y, start=1, end=2), op.Shape(y, start=2, end=3)
-    half = op.Shape(uv)
-    # Each U and V belongs to a block of two by two pixels.
-    wide = op.Unsqueeze(uv, [2, 4])
-    block = op.Concat(op.Slice(half, [0], [2]), [2], op.Slice(half, [2], [3]), [2, 2], axis=0)
-    wide = op.Reshape(op.Expand(wide, block), op.Concat(op.Slice(half, [0], [1]), rows, columns, [2], axis=0))
-    # Term by term, as the specification writes it: bytes are rounded, and the last digit may decide.
-    c = op.Mul(op.Sub(op.Cast(y, to=ir.DataType.FLOAT), np.float32(16)), np.float32(1.164))
-    chroma = op.Sub(wide, np.float32(128))
-    d, e = op.Slice(chroma, [0], [1], [3]), op.Slice(chroma, [1], [2], [3])
-    red = op.Add(c, op.Mul(e, np.float32(1.596)))
-    green = op.Sub(op.Sub(c, op.Mul(e, np.float32(0.813))), op.Mul(d, np.float32(0.391)))
-    blue = op.Add(c, op.Mul(d, np.float32(2.018)))
-    channels = [blue, green, red] if bgr else [red, green, blue]
-    return _bounded(op, op.Concat(*channels, axis=3), y)
 
 
 def _to_nv12(op: Builder, image: Value, single_plane: bool, *, bgr: bool):

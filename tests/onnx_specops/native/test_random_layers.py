@@ -150,6 +150,14 @@ def grouped_mat_mul(rng: np.random.Generator) -> Node:
     return "GroupedMatMul", arrays, [_type(arrays[0])], {}
 
 
+def yuv_to_rgb(rng: np.random.Generator) -> Node:
+    type_, together = pick(rng, (np.uint8, *FLOATS)), rng.random() < 0.5
+    half = (rng.integers(0, 3), rng.integers(1, 4), rng.integers(1, pick(rng, (9, 100))))
+    shapes = [(half[0], 2 * half[1], 2 * half[2], 1), *([(*half, 2)] if together else [(*half, 1)] * 2)]
+    planes: list[np.ndarray | None] = [rng.integers(0, 256, shape).astype(type_) for shape in shapes]
+    return "YUVtoRGB", planes + [None] * together, [nodes.element_type(planes[0])], {"bgr": int(rng.integers(2))}
+
+
 MAKERS = (
     *random_detectors.MAKERS,
     ctc_loss,
@@ -163,6 +171,7 @@ MAKERS = (
     random_uniform,
     search_sorted,
     segment_max,
+    yuv_to_rgb,
     *random_regions.MAKERS,
 )
 

@@ -18,6 +18,7 @@ from onnx_specops.runtime.library import has_library, native_operators
 from onnx_specops.runtime.reference import reference_evaluator
 from tests.conformance.oracle import Oracle
 from tests.onnx_specops.ops import (
+    cases_color,
     cases_embedding_bag_offsets_sum,
     cases_interpolate,
     cases_multinomial,
@@ -36,6 +37,7 @@ CASES = [
     *cases_searching.CASES,
     *cases_numbers.CASES,
     *cases_interpolate.CASES,
+    *cases_color.CASES,
 ]
 NATIVE = native_operators() if has_library() else frozenset()
 FORMS = ["numpy", "native", "python", "body", "reference"]
