@@ -63,6 +63,15 @@ Inputs = Annotated[
         show_default=False,
     ),
 ]
+Shapes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--shape",
+        metavar="NAME=DxDx...",
+        help="The shape of a random input, as in x=1x3x224x224; may be given several times. Other unknown dimensions are 2.",
+        show_default=False,
+    ),
+]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of random inputs.")]
 RelativeTolerance = Annotated[float, typer.Option("--rtol", min=0, help="Largest relative error of floats.")]
 AbsoluteTolerance = Annotated[float, typer.Option("--atol", min=0, help="Largest absolute error of floats.")]
@@ -101,6 +110,7 @@ def convert(
     ] = Weights.auto,
     check: Annotated[bool, typer.Option("--check", help="Run OpenVINO and ONNX Runtime and compare the results.")] = False,
     inputs: Inputs = None,
+    shape: Shapes = None,
     seed: Seed = 0,
     rtol: RelativeTolerance = 1e-3,
     atol: AbsoluteTolerance = 1e-4,
@@ -122,7 +132,8 @@ def convert(
         validation = None
         if check:
             runtimes = [runtime.value for runtime in Runtime if runtime is not Runtime.reference]
-            validation = _validate(model, target, as_json, inputs, seed, rtol, atol, runtimes=runtimes)
+            shapes = _shapes(shape)
+            validation = _validate(model, target, as_json, inputs, shapes, seed, rtol, atol, runtimes=runtimes)
         if as_json:
             document = {"output": str(target), **data.conversion(converted.report)}
             if validation is not None:
@@ -147,6 +158,7 @@ def run(
         Kernels,
         typer.Option(help="The plugin's kernels to use; none: the bodies that the model carries."),
     ] = Kernels.auto,
+    shape: Shapes = None,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -156,7 +168,7 @@ def run(
         from converters.openvino.validation.arrays import write_arrays
         from converters.openvino.validation.runtimes import run_once
 
-        results = run_once(model, inputs, kernels=kernels.value, seed=seed)
+        results = run_once(model, inputs, kernels=kernels.value, seed=seed, shapes=_shapes(shape))
         if outputs is not None:
             write_arrays(outputs, results)
         if as_json:
@@ -173,6 +185,7 @@ def validate(
         typer.Argument(metavar="[MODEL.onnx]", help="Its conversion; made anew by default.", show_default=False),
     ] = None,
     inputs: Inputs = None,
+    shape: Shapes = None,
     seed: Seed = 0,
     rtol: RelativeTolerance = 1e-3,
     atol: AbsoluteTolerance = 1e-4,
@@ -192,7 +205,7 @@ def validate(
         if onnx_model is not None and not onnx_model.is_file():
             raise ValueError(f"{onnx_model} is not a file")
         runtimes = [chosen.value for chosen in runtime or Runtime]
-        validation = _validate(model, onnx_model, as_json, inputs, seed, rtol, atol, runtimes, per_layer)
+        validation = _validate(model, onnx_model, as_json, inputs, _shapes(shape), seed, rtol, atol, runtimes, per_layer)
         if as_json:
             _print_json(data.validation(validation))
         else:
@@ -258,6 +271,7 @@ def _validate(
     onnx_model: Path | None,
     as_json: bool,
     inputs: Path | None,
+    shapes: dict[str, list[int]],
     seed: int,
     rtol: float,
     atol: float,
@@ -273,11 +287,24 @@ def _validate(
             onnx_model,
             inputs=inputs,
             seed=seed,
+            shapes=shapes,
             tolerance=Tolerance(rtol, atol),
             per_layer=per_layer,
             runtimes=runtimes,
             progress=step,
         )
+
+
+def _shapes(texts: list[str] | None) -> dict[str, list[int]]:
+    """``NAME=DxD`` as name and dimensions; ``NAME=`` is a scalar."""
+    shapes = {}
+    for text in texts or ():
+        name, equals, dims = text.rpartition("=")
+        sizes = dims.split("x") if dims else []
+        if not equals or not name or not all(size.isascii() and size.isdigit() and len(size) < 10 for size in sizes):
+            raise typer.BadParameter(f"{text!r} is not of the form x=1x3x224x224", param_hint="--shape")
+        shapes[name] = [int(size) for size in sizes]
+    return shapes
 
 
 def _require_openvino() -> None:

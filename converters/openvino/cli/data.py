@@ -106,6 +106,7 @@ def validation(validation: Validation) -> dict[str, Any]:
             for d in validation.first_differences
         ],
         "layers_compared": validation.layers_compared,
+        "guessed": validation.guessed,
     }
 
 

@@ -202,6 +202,9 @@ def _print_remarks(console: Console, validation: Validation) -> None:
             f"output {difference.output}: {why}",
             "red",
         )
+    if validation.guessed and any(result.error for result in validation.results):
+        names = ", ".join(map(short, validation.guessed))
+        _line(console, f"The shapes of random inputs are guessed: {names}. Give them with --shape, or inputs with --inputs.")
     if validation.layers_compared:
         _line(console, f"{validation.layers_compared} outputs of layers compared")
 

@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import ml_dtypes
 import numpy as np
@@ -47,12 +48,32 @@ def session_specs(inputs: Sequence) -> list[InputSpec]:
     return specs
 
 
-def random_inputs(specs: Sequence[InputSpec], seed: int = 0) -> dict[str, np.ndarray]:
-    """Reproducible inputs: floats in [0, 1), integers 0 and 1, words for strings; unknown dimensions get the size 2."""
+def guessed_inputs(specs: Sequence[InputSpec], shapes: Mapping[str, Sequence[int]]) -> list[str]:
+    """The inputs of which `random_inputs` has to guess a dimension."""
+    return [spec.name for spec in specs if None in spec.dims and spec.name not in shapes]
+
+
+def random_inputs(
+    specs: Sequence[InputSpec], seed: int = 0, shapes: Mapping[str, Sequence[int]] = MappingProxyType({})
+) -> dict[str, np.ndarray]:
+    """Reproducible inputs: floats in [0, 1), integers 0 and 1, words for strings.
+
+    Args:
+        specs: the model's inputs.
+        seed: the seed.
+        shapes: the shapes of inputs by name; unknown dimensions of others get the size 2.
+
+    Raises:
+        ValueError: for a shape that the model does not take, or of an input that it does not have.
+    """
+    if unknown := sorted(set(shapes) - {spec.name for spec in specs}):
+        raise ValueError(f"no input is called {unknown[0]}; there are {', '.join(spec.name for spec in specs) or 'none'}")
     generator = np.random.default_rng(seed)
     arrays = {}
     for spec in specs:
-        shape = tuple(DYNAMIC_SIZE if d is None else d for d in spec.dims)
+        guess = [DYNAMIC_SIZE if d is None else d for d in spec.dims]
+        shape = tuple(shapes.get(spec.name, guess))
+        check_shape(shape, spec, "the shapes")
         if spec.element_type == "string":
             array = np.asarray(generator.choice(_WORDS, shape), dtype=object)
         elif spec.element_type == "bool" or spec.dtype.kind in "iu":
@@ -99,12 +120,15 @@ def check_inputs(arrays: Mapping[str, np.ndarray], specs: Sequence[InputSpec], w
     return {spec.name: _fit(np.asarray(arrays[spec.name]), spec, where) for spec in specs}
 
 
-def _fit(array: np.ndarray, spec: InputSpec, where: str) -> np.ndarray:
-    if len(array.shape) != len(spec.dims) or any(
-        d is not None and d != size for d, size in zip(spec.dims, array.shape, strict=True)
-    ):
+def check_shape(shape: Sequence[int], spec: InputSpec, where: str) -> None:
+    """Raises ``ValueError`` for a shape that the model does not take for the input."""
+    if len(shape) != len(spec.dims) or any(d is not None and d != size for d, size in zip(spec.dims, shape, strict=True)):
         dims = ", ".join("?" if d is None else str(d) for d in spec.dims)
-        raise ValueError(f"{where}: {spec.name} has the shape {list(array.shape)}, the model takes [{dims}]")
+        raise ValueError(f"{where}: {spec.name} has the shape {list(shape)}, the model takes [{dims}]")
+
+
+def _fit(array: np.ndarray, spec: InputSpec, where: str) -> np.ndarray:
+    check_shape(array.shape, spec, where)
     if spec.element_type == "string":
         if array.dtype.kind not in "USO":
             raise ValueError(f"{where}: {spec.name} holds {array.dtype}, the model takes strings")

@@ -77,7 +77,12 @@ def run(runtime: str, model: Path, feeds: Mapping[str, np.ndarray], outputs: Seq
 
 
 def run_once(
-    model: Path, inputs: Path | None = None, *, kernels: Literal["auto", "native", "python", "none"] = "auto", seed: int = 0
+    model: Path,
+    inputs: Path | None = None,
+    *,
+    kernels: Literal["auto", "native", "python", "none"] = "auto",
+    seed: int = 0,
+    shapes: Mapping[str, Sequence[int]] | None = None,
 ) -> Arrays:
     """Run an ONNX model in ONNX Runtime.
 
@@ -86,6 +91,7 @@ def run_once(
         inputs: an .npz file with the inputs; random ones where ``None``.
         kernels: as for `onnx_specops.InferenceSession`.
         seed: for the random inputs.
+        shapes: of random inputs by name.
 
     Returns:
         The model's own outputs by name.
@@ -105,11 +111,13 @@ def run_once(
     except Exception as error:  # ONNX Runtime's exceptions have no base of their own
         raise ValueError(f"{model}: {error}") from None
     specs = session_specs(session.get_inputs())
-    feeds = random_inputs(specs, seed) if inputs is None else load_inputs(inputs, specs)
+    if inputs is not None and shapes:
+        raise ValueError("shapes are for random inputs, and inputs are given")
+    feeds = random_inputs(specs, seed, shapes or {}) if inputs is None else load_inputs(inputs, specs)
     try:
         return infer(session, feeds, [output.name for output in session.get_outputs()])
     except Exception as error:
-        hint = "" if inputs is not None else " (with random inputs; --inputs takes others)"
+        hint = "" if inputs is not None else " (with random inputs; --shape and --inputs give others)"
         raise ValueError(f"{model}: {error}{hint}") from None
 
 

@@ -13,7 +13,7 @@ from converters.openvino.conversion import convert
 from converters.openvino.element_types import ElementType
 from converters.openvino.graph import Layer, Model
 from converters.openvino.ir import read
-from converters.openvino.validation.arrays import check_inputs, load_inputs, random_inputs
+from converters.openvino.validation.arrays import check_inputs, guessed_inputs, load_inputs, random_inputs
 from converters.openvino.validation.compare import DEFAULT, Comparison, Tolerance, compare
 from converters.openvino.validation.onnx_model import OnnxModel
 from converters.openvino.validation.openvino_process import LayerOutput, OpenVINOError, run_with_layers
@@ -75,6 +75,7 @@ class Validation:
         results: every runtime's result, the baseline's first.
         first_differences: with ``per_layer``: for each runtime that differs the first layer where it does.
         layers_compared: with ``per_layer``: how many layer outputs could be compared.
+        guessed: the random inputs whose unknown dimensions got a size that the model may not take.
     """
 
     path: Path
@@ -82,6 +83,7 @@ class Validation:
     results: list[RuntimeResult]
     first_differences: list[LayerDifference] = field(default_factory=list)
     layers_compared: int = 0
+    guessed: list[str] = field(default_factory=list)
 
     @property
     def agrees(self) -> bool:
@@ -105,6 +107,7 @@ def validate(
     *,
     inputs: str | Path | Mapping[str, np.ndarray] | None = None,
     seed: int = 0,
+    shapes: Mapping[str, Sequence[int]] | None = None,
     tolerance: Tolerance = DEFAULT,
     per_layer: bool = False,
     runtimes: Sequence[str] = tuple(NAMES),
@@ -119,6 +122,7 @@ def validate(
         onnx_path: its conversion; converted anew where ``None``.
         inputs: an .npz file or arrays by input name; by default ``inputs.npz`` beside the .xml, else random ones.
         seed: for the random inputs.
+        shapes: of random inputs by name; unknown dimensions of the others get the size 2.
         tolerance: how far floats may part.
         per_layer: compare every layer's output too, and name the first that differs.
         runtimes: which of ``"openvino"``, ``"native"``, ``"python"``, ``"none"``, ``"reference"`` to run.
@@ -141,7 +145,7 @@ def validate(
             names_of_values = convert(path, target if onnx_path is None else None).report.values
         model = OnnxModel.load(target)
         _check_interface(source, model)
-        arrays = _inputs(inputs, path, model, seed)
+        arrays, guessed = _inputs(inputs, path, model, seed, shapes)
         exposed = _exposed(source, names_of_values, model) if per_layer else []
         wanted = list(dict.fromkeys(model.outputs + [layer.value for layer in exposed]))
         file = model.with_outputs(wanted, folder) if exposed else target
@@ -158,7 +162,9 @@ def validate(
         finally:
             if file != target:
                 file.unlink()
-    return _compared(path, model, exposed, outcomes, tolerance)
+    validation = _compared(path, model, exposed, outcomes, tolerance)
+    validation.guessed = guessed
+    return validation
 
 
 def _openvino(path: Path, arrays: Arrays, model: OnnxModel, exposed: list[_Exposed]) -> tuple[RuntimeResult, Arrays]:
@@ -252,14 +258,24 @@ def _check_interface(source: Model, model: OnnxModel) -> None:
             raise ValueError(f"{model.path} has {has} {kind} where {source.path} has {should}: it is not its conversion")
 
 
-def _inputs(inputs: str | Path | Mapping[str, np.ndarray] | None, path: Path, model: OnnxModel, seed: int) -> Arrays:
-    """The arrays in the order of the model's inputs."""
+def _inputs(
+    inputs: str | Path | Mapping[str, np.ndarray] | None,
+    path: Path,
+    model: OnnxModel,
+    seed: int,
+    shapes: Mapping[str, Sequence[int]] | None,
+) -> tuple[Arrays, list[str]]:
+    """The arrays in the order of the model's inputs, and the names of those whose shapes are guessed."""
+    if inputs is not None and shapes:
+        raise ValueError("shapes are for random inputs, and inputs are given")
     if isinstance(inputs, Mapping):
-        return check_inputs(inputs, model.inputs, "the inputs")
-    if inputs is not None:
-        return load_inputs(inputs, model.inputs)
+        return check_inputs(inputs, model.inputs, "the inputs"), []
     beside = path.with_name("inputs.npz")
-    return load_inputs(beside, model.inputs) if beside.is_file() else random_inputs(model.inputs, seed)
+    if inputs is None and not shapes and beside.is_file():
+        inputs = beside
+    if inputs is not None:
+        return load_inputs(inputs, model.inputs), []
+    return random_inputs(model.inputs, seed, shapes or {}), guessed_inputs(model.inputs, shapes or {})
 
 
 # Values of these types neither OpenVINO nor ONNX Runtime hands out as arrays.

@@ -244,6 +244,32 @@ def test_random_inputs_follow_the_seed(dense: Path) -> None:
     assert first["outputs"]["y"]["type"] == "float32"
 
 
+def test_random_inputs_have_the_shapes_asked_for(dense: Path, tmp_path: Path) -> None:
+    assert specops("convert", dense, "--check", "--shape", "x=7x32").exit_code == 0
+    model = dense.with_suffix(".onnx")
+    assert as_json(specops("run", model, "--json", "--shape", "x=7x32"))["outputs"]["y"]["shape"] == [7, 32]
+    assert specops("validate", dense, model, "--shape", "x=1x32").exit_code == 0
+    for arguments, message in (
+        (("--shape", "x=7x33"), "the model takes"),
+        (("--shape", "y=7x32"), "no input is called y"),
+        (("--shape", "x=7x32", "--inputs", "x.npz"), "shapes are for random inputs"),
+        (("--shape", "7x32"), "is not of the form"),
+        (("--shape", "x=7xn"), "is not of the form"),
+    ):
+        result = specops("run", model, *arguments)
+        assert (result.exit_code, message in " ".join(result.stderr.split())) == (2, True), result.stderr
+
+
+def test_guessed_shapes_are_named_where_nothing_runs(tmp_path: Path) -> None:
+    x = ops.parameter([-1, -1], np.float32, name="x")
+    y = ops.matmul(x, ops.constant(np.ones((5, 2), np.float32)), False, False)
+    ov.save_model(ov.Model([y], [x]), tmp_path / "model.xml")
+    result = specops("validate", tmp_path / "model.xml", "--runtime", "openvino", "--runtime", "none")
+    assert result.exit_code == 1
+    assert "shapes of random inputs are guessed: x." in " ".join(result.stdout.split())
+    assert specops("validate", tmp_path / "model.xml", "--shape", "x=3x5").exit_code == 0
+
+
 def test_run_shows_the_first_values(dense: Path) -> None:
     specops("convert", dense)
     result = specops("run", dense.with_suffix(".onnx"))
@@ -353,7 +379,7 @@ def test_validate_shows_every_output_and_runtime(bags: Path) -> None:
 
 def test_validate_as_json(bags: Path) -> None:
     document = as_json(specops("validate", bags, "--json"))
-    assert set(document) == {"model", "baseline", "agrees", "runtimes", "first_differences", "layers_compared"}
+    assert set(document) == {"model", "baseline", "agrees", "runtimes", "first_differences", "layers_compared", "guessed"}
     assert (document["baseline"], document["agrees"]) == ("openvino", True)
     assert [r["runtime"] for r in document["runtimes"]] == ["openvino", "native", "python", "none", "reference"]
     for runtime in document["runtimes"]:

@@ -6,7 +6,14 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from converters.openvino.validation.arrays import InputSpec, check_inputs, load_inputs, random_inputs, write_arrays
+from converters.openvino.validation.arrays import (
+    InputSpec,
+    check_inputs,
+    guessed_inputs,
+    load_inputs,
+    random_inputs,
+    write_arrays,
+)
 
 TYPES = {
     "bool": np.bool_, "int8": np.int8, "uint8": np.uint8, "int16": np.int16, "uint16": np.uint16, "int32": np.int32,
@@ -27,6 +34,20 @@ def test_random_inputs_of_every_type(name: str) -> None:
         numbers = first["a"].astype(np.float64)
         assert (numbers >= 0).all()
         assert (numbers <= 1).all()
+
+
+def test_random_inputs_of_given_shapes() -> None:
+    specs = [InputSpec("a", "float", (None, 3)), InputSpec("b", "int64", (None,)), InputSpec("c", "float", ())]
+    arrays = random_inputs(specs, shapes={"a": [5, 3], "c": []})
+    assert [array.shape for array in arrays.values()] == [(5, 3), (2,), ()]
+    assert guessed_inputs(specs, {"a": [5, 3]}) == ["b"]
+    for shapes, message in (
+        ({"a": [5, 4]}, r"a has the shape \[5, 4\], the model takes \[\?, 3\]"),
+        ({"b": []}, "b has the shape"),
+        ({"x": [1]}, "no input is called x; there are a, b, c"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            random_inputs(specs, shapes=shapes)
 
 
 def test_arrays_survive_a_file(tmp_path) -> None:
