@@ -10,6 +10,7 @@ from converters.openvino.rule import Unsupported, rule
 from converters.openvino.rules._indices import (
     FIRST,
     LAST,
+    dim,
     flat_range,
     int64,
     integers,
@@ -108,6 +109,7 @@ def strided_slice(
         raise Unsupported("one of its strides is 0")
     if data.rank is not None and len(plan.axes) > data.rank:
         raise Unsupported(f"it slices {len(plan.axes)} axes of {data.rank}")
+    data = _picked(op, data, begin, begin_mask, plan)
 
     # The entries that the masks know, then those beyond them.
     taken = op.const(plan.taken)
@@ -122,7 +124,7 @@ def strided_slice(
     if known is None:
         first = op.Neg(more) if plan.ellipsis else op.const([len(plan.axes)])
         axes = op.Concat(axes, op.Add(flat_range(op, more), first), axis=0)
-    if _may_leave(data, begin, plan):
+    if plan.shrunk and integers(begin) is None:
         sizes = op.Gather(op.Shape(data), axes)
         begin = op.Where(shrunk, op.Max(op.Min(begin, op.Sub(sizes, 1)), op.Neg(sizes)), begin)
     starts, stops, steps = _bounds(
@@ -134,17 +136,30 @@ def strided_slice(
     data = _sliced(op, data, starts, stops, axes, steps)
     if plan.shrunk:
         data = op.Squeeze(data, _shifted(op, plan.shrunk, more))
-    return op.Unsqueeze(data, _shifted(op, plan.new, more)) if plan.new else data
+    if not plan.new:
+        return data
+    result = op.Unsqueeze(data, _shifted(op, plan.new, more))
+    if plan.ellipsis and any(x.constant is None for x in (begin, end, stride)):
+        # OpenVINO states the shape of such a layer as if the ellipsis were one axis.
+        result.meta["unstated"] = True
+    return result
 
 
-def _may_leave(data: Value, begin: Value, plan: _Plan) -> bool:
-    """Whether the element that a shrunk axis keeps may lie beyond the axis, whose size is not known."""
+def _picked(op: Builder, data: Value, begin: Value, begin_mask: tuple[int, ...], plan: _Plan) -> Value:
+    """``data`` with one element along the shrunk axes of unknown size whose constant index may lie beyond them.
+
+    These are no longer sliced then.
+    """
     given = integers(begin)
-    return any(
-        axis in plan.shrunk and (given is None or given[place] not in (0, -1))
-        for place, axis in enumerate(plan.axes)
-        if data.dims is None or data.dims[axis] is None
-    )
+    for axis, entry in list(zip(plan.axes, plan.taken, strict=True)) if given is not None else []:
+        index = 0 if given is None or _bit(begin_mask, entry) else given[entry]
+        if axis in plan.shrunk and index not in (0, -1) and (data.dims is None or data.dims[axis] is None):
+            size = dim(op, data, axis)
+            at = op.Min(op.Sub(size, 1), index) if index > 0 else op.Max(op.Neg(size), index)
+            data = op.Gather(data, at, axis=axis)
+            plan.axes.remove(axis)
+            plan.taken.remove(entry)
+    return data
 
 
 def _bit(mask: tuple[int, ...], index: int) -> bool:

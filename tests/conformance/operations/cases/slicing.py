@@ -59,6 +59,11 @@ def _strided_slice():
     yield case("ellipsis-and-new-axis", [data, *map(np.array, bounds)], **masks)
     yield case("ellipsis-and-new-axis-at-run-time", [data, *(static(np.array(x)) for x in bounds)], {
         "oracle": "evaluate", "reason": "the CPU plugin fails on these masks with ends at run time"}, **masks)  # fmt: skip
+    bounds = [[0, 1, -2, -2, -1, 0], [1, -2, -1, 1, 1, 2], [2, 1, 1, 2, 2, 2]]
+    masks = {"begin": [0, 1, 0, 1, 0, 1], "end": [0, 1], "new_axis": [0, 0, 0, 1, 0, 1], "shrink_axis": [0, 0, 1, 1],
+             "ellipsis": [1]}  # fmt: skip
+    yield case("ellipsis-first-and-new-axes-at-run-time", [dynamic(ramp(4, 1, 3, 2), dims=[4, -1, -1, 2]),
+               *(static(np.array(x)) for x in bounds)], **masks)  # fmt: skip
     yield layer_case(
         "StridedSlice", "opset1", "no-stride", "StridedSlice", [data, np.array([0, 1]), np.array([2, 3])], attributes({})
     )
