@@ -61,7 +61,7 @@ def align(op: Builder, a: Value, b: Value, auto_broadcast: AutoBroadcast, axis: 
         raise Unsupported(f"its broadcast axis {axis} is negative", "-1 stands for right-aligned, no other is allowed")
     if b.rank is not None:
         if b.rank == 0 or (a.rank is not None and axis in (-1, a.rank - b.rank)):
-            return _checked_onto(a, b)
+            return checked_onto(a, b)
         if a.rank is not None:
             dims = b.dims or []
             trailing = len(dims)
@@ -72,7 +72,7 @@ def align(op: Builder, a: Value, b: Value, auto_broadcast: AutoBroadcast, axis: 
             if start < 0 or behind < 0:
                 raise Unsupported(f"its second input {b.dims} does not lie on the first {a.dims} from axis {start} on")
             kept = op.Slice(op.Shape(b), [0], [trailing])
-            return _checked_onto(a, op.Reshape(b, op.Concat([1] * start, kept, [1] * behind, axis=0), allowzero=1))
+            return checked_onto(a, op.Reshape(b, op.Concat([1] * start, kept, [1] * behind, axis=0), allowzero=1))
     # Ranks of run time: b's dimensions without the trailing ones, and ones up to a's rank.
     shape, rank = op.Shape(b), op.Shape(op.Shape(a))
     begin = op.Sub(rank, op.Shape(shape)) if axis == -1 else op.const([axis])
@@ -98,7 +98,7 @@ def _check_equal(a: Value, b: Value) -> None:
         raise Unsupported(f"its inputs' shapes {a.dims} and {b.dims} differ, which auto_broadcast='none' forbids")
 
 
-def _checked_onto(a: Value, b: Value) -> Value:
+def checked_onto(a: Value, b: Value) -> Value:
     """``b``, which must not make ``a`` larger."""
     if a.dims is not None and b.dims is not None:
         tail = a.dims[len(a.dims) - len(b.dims) :] if b.dims else []

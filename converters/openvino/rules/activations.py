@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from converters.openvino.rule import Unsupported, rule
-from converters.openvino.rules._elementwise import INTEGERS, UNSIGNED, D, through_floats, typed, within_rank
+from converters.openvino.rules._elementwise import INTEGERS, UNSIGNED, D, checked_onto, through_floats, typed, within_rank
 from onnx_specops.building import Builder, Value
 
 
@@ -26,7 +26,7 @@ def prelu(op: Builder, x: Value, slope: Value):
 
     A slope of more dimensions than ``x`` adds none to it: its first ones are 1.
     """
-    return op.PRelu(x, _channels(op, x, within_rank(op, x, slope)))
+    return op.PRelu(x, checked_onto(x, _channels(op, x, within_rank(op, x, slope))))
 
 
 def _channels(op: Builder, x: Value, slope: Value) -> Value:

@@ -134,17 +134,20 @@ def _padded(op: Builder, image: Value, pads_begin: Sequence[int], pads_end: Sequ
     """The image with zeros around it; the lists may be shorter than its rank."""
     if not any(pads_begin) and not any(pads_end):
         return image
-    rank = image.rank
-    if rank is None or max(len(pads_begin), len(pads_end)) > rank or min(*pads_begin, *pads_end, 0) < 0:
-        raise Unsupported(f"pads_begin {list(pads_begin)} and pads_end {list(pads_end)} do not fit the rank {rank}")
-    begin, end = ([*pads, *[0] * (rank - len(pads))] for pads in (pads_begin, pads_end))
-    return op.Pad(image, [*begin, *end])
+    count = max(len(pads_begin), len(pads_end))
+    if (image.rank is not None and count > image.rank) or min(*pads_begin, *pads_end, 0) < 0:
+        raise Unsupported(f"pads_begin {list(pads_begin)} and pads_end {list(pads_end)} do not fit the rank {image.rank}")
+    begin, end = ([*pads, *[0] * (count - len(pads))] for pads in (pads_begin, pads_end))
+    return op.Pad(image, [*begin, *end], None, None if count == image.rank else list(range(count)))
 
 
-def _known_rank(image: Value) -> int:
-    if image.rank is None:
+def _known_rank(image: Value, given: Value | None = None) -> int:
+    """The rank of the image, which is also the number of sizes or scales ``given`` for all axes."""
+    if image.rank is not None:
+        return image.rank
+    if given is None or not given.dims or given.dims[0] is None:
         raise Unsupported("neither its axes nor the rank of its input are known", "give the model's input a rank")
-    return image.rank
+    return given.dims[0]
 
 
 def _quotients(op: Builder, image: Value, along: Value, sizes: Value) -> Value:
@@ -157,7 +160,7 @@ def _inputs(op: Builder, image: Value, given: Value, axes: Value | None, how: Re
     if axes is not None:
         along = op.Cast(axes, to=_INT64)
     else:
-        along = op.const(list(range(_known_rank(image))))
+        along = op.const(list(range(_known_rank(image, given))))
     image = _padded(op, image, how.pads_begin, how.pads_end)
     if how.shape_calculation_mode == "sizes":
         sizes = op.Cast(given, to=_INT64)

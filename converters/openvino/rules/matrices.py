@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import string
+from collections import defaultdict
 from collections.abc import Sequence
 
 import onnx_ir as ir
@@ -41,9 +42,10 @@ def einsum(op: Builder, *inputs: Value, equation: str):
     # ONNX wants all ellipses to stand for as many dimensions; letters in their place need not.
     known = list(string.ascii_lowercase + string.ascii_uppercase)
     names = {c: known.pop(0) for c in dict.fromkeys(letters)}
-    if all(operand.rank is not None for operand in inputs):
-        hidden = [(x.rank or 0) - len(t.replace(".", "")) if "..." in t else 0 for x, t in zip(inputs, terms, strict=True)]
-        if min(hidden) < 0 or max(hidden) > len(known):
+    if ranked := all(operand.rank is not None for operand in inputs):
+        hidden = [(x.rank or 0) - len(t.replace(".", "")) for x, t in zip(inputs, terms, strict=True)]
+        surplus = any(count and "..." not in term for count, term in zip(hidden, terms, strict=True))
+        if surplus or min(hidden) < 0 or max(hidden) > len(known):
             raise Unsupported(f"its equation {equation!r} does not fit the ranks of its inputs")
         widest = max(hidden)
         dots = ["".join(known[widest - count : widest]) for count in hidden] + ["".join(known[:widest])]
@@ -55,10 +57,23 @@ def einsum(op: Builder, *inputs: Value, equation: str):
     ]
     if (result := _product(op, inputs, renamed)) is not None:
         return result
-    types: list[tuple[ir.DataType | None, list[int | None] | None]] | None = None
-    if sum("..." in term for term in terms) > 1:  # ONNX's inference overlooks that hidden dimensions of 1 are broadcast
-        types = [(inputs[0].dtype, None if "." in renamed[-1] else [None] * len(renamed[-1]))]
+    types = None
+    if ranked:  # ONNX's inference overlooks that dimensions of 1 are broadcast
+        sizes = _sizes(inputs, renamed)
+        types = [(inputs[0].dtype, [sizes[letter] for letter in renamed[-1]])]
     return op.Einsum(*inputs, equation=",".join(renamed[:-1]) + "->" + renamed[-1], types=types)
+
+
+def _sizes(inputs: Sequence[Value], terms: Sequence[str]) -> dict[str, int | None]:
+    """The size of each letter's dimension; raises `Unsupported` where operands do not agree on it."""
+    known: dict[str, set[int | None]] = defaultdict(set)
+    for operand, term in zip(inputs, terms, strict=False):
+        for letter, size in zip(term, operand.dims or [None] * len(term), strict=True):
+            known[letter].add(size)
+    for sizes in known.values():
+        if len(sizes - {None, 1}) > 1:
+            raise Unsupported(f"its operands have {sorted(s for s in sizes if s is not None)} elements along one dimension")
+    return {letter: next(iter(sizes - {None, 1}), None if None in sizes else 1) for letter, sizes in known.items()}
 
 
 def _product(op: Builder, inputs: Sequence[Value], terms: Sequence[str]) -> Value | None:

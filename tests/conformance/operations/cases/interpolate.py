@@ -212,28 +212,33 @@ def _modern():
         )
 
 
-def _of_unknown_rank(mode):
+def _of_unknown_rank(mode, sizes=(7, 3), axes=(2, 3), begin=(0,)):
     def build():
         import openvino as ov
         from openvino import opset11
 
         x, shape = opset11.parameter([-1], np.float32), opset11.parameter([-1], np.int64)
         data = opset11.reshape(x, shape, False)
-        sizes, axes = opset11.constant(np.array([7, 3])), opset11.constant(np.array([2, 3]))
-        return ov.Model([opset11.interpolate(data, sizes, mode, "sizes", axes=axes)], [x, shape])
+        along = None if axes is None else opset11.constant(np.array(axes))
+        resized = opset11.interpolate(data, np.array(sizes), mode, "sizes", pads_begin=list(begin), pads_end=[0], axes=along)
+        return ov.Model([resized], [x, shape])
 
     return build
 
 
 def _unknown_ranks():
-    for mode in ("nearest", "linear", "cubic"):
-        data = _values(2, 3, 5, 6)
-        runs = [(data.reshape(-1), np.array(data.shape))]
+    data = _values(2, 3, 5, 6)
+    runs = [(data.reshape(-1), np.array(data.shape))]
+    for name, build in (
+        *((f"{mode}-unknown-rank", _of_unknown_rank(mode)) for mode in ("nearest", "linear", "cubic")),
+        ("unknown-rank-all-axes", _of_unknown_rank("linear", (2, 3, 8, 3), None)),
+        ("unknown-rank-pads", _of_unknown_rank("cubic", begin=(0, 0, 1))),
+    ):
         yield Case(
             "Interpolate",
             "opset11",
-            f"{mode}-unknown-rank",
-            _of_unknown_rank(mode),
+            name,
+            build,
             runs,
             oracle="evaluate",
             reason="the CPU plugin takes no inputs of unknown rank",

@@ -1,4 +1,4 @@
-"""Malformed layers of convolutions, poolings, normalizations, resizing, recurrence, attention and transforms.
+"""Malformed layers of convolutions, poolings, normalizations, resizing, recurrence, attention, products and transforms.
 
 Each ends as a `ConversionError` that names the layer.
 """
@@ -31,6 +31,9 @@ STATES = [(2, 4), (2, 4)]
 SEQUENCE = [(2, 7, 3), (2, 1, 4), ((2,), I64), (1, 12, 3), (1, 12, 4), (1, 12)]
 OUTPUTS = [(2, 1, 7, 4), (2, 1, 4)]
 FRAMES = 'transpose_frames="false"'
+BINARY = CONV + ' mode="xnor-popcount" pad_value="0"'
+LSTMS = [*SEQUENCE[:2], (2, 1, 4), SEQUENCE[2], (1, 16, 3), (1, 16, 4), (1, 16)]
+PATCHES = 'sizes="2,2" strides="1,1" rates="1,1" auto_pad="valid"'
 DEFORMED = [X, (1, 18, 3, 3), W]
 
 # type, opset, attributes, inputs (shape and type, or a constant), the outputs' shapes and types, what is said of it
@@ -135,6 +138,65 @@ MALFORMED = [
     ("STFT", "opset15", 'transpose_frames="false"', [(2, 40), (8,), np.array(8), np.array(0)], (2, 9, 5, 2), "frame_step"),
     ("ISTFT", "opset16", 'center="true"', [(5, 9, 2), (8,), np.array(8), np.array(4)], (32,), "'normalized' is missing"),
     ("ISTFT", "opset16", 'center="true" normalized="1"', [(9, 2), (8,), np.array(8), np.array(4)], (32,), "the rank 2"),
+    ("GroupConvolution", "opset1", CONV, [(1, 2, 5), GROUPED], (1, 6, 3, 3), "the rank 3"),
+    ("GroupConvolutionBackpropData", "opset1", CONV, [X, (3, 1, 2, 3, 3)], (1, 6, 7, 7), "2 channels|do not fit"),
+    ("ConvolutionBackpropData", "opset1", CONV.replace('"1,1"', '"0,1"', 1), [X, (2, 3, 3, 3)], Y, "out of range"),
+    ("BinaryConvolution", "opset1", BINARY, [X, (3, 4, 3, 3)], Y, "2 channels, its kernel takes 4"),
+    ("BinaryConvolution", "opset1", BINARY, [(1, 2, 2, 5), BITS], Y, "does not fit into"),
+    ("DeformableConvolution", "opset8", CONV, [X, (1, 16, 3, 3), W], Y, "do not fit|in the file"),
+    ("DeformableConvolution", "opset8", CONV, [(1, 2, 5), (1, 18, 3, 3), W], Y, "the rank 3"),
+    ("AvgPool", "opset16", AVERAGE + ' dilations="0,1"', [X], POOLED, "out of range"),
+    ("AvgPool", "opset1", AVERAGE.replace('strides="2,2"', 'strides="2"'), [X], POOLED, "differ in length"),
+    ("AvgPool", "opset1", AVERAGE, [X], (1, 2, 3, 2), "in the file"),
+    ("MaxPool", "opset14", POOL + ' rounding_type="nearest"', [X], [POOLED, INDICES], "none of"),
+    ("AdaptiveAvgPool", "opset8", "", [X, _i(2, 2)], (1, 2, 2, 3), "in the file"),
+    ("AdaptiveMaxPool", "opset8", "", [X, _i(2, -2)], [POOLED, INDICES], "output_shape is"),
+    ("GroupNormalization", "opset12", 'num_groups="1" epsilon="1"', [X, (3,), (2,)], X, "do not fit"),
+    ("NormalizeL2", "opset1", 'eps="some" eps_mode="max"', [X, _i(1)], X, "not a number"),
+    ("GRN", "opset1", 'bias="1"', [(4,)], (4,), "do not fit|range"),
+    ("Interpolate", "opset4", RESIZE + ' cube_coeff="a"', [X, _i(7, 7), (2,), _i(2, 3)], (1, 2, 7, 7), "not a number"),
+    ("Interpolate", "opset4", RESIZE + ' coordinate_transformation_mode="x"', [X, _i(7), (1,)], X, "none of"),
+    ("Interpolate", "opset11", RESIZE + ' nearest_mode="round"', [X, _i(7), _i(2)], X, "none of"),
+    ("Interpolate", "opset11", RESIZE, [X, _i(-7, 7), _i(2, 3)], (1, 2, 7, 7), "sizes are|in the file|do not fit"),
+    ("RNNSequence", "opset5", LSTM, SEQUENCE, OUTPUTS, "'direction' is missing"),
+    ("RNNSequence", "opset5", LSTM + ' direction="forward"', SEQUENCE, OUTPUTS, "instead of"),
+    ("LSTMSequence", "opset5", LSTM + ' direction="reverse" clip="-1"', LSTMS, [*OUTPUTS, (2, 1, 4)], "clip is -1"),
+    ("LSTMSequence", "opset5", LSTM + ' direction="bidirectional"', LSTMS, [*OUTPUTS, (2, 1, 4)], "instead of"),
+    ("LSTMCell", "opset1", LSTM, [*CELL, (5,)], STATES, "instead of"),
+    ("LSTMCell", "opset1", LSTM + ' weights_format="fioc"', CELL, STATES, "none of"),
+    ("GRUCell", "opset3", 'hidden_size="4" linear_before_reset="2"', CELL[:5], (2, 4), "neither true nor false"),
+    ("GRUCell", "opset3", 'hidden_size="4"', [(2, 3), (2, 5), (12, 3), (12, 4)], (2, 4), "instead of"),
+    ("RNNCell", "opset1", 'hidden_size="4" activations="tanh,tanh"', CELL[:2] + [(4, 3), (4, 4)], (2, 4), "2 activations"),
+    ("ScaledDotProductAttention", "opset13", 'causal="maybe"', [(1, 4, 8)] * 3, (1, 4, 8), "neither true nor false"),
+    ("ScaledDotProductAttention", "opset13", 'causal="0"', [(4, 8), (8,), (8,)], (4, 8), "the rank 1"),
+    ("GroupedMatMul", "opset17", "", [(3, 7, 4), (3, 5, 4), ((3,), I64)], (7, 5), "instead of"),
+    ("DFT", "opset7", "", [(2, 5, 2), _i(2, 2)], (2, 5, 2), "axes are"),
+    ("RDFT", "opset9", "", [(2, 5), _i(-3)], (2, 3, 2), "axes are"),
+    ("STFT", "opset15", FRAMES, [(2, 40), (8,), np.array(0), np.array(4)], (2, 5, 9, 2), "frame_size is 0"),
+    ("STFT", "opset15", FRAMES, [(2, 40), (8,), np.array(8), np.array(4)], (2, 8, 9, 2), "in the file"),
+    ("ISTFT", "opset16", 'center="true" normalized="1"', [(5, 9, 2), (8,), np.array(8), np.array(-4)], (32,), "frame_step"),
+    ("MatMul", "opset1", "", [(2, 3), (4, 5)], (2, 5), "do not fit"),
+    ("MatMul", "opset1", 'transpose_a="yes"', [(2, 3), (3, 5)], (2, 5), "neither true nor false"),
+    ("MatMul", "opset1", 'transpose_b="true"', [(2, 3), (3, 3)], (3, 2), "in the file"),
+    ("Einsum", "opset7", 'equation="ab,bc->ac"', [(2, 3), (4, 5)], (2, 5), "do not fit|elements along one"),
+    ("Einsum", "opset7", 'equation="...a,...b->..."', [(2, 3), (4, 5)], (5,), "elements along one"),
+    ("Inverse", "opset14", "", [(2, 3)], (2, 3), "square"),
+    ("PRelu", "opset1", "", [X, (3,)], X, "does not broadcast"),
+    ("Softmax", "opset8", 'axis="4"', [X], X, "do not fit|range"),
+    ("Softmax", "opset1", 'axis="-1"', [X], X, "is negative"),
+    ("LogSoftmax", "opset5", 'axis="-5"', [X], X, "do not fit|range"),
+    ("HardSigmoid", "opset1", "", [X, (2,), (1,)], X, "must be one number"),
+    ("Swish", "opset4", "", [X, (3,)], X, "must be one number"),
+    ("Gelu", "opset7", 'approximation_mode="sigmoid"', [X], X, "none of"),
+    ("ExtractImagePatches", "opset3", PATCHES.replace('sizes="2,2"', 'sizes="2"'), [X], (1, 8, 4, 4), "two positive"),
+    ("ExtractImagePatches", "opset3", PATCHES.replace('rates="1,1"', 'rates="1,0"'), [X], (1, 8, 4, 4), "two positive"),
+    ("ExtractImagePatches", "opset3", PATCHES.replace("valid", "explicit"), [X], (1, 8, 4, 4), "none of"),
+    ("ExtractImagePatches", "opset3", PATCHES.replace('"2,2"', '"9000,2"'), [X], (1, 8, 4, 4), "9000 elements"),
+    ("ExtractImagePatches", "opset3", PATCHES, [(1, 2, 5)], (1, 8, 4, 4), "do not fit|the rank 3|range"),
+    ("ReorgYolo", "opset2", 'stride="0"', [X], X, "is not positive"),
+    ("ReorgYolo", "opset2", 'stride="2,2"', [(1, 4, 4, 4)], (1, 16, 2, 2), "not a whole number"),
+    ("Pad", "opset1", 'pad_mode="wrap"', [X, _i(0, 0, 0, 0), _i(0, 0, 0, 0)], X, "none of"),
+    ("Pad", "opset12", 'pad_mode="edge"', [X, _i(0, 0, 0), _i(0, 0, 0, 0)], X, "do not fit|instead of|in the file"),
 ]  # fmt: skip
 
 
