@@ -85,9 +85,11 @@ def align(op: Builder, a: Value, b: Value, auto_broadcast: AutoBroadcast, axis: 
 
 def within_rank(op: Builder, a: Value, b: Value) -> Value:
     """``b`` without the leading dimensions, all 1, that it has beyond the rank of ``a``: the result is to have a's shape."""
-    if a.rank is None or b.rank is None or b.rank <= a.rank:
+    if b.rank is not None and b.rank <= (1 if a.rank is None else a.rank):
         return b
-    return op.Reshape(b, op.Shape(b, start=b.rank - a.rank), allowzero=1)
+    shape, rank = op.Shape(b), op.Shape(op.Shape(a))
+    surplus = op.Max(op.Sub(op.Shape(shape), rank), 0)
+    return op.Reshape(b, op.Slice(shape, surplus, op.Shape(shape)), allowzero=1)
 
 
 def _check_equal(a: Value, b: Value) -> None:

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from converters.openvino.rule import Unsupported
-from onnx_specops.building import Value
+from onnx_specops.building import Builder, Value
+
+
+def of_rank(op: Builder, x: Value, rank: int) -> Value:
+    """``x``, which has ``rank`` dimensions: stated where the file leaves it open, for bodies that rely on it."""
+    return x if x.rank is not None else op.node("Identity", x, types=[(x.dtype, [None] * rank)])
 
 
 def fit(**inputs: tuple[Value | None, str]) -> dict[str, int]:

@@ -62,10 +62,14 @@ def sigmoid(op: Builder, x: Value):
 def hard_sigmoid(op: Builder, x: Value, alpha: Value, beta: Value):
     """HardSigmoid-1."""
     a, b = _scalar(alpha), _scalar(beta)
-    if a is not None and b is not None:
-        return through_floats(op, x, lambda x: op.HardSigmoid(x, alpha=a, beta=b))
-    one = typed(1, x.dtype)
-    return op.Clip(op.Add(op.Mul(x, _flat(op, alpha)), _flat(op, beta)), typed(0, x.dtype), one)
+
+    def function(x: Value) -> Value:
+        if a is not None and b is not None:
+            return op.HardSigmoid(x, alpha=a, beta=b)
+        slope, shift = (_flat(op, op.CastLike(parameter, x)) for parameter in (alpha, beta))
+        return op.Clip(op.Add(op.Mul(x, slope), shift), typed(0, x.dtype), typed(1, x.dtype))
+
+    return through_floats(op, x, function)
 
 
 @rule("HSigmoid", since="opset5")

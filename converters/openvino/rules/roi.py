@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from converters.openvino.rule import Unsupported, rule
-from converters.openvino.rules._fitting import fit
+from converters.openvino.rules._fitting import fit, of_rank
 from converters.openvino.rules._indices import int64
 from converters.openvino.rules.detection import left_out
 from onnx_specops.building import Builder, Value
@@ -35,7 +35,8 @@ def roi_pooling(
     height, width = sizes[0]
     fit(feat=(feat, "N C H W"), rois=(rois, "R 5"))
     return op.specops.ROIPooling(
-        feat, rois, pooled_h=height, pooled_w=width, spatial_scale=spatial_scale, method=method
+        of_rank(op, feat, 4), of_rank(op, rois, 2),
+        pooled_h=height, pooled_w=width, spatial_scale=spatial_scale, method=method,
     )  # fmt: skip
 
 
@@ -60,10 +61,10 @@ def roi_align(
     """
     check_bins(pooled_h, pooled_w, sampling_ratio)
     fit(feat=(feat, "N C H W"), rois=(rois, "R 4"), batch_indices=(batch_indices, "R"))
-    batch = int64(op, batch_indices)
+    batch = of_rank(op, int64(op, batch_indices), 1)
     if mode == "max":
         return op.specops.ROIAlign(
-            feat, rois, batch,
+            of_rank(op, feat, 4), of_rank(op, rois, 2), batch,
             pooled_h=pooled_h, pooled_w=pooled_w, sampling_ratio=sampling_ratio, spatial_scale=spatial_scale,
             mode=mode, aligned_mode=aligned_mode,
         )  # fmt: skip
@@ -95,7 +96,7 @@ def roi_align_rotated(
     check_bins(pooled_h, pooled_w, sampling_ratio)
     fit(feat=(feat, "N C H W"), rois=(rois, "R 5"), batch_indices=(batch_indices, "R"))
     return op.specops.ROIAlignRotated(
-        feat, rois, int64(op, batch_indices),
+        of_rank(op, feat, 4), of_rank(op, rois, 2), of_rank(op, int64(op, batch_indices), 1),
         pooled_h=pooled_h, pooled_w=pooled_w, sampling_ratio=sampling_ratio, spatial_scale=spatial_scale,
         clockwise_mode=clockwise_mode,
     )  # fmt: skip

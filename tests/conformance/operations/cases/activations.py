@@ -138,6 +138,9 @@ for _type in (np.uint8, np.int8, np.int32, np.int64):
         _CASES.append(case(_operation, _opset, f"{_name}-rounded", node(_operation, _opset, **_attributes), [_values]))
     _CASES.append(case("HardSigmoid", "opset1", f"{_name}-rounded", "opset1.hard_sigmoid",
                        [_values, _type(2), _type(3)], constants=[1, 2]))  # fmt: skip
+_CASES.append(case("HardSigmoid", "opset1", "int8-run-time", "opset1.hard_sigmoid",
+                   [np.array([100, 0, -100], np.int8), np.int8(2), np.int8(1)],
+                   options=decided("expected", _CONSTANT, np.array([1, 1, 0], np.int8))))  # fmt: skip
 
 # -- PRelu ------------------------------------------------------------------------------------------------------------
 
@@ -184,6 +187,8 @@ _CASES += [
          [_P4[0, 0, 0], _S[1]], shapes=[None, [-1]], options=_RANK),
     case("PRelu", "opset1", "dynamic-ranks", "opset1.prelu", [_P4, _S[3]], [_P4, _S[3].reshape(3, 1, 1)],
          [_P4[0, 0, 0], _S[2]], shapes=[None, None], options=_RANK),
+    case("PRelu", "opset1", "dynamic-rank-more-dimensions", "opset1.prelu", [_P4[0, 0], _S[2].reshape(1, 1, 1, 2)],
+         [_P4, _S[4].reshape(4, 1)], shapes=[None, None], options=_RANK),
     case("PRelu", "opset1", "dynamic-rank-slope", "opset1.prelu", [_P4, _S[3]], [_P4, _S[4].reshape(4, 1)],
          shapes=[[-1, -1, -1, -1], None], options=_RANK),
 ]  # fmt: skip

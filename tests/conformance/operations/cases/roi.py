@@ -13,7 +13,8 @@ def _build(opset, factory, shapes, types, arguments):
     import openvino as ov
 
     opset = __import__(f"openvino.{opset}", fromlist=["opset"])
-    inputs = [opset.parameter(ov.PartialShape(list(s)), t) for s, t in zip(shapes, types, strict=True)]
+    partial = [ov.PartialShape.dynamic() if s is None else ov.PartialShape(list(s)) for s in shapes]
+    inputs = [opset.parameter(s, t) for s, t in zip(partial, types, strict=True)]
     return ov.Model([getattr(opset, factory)(*inputs, *arguments)], inputs)
 
 
@@ -58,6 +59,7 @@ def _roi_pooling():
         [[2, 3], 1.0, "bilinear"],
         shapes=dynamic,
     )
+    yield case("dynamic-rank", [(maps, fractions)], [[3, 4], 1.0, "bilinear"], shapes=[None, None])
     yield case("f16", [(maps, pixels)], [[3, 3], 0.125, "max"], dtype=np.float16)
 
 
@@ -85,6 +87,7 @@ def _roi_align():
         more = inputs(1, 3, 4, 5, 3, seed=4)
         yield case(version, "dynamic-max", [data, more], [2, 2, 1, 0.1, "max"], shapes=dynamic, reason=shapeless)
         yield case(version, "f16", [data], [2, 2, 2, 0.125, "avg"], dtype=np.float16, reason=rounded)
+    yield case(9, "dynamic-rank-max", [data], [3, 2, 2, 0.15, "max"], shapes=[None] * 3)
     for mode in ("half_pixel", "half_pixel_for_nn", "asymmetric"):
         yield case(9, f"avg-{mode}", [data], [2, 2, 2, 0.15, "avg", mode])
         yield case(9, f"max-{mode}", [data, more], [2, 3, 0, 0.15, "max", mode], shapes=dynamic)
@@ -107,6 +110,7 @@ def _roi_align_rotated():
     yield case("clockwise", [data], [3, 2, 2, 0.2, True])
     yield case("counterclockwise", [data], [2, 3, 3, 0.15, False], index=np.int64)
     yield case("adaptive", [data], [2, 2, 0, 0.2, True])
+    yield case("dynamic-rank", [data], [3, 2, 2, 0.2, True], shapes=[None] * 3)
     yield case(
         "dynamic", [data, inputs(1, 3, 4, 5, 3, seed=4)], [2, 3, 0, 0.1, False], shapes=[[-1, -1, -1, -1], [-1, 5], [-1]]
     )
