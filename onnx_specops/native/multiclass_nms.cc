@@ -110,7 +110,7 @@ class MulticlassNms : public Kernel {
       const A area = kept.area(box);
       // One that scores the threshold itself is only compared with the last.
       const std::int64_t from = adaptive && one.score == lowest ? std::max<std::int64_t>(kept.size() - 1, 0) : 0;
-      if (kept.template find<Reaches>(box, area, threshold, from) < kept.size()) continue;
+      if (kept.template remove<Reaches>(box, area, threshold, from)) continue;
       kept.push_back(box, area);
       result.push_back(one);
       if (adaptive && threshold > A(0.5)) threshold *= eta;

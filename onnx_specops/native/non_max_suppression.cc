@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <queue>
 #include <vector>
 
 #include "selection.h"
@@ -109,32 +108,52 @@ class Suppression {
     }
   };
 
+  // The score after the decays by the boxes chosen since it was reckoned; not all of them once it is too low.
+  void update(Candidate& candidate, const Result& chosen, const KeptBoxes<A>& boxes) const {
+    const Box<A>& own = box(candidate.at);
+    const Corners<A> corners = {own.x1, own.y1, own.x2, own.y2};
+    boxes.template each<Overlaps>(corners, own.area, A(0), candidate.seen, [&](std::int64_t i) {
+      candidate.score = decayed(candidate.score, chosen[static_cast<std::size_t>(i)].at, candidate.at);
+      return candidate.score > static_cast<A>(limits_.score);
+    });
+    candidate.seen = boxes.size();
+  }
+
+  // Brings the top of a heap to its place.
+  static void sink(std::vector<Candidate>& heap) {
+    const Candidate top = heap.front();
+    std::size_t hole = 0;
+    for (std::size_t child = 1; child < heap.size(); child = 2 * hole + 1) {
+      if (child + 1 < heap.size() && heap[child] < heap[child + 1]) ++child;
+      if (!(top < heap[child])) break;
+      heap[hole] = heap[child];
+      hole = child;
+    }
+    heap[hole] = top;
+  }
+
   Result soft_falling(const Result& ranked) const {
     std::vector<Candidate> heap;
     heap.reserve(ranked.size());
     for (const Ranked<A>& one : ranked) heap.push_back({one.score, one.at, 0});
-    std::priority_queue<Candidate> queue(std::less<Candidate>(), std::move(heap));
+    std::make_heap(heap.begin(), heap.end());
     Result chosen;
     KeptBoxes<A> chosen_boxes(0);
-    while (!full(chosen) && !queue.empty()) {
-      Candidate best = queue.top();
-      queue.pop();
-      const Box<A>& own = box(best.at);
-      const Corners<A> corners = {own.x1, own.y1, own.x2, own.y2};
-      const auto highest = [&] { return queue.empty() || queue.top() < best; };
-      while (best.seen < chosen_boxes.size() && best.score > static_cast<A>(limits_.score) && highest()) {
-        const std::int64_t next = chosen_boxes.template find<Overlaps>(corners, own.area, A(0), best.seen);
-        best.seen = std::min(next + 1, chosen_boxes.size());
-        if (next == chosen_boxes.size()) break;
-        best.score = decayed(best.score, chosen[static_cast<std::size_t>(next)].at, best.at);
+    while (!full(chosen) && !heap.empty()) {
+      Candidate& best = heap.front();
+      const bool known = best.seen == chosen_boxes.size();
+      if (known) {
+        const Box<A>& own = box(best.at);
+        chosen.push_back({best.score, best.at});
+        chosen_boxes.push_back({own.x1, own.y1, own.x2, own.y2}, own.area);
+      } else {
+        update(best, chosen, chosen_boxes);
       }
-      if (!(best.score > static_cast<A>(limits_.score))) continue;
-      if (best.seen < chosen_boxes.size() || !highest()) {
-        queue.push(best);
-        continue;
+      if (known || !(best.score > static_cast<A>(limits_.score))) {
+        best = heap.back();
+        heap.pop_back();
       }
-      chosen.push_back({best.score, best.at});
-      chosen_boxes.push_back(corners, own.area);
+      if (!heap.empty()) sink(heap);
     }
     return chosen;
   }

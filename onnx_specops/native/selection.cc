@@ -1,7 +1,5 @@
 #include "selection.h"
 
-#include "simd.h"
-
 namespace specops {
 
 template <class A>

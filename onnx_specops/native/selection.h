@@ -10,6 +10,7 @@
 
 #include "numbers.h"
 #include "partial_sort.h"
+#include "simd.h"
 
 namespace specops {
 
@@ -30,6 +31,7 @@ void keep_best(std::vector<Ranked<A>>& all, std::int64_t limit) {
 template <class A, class Condition>
 std::vector<Ranked<A>> candidates(const A* scores, std::int64_t count, Condition takes_part) {
   std::vector<Ranked<A>> all;
+  all.reserve(static_cast<std::size_t>(std::count_if(scores, scores + count, takes_part)));
   for (std::int64_t i = 0; i < count; ++i) {
     if (takes_part(scores[i])) all.push_back({scores[i], i});
   }
@@ -64,9 +66,7 @@ class RowsAbove {
   void each(std::int64_t class_, Body body) const {
     for (std::int64_t word = 0; word < words_; ++word) {
       std::uint32_t bits = bits_[static_cast<std::size_t>(word * classes_ + class_)];
-      for (std::int64_t row = word * width; bits != 0; ++row, bits >>= 1) {
-        if ((bits & 1) != 0) body(row);
-      }
+      for (; bits != 0; bits &= bits - 1) body(word * width + lowest_bit(bits));
     }
   }
 

@@ -23,6 +23,17 @@
 
 namespace specops {
 
+// The position of the lowest bit that is set, of which there must be one.
+SPECOPS_INLINE int lowest_bit(std::uint32_t bits) {
+#if defined(__GNUC__)
+  return __builtin_ctz(bits);
+#else
+  int position = 0;
+  for (; (bits & 1) == 0; bits >>= 1) ++position;
+  return position;
+#endif
+}
+
 // 32 bytes of T with element-wise +, * and maximum: a register of AVX2, two of SSE2 and NEON.
 #if defined(__GNUC__)
 template <class T>

@@ -76,29 +76,40 @@ class KeptBoxes {
 
   std::int64_t size() const { return static_cast<std::int64_t>(size_); }
 
-  // The first one, `from` there on, for which with the box `Condition` holds; size() where there is none.
-  template <class Condition>
-  std::int64_t find(const Corners<A>& box, A area, A threshold, std::int64_t from = 0) const {
-    std::size_t at = static_cast<std::size_t>(from) / lanes;
-    for (; at < blocks_.size(); ++at) {
-      at += skip<Condition>(blocks_.data() + at, blocks_.size() - at, box, area, offset_, threshold);
-      if (at == blocks_.size()) break;
-      for (std::size_t i = std::max(at * lanes, static_cast<std::size_t>(from)); i < std::min(size_, (at + 1) * lanes); ++i) {
-        if (holds<Condition>(blocks_[at], i % lanes, box, area, offset_, threshold)) return static_cast<std::int64_t>(i);
+  // body(i) for each one from the position `from` on for which with the box `Condition` holds, until it returns false.
+  template <class Condition, class Body>
+  void each(const Corners<A>& box, A area, A threshold, std::int64_t from, Body body) const {
+    const std::size_t first = static_cast<std::size_t>(from) / lanes;
+    for (std::size_t at = first;; ++at) {
+      Match match = next<Condition>(blocks_.data(), at, blocks_.size(), box, area, offset_, threshold);
+      at = match.block;
+      if (match.lanes == 0) return;
+      if (at == first) match.lanes &= ~std::uint32_t{0} << (static_cast<std::size_t>(from) % lanes);
+      for (; match.lanes != 0; match.lanes &= match.lanes - 1) {
+        const auto i = static_cast<std::int64_t>(at * lanes) + lowest_bit(match.lanes);
+        if (i >= size() || !body(i)) return;
       }
     }
-    return size();
   }
-  // Whether there is such a one.
+  // Whether there is one, `from` there on.
   template <class Condition>
-  bool remove(const Corners<A>& box, A area, A threshold) const {
-    return skip<Condition>(blocks_.data(), blocks_.size(), box, area, offset_, threshold) < blocks_.size();
+  bool remove(const Corners<A>& box, A area, A threshold, std::int64_t from = 0) const {
+    bool found = false;
+    each<Condition>(box, area, threshold, from, [&](std::int64_t) {
+      found = true;
+      return false;
+    });
+    return found;
   }
 
  private:
   static constexpr std::size_t lanes = 64 / sizeof(A);
   struct Block {
     A x1[lanes], y1[lanes], x2[lanes], y2[lanes], area[lanes];
+  };
+  struct Match {
+    std::size_t block;
+    std::uint32_t lanes;  // a bit for each
   };
 
   template <class Condition>
@@ -109,9 +120,10 @@ class KeptBoxes {
     return Condition::holds(other, box, kept.area[i], area, width * height, threshold);
   }
 
-  // How many blocks come before the first that has such a box; in suppression.cc.
+  // The first block of [from, count) that has such boxes; no lanes where there is none. In suppression.cc.
   template <class Condition>
-  static std::size_t skip(const Block* blocks, std::size_t count, const Corners<A>& box, A area, A offset, A threshold);
+  static Match next(const Block* blocks, std::size_t from, std::size_t count, const Corners<A>& box, A area, A offset,
+                    A threshold);
 
   std::vector<Block> blocks_;
   std::size_t size_ = 0;
