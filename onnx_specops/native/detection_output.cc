@@ -51,7 +51,7 @@ struct Sizes {
 
   std::int64_t rows(const Attributes& given) const {
     if (given.keep > 0) return element_count({images, given.keep});
-    return element_count({images, classes, given.top > 0 ? given.top : priors});
+    return element_count({images, classes, given.keep == -1 && given.top > 0 ? given.top : priors});
   }
 };
 

@@ -80,8 +80,8 @@ def DetectionOutput(
         objectness_score: see ``aux_class_preds``.
 
     Output: ``[1, 1, R, 7]``: rows ``image, class, score, x1, y1, x2, y2`` by image, class and descending score, then a row
-    that begins with -1, if there is room, and zeros. ``R`` is ``N * keep_top_k`` where that is positive, else
-    ``N * top_k * classes`` where ``top_k`` is, else ``N * classes * priors``.
+    that begins with -1, if there is room, and zeros. ``R`` is ``N * keep_top_k`` where that is positive,
+    ``N * top_k * classes`` where ``top_k`` is and ``keep_top_k`` is -1, else ``N * classes * priors``.
 
     Equal scores are ordered by prior.
 
@@ -209,7 +209,12 @@ def _suppress(boxes, threshold):
 
 
 def _rows(images, classes, priors, keep_top_k, top_k):
-    return images * (keep_top_k if keep_top_k > 0 else classes * (top_k if top_k > 0 else priors))
+    return images * (keep_top_k if keep_top_k > 0 else classes * (top_k if _counts(keep_top_k, top_k) else priors))
+
+
+def _counts(keep_top_k, top_k):
+    """Whether ``top_k`` decides how many rows there are, where ``keep_top_k`` is not positive."""
+    return keep_top_k == -1 and top_k > 0
 
 
 @DetectionOutput.infer_shapes
@@ -223,7 +228,7 @@ def _(node):
         elif proposals and isinstance(predictions[1], int) and isinstance(proposals[2], int):
             priors = proposals[2] // (4 if given["normalized"] else 5)
             if priors:
-                rows = _rows(predictions[0], predictions[1] // priors, priors, -1, given["top_k"])
+                rows = _rows(predictions[0], predictions[1] // priors, priors, given["keep_top_k"], given["top_k"])
     return [[1, 1, rows, 7]]
 
 
@@ -308,7 +313,7 @@ def _(op, box_logits, class_preds, proposals, aux_class_preds, aux_box_preds, **
         found = op.GatherND(op.Reshape(column, per_image, allowzero=1), chosen)
         numbers.append(op.Clip(found, 0.0, 1.0) if given["clip_after_nms"] else found)
     found = op.Concat(*(op.Unsqueeze(x, [1]) for x in numbers), axis=1)
-    count = op.Mul(classes, given["top_k"] if given["top_k"] > 0 else priors)
+    count = op.Mul(classes, given["top_k"] if _counts(given["keep_top_k"], given["top_k"]) else priors)
     rows = op.Mul(images, given["keep_top_k"] if given["keep_top_k"] > 0 else count)
     zeros = op.ConstantOfShape(op.Concat(rows, [7], axis=0), value=np.zeros(1, dtype))
     end = op.const(np.array([[-1, 0, 0, 0, 0, 0, 0]], dtype))

@@ -11,14 +11,18 @@ from tests.conformance.case import Case
 CENTER_SIZE, CORNER = "caffe.PriorBoxParameter.CENTER_SIZE", "caffe.PriorBoxParameter.CORNER"
 
 
-def _detection_output(version, shapes, dtype, attributes):
+def _detection_output(version, shapes, dtype, attributes, rows=None):
+    """``rows``: how many of the output's rows are defined; they are cut off, and its shape stands beside them."""
     import openvino as ov
     from openvino import opset1, opset8
 
     inputs = [opset1.parameter(ov.PartialShape(list(s)), dtype) for s in shapes]
     opset = opset1 if version == 1 else opset8
     node = opset.detection_output(*inputs[:3], attributes, *inputs[3:])
-    return ov.Model([node], inputs)
+    if rows is None:
+        return ov.Model([node], inputs)
+    begin, end, step, axis = (opset8.constant(np.array([n])) for n in (0, rows, 1, 2))
+    return ov.Model([opset8.slice(node, begin, end, step, axis), opset8.shape_of(node)], inputs)
 
 
 def _predictions(
@@ -46,14 +50,14 @@ def _predictions(
     return tuple(a.astype(np.float32) for a in arrays)
 
 
-def _case(name, *, shapes=None, more=(), dtype=np.float32, data, **attributes):
+def _case(name, *, shapes=None, more=(), dtype=np.float32, rows=None, data, **attributes):
     attributes = {"keep_top_k": [20], "nms_threshold": 0.45, "normalized": True, **attributes}
     arrays = _predictions(**data, normalized=attributes["normalized"], shared=attributes.get("share_location", True),
                           encoded=attributes.get("variance_encoded_in_target", False))  # fmt: skip
     runs = [tuple(a.astype(dtype) for a in run) for run in (arrays, *more)]
     for version in (1, 8):
         given = attributes | ({"num_classes": data["classes"]} if version == 1 else {})
-        build = functools.partial(_detection_output, version, shapes or [a.shape for a in arrays], dtype, given)
+        build = functools.partial(_detection_output, version, shapes or [a.shape for a in arrays], dtype, given, rows)
         yield Case("DetectionOutput", f"opset{version}", name, build, runs)
 
 
@@ -64,6 +68,8 @@ def _detection_outputs():
     yield from _case(
         "clip-after", data=small, clip_after_nms=True, background_label_id=-1, keep_top_k=[-1], confidence_threshold=0.5
     )
+    # How many rows there are follows from top_k only where keep_top_k is -1. The CPU plugin leaves the last ones undefined.
+    yield from _case("keep-below", data=small, rows=40, keep_top_k=[-2], top_k=5, confidence_threshold=0.5)
     yield from _case("own-boxes", data=small, share_location=False, code_type=CENTER_SIZE, keep_top_k=[200])
     yield from _case("encoded", data=small, variance_encoded_in_target=True, code_type=CENTER_SIZE)
     yield from _case("encoded-corner", data={**small, "prior_images": 2}, variance_encoded_in_target=True)
