@@ -151,5 +151,9 @@ for _type in (np.int64, np.uint64):
         _CASES.append(case("ReduceProd", "opset1", f"{np.dtype(_type).name}-run-time-keep-{_keep}".lower(),
                            "opset1.reduce_prod", *_runs, dynamic=True, keep_dims=_keep,
                            options=decided("evaluate", _RANK)))  # fmt: skip
+for _operation in ("ReduceSum", "ReduceL1"):
+    for _type, _values in ((np.uint8, [[200, 100, 3], [1, 2, 3]]), (np.int8, [[-100, -100, -3], [100, 20, 30]])):
+        _CASES.append(case(_operation, _REDUCTIONS[_operation].partition(".")[0], f"{np.dtype(_type).name}-saturates",
+                           _REDUCTIONS[_operation], [np.array(_values, _type), _axes(1)], constants=[1]))  # fmt: skip
 
 CASES = _CASES
