@@ -11,6 +11,7 @@ from converters.openvino.graph import Body, Layer, OutputPort, PortMapInput, Por
 from converters.openvino.onnx_types import data_type
 from converters.openvino.rule import Context, Unsupported, rule
 from converters.openvino.rules import state
+from converters.openvino.rules._indices import LAST, product
 from converters.openvino.shapes import same_dims
 from onnx_specops.building import Builder, DimsLike, Value
 
@@ -233,19 +234,14 @@ def _slice(op: Builder, value: Value, entry: PortMapInput, iteration: Value) -> 
 
 def _join(op: Builder, scanned: Value, entry: PortMapOutput) -> Value:
     """The iterations' values, stacked in front, joined along the axis; negative strides join backwards."""
-    assert entry.axis is not None and entry.external is not None
-    dims = entry.result.inputs[0].source.dims or entry.external.dims
-    if dims is None:
-        raise Unsupported("it joins values whose number of dimensions is unknown")
-    rank = len(dims)
-    axis = entry.axis + rank if entry.axis < 0 else entry.axis
+    assert entry.axis is not None
     if entry.stride < 0:
         scanned = op.Slice(scanned, [-1], [-(2**62)], [0], [-1])
-    moved = op.Transpose(scanned, perm=[*range(1, axis + 1), 0, *range(axis + 1, rank + 1)]) if axis else scanned
-    shape = op.Shape(moved)
-    joined = op.ReduceProd(op.Slice(shape, [axis], [axis + 2]), keepdims=1)
-    parts = [op.Slice(shape, [0], [axis])] if axis else []
-    parts.append(joined)
-    if axis + 2 <= rank:
-        parts.append(op.Slice(shape, [axis + 2], [rank + 1]))
-    return op.Reshape(moved, op.Concat(*parts, axis=0) if len(parts) > 1 else joined, allowzero=1)
+    axis, behind = entry.axis, entry.axis + 1 or LAST
+    count, dims = op.Shape(scanned, end=1), op.Shape(scanned, start=1)
+    before, after = op.Slice(dims, [0], [axis]), op.Slice(dims, [behind], [LAST])
+    size = product(op, op.Slice(dims, [axis], [behind]))  # 1 for scalars
+    if axis:
+        blocks = op.Concat(count, product(op, before), size, product(op, after), axis=0)
+        scanned = op.Transpose(op.Reshape(scanned, blocks, allowzero=1), perm=[1, 0, 2, 3])
+    return op.Reshape(scanned, op.Concat(before, op.Mul(count, size), after, axis=0), allowzero=1)

@@ -421,7 +421,28 @@ def _scalar_loop():
     return ov.Model([loop.get_concatenated_slices(body.get_results()[0].output(0), 0, 1, 1, -1, 0)], [x, trips])
 
 
+def _joined_of_any_rank(axis):
+    """Doubles a tensor of unknown rank, and gives all of them side by side."""
+
+    def build():
+        import openvino as ov
+        from openvino import opset8 as ops
+
+        x, state = (ops.parameter(ov.PartialShape.dynamic(), F) for _ in range(2))
+        one = ops.result(ops.unsqueeze(state, ops.constant([axis])))
+        body = ov.Model([ops.result(ops.add(state, state)), one, ops.result(ops.constant(np.bool_(True)))], [state])
+        loop = _loop_node(ops, ops.constant(np.int64(3)), ops.constant(np.bool_(True)), body, -1, 2)
+        loop.set_merged_input(state, x.output(0), body.get_results()[0].output(0))
+        return ov.Model([loop.get_concatenated_slices(one.output(0), 0, 1, 1, -1, axis)], [x])
+
+    return build
+
+
 _ONE = np.ones((1, 1), F)
+CASES += [
+    Case("Loop", "opset5", f"joined-of-any-rank-axis{axis}", _joined_of_any_rank(axis), [(_range(2),), (_range(2, 3),)])
+    for axis in (0, 1)
+]
 CASES += [
     Case(
         operation,
