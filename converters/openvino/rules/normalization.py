@@ -94,9 +94,10 @@ def group_normalization(op: Builder, data: Value, scale: Value, bias: Value, *, 
 
 @rule("LRN")
 def lrn(op: Builder, data: Value, axes: Value, *, alpha: float, beta: float, bias: float, size: int):
-    """LRN-1. As the specification's formula has it a region of an even ``size`` reaches ``size / 2`` to both sides.
+    """LRN-1. A region reaches ``(size - 1) // 2`` elements to both sides, in OpenVINO's CPU and reference kernel.
 
-    (OpenVINO's CPU takes an element less then, and leaves out the channels where axes has them beside others.)
+    (By the specification's formula it is ``size // 2``, which is more for even sizes. OpenVINO's CPU leaves out the
+    channels where axes has them beside others.)
     """
     if size < 1:
         raise Unsupported(f"its size is {size}")
@@ -107,16 +108,17 @@ def lrn(op: Builder, data: Value, axes: Value, *, alpha: float, beta: float, bia
     if axes.constant is not None and any(not -rank <= a < rank for a in axes.constant):
         raise Unsupported(f"its axes are {axes.constant.tolist()} for a rank of {rank}")
     known = None if axes.constant is None else sorted(int(a) % rank for a in axes.constant)
-    if known == [1] and size % 2:
-        return _across_channels(op, data, rank, alpha=alpha, beta=beta, bias=bias, size=size)
+    region = 2 * ((size - 1) // 2) + 1
+    if known == [1]:
+        return _across_channels(op, data, rank, alpha=alpha * region / size, beta=beta, bias=bias, size=region)
     squares = op.Mul(data, data)
     for k in range(rank):
         if known is None:
             hit = op.Or(op.Equal(axes, k), op.Equal(axes, k - rank))
             used = op.Greater(op.ReduceSum(op.Cast(hit, to=_INT64), keepdims=0), 0)
-            squares = _summed_if(op, used, squares, k, size)
+            squares = _summed_if(op, used, squares, k, region)
         elif k in known:
-            squares = _summed(op, squares, k, size)
+            squares = _summed(op, squares, k, region)
     if axes.dims and axes.dims[0] is not None:
         factor: object = alpha / float(size) ** axes.dims[0]
     else:
@@ -131,27 +133,27 @@ def _across_channels(op: Builder, data: Value, rank: int, **attributes: float) -
         return op.LRN(data, **attributes)
     shape = op.Shape(data)
     inner = op.ReduceProd(op.Slice(shape, [2], [rank]), keepdims=1)
-    four = op.Reshape(data, op.Concat(op.Slice(shape, [0], [2]), inner, [1], axis=0))
-    return op.Reshape(op.LRN(four, **attributes), shape)
+    four = op.Reshape(data, op.Concat(op.Slice(shape, [0], [2]), inner, [1], axis=0), allowzero=1)
+    return op.Reshape(op.LRN(four, **attributes), shape, allowzero=1)
 
 
-def _summed_if(op: Builder, condition: Value, x: Value, axis: int, size: int) -> Value:
-    return op.if_(condition, lambda op: _summed(op, x, axis, size), lambda op: op.Identity(x))
+def _summed_if(op: Builder, condition: Value, x: Value, axis: int, region: int) -> Value:
+    return op.if_(condition, lambda op: _summed(op, x, axis, region), lambda op: op.Identity(x))
 
 
-def _summed(op: Builder, x: Value, axis: int, size: int) -> Value:
-    """The sums over ``size // 2`` elements to both sides along an axis."""
-    reach, shape = size // 2, op.Shape(x)
+def _summed(op: Builder, x: Value, axis: int, region: int) -> Value:
+    """The sums over as many elements, an odd number, around each element along an axis."""
+    reach, shape = region // 2, op.Shape(x)
     length = x.dims[axis] if x.dims else None
     if length is not None:
         reach = min(reach, length)
     # One dimension before the axis, one after it: a window of a column.
     before = op.ReduceProd(op.Slice(shape, [0], [axis]), keepdims=1)
     after = op.ReduceProd(op.Slice(shape, [axis + 1], [2**31]), keepdims=1)
-    columns = op.Reshape(x, op.Concat(before, [1], op.Slice(shape, [axis], [axis + 1]), after, axis=0))
+    columns = op.Reshape(x, op.Concat(before, [1], op.Slice(shape, [axis], [axis + 1]), after, axis=0), allowzero=1)
     kernel = 2 * reach + 1
     means = op.AveragePool(columns, kernel_shape=[kernel, 1], pads=[reach, 0, reach, 0], count_include_pad=1)
-    return op.Reshape(op.Mul(means, float(kernel)), shape)
+    return op.Reshape(op.Mul(means, float(kernel)), shape, allowzero=1)
 
 
 def _batch_norm(op: Builder, data: Value, gamma: Value, beta: Value, mean: Value, variance: Value, epsilon: float) -> Value:

@@ -315,6 +315,8 @@ def _lrns():
         ("channels", [1], 3),
         ("channels-large", [1], 9),
         ("size-1", [1], 1),
+        ("even-size", [1], 4),
+        ("spatial-even-size", [2, 3], 4),
         ("spatial", [2, 3], 3),
         ("spatial-large", [3, 2], 5),
     ):
@@ -326,7 +328,7 @@ def _lrns():
         "opset1",
         "dynamic",
         _with_axes(_lrn(3), (-1, -1, -1, -1), [1]),
-        [(_values(2, 5, 3, 2),), (_values(1, 2, 4, 1),)],
+        [(_values(2, 5, 3, 2),), (_values(1, 2, 4, 1),), (_values(0, 2, 4, 1),)],
     )
     yield Case(
         "LRN",
@@ -343,7 +345,6 @@ def _lrns():
     nothing = ramp * ramp
     parts = "the CPU plugin parts from the specification's formula, by which the values are computed"
     for name, axes, size, sums in (
-        ("even-size", [1], 2, sums_1),
         ("all-but-batch", [1, 2, 3], 3, total),
         ("negative-axis", [-1], 3, rows),
         ("no-axes", [], 3, nothing),
