@@ -103,20 +103,9 @@ class DeformablePSROIPooling : public Kernel {
       shifts.each = each(offsets);
     }
     const Shape result = {count, channels_, size_, size_};
-    const std::int64_t elements = element_count(result), bins = size_ * size_;
-    Output output = context.output(0, result);
-    fill_narrow<A>(output, feat.type(), elements, [&](A* all) {
-      context.parallel_ranges(count, 1, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t r = begin; r < end; ++r) {
-          A* to = all + r * channels_ * bins;
-          if (r >= static_cast<std::int64_t>(images.size())) {
-            std::fill(to, to + channels_ * bins, A(0));
-          } else {
-            const A* map = maps.data() + images[static_cast<std::size_t>(r)] * shape[1] * area;
-            pool_region(map, r, regions.data() + 5 * r + 1, shifts, shape[2], shape[3], to);
-          }
-        }
-      });
+    pool_regions<A>(context, feat.type(), result, images, [&](std::int64_t r, A* to) {
+      const A* map = maps.data() + images[static_cast<std::size_t>(r)] * shape[1] * area;
+      pool_region(map, r, regions.data() + 5 * r + 1, shifts, shape[2], shape[3], to);
     });
   }
 
@@ -155,18 +144,7 @@ class DeformablePSROIPooling : public Kernel {
 }  // namespace
 
 const Op& deformable_psroi_pooling() {
-  static const Op op = {
-      "DeformablePSROIPooling",
-      {{"feat"}, {"rois"}, {"offsets", true}},
-      {{"output"}},
-      [] {
-        std::vector<Signature> all;
-        for (const Type type : float_types()) all.push_back({{type, type, type}, {type}});
-        return all;
-      }(),
-      [](const KernelInfo& info) -> std::unique_ptr<Kernel> { return std::make_unique<DeformablePSROIPooling>(info); },
-      nullptr,
-  };
+  static const Op op = describe_pooling<DeformablePSROIPooling>("DeformablePSROIPooling", {{"offsets", true}});
   return op;
 }
 

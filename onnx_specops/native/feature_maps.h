@@ -63,7 +63,8 @@ class FeatureMaps {
     context.parallel_ranges(static_cast<std::int64_t>(used.size()) * area_, 256, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end;) {
         const std::int64_t slot = i / area_, first = i % area_, count = std::min(end - i, area_ - first);
-        transpose(planes(used[static_cast<std::size_t>(slot)]) + first, channels_, count, area_, turned_.get() + i * channels_);
+        const A* from = planes(used[static_cast<std::size_t>(slot)]) + first;
+        transpose(from, channels_, count, area_, turned_.get() + i * channels_);
         i += count;
       }
     });
@@ -98,29 +99,18 @@ class FeatureMaps {
   std::unique_ptr<A[]> turned_;
 };
 
-// Fills [R, C, rows, columns]: `collect(r, row, column, at)` gives all channels of a bin of region r to `at`; regions without
-// an image are 0.
+// Fills [R, C, rows, columns]: `collect(r, row, column, at)` gives all channels of a bin of region r to `at`.
 template <class A, class Collect>
-void pool_regions(Context& context, const FeatureMaps<A>& maps, Type type, const std::vector<std::int64_t>& images,
-                  const Shape& result, const Collect& collect) {
-  const std::int64_t elements = element_count(result), rows = result[2], columns = result[3];
-  const std::int64_t channels = maps.channels(), bins = rows * columns;
-  Output output = context.output(0, result);
-  fill_narrow<A>(output, type, elements, [&](A* all) {
-    context.parallel_ranges(result[0], 1, [&](std::int64_t begin, std::int64_t end) {
-      std::vector<A> pooled(static_cast<std::size_t>(bins * channels));
-      for (std::int64_t r = begin; r < end; ++r) {
-        A *to = all + r * bins * channels, *at = pooled.data();
-        if (r >= static_cast<std::int64_t>(images.size())) {
-          std::fill(to, to + bins * channels, A(0));
-          continue;
-        }
-        for (std::int64_t row = 0; row < rows; ++row) {
-          for (std::int64_t column = 0; column < columns; ++column, at += channels) collect(r, row, column, at);
-        }
-        transpose(pooled.data(), bins, channels, channels, to);
-      }
-    });
+void pool_bins(Context& context, const FeatureMaps<A>& maps, Type type, const std::vector<std::int64_t>& images,
+               const Shape& result, const Collect& collect) {
+  const std::int64_t rows = result[2], columns = result[3], channels = maps.channels();
+  pool_regions<A>(context, type, result, images, [&](std::int64_t r, A* to) {
+    const std::unique_ptr<A[]> pooled(new A[static_cast<std::size_t>(rows * columns * channels)]);
+    A* at = pooled.get();
+    for (std::int64_t row = 0; row < rows; ++row) {
+      for (std::int64_t column = 0; column < columns; ++column, at += channels) collect(r, row, column, at);
+    }
+    transpose(pooled.get(), rows * columns, channels, channels, to);
   });
 }
 

@@ -315,7 +315,8 @@ void weigh(const Context& context, const Layout& image, const From* from, To* to
           rows.push_back(from + at * image.length);
         } else {
           if (wide.size() < weights.size() * length) wide.resize(weights.size() * length);
-          std::transform(from + at * image.length, from + (at + 1) * image.length, wide.data() + (weights.size() - 1) * length,
+          const From* source = from + at * image.length;
+          std::transform(source, source + image.length, wide.data() + (weights.size() - 1) * length,
                          [](From x) { return static_cast<A>(x); });
         }
       });
@@ -372,7 +373,8 @@ auto picker(std::size_t bytes) {
 // The same for `nearest`, whatever the elements of `bytes` bytes are.
 void copy(const Context& context, const Layout& image, std::size_t bytes, const char* from, char* to) {
   const auto pick_row = picker(static_cast<std::size_t>(image.width) * bytes);
-  const std::size_t length = static_cast<std::size_t>(image.length) * bytes, size = static_cast<std::size_t>(image.size) * bytes;
+  const std::size_t length = static_cast<std::size_t>(image.length) * bytes;
+  const std::size_t size = static_cast<std::size_t>(image.size) * bytes;
   context.parallel_ranges(image.rows, grain(image), [&](std::int64_t begin, std::int64_t end) {
     const char* before = nullptr;  // the row that the last one was made of
     for (std::int64_t row = begin; row < end; ++row) {

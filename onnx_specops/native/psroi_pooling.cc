@@ -83,25 +83,13 @@ class PSROIPooling : public Kernel {
     const Numbers<A> maps(feat), regions(rois);
     const std::vector<std::int64_t> images = real_regions(regions.data(), count, shape[0]);
     const Shape result = {count, channels_, size_, size_};
-    const std::int64_t elements = element_count(result);
-    const std::int64_t each = element_count({channels_, size_, size_});
-    Output output = context.output(0, result);
-    fill_narrow<A>(output, feat.type(), elements, [&](A* all) {
-      context.parallel_ranges(count, 1, [&](std::int64_t first, std::int64_t last) {
-        for (std::int64_t r = first; r < last; ++r) {
-          A* to = all + r * each;
-          if (r >= static_cast<std::int64_t>(images.size())) {
-            std::fill(to, to + each, A(0));
-            continue;
-          }
-          const A* map = maps.data() + images[static_cast<std::size_t>(r)] * shape[1] * area;
-          if (average_) {
-            means(map, regions.data() + 5 * r + 1, height, width, to);
-          } else {
-            between(map, regions.data() + 5 * r + 1, height, width, to);
-          }
-        }
-      });
+    pool_regions<A>(context, feat.type(), result, images, [&](std::int64_t r, A* to) {
+      const A* map = maps.data() + images[static_cast<std::size_t>(r)] * shape[1] * area;
+      if (average_) {
+        means(map, regions.data() + 5 * r + 1, height, width, to);
+      } else {
+        between(map, regions.data() + 5 * r + 1, height, width, to);
+      }
     });
   }
 
@@ -137,7 +125,8 @@ class PSROIPooling : public Kernel {
           A sum = 0;
           for (std::int64_t i = 0; i < down_; ++i) {
             for (std::int64_t j = 0; j < across_; ++j) {
-              const Line<A>&row = y[static_cast<std::size_t>(i * size_ + h)], &column = x[static_cast<std::size_t>(j * size_ + w)];
+              const Line<A>& row = y[static_cast<std::size_t>(i * size_ + h)];
+              const Line<A>& column = x[static_cast<std::size_t>(j * size_ + w)];
               if (!row.inside || !column.inside) continue;
               sum += sample(map + ((i * across_ + j) * channels_ + c) * height * width, width, row.between, column.between);
             }
@@ -156,18 +145,7 @@ class PSROIPooling : public Kernel {
 }  // namespace
 
 const Op& psroi_pooling() {
-  static const Op op = {
-      "PSROIPooling",
-      {{"feat"}, {"rois"}},
-      {{"output"}},
-      [] {
-        std::vector<Signature> all;
-        for (const Type type : float_types()) all.push_back({{type, type}, {type}});
-        return all;
-      }(),
-      [](const KernelInfo& info) -> std::unique_ptr<Kernel> { return std::make_unique<PSROIPooling>(info); },
-      nullptr,
-  };
+  static const Op op = describe_pooling<PSROIPooling>("PSROIPooling");
   return op;
 }
 

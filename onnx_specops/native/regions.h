@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "numbers.h"
@@ -85,6 +86,45 @@ A sample(const A* map, std::int64_t width, const Between<A>& y, const Between<A>
   const A upper = top[x.low] + (top[x.high] - top[x.low]) * x.rest;
   const A lower = bottom[x.low] + (bottom[x.high] - bottom[x.low]) * x.rest;
   return upper + (lower - upper) * y.rest;
+}
+
+// Fills the output: `pool(r, to)` gives what region r has, `result` says of which shape; regions without an image are 0.
+template <class A, class Pool>
+void pool_regions(Context& context, Type type, const Shape& result, const std::vector<std::int64_t>& images,
+                  const Pool& pool) {
+  const std::int64_t elements = element_count(result), each = element_count(Shape(result.begin() + 1, result.end()));
+  Output output = context.output(0, result);
+  fill_narrow<A>(output, type, elements, [&](A* all) {
+    context.parallel_ranges(result[0], 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t r = begin; r < end; ++r) {
+        A* to = all + r * each;
+        if (r < static_cast<std::int64_t>(images.size())) {
+          pool(r, to);
+        } else {
+          std::fill(to, to + each, A(0));
+        }
+      }
+    });
+  });
+}
+
+// An operator over feature maps and regions, of one type of floats, as further inputs are whose type is undefined.
+template <class K>
+Op describe_pooling(const char* name, const std::vector<Parameter>& further = {}, Type further_type = Type::undefined) {
+  Op op = {
+      name,
+      {{"feat"}, {"rois"}},
+      {{"output"}},
+      {},
+      [](const KernelInfo& info) -> std::unique_ptr<Kernel> { return std::make_unique<K>(info); },
+      nullptr,
+  };
+  for (const Type type : float_types()) {
+    op.signatures.push_back({{type, type}, {type}});
+    op.signatures.back().inputs.resize(2 + further.size(), further_type == Type::undefined ? type : further_type);
+  }
+  op.inputs.insert(op.inputs.end(), further.begin(), further.end());
+  return op;
 }
 
 }  // namespace specops

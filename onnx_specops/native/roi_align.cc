@@ -32,8 +32,9 @@ struct Axis {
     const A from = first(bin), apart = step();
     std::int64_t begin = 0, end = samples;
     if (apart > 0) {
-      const double slack = 2 + 1e-5 * std::abs(static_cast<double>(from)) / static_cast<double>(apart);
-      const auto index = [&](double position) { return (position - static_cast<double>(from)) / static_cast<double>(apart); };
+      const double origin = static_cast<double>(from), each = static_cast<double>(apart);
+      const double slack = 2 + 1e-5 * std::abs(origin) / each;
+      const auto index = [&](double position) { return (position - origin) / each; };
       begin = std::max(begin, whole(std::floor(index(low) - slack)));
       end = std::min(end, whole(std::ceil(index(high) + slack)));
     }
@@ -70,15 +71,15 @@ class Regions : public Kernel {
     const double reads = 4.0 * static_cast<double>(images.size()) * static_cast<double>(element_count({rows_, columns_})) *
                          static_cast<double>(std::max<std::int64_t>(ratio_ * ratio_, 1));
     const FeatureMaps<A> maps(context, feat, images, reads);
-    pool_regions(context, maps, feat.type(), images, result,
-                 [&](std::int64_t r, std::int64_t row, std::int64_t column, A* to) {
-                   std::vector<Sample<A>> samples;
-                   const A number = collect(r, row, column, samples);
-                   maps.pool(images[static_cast<std::size_t>(r)], samples, how, to);
-                   if (how == Pooling::sum && number > 1) {
-                     for (std::int64_t c = 0; c < maps.channels(); ++c) to[c] /= number;
-                   }
-                 });
+    pool_bins(context, maps, feat.type(), images, result,
+              [&](std::int64_t r, std::int64_t row, std::int64_t column, A* to) {
+                std::vector<Sample<A>> samples;
+                const A number = collect(r, row, column, samples);
+                maps.pool(images[static_cast<std::size_t>(r)], samples, how, to);
+                if (how == Pooling::sum && number > 1) {
+                  for (std::int64_t c = 0; c < maps.channels(); ++c) to[c] /= number;
+                }
+              });
   }
 
   std::int64_t rows_, columns_, ratio_;
@@ -213,29 +214,15 @@ class ROIAlignRotated : public Regions {
   bool clockwise_;
 };
 
-template <class Align>
-Op describe(const char* name) {
-  Op op = {
-      name,
-      {{"feat"}, {"rois"}, {"batch_indices"}},
-      {{"output"}},
-      {},
-      [](const KernelInfo& info) -> std::unique_ptr<Kernel> { return std::make_unique<Align>(info); },
-      nullptr,
-  };
-  for (const Type type : float_types()) op.signatures.push_back({{type, type, Type::int64}, {type}});
-  return op;
-}
-
 }  // namespace
 
 const Op& roi_align() {
-  static const Op op = describe<ROIAlign>("ROIAlign");
+  static const Op op = describe_pooling<ROIAlign>("ROIAlign", {{"batch_indices"}}, Type::int64);
   return op;
 }
 
 const Op& roi_align_rotated() {
-  static const Op op = describe<ROIAlignRotated>("ROIAlignRotated");
+  static const Op op = describe_pooling<ROIAlignRotated>("ROIAlignRotated", {{"batch_indices"}}, Type::int64);
   return op;
 }
 

@@ -84,48 +84,53 @@ class ROIPooling : public Kernel {
  private:
   template <class A>
   void run(Context& context, const Input& feat, const Input& rois) const {
-    const Shape& shape = feat.shape();
-    const std::int64_t height = shape[2], width = shape[3], count = rois.shape()[0];
-    const Shape result = {count, shape[1], rows_, columns_};
-    const Numbers<A> regions(rois);
-    const std::vector<std::int64_t> images = real_regions(regions.data(), count, shape[0]);
-    if (maxima_) {
-      const A scale = static_cast<A>(scale_);
-      std::vector<Axes<Bin>> all;
-      double reads = 0;
-      for (std::size_t r = 0; r < images.size(); ++r) {
-        const A* region = regions.data() + 5 * r;
-        all.push_back({bins(region[2], region[4], scale, rows_, height), bins(region[1], region[3], scale, columns_, width)});
-        reads += static_cast<double>(extent(all.back().y)) * static_cast<double>(extent(all.back().x));
-      }
-      const FeatureMaps<A> maps(context, feat, images, reads);
-      pool_regions(context, maps, feat.type(), images, result,
-                   [&](std::int64_t r, std::int64_t row, std::int64_t column, A* to) {
-                     const auto& axes = all[static_cast<std::size_t>(r)];
-                     const Bin &y = axes.y[static_cast<std::size_t>(row)], &x = axes.x[static_cast<std::size_t>(column)];
-                     std::vector<std::int64_t> places;
-                     for (std::int64_t i = y.start; i < y.end; ++i) {
-                       for (std::int64_t j = x.start; j < x.end; ++j) places.push_back(i * width + j);
-                     }
-                     maps.maximum(images[static_cast<std::size_t>(r)], places, to);
-                   });
-    } else {
-      std::vector<Axes<Line<A>>> all;
-      for (std::size_t r = 0; r < images.size(); ++r) {
-        const A* region = regions.data() + 5 * r;
-        all.push_back({samples(region[2], region[4], rows_, height), samples(region[1], region[3], columns_, width)});
-      }
-      const double reads = 4.0 * static_cast<double>(images.size()) * static_cast<double>(element_count({rows_, columns_}));
-      const FeatureMaps<A> maps(context, feat, images, reads);
-      pool_regions(context, maps, feat.type(), images, result,
-                   [&](std::int64_t r, std::int64_t row, std::int64_t column, A* to) {
-                     const auto& axes = all[static_cast<std::size_t>(r)];
-                     const auto &y = axes.y[static_cast<std::size_t>(row)], &x = axes.x[static_cast<std::size_t>(column)];
-                     std::vector<Sample<A>> sample;
-                     if (y.inside && x.inside) sample.emplace_back(y.between, x.between, width);
-                     maps.pool(images[static_cast<std::size_t>(r)], sample, Pooling::sum, to);
-                   });
+    const Numbers<A> numbers(rois);
+    const auto images = real_regions(numbers.data(), rois.shape()[0], feat.shape()[0]);
+    const Shape result = {rois.shape()[0], feat.shape()[1], rows_, columns_};
+    maxima_ ? maxima(context, feat, numbers.data(), images, result) : between(context, feat, numbers.data(), images, result);
+  }
+
+  template <class A>
+  void maxima(Context& context, const Input& feat, const A* regions, const std::vector<std::int64_t>& images,
+              const Shape& result) const {
+    const std::int64_t height = feat.shape()[2], width = feat.shape()[3];
+    const A scale = static_cast<A>(scale_);
+    std::vector<Axes<Bin>> all;
+    double reads = 0;
+    for (std::size_t r = 0; r < images.size(); ++r, regions += 5) {
+      all.push_back({bins(regions[2], regions[4], scale, rows_, height),
+                     bins(regions[1], regions[3], scale, columns_, width)});
+      reads += static_cast<double>(extent(all.back().y)) * static_cast<double>(extent(all.back().x));
     }
+    const FeatureMaps<A> maps(context, feat, images, reads);
+    pool_bins(context, maps, feat.type(), images, result, [&](std::int64_t r, std::int64_t row, std::int64_t column, A* to) {
+      const auto& axes = all[static_cast<std::size_t>(r)];
+      const Bin &y = axes.y[static_cast<std::size_t>(row)], &x = axes.x[static_cast<std::size_t>(column)];
+      std::vector<std::int64_t> places;
+      for (std::int64_t i = y.start; i < y.end; ++i) {
+        for (std::int64_t j = x.start; j < x.end; ++j) places.push_back(i * width + j);
+      }
+      maps.maximum(images[static_cast<std::size_t>(r)], places, to);
+    });
+  }
+
+  template <class A>
+  void between(Context& context, const Input& feat, const A* regions, const std::vector<std::int64_t>& images,
+               const Shape& result) const {
+    const std::int64_t height = feat.shape()[2], width = feat.shape()[3];
+    std::vector<Axes<Line<A>>> all;
+    for (std::size_t r = 0; r < images.size(); ++r, regions += 5) {
+      all.push_back({samples(regions[2], regions[4], rows_, height), samples(regions[1], regions[3], columns_, width)});
+    }
+    const double reads = 4.0 * static_cast<double>(images.size()) * static_cast<double>(element_count({rows_, columns_}));
+    const FeatureMaps<A> maps(context, feat, images, reads);
+    pool_bins(context, maps, feat.type(), images, result, [&](std::int64_t r, std::int64_t row, std::int64_t column, A* to) {
+      const auto& axes = all[static_cast<std::size_t>(r)];
+      const auto &y = axes.y[static_cast<std::size_t>(row)], &x = axes.x[static_cast<std::size_t>(column)];
+      std::vector<Sample<A>> sample;
+      if (y.inside && x.inside) sample.emplace_back(y.between, x.between, width);
+      maps.pool(images[static_cast<std::size_t>(r)], sample, Pooling::sum, to);
+    });
   }
 
   std::int64_t rows_, columns_;
@@ -136,18 +141,7 @@ class ROIPooling : public Kernel {
 }  // namespace
 
 const Op& roi_pooling() {
-  static const Op op = {
-      "ROIPooling",
-      {{"feat"}, {"rois"}},
-      {{"output"}},
-      [] {
-        std::vector<Signature> all;
-        for (const Type type : float_types()) all.push_back({{type, type}, {type}});
-        return all;
-      }(),
-      [](const KernelInfo& info) -> std::unique_ptr<Kernel> { return std::make_unique<ROIPooling>(info); },
-      nullptr,
-  };
+  static const Op op = describe_pooling<ROIPooling>("ROIPooling");
   return op;
 }
 

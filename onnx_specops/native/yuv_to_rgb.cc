@@ -107,7 +107,8 @@ class YUVtoRGB : public Kernel {
       T* to = image.data<T>();
       context.parallel_ranges(pairs, (1 << 13) / (width + 1) + 1, [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; ++i) {
-          convert(Rows<T>{luma + i * 2 * width, first + i * each, second + i * each, to + i * 6 * width, width}, half[3], bgr_);
+          const Rows<T> rows = {luma + i * 2 * width, first + i * each, second + i * each, to + i * 6 * width, width};
+          convert(rows, half[3], bgr_);
         }
       });
     });
