@@ -26,6 +26,13 @@ def int64(op: Builder, x: Value) -> Value:
     return x if x.dtype == ir.DataType.INT64 else op.Cast(x, to=ir.DataType.INT64)
 
 
+def whole(op: Builder, x: Value) -> Value:
+    """``x`` as int64, for the few inputs whose integers OpenVINO takes in floats as well."""
+    if x.dtype is None or x.dtype.is_integer():
+        return x
+    return op.Cast(x, to=ir.DataType.INT64) if x.constant is None else op.const(x.constant.astype(np.int64))
+
+
 def vector(op: Builder, x: Value) -> Value:
     """``x``, a scalar or a vector, as an int64 vector."""
     x = int64(op, x)

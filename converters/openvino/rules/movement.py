@@ -23,6 +23,7 @@ from converters.openvino.rules._indices import (
     strides,
     transposed,
     vector,
+    whole,
 )
 from converters.openvino.shapes import same_dims
 from onnx_specops.building import Builder, Value
@@ -56,7 +57,7 @@ def reverse_sequence(op: Builder, data: Value, seq_lengths: Value, *, batch_axis
     batch, time = normal_axis(batch_axis, data.rank, "batch_axis"), normal_axis(seq_axis, data.rank, "seq_axis")
     if batch == time:
         raise Unsupported(f"its batch_axis and its seq_axis are both {batch}")
-    lengths = vector(op, seq_lengths)
+    lengths = vector(op, whole(op, seq_lengths))
     if data.dims is not None and not same_dims(lengths.dims or [None], [data.dims[batch]]):
         raise Unsupported(f"it has {length(lengths)} seq_lengths for {data.dims[batch]} sequences")
     if {batch, time} == {0, 1}:

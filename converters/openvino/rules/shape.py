@@ -22,6 +22,7 @@ from converters.openvino.rules._indices import (
     rank_of,
     transposed,
     vector,
+    whole,
 )
 from onnx_specops.building import Builder, Value
 
@@ -242,9 +243,10 @@ def split(op: Builder, data: Value, axis: Value, *, num_splits: int, context: Co
 def variadic_split(op: Builder, data: Value, axis: Value, split_lengths: Value, *, context: Context):
     """VariadicSplit-1: one of the lengths may be -1, what the others leave over."""
     count = len(context.layer.outputs)
+    axis, split_lengths = whole(op, axis), whole(op, split_lengths)
     lengths, known = vector(op, split_lengths), integers(split_lengths)
-    if known is not None and len(known) != count:
-        raise Unsupported(f"it has {count} outputs and {len(known)} split_lengths")
+    if length(lengths) not in (None, count):
+        raise Unsupported(f"it has {count} outputs and {length(lengths)} split_lengths")
     if known is not None and (known.count(-1) > 1 or min(known) < -1):
         raise Unsupported(f"its split_lengths are {known}")
     at = constant_axis(axis, data.rank)

@@ -36,6 +36,8 @@ def _reverse_sequence():
     data = dynamic(ramp(3, 4, 2), ramp(2, 4, 1))
     yield case("default", data, dynamic(np.array([1, 4, 2]), np.array([3, 3])))
     yield case("constant-lengths", static(ramp(3, 4)), np.array([2, 3, 4], I32))
+    yield case("float-lengths", dynamic(ramp(3, 4)), dynamic(np.array([2, 3, 1], np.float32)))
+    yield case("constant-float-lengths", dynamic(ramp(3, 4)), np.array([2, 3, 1], F16))
     yield case("time-first", dynamic(ramp(4, 3)), dynamic(np.array([2, 3, 4], I32)), 1, 0)
     yield case("other-axes", dynamic(ramp(2, 4, 3)), dynamic(np.array([2, 3, 4], I32)), 2, 1)
     yield case("negative-axes", dynamic(ramp(2, 4, 3)), dynamic(np.array([2, 3], I32)), -3, -1)

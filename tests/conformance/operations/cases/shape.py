@@ -182,6 +182,9 @@ def _split():
                    static(np.array([2, 4]), np.array([3, -1])))  # fmt: skip
     yield variadic("all-at-run-time", dynamic(ramp(4, 4, dtype=I64), ramp(6, 3, dtype=I64)), static(np.array(1), np.array(-2)),
                    static(np.array([1, 3], I32), np.array([-1, 2], I32)))  # fmt: skip
+    floats = np.array([1, 3], np.float32)
+    yield variadic("floats", dynamic(ramp(2, 4)), np.array(1, np.float32), floats)
+    yield variadic("floats-at-run-time", dynamic(ramp(2, 4)), np.array(1), static(floats))
     yield variadic("one", dynamic(ramp(3, dtype=bool)), np.array(0), np.array([-1]))
 
 

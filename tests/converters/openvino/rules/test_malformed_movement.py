@@ -213,7 +213,7 @@ MALFORMED = [
     ("GatherElements", "opset6", 'axis="2"', [S, (S, I64)], S, "out of range"),
     ("GatherElements", "opset6", 'axis="0"', [S, ((2, 4), I64)], (2, 4), "its indices have"),
     ("Gather", "opset8", 'batch_dims="1"', [S, ((3, 2), I64), _i(1)], (2, 2), "in the file"),
-    ("VariadicSplit", "opset1", "", [S, _i(1), (2,)], [(2, 2), (2, 1)], "integers belong"),
+    ("VariadicSplit", "opset1", "", [S, _i(1), (3,)], [(2, 2), (2, 1)], "2 outputs and 3"),
     ("VariadicSplit", "opset1", "", [S, _i(3), _i(1, 2)], [(2, 2), (2, 1)], "out of range"),
     ("VariadicSplit", "opset1", "", [S, _i(1), _i(-1, 5)], [(2, 2), (2, 5)], "in the file"),
     ("Transpose", "opset1", "", [S, _i(0)], S, "in the file"),
