@@ -230,7 +230,8 @@ def _spectrum(op: Builder, x: Value, place: Value, size: Value, inverse: bool) -
     def transform(op: Builder) -> Value:
         return op.DFT(x, op.Squeeze(size, [0]), op.Squeeze(place, [0]), inverse=1 if inverse else None)
 
-    return _chosen(op, size, product, transform)
+    last = place.constant is not None and x.rank is not None and int(place.constant[0]) == x.rank - 2
+    return _chosen(op, size, product, transform, contiguous=last)
 
 
 def _real_spectrum(op: Builder, x: Value, place: Value, size: Value) -> Value:
@@ -273,15 +274,23 @@ def _real_signal(op: Builder, x: Value, place: Value, size: Value) -> Value:
     return _chosen(op, size, product, transform)
 
 
-def _chosen(op: Builder, size: Value, product: Callable[[Builder], Value], transform: Callable[[Builder], Value]) -> Value:
+def _chosen(
+    op: Builder,
+    size: Value,
+    product: Callable[[Builder], Value],
+    transform: Callable[[Builder], Value],
+    contiguous: bool = False,
+) -> Value:
     """A product with a matrix of waves up to some size: ONNX Runtime's DFT is slower, and inexact but for powers of two.
 
-    Where the size is not known the matrix is made anew at each run, which powers of two are spared.
+    Of these it is the faster one where complex numbers lie one behind the other (``contiguous``). Where the size is not
+    known the matrix is made anew at each run, which powers of two are spared.
     """
     if size.constant is not None:
         number = int(size.constant.reshape(-1)[0])
         power = not number & (number - 1)
-        return (product if number <= (_LARGEST_PRODUCT // 2 if power else _LARGEST_PRODUCT) else transform)(op)
+        largest = 1 if power and contiguous else _LARGEST_PRODUCT // 2 if power else _LARGEST_PRODUCT
+        return (product if number <= largest else transform)(op)
     no_power = op.Greater(op.BitwiseAnd(size, op.Sub(size, 1)), 0)
     chosen = op.And(no_power, op.LessOrEqual(size, _LARGEST_PRODUCT))
     return op.if_(op.Squeeze(chosen, [0]), product, transform)
