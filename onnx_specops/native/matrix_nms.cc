@@ -122,11 +122,10 @@ class MatrixNms : public Kernel {
     return result;
   }
 
-  // In float64, as OpenVINO's CPU plugin computes it.
   struct Linear {
     template <class A>
-    static double factor(A iou, A most, A) {
-      return (1.0 - double(iou)) / (1.0 - double(most) + double(1e-10f));
+    static A factor(A iou, A most, A) {
+      return (A(1) - iou) / (A(1) - most + A(1e-10));
     }
     // Whether for boxes that do not overlap a factor is 1 or more once it is rounded.
     template <class A>
@@ -152,8 +151,7 @@ class MatrixNms : public Kernel {
     bool skips = Decay::no_matter(A(0), sigma);
     A overlap[block];
     for (std::int64_t i = 0; i < count; ++i) {
-      A most = 0;
-      auto least = decltype(Decay::factor(most, most, sigma))(1);
+      A most = 0, least = 1;
       for (std::int64_t first = 0; first < i; first += block) {
         const std::int64_t size = std::min(block, i - first);
         if (!overlaps(columns, i, first, size, offset, overlap)) {
@@ -163,14 +161,14 @@ class MatrixNms : public Kernel {
         for (std::int64_t j = 0; j < size; ++j) {
           if (overlap[j] == 0 && skips) continue;
           if (most < overlap[j]) most = overlap[j];
-          const auto factor = Decay::factor(overlap[j], columns.most[static_cast<std::size_t>(first + j)], sigma);
+          const A factor = Decay::factor(overlap[j], columns.most[static_cast<std::size_t>(first + j)], sigma);
           if (factor < least) least = factor;
         }
       }
       const auto at = static_cast<std::size_t>(i);
       columns.most[at] = most;
       skips = skips && Decay::no_matter(most, sigma);
-      ranked[at].score *= static_cast<A>(least);
+      ranked[at].score *= least;
     }
   }
 

@@ -95,6 +95,7 @@ def MatrixNms(
 
 def _decays(boxes, function, sigma, offset):
     """The factor of each box, best first."""
+    one = boxes.dtype.type(1)
     x1, y1, x2, y2 = boxes.T
     area = np.where((x2 < x1) | (y2 < y1), 0, (x2 - x1 + offset) * (y2 - y1 + offset))
     decay, most = np.ones(len(boxes), boxes.dtype), np.zeros(len(boxes), boxes.dtype)
@@ -107,18 +108,12 @@ def _decays(boxes, function, sigma, offset):
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             iou = np.where(apart, 0, shared / (area[j] + area[later] - shared))
             if function == "linear":
-                factor = _linear(iou, most[j])
+                factor = (one - iou) / (one - most[j] + boxes.dtype.type(1e-10))
             else:
                 factor = np.exp((most[j] * most[j] - iou * iou) * sigma)
         decay[later] = np.fmin(decay[later], factor)
         most[later] = np.fmax(most[later], iou)
     return decay
-
-
-def _linear(iou, most):
-    """A factor as OpenVINO's CPU plugin computes it: in float64, then rounded."""
-    iou, most, least = np.float64(iou), np.float64(most), np.float64(np.float32(1e-10))
-    return (1 - iou) / (1 - most + least)
 
 
 @MatrixNms.infer_shapes
@@ -185,9 +180,7 @@ def _emit_decays(op, box, given, dtype):
         iou = op.Where(apart, dtype(0), iou)
         later = op.And(op.Greater(positions, iteration), op.Not(op.IsNaN(iou)))
         if given["decay_function"] == "linear":
-            wide_iou, wide_highest = (op.Cast(x, to=Type.DOUBLE) for x in (iou, highest))
-            rest = op.Add(op.Sub(np.float64(1), wide_highest), np.float64(np.float32(1e-10)))
-            factor = op.Cast(op.Div(op.Sub(np.float64(1), wide_iou), rest), to=iou.dtype)
+            factor = op.Div(op.Sub(1.0, iou), op.Add(op.Sub(1.0, highest), dtype(1e-10)))
         else:
             factor = op.Exp(op.Mul(op.Sub(op.Mul(highest, highest), op.Mul(iou, iou)), dtype(given["gaussian_sigma"])))
         later_and_real = op.And(later, op.Not(op.IsNaN(factor)))

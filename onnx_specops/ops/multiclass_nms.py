@@ -63,7 +63,7 @@ def MulticlassNms(
 
     Outputs: selected_outputs ``[n, 6]``, rows ``class, score`` and the box; selected_indices ``[n, 1]``, the box's position
     in ``[N * M]``, or in ``[sum of roisnum, C]``; selected_num ``[N]``, how many are of each image. Equal scores are ordered
-    by class, then box.
+    by class, then box. (OpenVINO's CPU plugin leaves rows whose scores differ by less than 1e-6 in an order of its sorting.)
 
     Source: OpenVINO specification, MulticlassNms-9; the comparisons as in OpenVINO's CPU plugin.
     """
