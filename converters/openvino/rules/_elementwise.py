@@ -165,6 +165,13 @@ def to_integer(op: Builder, x: Value, to: ir.DataType) -> Value:
     return op.Cast(x, to=to)
 
 
+def check_types(*values: Value) -> None:
+    """Raise `Unsupported` where the element types differ."""
+    if len({value.dtype for value in values}) > 1:
+        names = ", ".join(str(value.dtype and value.dtype.name) for value in values)
+        raise Unsupported(f"its inputs are {names}, of different types")
+
+
 def typed(value: float, dtype: ir.DataType | None) -> np.ndarray:
     """A number as a scalar of ``dtype``; beyond its range infinite."""
     assert dtype is not None

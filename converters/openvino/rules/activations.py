@@ -8,7 +8,16 @@ from typing import Literal
 import numpy as np
 
 from converters.openvino.rule import Unsupported, rule
-from converters.openvino.rules._elementwise import INTEGERS, UNSIGNED, D, checked_onto, through_floats, typed, within_rank
+from converters.openvino.rules._elementwise import (
+    INTEGERS,
+    UNSIGNED,
+    D,
+    check_types,
+    checked_onto,
+    through_floats,
+    typed,
+    within_rank,
+)
 from onnx_specops.building import Builder, Value
 
 
@@ -61,6 +70,7 @@ def sigmoid(op: Builder, x: Value):
 @rule("HardSigmoid")
 def hard_sigmoid(op: Builder, x: Value, alpha: Value, beta: Value):
     """HardSigmoid-1."""
+    check_types(x, alpha, beta)
     a, b = _scalar(alpha), _scalar(beta)
 
     def function(x: Value) -> Value:
@@ -91,6 +101,7 @@ def hswish(op: Builder, x: Value):
 @rule("Swish", since="opset4")
 def swish(op: Builder, x: Value, beta: Value | None = None):
     """Swish-4; ``beta`` is 1 where it is absent."""
+    check_types(x, *([] if beta is None else [beta]))
     scaled = x if beta is None or _scalar(beta) == 1 else op.Mul(x, _flat(op, beta))
     return op.Mul(x, op.Sigmoid(scaled))
 
@@ -108,6 +119,7 @@ def elu(op: Builder, x: Value, *, alpha: float):
 @rule("Selu")
 def selu(op: Builder, x: Value, alpha: Value, lambda_: Value):
     """Selu-1."""
+    check_types(x, alpha, lambda_)
     a, gamma = _scalar(alpha), _scalar(lambda_)
     if a is not None and gamma is not None:
         return op.Selu(x, alpha=a, gamma=gamma)

@@ -22,11 +22,12 @@ from converters.openvino.rules._elementwise import (
     align,
     binary,
     bounded,
+    check_types,
     in_float32,
     through_floats,
     typed,
 )
-from converters.openvino.rules._indices import constant_axis
+from converters.openvino.rules._indices import constant_axis, int64
 from onnx_specops.building import Builder, Value
 
 # Functions that ONNX has under a name of its own; each with the opset that OpenVINO gives it in an IR.
@@ -226,6 +227,7 @@ def mod(op: Builder, a: Value, b: Value):
 @binary("Power")
 def power(op: Builder, a: Value, b: Value):
     """Power-1."""
+    check_types(a, b)
     if a.dtype == D.UINT64:
         return op.Cast(op.Pow(op.Cast(a, to=D.INT64), op.Cast(b, to=D.INT64)), to=D.UINT64)
     return bounded(op, op.Pow, a, b)
@@ -241,8 +243,8 @@ def erf_inv(op: Builder, x: Value):
 def cum_sum(op: Builder, x: Value, axis: Value | None = None, *, exclusive: bool = False, reverse: bool = False):
     """CumSum-3; ``axis`` is 0 where it is absent."""
     axis = op.const(0) if axis is None else axis
-    if axis.dtype not in (D.INT32, D.INT64):
-        axis = op.Cast(axis, to=D.INT64)
+    if axis.dtype != D.INT32:
+        axis = int64(op, axis)
     if x.rank:
         constant_axis(axis, x.rank)
         return op.CumSum(x, axis, exclusive=int(exclusive), reverse=int(reverse))

@@ -6,6 +6,7 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.openvino.rule import Unsupported, rule
+from converters.openvino.rules._fitting import fit
 from onnx_specops.building import Builder, Value
 
 # Y, U and V in red, green and blue (ITU-R BT.601, to three digits).
@@ -54,6 +55,7 @@ def _from_nv12(op: Builder, y: Value, uv: Value | None, *, bgr: bool) -> Value:
         y, chroma = _split_plane(op, y)
         # [N, H / 2, W, 1] as [N, H / 2, W / 2, 2]
         uv = op.Reshape(chroma, op.Concat(op.Shape(chroma, end=2), [-1, 2], axis=0))
+    _fit_halves(y, 2, uv=uv)
     return op.specops.YUVtoRGB(y, uv, None, bgr=int(bgr))
 
 
@@ -67,16 +69,37 @@ def _from_i420(op: Builder, y: Value, u: Value | None, v: Value | None, *, bgr: 
         # U and V stand one after the other: N x 2 planes of a quarter of the size.
         planes = op.Reshape(chroma, op.Concat(batch, [2], half, [1], axis=0))
         u, v = (op.Gather(planes, np.array(k), axis=1) for k in (0, 1))
+    _fit_halves(y, 1, u=u, v=v)
     return op.specops.YUVtoRGB(y, u, v, bgr=int(bgr))
+
+
+def _fit_halves(y: Value, channels: int, **chroma: Value) -> None:
+    """Check that planes of chroma have half of the rows and half of the columns of ``y``."""
+    fit(y=(y, "N _ _ 1"), **{name: (plane, f"N _ _ {channels}") for name, plane in chroma.items()})
+    for name, plane in chroma.items():
+        sizes = zip((y.dims or [])[1:3], (plane.dims or [])[1:3], strict=False)
+        if any(whole is not None and half is not None and whole != 2 * half for whole, half in sizes):
+            raise Unsupported(f"its input {name!r} of the shape {plane.dims} is not half as high and wide as y, {y.dims}")
+
+
+def _divisible(image: Value, rows: int, columns: int) -> None:
+    """Check that the height and width of an image are multiples."""
+    for size, factor in zip((image.dims or [])[1:3], (rows, columns), strict=False):
+        if size is not None and size % factor:
+            raise Unsupported(f"its input has the shape {image.dims}, where {size} is no multiple of {factor}")
 
 
 def _split_plane(op: Builder, plane: Value) -> tuple[Value, Value]:
     """Y and what stands below it: the upper two thirds of the rows and the rest."""
+    fit(y=(plane, "_ _ _ 1"))
+    _divisible(plane, 3, 2)
     height = op.Div(op.Mul(op.Shape(plane, start=1, end=2), 2), 3)
     return op.Slice(plane, [0], height, [1]), op.Slice(plane, height, [np.int64(2**62)], [1])
 
 
 def _to_nv12(op: Builder, image: Value, single_plane: bool, *, bgr: bool):
+    fit(image=(image, "_ _ _ 3"))
+    _divisible(image, 2, 2)
     matrix = _TO_YUV[:, ::-1] if bgr else _TO_YUV
     pixels = op.Add(op.MatMul(op.Cast(image, to=ir.DataType.FLOAT), np.ascontiguousarray(matrix.T)), _YUV_ZERO)
     yuv = _bounded(op, pixels, image)

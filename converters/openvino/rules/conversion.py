@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
+
 import numpy as np
 import onnx_ir as ir
 
@@ -51,15 +54,22 @@ def convert_promote_types(
 ):
     """ConvertPromoteTypes-14."""
     types = [port.element_type for port in context.layer.inputs]
-    scalars = [value.rank == 0 for value in (a, b)]
-    common, safe = _promoted(types, scalars, pytorch_scalar_promotion, u64_integer_promotion_target)
+    ranks = [(True, False) if value.rank is None else (value.rank == 0,) for value in (a, b)]
+    possible = {
+        _promoted(types, scalars, pytorch_scalar_promotion, u64_integer_promotion_target)
+        for scalars in itertools.product(*ranks)
+    }
+    if len({common for common, _ in possible}) > 1:
+        raise Unsupported("its inputs' ranks, of which one is unknown, decide the type of its outputs")
+    # Where the ranks decide whether it is safe, it may not be.
+    common, safe = min(possible, key=lambda promoted: promoted[1])
     if not (safe or promote_unsafe):
         raise Unsupported(f"promoting {types[0]} and {types[1]} to {common} may lose values, which promote_unsafe forbids")
     return [converted(op, value, kind, common) for value, kind in zip((a, b), types, strict=True)]
 
 
 def _promoted(
-    types: list[ElementType], scalars: list[bool], pytorch: bool, u64_target: ElementType
+    types: list[ElementType], scalars: Sequence[bool], pytorch: bool, u64_target: ElementType
 ) -> tuple[ElementType, bool]:
     """The common type of two, and whether it holds every value of both without growing wider than they are."""
     a, b = types

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from converters.openvino.rule import Unsupported, rule
-from converters.openvino.rules._elementwise import SIGNED, UNSIGNED, D, binary
+from converters.openvino.rules._elementwise import SIGNED, UNSIGNED, D, binary, check_types
 from onnx_specops.building import Builder, Value
 
 # Operations of booleans, and of bits where a boolean is one bit: operation -> (since, node for booleans, node for integers).
@@ -61,6 +61,7 @@ def bitwise_right_shift(op: Builder, a: Value, b: Value):
 
 def _shift(op: Builder, a: Value, b: Value, direction: str) -> Value:
     """ONNX shifts unsigned integers, ONNX Runtime those of 8, 32 and 64 bits."""
+    check_types(a, b)
     if a.dtype not in UNSIGNED and a.dtype not in SIGNED:
         raise Unsupported(f"its inputs are {a.dtype and a.dtype.name}, integers alone can be shifted")
     if a.dtype in UNSIGNED:

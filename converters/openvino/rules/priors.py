@@ -9,6 +9,8 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.openvino.rule import AttributeGroup, Unsupported, rule
+from converters.openvino.rules._fitting import fit
+from converters.openvino.rules._indices import int64
 from onnx_specops.building import Builder, Value
 
 _F = np.float32
@@ -87,17 +89,17 @@ def prior_box_clustered(
     """PriorBoxClustered-1: where both steps are 0 they divide the image evenly."""
     if len(width) != len(height):
         raise Unsupported(f"it has {len(width)} widths and {len(height)} heights")
-    grid, image = _floats(op, output_size), _floats(op, image_size)
+    cells, grid, image = _sizes(op, output_size, image_size)
     given = [step_h or step, step_w or step]
     steps = [op.const(_F(size)) if any(given) else _step(op, grid, image, axis, 0.0) for axis, size in enumerate(given)]
-    centres = [_centres(op, output_size, axis, offset, steps[axis]) for axis in (0, 1)]
+    centres = [_centres(op, cells, axis, offset, steps[axis]) for axis in (0, 1)]
     half = np.array([width, height], _F) / 2
     corners = []
     for sign in (-1, 1):
         for axis, centre in ((1, centres[1]), (0, centres[0])):
             size = half[0 if axis == 1 else 1] * _F(sign)
             corners.append(op.Div(op.Add(centre, size), _element(op, image, axis)))
-    return _boxes(op, output_size, corners, len(width), len(width), clip, variance)
+    return _boxes(op, cells, corners, len(width), len(width), clip, variance)
 
 
 class _Boxes:
@@ -176,7 +178,7 @@ def _ratios(aspect_ratio: tuple[float, ...], flip: bool) -> list[float]:
 def _grid(op: Builder, output_size: Value, image_size: Value, priors: PriorBoxes, max_first: bool) -> Value:
     folded = output_size.constant is not None and image_size.constant is not None
     boxes, step = _Boxes(priors, max_first, folded), priors.step
-    grid, image = _floats(op, output_size), _floats(op, image_size)
+    cells, grid, image = _sizes(op, output_size, image_size)
     image_height = _element(op, image, 0)
     if boxes.scaled:
         # A step of -1 divides the image's height evenly, another is a share of it.
@@ -186,7 +188,7 @@ def _grid(op: Builder, output_size: Value, image_size: Value, priors: PriorBoxes
             steps = [_step(op, grid, image, axis, 0.0) for axis in (0, 1)]
     else:
         steps = [_step(op, grid, image, axis, step) for axis in (0, 1)]
-    centres = [_centres(op, output_size, axis, 0.5 if step == 0 else priors.offset, steps[axis]) for axis in (0, 1)]
+    centres = [_centres(op, cells, axis, 0.5 if step == 0 else priors.offset, steps[axis]) for axis in (0, 1)]
     shifts, halves = np.array(boxes.shifts, _F).reshape(-1, 2), np.array(boxes.halves, _F).reshape(-1, 2)
     corners = []
     for sign in (-1, 1):
@@ -200,16 +202,15 @@ def _grid(op: Builder, output_size: Value, image_size: Value, priors: PriorBoxes
                 edged = op.Max(corner, 0.0) if sign < 0 else op.Min(corner, 1.0)
                 corner = op.Where(np.array(boxes.cut), edged, corner)
             corners.append(corner)
-    return _boxes(op, output_size, corners, len(boxes.cut), priors.places(), priors.clip, priors.variance)
+    return _boxes(op, cells, corners, len(boxes.cut), priors.places(), priors.clip, priors.variance)
 
 
 def _boxes(
-    op: Builder, output_size: Value, corners: list[Value], count: int, places: int, clip: bool, variance: tuple[float, ...]
+    op: Builder, cells: Value, corners: list[Value], count: int, places: int, clip: bool, variance: tuple[float, ...]
 ) -> Value:
     """``[2, H * W * places * 4]``: the corners of ``count`` boxes a cell, and below them the variances."""
     if len(variance) not in (0, 1, 4):
         raise Unsupported(f"it has {len(variance)} variances; 0, 1 or 4 are possible")
-    cells = op.Cast(output_size, to=ir.DataType.INT64)
     size = op.Concat(cells, [count], axis=0)
     values = op.Concat(*[op.Unsqueeze(op.Expand(corner, size), [3]) for corner in corners], axis=3)
     if clip:
@@ -224,8 +225,11 @@ def _boxes(
     return op.Concat(op.Unsqueeze(flat, [0]), op.Reshape(variances, [1, -1]), axis=0)
 
 
-def _floats(op: Builder, size: Value) -> Value:
-    return op.Cast(size, to=ir.DataType.FLOAT)
+def _sizes(op: Builder, output_size: Value, image_size: Value) -> tuple[Value, Value, Value]:
+    """Height and width: of the grid as int64 and as float32, of the image as float32."""
+    fit(output_size=(output_size, "2"), image_size=(image_size, "2"))
+    cells = int64(op, output_size)
+    return cells, op.Cast(cells, to=ir.DataType.FLOAT), op.Cast(int64(op, image_size), to=ir.DataType.FLOAT)
 
 
 def _element(op: Builder, values: Value, index: int) -> Value:
@@ -238,9 +242,9 @@ def _step(op: Builder, grid: Value, image: Value, axis: int, step: float) -> Val
     return op.Div(_element(op, image, axis), _element(op, grid, axis))
 
 
-def _centres(op: Builder, output_size: Value, axis: int, offset: float, step: Value) -> Value:
+def _centres(op: Builder, cells: Value, axis: int, offset: float, step: Value) -> Value:
     """The centres along an axis, shaped to broadcast over ``[H, W, boxes]``."""
-    count = op.Gather(op.Cast(output_size, to=ir.DataType.INT64), axis)
+    count = op.Gather(cells, axis)
     places = op.Cast(op.Range(np.int64(0), count, np.int64(1)), to=ir.DataType.FLOAT)
     centres = op.Mul(op.Add(places, _F(offset)), step)
     return op.Unsqueeze(centres, [1, 2] if axis == 0 else [0, 2])

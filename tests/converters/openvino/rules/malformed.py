@@ -10,7 +10,7 @@ import pytest
 from converters.openvino import ConversionError, convert
 from tests.converters.openvino import ir_text
 
-F32, I64, BOOL = ("f32", "FP32"), ("i64", "I64"), ("boolean", "BOOL")
+F32, I64, U8, BOOL = ("f32", "FP32"), ("i64", "I64"), ("u8", "U8"), ("boolean", "BOOL")
 
 
 def typed(shape):
@@ -25,7 +25,7 @@ def assert_named(folder: Path, kind: str, version: str, data: str, inputs, outpu
         folder: where to write the IR.
         kind, version: the layer's type and opset.
         data: its attributes as XML text.
-        inputs: a shape, or a shape and `F32`, `I64` or `BOOL`, for a Parameter; an int64 array for a constant.
+        inputs: a shape, or a shape and `F32`, `I64`, `U8` or `BOOL`, for a Parameter; an int64 array for a constant.
         outputs: a list of shapes alike, or one of them.
         message: a regular expression.
     """

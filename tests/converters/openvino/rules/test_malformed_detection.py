@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from converters.openvino import ConversionError, convert
 from tests.conformance.operations.cases import ctc, detection, detectron, proposals, roi, suppression
+from tests.converters.openvino.rules.malformed import assert_named
 
 CASES = {case.id: case for module in (ctc, detection, detectron, proposals, roi, suppression) for case in module.CASES}
 
@@ -117,3 +119,36 @@ def test_a_layer_without_an_input_is_named(name, tmp_path: Path):
     path.write_text(text)
     with pytest.raises(ConversionError):
         convert(path)
+
+
+_GRID, _IMAGE = np.array([2, 3]), np.array([20, 30])
+_ONE = 'min_size="4" offset="0.5"'
+_FIXED = 'offset="0.5" fixed_size='
+_CLUSTER = 'offset="0.5" width="1" height="1"'
+PRIORS = [
+    ("PriorBox", "opset1", f'{_ONE} variance="0.1,0.2"', [_GRID, _IMAGE], "2 variances"),
+    ("PriorBox", "opset1", f'{_ONE} aspect_ratio="-2"', [_GRID, _IMAGE], "not positive"),
+    ("PriorBox", "opset1", f'{_ONE} aspect_ratio="nan"', [_GRID, _IMAGE], "not positive"),
+    ("PriorBox", "opset1", f'{_ONE} density="400"', [_GRID, _IMAGE], "160000 boxes a cell"),
+    ("PriorBox", "opset1", f'{_ONE} density="inf"', [_GRID, _IMAGE], "do not fit together|not all finite"),
+    ("PriorBox", "opset1", f'{_ONE} min_max_aspect_ratios_order="1"', [_GRID, _IMAGE], "not known"),
+    ("PriorBox", "opset8", f'{_FIXED}"5"', [_GRID, _IMAGE], "1 fixed sizes and 0 densities"),
+    ("PriorBox", "opset8", f'{_FIXED}"5" density="0"', [_GRID, _IMAGE], "a density of 0|boxes a cell"),
+    ("PriorBox", "opset8", f'{_FIXED}"nan" density="1"', [_GRID, _IMAGE], "do not fit together"),
+    ("PriorBox", "opset8", _ONE, [_GRID, np.array([20, 30, 3])], "3 is not 2"),
+    ("PriorBox", "opset8", _ONE, [np.array([2]), _IMAGE], "1 is not 2"),
+    ("PriorBox", "opset8", _ONE, [np.array([-2, 3]), _IMAGE], "do not fit together"),
+    ("PriorBox", "opset8", _ONE, [_GRID, (2,)], "integers belong"),
+    ("PriorBox", "opset8", _ONE, [np.array([2, 4]), _IMAGE], "in the file"),
+    ("PriorBoxClustered", "opset1", 'offset="0.5" width="1,2" height="1"', [_GRID, _IMAGE], "2 widths and 1 heights"),
+    ("PriorBoxClustered", "opset1", f'{_CLUSTER} variance="1,2,3"', [_GRID, _IMAGE], "3 variances"),
+    ("PriorBoxClustered", "opset1", _CLUSTER, [(2,), _IMAGE], "integers belong"),
+    ("PriorBoxClustered", "opset1", _CLUSTER, [_GRID, np.array([20])], "1 is not 2"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "data", "inputs", "message"), PRIORS, ids=[f"{row[0]}-{i}" for i, row in enumerate(PRIORS)]
+)
+def test_malformed_prior_boxes_are_named(tmp_path: Path, kind, version, data, inputs, message):
+    assert_named(tmp_path, kind, version, data, inputs, (2, 24), message)

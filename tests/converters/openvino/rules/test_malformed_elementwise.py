@@ -1,4 +1,4 @@
-"""Malformed layers of the element-by-element operations, activations, reductions, conversions and quantization.
+"""Malformed layers of the element-by-element operations, activations, reductions, conversions, quantization and images.
 
 Each ends as a `ConversionError` that names the layer.
 """
@@ -8,7 +8,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.converters.openvino.rules.malformed import BOOL, I64, assert_named
+from converters.openvino import ConversionError, convert
+from tests.conformance.models import case
+from tests.converters.openvino.rules.malformed import BOOL, I64, U8, assert_named
 
 S = (2, 3)
 
@@ -76,7 +78,77 @@ MALFORMED = [
     ("FakeConvert", "opset13", 'destination_type="f16"', [S, ()], S, "none of"),
     ("FakeConvert", "opset13", 'destination_type="f8e4m3"', [S, (4,)], S, "do not fit together"),
     ("ErfInv", "opset17", "", [], S, "takes 1"),
+    ("CumSum", "opset3", "", [S, S], S, "integers belong"),
+    ("IsFinite", "opset10", "", [(S, I64)], (S, BOOL), "takes floats"),
+    ("BitwiseNot", "opset13", "", [S], S, "do not fit together"),
+    ("BitwiseLeftShift", "opset15", "", [(S, I64), (S, BOOL)], (S, I64), "different types"),
+    ("BitwiseRightShift", "opset15", "", [(S, I64), (S, U8)], (S, I64), "different types"),
+    ("Power", "opset1", "", [S, (S, I64)], S, "different types"),
+    ("Swish", "opset4", "", [S, ((), I64)], S, "different types"),
+    ("Selu", "opset1", "", [S, (), ((), I64)], S, "different types"),
+    ("HardSigmoid", "opset1", "", [S, (), ((), I64)], S, "different types"),
+    ("PReLU", "opset1", "", [S, ((3,), I64)], S, "do not fit together"),
+    ("PReLU", "opset1", "", [S, (2, 1, 3)], S, "do not fit together"),
+    ("GRN", "opset1", 'bias="1"', [(3,)], (3,), "do not fit together"),
+    ("FakeQuantize", "opset1", 'levels="16"', [S, (), (), (), ((), I64)], S, "do not fit together"),
+    ("FakeQuantize", "opset1", 'levels="16"', [(1, 3), (2, 1), (), (), ()], (1, 3), "in the file"),
+    ("FakeQuantize", "opset1", 'levels="16"', [S, (2, 1, 1), (), (), ()], S, "do not fit together"),
+    ("NV12toRGB", "opset8", "", [(1, 4, 4, 1)], (1, 2, 4, 3), "4 is no multiple of 3"),
+    ("NV12toRGB", "opset8", "", [(1, 3, 4, 2)], (1, 2, 4, 3), "2 is not 1"),
+    ("NV12toBGR", "opset8", "", [(1, 3, 5, 1)], (1, 2, 5, 3), "5 is no multiple of 2"),
+    ("NV12toBGR", "opset8", "", [(1, 4, 4, 1), (1, 2, 2, 1)], (1, 4, 4, 3), "1 is not 2"),
+    ("NV12toRGB", "opset8", "", [(1, 4, 4, 1), (1, 2, 3, 2)], (1, 4, 4, 3), "not half as high and wide"),
+    ("NV12toRGB", "opset8", "", [(2, 4, 4, 1), (1, 2, 2, 2)], (2, 4, 4, 3), "1 is not 2"),
+    ("NV12toRGB", "opset8", "", [(1, 4, 4, 1), ((1, 2, 2, 2), U8)], (1, 4, 4, 3), "do not fit together"),
+    ("I420toRGB", "opset8", "", [(1, 4, 4, 1), (1, 2, 2, 1)], (1, 4, 4, 3), "two inputs"),
+    ("I420toRGB", "opset8", "", [(1, 4, 4, 1), (1, 2, 2, 1), (1, 2, 3, 1)], (1, 4, 4, 3), "not half as high and wide"),
+    ("I420toBGR", "opset8", "", [(1, 4, 4, 1), (1, 2, 2, 2), (1, 2, 2, 2)], (1, 4, 4, 3), "2 is not 1"),
+    ("I420toBGR", "opset8", "", [(4, 4, 1)], (1, 4, 4, 3), "instead of"),
+    ("RGBtoNV12", "opset17", "", [(1, 4, 4, 4)], (1, 6, 4, 1), "4 is not 3"),
+    ("BGRtoNV12", "opset17", "", [(1, 3, 4, 3)], (1, 6, 4, 1), "3 is no multiple of 2"),
+    ("BGRtoNV12", "opset17", 'single_plane="maybe"', [(1, 4, 4, 3)], (1, 6, 4, 1), "neither true nor false"),
 ]  # fmt: skip
+
+_UNARY = {
+    "opset1": "Abs Acos Asin Atan Ceiling Cos Cosh Erf Exp Floor Log Negative Relu Sigmoid Sign Sin Sinh Sqrt Tan Tanh",
+    "opset4": "Acosh Asinh Atanh HSwish Mish SoftPlus Swish",
+    "opset5": "HSigmoid LogSoftmax",
+    "opset7": "Gelu",
+    "opset8": "SoftMax",
+    "opset9": "SoftSign",
+    "opset17": "ErfInv",
+}
+_ARITHMETIC = "Add Divide FloorMod Maximum Minimum Mod Multiply Power SquaredDifference Subtract"
+_COMPARISONS = "Equal Greater GreaterEqual Less LessEqual NotEqual"
+_LOGIC = "LogicalAnd LogicalOr LogicalXor Xor"
+MALFORMED += [
+    (kind, version, "", [(S, BOOL)], (S, BOOL), "do not fit together")
+    for version, kinds in _UNARY.items()
+    for kind in kinds.split()
+    if kind not in ("Ceiling", "Floor")
+]
+for _kind in _ARITHMETIC.split():
+    MALFORMED += [
+        (_kind, "opset1", "", [(S, BOOL), (S, BOOL)], (S, BOOL), "do not fit together"),
+        (_kind, "opset1", "", [S, (S, I64)], S, "do not fit together|different types"),
+        (_kind, "opset1", "", [S, (2, 4)], S, "do not fit together"),
+    ]
+for _kind in _COMPARISONS.split():
+    MALFORMED += [
+        (_kind, "opset1", "", [S, (S, I64)], (S, BOOL), "do not fit together"),
+        (_kind, "opset1", "", [S, (2, 4)], (S, BOOL), "do not fit together"),
+        (_kind, "opset1", "", [S, S], S, "in the file"),
+    ]
+for _kind in _LOGIC.split():
+    MALFORMED += [
+        (_kind, "opset1", "", [(S, I64), (S, I64)], (S, BOOL), "do not fit together"),
+        (_kind, "opset1", "", [(S, BOOL), ((2, 4), BOOL)], (S, BOOL), "do not fit together"),
+    ]
+for _kind in ("BitwiseAnd", "BitwiseOr", "BitwiseXor"):
+    MALFORMED += [
+        (_kind, "opset13", "", [S, S], S, "do not fit together"),
+        (_kind, "opset13", "", [(S, I64), (S, BOOL)], (S, I64), "do not fit together"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -86,3 +158,11 @@ MALFORMED = [
 )
 def test_a_malformed_layer_is_named(tmp_path, kind, version, data, inputs, output, message):
     assert_named(tmp_path, kind, version, data, inputs, output, message)
+
+
+def test_a_type_that_a_rank_decides(tmp_path):
+    inputs = [np.array([1], np.uint8), np.int64(1)]
+    model = case("ConvertPromoteTypes", "opset14", "", "opset14.convert_promote_types", inputs, shapes=[None, []],
+                 promote_unsafe=True, pytorch_scalar_promotion=True)  # fmt: skip
+    with pytest.raises(ConversionError, match=r"ConvertPromoteTypes.*ranks.*decide the type"):
+        convert(model.save(tmp_path))
