@@ -129,6 +129,9 @@ def _batch():
         yield case(operation, "rank-3", dynamic(small), np.array([1, 2, 2]), np.array([0, 0, 0]), np.array([0, 0, 0]))
         five = ramp(1, 2, 2, 1, 2) if operation == "SpaceToBatch" else ramp(4, 2, 1, 1, 1)
         yield case(operation, "rank-5", dynamic(five), np.array([1, 1, 2, 1, 2]), np.zeros(5, I64), np.zeros(5, I64))
+        square = ramp(2, 3, 3, 4) if operation == "SpaceToBatch" else ramp(8, 3, 2, 3)
+        after = np.array([0, 0, 0, int(operation == "BatchToSpace")])
+        yield case(operation, "square", dynamic(square), np.array([1, 1, 2, 2]), np.array([0, 0, 1, 0]), after)
         run_time = (static(x, x) for x in (block, begin, end))
         yield case(operation, "any-rank", unranked(data, other), *run_time)
         for dtype in (U8, F16, I32):
