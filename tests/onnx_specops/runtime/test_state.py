@@ -223,6 +223,37 @@ def test_a_plain_session_s_caller_can_carry_the_state(tmp_path: Path, initial: s
     assert ("is_set" in variable) == (initial == "computed")
 
 
+def branch() -> ov.Model:
+    """Where the flag says so, adds its input to a variable that begins as ten times the first one."""
+    flag, x = ops.parameter([], np.bool_, name="flag"), ops.parameter([2, 3], F, name="x")
+    a, b = ops.parameter([2, 3], F), ops.parameter([2, 3], F)
+    read = ops.read_value(ops.multiply(a, ops.constant(F(10))), "memory", ov.Type.f32, ov.PartialShape([2, 3]))
+    following = ops.add(read, a)
+    then = ov.Model([ops.result(following)], [ops.assign(following, "memory")], [a])
+    other = ov.Model([ops.result(ops.relu(b))], [b])
+    node = ops.if_op(flag.output(0))
+    node.set_then_body(then)
+    node.set_else_body(other)
+    node.set_input(x.output(0), a, b)
+    result = node.set_output(then.get_results()[0], other.get_results()[0])
+    result.set_names({"mixed"})
+    return ov.Model([result], [flag, x])
+
+
+def test_a_variable_that_a_run_may_leave_unset(tmp_path: Path) -> None:
+    """Whether it holds anything comes out with it."""
+    path = save(branch(), tmp_path)
+    session, request = ort.InferenceSession(str(path)), openvino_request(path)
+    (variable,) = json.loads(session.get_modelmeta().custom_metadata_map[METADATA_KEY])
+    held: dict[str, np.ndarray] = {}
+    for run, x in zip((False, True, False, True), RUNS, strict=True):
+        feeds = {"flag": np.array(run), "x": x}
+        outputs = ["mixed", variable["output"], variable["is_set_output"]]
+        mixed, following, is_set = session.run(outputs, {**feeds, **held})
+        held = {variable["input"]: following, variable["is_set"]: is_set}
+        equal([mixed], list(request.infer(list(feeds.values())).values()))
+
+
 def test_assigning_before_reading(tmp_path: Path) -> None:
     """What a run assigns is read by the next one, wherever in the file the layers stand."""
     x = ops.parameter([2, 3], F, name="x")
