@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -67,28 +66,11 @@ struct Ranked {
   std::int64_t at;
 };
 
-// Leaves the `limit` best of all (each one for a negative limit), which come by position: best first, equal ones as
-// partial_sort has them.
+// Leaves the `limit` best of all (each one for a negative limit), best first.
 template <class A>
 void keep_partially_sorted(std::vector<Ranked<A>>& all, std::int64_t limit) {
-  const auto count = static_cast<std::int64_t>(all.size());
-  const std::int64_t most = limit < 0 ? count : std::min(limit, count);
-  // Only where scores are equal does it matter how they are sorted: a quicker way first.
-  const auto end = all.begin() + most;
   const auto higher = [](const Ranked<A>& a, const Ranked<A>& b) { return a.score > b.score; };
-  const auto ordered = [&](const Ranked<A>& a, const Ranked<A>& b) { return higher(a, b) || (!higher(b, a) && a.at < b.at); };
-  if (std::none_of(all.begin(), all.end(), [](const Ranked<A>& one) { return std::isnan(one.score); })) {
-    if (most < count) std::nth_element(all.begin(), end, all.end(), ordered);
-    std::sort(all.begin(), end, ordered);
-    const auto equal = [&](const Ranked<A>& a, const Ranked<A>& b) { return a.score == b.score; };
-    const bool last_one = most > 0 && std::any_of(end, all.end(), [&](const auto& one) { return equal(one, end[-1]); });
-    if (!last_one && std::adjacent_find(all.begin(), end, equal) == end) {
-      all.erase(end, all.end());
-      return;
-    }
-    std::sort(all.begin(), all.end(), [](const Ranked<A>& a, const Ranked<A>& b) { return a.at < b.at; });
-  }
-  partial_sort(all, most, higher);
+  partial_sort(all, limit < 0 ? static_cast<std::int64_t>(all.size()) : limit, higher);
 }
 
 }  // namespace specops
