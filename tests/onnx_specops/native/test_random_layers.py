@@ -141,12 +141,14 @@ def interpolate(rng: np.random.Generator) -> Node:
 
 def grouped_mat_mul(rng: np.random.Generator) -> Node:
     type_, index_type = pick(rng, FLOATS + INTEGERS), pick(rng, (np.int32, np.int64))
-    groups, columns, depth = rng.integers(0, 5), rng.integers(0, pick(rng, (4, 40))), rng.integers(0, pick(rng, (4, 70)))
-    rows = rng.integers(0, pick(rng, (5, 60))) if groups else 0
+    groups, columns, depth = (rng.integers(0, pick(rng, most)) for most in ((5,), (4, 150), (4, 70, 1500)))
+    rows = rng.integers(0, pick(rng, (5, 250))) if groups else 0
     ends = np.sort(rng.integers(0, rows + 3, groups)).astype(index_type)
     if groups:
         ends[-1] = max(ends[-1], rows)
-    arrays = [any_values(rng, (rows, depth), type_), any_values(rng, (groups, columns, depth), type_), ends]
+    arrays = [any_values(rng, shape, type_) for shape in ((rows, depth), (groups, columns, depth))] + [ends]
+    if type_ in FLOATS:  # sums of about 1
+        arrays[0] = (arrays[0] / np.sqrt(depth + 1)).astype(type_)
     return "GroupedMatMul", arrays, [_type(arrays[0])], {}
 
 
