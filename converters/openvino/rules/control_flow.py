@@ -102,18 +102,9 @@ def _iterate(op: Builder, values: Sequence[Value], body: Body, count: Value, con
     def emit(op: Builder, iteration: Value, running: Value, *values_so_far: Value):
         inner = state.entered(op, variables, values_so_far[held:], ctx)
         current = dict(zip(carried, values_so_far, strict=False))
-        arguments = []
-        for parameter in body.parameters:
-            entry = entries.get(parameter)
-            if parameter in current:
-                arguments.append(current[parameter])
-            elif entry is not None and entry.purpose == "current_iteration":
-                arguments.append(_counter(op, iteration, parameter))
-            elif entry is None:
-                arguments.append(_unused(op, parameter))
-            else:
-                value = _fed(values, entry)
-                arguments.append(value if entry.axis is None else _slice(op, value, entry, iteration))
+        arguments = [
+            current[p] if p in current else _argument(op, p, entries.get(p), values, iteration) for p in body.parameters
+        ]
         results = dict(zip(body.results, ctx.convert_body(op, body, arguments), strict=True))
         goes_on = op.const(np.bool_(True)) if continues is None else op.Reshape(results[continues], np.array([], np.int64))
         following = [results[recurrent[parameter]] for parameter in carried] + [results[result] for result in extra]
@@ -126,13 +117,23 @@ def _iterate(op: Builder, values: Sequence[Value], body: Body, count: Value, con
     by_result = dict(zip([*(recurrent[p] for p in carried), *extra], finals, strict=False))
     scanned = dict(zip([id(entry) for entry in joined], finals[len(start) :], strict=True))
     outputs = {entry.external: by_result[entry.result] for entry in last}
+    joint = {entry.external: _join(op, scanned[id(entry)], entry) for entry in joined}
     if _is_zero(condition):
-        outputs = {port: _emptied(op, port, value) for port, value in outputs.items() if port is not None}
-    for entry in joined:
-        value = _join(op, scanned[id(entry)], entry)
-        never = _is_zero(condition) or _is_zero(count)
-        outputs[entry.external] = _emptied(op, entry.external, value) if never and entry.external is not None else value
+        outputs = _emptied(op, outputs)
+    if _is_zero(condition) or _is_zero(count):
+        joint = _emptied(op, joint)
+    outputs |= joint
     return [outputs[port] for port in ctx.layer.outputs]
+
+
+def _argument(op: Builder, parameter: Layer, entry: PortMapInput | None, values: Sequence[Value], iteration: Value) -> Value:
+    """What feeds a Parameter of a loop's body in one iteration, unless a back edge does."""
+    if entry is None:
+        return _unused(op, parameter)
+    if entry.purpose == "current_iteration":
+        return _counter(op, iteration, parameter)
+    value = _fed(values, entry)
+    return value if entry.axis is None else _slice(op, value, entry, iteration)
 
 
 def _is_zero(x: Value) -> bool:
@@ -163,11 +164,14 @@ def _nothing(op: Builder, port: OutputPort) -> Value:
     return op.Expand(op.Cast(0, to=data_type(port.element_type)), np.array(shape, np.int64))
 
 
-def _emptied(op: Builder, port: OutputPort, value: Value) -> Value:
-    """What OpenVINO gives where there never is an iteration: a value of no elements."""
-    if port.dims is None or 0 not in port.dims or None in port.dims:
-        return value
-    return op.Expand(op.Cast(0, to=data_type(port.element_type)), np.array(port.dims, np.int64))
+def _emptied(op: Builder, outputs: dict[OutputPort | None, Value]) -> dict[OutputPort | None, Value]:
+    """What OpenVINO gives where there never is an iteration: values of no elements, where the file states such shapes."""
+    return {
+        port: op.Expand(op.Cast(0, to=data_type(port.element_type)), np.array(port.dims, np.int64))
+        if port is not None and port.dims is not None and 0 in port.dims and None not in port.dims
+        else value
+        for port, value in outputs.items()
+    }
 
 
 def _check_shapes(body: Body) -> None:

@@ -35,10 +35,7 @@ Order = Literal["blocks_first", "depth_first"]
 def reverse(op: Builder, data: Value, reversed_axes: Value, *, mode: Literal["index", "mask"]):
     """Reverse-1."""
     if mode == "mask":
-        if reversed_axes.dtype != ir.DataType.BOOL or length(reversed_axes) not in (
-            None,
-            data.rank or length(reversed_axes),
-        ):
+        if reversed_axes.dtype != ir.DataType.BOOL or not same_dims([length(reversed_axes)], [data.rank]):
             raise Unsupported(f"its mask is {reversed_axes.dtype and reversed_axes.dtype.name} {reversed_axes.dims}")
         axes = op.Reshape(op.NonZero(reversed_axes), [-1])
     else:
@@ -67,6 +64,7 @@ def reverse_sequence(op: Builder, data: Value, seq_lengths: Value, *, batch_axis
     named = op.Or(*(op.Equal(axes, op.Slice(front, [k], [k + 1])) for k in range(2)))
     order = op.Concat(front, op.Compress(axes, op.Not(named), axis=0), axis=0)
     moved = op.ReverseSequence(transposed(op, data, order), lengths, batch_axis=0, time_axis=1)
+    # Where in the order each axis stands.
     here = op.Equal(op.Unsqueeze(order, [0]), op.Unsqueeze(axes, [1]))
     return transposed(op, moved, op.ReduceSum(op.Where(here, op.Unsqueeze(axes, [0]), 0), [1], keepdims=0))
 

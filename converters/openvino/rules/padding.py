@@ -27,7 +27,7 @@ Mode = Literal["constant", "edge", "reflect", "symmetric"]
 
 @rule("Pad")
 def pad_1(op: Builder, data: Value, pads_begin: Value, pads_end: Value, pad_value: Value | None = None, *, pad_mode: Mode):
-    """Pad-1: as Pad-12 (whose negative pads it does not have)."""
+    """Pad-1: as Pad-12."""
     return pad(op, data, pads_begin, pads_end, pad_value, pad_mode=pad_mode)
 
 
@@ -43,25 +43,30 @@ def pad(op: Builder, data: Value, pads_begin: Value, pads_end: Value, pad_value:
     if pad_mode == "constant":
         value = None if pad_value is None else one_element(op, pad_value)
         return op.Pad(data, op.Concat(begin, end, axis=0), value)
+    return _repeated(op, data, begin, end, pad_mode)
+
+
+def _repeated(op: Builder, data: Value, begin: Value, end: Value, mode: Mode) -> Value:
+    """``data`` padded with what it holds: by ONNX where that knows the mode, else one axis after the other."""
     begins, ends = integers(begin), integers(end)
     known = None if begins is None or ends is None else list(zip(begins, ends, strict=True))
     if known is not None and data.dims is not None:
-        _check_reflected(data.dims, known, pad_mode)
+        _check_reflected(data.dims, known, mode)
     if known is not None and all(pad >= 0 for pads in known for pad in pads):
-        if pad_mode != "symmetric":
-            return op.Pad(data, op.Concat(begin, end, axis=0), mode=pad_mode)
+        if mode != "symmetric":
+            return op.Pad(data, op.Concat(begin, end, axis=0), mode=mode)
         for axis, (before, after) in enumerate(known):
             data = _mirrored(op, data, axis, before, after)
         return data
     rank = next((n for n in (data.rank, length(begin), length(end)) if n is not None), None)
     if rank is None:
-        return _padded_flat(op, data, begin, end, pad_mode)
+        return _padded_flat(op, data, begin, end, mode)
     for axis in range(rank):
         if known is None or known[axis] != (0, 0):
             before, after = (op.Slice(pads, [axis], [axis + 1]) for pads in (begin, end))
             size = dim(op, data, axis)
             at = op.Sub(flat_range(op, op.Add(size, op.Add(before, after))), before)
-            data = op.Gather(data, _sources(op, at, size, pad_mode), axis=axis)
+            data = op.Gather(data, _sources(op, at, size, mode), axis=axis)
     return data
 
 
