@@ -13,6 +13,9 @@ from converters.openvino.rule import AttributeGroup, Unsupported, rule
 from converters.openvino.windows import in_float
 from onnx_specops.building import Builder, Value
 
+# OpenVINO's CPU plugin takes no tensors of more dimensions.
+_LARGEST_RANK = 8
+
 _INT64, _FLOAT = ir.DataType.INT64, ir.DataType.FLOAT
 
 Coordinates = Literal["half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners"]
@@ -141,13 +144,10 @@ def _padded(op: Builder, image: Value, pads_begin: Sequence[int], pads_end: Sequ
     return op.Pad(image, [*begin, *end], None, None if count == image.rank else list(range(count)))
 
 
-def _known_rank(image: Value, given: Value | None = None) -> int:
-    """The rank of the image, which is also the number of sizes or scales ``given`` for all axes."""
-    if image.rank is not None:
-        return image.rank
-    if given is None or not given.dims or given.dims[0] is None:
-        raise Unsupported("neither its axes nor the rank of its input are known", "give the model's input a rank")
-    return given.dims[0]
+def _all_axes(op: Builder, image: Value, given: Value) -> Value:
+    """Every axis of the image, for each of which there is a size or a scale in ``given``."""
+    rank = given.dims[0] if image.rank is None and given.dims else image.rank
+    return op.Range(0, op.Size(op.Shape(image)), 1) if rank is None else op.const(list(range(rank)))
 
 
 def _quotients(op: Builder, image: Value, along: Value, sizes: Value) -> Value:
@@ -160,7 +160,7 @@ def _inputs(op: Builder, image: Value, given: Value, axes: Value | None, how: Re
     if axes is not None:
         along = op.Cast(axes, to=_INT64)
     else:
-        along = op.const(list(range(_known_rank(image, given))))
+        along = _all_axes(op, image, given)
     image = _padded(op, image, how.pads_begin, how.pads_end)
     if how.shape_calculation_mode == "sizes":
         sizes = op.Cast(given, to=_INT64)
@@ -180,7 +180,9 @@ def _inputs(op: Builder, image: Value, given: Value, axes: Value | None, how: Re
 def _interpolated(op: Builder, image: Value, sizes: Value, scales: Value, along: Value, manner: _Manner) -> Value:
     """ONNX's Resize where ONNX Runtime computes the same, else the domain's Interpolate."""
     if along.constant is None:
-        rank = _known_rank(image)
+        if image.rank is None:
+            return _with_ones_in_front(op, image, sizes, scales, along, manner)
+        rank = image.rank
         # Which axes are known at run time only: resize along all of them.
         sizes = op.ScatterElements(op.Shape(image), along, sizes)
         scales = op.ScatterElements(op.const(np.ones(rank, np.float32)), along, scales)
@@ -211,6 +213,16 @@ def _interpolated(op: Builder, image: Value, sizes: Value, scales: Value, along:
         antialias=int(manner.antialias),
         cube_coeff=manner.cube_coeff,
     )
+
+
+def _with_ones_in_front(op: Builder, image: Value, sizes: Value, scales: Value, along: Value, manner: _Manner) -> Value:
+    """An image of unknown rank as one of the largest, which changes along the last of its axes only."""
+    shape = op.Shape(image)
+    more = op.Sub(_LARGEST_RANK, op.Shape(shape))
+    types = [(image.dtype, [None] * _LARGEST_RANK)]
+    wide = op.Reshape(image, op.Concat(op.Expand(op.const([1]), more), shape, axis=0), types=types, allowzero=1)
+    result = _interpolated(op, wide, sizes, scales, op.Add(along, more), manner)
+    return op.Reshape(result, op.ScatterElements(shape, along, sizes), allowzero=1)
 
 
 def _resized(op: Builder, image: Value, sizes: Value, scales: Value, axes: list[int], manner: _Manner) -> Value | None:
@@ -253,7 +265,7 @@ def _resized(op: Builder, image: Value, sizes: Value, scales: Value, axes: list[
         return op.Resize(image, None, None, sizes, **attributes)
     if factors is None:
         return None
-    lengths = [(image.dims or [])[axis] for axis in axes]
+    lengths = [None if image.dims is None else image.dims[axis] for axis in axes]
     for factor, length, size in zip(
         factors, lengths, [None] * len(axes) if sizes.constant is None else sizes.constant, strict=True
     ):

@@ -83,12 +83,11 @@ def group_normalization(op: Builder, data: Value, scale: Value, bias: Value, *, 
     channels = data.dims[1] if data.dims and len(data.dims) > 1 else None
     if num_groups < 1 or (channels is not None and channels % num_groups):
         raise Unsupported(f"{channels} channels do not make {num_groups} groups")
-    if data.rank is None:
-        return op.GroupNormalization(data, scale, bias, num_groups=num_groups, epsilon=epsilon)
     size = op.Div(op.ReduceProd(op.Shape(data, start=1), keepdims=1), num_groups)
     groups = op.Reshape(data, op.Concat(op.Shape(data, start=0, end=1), [num_groups], size, axis=0), allowzero=1)
     normal = op.Reshape(_instances(op, groups, num_groups, epsilon), op.Shape(data), allowzero=1)
-    each = [-1] + [1] * (data.rank - 2)
+    behind = op.Sub(op.Shape(op.Shape(data)), 2)
+    each = op.Concat([-1], op.Expand(op.const([1]), behind), axis=0)
     return op.Add(op.Mul(normal, op.Reshape(scale, each)), op.Reshape(bias, each))
 
 
@@ -102,23 +101,17 @@ def lrn(op: Builder, data: Value, axes: Value, *, alpha: float, beta: float, bia
     if size < 1:
         raise Unsupported(f"its size is {size}")
     axes = _as_list(op, axes)
-    rank = data.rank
-    if rank is None:
-        raise Unsupported("its input has no known rank", "give the model's input a rank")
-    if axes.constant is not None and any(not -rank <= a < rank for a in axes.constant):
-        raise Unsupported(f"its axes are {axes.constant.tolist()} for a rank of {rank}")
-    known = None if axes.constant is None else sorted(int(a) % rank for a in axes.constant)
+    known = _known_axes(data, axes)
     region = 2 * ((size - 1) // 2) + 1
     if known == [1]:
-        return _across_channels(op, data, rank, alpha=alpha * region / size, beta=beta, bias=bias, size=region)
+        return _across_channels(op, data, alpha=alpha * region / size, beta=beta, bias=bias, size=region)
     squares = op.Mul(data, data)
-    for k in range(rank):
-        if known is None:
-            hit = op.Or(op.Equal(axes, k), op.Equal(axes, k - rank))
-            used = op.Greater(op.ReduceSum(op.Cast(hit, to=_INT64), keepdims=0), 0)
-            squares = _summed_if(op, used, squares, k, region)
-        elif k in known:
-            squares = _summed(op, squares, k, region)
+    for k in known or ():
+        squares = _summed(op, squares, k, region)
+    for k in range(data.rank or 0) if known is None else ():
+        hit = op.Or(op.Equal(axes, k), op.Equal(axes, k - (data.rank or 0)))
+        used = op.Greater(op.ReduceSum(op.Cast(hit, to=_INT64), keepdims=0), 0)
+        squares = _summed_if(op, used, squares, k, region)
     if axes.dims and axes.dims[0] is not None:
         factor: object = alpha / float(size) ** axes.dims[0]
     else:
@@ -127,12 +120,24 @@ def lrn(op: Builder, data: Value, axes: Value, *, alpha: float, beta: float, bia
     return op.Div(data, op.Pow(op.Add(op.Mul(squares, factor), bias), op.const(beta, data.dtype)))
 
 
-def _across_channels(op: Builder, data: Value, rank: int, **attributes: float) -> Value:
+def _known_axes(data: Value, axes: Value) -> list[int] | None:
+    """The axes without repetitions, ``None`` where they come at run time; raises `Unsupported` where the rank is needed."""
+    rank, given = data.rank, None if axes.constant is None else axes.constant.tolist()
+    if rank is None and (given is None or min(given, default=0) < 0):
+        raise Unsupported("its axes count from the end, or come at run time, in data of unknown rank", "give it a rank")
+    if given is None:
+        return None
+    if rank is not None and any(not -rank <= axis < rank for axis in given):
+        raise Unsupported(f"its axes are {given} for a rank of {rank}")
+    return sorted({axis + (rank or 0) if axis < 0 else axis for axis in given})
+
+
+def _across_channels(op: Builder, data: Value, **attributes: float) -> Value:
     """ONNX's LRN, which ONNX Runtime has for four dimensions only."""
-    if rank == 4:
+    if data.rank == 4:
         return op.LRN(data, **attributes)
     shape = op.Shape(data)
-    inner = op.ReduceProd(op.Slice(shape, [2], [rank]), keepdims=1)
+    inner = op.ReduceProd(op.Slice(shape, [2], [2**31]), keepdims=1)
     four = op.Reshape(data, op.Concat(op.Slice(shape, [0], [2]), inner, [1], axis=0), allowzero=1)
     return op.Reshape(op.LRN(four, **attributes), shape, allowzero=1)
 

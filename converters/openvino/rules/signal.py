@@ -79,17 +79,15 @@ def irdft(op: Builder, data: Value, axes: Value, signal_size: Value | None = Non
 def stft(op: Builder, signal: Value, window: Value, frame_size: Value, frame_step: Value, *, transpose_frames: bool):
     """STFT-15: a window shorter than the frames stands in their middle."""
     size, step = _framing(op, frame_size, frame_step)
-    single = signal.rank == 1
-    if signal.rank not in (1, 2):
-        raise Unsupported(f"its signal has the rank {signal.rank} instead of 1 or 2")
-    signal = op.Unsqueeze(signal, [0]) if single else signal
-    count = op.Add(op.Div(op.Sub(op.Shape(signal, start=1), size), step), 1)
-    frames = op.Gather(signal, _positions(op, count, size, step), axis=1)
-    frames = op.Mul(frames, _in_the_middle(op, window, size))
-    spectra = _real_spectrum(op, frames, op.const([2]), size)
-    if transpose_frames:
-        spectra = op.Transpose(spectra, perm=[0, 2, 1, 3])
-    return op.Squeeze(spectra, [0]) if single else spectra
+
+    def transformed(signal: Value) -> Value:
+        count = op.Add(op.Div(op.Sub(op.Shape(signal, start=1), size), step), 1)
+        frames = op.Gather(signal, _positions(op, count, size, step), axis=1)
+        frames = op.Mul(frames, _in_the_middle(op, window, size))
+        spectra = _real_spectrum(op, frames, op.const([2]), size)
+        return op.Transpose(spectra, perm=[0, 2, 1, 3]) if transpose_frames else spectra
+
+    return _batched(op, transformed, signal, 1)
 
 
 @rule("ISTFT", since="opset16")
@@ -107,11 +105,26 @@ def istft(
 ):
     """ISTFT-16, as torch has it: the frames times the window, added up and divided by the squares of the windows there."""
     size, step = _framing(op, frame_size, frame_step)
-    if data.rank not in (3, 4):
-        raise Unsupported(f"its input has the rank {data.rank} instead of 3 or 4")
-    single = data.rank == 3
-    spectra = op.Transpose(op.Unsqueeze(data, [0]) if single else data, perm=[0, 2, 1, 3])
     window = _in_the_middle(op, window, size)
+
+    def restored(data: Value) -> Value:
+        return _restored(op, data, window, size, step, signal_length, center, normalized)
+
+    return _batched(op, restored, data, 3)
+
+
+def _restored(
+    op: Builder,
+    data: Value,
+    window: Value,
+    size: Value,
+    step: Value,
+    signal_length: Value | None,
+    center: bool,
+    normalized: bool,
+) -> Value:
+    """The signals ``[batch, length]`` of the spectra ``[batch, bins, frames, 2]``."""
+    spectra = op.Transpose(data, perm=[0, 2, 1, 3])
     frames = op.Mul(_real_signal(op, spectra, op.const([2]), size), window)
     count = op.Shape(frames, start=1, end=2)
     whole = op.Add(op.Mul(op.Sub(count, 1), step), size)
@@ -136,8 +149,21 @@ def istft(
         given = op.Reshape(op.Cast(signal_length, to=_INT64), [1])
         length = op.Where(op.Greater(given, 0), given, length)
     end = op.Sub(op.Add(length, margin), whole)
-    signal = op.Pad(signal, op.Concat([0], op.Neg(margin), [0], end, axis=0))
-    return op.Squeeze(signal, [0]) if single else signal
+    return op.Pad(signal, op.Concat([0], op.Neg(margin), [0], end, axis=0))
+
+
+def _batched(op: Builder, function: Callable[[Value], Value], x: Value, rank: int) -> Value:
+    """``function`` of a batch of tensors of ``rank`` dimensions; of a single one without a batch."""
+    if x.rank == rank + 1:
+        return function(x)
+    if x.rank == rank:
+        return op.Squeeze(function(op.Unsqueeze(x, [0])), [0])
+    if x.rank is not None:
+        raise Unsupported(f"its input has the rank {x.rank} instead of {rank} or {rank + 1}")
+    lead = op.Shape(x, end=-rank)
+    batch = op.Reshape(x, op.Concat(op.ReduceProd(lead, keepdims=1), op.Shape(x, start=-rank), axis=0), allowzero=1)
+    result = function(batch)
+    return op.Reshape(result, op.Concat(lead, op.Shape(result, start=1), axis=0), allowzero=1)
 
 
 def _framing(op: Builder, frame_size: Value, frame_step: Value) -> tuple[Value, Value]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.conformance.case import Case
+from tests.conformance.operations.models import dynamic, layer_case, static, unranked
 
 _MODES = ("nearest", "linear", "linear_onnx", "cubic")
 _COORDINATES = ("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners")
@@ -226,6 +227,10 @@ def _of_unknown_rank(mode, sizes=(7, 3), axes=(2, 3), begin=(0,)):
     return build
 
 
+def _resize(opset, image, given, axes, *, mode, shape_calculation_mode):
+    return opset.interpolate(image, given, mode, shape_calculation_mode, axes=axes)
+
+
 def _unknown_ranks():
     data = _values(2, 3, 5, 6)
     runs = [(data.reshape(-1), np.array(data.shape))]
@@ -243,6 +248,15 @@ def _unknown_ranks():
             oracle="evaluate",
             reason="the CPU plugin takes no inputs of unknown rank",
         )
+    image = unranked(data, data[0], data[0, 0])
+    sizes, scales = dynamic(np.array([2, 3, 7, 3]), np.array([3, 7, 3]), np.array([7, 3])), np.array([1.5], np.float32)
+    for name, mode, given, axes in (
+        ("run-time-sizes", "linear", sizes, None),
+        ("run-time-axes", "nearest", np.array([3]), static(np.array([1]), np.array([2]), np.array([0]))),
+        ("scale", "nearest", scales, np.array([1])),
+    ):
+        attributes = {"mode": mode, "shape_calculation_mode": "scales" if given is scales else "sizes"}
+        yield layer_case("Interpolate", "opset11", f"any-rank-{name}", _resize, [image, given, axes], attributes)
 
 
 def _typed(mode, dtype):

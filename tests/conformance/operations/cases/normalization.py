@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.conformance.case import Case, IRText
+from tests.conformance.operations.models import layer_case, unranked
 
 
 def _values(*shape, dtype=np.float32, seed=0):
@@ -284,6 +285,10 @@ def _group_norms():
         _group_norm((-1, 6, -1, -1), 3, epsilon=0.5),
         [(_values(2, 6, 4, 5),), (_values(1, 6, 3, 1),), (_values(0, 6, 3, 1),)],
     )
+    data = unranked(_values(2, 6, 4), _values(0, 6), _values(1, 6, 2, 3))
+    rest = [_values(6, seed=k) for k in range(2)]
+    attributes = {"num_groups": 3, "epsilon": 1e-3}
+    yield layer_case("GroupNormalization", "opset12", "any-rank", "group_normalization", [data, *rest], attributes)
     yield Case("GroupNormalization", "opset12", "no-batch", _group_norm((0, 6, 4), 3), [(_values(0, 6, 4),)])
     yield Case(
         "GroupNormalization",
@@ -337,6 +342,10 @@ def _lrns():
         _with_axes(_lrn(3), (2, 5, 4, 3), [1], np.float16),
         [(_values(2, 5, 4, 3, dtype=np.float16),)],
     )
+    for name, axes, shape in (("channels", [1], (1, 3, 2, 3)), ("spatial", [2], (1, 3, 6))):
+        data = unranked(_values(2, 5, 4), _values(*shape))
+        attributes = {"alpha": 0.5, "beta": 0.75, "bias": 2.0, "size": 3}
+        yield layer_case("LRN", "opset1", f"any-rank-{name}", "lrn", [data, np.array(axes)], attributes)
     # With beta 1, bias 0 and alpha = size ** len(axes) the formula is data / sum(data ** 2).
     ramp = np.arange(1, 9, dtype=np.float32).reshape(1, 2, 2, 2)
     sums_1 = np.array([1 + 25, 4 + 36, 9 + 49, 16 + 64] * 2, np.float32).reshape(ramp.shape)

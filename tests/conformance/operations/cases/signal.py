@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.conformance.case import Case
+from tests.conformance.operations.models import layer_case, static, unranked
 
 
 def _values(*shape, dtype=np.float32, seed=0):
@@ -231,6 +232,17 @@ def _stfts():
     )
 
 
+def _any_ranks():
+    window = np.abs(_values(7)) + 0.5
+    both, numbers = static(window, window), [np.array(11), np.array(3)]
+    for operation, version, signal, attributes in (
+        ("STFT", "opset15", _values(3, 56), {"transpose_frames": True}),
+        ("ISTFT", "opset16", _values(2, 6, 16, 2), {"center": True, "normalized": False}),
+    ):
+        inputs = [unranked(signal, signal[0]), both, *numbers]
+        yield layer_case(operation, version, "any-rank", operation, inputs, attributes)
+
+
 def _istft(shape, window, size, step, length, center, normalized, dtype=np.float32, run_time=False):
     def build():
         import openvino as ov
@@ -318,4 +330,4 @@ def _unknown_ranks():
         )
 
 
-CASES = [*_unknown_ranks(), *_complex(), *_real(), *_stfts(), *_istfts()]
+CASES = [*_any_ranks(), *_unknown_ranks(), *_complex(), *_real(), *_stfts(), *_istfts()]
