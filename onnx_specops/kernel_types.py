@@ -207,11 +207,14 @@ class _Adapter:
         return True
 
     def _cast_from_exact(self, node: ir.Node) -> None:
-        """A Cast of what was rounded takes the unrounded value; one that a rule marked is like this pass's own."""
+        """A Cast of what was rounded takes the unrounded value; one that a rule marked is like this pass's own.
+
+        OpenVINO's CPU converts float16 unrounded as well, but bfloat16 as it is.
+        """
         source, result = node.inputs[0], node.outputs[0]
         assert source is not None
         if not result.meta.get(UNROUNDED):
-            if source in self._exact:
+            if source in self._exact and source.dtype == D.FLOAT16:
                 node.replace_input_with(0, self._exact[source])
         elif result.dtype in _ROUNDED:
             self._exact[result] = source

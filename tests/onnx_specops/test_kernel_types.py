@@ -59,6 +59,11 @@ def test_half_precision_is_not_rounded_before_it_becomes_an_integer():
     assert run(proto, np.array([2047], np.float16)).tolist() == [2047]
 
 
+def test_bfloat16_is_rounded_before_it_is_converted():
+    proto = model(lambda op, a: op.Cast(op.Tanh(op.Cast(a, to=D.BFLOAT16)), to=D.INT32), D.FLOAT)
+    assert run(proto, np.array([5], np.float32)).tolist() == [1]
+
+
 def test_supported_types_are_left_alone():
     proto = model(lambda op, a: op.Add(a, a), D.FLOAT)
     assert [node.op_type for node in proto.graph.node] == ["Add"]
