@@ -136,6 +136,9 @@ def _batch():
         yield case(operation, "any-rank", unranked(data, other), *run_time)
         for dtype in (U8, F16, I32):
             yield case(operation, np.dtype(dtype).name, dynamic(data.astype(dtype)), block, begin, end)
+    filled = {"oracle": "evaluate", "reason": "the CPU plugin fills the padding of several dimensions with data"}
+    yield case("SpaceToBatch", "padded-twice", static(ramp(1, 3, 2, 1, 1) + 1), np.array([1, 1, 1, 3, 3]), np.zeros(5, I64),
+               np.array([0, 0, 0, 2, 2]), **filled)  # fmt: skip
 
 
 CASES = [*_reverse(), *_reverse_sequence(), *_roll(), *_shuffle(), *_depth(), *_batch()]
