@@ -303,7 +303,7 @@ def _sampled_inside(
     begin, _ = at.padding(op, data, sizes)
     batch = op.Shape(offsets, start=0, end=1)
     each = op.Concat(batch, [deformable_group], sizes, spots, axis=0)
-    pairs = op.Reshape(offsets, op.Concat(batch, [deformable_group], sizes, [2], spots, axis=0))
+    pairs = op.Reshape(offsets, op.Concat(batch, [deformable_group], sizes, [2], spots, axis=0), allowzero=1)
     moved, inside = [], None
     for k in range(2):
 
@@ -324,7 +324,7 @@ def _sampled_inside(
         moved.append(op.Unsqueeze(op.Where(op.Greater(place, last), op.Sub(last, base), offset), [4]))
     counted = op.CastLike(inside, offsets)
     if mask is not None:
-        counted = op.Mul(counted, op.Reshape(mask, each))
+        counted = op.Mul(counted, op.Reshape(mask, each, allowzero=1))
     channels = op.Div(op.Shape(offsets, start=1, end=2), 2)
-    counted = op.Reshape(counted, op.Concat(batch, channels, spots, axis=0))
-    return op.Reshape(op.Concat(*moved, axis=4), op.Shape(offsets)), counted
+    counted = op.Reshape(counted, op.Concat(batch, channels, spots, axis=0), allowzero=1)
+    return op.Reshape(op.Concat(*moved, axis=4), op.Shape(offsets), allowzero=1), counted

@@ -133,7 +133,7 @@ def _restored(
     def added(parts: Value) -> Value:
         """``[batch, frames, size]`` added up where the frames overlap."""
         rows = op.Shape(parts, start=0, end=1)
-        flat = op.Reshape(parts, op.Concat(rows, [-1], axis=0))
+        flat = op.Reshape(parts, op.Concat(rows, op.Mul(count, size), axis=0), allowzero=1)
         nothing = op.Expand(op.const(0, parts.dtype), op.Concat(rows, whole, axis=0))
         return op.ScatterElements(nothing, op.Expand(positions, op.Shape(flat)), flat, axis=1, reduction="add")
 

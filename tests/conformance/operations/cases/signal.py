@@ -234,12 +234,12 @@ def _stfts():
 
 def _any_ranks():
     window = np.abs(_values(7)) + 0.5
-    both, numbers = static(window, window), [np.array(11), np.array(3)]
+    windows, numbers = static(window, window), [np.array(11), np.array(3)]
     for operation, version, signal, attributes in (
         ("STFT", "opset15", _values(3, 56), {"transpose_frames": True}),
         ("ISTFT", "opset16", _values(2, 6, 16, 2), {"center": True, "normalized": False}),
     ):
-        inputs = [unranked(signal, signal[0]), both, *numbers]
+        inputs = [unranked(signal, signal[0]), windows, *numbers]
         yield layer_case(operation, version, "any-rank", operation, inputs, attributes)
 
 
