@@ -365,7 +365,10 @@ def _gru_biases(op: Builder, biases: Value | None, attributes: GRU) -> Value | N
 
 
 def _lengths(op: Builder, x: Value, lengths: Value) -> Value | None:
-    """The sequences' lengths, ``None`` where all are known to be whole."""
+    """The sequences' lengths, ``None`` where all are known to be whole.
+
+    (OpenVINO's CPU overlooks them where the size of the batch is not known; by the specification they count.)
+    """
     whole = x.dims[1] if x.dims and len(x.dims) == 3 else None
     if whole is not None and lengths.constant is not None and (lengths.constant == whole).all():
         return None
