@@ -309,12 +309,16 @@ def _gathered(op, taps, x, length, axis):
 def _product(op, rows, x, axis):
     """``x`` with its axis contracted with the columns of ``rows``."""
     shape = op.Shape(x)
-    before = op.ReduceProd(op.Slice(shape, [0], [axis]), keepdims=1)
-    after = op.ReduceProd(op.Slice(shape, [axis + 1], [2**31]), keepdims=1)
-    columns = op.Reshape(x, op.Concat(before, op.Slice(shape, [axis], [axis + 1]), after, axis=0))
-    result = op.MatMul(op.Cast(rows, to=x.dtype), columns)
-    sizes = op.Concat(op.Slice(shape, [0], [axis]), op.Shape(rows, end=1), op.Slice(shape, [axis + 1], [2**31]), axis=0)
-    return op.Reshape(result, sizes)
+    outer, inner = op.Slice(shape, [0], [axis]), op.Slice(shape, [axis + 1], [2**31])
+    sizes = op.Concat(outer, op.Shape(rows, end=1), inner, axis=0)
+
+    def product(op):
+        before, after = op.ReduceProd(outer, keepdims=1), op.ReduceProd(inner, keepdims=1)
+        columns = op.Reshape(x, op.Concat(before, op.Slice(shape, [axis], [axis + 1]), after, axis=0))
+        return op.Reshape(op.MatMul(op.Cast(rows, to=x.dtype), columns), sizes)
+
+    # ONNX Runtime multiplies no matrix with an empty batch of others.
+    return op.if_(op.Equal(op.Mul(op.Size(x), op.Size(rows)), 0), lambda op: op.Expand(op.const(0, x.dtype), sizes), product)
 
 
 def _positions(op, length, dtype):

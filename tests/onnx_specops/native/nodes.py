@@ -13,6 +13,9 @@ from onnx import TensorProto, helper
 
 import onnx_specops
 
+Node = tuple[str, list[Any], list[int], dict[str, Any]]
+"""An operator's name, its inputs, the element types of its outputs, its attributes."""
+
 
 def element_type(array: np.ndarray) -> int:
     """The ``TensorProto.DataType`` of an array (strings are arrays of objects)."""

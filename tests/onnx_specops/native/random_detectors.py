@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
-from tests.onnx_specops.native.nodes import element_type
+from tests.onnx_specops.native.nodes import Node, element_type
 from tests.onnx_specops.native.test_random_nodes import FLOATS, pick
 
-Node = tuple[str, list[Any], list[int], dict[str, Any]]
 INT64 = TensorProto.INT64
 
 

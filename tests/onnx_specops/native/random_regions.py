@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from tests.onnx_specops.native import nodes
+from tests.onnx_specops.native.nodes import Node
 from tests.onnx_specops.native.test_random_nodes import FLOATS, pick
-
-Node = tuple[str, list[Any], list[int], dict[str, Any]]
 
 
 def _maps(rng: np.random.Generator, channels: Any, type_: Any) -> np.ndarray:

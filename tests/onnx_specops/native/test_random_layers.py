@@ -12,7 +12,8 @@ from onnx import TensorProto
 from onnx_specops.domain import find
 from onnx_specops.ops.interpolate import COORDINATES, MODES, ROUNDINGS
 from tests.onnx_specops.native import nodes, random_detectors, random_regions
-from tests.onnx_specops.native.random_detectors import Node, scores
+from tests.onnx_specops.native.nodes import Node
+from tests.onnx_specops.native.random_detectors import scores
 from tests.onnx_specops.native.test_random_nodes import FLOATS, INTEGERS, any_values, pick
 
 NODES = 25  # a seed

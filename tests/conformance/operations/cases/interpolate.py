@@ -292,6 +292,13 @@ def _pillow():
         yield Case(
             "Interpolate",
             "opset11",
+            f"{mode}-empty",
+            _interpolate(11, (-1, 3, -1, -1), [0, 0], [2, 3], mode, cube=cube, run_time=("given",)),
+            [(data[:0], np.array([3, 8])), (data, np.array([3, 8]))],
+        )
+        yield Case(
+            "Interpolate",
+            "opset11",
             f"{mode}-channels-last",
             _interpolate(11, (1, 5, 6, 3), [3, 8], [1, 2], mode, cube=cube),
             [(_values(1, 5, 6, 3),)],
