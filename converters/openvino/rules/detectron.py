@@ -164,7 +164,11 @@ def roi_feature_extractor(
     return op.Gather(op.Concat(*features, axis=0), places, axis=0), rois
 
 
-@rule("ExperimentalDetectronTopKROIs", since="opset6")
+@rule(
+    "ExperimentalDetectronTopKROIs",
+    since="opset6",
+    restrictions="equal scores go in their own order; among more than 16 OpenVINO's CPU plugin may take others of them",
+)
 def top_k_rois(op: Builder, rois: Value, probs: Value, *, max_rois: int = 0):
     """ExperimentalDetectronTopKROIs-6: of equal probabilities the first; rows without a region, undefined in the
     specification, are 0."""

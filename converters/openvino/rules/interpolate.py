@@ -46,7 +46,7 @@ class _Manner(NamedTuple):
     exact: bool
 
 
-@rule("Interpolate")
+@rule("Interpolate", restrictions="pads along its axes only (OpenVINO states another shape for others)")
 def interpolate_1(
     op: Builder,
     data: Value,

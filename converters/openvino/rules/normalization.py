@@ -91,7 +91,7 @@ def group_normalization(op: Builder, data: Value, scale: Value, bias: Value, *, 
     return op.Add(op.Mul(normal, op.Reshape(scale, each)), op.Reshape(bias, each))
 
 
-@rule("LRN")
+@rule("LRN", restrictions="where the rank is unknown, its axes must be constants that are not negative")
 def lrn(op: Builder, data: Value, axes: Value, *, alpha: float, beta: float, bias: float, size: int):
     """LRN-1. A region reaches ``(size - 1) // 2`` elements to both sides, in OpenVINO's CPU and reference kernel.
 

@@ -26,6 +26,8 @@ from onnx_specops.building import Builder, Value
 Rounding = Literal["floor", "ceil"]
 RoundingTorch = Literal["floor", "ceil", "ceil_torch"]
 
+_RANK = "the rank of the data or the length of output_shape must be known"
+
 _INT64 = ir.DataType.INT64
 _MOST_WINDOWS = 64  # along an axis, of which each is a node of its own
 
@@ -118,7 +120,7 @@ def max_pool_14(
     return _maximum_with_indices(op, data, kernel, at, rounding_type, index_element_type, axis)
 
 
-@rule("AdaptiveAvgPool", since="opset8")
+@rule("AdaptiveAvgPool", since="opset8", restrictions=_RANK)
 def adaptive_avg_pool(op: Builder, data: Value, output_shape: Value):
     """AdaptiveAvgPool-8: of n windows over ``size`` elements the i-th is ``[i * size // n, ceil((i + 1) * size / n))``."""
     rank = _adaptive_rank(data, output_shape)
@@ -142,7 +144,7 @@ def adaptive_avg_pool(op: Builder, data: Value, output_shape: Value):
     return data
 
 
-@rule("AdaptiveMaxPool", since="opset8")
+@rule("AdaptiveMaxPool", since="opset8", restrictions=_RANK)
 def adaptive_max_pool(op: Builder, data: Value, output_shape: Value, *, index_element_type: ElementType = ElementType.I64):
     """AdaptiveMaxPool-8: windows as in AdaptiveAvgPool; the indices count within the spatial dimensions."""
     rank = _adaptive_rank(data, output_shape)

@@ -14,8 +14,10 @@ from onnx_specops.building import Builder, Value
 Mode = Literal["max", "min"]
 Sort = Literal["value", "index", "none"]
 
+_TIES = "equal elements go in their own order; unstably, OpenVINO's CPU plugin may take others of them"
 
-@rule("TopK")
+
+@rule("TopK", restrictions=_TIES)
 def top_k_1(
     op: Builder,
     data: Value,
@@ -30,7 +32,7 @@ def top_k_1(
     return _top_k(op, data, k, axis, mode, sort, index_element_type)
 
 
-@rule("TopK", since="opset11")
+@rule("TopK", since="opset11", restrictions=_TIES)
 def top_k(
     op: Builder,
     data: Value,

@@ -80,7 +80,7 @@ def _cell(
 def _cells():
     for operation, (_, _, _, activations) in _CELLS.items():
         yield _cell(operation, "plain")
-        yield _cell(operation, "dynamic-batch", batch=-1, runs=(1, 4))
+        yield _cell(operation, "dynamic-batch", batch=-1, runs=(1, 0, 4))
         yield _cell(operation, "run-time-weights", run_time=True)
         yield _cell(operation, "clip", clip=0.3)
         yield _cell(operation, "activations", activations=["tanh", "relu", "sigmoid"][: len(activations)])
@@ -88,10 +88,10 @@ def _cells():
         yield _cell(operation, "float16", dtype=np.float16)
     for name, changes in (("clip", {"clip": 0.3}), ("activations", {"activations": ["tanh", "relu"]}), ("plain", {})):
         yield _cell("GRUCell", f"linear-before-reset-{name}", linear_before_reset=True, **changes)
-    yield _cell("GRUCell", "linear-before-reset-dynamic", linear_before_reset=True, batch=-1, runs=(1, 4))
+    yield _cell("GRUCell", "linear-before-reset-dynamic", linear_before_reset=True, batch=-1, runs=(1, 0, 4))
     original: dict[str, dict] = {
         "plain": {},
-        "dynamic-batch": {"batch": -1, "runs": (1, 4)},
+        "dynamic-batch": {"batch": -1, "runs": (1, 0, 4)},
         "clip": {"clip": 0.3},
         "activations": {"activations": ["tanh", "relu", "sigmoid"]},
         "run-time-weights": {"run_time": True},
@@ -212,7 +212,7 @@ def _sequences():
                 direction=direction,
                 batch=-1,
                 time=-1,
-                runs=((2, 3, [3, 3]), (1, 5, [5])),  # the CPU plugin ignores other lengths of dynamic shapes
+                runs=((2, 3, [3, 3]), (0, 4, []), (1, 5, [5])),  # the CPU plugin ignores other lengths of dynamic shapes
             )
             yield _sequence(operation, f"{direction}-clip", direction=direction, clip=0.3)
             yield _sequence(
