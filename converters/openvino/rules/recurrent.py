@@ -278,7 +278,7 @@ def _check(
 
 
 def _unless_empty(op: Builder, kind: Literal["GRU", "LSTM"], x: Value, *inputs: Value | None, **node: Any) -> list[Value]:
-    """The outputs of ONNX's GRU or LSTM of ``x``, ``[steps, batch, size]``. ONNX Runtime (1.31) crashes on an empty batch."""
+    """The outputs of ONNX's GRU or LSTM of ``x``, ``[steps, batch, size]``; on an empty batch ONNX Runtime crashes."""
     batch = op.Shape(x, start=1, end=2)
     count = 2 if kind == "GRU" else 3
 
