@@ -65,11 +65,8 @@ def operations_page() -> Iterator[str]:
         version=openvino_version(),
     )
     headings = ("operation", "versions", "becomes", f"operators of `{DOMAIN}`", "forms", "cases", "restrictions")
-    rows = []
-    for _, alike in groupby(covered, key=lambda row: (row.operation.name, row.standard, row.custom, row.restrictions)):
-        versions = list(alike)
-        rows.append(_operation_row(versions))
-    yield from table(headings, rows)
+    alike = groupby(covered, key=lambda row: (row.operation.name, row.standard, row.custom, row.restrictions))
+    yield from table(headings, (_operation_row(list(versions)) for _, versions in alike))
 
 
 def _operation_row(versions: Sequence[Coverage]) -> tuple[str, ...]:

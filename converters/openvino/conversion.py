@@ -18,12 +18,13 @@ from converters.openvino.errors import ConversionError, Problem
 from converters.openvino.graph import Body, Graph, InputPort, Layer, Model, OutputPort
 from converters.openvino.ir import read
 from converters.openvino.onnx_types import data_type
+from converters.openvino.packed import unpacked
 from converters.openvino.passes.finish import finish
 from converters.openvino.passes.variables import add_variable, expose_variables
 from converters.openvino.rule import Context, Unsupported, find_rule
 from converters.openvino.rules.state import Variable
 from converters.openvino.shapes import same_dims
-from converters.openvino.weights import Weights, constant_tensor, save, unpacked_constant
+from converters.openvino.weights import Weights, constant_tensor, save
 from onnx_specops.bodies import BodyError
 from onnx_specops.building import IR_VERSION, OPSET_IMPORTS, Builder, Value, constant_value, new_value
 
@@ -227,7 +228,7 @@ class _Walk:
             return new_value(ir.DataType.FLOAT, port.dims)
 
     def problem(self, layer: Layer, message: str, remedy: str = "") -> None:
-        self.problems.append(Problem(message, str(self.source.path), layer.line, layer.name, layer.type, layer.id, remedy))
+        self.problems.append(_problem(self.source, layer, message, remedy))
 
     def layers(self, op: Builder, graph: Graph) -> None:
         # A variable is read as it was before the run, wherever in the file it is assigned.
@@ -242,7 +243,8 @@ class _Walk:
         assert constant is not None
         key = (constant.element_type, constant.shape, constant.offset)
         if key not in self.constants:
-            value = unpacked_constant(op, constant, self.source, layer.name)
+            path = self.source.weights_path
+            value = None if path is None else unpacked(op, constant, path, f"{layer.name}/codes")
             if value is None:
                 tensor = constant_tensor(constant, self.source)
                 value = constant_value(tensor, name=layer.name if tensor.size > 1 else None)
@@ -371,14 +373,17 @@ def _producer_name(port: OutputPort) -> str:
     return port.layer.name if len(port.layer.outputs) == 1 else f"{port.layer.name}.{port.index}"
 
 
+def _problem(source: Model, layer: Layer, message: str, remedy: str) -> Problem:
+    return Problem(message, str(source.path), layer.line, layer.name, layer.type, layer.id, remedy)
+
+
 def _body_problem(source: Model, error: BodyError) -> Problem:
     """What is wrong with the layer that a node comes from, whose name begins with the layer's."""
     message = f"its inputs or attributes do not fit together: {_one_line(error)}"
     layers = [layer for layer in _all_layers(source) if f"{error.node_name}/".startswith(f"{layer.name}/")]
     if not layers:
         return Problem(message, str(source.path), remedy="check the file")
-    layer = max(layers, key=lambda layer: len(layer.name))
-    return Problem(message, str(source.path), layer.line, layer.name, layer.type, layer.id, "check the file")
+    return _problem(source, max(layers, key=lambda layer: len(layer.name)), message, "check the file")
 
 
 def _one_line(error: Exception) -> str:

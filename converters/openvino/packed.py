@@ -6,7 +6,7 @@ for each byte, with all elements that it holds.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -14,6 +14,7 @@ import onnx_ir as ir
 
 from converters.openvino.constants import NF4, Constant
 from converters.openvino.element_types import ElementType
+from converters.openvino.weights import external_tensor
 from onnx_specops.building import Builder, Value, constant_value
 from onnx_specops.folding import LIMIT
 
@@ -25,17 +26,14 @@ _NUMBERS = {
 }
 _BYTES = np.arange(256, dtype=np.uint8)[:, None]
 
-Stored = Callable[[Constant, ir.DataType, tuple[int, ...]], ir.TensorProtocol]
-"""``stored(constant, data_type, shape)``: the constant's bytes as a tensor of another type and shape."""
 
-
-def unpacked(op: Builder, constant: Constant, stored: Stored, name: str) -> Value | None:
+def unpacked(op: Builder, constant: Constant, path: Path, name: str) -> Value | None:
     """The constant's values, looked up by codes that are stored as they are in the IR.
 
     Args:
         op: the builder of the graph that shall hold the lookups.
         constant: the constant.
-        stored: makes a tensor of its bytes.
+        path: the .bin that holds it.
         name: the codes' name in the graph.
 
     Returns:
@@ -47,11 +45,13 @@ def unpacked(op: Builder, constant: Constant, stored: Stored, name: str) -> Valu
         return None
     if kind in _NUMBERS:
         dtype = ir.DataType.UINT4 if kind.bits == 4 else ir.DataType.UINT8
-        return _looked_up(op, constant_value(stored(constant, dtype, constant.shape), name=name), _NUMBERS[kind])
+        return _looked_up(
+            op, constant_value(external_tensor(constant, path, dtype, constant.shape), name=name), _NUMBERS[kind]
+        )
     if not grouped and kind not in (ElementType.U1, ElementType.U2):
         return None
     shape = (constant.size // 3, 3) if grouped else (constant.size,)
-    codes = constant_value(stored(constant, ir.DataType.UINT8, shape), name=name)
+    codes = constant_value(external_tensor(constant, path, ir.DataType.UINT8, shape), name=name)
     elements = _of_groups(op, codes, kind) if grouped else _looked_up(op, codes, _of_a_byte(kind))
     whole = op.Slice(op.Reshape(elements, [-1]), [0], [constant.count], [0])
     return op.Reshape(whole, list(constant.shape))

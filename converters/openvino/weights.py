@@ -14,8 +14,6 @@ from converters.openvino.element_types import ElementType
 from converters.openvino.errors import ConversionError, Problem
 from converters.openvino.graph import Model
 from converters.openvino.onnx_types import data_type
-from converters.openvino.packed import unpacked
-from onnx_specops.building import Builder, Value
 from onnx_specops.folding import LIMIT
 
 Weights = Literal["embed", "copy", "reference"]
@@ -36,19 +34,12 @@ def constant_tensor(constant: Constant, source: Model) -> ir.TensorProtocol:
         strings = constant.numpy()
         return ir.StringTensor(strings, shape=ir.Shape(constant.shape))
     if constant.count > LIMIT and constant.element_type in _SAME_BYTES and source.weights_path is not None:
-        return _external(constant, source.weights_path, dtype, constant.shape)
+        return external_tensor(constant, source.weights_path, dtype, constant.shape)
     return ir.Tensor(decoded(constant), dtype=dtype)
 
 
-def unpacked_constant(op: Builder, constant: Constant, source: Model, name: str) -> Value | None:
-    """A constant whose packed bytes stay as they are in the file; ``None`` where `constant_tensor` is as small."""
-    path = source.weights_path
-    if path is None:
-        return None
-    return unpacked(op, constant, lambda c, dtype, shape: _external(c, path, dtype, shape), f"{name}/codes")
-
-
-def _external(constant: Constant, path: Path, dtype: ir.DataType, shape: tuple[int, ...]) -> ir.ExternalTensor:
+def external_tensor(constant: Constant, path: Path, dtype: ir.DataType, shape: tuple[int, ...]) -> ir.ExternalTensor:
+    """The constant's bytes in the .bin at ``path``, as a tensor of a type and shape that may differ from its own."""
     return ir.ExternalTensor(
         path.name, constant.offset, constant.size, dtype, shape=ir.Shape(shape), name="", base_dir=path.parent
     )

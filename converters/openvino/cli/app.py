@@ -122,6 +122,7 @@ def convert(
         from converters.openvino.cli import data, text
 
         target = output or model.with_suffix(".onnx")
+        shapes = _shapes(shape)
         if check:
             _require_openvino()
         with _progress(as_json) as step:
@@ -132,7 +133,6 @@ def convert(
         validation = None
         if check:
             runtimes = [runtime.value for runtime in Runtime if runtime is not Runtime.reference]
-            shapes = _shapes(shape)
             validation = _validate(model, target, as_json, inputs, shapes, seed, rtol, atol, runtimes=runtimes)
         if as_json:
             document = {"output": str(target), **data.conversion(converted.report)}
