@@ -7,10 +7,9 @@ ONNX Runtime holds with OpenVINO in this.
 from __future__ import annotations
 
 import numpy as np
-import onnx_ir as ir
 
 from converters.openvino.rule import Unsupported, rule
-from converters.openvino.rules._elementwise import D, in_float32
+from converters.openvino.rules._elementwise import D, bounded, in_float32
 from converters.openvino.rules._indices import vector
 from onnx_specops.building import Builder, Value
 
@@ -27,11 +26,9 @@ def reduce_sum(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
 @rule("ReduceL1", since="opset4")
 def reduce_l1(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
     """ReduceL1-4, of 8 bits as ReduceSum."""
-    if x.dtype == D.INT8:
-        return _saturated(op, op.Abs(op.Cast(x, to=D.INT32)), D.INT8, axes, keep_dims)
-    if x.dtype in _WIDE or x.dtype == D.UINT8:
+    if x.dtype in _WIDE:
         return _sum(op, op.Abs(x), axes, keep_dims)
-    return _reduce(op, "ReduceL1", x, axes, keep_dims)
+    return bounded(op, lambda x: _reduce(op, "ReduceL1", x, axes, keep_dims), x)
 
 
 @rule("ReduceL2", since="opset4")
@@ -71,23 +68,14 @@ def reduce_mean(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
 
 def _sum(op: Builder, x: Value, axes: Value, keep_dims: bool) -> Value:
     """ONNX Runtime adds 64-bit integers in doubles: their upper and lower halves add exactly."""
-    if x.dtype in (D.INT8, D.UINT8):
-        return _saturated(op, op.Cast(x, to=D.INT32), x.dtype, axes, keep_dims)
     if x.dtype not in _WIDE:
-        return _reduce(op, "ReduceSum", x, axes, keep_dims)
+        return bounded(op, lambda x: _reduce(op, "ReduceSum", x, axes, keep_dims), x)
     x, to = (x, None) if x.dtype == D.INT64 else (op.Cast(x, to=D.INT64), x.dtype)
     low = op.BitwiseAnd(x, 2**32 - 1)
     high = op.Div(op.Sub(x, low), 2**32)
     upper, lower = (_reduce(op, "ReduceSum", half, axes, keep_dims) for half in (high, low))
     total = op.Add(op.Mul(upper, 2**32), lower)
     return total if to is None else op.Cast(total, to=to)
-
-
-def _saturated(op: Builder, x: Value, to: ir.DataType, axes: Value, keep_dims: bool) -> Value:
-    """The sum of 32-bit integers, as near as the type ``to`` comes to it."""
-    limits = np.iinfo(to.numpy())
-    total = _reduce(op, "ReduceSum", x, axes, keep_dims)
-    return op.Cast(op.Max(op.Min(total, int(limits.max)), int(limits.min)), to=to)
 
 
 @rule("ReduceMax")
