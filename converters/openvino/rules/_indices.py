@@ -46,6 +46,12 @@ def index_type(element_type: ElementType) -> ir.DataType:
     return data_type(element_type)
 
 
+def as_indices(op: Builder, x: Value, element_type: ElementType) -> Value:
+    """``x``, indices or counts, in the type that an attribute names."""
+    to = index_type(element_type)
+    return x if x.dtype == to else op.Cast(x, to=to)
+
+
 def scalar(op: Builder, x: Value) -> Value:
     """``x``, a scalar or a tensor of one element, as an int64 scalar."""
     return one_element(op, int64(op, x))

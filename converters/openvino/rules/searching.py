@@ -10,7 +10,7 @@ import onnx_ir as ir
 from converters.openvino.element_types import ElementType
 from converters.openvino.rule import rule
 from converters.openvino.rules._fitting import fit
-from converters.openvino.rules._indices import index_type, int64, scalar
+from converters.openvino.rules._indices import as_indices, int64, scalar
 from onnx_specops.building import Builder, Value
 
 
@@ -31,12 +31,12 @@ def search_sorted(
     def found(op: Builder, sequence: Value) -> Value:
         return op.specops.SearchSorted(sequence, values, right_mode=int(right_mode))
 
-    to = index_type(output_type)
     if sorted_sequence.rank is not None:
-        return _as(op, found(op, sorted_sequence), to)
+        return as_indices(op, found(op, sorted_sequence), output_type)
     one = op.Equal(op.Size(op.Shape(sorted_sequence)), 1)
     flat = op.Reshape(sorted_sequence, [-1])
-    return _as(op, op.if_(one, lambda op: found(op, flat), lambda op: found(op, sorted_sequence)), to)
+    either = op.if_(one, lambda op: found(op, flat), lambda op: found(op, sorted_sequence))
+    return as_indices(op, either, output_type)
 
 
 @rule("Bucketize", since="opset3")
@@ -59,11 +59,7 @@ def bucketize(
     found = op.specops.SearchSorted(boundaries, values, right_mode=int(not with_right_bound))
     if not with_right_bound and data.dtype is not None and data.dtype.is_floating_point():
         found = op.Where(op.IsNaN(data), op.Size(buckets), found)
-    return _as(op, found, index_type(output_type))
-
-
-def _as(op: Builder, x: Value, to: ir.DataType) -> Value:
-    return x if x.dtype == to else op.Cast(x, to=to)
+    return as_indices(op, found, output_type)
 
 
 @rule("SegmentMax", since="opset16")

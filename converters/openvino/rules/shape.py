@@ -11,10 +11,10 @@ import onnx_ir as ir
 from converters.openvino.element_types import ElementType
 from converters.openvino.rule import Context, Unsupported, rule
 from converters.openvino.rules._indices import (
+    as_indices,
     constant_axis,
     dim,
     flat_range,
-    index_type,
     integers,
     length,
     normal_axis,
@@ -36,9 +36,7 @@ def shape_of_1(op: Builder, data: Value):
 @rule("ShapeOf", since="opset3")
 def shape_of(op: Builder, data: Value, *, output_type: ElementType = ElementType.I64):
     """ShapeOf-3."""
-    to = index_type(output_type)
-    shape = op.Shape(data)
-    return shape if to == ir.DataType.INT64 else op.Cast(shape, to=to)
+    return as_indices(op, op.Shape(data), output_type)
 
 
 @rule("Reshape")

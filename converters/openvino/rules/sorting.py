@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from converters.openvino.element_types import ElementType
 from converters.openvino.rule import Unsupported, rule
-from converters.openvino.rules._indices import FIRST, constant_axis, index_type, vector
+from converters.openvino.rules._indices import FIRST, as_indices, constant_axis, vector
 from onnx_specops.building import Builder, Value
 
 Mode = Literal["max", "min"]
@@ -59,7 +59,7 @@ def _top_k(
         indices, _ = op.TopK(indices, k, axis=axis, largest=0, sorted=1)
     if sort == "index" or keys is not data:
         values = op.GatherElements(data, indices, axis=axis)
-    return values, _as(op, indices, index_type(index_element_type))
+    return values, as_indices(op, indices, index_element_type)
 
 
 @rule("Unique", since="opset10")
@@ -81,8 +81,8 @@ def unique(
     if keys is not data:
         values = op.Add(values, op.const(FIRST))
         values = op.Cast(values, to=ir.DataType.UINT64)
-    index, count = index_type(index_element_type), index_type(count_element_type)
-    return values, *(_as(op, x, index) for x in indices), _as(op, counts, count)
+    places = (as_indices(op, x, index_element_type) for x in indices)
+    return values, *places, as_indices(op, counts, count_element_type)
 
 
 @rule("NonZero", since="opset3")
@@ -93,13 +93,9 @@ def non_zero(op: Builder, data: Value, *, output_type: ElementType = ElementType
     if not data.rank:
         shape = op.if_(op.Equal(op.Size(op.Shape(data)), 0), lambda op: op.const([1]), lambda op: op.Shape(data))
         data = op.Reshape(data, shape, allowzero=1)
-    return _as(op, op.NonZero(data), index_type(output_type))
+    return as_indices(op, op.NonZero(data), output_type)
 
 
 def _ordered(op: Builder, data: Value) -> Value:
     """``data``, 64-bit unsigned integers as signed ones of the same order: ONNX Runtime knows no other order of them."""
     return op.Add(op.Cast(data, to=ir.DataType.INT64), FIRST) if data.dtype == ir.DataType.UINT64 else data
-
-
-def _as(op: Builder, x: Value, to: ir.DataType) -> Value:
-    return x if x.dtype == to else op.Cast(x, to=to)
