@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from converters.openvino.coverage import Coverage, coverage, openvino_version
+from converters.openvino.coverage.table import Coverage, coverage, openvino_version
 from onnx_specops.domain import DOMAIN, OPSET_VERSION, Operator, find, operators
 
 DOCS = Path(__file__).parent

@@ -81,7 +81,8 @@ def attach_bodies(model: ir.Model) -> list[str]:
             model.functions[function.identifier()] = function
             pending.append(function)
     for function in functions.values():
-        insert_casts(function)
+        # A body is one computation, however many nodes it has: nothing within it is rounded to 16 bits.
+        insert_casts(function, keep_float32=True, converted_unrounded=[ir.DataType.FLOAT16])
     return sorted(bodiless)
 
 

@@ -20,7 +20,8 @@ import onnx
 import onnx_ir as ir
 
 from onnx_specops.domain import DOMAIN, OPSET_VERSION, attribute_kind, find
-from onnx_specops.folding import LIMIT, fold
+from onnx_specops.folding import FOLDED_ELEMENTS, fold
+from onnx_specops.widening import wider_of_kind
 
 OPSET = 21
 ML_DOMAIN = "ai.onnx.ml"
@@ -33,10 +34,23 @@ _TENSORS = (ir.Tensor, ir.ExternalTensor, ir.StringTensor, ir.LazyTensor)
 DimsLike = Iterable["int | str | None"] | None
 
 
-class Value(ir.Value):
-    """A value of the graph under construction; ``dtype``, ``shape`` and ``const_value`` as in onnx_ir."""
+class NodeError(ValueError):
+    """Inputs or attributes that an operator does not take."""
 
-    __slots__ = ()
+
+class Value(ir.Value):
+    """A value of the graph under construction; ``dtype``, ``shape`` and ``const_value`` as in onnx_ir.
+
+    Attributes:
+        unrounded: of a Cast's result: the Cast belongs to a computation in float32, whose 16-bit inputs and outputs are the
+            same values rounded; what follows may take the unrounded ones (`kernel_types.insert_casts`).
+    """
+
+    __slots__ = ("unrounded",)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.unrounded = False
 
     @property
     def rank(self) -> int | None:
@@ -97,12 +111,21 @@ class Builder:
         graph: the graph to append to.
         function: whether the graph is a function's: constants are nodes there, initializers elsewhere.
         root: the builder of the outermost graph, which holds the constants of the graphs nested in it.
+        before: the node of ``graph`` to insert before, instead of appending.
     """
 
-    def __init__(self, graph: ir.Graph, *, function: bool = False, root: Builder | None = None) -> None:
+    def __init__(
+        self,
+        graph: ir.Graph,
+        *,
+        function: bool = False,
+        root: Builder | None = None,
+        before: ir.Node | None = None,
+    ) -> None:
         self.graph = graph
         self._function = function
         self._root = root or self
+        self._before = before
         self._shared: dict[Any, Value] = {}
         self._views: dict[Any, tuple[ir.TensorProtocol, Value]] = {}
         self._names: set[str] = set()
@@ -132,13 +155,13 @@ class Builder:
         """A constant of a Python number or list (int64 or float32 unless told) or of a NumPy array."""
         return constant_value(data, dtype)
 
-    def _place(self, value: Value) -> Value:
+    def place(self, value: Value) -> Value:
         """Put a constant into the outermost graph at its first use; equal small constants are one."""
         if value.const_value is None or value.producer() is not None or value.graph is not None:
             return value
         root, tensor = self._root, value.const_value
         key: Any = id(tensor)
-        if tensor.size <= LIMIT and tensor.dtype != ir.DataType.STRING and value.name is None:
+        if tensor.size <= FOLDED_ELEMENTS and tensor.dtype != ir.DataType.STRING and value.name is None:
             key = (tensor.dtype, tuple(tensor.shape), tensor.tobytes())
         if (shared := root._shared.get(key)) is not None:
             return shared
@@ -155,6 +178,10 @@ class Builder:
             root.graph.register_initializer(value)
         root._shared[key] = value
         return value
+
+    def reserve(self, names: Iterable[str | None]) -> None:
+        """Names that values of the model bear already, which no new one may have."""
+        self._root._names.update(name for name in names if name is not None)
 
     def unique(self, name: str) -> str:
         """``name``, or a variant of it that no value of the model bears yet."""
@@ -201,7 +228,7 @@ class Builder:
             ir.AttrGraph(name, value) if isinstance(value, ir.Graph) else _attribute(schema, name, value)
             for name, value in attributes.items()
         ]
-        placed = [None if value is None else self._place(value) for value in values]
+        placed = [None if value is None else self.place(value) for value in values]
         results = [Value() for _ in range(outputs)]
         node = ir.Node(domain, op_type, placed, attrs, outputs=results)
         if types is None:
@@ -213,8 +240,14 @@ class Builder:
         if op_type == "Reshape":
             _check_volume(values[0], results[0])
         node.name = results[0].name
-        self.graph.append(node)
+        self._add(node)
         return results[0] if outputs == 1 else tuple(results)
+
+    def _add(self, node: ir.Node) -> None:
+        if self._before is None:
+            self.graph.append(node)
+        else:
+            self.graph.insert_before(self._before, node)
 
     def _cast(self, x: Any, to: ir.DataType) -> Value:
         """``x`` in a type that is known: what a CastLike says without a second input, and at once of a constant."""
@@ -257,12 +290,15 @@ class Builder:
         arrays = []
         for value in inputs:
             tensor = None if value is None else value.const_value
-            if value is not None and (tensor is None or tensor.size > LIMIT or tensor.dtype not in _FOLDABLE):
+            if value is not None and (tensor is None or tensor.size > FOLDED_ELEMENTS or tensor.dtype not in _FOLDABLE):
                 return None
             arrays.append(None if tensor is None else tensor.numpy())
         if not arrays:
             return None
-        folded = fold(op_type, arrays, attributes)
+        try:
+            folded = fold(op_type, arrays, attributes)
+        except (ArithmeticError, IndexError, TypeError, ValueError) as error:
+            raise NodeError(f"{op_type}: {error}") from error
         if folded is None or len(folded) != outputs:
             return None
         results = tuple(constant_value(np.asarray(array)) for array in folded)
@@ -271,7 +307,7 @@ class Builder:
     def _reshaped(self, data: Value | None, shape: Value | None, allowzero: int = 0) -> Value | None:
         """A large constant in another shape: the same bytes, not a node."""
         tensor = None if data is None else data.const_value
-        if tensor is None or shape is None or shape.constant is None or tensor.size <= LIMIT:
+        if tensor is None or shape is None or shape.constant is None or tensor.size <= FOLDED_ELEMENTS:
             return None
         if not isinstance(tensor, ir.Tensor | ir.ExternalTensor) or tensor.dtype.itemsize < 1:
             return None
@@ -317,9 +353,9 @@ class Builder:
         own = producer is not None and producer.graph is self.graph
         if own and not any(value is output for output in self.graph.outputs):
             return value
-        placed = self._place(value)
+        placed = self.place(value)
         copy = Value(name=self.unique("output"), type=value.type, shape=None if value.shape is None else value.shape.copy())
-        self.graph.append(ir.Node("", "Identity", [placed], outputs=[copy]))
+        self._add(ir.Node("", "Identity", [placed], outputs=[copy]))
         return copy
 
     def if_(self, condition: Any, then: Callable[[Builder], Any], otherwise: Callable[[Builder], Any]) -> Any:
@@ -416,18 +452,21 @@ def _infer(schema: onnx.defs.OpSchema, node: ir.Node) -> list[tuple[ir.DataType 
                 replaced[formal] = value.dtype
             types[name] = onnx.helper.make_tensor_type_proto(int(dtype or 0), shape)
         tensor = value.const_value
-        if tensor is not None and tensor.size <= LIMIT and tensor.dtype in _FOLDABLE and tensor.dtype == dtype:
+        if tensor is not None and tensor.size <= FOLDED_ELEMENTS and tensor.dtype in _FOLDABLE and tensor.dtype == dtype:
             data[name] = onnx.numpy_helper.from_array(np.ascontiguousarray(tensor.numpy()).reshape(tensor.shape.numpy()))
     proto.output.extend(f"o{index}" for index in range(len(node.outputs)))
     proto.attribute.extend(ir.serde.serialize_attribute(attribute) for attribute in node.attributes.values())
-    inferred = onnx.shape_inference.infer_node_outputs(
-        schema,
-        proto,
-        types,
-        data,
-        opset_imports=[onnx.helper.make_opsetid(d, v) for d, v in OPSET_IMPORTS.items()],
-        ir_version=IR_VERSION,
-    )
+    try:
+        inferred = onnx.shape_inference.infer_node_outputs(
+            schema,
+            proto,
+            types,
+            data,
+            opset_imports=[onnx.helper.make_opsetid(d, v) for d, v in OPSET_IMPORTS.items()],
+            ir_version=IR_VERSION,
+        )
+    except Exception as error:  # ONNX's own, whose kinds have no common base
+        raise NodeError(f"{node.op_type}: {error}") from error
     results: list[tuple[ir.DataType | None, DimsLike]] = []
     for index in range(len(node.outputs)):
         type_proto = inferred.get(f"o{index}")
@@ -444,34 +483,21 @@ def _infer(schema: onnx.defs.OpSchema, node: ir.Node) -> list[tuple[ir.DataType 
     return results
 
 
-# Types that an operator's schema may lack, and those that hold all their values: the casting pass computes in one of these.
-_HOLDS = {
-    ir.DataType.FLOAT16: ("float",),
-    ir.DataType.BFLOAT16: ("float",),
-    ir.DataType.INT8: ("int32", "int64"),
-    ir.DataType.UINT8: ("int32", "int64"),
-    ir.DataType.INT16: ("int32", "int64"),
-    ir.DataType.UINT16: ("int32", "int64"),
-    ir.DataType.INT32: ("int64",),
-    ir.DataType.UINT32: ("int64",),
-}
-
-
 def _stand_in(schema: onnx.defs.OpSchema, formal: str, dtype: ir.DataType | None) -> ir.DataType | None:
     """``dtype``, or a wider type to infer with where the schema does not admit it at the type variable ``formal``."""
-    if dtype not in _HOLDS:
+    allowed = None if dtype is None else _allowed(schema.name, schema.domain).get(formal)
+    if dtype is None or allowed is None or dtype in allowed:
         return dtype
-    allowed = _allowed(schema.name, schema.domain).get(formal)
-    if allowed is None or dtype.name.lower() in allowed:
-        return dtype
-    return next((_DATA_TYPES[name] for name in _HOLDS[dtype] if name in allowed), dtype)
+    return next((wider for wider in wider_of_kind(dtype) if wider in allowed), dtype)
 
 
 @functools.cache
-def _allowed(op_type: str, domain: str) -> dict[str, frozenset[str]]:
+def _allowed(op_type: str, domain: str) -> dict[str, frozenset[ir.DataType]]:
     """The element types that each type variable of an operator's schema admits."""
     return {
-        constraint.type_param_str: frozenset(name[7:-1] for name in constraint.allowed_type_strs)
+        constraint.type_param_str: frozenset(
+            _DATA_TYPES[name[7:-1]] for name in constraint.allowed_type_strs if name[7:-1] in _DATA_TYPES
+        )
         for constraint in _schema(op_type, domain).type_constraints
     }
 
@@ -480,7 +506,7 @@ def _check_volume(x: ir.Value | None, reshaped: Value) -> None:
     """ONNX's inference does not see that a Reshape changes the number of elements."""
     volumes = [_volume(None if value is None else value.shape) for value in (x, reshaped)]
     if None not in volumes and volumes[0] != volumes[1]:
-        raise ValueError(f"Reshape: {volumes[0]} elements cannot become {reshaped.dims}")
+        raise NodeError(f"Reshape: {volumes[0]} elements cannot become {reshaped.dims}")
 
 
 def _volume(shape: ir.Shape | None) -> int | None:

@@ -13,16 +13,20 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-# Beyond this many elements a constant is data, not knowledge about shapes, and stays in the graph.
-LIMIT = 4096
+FOLDED_ELEMENTS = 4096
+"""The most elements of what is computed at once: larger constants are data, not knowledge about shapes."""
 
 Attributes = Mapping[str, Any]
 
 
 def fold(op_type: str, inputs: Sequence[np.ndarray | None], attributes: Attributes) -> list[np.ndarray] | None:
-    """The outputs of a standard ONNX node whose inputs are all known, or ``None`` where this module does not know it."""
+    """The outputs of a standard ONNX node whose inputs are all known, or ``None`` where this module does not know it.
+
+    Raises:
+        ArithmeticError, IndexError, TypeError, ValueError: where the inputs and attributes do not fit together.
+    """
     function = _FUNCTIONS.get(op_type)
-    if function is None or sum(x.size for x in inputs if x is not None) > LIMIT:
+    if function is None or sum(x.size for x in inputs if x is not None) > FOLDED_ELEMENTS:
         return None
     with np.errstate(all="ignore"):
         outputs = function(attributes, *inputs)
@@ -30,7 +34,7 @@ def fold(op_type: str, inputs: Sequence[np.ndarray | None], attributes: Attribut
         return None
     if not isinstance(outputs, list):
         outputs = [outputs]
-    return outputs if sum(np.size(x) for x in outputs) <= LIMIT else None
+    return outputs if sum(np.size(x) for x in outputs) <= FOLDED_ELEMENTS else None
 
 
 def _divide(_: Attributes, a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
@@ -109,7 +113,7 @@ _FOLDED_TYPES = {
 
 
 def _constant_of_shape(attributes: Attributes, shape) -> np.ndarray | None:
-    if math.prod(int(d) for d in shape) > LIMIT:
+    if math.prod(int(d) for d in shape) > FOLDED_ELEMENTS:
         return None
     value = attributes.get("value", np.zeros(1, np.float32))
     value = value if isinstance(value, np.ndarray) else value.numpy()
@@ -118,14 +122,14 @@ def _constant_of_shape(attributes: Attributes, shape) -> np.ndarray | None:
 
 def _range(_: Attributes, start, limit, delta) -> np.ndarray | None:
     # Python's integers do not wrap around.
-    if delta == 0 or (limit.item() - start.item()) / delta.item() > LIMIT:
+    if delta == 0 or (limit.item() - start.item()) / delta.item() > FOLDED_ELEMENTS:
         return None
     return np.arange(start, limit, delta, dtype=start.dtype)
 
 
 def _expand(_: Attributes, x, shape) -> np.ndarray | None:
     target = np.broadcast_shapes(x.shape, tuple(int(d) for d in shape))
-    return np.broadcast_to(x, target) if math.prod(target) <= LIMIT else None
+    return np.broadcast_to(x, target) if math.prod(target) <= FOLDED_ELEMENTS else None
 
 
 def _gather(attributes: Attributes, x, indices) -> np.ndarray | None:

@@ -22,7 +22,7 @@ def nested_graphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
         yield from attribute.graphs
 
 
-def holders(model: onnx.ModelProto) -> Iterator[Any]:
+def graphs_and_functions(model: onnx.ModelProto) -> Iterator[Any]:
     """Whatever holds nodes: graphs, nested ones included, and functions, but for the domain's own bodies."""
     pending: list[Any] = [model.graph, *(f for f in model.functions if f.domain != DOMAIN)]
     while pending:
@@ -54,7 +54,7 @@ def inline_users(model: onnx.ModelProto) -> None:
     users = [f for f in model.functions if f.domain != DOMAIN]
     in_functions = onnx.ModelProto()
     in_functions.functions.extend(users)
-    if not any(node.domain == DOMAIN for holder in holders(in_functions) for node in holder.node):
+    if not any(node.domain == DOMAIN for holder in graphs_and_functions(in_functions) for node in holder.node):
         return
     light = without_weights(model)
     light.functions.extend(model.functions)

@@ -8,45 +8,19 @@ from __future__ import annotations
 
 import functools
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import onnx
 import onnx_ir as ir
 
 from onnx_specops.building import OPSET_IMPORTS, Value
 from onnx_specops.domain import DOMAIN
+from onnx_specops.widening import HALVES, WIDER
 
 D = ir.DataType
 
-# For each type the types that hold all its values, best first; the last ones of the 64-bit integers only wrap alike.
-_WIDER: dict[ir.DataType, tuple[ir.DataType, ...]] = {
-    D.FLOAT16: (D.FLOAT, D.DOUBLE),
-    D.BFLOAT16: (D.FLOAT, D.DOUBLE),
-    D.FLOAT8E4M3FN: (D.FLOAT, D.DOUBLE),
-    D.FLOAT8E5M2: (D.FLOAT, D.DOUBLE),
-    D.FLOAT: (D.DOUBLE,),
-    D.DOUBLE: (D.FLOAT,),
-    D.BOOL: (D.UINT8, D.INT32, D.INT64, D.FLOAT),
-    D.INT4: (D.INT8, D.INT32, D.INT64, D.FLOAT),
-    D.UINT4: (D.UINT8, D.INT32, D.INT64, D.FLOAT),
-    D.INT8: (D.INT16, D.INT32, D.INT64, D.FLOAT, D.DOUBLE),
-    D.UINT8: (D.INT32, D.UINT32, D.INT64, D.UINT64, D.FLOAT, D.DOUBLE),
-    D.INT16: (D.INT32, D.INT64, D.FLOAT, D.DOUBLE),
-    D.UINT16: (D.INT32, D.UINT32, D.INT64, D.UINT64, D.FLOAT, D.DOUBLE),
-    D.INT32: (D.INT64, D.DOUBLE, D.FLOAT),
-    D.UINT32: (D.INT64, D.UINT64, D.DOUBLE, D.FLOAT),
-    D.INT64: (D.UINT64, D.DOUBLE, D.FLOAT),
-    D.UINT64: (D.INT64, D.DOUBLE, D.FLOAT),
-}
-
-# Where bits are only moved, 64-bit unsigned integers travel as signed ones; elsewhere the order decides.
-_ROUNDED = {D.FLOAT16, D.BFLOAT16}
-
 # Types that a kernel is registered for and then refuses.
 _UNFINISHED = {("", "GRU"): frozenset({"tensor(double)"}), ("", "LSTM"): frozenset({"tensor(double)"})}
-
-UNROUNDED = "unrounded"
-"""The key in ``Value.meta`` of a Cast's result that says: the Cast is like this pass's own, for a computation in float32."""
 
 Constraints = dict[str, frozenset[str]]
 
@@ -113,21 +87,33 @@ def substitutes(op_type: str, domain: str, bound: tuple[tuple[str, ir.DataType],
             allowed = legal[variable] & constraints.get(variable, legal[variable])
             if _type_name(dtype) in allowed:
                 continue
-            choices = [c for c in _WIDER.get(dtype, ()) if _type_name(c) in allowed]
+            choices = [c for c in WIDER.get(dtype, ()) if _type_name(c) in allowed]
             if not choices:
                 break
             changes[variable] = choices[0]
-            cost += 1 + _WIDER[dtype].index(choices[0])
+            cost += 1 + WIDER[dtype].index(choices[0])
         else:
             if best is None or cost < best[0]:
                 best = (cost, changes)
     return None if best is None else best[1]
 
 
-def insert_casts(graph: ir.Graph | ir.Function) -> int:
-    """Insert the casts that ONNX Runtime's CPU needs, in nested graphs too; returns how many nodes changed."""
+def insert_casts(
+    graph: ir.Graph | ir.Function,
+    *,
+    keep_float32: bool = False,
+    converted_unrounded: Collection[ir.DataType] = (),
+) -> int:
+    """Insert the casts that ONNX Runtime's CPU needs, in nested graphs too; returns how many nodes changed.
+
+    Args:
+        graph: changed in place.
+        keep_float32: whether 16-bit floats between two computations in float32 stay as they are, unrounded.
+        converted_unrounded: the 16-bit floats which, kept so, a Cast of the graph's own takes unrounded as well.
+    """
     nodes = list(_nodes(graph))
-    adapter = _Adapter({value.name for node in nodes for value in (*node.inputs, *node.outputs) if value is not None})
+    names = {value.name for node in nodes for value in (*node.inputs, *node.outputs) if value is not None}
+    adapter = _Adapter(names, HALVES if keep_float32 else frozenset(), frozenset(converted_unrounded))
     return sum(adapter.adapt(node) for node in nodes)
 
 
@@ -160,9 +146,11 @@ def _bound(schema: onnx.defs.OpSchema, node: ir.Node) -> Iterable[tuple[str, ir.
 class _Adapter:
     """Casts around one node at a time, each cast made once in each graph."""
 
-    def __init__(self, names: set[str | None]) -> None:
-        self._names = names
-        # What was rounded to 16 bits between two float32 computations was never meant to be: OpenVINO's CPU keeps float32.
+    def __init__(
+        self, names: set[str | None], kept: frozenset[ir.DataType], converted_unrounded: frozenset[ir.DataType]
+    ) -> None:
+        self._names, self._kept, self._converted_unrounded = names, kept, converted_unrounded
+        # A value that is rounded to 16 bits -> the float32 that it is kept in.
         self._exact: dict[ir.Value, ir.Value] = {}
         self._casts: dict[tuple[ir.Value, ir.DataType, int], ir.Value] = {}
 
@@ -202,21 +190,18 @@ class _Adapter:
             value.type = ir.TensorType(target)
             assert node.graph is not None
             node.graph.insert_after(node, _cast(value, narrow, dtype))
-            if dtype in _ROUNDED:
+            if dtype in self._kept:
                 self._exact[narrow] = value
         return True
 
     def _cast_from_exact(self, node: ir.Node) -> None:
-        """A Cast of what was rounded takes the unrounded value; one that a rule marked is like this pass's own.
-
-        OpenVINO's CPU converts float16 unrounded as well, but bfloat16 as it is.
-        """
+        """A Cast of what was rounded may take the unrounded value; one that a rule marked is like this pass's own."""
         source, result = node.inputs[0], node.outputs[0]
         assert source is not None
-        if not result.meta.get(UNROUNDED):
-            if source in self._exact and source.dtype == D.FLOAT16:
+        if not (isinstance(result, Value) and result.unrounded):
+            if source in self._exact and source.dtype in self._converted_unrounded:
                 node.replace_input_with(0, self._exact[source])
-        elif result.dtype in _ROUNDED:
+        elif result.dtype in self._kept:
             self._exact[result] = source
         elif (exact := self._exact.get(source)) is not None and exact.dtype == result.dtype:
             result.replace_all_uses_with(exact)

@@ -5,20 +5,20 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from converters.openvino.errors import ConversionError, IRError, Problem
+from converters.errors import ConversionError, MalformedError, Problem
 
 if TYPE_CHECKING:
     from converters.openvino.conversion import Conversion, Report, convert
-    from converters.openvino.validation.validate import validate
+    from converters.validation.validate import validate
 
-__all__ = ["Conversion", "ConversionError", "IRError", "Problem", "Report", "convert", "validate"]
+__all__ = ["Conversion", "ConversionError", "MalformedError", "Problem", "Report", "convert", "validate"]
 
 # Imported at their first use: errors need none of ONNX.
 _LAZY = {
     "Conversion": "converters.openvino.conversion",
     "Report": "converters.openvino.conversion",
     "convert": "converters.openvino.conversion",
-    "validate": "converters.openvino.validation",
+    "validate": "converters.validation",
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from converters.openvino.element_types import ElementType
+from converters.openvino.reader.element_types import ElementType
 
 _T, _D = ElementType, ir.DataType
 

@@ -12,11 +12,13 @@ import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 
-from converters.openvino.constants import NF4, Constant
-from converters.openvino.element_types import ElementType
-from converters.openvino.weights import external_tensor
+from converters.openvino.reader.constants import NF4, Constant
+from converters.openvino.reader.element_types import ElementType
+from converters.openvino.tensors import external_tensor
 from onnx_specops.building import Builder, Value, constant_value
-from onnx_specops.folding import LIMIT
+
+PACKED_BYTES = 4096
+"""Constants of more bytes stay packed; of types that go in groups of three bytes, of three times as many."""
 
 # The numbers that the codes of floats stand for, one to a code.
 _NUMBERS = {
@@ -41,7 +43,7 @@ def unpacked(op: Builder, constant: Constant, path: Path, name: str) -> Value | 
     """
     kind = constant.element_type
     grouped = kind in (ElementType.U3, ElementType.U6)
-    if constant.size <= LIMIT * (3 if grouped else 1):  # what is smaller is folded at once
+    if constant.size <= PACKED_BYTES * (3 if grouped else 1):  # what is smaller is folded at once
         return None
     if kind in _NUMBERS:
         dtype = ir.DataType.UINT4 if kind.bits == 4 else ir.DataType.UINT8

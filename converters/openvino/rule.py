@@ -33,9 +33,11 @@ from typing import Any, Literal
 
 import onnx_ir as ir
 
-from converters.openvino.element_types import ElementType
-from converters.openvino.graph import Body, Layer
+from converters.errors import Malformed, Unsupported
 from converters.openvino.onnx_types import data_type
+from converters.openvino.reader.element_types import ElementType
+from converters.openvino.reader.graph import Body, Layer
+from converters.variables import Variable
 from onnx_specops.building import Builder, Value
 
 LATEST_OPSET = 17
@@ -43,26 +45,25 @@ LATEST_OPSET = 17
 # Types that OpenVINO's serializer spells otherwise than the specification.
 _SPELLINGS = {"Const": "Constant"}
 
-# Versions that early files of version 10 give for what opset2 and opset6 define (OpenVINO reads them so too).
-_EARLY_VERSIONS = {
-    ("MVN", "opset1"): "opset2",
-    ("ROIPooling", "opset1"): "opset2",
-    ("ReorgYolo", "opset1"): "opset2",
-}
-_EARLY_EXTENSIONS = ("ExperimentalDetectron", "GRUCell", "RNNCell", "Proposal")
+OPENVINO_RELEASE = "2026.4.1"
+"""The OpenVINO release whose CPU plugin the rules were compared with."""
 
 
-class Unsupported(Exception):
-    """Raised by a rule for a form of its layer that cannot be converted; becomes a problem that names the layer.
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """Something in which OpenVINO's CPU plugin parts from its own specification, and what the rule makes of it.
 
-    Args:
-        message: what is wrong with the layer.
-        remedy: what the user can do.
+    Attributes:
+        cpu: what the CPU plugin does.
+        specification: what the specification, or the reference kernel where that is silent, says instead.
+        follows: which of them the converted model does.
+        release: the OpenVINO release in which it was seen.
     """
 
-    def __init__(self, message: str, remedy: str = "") -> None:
-        super().__init__(message)
-        self.message, self.remedy = message, remedy
+    cpu: str
+    specification: str
+    follows: Literal["cpu", "specification"]
+    release: str = OPENVINO_RELEASE
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +74,22 @@ class Context:
         layer: the layer as it stands in the file.
         convert_body: ``convert_body(op, body, inputs)`` emits a nested graph's layers through ``op`` with the values
             ``inputs`` for its Parameters (in the order of ``body.parameters``) and returns the values of its Results.
-        variables: the values of the model's variables (ReadValue and Assign) so far, by variable id.
+        variables: the model's variables (ReadValue and Assign) so far, by variable id.
+        distrusted: the values of which the file states dimensions that do not count, see `distrust`.
     """
 
     layer: Layer
     convert_body: Callable[[Builder, Body, Sequence[Value]], list[Value]]
-    variables: dict[str, Any]
+    variables: dict[str, Variable]
+    distrusted: set[Value]
+
+    def distrust(self, value: Value) -> Value:
+        """``value``, whose dimensions (not its rank) are those that ONNX infers, whatever the file states of them.
+
+        So are those of all that is computed from it.
+        """
+        self.distrusted.add(value)
+        return value
 
     def output_type(self, index: int = 0) -> ir.DataType:
         """The ONNX element type of the layer's output."""
@@ -110,13 +121,21 @@ class Parameter:
 class Rule:
     """A rule with what its signature says."""
 
-    def __init__(self, function: Callable[..., Any], operation: str, since: str, restrictions: str = "") -> None:
-        self.function, self.operation, self.since, self.restrictions = function, operation, since, restrictions
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        operation: str,
+        since: str,
+        restrictions: str = "",
+        departs: Sequence[Departure] = (),
+    ) -> None:
+        self.function, self.operation, self.since = function, operation, since
+        self.restrictions, self.departs = restrictions, tuple(departs)
         hints = typing.get_type_hints(function)
         signature = list(inspect.signature(function).parameters.values())[1:]
         inputs = [p for p in signature if p.kind is p.POSITIONAL_OR_KEYWORD]
-        self.most: int | None = None if any(p.kind is p.VAR_POSITIONAL for p in signature) else len(inputs)
-        self.least = sum(p.default is p.empty for p in inputs)
+        self.max_inputs: int | None = None if any(p.kind is p.VAR_POSITIONAL for p in signature) else len(inputs)
+        self.min_inputs = sum(p.default is p.empty for p in inputs)
         self.input_names = [p.name for p in inputs]
         keywords = [p for p in signature if p.kind is p.KEYWORD_ONLY]
         self.context_name = next((p.name for p in keywords if hints.get(p.name) is Context), None)
@@ -127,7 +146,7 @@ class Rule:
             self.attributes |= {parameter.name: parameter for parameter in _fields(group)}
 
     def __call__(self, op: Builder, inputs: Sequence[Value], context: Context) -> list[Value]:
-        """Emit the layer; raises `Unsupported` for whatever is wrong with it."""
+        """Emit the layer; raises a `LayerError` for whatever is wrong with it."""
         self._check_inputs(len(inputs))
         keywords = self.keywords(context.layer.attributes)
         if self.context_name:
@@ -137,11 +156,10 @@ class Rule:
         return [result if isinstance(result, Value) else op.const(result) for result in results]
 
     def _check_inputs(self, count: int) -> None:
-        if count < self.least or (self.most is not None and count > self.most):
-            expected = str(self.least) if self.least == self.most else f"{self.least} to {self.most}"
-            if self.most is None:
-                expected = f"at least {self.least}"
-            raise Unsupported(f"it has {count} inputs where {self.operation} of {self.since} takes {expected}")
+        low, high = self.min_inputs, self.max_inputs
+        if count < low or (high is not None and count > high):
+            expected = f"at least {low}" if high is None else str(low) if low == high else f"{low} to {high}"
+            raise Malformed(f"it has {count} inputs where {self.operation} of {self.since} takes {expected}")
 
     def keywords(self, attributes: dict[str, str]) -> dict[str, Any]:
         """The layer's attributes as the function's keywords, those of groups gathered in them."""
@@ -172,7 +190,7 @@ class Rule:
             if parameter.required and name not in keywords and not any(name in e for e in errors)
         ]
         if errors:
-            raise Unsupported("; ".join(errors), "check that the file is intact and which OpenVINO release wrote it")
+            raise Malformed("; ".join(errors), "check that the file is intact and which OpenVINO release wrote it")
         return keywords
 
 
@@ -232,17 +250,24 @@ _names: dict[str, str] = {}
 
 
 def rule(
-    *operations: str, since: str = "opset1", restrictions: str = ""
+    *operations: str,
+    since: str = "opset1",
+    restrictions: str = "",
+    departs: Sequence[Departure] = (),
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register the decorated function for the operations, from the opset on that defined this version of them.
 
-    ``restrictions`` tells the table of operations what of the specification is refused, if anything is.
+    Args:
+        operations: the operations' names, as their specification spells them.
+        since: the opset.
+        restrictions: what of the specification is refused, for the table of operations; ``""`` where nothing is.
+        departs: where OpenVINO's CPU plugin parts from the specification, for the table of departures.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         for operation in operations:
             _names[operation.lower()] = operation
-            _rules[operation].append(Rule(function, operation, since, restrictions))
+            _rules[operation].append(Rule(function, operation, since, restrictions, departs))
             _rules[operation].sort(key=lambda r: _number(r.since))
         return function
 
@@ -255,12 +280,9 @@ def rules() -> dict[str, list[Rule]]:
 
 
 def find_rule(layer_type: str, version: str) -> Rule:
-    """The rule for a layer; raises `Unsupported` naming what is missing."""
+    """The rule for a layer; raises a `LayerError` naming what is missing."""
     operation = _names.get(_SPELLINGS.get(layer_type, layer_type).lower(), layer_type)
     candidates = _rules.get(operation)
-    version = _EARLY_VERSIONS.get((operation, version), version)
-    if version in ("experimental", "extension") and operation.startswith(_EARLY_EXTENSIONS):
-        version = "opset6"
     if not candidates:
         raise Unsupported(
             f"no rule converts {layer_type} ({version or 'no version'})",
@@ -275,7 +297,7 @@ def find_rule(layer_type: str, version: str) -> Rule:
     chosen = [r for r in candidates if r.since.startswith("opset") and _number(r.since) <= number]
     if not version.startswith("opset") or not chosen:
         known = ", ".join(r.since for r in candidates)
-        raise Unsupported(f"{layer_type} has no version {version!r}; known are: {known}")
+        raise Malformed(f"{layer_type} has no version {version!r}; known are: {known}")
     return chosen[-1]
 
 

@@ -13,8 +13,9 @@ import onnx
 import onnxruntime as ort
 
 from onnx_specops.domain import DOMAIN
-from onnx_specops.runtime import adapt, python_kernels
 from onnx_specops.runtime.errors import MissingKernelError
+from onnx_specops.runtime.extensions import adapt
+from onnx_specops.runtime.extensions import kernels as python_kernels
 from onnx_specops.runtime.library import has_library, library_path
 from onnx_specops.runtime.state import State, as_ort_value, variables_of
 

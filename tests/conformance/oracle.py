@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from converters.openvino.constants import Constant
-from converters.openvino.element_types import ElementType
-from converters.openvino.weights import decoded
+from converters.openvino.reader.constants import Constant
+from converters.openvino.reader.element_types import ElementType
+from converters.openvino.tensors import decoded
 
 Outputs = list[list[np.ndarray]]
 TIMEOUT = 120

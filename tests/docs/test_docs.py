@@ -14,7 +14,7 @@ from types import ModuleType
 import pytest
 
 import onnx_specops
-from converters.openvino.cli import data
+from converters.cli import data
 from onnx_specops.domain import operators
 from onnx_specops.runtime.errors import MissingKernelError
 from onnx_specops.runtime.library import native_operators

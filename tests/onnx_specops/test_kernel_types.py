@@ -19,7 +19,7 @@ def model(emit, *dtypes):
     graph = ir.Graph(inputs, [], nodes=[], name="test", opset_imports=dict(OPSET_IMPORTS))
     op = Builder(graph)
     graph.outputs.append(op.result(emit(op, *inputs)))
-    insert_casts(graph)
+    insert_casts(graph, keep_float32=True, converted_unrounded=[D.FLOAT16])
     proto = ir.to_proto(ir.Model(graph, ir_version=10))
     onnx.checker.check_model(proto, full_check=True)
     return proto

@@ -1,4 +1,4 @@
-"""What the element-by-element rules share: how operands are aligned, and functions of integers."""
+"""What the element-by-element rules share: how operands are aligned."""
 
 from __future__ import annotations
 
@@ -8,20 +8,13 @@ from typing import Literal
 import numpy as np
 import onnx_ir as ir
 
-from converters.openvino.rule import Unsupported, rule
+from converters.errors import Malformed
+from converters.openvino.rule import rule
+from converters.openvino.rules._precision import D
 from onnx_specops.building import Builder, Value
-from onnx_specops.kernel_types import UNROUNDED
-
-D = ir.DataType
 
 AutoBroadcast = Literal["numpy", "none", "explicit", "pdpd"]
 """The attribute ``auto_broadcast``; OpenVINO knows "explicit" as another word for "none"."""
-
-FLOATS = {D.FLOAT, D.DOUBLE, D.FLOAT16, D.BFLOAT16}
-SIGNED = {D.INT8, D.INT16, D.INT32, D.INT64}
-UNSIGNED = {D.UINT8, D.UINT16, D.UINT32, D.UINT64}
-INTEGERS = SIGNED | UNSIGNED
-WIDE = {D.INT32, D.INT64, D.UINT32, D.UINT64}
 
 
 def binary(*operations: str, since: str = "opset1") -> Callable[[Callable[..., Value]], Callable[..., Value]]:
@@ -58,7 +51,7 @@ def align(op: Builder, a: Value, b: Value, auto_broadcast: AutoBroadcast, axis: 
         _check_equal(a, b)
         return b
     if axis < -1:
-        raise Unsupported(f"its broadcast axis {axis} is negative", "-1 stands for right-aligned, no other is allowed")
+        raise Malformed(f"its broadcast axis {axis} is negative", "-1 stands for right-aligned, no other is allowed")
     if b.rank is not None:
         if b.rank == 0 or (a.rank is not None and axis in (-1, a.rank - b.rank)):
             return checked_onto(a, b)
@@ -70,7 +63,7 @@ def align(op: Builder, a: Value, b: Value, auto_broadcast: AutoBroadcast, axis: 
             start = a.rank - b.rank if axis == -1 else axis
             behind = a.rank - start - trailing
             if start < 0 or behind < 0:
-                raise Unsupported(f"its second input {b.dims} does not lie on the first {a.dims} from axis {start} on")
+                raise Malformed(f"its second input {b.dims} does not lie on the first {a.dims} from axis {start} on")
             kept = op.Slice(op.Shape(b), [0], [trailing])
             return checked_onto(a, op.Reshape(b, op.Concat([1] * start, kept, [1] * behind, axis=0), allowzero=1))
     # Ranks of run time: b's dimensions without the trailing ones, and ones up to a's rank.
@@ -97,7 +90,7 @@ def _check_equal(a: Value, b: Value) -> None:
     if not mismatch and a.dims is not None and b.dims is not None:
         mismatch = any(m is not None and n is not None and m != n for m, n in zip(a.dims, b.dims, strict=True))
     if mismatch:
-        raise Unsupported(f"its inputs' shapes {a.dims} and {b.dims} differ, which auto_broadcast='none' forbids")
+        raise Malformed(f"its inputs' shapes {a.dims} and {b.dims} differ, which auto_broadcast='none' forbids")
 
 
 def checked_onto(a: Value, b: Value) -> Value:
@@ -107,69 +100,15 @@ def checked_onto(a: Value, b: Value) -> Value:
         if len(b.dims) > len(a.dims) or any(
             m is not None and n not in (1, None, m) for m, n in zip(tail, b.dims, strict=True)
         ):
-            raise Unsupported(f"its second input {b.dims} does not broadcast to the first {a.dims}")
+            raise Malformed(f"its second input {b.dims} does not broadcast to the first {a.dims}")
     return b
 
 
-def through_floats(op: Builder, x: Value, function: Callable[[Value], Value]) -> Value:
-    """``function`` of ``x``; of integers by way of floats, the result rounded to the nearest integer.
-
-    OpenVINO's specification leaves functions of integers open but for Sqrt, which rounds; its CPU plugin rounds all, and
-    bounds those of 8 bits by their range.
-    """
-    if x.dtype not in INTEGERS:
-        return function(x)
-    wide = x.dtype in WIDE
-    result = op.Round(function(op.Cast(x, to=D.DOUBLE if wide else D.FLOAT)))
-    if x.dtype in (D.INT8, D.UINT8):
-        info = np.iinfo(x.dtype.numpy())
-        result = op.Clip(result, float(info.min), float(info.max))
-    return to_integer(op, result, x.dtype)
-
-
-def in_float32(op: Builder, function: Callable[..., Value], *values: Value) -> Value:
-    """``function`` of values of one type; of 16-bit floats in float32, as OpenVINO's CPU plugin computes throughout."""
-    dtype = values[0].dtype
-    if dtype not in (D.FLOAT16, D.BFLOAT16):
-        return function(*values)
-    wide = [op.Cast(value, to=D.FLOAT) for value in values]
-    result = op.Cast(function(*wide), to=dtype)
-    for cast in (*wide, result):
-        cast.meta[UNROUNDED] = True
-    return result
-
-
-def bounded(op: Builder, function: Callable[..., Value], *values: Value) -> Value:
-    """``function`` of integers of one type: those of 8 bits, as in OpenVINO's CPU plugin, are bounded by their range.
-
-    (Wider ones wrap. The specification leaves both open; the reference kernels wrap 8 bits where they know them at all.)
-    """
-    to = values[0].dtype
-    if to not in (D.INT8, D.UINT8):
-        return function(*values)
-    info = np.iinfo(to.numpy())
-    wide = function(*(op.Cast(value, to=D.INT32) for value in values))
-    return op.Cast(op.Clip(wide, int(info.min), int(info.max)), to=to)
-
-
-def to_integer(op: Builder, x: Value, to: ir.DataType) -> Value:
-    """A float truncated to an integer type; out of its range as C++ compilers for x86 convert, by way of a wider one."""
-    if to == D.UINT64 and x.dtype != D.FLOAT16:  # all of f16 fits the signed type
-        # Above 2^63 the signed type that the conversion goes through holds the value less 2^64, of the same bits.
-        large = op.GreaterOrEqual(x, 2.0**63)
-        return op.Cast(op.Cast(op.Where(large, op.Sub(x, 2.0**64), x), to=D.INT64), to=to)
-    if to in (D.UINT32, D.UINT64):
-        return op.Cast(op.Cast(x, to=D.INT64), to=to)
-    if to in (D.INT8, D.INT16, D.UINT8, D.UINT16):
-        return op.Cast(op.Cast(x, to=D.INT32), to=to)
-    return op.Cast(x, to=to)
-
-
 def check_types(*values: Value) -> None:
-    """Raise `Unsupported` where the element types differ."""
+    """Raise `Malformed` where the element types differ."""
     if len({value.dtype for value in values}) > 1:
         names = ", ".join(str(value.dtype and value.dtype.name) for value in values)
-        raise Unsupported(f"its inputs are {names}, of different types")
+        raise Malformed(f"its inputs are {names}, of different types")
 
 
 def typed(value: float, dtype: ir.DataType | None) -> np.ndarray:

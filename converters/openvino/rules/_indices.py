@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from converters.openvino.element_types import ElementType
+from converters.errors import Malformed
 from converters.openvino.onnx_types import data_type
-from converters.openvino.rule import Unsupported
+from converters.openvino.reader.element_types import ElementType
 from onnx_specops.building import Builder, Value
 
 FIRST, LAST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
@@ -22,11 +22,11 @@ FIRST, LAST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 def int64(op: Builder, x: Value) -> Value:
     """``x``, which holds integers, as int64."""
     if x.dtype is not None and not x.dtype.is_integer():
-        raise Unsupported(f"one of its inputs is {x.dtype.name.lower()} where integers belong")
+        raise Malformed(f"one of its inputs is {x.dtype.name.lower()} where integers belong")
     return x if x.dtype == ir.DataType.INT64 else op.Cast(x, to=ir.DataType.INT64)
 
 
-def whole(op: Builder, x: Value) -> Value:
+def truncated_int64(op: Builder, x: Value) -> Value:
     """``x`` as int64, for the few inputs whose integers OpenVINO takes in floats as well."""
     if x.dtype is None or x.dtype.is_integer():
         return x
@@ -42,7 +42,7 @@ def vector(op: Builder, x: Value) -> Value:
 def index_type(element_type: ElementType) -> ir.DataType:
     """The type of indices and counts that an attribute names."""
     if element_type not in (ElementType.I32, ElementType.I64):
-        raise Unsupported(f"it gives indices as {element_type.value} instead of i32 or i64")
+        raise Malformed(f"it gives indices as {element_type.value} instead of i32 or i64")
     return data_type(element_type)
 
 
@@ -60,7 +60,7 @@ def scalar(op: Builder, x: Value) -> Value:
 def one_element(op: Builder, x: Value) -> Value:
     """``x``, a scalar or a tensor of one element, as a scalar of its own type."""
     if x.is_static and math.prod(x.shape.numpy() if x.shape is not None else ()) != 1:
-        raise Unsupported(f"one of its inputs has the shape {x.dims} instead of one element")
+        raise Malformed(f"one of its inputs has the shape {x.dims} instead of one element")
     return x if x.rank == 0 else op.Reshape(x, np.zeros(0, np.int64))
 
 
@@ -73,7 +73,7 @@ def integer(x: Value, name: str) -> int | None:
     """The one element of a constant; ``None`` where ``x`` is not constant."""
     values = integers(x)
     if values is not None and len(values) != 1:
-        raise Unsupported(f"its input {name!r} has {len(values)} elements instead of one")
+        raise Malformed(f"its input {name!r} has {len(values)} elements instead of one")
     return None if values is None else values[0]
 
 
@@ -88,7 +88,7 @@ def normal_axis(axis: int, rank: int | None, name: str = "axis") -> int:
     if rank is None:
         return axis
     if not -rank <= axis < rank:
-        raise Unsupported(f"its {name} {axis} is out of range [{-rank}, {rank - 1}]")
+        raise Malformed(f"its {name} {axis} is out of range [{-rank}, {rank - 1}]")
     return axis % rank
 
 

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from converters.openvino.constants import NF4
-from converters.openvino.element_types import ElementType
 from converters.openvino.onnx_types import data_type
-from converters.openvino.rules._elementwise import D
+from converters.openvino.reader.constants import NF4
+from converters.openvino.reader.element_types import ElementType
+from converters.openvino.rules._precision import D
 from onnx_specops.building import Builder, Value
 
 _T = ElementType

@@ -7,17 +7,10 @@ from typing import Literal
 
 import numpy as np
 
-from converters.openvino.rule import Unsupported, rule
-from converters.openvino.rules._elementwise import (
-    INTEGERS,
-    UNSIGNED,
-    D,
-    check_types,
-    checked_onto,
-    through_floats,
-    typed,
-    within_rank,
-)
+from converters.errors import Malformed
+from converters.openvino.rule import rule
+from converters.openvino.rules._elementwise import check_types, checked_onto, typed, within_rank
+from converters.openvino.rules._precision import INTEGERS, UNSIGNED, D, integers_rounded
 from onnx_specops.building import Builder, Value
 
 
@@ -64,7 +57,7 @@ def _channels(op: Builder, x: Value, slope: Value) -> Value:
 @rule("Sigmoid")
 def sigmoid(op: Builder, x: Value):
     """Sigmoid-1."""
-    return through_floats(op, x, op.Sigmoid)
+    return integers_rounded(op, op.Sigmoid, x)
 
 
 @rule("HardSigmoid")
@@ -79,13 +72,13 @@ def hard_sigmoid(op: Builder, x: Value, alpha: Value, beta: Value):
         slope, shift = (_flat(op, op.CastLike(parameter, x)) for parameter in (alpha, beta))
         return op.Clip(op.Add(op.Mul(x, slope), shift), typed(0, x.dtype), typed(1, x.dtype))
 
-    return through_floats(op, x, function)
+    return integers_rounded(op, function, x)
 
 
 @rule("HSigmoid", since="opset5")
 def hsigmoid(op: Builder, x: Value):
     """HSigmoid-5; a NaN stays NaN. (OpenVINO's CPU makes it 0.)"""
-    return through_floats(op, x, lambda x: op.HardSigmoid(x, alpha=1 / 6, beta=0.5))
+    return integers_rounded(op, lambda x: op.HardSigmoid(x, alpha=1 / 6, beta=0.5), x)
 
 
 @rule("HSwish", since="opset4")
@@ -95,7 +88,7 @@ def hswish(op: Builder, x: Value):
     def function(x: Value) -> Value:
         return op.Mul(x, op.HardSigmoid(x, alpha=1 / 6, beta=0.5)) if x.dtype == D.DOUBLE else op.HardSwish(x)
 
-    return through_floats(op, x, function)
+    return integers_rounded(op, function, x)
 
 
 @rule("Swish", since="opset4")
@@ -111,7 +104,7 @@ def elu(op: Builder, x: Value, *, alpha: float):
     """Elu-1."""
     if x.dtype in UNSIGNED:
         return x
-    result = through_floats(op, x, lambda x: op.Elu(x, alpha=alpha))
+    result = integers_rounded(op, lambda x: op.Elu(x, alpha=alpha), x)
     # Positive integers stay exact.
     return op.Where(op.Greater(x, 0), x, result) if x.dtype in INTEGERS else result
 
@@ -161,7 +154,7 @@ def soft_sign(op: Builder, x: Value):
 def clamp(op: Builder, x: Value, *, min: float, max: float):
     """Clamp-1: for integers the bounds are rounded inwards. A NaN stays NaN. (OpenVINO's CPU makes it ``min``.)"""
     if not min <= max:
-        raise Unsupported(f"its bounds min={min} and max={max} leave nothing between them")
+        raise Malformed(f"its bounds min={min} and max={max} leave nothing between them")
     if x.dtype not in INTEGERS:
         return op.Clip(x, typed(min, x.dtype), typed(max, x.dtype))
     info = np.iinfo(x.dtype.numpy())
@@ -174,20 +167,20 @@ def clamp(op: Builder, x: Value, *, min: float, max: float):
 def softmax_1(op: Builder, x: Value, *, axis: int = 1):
     """Softmax-1: along one axis, counted from the front."""
     if axis < 0:
-        raise Unsupported(f"its axis {axis} is negative", "Softmax counts axes from the end since opset8")
-    return through_floats(op, x, lambda x: op.Softmax(x, axis=axis))
+        raise Malformed(f"its axis {axis} is negative", "Softmax counts axes from the end since opset8")
+    return integers_rounded(op, lambda x: op.Softmax(x, axis=axis), x)
 
 
 @rule("Softmax", since="opset8")
 def softmax(op: Builder, x: Value, *, axis: int = 1):
     """Softmax-8."""
-    return through_floats(op, x, lambda x: op.Softmax(x, axis=axis))
+    return integers_rounded(op, lambda x: op.Softmax(x, axis=axis), x)
 
 
 @rule("LogSoftmax", since="opset5")
 def log_softmax(op: Builder, x: Value, *, axis: int = 1):
     """LogSoftmax-5."""
-    return through_floats(op, x, lambda x: op.LogSoftmax(x, axis=axis))
+    return integers_rounded(op, lambda x: op.LogSoftmax(x, axis=axis), x)
 
 
 @rule("GRN")
@@ -198,7 +191,7 @@ def grn(op: Builder, x: Value, *, bias: float):
         squares = op.ReduceSum(op.Mul(x, x), [1], keepdims=1)
         return op.Div(x, op.Sqrt(op.Add(squares, bias)))
 
-    return through_floats(op, x, function)
+    return integers_rounded(op, function, x)
 
 
 def _scalar(x: Value) -> float | None:
@@ -209,5 +202,5 @@ def _scalar(x: Value) -> float | None:
 def _flat(op: Builder, x: Value) -> Value:
     """A parameter of one element as a scalar, which broadcasts without adding dimensions."""
     if x.dims and any(d not in (1, None) for d in x.dims):
-        raise Unsupported(f"its parameter has the shape {x.dims}, it must be one number")
+        raise Malformed(f"its parameter has the shape {x.dims}, it must be one number")
     return x if x.rank == 0 else op.Reshape(x, op.const(np.empty(0, np.int64)))

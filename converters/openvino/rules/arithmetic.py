@@ -12,22 +12,18 @@ from typing import Literal
 import numpy as np
 
 from converters.openvino.rule import rule
-from converters.openvino.rules._elementwise import (
+from converters.openvino.rules._elementwise import AutoBroadcast, align, binary, check_types, typed
+from converters.openvino.rules._indices import constant_axis, int64
+from converters.openvino.rules._precision import (
     FLOATS,
     INTEGERS,
     SIGNED,
     UNSIGNED,
-    AutoBroadcast,
     D,
-    align,
-    binary,
-    bounded,
-    check_types,
-    in_float32,
-    through_floats,
-    typed,
+    halves_in_float32,
+    integers_rounded,
+    saturating_8_bits,
 )
-from converters.openvino.rules._indices import constant_axis, int64
 from onnx_specops.building import Builder, Value
 
 # Functions that ONNX has under a name of its own; each with the opset that OpenVINO gives it in an IR.
@@ -54,7 +50,7 @@ _UNARY = {
 def _register_unary(operation: str, node: str, since: str) -> None:
     @rule(operation, since=since)
     def emit(op: Builder, x: Value):
-        return through_floats(op, x, lambda x: op.node(node, x))
+        return integers_rounded(op, lambda x: op.node(node, x), x)
 
 
 for _since, _operations in _UNARY.items():
@@ -65,19 +61,19 @@ for _since, _operations in _UNARY.items():
 @rule("Abs")
 def abs_(op: Builder, x: Value):
     """Abs-1."""
-    return bounded(op, op.Abs, x)
+    return saturating_8_bits(op, op.Abs, x)
 
 
 @rule("Sign")
 def sign(op: Builder, x: Value):
     """Sign-1; a NaN stays NaN, which ONNX Runtime's kernel for 16-bit floats makes 0."""
-    return in_float32(op, op.Sign, x)
+    return halves_in_float32(op, op.Sign, x)
 
 
 @rule("Negative")
 def negative(op: Builder, x: Value):
     """Negative-1."""
-    return bounded(op, lambda x: op.Sub(0, x) if x.dtype in UNSIGNED else op.Neg(x), x)
+    return saturating_8_bits(op, lambda x: op.Sub(0, x) if x.dtype in UNSIGNED else op.Neg(x), x)
 
 
 @rule("Ceiling")
@@ -109,19 +105,19 @@ def round_(op: Builder, x: Value, *, mode: Literal["half_to_even", "half_away_fr
 @binary("Add")
 def add(op: Builder, a: Value, b: Value):
     """Add-1."""
-    return bounded(op, op.Add, a, b)
+    return saturating_8_bits(op, op.Add, a, b)
 
 
 @binary("Subtract")
 def subtract(op: Builder, a: Value, b: Value):
     """Subtract-1."""
-    return bounded(op, op.Sub, a, b)
+    return saturating_8_bits(op, op.Sub, a, b)
 
 
 @binary("Multiply")
 def multiply(op: Builder, a: Value, b: Value):
     """Multiply-1."""
-    return bounded(op, op.Mul, a, b)
+    return saturating_8_bits(op, op.Mul, a, b)
 
 
 @binary("SquaredDifference")
@@ -132,7 +128,7 @@ def squared_difference(op: Builder, a: Value, b: Value):
         difference = op.Sub(a, b)
         return op.Mul(difference, difference)
 
-    return bounded(op, square, a, b)
+    return saturating_8_bits(op, square, a, b)
 
 
 @binary("Maximum")
@@ -161,7 +157,7 @@ def divide(
     b = align(op, a, b, auto_broadcast, auto_broadcast_axis)
     if a.dtype in FLOATS:
         return op.Div(a, b)
-    return bounded(op, lambda a, b: _quotient(op, a, b, m_pythondiv), a, b)
+    return saturating_8_bits(op, lambda a, b: _quotient(op, a, b, m_pythondiv), a, b)
 
 
 def _quotient(op: Builder, a: Value, b: Value, floor: bool) -> Value:
@@ -230,7 +226,7 @@ def power(op: Builder, a: Value, b: Value):
     check_types(a, b)
     if a.dtype == D.UINT64:
         return op.Cast(op.Pow(op.Cast(a, to=D.INT64), op.Cast(b, to=D.INT64)), to=D.UINT64)
-    return bounded(op, op.Pow, a, b)
+    return saturating_8_bits(op, op.Pow, a, b)
 
 
 @rule("ErfInv", since="opset17")

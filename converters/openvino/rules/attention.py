@@ -7,8 +7,9 @@ import math
 import numpy as np
 import onnx_ir as ir
 
-from converters.openvino.rule import Unsupported, rule
-from converters.openvino.rules._fitting import fit
+from converters.errors import Malformed
+from converters.openvino.rule import rule
+from converters.openvino.rules._shapes import match_shapes
 from onnx_specops.building import Builder, Value
 
 
@@ -47,7 +48,7 @@ def scaled_dot_product_attention(
 @rule("GroupedMatMul", since="opset17")
 def grouped_mat_mul(op: Builder, mat_a: Value, mat_b: Value, offsets: Value | None = None):
     """GroupedMatMul-17: ``mat_b`` is ``[groups, N, K]``."""
-    fit(mat_a=(mat_a, "G M K" if offsets is None else "T K"), mat_b=(mat_b, "G N K"), offsets=(offsets, "G"))
+    match_shapes(mat_a=(mat_a, "G M K" if offsets is None else "T K"), mat_b=(mat_b, "G N K"), offsets=(offsets, "G"))
     if offsets is None:
         return op.MatMul(mat_a, op.Transpose(mat_b, perm=[0, 2, 1]))
     return op.specops.GroupedMatMul(mat_a, mat_b, offsets)
@@ -57,7 +58,7 @@ def _swapped(op: Builder, key: Value) -> Value:
     """The key with its last two dimensions swapped."""
     if key.rank is not None:
         if key.rank < 2:
-            raise Unsupported(f"its key has the rank {key.rank}")
+            raise Malformed(f"its key has the rank {key.rank}")
         return op.Transpose(key, perm=[*range(key.rank - 2), key.rank - 1, key.rank - 2])
     batch, rows, columns = op.Shape(key, end=-2), op.Shape(key, start=-2, end=-1), op.Shape(key, start=-1)
     matrices = op.Reshape(key, op.Concat(op.ReduceProd(batch, keepdims=1), rows, columns, axis=0))

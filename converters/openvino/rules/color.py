@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from converters.openvino.rule import Unsupported, rule
-from converters.openvino.rules._fitting import fit
+from converters.errors import Malformed
+from converters.openvino.rule import rule
+from converters.openvino.rules._shapes import match_shapes
 from onnx_specops.building import Builder, Value
 
 # Y, U and V in red, green and blue (ITU-R BT.601, to three digits).
@@ -61,7 +62,7 @@ def _from_nv12(op: Builder, y: Value, uv: Value | None, *, bgr: bool) -> Value:
 
 def _from_i420(op: Builder, y: Value, u: Value | None, v: Value | None, *, bgr: bool) -> Value:
     if (u is None) != (v is None):
-        raise Unsupported("it has two inputs where it takes one plane, or Y, U and V")
+        raise Malformed("it has two inputs where it takes one plane, or Y, U and V")
     if u is None or v is None:
         y, chroma = _split_plane(op, y)
         size = op.Shape(y)
@@ -75,30 +76,30 @@ def _from_i420(op: Builder, y: Value, u: Value | None, v: Value | None, *, bgr: 
 
 def _fit_halves(y: Value, channels: int, **chroma: Value) -> None:
     """Check that planes of chroma have half of the rows and half of the columns of ``y``."""
-    fit(y=(y, "N _ _ 1"), **{name: (plane, f"N _ _ {channels}") for name, plane in chroma.items()})
+    match_shapes(y=(y, "N _ _ 1"), **{name: (plane, f"N _ _ {channels}") for name, plane in chroma.items()})
     for name, plane in chroma.items():
         sizes = zip((y.dims or [])[1:3], (plane.dims or [])[1:3], strict=False)
         if any(whole is not None and half is not None and whole != 2 * half for whole, half in sizes):
-            raise Unsupported(f"its input {name!r} of the shape {plane.dims} is not half as high and wide as y, {y.dims}")
+            raise Malformed(f"its input {name!r} of the shape {plane.dims} is not half as high and wide as y, {y.dims}")
 
 
 def _divisible(image: Value, rows: int, columns: int) -> None:
     """Check that the height and width of an image are multiples."""
     for size, factor in zip((image.dims or [])[1:3], (rows, columns), strict=False):
         if size is not None and size % factor:
-            raise Unsupported(f"its input has the shape {image.dims}, where {size} is no multiple of {factor}")
+            raise Malformed(f"its input has the shape {image.dims}, where {size} is no multiple of {factor}")
 
 
 def _split_plane(op: Builder, plane: Value) -> tuple[Value, Value]:
     """Y and what stands below it: the upper two thirds of the rows and the rest."""
-    fit(y=(plane, "_ _ _ 1"))
+    match_shapes(y=(plane, "_ _ _ 1"))
     _divisible(plane, 3, 2)
     height = op.Div(op.Mul(op.Shape(plane, start=1, end=2), 2), 3)
     return op.Slice(plane, [0], height, [1]), op.Slice(plane, height, [np.int64(2**62)], [1])
 
 
 def _to_nv12(op: Builder, image: Value, single_plane: bool, *, bgr: bool):
-    fit(image=(image, "_ _ _ 3"))
+    match_shapes(image=(image, "_ _ _ 3"))
     _divisible(image, 2, 2)
     matrix = _TO_YUV[:, ::-1] if bgr else _TO_YUV
     pixels = op.Add(op.MatMul(op.Cast(image, to=ir.DataType.FLOAT), np.ascontiguousarray(matrix.T)), _YUV_ZERO)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from converters.openvino.rule import Unsupported, rule
-from converters.openvino.rules._elementwise import FLOATS, AutoBroadcast, D, align, binary
+from converters.errors import Malformed
+from converters.openvino.rule import rule
+from converters.openvino.rules._elementwise import AutoBroadcast, align, binary
+from converters.openvino.rules._precision import FLOATS, D
 from onnx_specops.building import Builder, Value
 
 _COMPARISONS = {
@@ -69,5 +71,5 @@ def is_finite(op: Builder, x: Value):
 
 def _float(x: Value) -> Value:
     if x.dtype not in FLOATS:
-        raise Unsupported(f"its input is {x.dtype and x.dtype.name}, the operation takes floats")
+        raise Malformed(f"its input is {x.dtype and x.dtype.name}, the operation takes floats")
     return x

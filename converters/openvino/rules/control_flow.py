@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from converters.openvino.graph import Body, Layer, OutputPort, PortMapInput, PortMapOutput
+from converters.errors import Malformed
 from converters.openvino.onnx_types import data_type
-from converters.openvino.rule import Context, Unsupported, rule
+from converters.openvino.reader.graph import Body, Layer, OutputPort, PortMapInput, PortMapOutput
+from converters.openvino.reader.shapes import same_dims
+from converters.openvino.rule import Context, rule
 from converters.openvino.rules import state
 from converters.openvino.rules._indices import LAST, product
-from converters.openvino.shapes import same_dims
 from onnx_specops.building import Builder, DimsLike, Value
 
 _FOREVER = np.int64(2**63 - 1)
@@ -27,20 +28,20 @@ def if_(op: Builder, condition: Value, *inputs: Value, ctx: Context):
 
     def branch(body: Body):
         def emit(op: Builder) -> list[Value]:
-            inner = state.entered(op, variables, outer, ctx)
+            inner = state.enter_body(op, variables, outer, ctx)
             results = ctx.convert_body(op, body, _arguments(op, values, body))
             by_result = dict(zip(body.results, results, strict=True))
             by_port = {entry.external: by_result[entry.result] for entry in body.outputs}
             outputs = [_of_rank(op, by_port[port], port) for port in ctx.layer.outputs]
-            return [*outputs, *state.left(op, inner, variables, ctx)]
+            return [*outputs, *state.leave_body(op, inner, variables, ctx)]
 
         return emit
 
-    outer = state.held(op, variables)
+    outer = state.current_values(op, variables)
     results = op.if_(condition, branch(then), branch(otherwise))
     results = results if isinstance(results, (tuple, list)) else [results]
     count = len(ctx.layer.outputs)
-    state.keep(variables, results[count:])
+    state.assign_all(variables, results[count:])
     return results[:count]
 
 
@@ -60,7 +61,7 @@ def tensor_iterator(op: Builder, *inputs: Value, ctx: Context):
             joined, part = (_size(port, entry.axis) for port in (entry.external, entry.result.inputs[0].source))
             known |= {joined // part} if joined and part else set()
     if len(known) > 1:
-        raise Unsupported(f"its inputs and outputs have {' and '.join(map(str, sorted(known)))} slices")
+        raise Malformed(f"its inputs and outputs have {' and '.join(map(str, sorted(known)))} slices")
     if not counts:
         counts = [op.const(next(iter(known), 1))]
     # Inputs with fewer slices than others are an error when it runs.
@@ -95,12 +96,12 @@ def _iterate(op: Builder, values: Sequence[Value], body: Body, count: Value, con
     dims: list[DimsLike] = [parameter.outputs[0].dims for parameter in carried]
     dims += [None] * len(extra)
     variables = state.declare(op, [body], ctx)
-    held = len(start)  # behind these the variables are carried
-    start += state.held(op, variables)
-    dims += state.held_dims(variables)
+    before = len(start)  # behind these the variables are carried
+    start += state.current_values(op, variables)
+    dims += state.current_dims(variables)
 
     def emit(op: Builder, iteration: Value, running: Value, *values_so_far: Value):
-        inner = state.entered(op, variables, values_so_far[held:], ctx)
+        inner = state.enter_body(op, variables, values_so_far[before:], ctx)
         current = dict(zip(carried, values_so_far, strict=False))
         arguments = [
             current[p] if p in current else _argument(op, p, entries.get(p), values, iteration) for p in body.parameters
@@ -108,12 +109,12 @@ def _iterate(op: Builder, values: Sequence[Value], body: Body, count: Value, con
         results = dict(zip(body.results, ctx.convert_body(op, body, arguments), strict=True))
         goes_on = op.const(np.bool_(True)) if continues is None else op.Reshape(results[continues], np.array([], np.int64))
         following = [results[recurrent[parameter]] for parameter in carried] + [results[result] for result in extra]
-        following += state.left(op, inner, variables, ctx)
+        following += state.leave_body(op, inner, variables, ctx)
         return [goes_on, *following, *(results[entry.result] for entry in joined)]
 
     finals = op.loop(count, condition, emit, *start, carried_dims=dims) if start or joined else ()
     finals = finals if isinstance(finals, tuple) else (finals,)
-    state.keep(variables, finals[held : len(start)])
+    state.assign_all(variables, finals[before : len(start)])
     by_result = dict(zip([*(recurrent[p] for p in carried), *extra], finals, strict=False))
     scanned = dict(zip([id(entry) for entry in joined], finals[len(start) :], strict=True))
     outputs = {entry.external: by_result[entry.result] for entry in last}
@@ -148,13 +149,13 @@ def _arguments(op: Builder, values: Sequence[Value], body: Body) -> list[Value]:
 
 def _unused(op: Builder, parameter: Layer) -> Value:
     if parameter.outputs[0].consumers:
-        raise Unsupported(f'nothing feeds the Parameter "{parameter.name}" of its body')
+        raise Malformed(f'nothing feeds the Parameter "{parameter.name}" of its body')
     return _nothing(op, parameter.outputs[0])
 
 
 def _fed(values: Sequence[Value], entry: PortMapInput) -> Value:
     if entry.external is None:
-        raise Unsupported(f'nothing feeds the Parameter "{entry.parameter.name}" of its body')
+        raise Malformed(f'nothing feeds the Parameter "{entry.parameter.name}" of its body')
     return values[entry.external.index]
 
 
@@ -179,11 +180,11 @@ def _check_shapes(body: Body) -> None:
     for edge in body.back_edges:
         source, target = edge.result.inputs[0].source, edge.parameter.outputs[0]
         if source.dims is not None and target.dims is not None and not same_dims(source.dims, target.dims):
-            raise Unsupported(f'a back edge hands {list(source.dims)} to "{edge.parameter.name}", {list(target.dims)}')
+            raise Malformed(f'a back edge hands {list(source.dims)} to "{edge.parameter.name}", {list(target.dims)}')
     for entry in body.inputs:
         part = None if entry.axis is None else _size(entry.parameter.outputs[0], entry.axis)
         if part is not None and part != entry.part_size:
-            raise Unsupported(f'it gives slices of {entry.part_size} to "{entry.parameter.name}", which takes {part}')
+            raise Malformed(f'it gives slices of {entry.part_size} to "{entry.parameter.name}", which takes {part}')
     for output in body.outputs:
         source, port = output.result.inputs[0].source, output.external
         if output.axis is None or port is None or source.dims is None or port.dims is None:
@@ -191,7 +192,7 @@ def _check_shapes(body: Body) -> None:
         dims = source.dims or (1,)  # scalars join to a vector
         axis = output.axis + len(dims) if output.axis < 0 else output.axis
         if port.dims != (0,) and not same_dims([None if i == axis else d for i, d in enumerate(dims)], port.dims):
-            raise Unsupported(f"it joins {list(source.dims)} along axis {output.axis} into {list(port.dims)}")
+            raise Malformed(f"it joins {list(source.dims)} along axis {output.axis} into {list(port.dims)}")
 
 
 def _size(port: OutputPort, axis: int) -> int | None:
@@ -211,14 +212,14 @@ def _slice_count(op: Builder, value: Value, entry: PortMapInput) -> Value:
     """How many slices there are between ``start`` and ``end``, which count from one past the end where they are negative."""
     assert entry.axis is not None
     if entry.stride == 0 or entry.part_size < 1:
-        raise Unsupported(f"it slices its input with stride={entry.stride} and part_size={entry.part_size}")
+        raise Malformed(f"it slices its input with stride={entry.stride} and part_size={entry.part_size}")
     size = op.Gather(op.Shape(value), entry.axis)
     start = op.Add(size, entry.start + 1) if entry.start < 0 else op.const(np.int64(entry.start))
     end = op.Add(size, entry.end + 1) if entry.end < 0 else op.const(np.int64(entry.end))
     length = op.Sub(end, start) if entry.stride > 0 else op.Sub(start, end)
     stride = abs(entry.stride)
     if length.constant is not None and (length.constant < 0 or length.constant % stride):
-        raise Unsupported(f"it slices {length.constant} elements with stride={entry.stride}")
+        raise Malformed(f"it slices {length.constant} elements with stride={entry.stride}")
     return op.Div(length, stride)
 
 

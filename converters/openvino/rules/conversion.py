@@ -8,11 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from converters.openvino.element_types import ElementType
+from converters.errors import Malformed, Unsupported
 from converters.openvino.onnx_types import data_type
-from converters.openvino.rule import Context, Unsupported, rule
-from converters.openvino.rules._elementwise import FLOATS, INTEGERS, D, to_integer
+from converters.openvino.reader.element_types import ElementType
+from converters.openvino.rule import Context, rule
 from converters.openvino.rules._low_precision import LOW_PRECISION, to_low_precision
+from converters.openvino.rules._precision import FLOATS, INTEGERS, D, truncated
 from onnx_specops.building import Builder, Value
 
 _T = ElementType
@@ -64,7 +65,7 @@ def convert_promote_types(
     # Where the ranks decide whether it is safe, it may not be.
     common, safe = min(possible, key=lambda promoted: promoted[1])
     if not (safe or promote_unsafe):
-        raise Unsupported(f"promoting {types[0]} and {types[1]} to {common} may lose values, which promote_unsafe forbids")
+        raise Malformed(f"promoting {types[0]} and {types[1]} to {common} may lose values, which promote_unsafe forbids")
     return [converted(op, value, kind, common) for value, kind in zip((a, b), types, strict=True)]
 
 
@@ -102,13 +103,13 @@ def converted(op: Builder, x: Value, source: ElementType, target: ElementType) -
     if source == target:
         return x
     if _T.STRING in (source, target):
-        raise Unsupported(f"it converts {source} to {target}", "OpenVINO converts numbers only")
+        raise Malformed(f"it converts {source} to {target}", "OpenVINO converts numbers only")
     if x.dtype in _FLOAT8:
         x = op.Cast(x, to=D.FLOAT)
     if target in LOW_PRECISION:
         return to_low_precision(op, x, target)
     if x.dtype in FLOATS and to in INTEGERS:
-        return to_integer(op, x, to)
+        return truncated(op, x, to)
     if to in _FLOAT8:
         return _to_float8(op, x if x.dtype == D.FLOAT16 else op.Cast(x, to=D.FLOAT16), to)
     return x if x.dtype == to else op.Cast(x, to=to)

@@ -9,8 +9,10 @@ from typing import Literal
 import numpy as np
 import onnx_ir as ir
 
-from converters.openvino.rule import Unsupported, rule
-from converters.openvino.windows import Dilated, Window, in_float, pad_spatial, spatial_shape
+from converters.errors import Malformed
+from converters.openvino.rule import rule
+from converters.openvino.rules._precision import integers_in_float32
+from converters.openvino.rules._windows import Dilated, Window, pad_spatial, spatial_shape
 from onnx_specops.building import Builder, Value
 
 
@@ -25,9 +27,9 @@ def convolution(
 ):
     """Convolution-1. Old files hold an ``output_padding`` of zeros here too."""
     if any(output_padding):
-        raise Unsupported("a Convolution takes no output_padding")
+        raise Malformed("a Convolution takes no output_padding")
     at = sliding.window()
-    return in_float(op, lambda x, w: _convolve(op, x, w, at, 1), data, kernel)
+    return integers_in_float32(op, lambda x, w: _convolve(op, x, w, at, 1), data, kernel)
 
 
 @rule("GroupConvolution")
@@ -41,9 +43,9 @@ def group_convolution(
 ):
     """GroupConvolution-1: the kernel is ``[groups, outputs / groups, inputs / groups, ...]``."""
     if any(output_padding):
-        raise Unsupported("a GroupConvolution takes no output_padding")
+        raise Malformed("a GroupConvolution takes no output_padding")
     at = sliding.window()
-    return in_float(op, lambda x, w: _in_groups(op, x, w, at, _convolve), data, kernel)
+    return integers_in_float32(op, lambda x, w: _in_groups(op, x, w, at, _convolve), data, kernel)
 
 
 @rule("ConvolutionBackpropData")
@@ -63,7 +65,7 @@ def convolution_backprop_data(
     def transpose(op: Builder, x: Value, w: Value, at: Window, groups: int) -> Value:
         return _transposed(op, x, w, at, groups, output_shape, output_padding)
 
-    return in_float(op, lambda x, w: transpose(op, x, w, at, 1), data, kernel)
+    return integers_in_float32(op, lambda x, w: transpose(op, x, w, at, 1), data, kernel)
 
 
 @rule("GroupConvolutionBackpropData")
@@ -82,7 +84,7 @@ def group_convolution_backprop_data(
     def transpose(op: Builder, x: Value, w: Value, at: Window, groups: int) -> Value:
         return _transposed(op, x, w, at, groups, output_shape, output_padding)
 
-    return in_float(op, lambda x, w: _in_groups(op, x, w, at, transpose), data, kernel)
+    return integers_in_float32(op, lambda x, w: _in_groups(op, x, w, at, transpose), data, kernel)
 
 
 @rule("BinaryConvolution")
@@ -111,7 +113,7 @@ def binary_convolution(
         x = pad_spatial(op, x, begin, end, 1.0 if pad_value == 1 else -1.0)
         return _convolve(op, x, w, replace(sliding, auto_pad="valid").window(), 1)
 
-    return in_float(op, compute, data)
+    return integers_in_float32(op, compute, data)
 
 
 def _signs(op: Builder, bits: Value, like: Value) -> Value:
@@ -165,7 +167,7 @@ def deformable_convolution_8(
 def _convolve(op: Builder, data: Value, kernel: Value, at: Window, groups: int) -> Value:
     """One ONNX Conv; the kernel is ``[outputs, inputs / groups, ...]``."""
     if kernel.rank is not None and kernel.rank != at.rank + 2:
-        raise Unsupported(f"its kernel has {kernel.rank - 2} spatial dimensions where strides has {at.rank}")
+        raise Malformed(f"its kernel has {kernel.rank - 2} spatial dimensions where strides has {at.rank}")
     _check_channels(data, kernel, 1, groups)
     sizes = spatial_shape(op, kernel, at.rank)
     attributes = {"strides": at.strides, "dilations": at.dilations, "group": groups}
@@ -178,11 +180,11 @@ def _convolve(op: Builder, data: Value, kernel: Value, at: Window, groups: int) 
 
 
 def _check_channels(data: Value, kernel: Value, axis: int, groups: int = 1) -> None:
-    """Raise `Unsupported` where the kernel takes another number of channels than the data has, as far as that is known."""
+    """Raise `Malformed` where the kernel takes another number of channels than the data has, as far as that is known."""
     if data.dims and kernel.dims:
         channels, taken = data.dims[1], kernel.dims[axis]
         if channels is not None and taken is not None and channels != taken * groups:
-            raise Unsupported(f"its input has {channels} channels, its kernel takes {taken * groups}")
+            raise Malformed(f"its input has {channels} channels, its kernel takes {taken * groups}")
 
 
 def _in_groups(
@@ -190,10 +192,10 @@ def _in_groups(
 ) -> Value:
     """``convolve`` with as many groups as the kernel ``[groups, a, b, ...]`` has; ONNX's is ``[groups * a, b, ...]``."""
     if kernel.rank is not None and kernel.rank != at.rank + 3:
-        raise Unsupported(f"its kernel has the rank {kernel.rank} where strides needs {at.rank + 3}")
+        raise Malformed(f"its kernel has the rank {kernel.rank} where strides needs {at.rank + 3}")
     groups = None if kernel.dims is None else kernel.dims[0]
     if groups is not None and groups < 1:
-        raise Unsupported(f"its kernel has {groups} groups")
+        raise Malformed(f"its kernel has {groups} groups")
     merged = op.Reshape(kernel, op.Concat([-1], op.Shape(kernel, start=2), axis=0))
     if groups is not None:
         return convolve(op, data, merged, at, groups)
@@ -225,10 +227,10 @@ def _transposed(
     """A transposed convolution; the kernel is ``[inputs, outputs / groups, ...]``."""
     extra = list(output_padding) or [0] * at.rank
     if len(extra) != at.rank or min(extra) < 0:
-        raise Unsupported(f"output_padding is {extra} for {at.rank} spatial dimensions")
+        raise Malformed(f"output_padding is {extra} for {at.rank} spatial dimensions")
     for value in (data, kernel):
         if value.rank is not None and value.rank != at.rank + 2:
-            raise Unsupported(f"an input has {value.rank - 2} spatial dimensions where strides has {at.rank}")
+            raise Malformed(f"an input has {value.rank - 2} spatial dimensions where strides has {at.rank}")
     _check_channels(data, kernel, 0)
     attributes = {"strides": at.strides, "dilations": at.dilations, "group": groups}
     sizes = spatial_shape(op, kernel, at.rank)
@@ -281,7 +283,7 @@ def _deformable(
     the offsets and the mask say so to DeformConv.
     """
     if at.rank != 2 or group < 1 or deformable_group < 1:
-        raise Unsupported(f"group {group} or deformable_group {deformable_group} is out of range, or it is not 2D")
+        raise Malformed(f"group {group} or deformable_group {deformable_group} is out of range, or it is not 2D")
 
     def compute(data: Value, offsets: Value, kernel: Value, mask: Value | None = None) -> Value:
         if not bilinear_interpolation_pad:
@@ -292,7 +294,7 @@ def _deformable(
             strides=at.strides, dilations=at.dilations, pads=pads, group=group, offset_group=deformable_group,
         )  # fmt: skip
 
-    return in_float(op, compute, data, offsets, kernel, *([] if mask is None else [mask]))
+    return integers_in_float32(op, compute, data, offsets, kernel, *([] if mask is None else [mask]))
 
 
 def _sampled_inside(

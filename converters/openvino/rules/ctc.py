@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from converters.openvino.element_types import ElementType
 from converters.openvino.onnx_types import data_type
+from converters.openvino.reader.element_types import ElementType
 from converters.openvino.rule import rule
-from converters.openvino.rules._fitting import fit
 from converters.openvino.rules._indices import int64, scalar
+from converters.openvino.rules._shapes import match_shapes
 from onnx_specops.building import Builder, Value
 from onnx_specops.ops.ctc_loss import emit_compacted, emit_shifted
 
@@ -19,7 +19,7 @@ D = ir.DataType
 @rule("CTCGreedyDecoder")
 def ctc_greedy_decoder(op: Builder, data: Value, sequence_mask: Value, *, ctc_merge_repeated: bool = True):
     """CTCGreedyDecoder-1: a sequence ends at the first 0 of its mask; the blank is the last class."""
-    fit(data=(data, "T N C"), sequence_mask=(sequence_mask, "T N"))
+    match_shapes(data=(data, "T N C"), sequence_mask=(sequence_mask, "T N"))
     classes = op.Transpose(op.ArgMax(data, axis=2, keepdims=0), perm=[1, 0])
     ended = op.CumSum(op.Cast(op.Equal(sequence_mask, 0.0), to=D.INT64), op.const(np.array(0)))
     valid = op.Transpose(op.Equal(ended, 0), perm=[1, 0])
@@ -40,7 +40,7 @@ def ctc_greedy_decoder_seq_len(
     sequence_length_type: ElementType = ElementType.I32,
 ):
     """CTCGreedyDecoderSeqLen-6."""
-    fit(data=(data, "N T C"), sequence_length=(sequence_length, "N"), blank_index=(blank_index, "1| "))
+    match_shapes(data=(data, "N T C"), sequence_length=(sequence_length, "N"), blank_index=(blank_index, "1| "))
     classes = op.ArgMax(data, axis=2, keepdims=0)
     blank = op.Sub(op.Shape(data, start=2, end=3), 1) if blank_index is None else scalar(op, blank_index)
     steps = op.Range(0, op.Squeeze(op.Shape(classes, start=1), [0]), 1)
@@ -72,8 +72,10 @@ def ctc_loss(
     unique: bool = False,
 ):
     """CTCLoss-4. (With ``preprocess_collapse_repeated`` OpenVINO's CPU gives empty labels their first one.)"""
-    fit(logits=(logits, "N T C"), logit_length=(logit_length, "N"), labels=(labels, "N T"), label_length=(label_length, "N"))
-    fit(blank_index=(blank_index, "1| "))
+    match_shapes(
+        logits=(logits, "N T C"), logit_length=(logit_length, "N"), labels=(labels, "N T"), label_length=(label_length, "N")
+    )
+    match_shapes(blank_index=(blank_index, "1| "))
     integers = (int64(op, x) for x in (logit_length, labels, label_length))
     return op.specops.CTCLoss(
         logits, *integers, op.const(np.zeros(0, np.int64)) if blank_index is None else int64(op, blank_index),

@@ -6,9 +6,10 @@ from typing import Literal
 
 import numpy as np
 
-from converters.openvino.rule import Unsupported, rule
-from converters.openvino.rules._fitting import fit
+from converters.errors import Malformed
+from converters.openvino.rule import rule
 from converters.openvino.rules._indices import normal_axis
+from converters.openvino.rules._shapes import match_shapes
 from onnx_specops.building import Builder, Value
 
 CodeType = Literal["caffe.PriorBoxParameter.CORNER", "caffe.PriorBoxParameter.CENTER_SIZE"]
@@ -42,12 +43,12 @@ def detection_output(
 ):
     """DetectionOutput-1 and -8, whose number of classes follows from the shapes, as that of -1 does for the CPU plugin."""
     if not keep_top_k:
-        raise Unsupported("its keep_top_k is empty")
+        raise Malformed("its keep_top_k is empty")
     if (aux_class_preds is None) != (aux_box_preds is None):
-        raise Unsupported("it has one of the two additional inputs only")
+        raise Malformed("it has one of the two additional inputs only")
     if decrease_label_id and background_label_id != 0:
-        raise Unsupported("with decrease_label_id its background_label_id must be 0")
-    fit(
+        raise Malformed("with decrease_label_id its background_label_id must be 0")
+    match_shapes(
         box_logits=(box_logits, "N L"),
         class_preds=(class_preds, "N P"),
         proposals=(proposals, "_ _ B"),
@@ -101,9 +102,9 @@ def region_yolo(
     ``do_softmax``, else they become a softmax. (``anchors`` only serve what reads the result.)"""
     entries, regions = coords + 1 + classes, num if do_softmax else len(mask)
     if not 0 <= coords <= 2**12 or classes < 0 or regions < 1 or entries < 2:
-        raise Unsupported(f"it has {regions} regions of {coords} coordinates and {classes} classes")
+        raise Malformed(f"it has {regions} regions of {coords} coordinates and {classes} classes")
     if data.rank not in (None, 4) or (data.dims is not None and data.dims[1] not in (None, regions * entries)):
-        raise Unsupported(f"its input of the shape {data.dims} does not hold {regions} regions of {entries} entries")
+        raise Malformed(f"its input of the shape {data.dims} does not hold {regions} regions of {entries} entries")
     shape = op.Shape(data)
     grid = op.Concat([0, regions, entries], op.Slice(shape, [2], [4]), axis=0)
     parts = _segments(coords, classes, do_softmax)

@@ -7,9 +7,10 @@ import math
 import numpy as np
 import onnx_ir as ir
 
-from converters.openvino.rule import Context, Unsupported, rule
-from converters.openvino.rules._fitting import fit
+from converters.errors import Malformed
+from converters.openvino.rule import Context, rule
 from converters.openvino.rules._indices import scalar
+from converters.openvino.rules._shapes import match_shapes
 from converters.openvino.rules.proposals import MOST
 from converters.openvino.rules.roi import check_bins
 from onnx_specops.building import Builder, Value
@@ -38,9 +39,9 @@ def detection_output(
     """ExperimentalDetectronDetectionOutput-6. Like the CPU plugin it neither clips boxes to the image's far edges nor
     minds ``class_agnostic_box_regression``; the elements that the specification leaves undefined are 0."""
     del im_info, class_agnostic_box_regression
-    fit(rois=(rois, "R 4"), deltas=(deltas, f"R {4 * num_classes}"), scores=(scores, f"R {num_classes}"))
+    match_shapes(rois=(rois, "R 4"), deltas=(deltas, f"R {4 * num_classes}"), scores=(scores, f"R {num_classes}"))
     if len(deltas_weights) != 4 or not 0 < max_detections_per_image <= MOST:
-        raise Unsupported("its deltas_weights are not four, or its max_detections_per_image is out of range")
+        raise Malformed("its deltas_weights are not four, or its max_detections_per_image is out of range")
     boxes, classes, box_scores = op.specops.ExperimentalDetectronDetectionOutput(
         rois, deltas, scores, op.const(np.array(deltas_weights), rois.dtype),
         score_threshold=score_threshold, nms_threshold=nms_threshold, post_nms_count=post_nms_count,
@@ -64,8 +65,8 @@ def generate_proposals_single_image(
 ):
     """ExperimentalDetectronGenerateProposalsSingleImage-6."""
     if not 0 < post_nms_count <= MOST or pre_nms_count < 0:
-        raise Unsupported(f"its pre_nms_count {pre_nms_count} or post_nms_count {post_nms_count} is out of range")
-    fit(im_info=(im_info, "3"), anchors=(anchors, "_ 4"), deltas=(deltas, "D H W"), scores=(scores, "A H W"))
+        raise Malformed(f"its pre_nms_count {pre_nms_count} or post_nms_count {post_nms_count} is out of range")
+    match_shapes(im_info=(im_info, "3"), anchors=(anchors, "_ 4"), deltas=(deltas, "D H W"), scores=(scores, "A H W"))
     return op.specops.ExperimentalDetectronGenerateProposalsSingleImage(
         im_info, anchors, deltas, scores,
         min_size=min_size, nms_threshold=nms_threshold, pre_nms_count=pre_nms_count, post_nms_count=post_nms_count,
@@ -88,8 +89,8 @@ def prior_grid_generator(
     """ExperimentalDetectronPriorGridGenerator-6. Where ``h`` or ``w`` make the grid smaller than the feature map, what the
     specification leaves undefined is 0."""
     if h < 0 or w < 0:
-        raise Unsupported(f"its h {h} or w {w} is negative")
-    fit(priors=(priors, "P 4"), featmap=(featmap, "_ C H W"), image=(image, "_ _ _ _"))
+        raise Malformed(f"its h {h} or w {w} is negative")
+    match_shapes(priors=(priors, "P 4"), featmap=(featmap, "_ C H W"), image=(image, "_ _ _ _"))
     full = op.Concat(op.Shape(featmap, start=2, end=4), op.Shape(priors, end=1), [4], axis=0)
     centers = []
     for axis, (count, stride) in enumerate(((h, stride_y), (w, stride_x))):
@@ -125,8 +126,8 @@ def roi_feature_extractor(
     check_bins(output_size, output_size, sampling_ratio)
     levels = len(pyramid)
     if not levels or len(pyramid_scales) < levels or min(pyramid_scales) < 1:
-        raise Unsupported(f"it has {levels} feature maps and {len(pyramid_scales)} pyramid_scales")
-    fit(rois=(rois, "R 4"), **{f"pyramid_{i}": (maps, "_ C _ _") for i, maps in enumerate(pyramid)})
+        raise Malformed(f"it has {levels} feature maps and {len(pyramid_scales)} pyramid_scales")
+    match_shapes(rois=(rois, "R 4"), **{f"pyramid_{i}": (maps, "_ C _ _") for i, maps in enumerate(pyramid)})
     regions = rois if rois.dtype == D.FLOAT else op.Cast(rois, to=D.FLOAT)
     x1, y1, x2, y2 = (op.Gather(regions, np.array(i), axis=1) for i in range(4))
     area = op.Mul(op.Sub(x2, x1), op.Sub(y2, y1))
@@ -173,8 +174,8 @@ def top_k_rois(op: Builder, rois: Value, probs: Value, *, max_rois: int = 0):
     """ExperimentalDetectronTopKROIs-6: of equal probabilities the first; rows without a region, undefined in the
     specification, are 0."""
     if not 0 <= max_rois <= MOST:
-        raise Unsupported(f"its max_rois {max_rois} is out of range [0, {MOST}]")
-    fit(rois=(rois, "R 4"), probs=(probs, "R"))
+        raise Malformed(f"its max_rois {max_rois} is out of range [0, {MOST}]")
+    match_shapes(rois=(rois, "R 4"), probs=(probs, "R"))
     count = op.Min(op.Shape(probs), max_rois)
     _, best = op.TopK(probs, count, axis=0, outputs=2)
     return op.Pad(op.Gather(rois, best, axis=0), op.Concat([0, 0], op.Sub(max_rois, count), [0], axis=0))

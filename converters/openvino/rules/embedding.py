@@ -7,9 +7,10 @@ from typing import Literal
 import numpy as np
 import onnx_ir as ir
 
-from converters.openvino.rule import Unsupported, rule
-from converters.openvino.rules._fitting import fit
+from converters.errors import Malformed
+from converters.openvino.rule import rule
 from converters.openvino.rules._indices import LAST, flat_range, int64, scalar, vector
+from converters.openvino.rules._shapes import match_shapes
 from onnx_specops.building import Builder, Value
 
 Reduction = Literal["sum", "mean"]
@@ -27,7 +28,7 @@ def embedding_bag_offsets_sum(
     per_sample_weights: Value | None = None,
 ):
     """EmbeddingBagOffsetsSum-3."""
-    fit(
+    match_shapes(
         emb_table=(emb_table, "_ ..."),
         indices=(indices, "N"),
         offsets=(offsets, "_"),
@@ -60,7 +61,7 @@ def embedding_bag_offsets(
     if reduction == "sum":
         return embedding_bag_offsets_sum(op, emb_table, indices, offsets, default_index, per_sample_weights)
     if per_sample_weights is not None:
-        raise Unsupported("it has per_sample_weights, which the mean does not take")
+        raise Malformed("it has per_sample_weights, which the mean does not take")
     sums, to = embedding_bag_offsets_sum(op, *_rows(op, emb_table, indices), offsets, default_index), emb_table.dtype
     starts = vector(op, offsets)
     ends = op.Concat(op.Slice(starts, [1], [LAST]), op.Shape(indices), axis=0)
@@ -83,7 +84,7 @@ def embedding_bag_packed(
     reduction: Reduction = "sum",
 ):
     """EmbeddingBagPacked-15: bags of equal size, one after the other."""
-    fit(indices=(indices, "B N"), per_sample_weights=(per_sample_weights, "B N"))
+    match_shapes(indices=(indices, "B N"), per_sample_weights=(per_sample_weights, "B N"))
     size = op.Shape(indices, start=1)
     starts = op.Mul(flat_range(op, op.Shape(indices, end=1)), size)
     offsets = starts if indices.dtype == ir.DataType.INT64 else op.Cast(starts, to=indices.dtype)
@@ -103,7 +104,7 @@ def embedding_segments_sum(
     per_sample_weights: Value | None = None,
 ):
     """EmbeddingSegmentsSum-3: sorted segments are bags; ids outside ``[0, num_segments)`` belong to none."""
-    fit(indices=(indices, "N"), segment_ids=(segment_ids, "N"), per_sample_weights=(per_sample_weights, "N"))
+    match_shapes(indices=(indices, "N"), segment_ids=(segment_ids, "N"), per_sample_weights=(per_sample_weights, "N"))
     count, ids = scalar(op, num_segments), int64(op, segment_ids)
     # How many ids each segment has; those below the first and beyond the last segment in a place of their own.
     places = op.Add(op.Min(op.Max(ids, -1), count), 1)

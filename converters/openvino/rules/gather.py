@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from converters.openvino.rule import Unsupported, rule
+from converters.errors import Malformed
+from converters.openvino.reader.shapes import same_dims
+from converters.openvino.rule import rule
 from converters.openvino.rules._indices import (
     LAST,
     constant_axis,
@@ -17,8 +19,7 @@ from converters.openvino.rules._indices import (
     scalar,
     vector,
 )
-from converters.openvino.shapes import same_dims
-from converters.openvino.value_ranges import bounds
+from converters.openvino.rules._value_ranges import bounds
 from onnx_specops.building import Builder, Value
 
 
@@ -47,7 +48,7 @@ def _gather(op: Builder, data: Value, indices: Value, axis: Value, batch_dims: i
         batch_dims = normal_axis(batch_dims, indices.rank, "batch_dims")
     at = constant_axis(axis, data.rank)
     if at is not None and at >= 0 and at < batch_dims:
-        raise Unsupported(f"its axis {at} lies within its {batch_dims} batch_dims")
+        raise Malformed(f"its axis {at} lies within its {batch_dims} batch_dims")
     negative = negative or data.constant is not None  # OpenVINO folds constants by its reference
     # ONNX Runtime's Gather of strings (1.31) fetches but the first one of each slice.
     strings = data.dtype == ir.DataType.STRING and data.rank != 1
@@ -118,7 +119,7 @@ def gather_elements(op: Builder, data: Value, indices: Value, *, axis: int):
     if data.dims is not None and indices.dims is not None:
         dims = [None if place == at else d for place, d in enumerate(data.dims)]
         if not same_dims(indices.dims, dims):
-            raise Unsupported(f"its indices have the shape {indices.dims} instead of {dims}")
+            raise Malformed(f"its indices have the shape {indices.dims} instead of {dims}")
     return op.GatherElements(data, indices, axis=at)
 
 

@@ -9,8 +9,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 import onnx_ir as ir
 
-from converters.openvino.rule import AttributeGroup, Unsupported, rule
-from converters.openvino.windows import in_float
+from converters.errors import Malformed
+from converters.openvino.rule import AttributeGroup, rule
+from converters.openvino.rules._precision import integers_in_float32
 from onnx_specops.building import Builder, Value
 
 # OpenVINO's CPU plugin takes no tensors of more dimensions.
@@ -126,7 +127,7 @@ def grid_sample(
     """GridSample-9."""
     names = {"bilinear": "linear", "bicubic": "cubic", "nearest": "nearest"}
     places = op.Cast(grid, to=_FLOAT) if grid.dtype != _FLOAT else grid
-    return in_float(
+    return integers_in_float32(
         op,
         lambda x: op.GridSample(x, places, mode=names[mode], padding_mode=padding_mode, align_corners=int(align_corners)),
         data,
@@ -139,7 +140,7 @@ def _padded(op: Builder, image: Value, pads_begin: Sequence[int], pads_end: Sequ
         return image
     count = max(len(pads_begin), len(pads_end))
     if (image.rank is not None and count > image.rank) or min(*pads_begin, *pads_end, 0) < 0:
-        raise Unsupported(f"pads_begin {list(pads_begin)} and pads_end {list(pads_end)} do not fit the rank {image.rank}")
+        raise Malformed(f"pads_begin {list(pads_begin)} and pads_end {list(pads_end)} do not fit the rank {image.rank}")
     begin, end = ([*pads, *[0] * (count - len(pads))] for pads in (pads_begin, pads_end))
     return op.Pad(image, [*begin, *end], None, None if count == image.rank else list(range(count)))
 
@@ -191,10 +192,10 @@ def _interpolated(op: Builder, image: Value, sizes: Value, scales: Value, along:
         axes = [int(axis) for axis in along.constant.reshape(-1)]
         most = 64 if image.rank is None else image.rank
         if any(not 0 <= axis < most for axis in axes) or len(set(axes)) != len(axes):
-            raise Unsupported(f"its axes are {axes} for a rank of {image.rank}")
+            raise Malformed(f"its axes are {axes} for a rank of {image.rank}")
         counts = [value.dims[0] for value in (sizes, scales) if value.dims and value.dims[0] is not None]
         if any(count != len(axes) for count in counts):
-            raise Unsupported(f"it has {counts[0]} sizes or scales for {len(axes)} axes")
+            raise Malformed(f"it has {counts[0]} sizes or scales for {len(axes)} axes")
         if not axes:
             return op.Identity(image)
         if not sizes.is_static:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from converters.openvino.rule import rule
-from converters.openvino.rules._elementwise import bounded
+from converters.openvino.rules._precision import saturating_8_bits
 from onnx_specops.building import Builder, Value
 
 
@@ -15,7 +15,7 @@ def mat_mul(op: Builder, a: Value, b: Value, *, transpose_a: bool = False, trans
     1.31 fuses Transpose and MatMul into a wrong result when the other operand is a vector.) Of 8-bit integers the sums
     are bounded by their range, as in OpenVINO's CPU plugin.
     """
-    return bounded(op, lambda a, b: _product(op, a, b, transpose_a, transpose_b), a, b)
+    return saturating_8_bits(op, lambda a, b: _product(op, a, b, transpose_a, transpose_b), a, b)
 
 
 def _product(op: Builder, a: Value, b: Value, transpose_a: bool, transpose_b: bool) -> Value:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from converters.openvino.rule import Unsupported, rule
-from converters.openvino.rules._elementwise import SIGNED, UNSIGNED, D, binary, check_types
+from converters.errors import Malformed
+from converters.openvino.rule import rule
+from converters.openvino.rules._elementwise import binary, check_types
+from converters.openvino.rules._precision import SIGNED, UNSIGNED, D
 from onnx_specops.building import Builder, Value
 
 # Operations of booleans, and of bits where a boolean is one bit: operation -> (since, node for booleans, node for integers).
@@ -63,7 +65,7 @@ def _shift(op: Builder, a: Value, b: Value, direction: str) -> Value:
     """ONNX shifts unsigned integers, ONNX Runtime those of 8, 32 and 64 bits."""
     check_types(a, b)
     if a.dtype not in UNSIGNED and a.dtype not in SIGNED:
-        raise Unsupported(f"its inputs are {a.dtype and a.dtype.name}, integers alone can be shifted")
+        raise Malformed(f"its inputs are {a.dtype and a.dtype.name}, integers alone can be shifted")
     if a.dtype in UNSIGNED:
         return op.BitShift(a, b, direction=direction)
     to = _UNSIGNED_OF[a.dtype]

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from converters.openvino.rule import Unsupported, rule
+from converters.errors import Malformed
+from converters.openvino.reader.shapes import same_dims
+from converters.openvino.rule import rule
 from converters.openvino.rules._indices import dim, flat_range, product, vector
-from converters.openvino.shapes import same_dims
 from onnx_specops.building import Builder, Value
 
 
@@ -20,7 +21,7 @@ from onnx_specops.building import Builder, Value
 def inverse(op: Builder, data: Value, *, adjoint: bool = False):
     """Inverse-14."""
     if data.dims is not None and (len(data.dims) < 2 or not same_dims(data.dims[-1:], data.dims[-2:-1])):
-        raise Unsupported(f"its input of the shape {data.dims} does not hold square matrices")
+        raise Malformed(f"its input of the shape {data.dims} does not hold square matrices")
     return op.specops.Inverse(data, adjoint=int(adjoint))
 
 
@@ -31,14 +32,14 @@ def einsum(op: Builder, *inputs: Value, equation: str):
     left, arrow, right = equation.partition("->")
     terms = left.split(",")
     if len(terms) != len(inputs):
-        raise Unsupported(f"its equation {equation!r} has {len(terms)} operands, the layer {len(inputs)} inputs")
+        raise Malformed(f"its equation {equation!r} has {len(terms)} operands, the layer {len(inputs)} inputs")
     if any(not re.fullmatch(r"[A-Za-z]*(\.\.\.)?[A-Za-z]*", term) for term in (*terms, right)):
-        raise Unsupported(f"its equation {equation!r} is not well-formed")
+        raise Malformed(f"its equation {equation!r} is not well-formed")
     letters = left.replace(".", "").replace(",", "")
     if not arrow:
         right = "..." * ("..." in left) + "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
     if not set(right.replace(".", "")) <= set(letters):
-        raise Unsupported(f"the output of its equation {equation!r} names what no operand has")
+        raise Malformed(f"the output of its equation {equation!r} names what no operand has")
     # ONNX wants all ellipses to stand for as many dimensions; letters in their place need not.
     known = list(string.ascii_lowercase + string.ascii_uppercase)
     names = {c: known.pop(0) for c in dict.fromkeys(letters)}
@@ -46,7 +47,7 @@ def einsum(op: Builder, *inputs: Value, equation: str):
         hidden = [(x.rank or 0) - len(t.replace(".", "")) for x, t in zip(inputs, terms, strict=True)]
         surplus = any(count and "..." not in term for count, term in zip(hidden, terms, strict=True))
         if surplus or min(hidden) < 0 or max(hidden) > len(known):
-            raise Unsupported(f"its equation {equation!r} does not fit the ranks of its inputs")
+            raise Malformed(f"its equation {equation!r} does not fit the ranks of its inputs")
         widest = max(hidden)
         dots = ["".join(known[widest - count : widest]) for count in hidden] + ["".join(known[:widest])]
     else:
@@ -65,14 +66,14 @@ def einsum(op: Builder, *inputs: Value, equation: str):
 
 
 def _sizes(inputs: Sequence[Value], terms: Sequence[str]) -> dict[str, int | None]:
-    """The size of each letter's dimension; raises `Unsupported` where operands do not agree on it."""
+    """The size of each letter's dimension; raises `Malformed` where operands do not agree on it."""
     known: dict[str, set[int | None]] = defaultdict(set)
     for operand, term in zip(inputs, terms, strict=False):
         for letter, size in zip(term, operand.dims or [None] * len(term), strict=True):
             known[letter].add(size)
     for sizes in known.values():
         if len(sizes - {None, 1}) > 1:
-            raise Unsupported(f"its operands have {sorted(s for s in sizes if s is not None)} elements along one dimension")
+            raise Malformed(f"its operands have {sorted(s for s in sizes if s is not None)} elements along one dimension")
     return {letter: next(iter(sizes - {None, 1}), None if None in sizes else 1) for letter, sizes in known.items()}
 
 
@@ -107,7 +108,7 @@ def col2im(
     """Col2Im-15: with or without a batch."""
     for name, given in (("strides", strides), ("dilations", dilations), ("pads_begin", pads_begin), ("pads_end", pads_end)):
         if len(given) != 2 or min(given) < (0 if name.startswith("pads") else 1) or max(given) >= 2**31:
-            raise Unsupported(f"its {name} are {list(given)}")
+            raise Malformed(f"its {name} are {list(given)}")
     image, block = vector(op, output_size), vector(op, kernel_size)
     _check_columns(data, image, block, strides, dilations, list(zip(pads_begin, pads_end, strict=True)))
     # Without a batch it is one of one.
@@ -125,21 +126,21 @@ def col2im(
 def _check_columns(data: Value, image: Value, block: Value, strides, dilations, pads) -> None:
     """Refuse columns of another number or size than the images have."""
     if image.dims not in (None, [2], [None]) or block.dims not in (None, [2], [None]):
-        raise Unsupported(f"its output_size has the shape {image.dims}, its kernel_size {block.dims}: each has two elements")
+        raise Malformed(f"its output_size has the shape {image.dims}, its kernel_size {block.dims}: each has two elements")
     if data.dims is None or block.constant is None:
         return
     if len(data.dims) not in (2, 3):
-        raise Unsupported(f"its input has the rank {len(data.dims)} instead of 2 or 3")
+        raise Malformed(f"its input has the rank {len(data.dims)} instead of 2 or 3")
     kernel, (rows, columns) = block.constant.tolist(), data.dims[-2:]
     if rows is not None and (min(kernel) < 1 or rows % math.prod(kernel)):
-        raise Unsupported(f"its columns of {rows} elements do not hold blocks of {kernel}")
+        raise Malformed(f"its columns of {rows} elements do not hold blocks of {kernel}")
     if columns is None or image.constant is None:
         return
     reach = [dilation * (size - 1) + 1 for size, dilation in zip(kernel, dilations, strict=True)]
     padded = [size + sum(pad) for size, pad in zip(image.constant.tolist(), pads, strict=True)]
     places = [(size - part) // stride + 1 for size, part, stride in zip(padded, reach, strides, strict=True)]
     if columns != math.prod(places):
-        raise Unsupported(f"it has {columns} columns where {places} blocks fit into an image")
+        raise Malformed(f"it has {columns} columns where {places} blocks fit into an image")
 
 
 def _added_up(op: Builder, data: Value, image: Value, block: Value, strides, dilations, pads_begin, pads_end) -> Value:

@@ -7,7 +7,9 @@ from typing import Any, Literal
 
 import onnx_ir as ir
 
-from converters.openvino.rule import Unsupported, rule
+from converters.errors import Malformed
+from converters.openvino.reader.shapes import same_dims
+from converters.openvino.rule import rule
 from converters.openvino.rules._indices import (
     FIRST,
     LAST,
@@ -22,10 +24,9 @@ from converters.openvino.rules._indices import (
     rank_of,
     strides,
     transposed,
+    truncated_int64,
     vector,
-    whole,
 )
-from converters.openvino.shapes import same_dims
 from onnx_specops.building import Builder, Value
 
 Order = Literal["blocks_first", "depth_first"]
@@ -36,7 +37,7 @@ def reverse(op: Builder, data: Value, reversed_axes: Value, *, mode: Literal["in
     """Reverse-1."""
     if mode == "mask":
         if reversed_axes.dtype != ir.DataType.BOOL or not same_dims([length(reversed_axes)], [data.rank]):
-            raise Unsupported(f"its mask is {reversed_axes.dtype and reversed_axes.dtype.name} {reversed_axes.dims}")
+            raise Malformed(f"its mask is {reversed_axes.dtype and reversed_axes.dtype.name} {reversed_axes.dims}")
         axes = op.Reshape(op.NonZero(reversed_axes), [-1])
     else:
         known = integers(reversed_axes)
@@ -53,10 +54,10 @@ def reverse_sequence(op: Builder, data: Value, seq_lengths: Value, *, batch_axis
     """ReverseSequence-1: ONNX's own knows the first two axes only."""
     batch, time = normal_axis(batch_axis, data.rank, "batch_axis"), normal_axis(seq_axis, data.rank, "seq_axis")
     if batch == time:
-        raise Unsupported(f"its batch_axis and its seq_axis are both {batch}")
-    lengths = vector(op, whole(op, seq_lengths))
+        raise Malformed(f"its batch_axis and its seq_axis are both {batch}")
+    lengths = vector(op, truncated_int64(op, seq_lengths))
     if data.dims is not None and not same_dims(lengths.dims or [None], [data.dims[batch]]):
-        raise Unsupported(f"it has {length(lengths)} seq_lengths for {data.dims[batch]} sequences")
+        raise Malformed(f"it has {length(lengths)} seq_lengths for {data.dims[batch]} sequences")
     if {batch, time} == {0, 1}:
         return op.ReverseSequence(data, lengths, batch_axis=batch, time_axis=time)
     rank = rank_of(op, data)
@@ -180,7 +181,7 @@ def _rearranged(op: Builder, data: Value, split: Value, order: Sequence[Any], sh
 def _front_and_space(op: Builder, data: Value) -> tuple[Value, Value, Value]:
     """Batch and channels, the spatial dimensions, and how many those are."""
     if data.rank is not None and data.rank < 3:
-        raise Unsupported(f"its input has the rank {data.rank} and no spatial dimensions")
+        raise Malformed(f"its input has the rank {data.rank} and no spatial dimensions")
     return op.Shape(data, end=2), op.Shape(data, start=2), op.Sub(rank_of(op, data), 2)
 
 
@@ -188,7 +189,7 @@ def _blocks(op: Builder, data: Value, block_shape: Value) -> tuple[Value, Value]
     """The blocks of each dimension, and how many dimensions there are."""
     known = integers(block_shape)
     if known is not None and (data.rank not in (None, len(known)) or min(known, default=1) < 1):
-        raise Unsupported(f"its block_shape is {known} for {data.rank} dimensions")
+        raise Malformed(f"its block_shape is {known} for {data.rank} dimensions")
     blocks = vector(op, block_shape)
     return blocks, rank_of(op, data) if data.rank is not None else op.Shape(blocks)
 
@@ -218,4 +219,4 @@ def _first(op: Builder, rank: Value, factor: Value) -> Value:
 
 def _check_block(size: int, name: str) -> None:
     if not 1 <= size < 2**31:
-        raise Unsupported(f"its {name} is {size}")
+        raise Malformed(f"its {name} is {size}")

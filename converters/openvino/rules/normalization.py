@@ -6,7 +6,8 @@ from typing import Literal
 
 import onnx_ir as ir
 
-from converters.openvino.rule import Unsupported, rule
+from converters.errors import Malformed, Unsupported
+from converters.openvino.rule import rule
 from onnx_specops.building import Builder, Value
 
 _INT64 = ir.DataType.INT64
@@ -82,7 +83,7 @@ def group_normalization(op: Builder, data: Value, scale: Value, bias: Value, *, 
     """GroupNormalization-12, as instances of groups: ONNX Runtime has no kernel for ONNX's GroupNormalization."""
     channels = data.dims[1] if data.dims and len(data.dims) > 1 else None
     if num_groups < 1 or (channels is not None and channels % num_groups):
-        raise Unsupported(f"{channels} channels do not make {num_groups} groups")
+        raise Malformed(f"{channels} channels do not make {num_groups} groups")
     size = op.Div(op.ReduceProd(op.Shape(data, start=1), keepdims=1), num_groups)
     groups = op.Reshape(data, op.Concat(op.Shape(data, start=0, end=1), [num_groups], size, axis=0), allowzero=1)
     normal = op.Reshape(_instances(op, groups, num_groups, epsilon), op.Shape(data), allowzero=1)
@@ -99,7 +100,7 @@ def lrn(op: Builder, data: Value, axes: Value, *, alpha: float, beta: float, bia
     channels where axes has them beside others.)
     """
     if size < 1:
-        raise Unsupported(f"its size is {size}")
+        raise Malformed(f"its size is {size}")
     axes = _as_list(op, axes)
     known = _known_axes(data, axes)
     region = 2 * ((size - 1) // 2) + 1
@@ -121,14 +122,14 @@ def lrn(op: Builder, data: Value, axes: Value, *, alpha: float, beta: float, bia
 
 
 def _known_axes(data: Value, axes: Value) -> list[int] | None:
-    """The axes without repetitions, ``None`` where they come at run time; raises `Unsupported` where the rank is needed."""
+    """The axes without repetitions, ``None`` where they come at run time; raises `Malformed` where the rank is needed."""
     rank, given = data.rank, None if axes.constant is None else axes.constant.tolist()
     if rank is None and (given is None or min(given, default=0) < 0):
         raise Unsupported("its axes count from the end, or come at run time, in data of unknown rank", "give it a rank")
     if given is None:
         return None
     if rank is not None and any(not -rank <= axis < rank for axis in given):
-        raise Unsupported(f"its axes are {given} for a rank of {rank}")
+        raise Malformed(f"its axes are {given} for a rank of {rank}")
     return sorted({axis + (rank or 0) if axis < 0 else axis for axis in given})
 
 

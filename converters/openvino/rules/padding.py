@@ -7,7 +7,8 @@ from typing import Literal
 import numpy as np
 import onnx_ir as ir
 
-from converters.openvino.rule import Unsupported, rule
+from converters.errors import Malformed
+from converters.openvino.rule import rule
 from converters.openvino.rules._indices import (
     FIRST,
     coordinates,
@@ -37,7 +38,7 @@ def pad(op: Builder, data: Value, pads_begin: Value, pads_end: Value, pad_value:
     begin, end = vector(op, pads_begin), vector(op, pads_end)
     if data.dtype == ir.DataType.STRING:  # ONNX Runtime pads no strings
         if pad_mode != "constant":
-            raise Unsupported(f"it pads strings in the mode {pad_mode}", "OpenVINO pads strings with a constant only")
+            raise Malformed(f"it pads strings in the mode {pad_mode}", "OpenVINO pads strings with a constant only")
         blank = op.const(np.array("", dtype=object)) if pad_value is None else one_element(op, pad_value)
         return _padded_flat(op, data, begin, end, pad_mode, blank)
     if pad_mode == "constant":
@@ -75,7 +76,7 @@ def _check_reflected(dims: list[int | None], pads: list[tuple[int, int]], mode: 
     for size, (before, after) in zip(dims, pads, strict=True):
         most = None if size is None or mode == "edge" else size - (mode == "reflect")
         if most is not None and max(before, after) > max(most, 0):
-            raise Unsupported(f"it pads {size} elements by {max(before, after)} in the mode {mode}")
+            raise Malformed(f"it pads {size} elements by {max(before, after)} in the mode {mode}")
 
 
 def _padded_flat(op: Builder, data: Value, begin: Value, end: Value, mode: Mode, blank: Value | None = None) -> Value:

@@ -8,7 +8,8 @@ from typing import Literal
 import numpy as np
 import onnx_ir as ir
 
-from converters.openvino.rule import Unsupported, rule
+from converters.errors import Malformed
+from converters.openvino.rule import rule
 from converters.openvino.rules._indices import dim, flat_range
 from onnx_specops.building import Builder, Value
 
@@ -28,7 +29,7 @@ def extract_image_patches(
     """ExtractImagePatches-3: channels vary fastest, then the places within a patch."""
     for name, values in (("sizes", sizes), ("strides", strides), ("rates", rates)):
         if len(values) != 2 or min(values) < 1:
-            raise Unsupported(f"its attribute {name} is {list(values)}, not two positive numbers")
+            raise Malformed(f"its attribute {name} is {list(values)}, not two positive numbers")
     counts = []
     for axis, size, stride, rate in zip((2, 3), sizes, strides, rates, strict=True):
         reach = (size - 1) * rate + 1
@@ -67,7 +68,7 @@ def _gathered_patches(
     for axis, count, size, stride, rate in zip((2, 4), counts, sizes, strides, rates, strict=True):
         starts = op.Mul(op.Range(np.int64(0), op.Squeeze(count, [0]), np.int64(1)), stride)
         if size > 4096:
-            raise Unsupported(f"its attribute sizes asks for patches of {size} elements along one axis")
+            raise Malformed(f"its attribute sizes asks for patches of {size} elements along one axis")
         data = op.Gather(data, op.Add(op.Unsqueeze(starts, [1]), np.arange(0, size * rate, rate)), axis=axis)
     # [N, C, rows, size, columns, size] to [N, size, size, C, rows, columns]
     patches = op.Transpose(data, perm=[0, 3, 5, 1, 2, 4])
@@ -80,11 +81,11 @@ def _gathered_patches(
 def reorg_yolo(op: Builder, data: Value, *, stride: int):
     """ReorgYolo-1: darknet's order, in which the data are read as if they had ``stride`` times the height and width."""
     if stride < 1:
-        raise Unsupported(f"stride={stride} is not positive")
+        raise Malformed(f"stride={stride} is not positive")
     batch, channels, rows, columns = (dim(op, data, axis) for axis in range(4))
     square = stride * stride
     if channels.constant is not None and int(channels.constant[0]) < square:
-        raise Unsupported(f"its {int(channels.constant[0])} channels are fewer than stride * stride = {square}")
+        raise Malformed(f"its {int(channels.constant[0])} channels are fewer than stride * stride = {square}")
     shape = op.Concat(batch, op.Mul(channels, square), op.Div(rows, stride), op.Div(columns, stride), axis=0)
     if channels.constant is None or int(channels.constant[0]) % square:
         return op.Reshape(_reorganized(op, data, stride), shape, allowzero=1)

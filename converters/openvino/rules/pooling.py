@@ -8,10 +8,11 @@ from typing import Any, Literal
 import numpy as np
 import onnx_ir as ir
 
-from converters.openvino.element_types import ElementType
-from converters.openvino.rule import Unsupported, rule
+from converters.errors import Malformed, Unsupported
+from converters.openvino.reader.element_types import ElementType
+from converters.openvino.rule import rule
 from converters.openvino.rules._indices import index_type
-from converters.openvino.windows import (
+from converters.openvino.rules._windows import (
     MaybeDilated,
     Sliding,
     Window,
@@ -183,9 +184,9 @@ def _adaptive_rank(data: Value, output_shape: Value) -> int:
         raise Unsupported("the number of its spatial dimensions is unknown", "give the model's input a rank")
     count = output_shape.dims[0] if output_shape.dims else rank
     if output_shape.rank not in (None, 1) or count not in (None, rank):
-        raise Unsupported(f"its output_shape has the dimensions {output_shape.dims} for {rank} spatial dimensions")
+        raise Malformed(f"its output_shape has the dimensions {output_shape.dims} for {rank} spatial dimensions")
     if output_shape.constant is not None and (output_shape.constant < 1).any():
-        raise Unsupported(f"its output_shape is {output_shape.constant.tolist()}")
+        raise Malformed(f"its output_shape is {output_shape.constant.tolist()}")
     return rank
 
 
@@ -230,7 +231,7 @@ def _adaptive_windows(
 def _end_padding(op: Builder, data: Value, kernel: tuple[int, ...], at: Window, rounding: str) -> tuple[Value, Value]:
     """The padding before the data, and the one after it with which windows rounded down are as many as the layer gives."""
     if len(kernel) != at.rank or min(kernel) < 1:
-        raise Unsupported(f"a kernel of the size {list(kernel)} does not fit {at.rank} spatial dimensions")
+        raise Malformed(f"a kernel of the size {list(kernel)} does not fit {at.rank} spatial dimensions")
     sizes = op.const(list(kernel))
     begin, end = at.padding(op, data, sizes)
     check_fits(data, sizes, at, begin, end)
@@ -353,7 +354,7 @@ def _maximum_with_indices(
     to = index_type(index_element_type)
     rank = at.rank + 2
     if not -rank <= axis < rank:
-        raise Unsupported(f"its axis {axis} is out of range [{-rank}, {rank - 1}]")
+        raise Malformed(f"its axis {axis} is out of range [{-rank}, {rank - 1}]")
     maxima, places = _maximum(op, data, kernel, at, rounding, outputs=2)
     outer = op.Shape(data, start=0, end=2)
     channels = op.Range(0, op.ReduceProd(outer, keepdims=0), 1)

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from converters.openvino.rule import AttributeGroup, Unsupported, rule
-from converters.openvino.rules._fitting import fit
+from converters.errors import Malformed
+from converters.openvino.rule import AttributeGroup, rule
 from converters.openvino.rules._indices import int64
+from converters.openvino.rules._shapes import match_shapes
 from onnx_specops.building import Builder, Value
 
 _F = np.float32
@@ -48,7 +49,7 @@ class PriorBoxes(AttributeGroup):
         else:
             count = ratios + len(self.min_size) - 1
         if not all(math.isfinite(number) for number in self.density):
-            raise Unsupported(f"its densities {self.density} are not all finite")
+            raise Malformed(f"its densities {self.density} are not all finite")
         count += sum((len(self.fixed_ratio) or ratios) * (int(number) ** 2 - 1) for number in self.density)
         return _checked_count(count)
 
@@ -88,7 +89,7 @@ def prior_box_clustered(
 ):
     """PriorBoxClustered-1: where both steps are 0 they divide the image evenly."""
     if len(width) != len(height):
-        raise Unsupported(f"it has {len(width)} widths and {len(height)} heights")
+        raise Malformed(f"it has {len(width)} widths and {len(height)} heights")
     cells, grid, image = _sizes(op, output_size, image_size)
     given = [step_h or step, step_w or step]
     steps = [op.const(_F(size)) if any(given) else _step(op, grid, image, axis, 0.0) for axis, size in enumerate(given)]
@@ -118,7 +119,7 @@ class _Boxes:
         self._folded = folded
         ratios = _ratios(priors.aspect_ratio, priors.flip)
         if priors.fixed_size and len(priors.density) < len(priors.fixed_size):
-            raise Unsupported(f"it has {len(priors.fixed_size)} fixed sizes and {len(priors.density)} densities")
+            raise Malformed(f"it has {len(priors.fixed_size)} fixed sizes and {len(priors.density)} densities")
         for size, count in zip(priors.fixed_size, priors.density, strict=False):
             self._fixed(size, int(count), ratios, priors.fixed_ratio)
         for index, size in enumerate(priors.min_size):
@@ -138,7 +139,7 @@ class _Boxes:
 
     def _fixed(self, size: float, count: int, ratios: list[float], fixed_ratio: tuple[float, ...]) -> None:
         if not 1 <= count <= 256:
-            raise Unsupported(f"a density of {count} is no number of boxes")
+            raise Malformed(f"a density of {count} is no number of boxes")
         whole, step = int(size), int(size / count)
         first = step / 2 - (whole // 2 if self._folded else whole / 2)
         places = [first + i * step for i in range(count)]
@@ -161,7 +162,7 @@ class _Boxes:
 
 def _checked_count(count: int) -> int:
     if not 0 <= count <= 1 << 16:
-        raise Unsupported(f"it describes {count} boxes a cell; 0 to 65,536 are possible")
+        raise Malformed(f"it describes {count} boxes a cell; 0 to 65,536 are possible")
     return count
 
 
@@ -169,7 +170,7 @@ def _ratios(aspect_ratio: tuple[float, ...], flip: bool) -> list[float]:
     ratios = [1.0]
     for ratio in aspect_ratio:
         if not ratio > 0:
-            raise Unsupported(f"an aspect ratio of {ratio} is not positive")
+            raise Malformed(f"an aspect ratio of {ratio} is not positive")
         if all(abs(ratio - known) >= 1e-6 for known in ratios):
             ratios += [ratio, 1 / ratio] if flip else [ratio]
     return ratios
@@ -210,7 +211,7 @@ def _boxes(
 ) -> Value:
     """``[2, H * W * places * 4]``: the corners of ``count`` boxes a cell, and below them the variances."""
     if len(variance) not in (0, 1, 4):
-        raise Unsupported(f"it has {len(variance)} variances; 0, 1 or 4 are possible")
+        raise Malformed(f"it has {len(variance)} variances; 0, 1 or 4 are possible")
     size = op.Concat(cells, [count], axis=0)
     values = op.Concat(*[op.Unsqueeze(op.Expand(corner, size), [3]) for corner in corners], axis=3)
     if clip:
@@ -227,7 +228,7 @@ def _boxes(
 
 def _sizes(op: Builder, output_size: Value, image_size: Value) -> tuple[Value, Value, Value]:
     """Height and width: of the grid as int64 and as float32, of the image as float32."""
-    fit(output_size=(output_size, "2"), image_size=(image_size, "2"))
+    match_shapes(output_size=(output_size, "2"), image_size=(image_size, "2"))
     cells = int64(op, output_size)
     return cells, op.Cast(cells, to=ir.DataType.FLOAT), op.Cast(int64(op, image_size), to=ir.DataType.FLOAT)
 

@@ -6,10 +6,11 @@ from typing import Literal
 
 import numpy as np
 
-from converters.openvino.element_types import ElementType
+from converters.errors import Malformed
 from converters.openvino.onnx_types import data_type
-from converters.openvino.rule import Context, Unsupported, rule
-from converters.openvino.rules._fitting import fit
+from converters.openvino.reader.element_types import ElementType
+from converters.openvino.rule import Context, rule
+from converters.openvino.rules._shapes import match_shapes
 from onnx_specops.building import Builder, Value
 
 MOST = 2**24  # boxes of an image; more is no network's
@@ -40,9 +41,9 @@ def proposal(
 ):
     """Proposal-1, and -4, which gives the probabilities as well."""
     if not 0 < post_nms_topn <= MOST or pre_nms_topn <= 0:
-        raise Unsupported(f"its pre_nms_topn {pre_nms_topn} or post_nms_topn {post_nms_topn} is out of range [1, {MOST}]")
+        raise Malformed(f"its pre_nms_topn {pre_nms_topn} or post_nms_topn {post_nms_topn} is out of range [1, {MOST}]")
     count = len(ratio) * len(scale)
-    fit(
+    match_shapes(
         class_probs=(class_probs, f"N {2 * count} H W"),
         bbox_deltas=(bbox_deltas, f"N {4 * count} H W"),
         image_shape=(image_shape, "_"),
@@ -75,10 +76,10 @@ def generate_proposals(
 ):
     """GenerateProposals-9. OpenVINO takes an ``nms_eta`` of 1 only."""
     if nms_eta != 1.0:
-        raise Unsupported(f"its nms_eta is {nms_eta}; OpenVINO knows 1 only")
+        raise Malformed(f"its nms_eta is {nms_eta}; OpenVINO knows 1 only")
     if post_nms_count < 0 or pre_nms_count < 0:
-        raise Unsupported(f"its pre_nms_count {pre_nms_count} or post_nms_count {post_nms_count} is negative")
-    fit(
+        raise Malformed(f"its pre_nms_count {pre_nms_count} or post_nms_count {post_nms_count} is negative")
+    match_shapes(
         im_info=(im_info, "N _"),
         anchors=(anchors, "H W A 4"),
         boxesdeltas=(boxesdeltas, "N D H W"),

@@ -6,8 +6,10 @@ from typing import Literal
 
 import numpy as np
 
-from converters.openvino.rule import Unsupported, rule
-from converters.openvino.rules._elementwise import AutoBroadcast, D, align, in_float32, within_rank
+from converters.errors import Malformed
+from converters.openvino.rule import rule
+from converters.openvino.rules._elementwise import AutoBroadcast, align, within_rank
+from converters.openvino.rules._precision import D, halves_in_float32
 from onnx_specops.building import Builder, Value
 
 
@@ -27,7 +29,7 @@ def fake_quantize(
     """FakeQuantize-1, in the specification's order of operations; halves go to even. (OpenVINO's CPU scales first where the
     limits are constants, which may move a half to the other level, and gives NaN where they are equal.)"""
     if levels < 2:
-        raise Unsupported(f"it has levels={levels}, quantization needs 2 at least")
+        raise Malformed(f"it has levels={levels}, quantization needs 2 at least")
     limits = (input_low, input_high, output_low, output_high)
     aligned = (align(op, x, limit, auto_broadcast, auto_broadcast_axis) for limit in limits)
     low, high, start, end = (within_rank(op, x, limit) for limit in aligned)
@@ -45,7 +47,7 @@ def fake_quantize(
         return op.Where(op.LessOrEqual(x, op.Min(low, high)), start, result)
 
     # 16-bit floats do not hold many levels.
-    return in_float32(op, quantized, x, low, high, start, end)
+    return halves_in_float32(op, quantized, x, low, high, start, end)
 
 
 _FLOAT8 = {"f8e4m3": (D.FLOAT8E4M3FN, 448.0), "f8e5m2": (D.FLOAT8E5M2, 57344.0)}

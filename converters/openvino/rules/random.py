@@ -6,8 +6,8 @@ from typing import Literal
 
 import onnx_ir as ir
 
-from converters.openvino.element_types import ElementType
 from converters.openvino.onnx_types import data_type
+from converters.openvino.reader.element_types import ElementType
 from converters.openvino.rule import rule
 from converters.openvino.rules._indices import scalar, vector
 from onnx_specops.building import Builder, Value

@@ -8,8 +8,9 @@ from typing import Any, ClassVar, Literal
 
 import onnx_ir as ir
 
-from converters.openvino.rule import AttributeGroup, Unsupported, rule
-from converters.openvino.rules._fitting import fit
+from converters.errors import Malformed
+from converters.openvino.rule import AttributeGroup, rule
+from converters.openvino.rules._shapes import match_shapes
 from onnx_specops.building import Builder, Value
 
 Direction = Literal["forward", "reverse", "bidirectional"]
@@ -39,9 +40,9 @@ class Recurrent(AttributeGroup):
     def onnx(self, direction: Direction = "forward") -> dict[str, Any]:
         """The attributes of ONNX's node; defaults are left out."""
         if self.clip < 0:
-            raise Unsupported(f"its clip is {self.clip}")
+            raise Malformed(f"its clip is {self.clip}")
         if len(self.activations) != len(self.usual):
-            raise Unsupported(f"it has {len(self.activations)} activations instead of {len(self.usual)}")
+            raise Malformed(f"it has {len(self.activations)} activations instead of {len(self.usual)}")
         node: dict[str, Any] = {"hidden_size": self.hidden_size}
         if direction != "forward":
             node["direction"] = direction
@@ -153,7 +154,7 @@ def lstm_cell_1(
     as in OpenVINO's reference kernel.
     """
     _check(attributes, x, weights, recurrence, biases, hidden, cell)
-    fit(peepholes=(peepholes, f"{3 * attributes.hidden_size}"))
+    match_shapes(peepholes=(peepholes, f"{3 * attributes.hidden_size}"))
     node = attributes.onnx()
     if input_forget:
         return _coupled(op, x, hidden, cell, weights, recurrence, biases, peepholes, attributes.activations, attributes.clip)
@@ -261,13 +262,13 @@ def _check(
     lengths: Value | None = None,
     direction: str | None = None,
 ) -> None:
-    """Raise `Unsupported` where shapes do not fit together; cells have no ``direction``."""
+    """Raise `Malformed` where shapes do not fit together; cells have no ``direction``."""
     hidden_size = attributes.hidden_size
     if hidden_size < 1:
-        raise Unsupported(f"its hidden_size is {hidden_size}")
+        raise Malformed(f"its hidden_size is {hidden_size}")
     rows, more = attributes.gates * hidden_size, attributes.bias_gates * hidden_size
     lead, time = ("", "") if direction is None else ("2 " if direction == "bidirectional" else "1 ", "T ")
-    fit(
+    match_shapes(
         x=(x, f"N {time}I"),
         weights=(weights, f"{lead}{rows} I"),
         recurrence=(recurrence, f"{lead}{rows} {hidden_size}"),

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from converters.openvino.rule import Unsupported, rule
-from converters.openvino.rules._elementwise import D, bounded, in_float32
+from converters.errors import Malformed
+from converters.openvino.rule import rule
 from converters.openvino.rules._indices import vector
+from converters.openvino.rules._precision import D, halves_in_float32, saturating_8_bits
 from onnx_specops.building import Builder, Value
 
 _LOWEST = float(np.finfo(np.float32).min)
@@ -28,7 +29,7 @@ def reduce_l1(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
     """ReduceL1-4, of 8 bits as ReduceSum."""
     if x.dtype in _WIDE:
         return _sum(op, op.Abs(x), axes, keep_dims)
-    return bounded(op, lambda x: _reduce(op, "ReduceL1", x, axes, keep_dims), x)
+    return saturating_8_bits(op, lambda x: _reduce(op, "ReduceL1", x, axes, keep_dims), x)
 
 
 @rule("ReduceL2", since="opset4")
@@ -69,7 +70,7 @@ def reduce_mean(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
 def _sum(op: Builder, x: Value, axes: Value, keep_dims: bool) -> Value:
     """ONNX Runtime adds 64-bit integers in doubles: their upper and lower halves add exactly."""
     if x.dtype not in _WIDE:
-        return bounded(op, lambda x: _reduce(op, "ReduceSum", x, axes, keep_dims), x)
+        return saturating_8_bits(op, lambda x: _reduce(op, "ReduceSum", x, axes, keep_dims), x)
     x, to = (x, None) if x.dtype == D.INT64 else (op.Cast(x, to=D.INT64), x.dtype)
     low = op.BitwiseAnd(x, 2**32 - 1)
     high = op.Div(op.Sub(x, low), 2**32)
@@ -86,7 +87,7 @@ def reduce_max(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
         result = _extreme(op, "ReduceMax", x, axes, keep_dims)
         return op.Max(result, _LOWEST) if x.dtype == D.FLOAT else result
 
-    return in_float32(op, maximum, x)
+    return halves_in_float32(op, maximum, x)
 
 
 @rule("ReduceMin")
@@ -119,7 +120,7 @@ def reduce_logical_or(op: Builder, x: Value, axes: Value, *, keep_dims: bool = F
 def _logical(op: Builder, operation: str, x: Value, axes: Value, keep_dims: bool) -> Value:
     """Through uint8 where there may be nothing to reduce: ONNX Runtime has no extreme of no booleans."""
     if x.dtype != D.BOOL:
-        raise Unsupported(f"its input is {x.dtype and x.dtype.name}, the operation takes booleans")
+        raise Malformed(f"its input is {x.dtype and x.dtype.name}, the operation takes booleans")
     known = None if x.dims is None else _distinct(op, x, axes).constant
     if known is not None and x.dims is not None and all(x.dims[axis] for axis in known):
         return _reduce(op, operation, x, axes, keep_dims)
@@ -141,5 +142,5 @@ def _distinct(op: Builder, x: Value, axes: Value) -> Value:
         return op.const(np.unique(known))
     limit = max(x.rank, 1)
     if ((known < -limit) | (known >= limit)).any():
-        raise Unsupported(f"its axes {known.tolist()} leave the range of an input of rank {x.rank}")
+        raise Malformed(f"its axes {known.tolist()} leave the range of an input of rank {x.rank}")
     return op.const(np.unique(known % limit)[: x.rank])

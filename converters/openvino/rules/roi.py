@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from converters.openvino.rule import Unsupported, rule
-from converters.openvino.rules._fitting import fit, of_rank
+from converters.errors import Malformed
+from converters.openvino.rule import rule
 from converters.openvino.rules._indices import int64
+from converters.openvino.rules._shapes import match_shapes, of_rank
 from converters.openvino.rules.detection import left_out
 from onnx_specops.building import Builder, Value
 
@@ -31,9 +32,9 @@ def roi_pooling(
     if pooled_h is not None and pooled_w is not None:
         sizes.append((pooled_h, pooled_w))
     if not sizes or any(size != sizes[0] for size in sizes) or len(sizes[0]) != 2 or min(sizes[0]) < 1:
-        raise Unsupported("its pooled_h and pooled_w are missing, contradict output_roi or are not positive")
+        raise Malformed("its pooled_h and pooled_w are missing, contradict output_roi or are not positive")
     height, width = sizes[0]
-    fit(feat=(feat, "N C H W"), rois=(rois, "R 5"))
+    match_shapes(feat=(feat, "N C H W"), rois=(rois, "R 5"))
     return op.specops.ROIPooling(
         of_rank(op, feat, 4), of_rank(op, rois, 2),
         pooled_h=height, pooled_w=width, spatial_scale=spatial_scale, method=method,
@@ -60,7 +61,7 @@ def roi_align(
     reference has it (the CPU plugin: NaN).
     """
     check_bins(pooled_h, pooled_w, sampling_ratio)
-    fit(feat=(feat, "N C H W"), rois=(rois, "R 4"), batch_indices=(batch_indices, "R"))
+    match_shapes(feat=(feat, "N C H W"), rois=(rois, "R 4"), batch_indices=(batch_indices, "R"))
     batch = of_rank(op, int64(op, batch_indices), 1)
     if mode == "max":
         return op.specops.ROIAlign(
@@ -94,7 +95,7 @@ def roi_align_rotated(
 ):
     """ROIAlignRotated-15."""
     check_bins(pooled_h, pooled_w, sampling_ratio)
-    fit(feat=(feat, "N C H W"), rois=(rois, "R 5"), batch_indices=(batch_indices, "R"))
+    match_shapes(feat=(feat, "N C H W"), rois=(rois, "R 5"), batch_indices=(batch_indices, "R"))
     return op.specops.ROIAlignRotated(
         of_rank(op, feat, 4), of_rank(op, rois, 2), of_rank(op, int64(op, batch_indices), 1),
         pooled_h=pooled_h, pooled_w=pooled_w, sampling_ratio=sampling_ratio, spatial_scale=spatial_scale,
@@ -103,11 +104,11 @@ def roi_align_rotated(
 
 
 def check_bins(pooled_h: int, pooled_w: int, sampling_ratio: int = 0) -> None:
-    """Raise `Unsupported` for sizes that no layer has."""
+    """Raise `Malformed` for sizes that no layer has."""
     if pooled_h < 1 or pooled_w < 1:
-        raise Unsupported(f"its pooled_h {pooled_h} or pooled_w {pooled_w} is not positive")
+        raise Malformed(f"its pooled_h {pooled_h} or pooled_w {pooled_w} is not positive")
     if not 0 <= sampling_ratio <= MOST_SAMPLES:
-        raise Unsupported(f"its sampling_ratio {sampling_ratio} is out of range [0, {MOST_SAMPLES}]")
+        raise Malformed(f"its sampling_ratio {sampling_ratio} is out of range [0, {MOST_SAMPLES}]")
 
 
 @rule("PSROIPooling")
@@ -128,7 +129,7 @@ def psroi_pooling(
         spatial_bins_x = spatial_bins_y = 1
     parts = group_size * group_size if mode == "average" else spatial_bins_x * spatial_bins_y
     _check_channels(feat, output_dim, group_size, spatial_bins_x, spatial_bins_y, parts)
-    fit(feat=(feat, "N C H W"), rois=(rois, "R 5"))
+    match_shapes(feat=(feat, "N C H W"), rois=(rois, "R 5"))
     return op.specops.PSROIPooling(
         feat, rois,
         output_dim=output_dim, group_size=group_size, spatial_scale=spatial_scale, mode=mode,
@@ -155,8 +156,8 @@ def deformable_psroi_pooling(
     """DeformablePSROIPooling-1."""
     _check_channels(feat, output_dim, group_size, spatial_bins_x, spatial_bins_y, group_size * group_size)
     if not 1 <= part_size <= MOST_SAMPLES:
-        raise Unsupported(f"its part_size {part_size} is out of range [1, {MOST_SAMPLES}]")
-    fit(feat=(feat, "N C H W"), rois=(rois, "R 5"), offsets=(offsets, f"R _ {part_size} {part_size}"))
+        raise Malformed(f"its part_size {part_size} is out of range [1, {MOST_SAMPLES}]")
+    match_shapes(feat=(feat, "N C H W"), rois=(rois, "R 5"), offsets=(offsets, f"R _ {part_size} {part_size}"))
     return op.specops.DeformablePSROIPooling(
         feat, rois, offsets or left_out(op, feat),
         output_dim=output_dim, spatial_scale=spatial_scale, group_size=group_size, spatial_bins_x=spatial_bins_x,
@@ -168,9 +169,9 @@ def _check_channels(feat: Value, output_dim: int, group_size: int, bins_x: int, 
     sizes = {"output_dim": output_dim, "group_size": group_size, "spatial_bins_x": bins_x, "spatial_bins_y": bins_y}
     for name, size in sizes.items():
         if not 1 <= size <= 2**16:
-            raise Unsupported(f"its {name} {size} is out of range [1, {2**16}]")
+            raise Malformed(f"its {name} {size} is out of range [1, {2**16}]")
     if bins_x * bins_y > MOST_SAMPLES**2:
-        raise Unsupported(f"its {bins_x} * {bins_y} spatial bins are more than {MOST_SAMPLES**2}")
+        raise Malformed(f"its {bins_x} * {bins_y} spatial bins are more than {MOST_SAMPLES**2}")
     channels = feat.dims[1] if feat.dims is not None and feat.rank == 4 else None
     if output_dim * parts > (2**20 if channels is None else channels):
-        raise Unsupported(f"its {channels} channels are fewer than {output_dim} * {parts}")
+        raise Malformed(f"its {channels} channels are fewer than {output_dim} * {parts}")

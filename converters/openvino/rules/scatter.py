@@ -7,7 +7,9 @@ from typing import Literal
 import numpy as np
 import onnx_ir as ir
 
-from converters.openvino.rule import Unsupported, rule
+from converters.errors import Malformed
+from converters.openvino.reader.shapes import same_dims
+from converters.openvino.rule import rule
 from converters.openvino.rules._indices import (
     LAST,
     constant_axis,
@@ -18,7 +20,6 @@ from converters.openvino.rules._indices import (
     strides,
     vector,
 )
-from converters.openvino.shapes import same_dims
 from onnx_specops.building import Builder, Value
 
 _REDUCTIONS = {"none": "none", "sum": "add", "sub": "add", "prod": "mul", "min": "min", "max": "max"}
@@ -51,7 +52,7 @@ def scatter_elements_update(
     at = constant_axis(axis, data.rank)
     _check_elements(data, indices, updates, at)
     if reduction == "mean" and data.dtype == ir.DataType.BOOL:
-        raise Unsupported("it takes the mean of booleans")
+        raise Malformed("it takes the mean of booleans")
     plain = reduction == "none" or (use_init_val and reduction != "mean" and data.dtype in _REDUCED)
     if at is not None and plain:
         if indices.dtype != ir.DataType.INT32:
@@ -67,10 +68,10 @@ def _check_elements(data: Value, indices: Value, updates: Value, axis: int | Non
     if data.dims is None or indices.dims is None:
         return
     if len(indices.dims) != len(data.dims) or (updates.dims is not None and not same_dims(indices.dims, updates.dims)):
-        raise Unsupported(f"its data {data.dims}, indices {indices.dims} and updates {updates.dims} do not fit together")
+        raise Malformed(f"its data {data.dims}, indices {indices.dims} and updates {updates.dims} do not fit together")
     for place, (most, count) in enumerate(zip(data.dims, indices.dims, strict=True)):
         if axis is not None and place != axis and most is not None and count is not None and count > most:
-            raise Unsupported(f"its indices {indices.dims} reach beyond the data {data.dims}")
+            raise Malformed(f"its indices {indices.dims} reach beyond the data {data.dims}")
 
 
 @rule("ScatterUpdate", since="opset3")
@@ -114,7 +115,7 @@ def scatter_nd_update(
     indices = int64(op, indices)
     tuples = indices.dims[-1] if indices.dims else None
     if tuples is not None and data.rank is not None and tuples > data.rank:
-        raise Unsupported(f"it has {tuples} indices for each update of a tensor of rank {data.rank}")
+        raise Malformed(f"it has {tuples} indices for each update of a tensor of rank {data.rank}")
     if tuples is not None and data.dims is not None and indices.dims is not None:
         _check_updates(updates, [*indices.dims[:-1], *data.dims[tuples:]])
     if reduction == "none" and _are_distinct(indices, data):
@@ -144,7 +145,7 @@ def scatter_nd_update(
 
 def _check_updates(updates: Value, expected: list[int | None]) -> None:
     if updates.dims is not None and not same_dims(updates.dims, expected):
-        raise Unsupported(f"its updates have the shape {updates.dims} instead of {expected}")
+        raise Malformed(f"its updates have the shape {updates.dims} instead of {expected}")
 
 
 def _scattered(op: Builder, data: Value, rows: Value, updates: Value, reduction: str) -> Value:

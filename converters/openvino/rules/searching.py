@@ -7,10 +7,10 @@ from typing import Literal
 import numpy as np
 import onnx_ir as ir
 
-from converters.openvino.element_types import ElementType
+from converters.openvino.reader.element_types import ElementType
 from converters.openvino.rule import rule
-from converters.openvino.rules._fitting import fit
 from converters.openvino.rules._indices import as_indices, int64, scalar
+from converters.openvino.rules._shapes import match_shapes
 from onnx_specops.building import Builder, Value
 
 
@@ -26,7 +26,7 @@ def search_sorted(
     """SearchSorted-15: one sequence for all values, or one for each row of them."""
     if sorted_sequence.rank not in (None, 1) and values.rank is not None:
         rows = [f"D{axis}" for axis in range(values.rank - 1)]
-        fit(sorted_sequence=(sorted_sequence, " ".join([*rows, "_"])), values=(values, " ".join([*rows, "_"])))
+        match_shapes(sorted_sequence=(sorted_sequence, " ".join([*rows, "_"])), values=(values, " ".join([*rows, "_"])))
 
     def found(op: Builder, sequence: Value) -> Value:
         return op.specops.SearchSorted(sequence, values, right_mode=int(right_mode))
@@ -49,7 +49,7 @@ def bucketize(
     with_right_bound: bool = True,
 ):
     """Bucketize-3: a NaN belongs to the first bucket with right bounds, to the last without."""
-    fit(buckets=(buckets, "N"))
+    match_shapes(buckets=(buckets, "N"))
     values, boundaries = data, buckets if buckets.rank == 1 else op.Reshape(buckets, [-1])
     if data.dtype != buckets.dtype:
         common = ir.DataType.DOUBLE
@@ -72,7 +72,7 @@ def segment_max(
     fill_mode: Literal["ZERO", "LOWEST"],
 ):
     """SegmentMax-16."""
-    fit(data=(data, "N ..."), segment_ids=(segment_ids, "N"))
+    match_shapes(data=(data, "N ..."), segment_ids=(segment_ids, "N"))
     ids = int64(op, segment_ids)
     count = op.const(np.zeros(0, np.int64)) if num_segments is None else scalar(op, num_segments)
     return op.specops.SegmentMax(data, ids, count, fill_mode=fill_mode)
@@ -81,7 +81,7 @@ def segment_max(
 @rule("SparseFillEmptyRows", since="opset16")
 def sparse_fill_empty_rows(op: Builder, values: Value, dense_shape: Value, indices: Value, default_value: Value):
     """SparseFillEmptyRows-16: the entries come out in row-major order, those of equal position as they stood."""
-    fit(values=(values, "N"), dense_shape=(dense_shape, "2"), indices=(indices, "N 2"))
+    match_shapes(values=(values, "N"), dense_shape=(dense_shape, "2"), indices=(indices, "N 2"))
     shape, at = int64(op, dense_shape), int64(op, indices)
     rows, columns = op.Slice(shape, [0], [1]), op.Slice(shape, [1], [2])
     none = op.Expand(op.const(np.array(True)), rows)
@@ -105,7 +105,7 @@ def _with_zeros(op: Builder, rows: Value) -> Value:
 @rule("GatherTree")
 def gather_tree(op: Builder, step_ids: Value, parent_ids: Value, max_seq_len: Value, end_token: Value):
     """GatherTree-1."""
-    fit(
+    match_shapes(
         step_ids=(step_ids, "T B W"),
         parent_ids=(parent_ids, "T B W"),
         max_seq_len=(max_seq_len, "B"),

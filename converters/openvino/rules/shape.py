@@ -8,8 +8,9 @@ from typing import Literal
 import numpy as np
 import onnx_ir as ir
 
-from converters.openvino.element_types import ElementType
-from converters.openvino.rule import Context, Unsupported, rule
+from converters.errors import Malformed
+from converters.openvino.reader.element_types import ElementType
+from converters.openvino.rule import Context, rule
 from converters.openvino.rules._indices import (
     as_indices,
     constant_axis,
@@ -21,8 +22,8 @@ from converters.openvino.rules._indices import (
     product,
     rank_of,
     transposed,
+    truncated_int64,
     vector,
-    whole,
 )
 from onnx_specops.building import Builder, Value
 
@@ -184,11 +185,11 @@ def _broadcast(op: Builder, data: Value, target_shape: Value, axes_mapping: Valu
     if not explicit:
         return op.Expand(data, target)
     if axes_mapping is None:
-        raise Unsupported("it has no axes_mapping, which the explicit mode needs")
+        raise Malformed("it has no axes_mapping, which the explicit mode needs")
     mapping, rank = integers(axes_mapping), length(target)
     if mapping is not None and rank is not None:
         if sorted(set(mapping)) != mapping or any(not 0 <= axis < rank for axis in mapping):
-            raise Unsupported(f"its axes_mapping {mapping} does not rise within the {rank} dimensions of its output")
+            raise Malformed(f"its axes_mapping {mapping} does not rise within the {rank} dimensions of its output")
         new = [axis for axis in range(rank) if axis not in mapping]
         return op.Expand(op.Unsqueeze(data, new) if new else data, target)
     ones = op.Expand(op.const([1]), op.Shape(target))
@@ -215,7 +216,7 @@ def tile(op: Builder, data: Value, repeats: Value):
 def concat(op: Builder, *inputs: Value, axis: int):
     """Concat-1."""
     if not inputs:
-        raise Unsupported("it has no inputs")
+        raise Malformed("it has no inputs")
     return op.Concat(*inputs, axis=axis)
 
 
@@ -223,7 +224,7 @@ def concat(op: Builder, *inputs: Value, axis: int):
 def split(op: Builder, data: Value, axis: Value, *, num_splits: int, context: Context):
     """Split-1."""
     if num_splits < 1 or num_splits != len(context.layer.outputs):
-        raise Unsupported(f"it has {len(context.layer.outputs)} outputs and num_splits={num_splits}")
+        raise Malformed(f"it has {len(context.layer.outputs)} outputs and num_splits={num_splits}")
     at = constant_axis(axis, data.rank)
     if at is None:
         size = op.Div(op.Gather(op.Shape(data), vector(op, axis)), num_splits)
@@ -233,7 +234,7 @@ def split(op: Builder, data: Value, axis: Value, *, num_splits: int, context: Co
         lengths = op.Expand(op.Div(dim(op, data, at), num_splits), [num_splits])
         return op.Split(data, lengths, axis=at, outputs=num_splits)
     if size % num_splits:
-        raise Unsupported(f"it splits {size} elements into {num_splits} equal parts")
+        raise Malformed(f"it splits {size} elements into {num_splits} equal parts")
     return op.Split(data, axis=at, num_outputs=num_splits, outputs=num_splits)
 
 
@@ -241,12 +242,12 @@ def split(op: Builder, data: Value, axis: Value, *, num_splits: int, context: Co
 def variadic_split(op: Builder, data: Value, axis: Value, split_lengths: Value, *, context: Context):
     """VariadicSplit-1: one of the lengths may be -1, what the others leave over."""
     count = len(context.layer.outputs)
-    axis, split_lengths = whole(op, axis), whole(op, split_lengths)
+    axis, split_lengths = truncated_int64(op, axis), truncated_int64(op, split_lengths)
     lengths, known = vector(op, split_lengths), integers(split_lengths)
     if length(lengths) not in (None, count):
-        raise Unsupported(f"it has {count} outputs and {length(lengths)} split_lengths")
+        raise Malformed(f"it has {count} outputs and {length(lengths)} split_lengths")
     if known is not None and (known.count(-1) > 1 or min(known) < -1):
-        raise Unsupported(f"its split_lengths are {known}")
+        raise Malformed(f"its split_lengths are {known}")
     at = constant_axis(axis, data.rank)
     if known is None or -1 in known:
         open_ = op.Less(lengths, 0)

@@ -9,8 +9,9 @@ from typing import Any
 
 import onnx_ir as ir
 
-from converters.openvino.rule import Unsupported, rule
-from converters.openvino.rules._fitting import fit
+from converters.errors import Malformed
+from converters.openvino.rule import rule
+from converters.openvino.rules._shapes import match_shapes
 from onnx_specops.building import Builder, Value
 
 _INT64 = ir.DataType.INT64
@@ -159,7 +160,7 @@ def _batched(op: Builder, function: Callable[[Value], Value], x: Value, rank: in
     if x.rank == rank:
         return op.Squeeze(function(op.Unsqueeze(x, [0])), [0])
     if x.rank is not None:
-        raise Unsupported(f"its input has the rank {x.rank} instead of {rank} or {rank + 1}")
+        raise Malformed(f"its input has the rank {x.rank} instead of {rank} or {rank + 1}")
     lead = op.Shape(x, end=-rank)
     batch = op.Reshape(x, op.Concat(op.ReduceProd(lead, keepdims=1), op.Shape(x, start=-rank), axis=0), allowzero=1)
     result = function(batch)
@@ -171,7 +172,7 @@ def _framing(op: Builder, frame_size: Value, frame_step: Value) -> tuple[Value, 
     size, step = (op.Reshape(op.Cast(number, to=_INT64), [1]) for number in (frame_size, frame_step))
     for name, value in (("frame_size", size), ("frame_step", step)):
         if value.constant is not None and value.constant[0] < 1:
-            raise Unsupported(f"its {name} is {int(value.constant[0])}")
+            raise Malformed(f"its {name} is {int(value.constant[0])}")
     return size, step
 
 
@@ -195,18 +196,18 @@ def _places(
 ) -> tuple[Value, Value | None]:
     """The axes, none of them negative, and the sizes along them, -1 for that of the data."""
     if complex_input and data.dims and data.dims[-1] not in (None, 2):
-        raise Unsupported(f"its input has {data.dims[-1]} numbers in the last dimension instead of two")
-    fit(axes=(axes, "N"))
+        raise Malformed(f"its input has {data.dims[-1]} numbers in the last dimension instead of two")
+    match_shapes(axes=(axes, "N"))
     axes = op.Cast(axes, to=_INT64)
     if axes.constant is not None and data.rank is not None:
         rank = data.rank - complex_input
         known = [int(a) + rank * (a < 0) for a in axes.constant]
         if any(not 0 <= a < rank for a in known) or len(set(known)) != len(known) or not known:
-            raise Unsupported(f"its axes are {axes.constant.tolist()} for {rank} dimensions")
+            raise Malformed(f"its axes are {axes.constant.tolist()} for {rank} dimensions")
     if signal_size is not None:
-        fit(axes=(axes, "N"), signal_size=(signal_size, "N"))
+        match_shapes(axes=(axes, "N"), signal_size=(signal_size, "N"))
         if signal_size.constant is not None and any(n < 1 and n != -1 for n in signal_size.constant):
-            raise Unsupported(f"its signal_size is {signal_size.constant.tolist()}")
+            raise Malformed(f"its signal_size is {signal_size.constant.tolist()}")
     count = op.Sub(op.Size(op.Shape(data)), int(complex_input))
     places = op.Where(op.Less(axes, 0), op.Add(axes, count), axes)
     return places, None if signal_size is None else op.Cast(signal_size, to=_INT64)

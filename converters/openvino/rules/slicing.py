@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from converters.openvino.rule import Unsupported, rule
+from converters.errors import Malformed
+from converters.openvino.reader.shapes import same_dims
+from converters.openvino.rule import Context, rule
 from converters.openvino.rules._indices import (
     FIRST,
     LAST,
@@ -18,7 +20,6 @@ from converters.openvino.rules._indices import (
     product,
     vector,
 )
-from converters.openvino.shapes import same_dims
 from onnx_specops.building import Builder, Value
 
 _INT32_LAST = 2**31 - 1
@@ -28,7 +29,7 @@ _INT32_LAST = 2**31 - 1
 def slice_(op: Builder, data: Value, start: Value, stop: Value, step: Value, axes: Value | None = None):
     """Slice-8: ONNX's own."""
     if 0 in (integers(step) or []):
-        raise Unsupported("one of its steps is 0")
+        raise Malformed("one of its steps is 0")
     start, stop, step = (int64(op, x) for x in (start, stop, step))
     return op.Slice(data, start, _ends(op, stop, step), None if axes is None else int64(op, axes), step)
 
@@ -51,7 +52,7 @@ def slice_scatter(
     positions = op.Reshape(flat_range(op, product(op, shape)), shape, allowzero=1)
     taken = slice_(op, positions, start, stop, step, axes)
     if taken.dims is not None and updates.dims is not None and not same_dims(updates.dims, taken.dims):
-        raise Unsupported(f"its updates have the shape {updates.dims} instead of {taken.dims}")
+        raise Malformed(f"its updates have the shape {updates.dims} instead of {taken.dims}")
     flat = op.ScatterElements(op.Reshape(data, [-1]), op.Reshape(taken, [-1]), op.Reshape(updates, [-1]), axis=0)
     return op.Reshape(flat, shape, allowzero=1)
 
@@ -88,6 +89,7 @@ def strided_slice(
     new_axis_mask: tuple[int, ...] = (),
     shrink_axis_mask: tuple[int, ...] = (),
     ellipsis_mask: tuple[int, ...] = (),
+    context: Context,
 ):
     """StridedSlice-1: an ellipsis goes before a new axis, that before a shrunk one; masks end in zeros.
 
@@ -100,15 +102,15 @@ def strided_slice(
     masks = (new_axis_mask, shrink_axis_mask, ellipsis_mask)
     lengths = {n for n in map(length, (begin, end, stride)) if n is not None}
     if len(lengths) > 1:
-        raise Unsupported("its begin, end and stride differ in length")
+        raise Malformed("its begin, end and stride differ in length")
     known = max(lengths, default=None)
     count = known if known is not None else max((i + 1 for mask in masks for i, bit in enumerate(mask) if bit), default=0)
     plan = _plan(count, *masks)
     given = integers(stride)
     if given is not None and any(given[i] == 0 for i in plan.taken if i < len(given) and not _bit(shrink_axis_mask, i)):
-        raise Unsupported("one of its strides is 0")
+        raise Malformed("one of its strides is 0")
     if data.rank is not None and len(plan.axes) > data.rank:
-        raise Unsupported(f"it slices {len(plan.axes)} axes of {data.rank}")
+        raise Malformed(f"it slices {len(plan.axes)} axes of {data.rank}")
     data = _picked(op, data, begin, begin_mask, plan)
 
     # The entries that the masks know, then those beyond them.
@@ -141,7 +143,7 @@ def strided_slice(
     result = op.Unsqueeze(data, _shifted(op, plan.new, more))
     if plan.ellipsis and any(x.constant is None for x in (begin, end, stride)):
         # OpenVINO states the shape of such a layer as if the ellipsis were one axis.
-        result.meta["unstated"] = True
+        return context.distrust(result)
     return result
 
 
@@ -170,7 +172,7 @@ def _plan(count: int, new: tuple[int, ...], shrink: tuple[int, ...], ellipsis: t
     """Which axes the first ``count`` entries mean."""
     at = [i for i in range(count) if _bit(ellipsis, i)]
     if len(at) > 1:
-        raise Unsupported(f"its ellipsis_mask {list(ellipsis)} has more than one ellipsis")
+        raise Malformed(f"its ellipsis_mask {list(ellipsis)} has more than one ellipsis")
     plan = _Plan(ellipsis=bool(at))
     slicing = [i for i in range(count) if i not in at and not _bit(new, i)]
     staying = [i for i in range(count) if i not in at and (_bit(new, i) or not _bit(shrink, i))]

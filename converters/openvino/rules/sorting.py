@@ -6,8 +6,9 @@ from typing import Literal
 
 import onnx_ir as ir
 
-from converters.openvino.element_types import ElementType
-from converters.openvino.rule import Unsupported, rule
+from converters.errors import Malformed, Unsupported
+from converters.openvino.reader.element_types import ElementType
+from converters.openvino.rule import rule
 from converters.openvino.rules._indices import FIRST, as_indices, constant_axis, vector
 from onnx_specops.building import Builder, Value
 
@@ -46,7 +47,7 @@ def top_k(
 ):
     """TopK-11: always stable, by index too, where the CPU plugin is not."""
     if stable and sort == "none":
-        raise Unsupported("it is stable without an order")
+        raise Malformed("it is stable without an order")
     return _top_k(op, data, k, axis, mode, sort, index_element_type)
 
 

@@ -1,8 +1,7 @@
 """Variables: ReadValue and Assign.
 
-A variable becomes an input and an output of the model, behind its own. The input has the variable's initial value as its
-default (an initializer that may be overridden), so that a run which does not feed it begins anew. Where the initial value is
-computed, a second, boolean input says whether the variable has been set.
+A variable becomes an input and an output of the model (`converters.variables`). Where its initial value is computed, a
+second, boolean input says whether the variable has been set.
 
 A variable of a body is handed in to the body, from iteration to iteration, and out of it again, always with that boolean: a
 body may not run at all.
@@ -11,48 +10,19 @@ body may not run at all.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import onnx_ir as ir
 
-from converters.openvino.element_types import ElementType
-from converters.openvino.graph import Graph, Layer
+from converters.errors import Malformed
 from converters.openvino.onnx_types import data_type
-from converters.openvino.rule import Context, Unsupported, rule
-from converters.openvino.shapes import known, parse_partial_shape
+from converters.openvino.reader.element_types import ElementType
+from converters.openvino.reader.graph import Graph, Layer
+from converters.openvino.reader.shapes import known, parse_partial_shape
+from converters.openvino.rule import Context, rule
+from converters.variables import Variable
 from onnx_specops.building import Builder, DimsLike, Value, new_value
-
-
-@dataclass
-class Variable:
-    """A variable of the model, as the graph sees it whose ReadValue reads it.
-
-    Attributes:
-        name: its id.
-        value: what holds it before the run: an input of the model, or a value that is handed in to a body.
-        initial: the input's default.
-        graph: the graph that may read and assign it.
-        is_set: says whether ``value`` holds anything, where the initial value is computed.
-        is_read: whether a ReadValue has been met.
-        assigned: its value after the run; ``None`` before an Assign is met.
-        assigned_is_set: says whether ``assigned`` holds anything; ``None`` where it always does.
-    """
-
-    name: str
-    value: Value
-    initial: ir.TensorProtocol
-    graph: ir.Graph
-    is_set: Value | None = None
-    is_read: bool = False
-    assigned: Value | None = None
-    assigned_is_set: Value | None = None
-
-    @property
-    def links(self) -> list[tuple[Value, Value]]:
-        """The inputs that hold it, each with its value after the run; none where nothing assigns it."""
-        pairs = ((self.value, self.assigned), (self.is_set, self.assigned_is_set))
-        return [(held, following) for held, following in pairs if held is not None and following is not None]
 
 
 @rule("ReadValue", since="opset3")
@@ -80,11 +50,11 @@ def assign(op: Builder, value: Value, *, variable_id: str, ctx: Context):
     """Assign-3 and Assign-6: the variable's value after the run; the layer hands its input on."""
     variable = ctx.variables.get(variable_id)
     if variable is None:
-        raise Unsupported(f'no ReadValue before it reads the variable "{variable_id}"')
+        raise Malformed(f'no ReadValue before it reads the variable "{variable_id}"')
     if variable.graph is not op.graph:
-        raise Unsupported(f'the variable "{variable_id}" is read outside the body that assigns it')
+        raise Malformed(f'the variable "{variable_id}" is read outside the body that assigns it')
     if variable.assigned is not None:
-        raise Unsupported(f'the variable "{variable_id}" is assigned twice')
+        raise Malformed(f'the variable "{variable_id}" is assigned twice')
     variable.assigned = value
     return value if ctx.layer.outputs else []
 
@@ -98,25 +68,25 @@ def declare(op: Builder, bodies: Sequence[Graph], ctx: Context) -> list[Variable
             _declare(op, name, layer, None, ctx)
         variable = ctx.variables[name]
         if variable.is_read or variable.graph is not op.graph:
-            raise Unsupported(f'the variable "{name}" is read twice')
+            raise Malformed(f'the variable "{name}" is read twice')
         variable.is_read = True
         declared.append(variable)
     return declared
 
 
-def held(op: Builder, variables: Sequence[Variable]) -> list[Value]:
+def current_values(op: Builder, variables: Sequence[Variable]) -> list[Value]:
     """What the variables hold: for each its value and whether there is one."""
     pairs = ((v.value, op.const(np.bool_(True)) if v.is_set is None else v.is_set) for v in variables)
     return [value for pair in pairs for value in pair]
 
 
-def held_dims(variables: Sequence[Variable]) -> list[DimsLike]:
-    """The dimensions of what `held` gives, as far as they are the same after each iteration."""
+def current_dims(variables: Sequence[Variable]) -> list[DimsLike]:
+    """The dimensions of what `current_values` gives, as far as they are the same after each iteration."""
     return [dims for variable in variables for dims in (variable.value.dims, [])]
 
 
-def entered(op: Builder, variables: Sequence[Variable], values: Sequence[Value], ctx: Context) -> list[Variable]:
-    """The variables within a body, where they hold ``values``; to be `left` at its end."""
+def enter_body(op: Builder, variables: Sequence[Variable], values: Sequence[Value], ctx: Context) -> list[Variable]:
+    """The variables within a body, where they hold ``values``; until `leave_body`."""
     inner = [
         replace(variable, value=value, is_set=is_set, graph=op.graph, is_read=False)
         for variable, value, is_set in zip(variables, values[::2], values[1::2], strict=True)
@@ -125,21 +95,21 @@ def entered(op: Builder, variables: Sequence[Variable], values: Sequence[Value],
     return inner
 
 
-def left(op: Builder, inner: Sequence[Variable], outer: Sequence[Variable], ctx: Context) -> list[Value]:
+def leave_body(op: Builder, inner: Sequence[Variable], outer: Sequence[Variable], ctx: Context) -> list[Value]:
     """What the variables hold at a body's end; they are those of the graph around it again."""
     ctx.variables.update({variable.name: variable for variable in outer})
     results = []
     for variable in inner:
         if variable.assigned is None:
-            results += held(op, [variable])
+            results += current_values(op, [variable])
         else:
             is_set = variable.assigned_is_set
             results += [variable.assigned, op.const(np.bool_(True)) if is_set is None else is_set]
     return results
 
 
-def keep(variables: Sequence[Variable], values: Sequence[Value]) -> None:
-    """What a layer with bodies has made of the variables: ``values`` as `left` gives them."""
+def assign_all(variables: Sequence[Variable], values: Sequence[Value]) -> None:
+    """What a layer with bodies has made of the variables: ``values`` as `leave_body` gives them."""
     for variable, value, is_set in zip(variables, values[::2], values[1::2], strict=True):
         variable.assigned, variable.assigned_is_set = value, is_set
 
@@ -157,9 +127,9 @@ def _read(op: Builder, initial: Value | None, variable_id: str, ctx: Context) ->
         _declare(op, variable_id, ctx.layer, initial, ctx)
     variable = ctx.variables[variable_id]
     if variable.is_read or variable.graph is not op.graph:
-        raise Unsupported(f'the variable "{variable_id}" is read twice')
+        raise Malformed(f'the variable "{variable_id}" is read twice')
     if initial is not None and initial.dtype != variable.value.dtype:
-        raise Unsupported(f'its initial value is {initial.dtype}, the variable "{variable_id}" {variable.value.dtype}')
+        raise Malformed(f'its initial value is {initial.dtype}, the variable "{variable_id}" {variable.value.dtype}')
     variable.is_read = True
     if variable.is_set is None or initial is None:
         return op.Identity(variable.value)
@@ -169,7 +139,7 @@ def _read(op: Builder, initial: Value | None, variable_id: str, ctx: Context) ->
 def _declare(op: Builder, name: str, layer: Layer, initial: Value | None, ctx: Context) -> None:
     """A variable of the model's own graph, from the ReadValue that reads it."""
     if not op.is_outermost:
-        raise Unsupported(f'the variable "{name}" is not known outside its body')
+        raise Malformed(f'the variable "{name}" is not known outside its body')
     element_type = ElementType.from_name(layer.attributes.get("variable_type", "")) or layer.outputs[0].element_type
     dtype, dims = data_type(element_type), _dims(layer)
     value = new_value(dtype, dims, name)
@@ -191,7 +161,7 @@ def _dims(layer: Layer) -> Sequence[int | None] | None:
     try:
         intervals = parse_partial_shape(text)
     except ValueError as error:
-        raise Unsupported(f"its attribute variable_shape={text!r} is no shape: {error}") from None
+        raise Malformed(f"its attribute variable_shape={text!r} is no shape: {error}") from None
     return None if intervals is None else [known(interval) for interval in intervals]
 
 

@@ -11,7 +11,8 @@ from typing import Literal
 import numpy as np
 import onnx_ir as ir
 
-from converters.openvino.rule import Unsupported, rule
+from converters.errors import Malformed, Unsupported
+from converters.openvino.rule import rule
 from onnx_specops.building import Builder, Value
 from onnx_specops.domain import DOMAIN
 
@@ -61,7 +62,7 @@ def numeric_to_string(op: Builder, data: Value):
 def string_to_hash_bucket(op: Builder, begins: Value, ends: Value, symbols: Value, *, num_buckets: int):
     """StringToHashBucket of openvino_tokenizers: FarmHash Fingerprint64 modulo ``num_buckets``."""
     if num_buckets < 1:
-        raise Unsupported(f"num_buckets={num_buckets} is less than 1")
+        raise Malformed(f"num_buckets={num_buckets} is less than 1")
     return op.specops.StringToHashBucket(strings_of(op, begins, ends, symbols), num_buckets=num_buckets)
 
 

@@ -1,4 +1,4 @@
-"""Suppression of overlapping boxes."""
+"""Suppression of overlapping boxes. How many are left depends on the data, whatever a file states."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Literal
 import numpy as np
 import onnx_ir as ir
 
-from converters.openvino.element_types import ElementType
+from converters.errors import Malformed
 from converters.openvino.onnx_types import data_type
-from converters.openvino.rule import Context, Unsupported, rule
-from converters.openvino.rules._fitting import fit
+from converters.openvino.reader.element_types import ElementType
+from converters.openvino.rule import Context, rule
 from converters.openvino.rules._indices import vector
+from converters.openvino.rules._shapes import match_shapes
 from onnx_specops.building import Builder, Value
 
 D = ir.DataType
@@ -39,17 +40,11 @@ def non_max_suppression(
     limits = max_output_boxes_per_class, iou_threshold, score_threshold, soft_nms_sigma
     indices, selected_scores = _suppress(op, boxes, scores, *limits, box_encoding == "center", sort_result_descending)
     to = data_type(output_type)
-    results = [unstated(_cast(op, indices, to))]
+    results = [context.distrust(_cast(op, indices, to))]
     if len(context.layer.outputs) > 1:
         valid = _cast(op, op.Shape(indices, start=0, end=1), to)
-        results += [unstated(_cast(op, selected_scores, context.output_type(1))), valid]
+        results += [context.distrust(_cast(op, selected_scores, context.output_type(1))), valid]
     return results[: len(context.layer.outputs)]
-
-
-def unstated(value: Value) -> Value:
-    """``value``, whose size depends on the data, whatever the file states."""
-    value.meta["unstated"] = True
-    return value
 
 
 def _suppress(
@@ -68,8 +63,10 @@ def _suppress(
     The CPU plugin removes boxes whose overlap reaches the threshold (the specification: exceeds it). For a positive
     threshold ONNX's operator says that with the next smaller float32; one of 0 or less, or a decay, needs the domain's own.
     """
-    fit(boxes=(boxes, "N M 4"), scores=(scores, "N C M"), max_output_boxes_per_class=(most, "1| "))
-    fit(iou_threshold=(iou_threshold, "1| "), score_threshold=(score_threshold, "1| "), soft_nms_sigma=(sigma, "1| "))
+    match_shapes(boxes=(boxes, "N M 4"), scores=(scores, "N C M"), max_output_boxes_per_class=(most, "1| "))
+    match_shapes(
+        iou_threshold=(iou_threshold, "1| "), score_threshold=(score_threshold, "1| "), soft_nms_sigma=(sigma, "1| ")
+    )
     boxes, scores = (_cast(op, x, D.FLOAT) for x in (boxes, scores))
     most = op.const(np.zeros(1, np.int64)) if most is None else vector(op, most)
     iou, threshold, decay = (_float(op, x) for x in (iou_threshold, score_threshold, sigma))
@@ -120,15 +117,21 @@ def nms_rotated(
     context: Context,
 ):
     """NMSRotated-13."""
-    fit(boxes=(boxes, "N M 5"), scores=(scores, "N C M"), max_output_boxes_per_class=(max_output_boxes_per_class, "1| "))
-    fit(iou_threshold=(iou_threshold, "1| "), score_threshold=(score_threshold, "1| "))
+    match_shapes(
+        boxes=(boxes, "N M 5"), scores=(scores, "N C M"), max_output_boxes_per_class=(max_output_boxes_per_class, "1| ")
+    )
+    match_shapes(iou_threshold=(iou_threshold, "1| "), score_threshold=(score_threshold, "1| "))
     indices, selected_scores = op.specops.NMSRotated(
         boxes, scores, vector(op, max_output_boxes_per_class), _float(op, iou_threshold), _float(op, score_threshold),
         sort_result_descending=sort_result_descending, clockwise=clockwise,
     )  # fmt: skip
     to = data_type(output_type)
     valid = _cast(op, op.Shape(indices, start=0, end=1), to)
-    return unstated(_cast(op, indices, to)), unstated(_cast(op, selected_scores, context.output_type(1))), valid
+    return (
+        context.distrust(_cast(op, indices, to)),
+        context.distrust(_cast(op, selected_scores, context.output_type(1))),
+        valid,
+    )
 
 
 SortResultType = Literal["none", "classid", "score"]
@@ -151,17 +154,18 @@ def multiclass_nms(
     background_class: int = -1,
     normalized: bool = True,
     nms_eta: float = 1.0,
+    context: Context,
 ):
     """MulticlassNms-8 and -9 (which may give each class boxes of its own, and then ``roisnum``).
 
     Boxes whose overlap reaches the threshold are removed, as the CPU plugin has it.
     """
     if scores.rank == 2:
-        fit(boxes=(boxes, "C M 4"), scores=(scores, "C M"), roisnum=(roisnum, "N"))
+        match_shapes(boxes=(boxes, "C M 4"), scores=(scores, "C M"), roisnum=(roisnum, "N"))
         if roisnum is None:
-            raise Unsupported("its scores of rank 2 need the input 'roisnum'")
+            raise Malformed("its scores of rank 2 need the input 'roisnum'")
     else:
-        fit(boxes=(boxes, "N M 4"), scores=(scores, "N C M"), roisnum=(roisnum, "_"))
+        match_shapes(boxes=(boxes, "N M 4"), scores=(scores, "N C M"), roisnum=(roisnum, "_"))
     outputs, indices, numbers = op.specops.MulticlassNms(
         boxes, scores, op.const(np.zeros(0, np.int64)) if roisnum is None else _cast(op, roisnum, D.INT64),
         sort_result_type=sort_result_type, sort_result_across_batch=sort_result_across_batch, iou_threshold=iou_threshold,
@@ -169,7 +173,7 @@ def multiclass_nms(
         normalized=normalized, nms_eta=nms_eta,
     )  # fmt: skip
     to = data_type(output_type)
-    return unstated(outputs), unstated(_cast(op, indices, to)), _cast(op, numbers, to)
+    return context.distrust(outputs), context.distrust(_cast(op, indices, to)), _cast(op, numbers, to)
 
 
 @rule("MatrixNms", since="opset8")
@@ -189,9 +193,10 @@ def matrix_nms(
     gaussian_sigma: float = 2.0,
     post_threshold: float = 0.0,
     normalized: bool = True,
+    context: Context,
 ):
     """MatrixNms-8."""
-    fit(boxes=(boxes, "N M 4"), scores=(scores, "N C M"))
+    match_shapes(boxes=(boxes, "N M 4"), scores=(scores, "N C M"))
     outputs, indices, numbers = op.specops.MatrixNms(
         boxes, scores,
         sort_result_type=sort_result_type, sort_result_across_batch=sort_result_across_batch, nms_top_k=nms_top_k,
@@ -199,4 +204,4 @@ def matrix_nms(
         decay_function=decay_function, gaussian_sigma=gaussian_sigma, post_threshold=post_threshold, normalized=normalized,
     )  # fmt: skip
     to = data_type(output_type)
-    return unstated(outputs), unstated(_cast(op, indices, to)), _cast(op, numbers, to)
+    return context.distrust(outputs), context.distrust(_cast(op, indices, to)), _cast(op, numbers, to)

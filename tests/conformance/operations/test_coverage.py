@@ -6,8 +6,8 @@ from pathlib import Path
 
 import openvino as ov
 
-from converters.openvino.coverage import coverage
-from converters.openvino.operations import operations, read_headers
+from converters.openvino.coverage.operations import operations, read_headers
+from converters.openvino.coverage.table import coverage
 from tests.conformance.operations.record import cases_by_operation
 
 LEAST = 4

@@ -65,7 +65,7 @@ def test_references_need_the_bin_beside_the_model(tmp_path):
 
 
 def test_large_weights_are_referred_to_by_default(tmp_path, monkeypatch):
-    monkeypatch.setattr("converters.openvino.weights.EMBED_LIMIT", 1000)
+    monkeypatch.setattr("converters.saving.EMBEDDED_BYTES", 1000)
     xml = dense(tmp_path)
     assert convert(xml, tmp_path / "model.onnx").report.weights == "reference"
     (tmp_path / "elsewhere").mkdir()

@@ -7,9 +7,10 @@ from typing import Literal
 
 import pytest
 
+from converters.errors import LayerError, Malformed
 from converters.openvino import rules as _rules  # noqa: F401  (importing it registers them)
-from converters.openvino.element_types import ElementType
-from converters.openvino.rule import AttributeGroup, Rule, Unsupported, find_rule, parse_value
+from converters.openvino.reader.element_types import ElementType
+from converters.openvino.rule import AttributeGroup, Rule, find_rule, parse_value
 
 
 def example(op, data, axis=None, *, mode: Literal["none", "Sum"] = "none", count: int, scale: float = 1.0, on: bool = True):
@@ -75,7 +76,7 @@ def test_texts_outside_the_type_are_refused(text, annotation):
 
 
 def test_all_that_is_wrong_with_the_attributes_is_told_at_once():
-    with pytest.raises(Unsupported) as error:
+    with pytest.raises(Malformed) as error:
         EXAMPLE.parse({"mode": "max", "scale": "x", "colour": "red"})
     message = error.value.message
     assert "mode='max'" in message
@@ -88,7 +89,7 @@ def test_a_groups_fields_are_attributes():
     assert list(GROUPED.attributes) == ["last", "size", "names"]
     assert GROUPED.keywords({"size": "3", "last": "true"}) == {"shared": Shared(size=3), "last": True}
     assert GROUPED.keywords({"size": "3", "names": "b,c"}) == {"shared": Shared(size=3, names=("b", "c"))}
-    with pytest.raises(Unsupported, match="'size' is missing"):
+    with pytest.raises(Malformed, match="'size' is missing"):
         GROUPED.keywords({})
 
 
@@ -98,7 +99,7 @@ def test_defaults_are_left_to_the_function():
 
 @pytest.mark.parametrize("count", [0, 3])
 def test_a_wrong_number_of_inputs_is_refused(count):
-    with pytest.raises(Unsupported, match="takes 1 to 2"):
+    with pytest.raises(Malformed, match="takes 1 to 2"):
         EXAMPLE._check_inputs(count)
 
 
@@ -119,5 +120,5 @@ def test_the_rule_of_the_latest_version_not_above_the_layers_is_found():
     ],
 )
 def test_what_has_no_rule_is_named(layer_type, version, message):
-    with pytest.raises(Unsupported, match=message):
+    with pytest.raises(LayerError, match=message):
         find_rule(layer_type, version)

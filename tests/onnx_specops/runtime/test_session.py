@@ -11,8 +11,9 @@ import pytest
 from onnx import TensorProto, helper
 
 import onnx_specops
-from onnx_specops.runtime import library, python_kernels
+from onnx_specops.runtime import library
 from onnx_specops.runtime.errors import MissingKernelError
+from onnx_specops.runtime.extensions import kernels as python_kernels
 from tests.onnx_specops.runtime.graphs import PLACES, TABLE, constants, model, sum_of_rows, value
 
 KERNELS = [*(["native"] if library.has_library() else []), "python", "none"]

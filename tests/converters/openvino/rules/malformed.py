@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from converters.openvino import ConversionError, convert
-from tests.converters.openvino import ir_text
+from tests.converters.openvino.reader import ir_text
 
 F32, I64, U8, BOOL = ("f32", "FP32"), ("i64", "I64"), ("u8", "U8"), ("boolean", "BOOL")
 

@@ -22,26 +22,26 @@ def named(rule: Rule) -> str:
     return f"{rule.operation}-{rule.since}"
 
 
-@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.least], ids=named)
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.min_inputs], ids=named)
 def test_too_few_inputs(tmp_path, rule: Rule):
-    refused(tmp_path, rule, rule.least - 1, "", f"it has {rule.least - 1} inputs where {rule.operation}")
+    refused(tmp_path, rule, rule.min_inputs - 1, "", f"it has {rule.min_inputs - 1} inputs where {rule.operation}")
 
 
-@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.most is not None], ids=named)
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.max_inputs is not None], ids=named)
 def test_too_many_inputs(tmp_path, rule: Rule):
-    assert rule.most is not None
-    refused(tmp_path, rule, rule.most + 1, "", f"it has {rule.most + 1} inputs where {rule.operation}")
+    assert rule.max_inputs is not None
+    refused(tmp_path, rule, rule.max_inputs + 1, "", f"it has {rule.max_inputs + 1} inputs where {rule.operation}")
 
 
 @pytest.mark.parametrize("rule", RULES, ids=named)
 def test_an_attribute_that_is_not_known(tmp_path, rule: Rule):
-    refused(tmp_path, rule, rule.least, 'colour="red"', f"colour='red' is not known to {rule.operation}")
+    refused(tmp_path, rule, rule.min_inputs, 'colour="red"', f"colour='red' is not known to {rule.operation}")
 
 
 @pytest.mark.parametrize("rule", [rule for rule in RULES if any(a.required for a in rule.attributes.values())], ids=named)
 def test_missing_attributes(tmp_path, rule: Rule):
     required = [name for name, attribute in rule.attributes.items() if attribute.required]
-    refused(tmp_path, rule, rule.least, "", ".*".join(f"the attribute '{name}' is missing" for name in required))
+    refused(tmp_path, rule, rule.min_inputs, "", ".*".join(f"the attribute '{name}' is missing" for name in required))
 
 
 def test_a_body_that_cannot_be_made(tmp_path, monkeypatch: pytest.MonkeyPatch):

@@ -1,0 +1,157 @@
+"""Results as plain data for a program: what ``--json`` prints. docs/command.md describes every field."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import onnx_specops
+from converters.errors import Problem
+
+if TYPE_CHECKING:
+    from converters.openvino.conversion import Inspection, Report
+    from converters.openvino.coverage.table import Coverage
+    from converters.validation import Comparison, Validation
+    from onnx_specops.forms import Forms
+
+
+def conversion(report: Report) -> dict[str, Any]:
+    """A conversion's report."""
+    return {
+        "model": str(report.path),
+        "layers": report.layers,
+        "nodes": report.nodes,
+        "custom_operators": report.custom_operators,
+        "without_body": report.without_body,
+        "weights": report.weights,
+        "weights_bytes": report.weights_bytes,
+        "seconds": report.seconds,
+    }
+
+
+def problem(found: Problem) -> dict[str, Any]:
+    """A problem."""
+    return {
+        "message": found.message,
+        "fault": found.fault.value,
+        "file": found.file,
+        "line": found.line,
+        "layer_name": found.layer_name,
+        "layer_type": found.layer_type,
+        "layer_id": found.layer_id,
+        "remedy": found.remedy,
+    }
+
+
+def inspection(inspection: Inspection) -> dict[str, Any]:
+    """An inspection."""
+    return {
+        "model": str(inspection.path),
+        "layers": [
+            {"type": r.type, "version": r.version, "count": r.count, "becomes": r.becomes, "convertible": r.convertible}
+            for r in inspection.rows
+        ],
+        "problems": [problem(found) for found in inspection.problems],
+    }
+
+
+def coverage(covered: Sequence[Coverage]) -> dict[str, Any]:
+    """What the converter makes of OpenVINO's operations."""
+    from converters.openvino.coverage.table import openvino_version
+
+    return {
+        "operations": [
+            {
+                "name": c.operation.name,
+                "number": c.operation.number,
+                "version": c.operation.version,
+                "rule": c.has_rule,
+                "becomes": c.becomes,
+                "custom_operators": list(c.custom),
+                "cases": c.cases,
+                "passed": c.passed,
+                "restrictions": c.restrictions,
+            }
+            for c in covered
+        ],
+        "total": len(covered),
+        "with_rule": sum(c.has_rule for c in covered),
+        "passing": sum(c.passes for c in covered),
+        "compared_with": f"OpenVINO {openvino_version()}",
+    }
+
+
+def validation(validation: Validation) -> dict[str, Any]:
+    """A validation."""
+    return {
+        "model": str(validation.path),
+        "baseline": validation.baseline,
+        "agrees": validation.agrees,
+        "runtimes": [
+            {
+                "runtime": result.runtime,
+                "agrees": result.agrees,
+                "skipped": result.skipped,
+                "error": result.error,
+                "seconds": result.seconds,
+                "outputs": {name: _comparison(c) for name, c in result.outputs.items()},
+            }
+            for result in validation.results
+        ],
+        "first_differences": [
+            {
+                "runtime": d.runtime,
+                "layer_id": d.layer_id,
+                "layer_name": d.layer_name,
+                "layer_type": d.layer_type,
+                "line": d.line,
+                "output": d.output,
+                **_comparison(d.comparison),
+            }
+            for d in validation.first_differences
+        ],
+        "layers_compared": validation.layers_compared,
+        "guessed": validation.guessed,
+    }
+
+
+def _comparison(comparison: Comparison) -> dict[str, Any]:
+    return {
+        "shape": list(comparison.shape),
+        "type": comparison.element_type,
+        "max_absolute_error": _number(comparison.max_absolute),
+        "max_relative_error": _number(comparison.max_relative),
+        "exact": comparison.exact,
+        "agrees": comparison.agrees,
+        "note": comparison.note,
+    }
+
+
+def operators(table: Sequence[Forms]) -> dict[str, Any]:
+    """The domain's operators."""
+    return {
+        "domain": onnx_specops.DOMAIN,
+        "version": onnx_specops.OPSET_VERSION,
+        "operators": [asdict(forms) for forms in table],
+    }
+
+
+def array(values: np.ndarray) -> dict[str, Any]:
+    """An array: its elements in one list, row by row."""
+    if values.dtype.kind in "OUS":
+        return {"shape": list(values.shape), "type": "string", "values": [str(v) for v in values.reshape(-1).tolist()]}
+    plain = values.astype(np.float64) if values.dtype.kind == "V" else values
+    return {
+        "shape": list(values.shape),
+        "type": str(values.dtype),
+        "values": [_number(v) for v in plain.reshape(-1).tolist()],
+    }
+
+
+def _number(value: Any) -> Any:
+    """Numbers that JSON cannot say as the texts "nan", "inf" and "-inf"."""
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

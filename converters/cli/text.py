@@ -1,0 +1,294 @@
+"""Results as text and tables for a person, fit for 80 columns."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from converters.errors import Problem, short
+
+if TYPE_CHECKING:
+    from converters.openvino.conversion import Inspection, Report
+    from converters.openvino.coverage.table import Coverage
+    from converters.validation import Comparison, Validation
+    from onnx_specops.forms import Forms
+
+
+def _line(console: Console, text: str, style: str = "") -> None:
+    """One line as it is: neither wrapped nor coloured by what it seems to hold."""
+    console.print(Text(text, style=style), soft_wrap=True)
+
+
+# -- problems --------------------------------------------------------------------------------------------------------------
+
+
+def print_problems(console: Console, problems: Iterable[Problem]) -> None:
+    """Every problem: the finding, its places, the remedy. What is wrong with several layers alike is said once."""
+    groups: dict[tuple[str, str], list[Problem]] = {}
+    for problem in problems:
+        groups.setdefault((problem.message, problem.remedy), []).append(problem)
+    for (message, remedy), places in groups.items():
+        console.print(Text.assemble(("error", "bold red"), (": ", "bold"), (message, "bold")), soft_wrap=True)
+        for problem in places:
+            if place := _place(problem):
+                console.print(Text.assemble(("  --> ", "blue"), place), soft_wrap=True)
+        if remedy:
+            console.print(Text.assemble(("  help", "bold cyan"), f": {remedy}"), soft_wrap=True)
+
+
+def _place(problem: Problem) -> str:
+    place = problem.file or ""
+    if problem.line is not None:
+        place += f":{problem.line}"
+    if problem.layer_name is not None:
+        details = [problem.layer_type or "", "" if problem.layer_id is None else f"id {problem.layer_id}"]
+        place += f' layer "{short(problem.layer_name)}" ({short(", ".join(filter(None, details)))})'
+    return place
+
+
+# -- conversion ------------------------------------------------------------------------------------------------------------
+
+
+def print_conversion(console: Console, report: Report, target: Path) -> None:
+    """One line that says what was written, and one for each thing to know about it."""
+    nodes, layers = sum(report.nodes.values()), sum(report.layers.values())
+    size, placement = _bytes(report.weights_bytes), _PLACEMENTS[report.weights]
+    _line(
+        console,
+        f"{target}: {layers} layers became {nodes} nodes, {size} of weights ({placement}), {report.seconds:.2f} s",
+    )
+    if report.custom_operators:
+        _line(console, f"  operators of the plugin: {', '.join(report.custom_operators)}")
+    if report.without_body:
+        _line(console, f"  runs only with the plugin, because of: {', '.join(report.without_body)}")
+
+
+_PLACEMENTS = {"embed": "embedded", "copy": "in a file beside it", "reference": "in the IR's own .bin"}
+
+
+# -- inspection ------------------------------------------------------------------------------------------------------------
+
+
+def print_inspection(console: Console, inspection: Inspection) -> None:
+    """The layers by type and what they become."""
+    table = Table(title=escape(str(inspection.path)), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("layer", "version", "count", "becomes"):
+        table.add_column(heading, justify="right" if heading == "count" else "left", overflow="fold")
+    for row in inspection.rows:
+        becomes = escape(", ".join(row.becomes)) if row.convertible else "[red]cannot be converted[/]"
+        table.add_row(escape(row.type), escape(row.version), str(row.count), becomes)
+    console.print(table)
+    total = sum(row.count for row in inspection.rows)
+    problems = len(inspection.problems)
+    verdict = f"{problems} problem{'s' * (problems != 1)}" if problems else "all of them convert"
+    _line(console, f"{total} layers: {verdict}")
+
+
+def print_coverage(console: Console, covered: Sequence[Coverage]) -> None:
+    """Every operation of OpenVINO's opsets, what it becomes, and how many have a rule and pass."""
+    from converters.openvino.coverage.table import openvino_version
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("operation", "version", "becomes", "operators of the plugin", "cases passed"):
+        table.add_column(heading, overflow="fold", justify="right" if heading == "cases passed" else "left")
+    for row in covered:
+        becomes = row.becomes if row.has_rule else "[red]no rule[/]"
+        passed = f"{row.passed} of {row.cases}"
+        table.add_row(
+            str(row.operation),
+            row.operation.version,
+            becomes,
+            ", ".join(row.custom),
+            passed if row.passes else f"[red]{passed}[/]",
+        )
+    console.print(table)
+    kinds = Counter(row.becomes for row in covered)
+    passing, cases = sum(row.passes for row in covered), sum(row.cases for row in covered)
+    _line(
+        console,
+        f"{sum(row.has_rule for row in covered)} of {len(covered)} operations have a rule: {kinds['standard']} become "
+        f"standard ONNX, {kinds['custom']} operators of the plugin, {kinds['both']} either",
+    )
+    _line(
+        console,
+        f"{passing} of {len(covered)} pass all of their {cases} cases, compared with OpenVINO {openvino_version()}",
+    )
+    for row in covered:
+        if row.restrictions:
+            _line(console, f"{row.operation}: {row.restrictions}")
+
+
+# -- validation ------------------------------------------------------------------------------------------------------------
+
+_SHORT = {
+    "openvino": "OpenVINO",
+    "native": "ORT native",
+    "python": "ORT Python",
+    "none": "ORT plain",
+    "reference": "ONNX reference",
+}
+_LONG = {
+    "openvino": "OpenVINO, CPU",
+    "native": "ONNX Runtime, native kernels",
+    "python": "ONNX Runtime, Python kernels",
+    "none": "ONNX Runtime, no plugin",
+    "reference": "ONNX reference evaluator",
+}
+
+
+def print_validation(console: Console, validation: Validation) -> None:
+    """A row for each output and runtime, what else there is to say, and the verdict."""
+    _line(console, f"{validation.path}, compared with {_LONG[validation.baseline]}")
+    ran = [result for result in validation.results if result.outputs]
+    rows = [(r, name, comparison) for r in ran for name, comparison in r.outputs.items()]
+    shapes = max([len(_shape(comparison.shape)) for _, _, comparison in rows] + [len("shape")])
+    types = max([len(comparison.element_type) for _, _, comparison in rows] + [len("type")])
+
+    def row(runtime: str, shape: str, kind: str, *numbers: str) -> str:
+        absolute, relative, exact, time = numbers
+        columns = (f"{runtime:<14}", f"{shape:<{shapes}}", f"{kind:<{types}}", f"{absolute:>7}", f"{relative:>7}")
+        return "  ".join(["", *columns, f"{exact:>6}", f"{time:>9}"]).rstrip()
+
+    if ran:
+        _line(console, row("", "shape", "type", "abs err", "rel err", "exact", "time"), "bold")
+    for name in ran[0].outputs if ran else ():
+        _line(console, short(name), "bold")
+        for result in ran:
+            comparison = result.outputs.get(name)
+            if comparison is None:
+                continue
+            numbers = ["", "", ""] if result.runtime == validation.baseline else _errors(comparison)
+            shown = row(
+                _SHORT[result.runtime],
+                _shape(comparison.shape),
+                comparison.element_type,
+                *numbers,
+                _time(result.seconds),
+            )
+            _line(console, shown, "" if comparison.agrees else "red")
+    _print_remarks(console, validation)
+    _print_verdict(console, validation)
+
+
+def _print_remarks(console: Console, validation: Validation) -> None:
+    for result in validation.results:
+        name = _LONG[result.runtime]
+        notes: dict[tuple[str, bool], list[str]] = {}
+        for output, comparison in result.outputs.items():
+            if comparison.note:
+                notes.setdefault((comparison.note, comparison.agrees), []).append(short(output))
+        for (note, agrees), outputs in notes.items():
+            _line(console, f"{name}: {note}: {', '.join(outputs)}", "" if agrees else "red")
+        if result.skipped:
+            _line(console, f"{name}: not run, {result.skipped}")
+        if result.error:
+            _line(console, f"{name}: {result.error.strip()}", "red")
+    for difference in validation.first_differences:
+        found = difference.comparison
+        why = found.note or f"abs err {_number(found.max_absolute)}, rel err {_number(found.max_relative)}"
+        _line(
+            console,
+            f"{_LONG[difference.runtime]}: parts first at {validation.path}:{difference.line} layer "
+            f'"{short(difference.layer_name)}" ({short(difference.layer_type)}, id {difference.layer_id}), '
+            f"output {difference.output}: {why}",
+            "red",
+        )
+    if validation.guessed and any(result.error for result in validation.results):
+        names = ", ".join(map(short, validation.guessed))
+        _line(console, f"The shapes of random inputs are guessed: {names}. Give them with --shape, or inputs with --inputs.")
+    if validation.layers_compared:
+        _line(console, f"{validation.layers_compared} outputs of layers compared")
+
+
+def _print_verdict(console: Console, validation: Validation) -> None:
+    ran = [result for result in validation.results if not result.skipped]
+    apart = {result.runtime for result in ran if not result.agrees} | {d.runtime for d in validation.first_differences}
+    if validation.agrees:
+        names = "; ".join(_LONG[result.runtime] for result in ran)
+        console.print(Text.assemble(("agree", "bold green"), f": {names}"), soft_wrap=True)
+    elif apart:
+        names = "; ".join(_LONG[result.runtime] for result in ran if result.runtime in apart)
+        failed = all(result.error for result in ran if result.runtime in apart)
+        console.print(Text.assemble(("fail" if failed else "differ", "bold red"), f": {names}"), soft_wrap=True)
+    else:
+        _line(console, "nothing to compare with: fewer than two runtimes ran", "bold red")
+
+
+def _errors(comparison: Comparison) -> list[str]:
+    exact = f"{comparison.exact:.1%}"
+    if exact == "100.0%" and comparison.exact < 1:
+        exact = "99.9%"
+    return [_number(comparison.max_absolute), _number(comparison.max_relative), exact]
+
+
+# -- arrays and operators --------------------------------------------------------------------------------------------------
+
+
+def print_arrays(console: Console, arrays: Mapping[str, np.ndarray]) -> None:
+    """A row for each array: shape, type and its first values."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("output", "shape", "type", "values"):
+        table.add_column(heading, overflow="fold")
+    for name, values in arrays.items():
+        kind = "string" if values.dtype.kind in "OUS" else str(values.dtype)
+        table.add_row(escape(short(name)), _shape(values.shape), kind, escape(_first_values(values)))
+    console.print(table)
+
+
+def _first_values(values: np.ndarray) -> str:
+    flat = values.reshape(-1)[:6]
+    if values.dtype.kind in "OUS":
+        shown = [repr(short(v)) for v in flat]
+    else:
+        shown = [str(v) if values.dtype.kind in "biu" else f"{float(v):.6g}" for v in flat]
+    return ", ".join(shown) + (", ..." if values.size > len(flat) else "")
+
+
+def print_operators(console: Console, table: Sequence[Forms]) -> None:
+    """A row for each operator of the domain, then the reasons why forms are missing."""
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("operator", "body", "Python kernel", "native kernel"):
+        shown.add_column(heading, overflow="fold")
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for forms in table:
+        missing = {"no body": forms.body, "no Python kernel": forms.python, "no native kernel": forms.native}
+        for form, reason in missing.items():
+            if reason:
+                reasons.setdefault((form, reason), []).append(forms.operator)
+        shown.add_row(forms.operator, *("[yellow]no[/]" if reason else "yes" for reason in missing.values()))
+    console.print(shown)
+    for (form, reason), operators in reasons.items():
+        names = "any operator" if len(operators) == len(table) > 1 else ", ".join(operators)
+        _line(console, f"{form} of {names}: {reason}")
+
+
+def _shape(shape: Sequence[int]) -> str:
+    return "x".join(map(str, shape)) or "scalar"
+
+
+def _time(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    return f"{seconds * 1e3:.2f} ms" if seconds < 1 else f"{seconds:.2f} s"
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.2g}"
+
+
+def _bytes(count: int) -> str:
+    size = float(count)
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} GiB"

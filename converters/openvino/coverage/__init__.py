@@ -1,0 +1,1 @@
+"""What there is to convert in OpenVINO's opsets, and what this converter makes of it."""

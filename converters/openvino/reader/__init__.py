@@ -1,0 +1,1 @@
+"""An IR's files as a typed graph. It knows nothing of ONNX."""

@@ -1,0 +1,155 @@
+"""Constants of an IR: views into the .bin file, and what their bytes mean."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from converters.openvino.reader.element_types import ElementType
+
+# The quantiles of the normal distribution that nf4's sixteen codes stand for
+# (QLoRA, appendix E; OpenVINO decodes the same float32 values).
+NF4 = np.array(
+    [
+        -1.0,
+        -0.6961928009986877,
+        -0.5250730514526367,
+        -0.39491748809814453,
+        -0.28444138169288635,
+        -0.18477343022823334,
+        -0.09105003625154495,
+        0.0,
+        0.07958029955625534,
+        0.16093020141124725,
+        0.24611230194568634,
+        0.33791524171829224,
+        0.44070982933044434,
+        0.5626170039176941,
+        0.7229568362236023,
+        1.0,
+    ],
+    dtype=np.float32,
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Constant:
+    """The value of a Const layer. Several constants may share the same bytes.
+
+    Args:
+        element_type: the type of the elements; packed types keep several in a byte.
+        shape: the dimensions, all known.
+        offset: where the bytes begin in the .bin file.
+        size: how many bytes there are, exactly what type and shape need.
+        raw: those bytes: a read-only view into the mapped file, not a copy.
+    """
+
+    element_type: ElementType
+    shape: tuple[int, ...]
+    offset: int
+    size: int
+    raw: memoryview
+
+    @property
+    def count(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    def numpy(self) -> np.ndarray:
+        """The values as a read-only array of `shape` and of ``element_type.dtype``.
+
+        A view into the file, without a copy, for every type of whole bytes. Packed types are unpacked, one
+        element to a byte; nf4 becomes the float32 numbers that its codes stand for; strings become an object
+        array of bytes.
+        """
+        array = self._decode().reshape(self.shape)
+        array.flags.writeable = False
+        return array
+
+    def codes(self) -> np.ndarray:
+        """The elements' bit patterns: uint8, in `shape`; of packed and 8-bit types only.
+
+        Raises:
+            ValueError: for strings and for elements wider than 8 bits.
+        """
+        if not 0 < self.element_type.bits <= 8:
+            raise ValueError(f"{self.element_type} elements have no codes of 8 bits or less")
+        codes = _codes(np.frombuffer(self.raw, np.uint8), self.element_type)
+        codes = codes[: self.count].reshape(self.shape)
+        codes.flags.writeable = False
+        return codes
+
+    def _decode(self) -> np.ndarray:
+        kind = self.element_type
+        dtype = kind.dtype
+        if kind is ElementType.STRING:
+            return unpack_strings(self.raw)
+        assert dtype is not None  # the reader lets no constant of dynamic type in
+        if kind is ElementType.BOOLEAN:
+            data = np.frombuffer(self.raw, np.uint8)
+            # Any byte but 0 is true; an array of bool may hold 0 and 1 only.
+            return data.view(np.bool_) if not data.size or data.max() <= 1 else data != 0
+        if not kind.is_packed:
+            return np.frombuffer(self.raw, dtype)
+        codes = _codes(np.frombuffer(self.raw, np.uint8), kind)[: self.count]
+        if kind is ElementType.NF4:
+            return NF4[codes]
+        if kind is ElementType.I4:
+            codes = np.where(codes < 8, codes, codes | 0xF0).astype(np.uint8)  # ml_dtypes sign-extends int4 in a byte
+        return codes.view(dtype)
+
+
+def _codes(data: np.ndarray, kind: ElementType) -> np.ndarray:
+    """The unsigned codes in `data` (uint8), one to a byte, the padding at the end included."""
+    bits = kind.bits
+    if bits == 8:
+        return data
+    if bits == 1:  # the first element is the highest bit
+        return np.unpackbits(data)
+    if bits in (2, 4):  # the first element is the lowest bits
+        shifts = np.arange(0, 8, bits, dtype=np.uint8)
+        return ((data[:, None] >> shifts) & ((1 << bits) - 1)).reshape(-1)
+    # u3 and u6 go in groups of three bytes: two with the low bits (2 or 4) of each element, a third with the
+    # high ones (1 or 2); the first element stands highest in all of them.
+    high_bits = 2 if bits == 6 else 1
+    low_bits = bits - high_bits
+    group = data.reshape(-1, 3)
+    low = group[:, :2, None] >> np.arange(8 - low_bits, -1, -low_bits, dtype=np.uint8)
+    high = group[:, 2:] >> np.arange(8 - high_bits, -1, -high_bits, dtype=np.uint8)
+    low_codes = low.reshape(len(group), -1) % (1 << low_bits)
+    high_codes = high % (1 << high_bits)
+    return (low_codes + (high_codes << low_bits)).astype(np.uint8).reshape(-1)
+
+
+def check_strings(raw: memoryview, count: int) -> str | None:
+    """What is wrong with the bytes of a string constant of `count` elements; None when nothing is.
+
+    The layout: int32 number of strings, then that many + 1 int32 positions, then the text, all little-endian.
+    String i is text[positions[i] : positions[i + 1]].
+    """
+    if len(raw) < 4:
+        return f"{len(raw)} bytes cannot hold a string constant"
+    stored = int(np.frombuffer(raw[:4], "<i4")[0])
+    if stored != count:
+        return f"the shape has {count} elements, the data {stored} strings"
+    text_start = 4 * (count + 2)
+    if text_start > len(raw):
+        return f"{len(raw)} bytes cannot hold {count} strings"
+    positions = np.frombuffer(raw[4:text_start], "<i4")
+    if positions[0] != 0 or (np.diff(positions.astype(np.int64)) < 0).any() or positions[-1] > len(raw) - text_start:
+        return "the positions of the strings lie outside the data"
+    return None
+
+
+def unpack_strings(raw: memoryview) -> np.ndarray:
+    """The strings of a string constant that `check_strings` has accepted: a 1-D object array of bytes."""
+    count = int(np.frombuffer(raw[:4], "<i4")[0])
+    text_start = 4 * (count + 2)
+    positions = np.frombuffer(raw[4:text_start], "<i4").tolist()
+    text = bytes(raw[text_start:])
+    strings = np.empty(count, object)
+    strings[:] = [text[begin:end] for begin, end in pairwise(positions)]
+    return strings

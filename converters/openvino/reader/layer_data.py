@@ -1,0 +1,164 @@
+"""Layers whose ``<data>`` says what their ports only repeat: Parameter, Const and Convert."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+from converters.errors import Problems, short
+from converters.openvino.reader.constants import Constant, check_strings
+from converters.openvino.reader.element_types import ElementType
+from converters.openvino.reader.graph import Dims, Layer
+from converters.openvino.reader.shapes import known, parse_partial_shape
+from converters.openvino.reader.xml import integer
+
+STALE = "the file was changed by hand: load and save it with OpenVINO"
+
+_MAX_RANK = 32  # NumPy's limit before version 2
+_MAX_BYTES = 1 << 60
+_EMPTY = memoryview(b"")
+
+
+class LayerData:
+    """Completes layers from their data.
+
+    Args:
+        problems: takes what is wrong.
+        weights: the bytes of the .bin file.
+        weights_path: the .bin file; None when there is none.
+    """
+
+    def __init__(self, problems: Problems, weights: memoryview, weights_path: Path | None) -> None:
+        self._problems = problems
+        self._weights = weights
+        self._weights_path = weights_path
+        self._checked_strings: dict[tuple[int, int, int], str | None] = {}
+        self._completions: dict[str, Callable[[Layer], None]] = {
+            "Const": self._constant,
+            "Convert": self._convert,
+            "Parameter": self._parameter,
+            "Result": self._result,
+        }
+
+    def complete(self, layer: Layer) -> None:
+        """Gives such a layer its constant, element type and dimensions; leaves others as they are."""
+        completion = self._completions.get(layer.type)
+        if completion is not None:
+            completion(layer)
+
+    def _parameter(self, layer: Layer) -> None:
+        if self._has_ports(layer, 0, 1):
+            element_type = self._element_type(layer, "element_type")
+            if element_type is not None:
+                layer.outputs[0].element_type = element_type
+            self._set_dims(layer, self._shape(layer))
+
+    def _convert(self, layer: Layer) -> None:
+        if self._has_ports(layer, 1, 1):
+            element_type = self._element_type(layer, "destination_type")
+            if element_type is not None:
+                # Where weights are compressed the port may say FP16 although the layer gives f32.
+                layer.outputs[0].element_type = element_type
+
+    def _result(self, layer: Layer) -> None:
+        self._has_ports(layer, 1, 0)
+
+    def _constant(self, layer: Layer) -> None:
+        if not self._has_ports(layer, 0, 1):
+            return
+        element_type, dims = self._element_type(layer, "element_type"), self._shape(layer)
+        offset, size = (integer(layer.attributes.get(key)) for key in ("offset", "size"))
+        if offset is None or size is None or offset < 0 or size < 0:
+            self._problems.add("offset and size have to be whole numbers", layer=layer)
+        elif element_type is ElementType.DYNAMIC:
+            self._problems.add("a constant cannot be of dynamic type", layer=layer)
+        elif dims is None or None in dims:
+            self._problems.add("the shape of a constant has to be known", layer=layer)
+        elif element_type is not None:
+            shape = tuple(dim for dim in dims if dim is not None)
+            wrong = self._misfit(element_type, shape, size)
+            if wrong:
+                self._problems.add(wrong, layer=layer)
+                return
+            size = size if element_type is ElementType.STRING else element_type.byte_size(math.prod(shape))
+            raw = self._bytes(layer, offset, size)
+            if raw is not None and element_type is ElementType.STRING:
+                wrong = self._wrong_strings(raw, math.prod(shape), offset)
+            if wrong:
+                self._problems.add(wrong, layer=layer)
+            elif raw is not None:
+                layer.constant = Constant(element_type, shape, offset, size, raw)
+                layer.outputs[0].element_type = element_type
+                self._set_dims(layer, shape)
+
+    def _misfit(self, element_type: ElementType, shape: tuple[int, ...], size: int) -> str | None:
+        """What is wrong with `size` bytes for a constant of this type and shape."""
+        if len(shape) > _MAX_RANK:
+            return f"a constant of {len(shape)} dimensions; {_MAX_RANK} are the most that can be read"
+        if math.prod(dim for dim in shape if dim) * 8 > _MAX_BYTES:
+            return f"the shape {list(shape)} is larger than any memory"
+        if element_type is ElementType.STRING:
+            return "a string constant takes 4 bytes at least" if size < 4 else None
+        need = element_type.byte_size(math.prod(shape))
+        if need != size and need > 0:  # OpenVINO writes a size of 1 for a constant without elements
+            return f"{element_type} of shape {list(shape)} takes {need} bytes, but size is {size}"
+        return None
+
+    def _wrong_strings(self, raw: memoryview, count: int, offset: int) -> str | None:
+        """`check_strings`, once for all the layers that share the same bytes."""
+        key = (offset, len(raw), count)
+        if key not in self._checked_strings:
+            self._checked_strings[key] = check_strings(raw, count)
+        return self._checked_strings[key]
+
+    def _bytes(self, layer: Layer, offset: int, size: int) -> memoryview | None:
+        """The constant's part of the .bin; None (and a problem) when it is not there."""
+        if size == 0:
+            return _EMPTY
+        if self._weights_path is None:
+            remedy = "put the .bin file beside the .xml, or give its path"
+            self._problems.add("its value is in the .bin file, which is missing", remedy, layer=layer)
+            return None
+        if offset + size > len(self._weights):
+            place = f"bytes {offset} to {offset + size} of a .bin file of {len(self._weights)} bytes"
+            remedy = "is this the .bin that was saved with the .xml?"
+            self._problems.add(f"its value is at {place}", remedy, layer=layer)
+            return None
+        return self._weights[offset : offset + size]
+
+    def _has_ports(self, layer: Layer, inputs: int, outputs: int) -> bool:
+        if len(layer.inputs) == inputs and len(layer.outputs) == outputs:
+            return True
+        found = f"{len(layer.inputs)} inputs and {len(layer.outputs)} outputs"
+        self._problems.add(f"it has {found} instead of {inputs} and {outputs}", layer=layer)
+        return False
+
+    def _element_type(self, layer: Layer, attribute: str) -> ElementType | None:
+        name = layer.attributes.get(attribute)
+        element_type = None if name is None else ElementType.from_name(name)
+        if name is None:
+            self._problems.add(f"the attribute {attribute} is missing", layer=layer)
+        elif element_type is None:
+            self._problems.add(f'{attribute} "{short(name)}" is no known element type', layer=layer)
+        return element_type
+
+    def _shape(self, layer: Layer) -> Dims | None:
+        text = layer.attributes.get("shape")
+        if text is None:
+            self._problems.add("the attribute shape is missing", layer=layer)
+            return ()
+        try:
+            shape = parse_partial_shape(text)
+        except ValueError as error:
+            self._problems.add(f"the attribute shape: {error}", layer=layer)
+            return ()
+        return None if shape is None else tuple(known(interval) for interval in shape)
+
+    def _set_dims(self, layer: Layer, dims: Dims | None) -> None:
+        """The dimensions in the data count: they tell an unknown rank from a scalar, which ports cannot."""
+        port = layer.outputs[0]
+        if port.dims and port.dims != dims:
+            shape = layer.attributes.get("shape", "")
+            self._problems.add(f'its shape is "{short(shape)}", its port says {list(port.dims)}', STALE, layer=layer)
+        port.dims = dims

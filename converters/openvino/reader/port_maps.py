@@ -1,0 +1,139 @@
+"""How the bodies of TensorIterator, Loop and If are connected with the layer around them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from lxml import etree
+
+from converters.errors import Problems, short
+from converters.openvino.reader.graph import BackEdge, Body, Layer, PortMapInput, PortMapOutput
+from converters.openvino.reader.xml import integer
+
+PORT_MAPS = {"body": "port_map", "then_body": "then_port_map", "else_body": "else_port_map"}
+"""The element that holds a body -> the one that holds its port map."""
+
+TAGS = {*PORT_MAPS, *PORT_MAPS.values(), "back_edges"}
+"""All elements that have to do with bodies."""
+
+_PURPOSES = {"input": "current_iteration", "output": "execution_condition"}
+_NUMBERS = ("external_port_id", "internal_layer_id", "axis", "start", "end", "stride", "part_size")
+
+
+def connect(
+    layer: Layer,
+    body: Body,
+    port_map: etree._Element | None,
+    back_edges: etree._Element | None,
+    problems: Problems,
+) -> None:
+    """Fills the body's `inputs`, `outputs` and `back_edges` from their elements."""
+    earlier = len(problems)
+    parameters = {x.id: x for x in body.parameters}
+    results = {x.id: x for x in body.results}
+    outputs = []
+    for element in _children(port_map, ("input", "output"), problems):
+        fields = _fields(element, parameters if element.tag == "input" else results, problems)
+        if fields is None:
+            continue
+        external_id = fields.pop("external_id")
+        if element.tag == "output":
+            outputs.append((external_id, fields))
+        elif external_id < len(layer.inputs):
+            # An external_port_id counts the inputs; the ids of input ports are the same numbers.
+            external = layer.inputs[external_id] if external_id >= 0 else None
+            body.inputs.append(PortMapInput(external, parameter=fields.pop("layer"), **fields))
+        else:
+            problems.add(f"layer {layer.id} has no input {external_id}", line=element.sourceline)
+    _connect_outputs(layer, body, outputs, problems)
+    for element in _children(back_edges, ("edge",), problems):
+        result = results.get(_number(element, "from-layer"))
+        parameter = parameters.get(_number(element, "to-layer"))
+        if result is None or parameter is None:
+            problems.add("a back edge leads from a Result of the body to a Parameter", line=element.sourceline)
+        else:
+            body.back_edges.append(BackEdge(result, parameter, element.sourceline))
+    if len(problems) == earlier:
+        _check(layer, body, problems)
+
+
+def _connect_outputs(layer: Layer, body: Body, outputs: list[tuple[int, dict[str, Any]]], problems: Problems) -> None:
+    """The entries in the order of their external_port_id are the layer's outputs in order.
+
+    The ids themselves mean nothing: OpenVINO writes the output ports' ids, older files count from 0.
+    """
+    order = sorted(external_id for external_id, _ in outputs if external_id >= 0)
+    if len(order) != len(layer.outputs) or len(set(order)) < len(order):
+        names = ", ".join(map(str, order[:20])) or "none"
+        wanted = f"{len(layer.outputs)} outputs, its port map gives values to these: {names}"
+        problems.add(f"it has {wanted}", layer=layer)
+        return
+    index = {external_id: place for place, external_id in enumerate(order)}
+    for external_id, fields in outputs:
+        external = layer.outputs[index[external_id]] if external_id >= 0 else None
+        body.outputs.append(PortMapOutput(external, result=fields.pop("layer"), **fields))
+
+
+def _children(element: etree._Element | None, tags: tuple[str, ...], problems: Problems) -> Iterable[etree._Element]:
+    for child in element if element is not None else ():
+        if child.tag in tags:
+            yield child
+        else:
+            problems.add(f"unknown element <{short(child.tag)}>", line=child.sourceline)
+
+
+def _fields(element: etree._Element, layers: dict[int, Layer], problems: Problems) -> dict[str, Any] | None:
+    """The values of a port map's entry; None (and a problem) when it is wrong."""
+    texts = dict(element.items())
+    purpose = texts.pop("purpose", "")
+    if purpose not in ("", _PURPOSES[element.tag]):
+        problems.add(f'unknown purpose "{short(purpose)}"', line=element.sourceline)
+        return None
+    for name in texts.keys() - set(_NUMBERS):
+        problems.add(f"unknown attribute {short(name)} in the port map", line=element.sourceline)
+        return None
+    numbers = {name: integer(text) for name, text in texts.items()}
+    for name in _NUMBERS:
+        if numbers.get(name, None if name in _NUMBERS[:2] else 0) is None:
+            problems.add(f"{name} has to be a whole number", line=element.sourceline)
+            return None
+    layer = layers.get(numbers["internal_layer_id"])  # type: ignore[arg-type]
+    if layer is None:
+        kind = "Parameter" if element.tag == "input" else "Result"
+        internal = numbers["internal_layer_id"]
+        problems.add(f"the port map names layer {internal}: no {kind} of the body", line=element.sourceline)
+        return None
+    return {
+        "external_id": numbers["external_port_id"],
+        "layer": layer,
+        "axis": numbers.get("axis"),
+        "start": numbers.get("start", 0),
+        "end": numbers.get("end", -1),
+        "stride": numbers.get("stride", 1),
+        "part_size": numbers.get("part_size", 1),
+        "purpose": purpose,
+        "line": element.sourceline,
+    }
+
+
+def _number(element: etree._Element, name: str) -> int:
+    value = integer(element.get(name))
+    return -1 if value is None else value
+
+
+def _check(layer: Layer, body: Body, problems: Problems) -> None:
+    """A Parameter that is used has exactly one first value, and at most one back edge leads to it."""
+    entries: dict[int, int] = {}
+    for entry in body.inputs:
+        entries[entry.parameter.id] = entries.get(entry.parameter.id, 0) + 1
+    for parameter in body.parameters:
+        times = entries.get(parameter.id, 0)
+        if times > 1 or (times == 0 and parameter.outputs[0].consumers):
+            what = "more than one value" if times else "no value"
+            problems.add(f"the port map of layer {layer.id} gives it {what}", layer=parameter)
+    renewed: set[int] = set()
+    for edge in body.back_edges:
+        if edge.parameter.id in renewed:
+            problems.add("a second back edge leads to it", layer=edge.parameter)
+        renewed.add(edge.parameter.id)

@@ -1,0 +1,96 @@
+"""What the ports of an IR leave unsaid about dimensions.
+
+A port without dimensions is a scalar, or a value whose number of dimensions is not known: OpenVINO writes
+both alike. Only the data of Parameter and Const layers tell the two apart, so the rest follows from them.
+"""
+
+from __future__ import annotations
+
+from converters.openvino.reader.graph import Body, Dims, Graph, InputPort, Layer, Model, OutputPort
+from converters.openvino.reader.shapes import known, parse_partial_shape
+
+# The rank of the first output follows from the length of these inputs, which hold a shape (or repeats).
+_RANK_FROM_LENGTH = {
+    "Reshape": (1,),
+    "Broadcast": (1,),
+    "Tile": (1,),
+    "StridedSlice": (1,),
+    "RandomUniform": (0,),
+    "DynamicReshape": (1,),
+}
+
+# The rank follows from the last dimension of the indices.
+_RANK_FROM_LAST_DIM = {"GatherND": 1}
+
+# The rank follows from the values of the inputs after the first, which hold axes.
+_RANK_FROM_AXES = {"Squeeze", "Unsqueeze"}
+
+# Layers that never give a scalar: without dimensions their rank is unknown.
+_NEVER_SCALAR = {"Eye"}
+
+
+def settle_dims(model: Model) -> None:
+    """Sets `OutputPort.dims` to None where the rank is not known."""
+    _settle(model)
+
+
+def _settle(graph: Graph) -> None:
+    for layer in graph.layers:
+        for body in layer.bodies.values():
+            _settle(body)
+        if layer.type in ("Parameter", "Const"):
+            continue
+        for port in layer.outputs:
+            if port.dims == () and not _is_scalar(layer, port):
+                port.dims = None
+
+
+def _is_scalar(layer: Layer, port: OutputPort) -> bool:
+    """Whether an output that is written without dimensions has none, not an unknown number of them."""
+    if layer.bodies:
+        return all(_ends_scalar(body, port) for body in layer.bodies.values())
+    if "variable_shape" in layer.attributes:
+        return _parsed(layer.attributes["variable_shape"]) == ()
+    kind = layer.type
+    if kind in _NEVER_SCALAR or not layer.version.startswith("opset"):
+        return False
+    if any(source.dims is None for source in layer.inputs):
+        return False
+    if kind in _RANK_FROM_LENGTH:
+        places = _RANK_FROM_LENGTH[kind]
+        return all(None not in (source.dims or ()) for source in layer.inputs if source.index in places)
+    if kind in _RANK_FROM_LAST_DIM:
+        indices = layer.inputs[_RANK_FROM_LAST_DIM[kind]].dims if len(layer.inputs) > 1 else None
+        return indices is not None and indices != () and indices[-1] is not None
+    if kind in _RANK_FROM_AXES or (kind.startswith("Reduce") and not _keeps_dims(layer)):
+        if len(layer.inputs) == 1:  # Squeeze takes away the dimensions of size 1
+            return None not in (layer.inputs[0].dims or ())
+        return all(_is_constant(source) for source in layer.inputs[1:])
+    return True
+
+
+def _ends_scalar(body: Body, port: OutputPort) -> bool:
+    for entry in body.outputs:
+        if entry.external is port:
+            return entry.axis is None and entry.result.inputs[0].dims == ()
+    return False
+
+
+def _keeps_dims(layer: Layer) -> bool:
+    return layer.attributes.get("keep_dims", "false").lower() in ("true", "1")
+
+
+def _is_constant(port: InputPort) -> bool:
+    """Whether the value is a constant, or one behind a Convert."""
+    layer = port.source.layer
+    while layer.type == "Convert":
+        layer = layer.inputs[0].source.layer
+    return layer.constant is not None
+
+
+def _parsed(text: str) -> Dims | None:
+    try:
+        shape = parse_partial_shape(text)
+    except ValueError:  # the rule that reads the attribute will say so
+        return None
+    return None if shape is None else tuple(known(interval) for interval in shape)

@@ -1,0 +1,388 @@
+"""Reads an OpenVINO IR (version 10 or 11: an .xml and a .bin) into a typed graph.
+
+Nothing that the files hold can do more than raise `MalformedError`: every reference, size and shape is checked before it
+is used, and all that is wrong is told at once.
+"""
+
+from __future__ import annotations
+
+import gc
+import heapq
+import mmap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from lxml import etree
+
+from converters.errors import MalformedError, Problem, Problems, short
+from converters.openvino.reader import ir10, port_maps, rt_info, xml
+from converters.openvino.reader.element_types import ElementType
+from converters.openvino.reader.graph import Body, Dims, InputPort, Layer, Model, OutputPort
+from converters.openvino.reader.layer_data import STALE, LayerData
+from converters.openvino.reader.ranks import settle_dims
+from converters.openvino.reader.tensor_names import parse_names, settle_names
+from converters.openvino.reader.xml import integer
+
+_VERSIONS = (10, 11)
+_MAX_NESTED_BODIES = 32
+
+_GRAPH = ("layers", "edges", "rt_info")
+_META = ("meta_data", "quantization_parameters", "framework_meta", "statistics")
+_LAYER_ATTRIBUTES = ("id", "name", "type", "version", "output_names")
+_RESAVE = "load and save the model with OpenVINO"
+
+
+def read(xml_path: str | Path, bin_path: str | Path | None = None) -> Model:
+    """Reads the IR at `xml_path`.
+
+    Args:
+        xml_path: the .xml file.
+        bin_path: the .bin file; by default the one of the same name beside the .xml. It may be missing when
+            the model has no constants.
+
+    Returns:
+        The model. Its constants are views into the .bin file, which stays mapped while one of them lives.
+
+    Raises:
+        MalformedError: a file cannot be read or is not an IR; it lists everything that is wrong, with file and line.
+    """
+    path = Path(xml_path)
+    with _no_collection():
+        root = xml.parse(path)
+        weights_path, weights = _map_weights(path, None if bin_path is None else Path(bin_path))
+        problems = Problems(str(path))
+        reader = _Reader(problems, LayerData(problems, weights, weights_path))
+        model = reader.model(root, path, weights_path, weights)
+        if model is None:
+            raise problems.error()
+        settle_dims(model)
+        ir10.forget_sizes(model)
+        settle_names(model)
+        return model
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Keeps the garbage collector from walking over the growing graph again and again: all of it stays."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _map_weights(path: Path, bin_path: Path | None) -> tuple[Path | None, memoryview]:
+    weights_path = path.with_suffix(".bin") if bin_path is None else bin_path
+    if bin_path is None and not weights_path.exists():
+        return None, memoryview(b"")
+    if xml.regular_file_size(weights_path) == 0:
+        return weights_path, memoryview(b"")
+    try:
+        with weights_path.open("rb") as file:
+            return weights_path, memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    except (OSError, ValueError) as error:
+        raise MalformedError(Problem(f"cannot be read: {error}", file=str(weights_path))) from None
+
+
+class _Integers(dict[str | None, int | None]):
+    """`xml.integer` with a memory: most numbers of a file come many times."""
+
+    def __missing__(self, text: str | None) -> int | None:
+        value = self[text] = integer(text)
+        return value
+
+
+class _Reader:
+    """One reading of one file."""
+
+    def __init__(self, problems: Problems, layer_data: LayerData) -> None:
+        self.problems = problems
+        self.layer_data = layer_data
+        self.integers = _Integers()
+        self.dims: dict[tuple[str | None, ...], Dims] = {(): ()}
+
+    def wrong(self, message: str, element: etree._Element, remedy: str = "") -> None:
+        """Notes what is wrong at an element."""
+        self.problems.add(message, remedy, line=element.sourceline)
+
+    # Graphs
+
+    def model(self, root: etree._Element, path: Path, weights_path: Path | None, weights: memoryview) -> Model | None:
+        """The whole net; None when there are problems."""
+        attributes = dict(root.items())
+        if root.tag != "net":
+            self.wrong(f"the root element is <{short(root.tag)}>, not <net>", root, "name the IR's .xml file")
+            return None
+        version = integer(attributes.pop("version", None))
+        if version not in _VERSIONS:
+            found = "no IR version" if version is None else f"IR version {version}"
+            self.wrong(f"{found} is given; versions 10 and 11 can be read", root, _RESAVE)
+            return None
+        parts = self.parts(root, (*_GRAPH, *_META))
+        graph = self.graph(parts, root, depth=0)
+        if graph is None:
+            return None
+        return Model(
+            name=attributes.pop("name", ""),
+            **graph,
+            version=version,
+            meta={name: rt_info.parse(parts[name]) for name in _META if name in parts},
+            attributes=attributes,
+            path=path,
+            weights_path=weights_path,
+            weights=weights,
+        )
+
+    def parts(self, element: etree._Element, allowed: tuple[str, ...]) -> dict[str, etree._Element]:
+        """The children by tag; each of the allowed ones may come once."""
+        parts: dict[str, etree._Element] = {}
+        for child in element:
+            if child.tag not in allowed:
+                self.wrong(f"unknown element <{short(child.tag)}> in <{element.tag}>", child)
+            elif parts.setdefault(child.tag, child) is not child:
+                self.wrong(f"a second <{child.tag}> in <{element.tag}>", child)
+        return parts
+
+    def graph(self, parts: dict[str, etree._Element], parent: etree._Element, depth: int) -> dict[str, Any] | None:
+        """What nets and bodies have in common, as a Graph's fields; None when there are problems."""
+        earlier = len(self.problems)
+        if "layers" not in parts:
+            self.wrong(f"no <layers> in <{parent.tag}>", parent)
+            return None
+        layers: list[Layer] = []
+        places: dict[int, int] = {}
+        inputs: dict[tuple[int, int], InputPort] = {}
+        outputs: dict[tuple[int, int], OutputPort] = {}
+        for element in parts["layers"]:
+            layer = self.layer(element, inputs, outputs, depth)
+            if layer is not None:
+                if places.setdefault(layer.id, len(layers)) != len(layers):
+                    first = layers[places[layer.id]]
+                    self.problems.add(f'layer "{short(first.name)}" has the same id', layer=layer)
+                layers.append(layer)
+        if len(self.problems) > earlier:  # ports may be missing, and edges to them are not at fault
+            return None
+        in_order = self.edges(parts.get("edges"), inputs, outputs, places)
+        self.check_inputs(layers)
+        ordered = layers
+        if len(self.problems) == earlier and not in_order:
+            ordered = self.ordered(layers, places)
+        if len(self.problems) > earlier:
+            return None
+        return {
+            "layers": ordered,
+            "parameters": [x for x in layers if x.type == "Parameter"],
+            "results": [x for x in layers if x.type == "Result"],
+            "rt_info": rt_info.parse(parts.get("rt_info")),
+        }
+
+    def edges(
+        self,
+        edges: etree._Element | None,
+        inputs: dict[tuple[int, int], InputPort],
+        outputs: dict[tuple[int, int], OutputPort],
+        places: dict[int, int],
+    ) -> bool:
+        """Connects inputs with their sources; returns whether each layer stands after its sources."""
+        in_order = True
+        number = self.integers
+        for edge in edges if edges is not None else ():
+            if edge.tag != "edge":
+                self.wrong(f"unknown element <{short(edge.tag)}> in <edges>", edge)
+                continue
+            get = edge.get
+            from_layer, to_layer = number[get("from-layer")], number[get("to-layer")]
+            from_port, to_port = number[get("from-port")], number[get("to-port")]
+            source = outputs.get((from_layer, from_port))  # type: ignore[arg-type]
+            target = inputs.get((to_layer, to_port))  # type: ignore[arg-type]
+            if source is None:
+                self.wrong(f"the edge comes from layer {from_layer}, output {from_port}: there is none", edge)
+            if target is None:
+                self.wrong(f"the edge leads to layer {to_layer}, input {to_port}: there is none", edge)
+            if source is None or target is None:
+                continue
+            if target.source is not None:
+                self.problems.add(f"a second edge leads to its input port {to_port}", layer=target.layer)
+                continue
+            target.source = source
+            source.consumers.append(target)
+            if places[source.layer.id] >= places[target.layer.id]:
+                in_order = False
+        return in_order
+
+    def check_inputs(self, layers: list[Layer]) -> None:
+        """Every input has a source, and both say the same dimensions."""
+        for layer in layers:
+            for port in layer.inputs:
+                source = port.source
+                if source is None:
+                    self.problems.add(f"no edge leads to its input port {port.id}", layer=layer)
+                elif port.declared_dims and port.declared_dims != source.dims and source.dims:
+                    said = f"its input port {port.id} says {list(port.declared_dims)}"
+                    self.problems.add(f"{said}, the port it is fed from {list(source.dims)}", STALE, layer=layer)
+
+    def ordered(self, layers: list[Layer], places: dict[int, int]) -> list[Layer]:
+        """The layers with each after its sources, otherwise in the file's order."""
+        waiting = [len(layer.inputs) for layer in layers]
+        ready = [place for place, count in enumerate(waiting) if count == 0]
+        ordered: list[Layer] = []
+        while ready:
+            layer = layers[heapq.heappop(ready)]
+            ordered.append(layer)
+            for output in layer.outputs:
+                for port in output.consumers:
+                    place = places[port.layer.id]
+                    waiting[place] -= 1
+                    if waiting[place] == 0:
+                        heapq.heappush(ready, place)
+        if len(ordered) < len(layers):
+            # Every layer left has a source that is left: going back from one to the next ends in a cycle.
+            place = next(place for place, count in enumerate(waiting) if count)
+            passed = set()
+            while place not in passed:
+                passed.add(place)
+                sources = (places[port.source.layer.id] for port in layers[place].inputs)
+                place = next(source for source in sources if waiting[source])
+            self.problems.add("it needs its own result: the graph has a cycle", layer=layers[place])
+        return ordered
+
+    # Layers
+
+    def layer(
+        self,
+        element: etree._Element,
+        inputs: dict[tuple[int, int], InputPort],
+        outputs: dict[tuple[int, int], OutputPort],
+        depth: int,
+    ) -> Layer | None:
+        """A layer with its ports; None when it cannot even be named."""
+        if element.tag != "layer":
+            self.wrong(f"unknown element <{short(element.tag)}> in <layers>", element)
+            return None
+        header = dict(element.items())
+        layer_id = integer(header.get("id"))
+        name, kind, version = header.get("name"), header.get("type"), header.get("version")
+        if layer_id is None or layer_id < 0 or name is None or kind is None or version is None:
+            self.wrong("a layer has a whole number as id, a name, a type and a version", element, _RESAVE)
+            return None
+        layer = Layer(layer_id, name, kind, version, {}, [], [], {}, element.sourceline)
+        if len(header) > 4:
+            if "output_names" in header:
+                layer.output_names = parse_names(header["output_names"])
+            layer.extra = {key: value for key, value in header.items() if key not in _LAYER_ATTRIBUTES}
+        parts: dict[str, etree._Element] = {}
+        for child in element:
+            tag = child.tag
+            if parts.setdefault(tag, child) is not child:
+                self.problems.add(f"a second <{short(tag)}>", layer=layer, line=child.sourceline)
+            elif tag == "output":
+                self.outputs(layer, child, outputs)
+            elif tag == "input":
+                self.inputs(layer, child, inputs)
+            elif tag == "data":
+                layer.attributes = dict(child.items())
+                for grandchild in child:
+                    self.unknown(layer, grandchild)
+            elif tag == "rt_info":
+                layer.rt_info = rt_info.parse(child)
+            elif tag not in port_maps.TAGS:
+                self.unknown(layer, child)
+        ir10.modernize(layer)
+        self.layer_data.complete(layer)
+        if not parts.keys().isdisjoint(port_maps.TAGS):
+            self.bodies(layer, parts, depth)
+        return layer
+
+    def unknown(self, layer: Layer, element: etree._Element) -> None:
+        """Notes an element that means nothing here."""
+        self.problems.add(f"unknown element <{short(element.tag)}>", layer=layer, line=element.sourceline)
+
+    def inputs(self, layer: Layer, element: etree._Element, ports: dict[tuple[int, int], InputPort]) -> None:
+        """The ports in a layer's ``<input>``."""
+        for child in element:
+            port_id = self.port_id(layer, child)
+            dims, info = self.port_content(layer, child)
+            source: Any = None  # the edges bring it
+            port = InputPort(layer, port_id, len(layer.inputs), source, dims, info, child.get("precision", ""))
+            if ports.setdefault((layer.id, port_id), port) is not port:
+                self.problems.add(f"a second input port {port_id}", layer=layer)
+            layer.inputs.append(port)
+
+    def outputs(self, layer: Layer, element: etree._Element, ports: dict[tuple[int, int], OutputPort]) -> None:
+        """The ports in a layer's ``<output>``."""
+        for child in element:
+            port_id = self.port_id(layer, child)
+            dims, info = self.port_content(layer, child)
+            precision = child.get("precision", "")
+            names = child.get("names")
+            element_type = ElementType.from_name(precision)
+            if element_type is None:
+                said = f'the precision "{short(precision)}" of output port {port_id}'
+                self.problems.add(f"{said} is no known element type", layer=layer)
+                element_type = ElementType.DYNAMIC
+            port = OutputPort(
+                layer,
+                port_id,
+                len(layer.outputs),
+                element_type,
+                dims,
+                () if names is None else parse_names(names),
+                info,
+                precision,
+            )
+            if ports.setdefault((layer.id, port_id), port) is not port:
+                self.problems.add(f"a second output port {port_id}", layer=layer)
+            layer.outputs.append(port)
+
+    def port_id(self, layer: Layer, element: etree._Element) -> int:
+        """A port's number; -1 (and a problem) when it has none."""
+        port_id = self.integers[element.get("id")]
+        if element.tag != "port":
+            self.unknown(layer, element)
+        elif port_id is None or port_id < 0:
+            self.problems.add("a port has a whole number as id", layer=layer, line=element.sourceline)
+        return -1 if port_id is None else port_id
+
+    def port_content(self, layer: Layer, element: etree._Element) -> tuple[Dims, dict[str, Any]]:
+        """A port's dimensions and run-time information."""
+        texts = tuple([child.text for child in element.iterchildren("dim")])
+        info: dict[str, Any] = {}
+        if len(texts) < len(element):
+            for child in element:
+                if child.tag == "rt_info":
+                    info = rt_info.parse(child)
+                elif child.tag != "dim":
+                    self.unknown(layer, child)
+        dims = self.dims.get(texts)
+        if dims is None:
+            numbers = [self.integers[text.strip() if text else None] for text in texts]
+            for text, value in zip(texts, numbers, strict=True):
+                if value is None or value < -1:
+                    self.problems.add(f'"{short(text or "")}" is no dimension', layer=layer, line=element.sourceline)
+            dims = self.dims[texts] = tuple(None if value == -1 else value for value in numbers)
+        return dims, info
+
+    def bodies(self, layer: Layer, parts: dict[str, etree._Element], depth: int) -> None:
+        """The sub-graphs of a layer."""
+        if depth >= _MAX_NESTED_BODIES:
+            self.problems.add(f"bodies are nested more than {_MAX_NESTED_BODIES} deep", layer=layer)
+            return
+        for name, map_name in port_maps.PORT_MAPS.items():
+            if name not in parts:
+                if map_name in parts:
+                    self.problems.add(f"a <{map_name}> without a <{name}>", layer=layer)
+                continue
+            body_parts = self.parts(parts[name], _GRAPH)
+            graph = self.graph(body_parts, parts[name], depth + 1)
+            if graph is not None:
+                body_name = parts[name].get("name", "")
+                body = Body(name=body_name, **graph, inputs=[], outputs=[], back_edges=[])
+                back_edges = parts.get("back_edges") if name == "body" else None
+                port_maps.connect(layer, body, parts.get(map_name), back_edges, self.problems)
+                layer.bodies[name] = body
+        if "back_edges" in parts and "body" not in parts:
+            self.problems.add("<back_edges> without a <body>", layer=layer)

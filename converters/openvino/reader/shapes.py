@@ -1,0 +1,62 @@
+"""Shapes as an IR writes them in attributes: "1,3,224,224", "?,1..5,3..", "..."."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from converters.errors import short
+from converters.openvino.reader.xml import integer
+
+Interval = tuple[int, int | None]
+"""The least and the greatest value of a dimension; None for no upper bound."""
+
+
+def parse_dimension(text: str) -> Interval | None:
+    """The bounds that one dimension is written with: "3", "?", "-1", "1..5", "3..", "..7".
+
+    Returns None when `text` is no dimension.
+    """
+    if text in ("?", "-1"):
+        return (0, None)
+    low_text, dots, high_text = text.partition("..")
+    if not dots:
+        value = integer(text)
+        return None if value is None or value < 0 else (value, value)
+    low = integer(low_text) if low_text else 0
+    high = integer(high_text) if high_text else None
+    if low is None or low < 0 or (high_text and (high is None or high < low)):
+        return None
+    return (low, high)
+
+
+def parse_partial_shape(text: str) -> tuple[Interval, ...] | None:
+    """The bounds of each dimension in a ``shape`` attribute; None for "...", a shape of unknown rank.
+
+    Raises:
+        ValueError: `text` is no shape.
+    """
+    text = text.strip()
+    if text[:1] == "[" and text[-1:] == "]":
+        text = text[1:-1].strip()
+    if text == "...":
+        return None
+    if not text:
+        return ()
+    shape = []
+    for part in text.split(","):
+        interval = parse_dimension(part.strip())
+        if interval is None:
+            raise ValueError(f'"{short(part)}" is no dimension')
+        shape.append(interval)
+    return tuple(shape)
+
+
+def known(interval: Interval) -> int | None:
+    """The dimension that `interval` leaves no choice about; None when it does."""
+    low, high = interval
+    return low if low == high else None
+
+
+def same_dims(a: Sequence[int | None], b: Sequence[int | None]) -> bool:
+    """Whether two shapes can be the same: as many dimensions, and equal where both are known."""
+    return len(a) == len(b) and all(x is None or y is None or x == y for x, y in zip(a, b, strict=True))

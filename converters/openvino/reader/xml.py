@@ -1,0 +1,84 @@
+"""XML, read with suspicion: no document types, no entities of one's own, no network, bounded depth."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from pathlib import Path
+
+from lxml import etree
+
+from converters.errors import MalformedError, Problem, short
+
+_ENCODING = re.compile(rb"""^\s*<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
+_INTEGER = re.compile(r"-?[0-9]{1,19}", re.ASCII)
+
+
+def regular_file_size(path: Path) -> int:
+    """The size of the file at `path` in bytes.
+
+    Raises:
+        MalformedError: there is none, it cannot be reached, or it is not a regular file.
+    """
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise MalformedError(Problem(f"cannot be read: {reason}", file=str(path))) from None
+    if not stat.S_ISREG(status.st_mode):
+        kind = "a directory" if stat.S_ISDIR(status.st_mode) else "not a regular file"
+        raise MalformedError(Problem(f"is {kind}", file=str(path), remedy="name the IR's .xml file"))
+    return status.st_size
+
+
+def parse(path: Path) -> etree._Element:
+    """The root element of the XML file at `path`, without comments and processing instructions.
+
+    Raises:
+        MalformedError: the file cannot be read, is not well-formed UTF-8 XML, or declares a document type.
+    """
+    regular_file_size(path)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise MalformedError(Problem(f"cannot be read: {error.strerror}", file=str(path))) from None
+
+    def refuse(message: str, line: int | None = None, remedy: str = "") -> MalformedError:
+        return MalformedError(Problem(message, file=str(path), line=line, remedy=remedy))
+
+    if not data.strip():
+        raise refuse("the file is empty", remedy="name the IR's .xml file")
+    encoding = _ENCODING.match(data.removeprefix(b"\xef\xbb\xbf"))
+    if encoding and encoding[1].lower() not in (b"utf-8", b"utf8", b"us-ascii", b"ascii"):
+        raise refuse(f"the encoding {encoding[1].decode('ascii')} is not UTF-8", 1, "save the file as UTF-8")
+    # A document type can define entities that grow without bound. An IR has none. Since the encoding is fixed
+    # to UTF-8 the declaration can only be written with these very bytes.
+    position = data.find(b"<!DOCTYPE")
+    if position >= 0:
+        raise refuse("a document type is declared, which no IR has", data.count(b"\n", 0, position) + 1)
+    parser = etree.XMLParser(
+        encoding="utf-8",
+        resolve_entities=False,
+        no_network=True,
+        huge_tree=False,
+        load_dtd=False,
+        dtd_validation=False,
+        remove_comments=True,
+        remove_pis=True,
+        remove_blank_text=True,
+        collect_ids=False,
+    )
+    try:
+        return etree.fromstring(data, parser)
+    except etree.XMLSyntaxError as error:
+        reason = short((error.msg or "unreadable").splitlines()[0])
+        raise refuse(f"not well-formed XML: {reason}", error.lineno, "is this an IR's .xml file?") from None
+
+
+def integer(text: str | None) -> int | None:
+    """The 64-bit integer that `text` is in decimal digits; None when it is anything else."""
+    if text is None or not _INTEGER.fullmatch(text):
+        return None
+    value = int(text)
+    return value if -(1 << 63) <= value < (1 << 63) else None

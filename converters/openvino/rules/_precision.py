@@ -1,0 +1,97 @@
+"""In which precision OpenVINO's CPU plugin computes what its kernels lack, and how results are rounded back.
+
+The plugin has kernels of float32 mostly. It keeps 16-bit floats in float32 from computation to computation, takes integers
+through floats, and bounds results of 8 bits by their range; wider integers wrap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import onnx_ir as ir
+
+from onnx_specops.building import Builder, Value
+
+D = ir.DataType
+
+HALVES = {D.FLOAT16, D.BFLOAT16}
+BYTES = {D.INT8, D.UINT8}
+FLOATS = {D.FLOAT, D.DOUBLE, *HALVES}
+SIGNED = {D.INT8, D.INT16, D.INT32, D.INT64}
+UNSIGNED = {D.UINT8, D.UINT16, D.UINT32, D.UINT64}
+INTEGERS = SIGNED | UNSIGNED
+WIDE = {D.INT32, D.INT64, D.UINT32, D.UINT64}
+
+
+def halves_in_float32(op: Builder, function: Callable[..., Value], *values: Value) -> Value:
+    """``function`` of values of one type; 16-bit floats are computed in float32, and stay so for what follows."""
+    dtype = values[0].dtype
+    if dtype not in HALVES:
+        return function(*values)
+    wide = [op.Cast(value, to=D.FLOAT) for value in values]
+    result = op.Cast(function(*wide), to=dtype)
+    for cast in (*wide, result):
+        cast.unrounded = True
+    return result
+
+
+def integers_in_float32(op: Builder, function: Callable[..., Value], *values: Value) -> Value:
+    """``function`` of values of one type; integers are computed in float32, the result as `saturated_8_bits` has it."""
+    dtype = values[0].dtype
+    if dtype is None or dtype.is_floating_point():
+        return function(*values)
+    return saturated_8_bits(op, function(*(op.Cast(value, to=D.FLOAT) for value in values)), dtype)
+
+
+def integers_rounded(op: Builder, function: Callable[[Value], Value], x: Value) -> Value:
+    """``function`` of ``x``; of integers by way of floats, the result rounded to the nearest integer.
+
+    OpenVINO's specification leaves functions of integers open but for Sqrt, which rounds; its CPU plugin rounds all, and
+    bounds those of 8 bits by their range.
+    """
+    if x.dtype not in INTEGERS:
+        return function(x)
+    result = op.Round(function(op.Cast(x, to=D.DOUBLE if x.dtype in WIDE else D.FLOAT)))
+    if x.dtype in BYTES:
+        low, high = _limits(x.dtype)
+        result = op.Clip(result, float(low), float(high))
+    return truncated(op, result, x.dtype)
+
+
+def saturating_8_bits(op: Builder, function: Callable[..., Value], *values: Value) -> Value:
+    """``function`` of values of one type; integers of 8 bits are computed in 32, the result bounded by their range.
+
+    (Wider ones wrap. The specification leaves both open; the reference kernels wrap 8 bits where they know them at all.)
+    """
+    dtype = values[0].dtype
+    if dtype not in BYTES:
+        return function(*values)
+    wide = function(*(op.Cast(value, to=D.INT32) for value in values))
+    return op.Cast(op.Clip(wide, *_limits(dtype)), to=dtype)
+
+
+def saturated_8_bits(op: Builder, x: Value, dtype: ir.DataType) -> Value:
+    """Floats as integers: 8-bit ones are the nearest (ties to even) within their limits, others are cut off toward zero."""
+    if dtype in BYTES:
+        low, high = _limits(dtype)
+        x = op.Clip(op.Round(x), float(low), float(high))
+    return op.Cast(x, to=dtype)
+
+
+def truncated(op: Builder, x: Value, to: ir.DataType) -> Value:
+    """A float truncated to an integer type; out of its range as C++ compilers for x86 convert, by way of a wider one."""
+    if to == D.UINT64 and x.dtype != D.FLOAT16:  # all of f16 fits the signed type
+        # Above 2^63 the signed type that the conversion goes through holds the value less 2^64, of the same bits.
+        large = op.GreaterOrEqual(x, 2.0**63)
+        return op.Cast(op.Cast(op.Where(large, op.Sub(x, 2.0**64), x), to=D.INT64), to=to)
+    if to in (D.UINT32, D.UINT64):
+        return op.Cast(op.Cast(x, to=D.INT64), to=to)
+    if to in (D.INT8, D.INT16, D.UINT8, D.UINT16):
+        return op.Cast(op.Cast(x, to=D.INT32), to=to)
+    return op.Cast(x, to=to)
+
+
+def _limits(dtype: ir.DataType) -> tuple[int, int]:
+    info = np.iinfo(dtype.numpy())
+    return int(info.min), int(info.max)

@@ -1,0 +1,146 @@
+"""Windows that slide over the spatial dimensions: what convolutions, poolings and patches share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from converters.errors import Malformed
+from converters.openvino.rule import AttributeGroup
+from onnx_specops.building import Builder, Value
+
+AutoPad = Literal["explicit", "notset", "same_upper", "same_lower", "valid"]
+
+_LARGEST = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Window:
+    """The attributes of a sliding window, one number for each spatial dimension (checked by `window`)."""
+
+    strides: list[int]
+    dilations: list[int]
+    pads_begin: list[int]
+    pads_end: list[int]
+    auto_pad: str
+
+    @property
+    def rank(self) -> int:
+        """How many spatial dimensions the window has."""
+        return len(self.strides)
+
+    @property
+    def same(self) -> bool:
+        """Whether the padding follows from the size of the data."""
+        return self.auto_pad in ("same_upper", "same_lower")
+
+    def extent(self, op: Builder, kernel: Value) -> Value:
+        """How far the window reaches along each dimension: ``(kernel - 1) * dilations + 1``."""
+        return op.Add(op.Mul(op.Sub(kernel, 1), self.dilations), 1)
+
+    def padding(self, op: Builder, data: Value, kernel: Value) -> tuple[Value, Value]:
+        """The padding before and after each spatial dimension of ``data``, for a window of the sizes ``kernel``."""
+        if not self.same:
+            return op.const(np.array(self.pads_begin)), op.const(np.array(self.pads_end))
+        size = spatial_shape(op, data, self.rank)
+        reach = op.Mul(op.Sub(ceil_divide(op, size, self.strides), 1), self.strides)
+        total = op.Max(op.Sub(op.Add(reach, self.extent(op, kernel)), size), op.const([0]))
+        less = op.Div(total, 2)
+        more = op.Sub(total, less)
+        return (less, more) if self.auto_pad == "same_upper" else (more, less)
+
+    def pad(self, op: Builder, data: Value, kernel: Value) -> tuple[Value, list[int]]:
+        """``data`` and the padding that is left for the attribute ``pads`` of an ONNX operator.
+
+        Padding that is only known at run time is done here, with zeros: an attribute cannot say it.
+        """
+        begin, end = self.padding(op, data, kernel)
+        check_fits(data, kernel, self, begin, end)
+        if begin.constant is not None and end.constant is not None:
+            return data, [*begin.constant.tolist(), *end.constant.tolist()]
+        return pad_spatial(op, data, begin, end), [0] * (2 * self.rank)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sliding(AttributeGroup):
+    """The attributes of a layer whose window slides over the spatial dimensions."""
+
+    strides: tuple[int, ...]
+    pads_begin: tuple[int, ...] | None = None
+    pads_end: tuple[int, ...] | None = None
+    auto_pad: AutoPad = "explicit"
+
+    def window(self) -> Window:
+        """The window; raises `Malformed` where the attributes make none."""
+        return window(**vars(self))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaybeDilated(Sliding):
+    """The attributes of a layer whose window may have gaps."""
+
+    dilations: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dilated(Sliding):
+    """The attributes of a layer that says which gaps its window has."""
+
+    dilations: tuple[int, ...]
+
+
+def window(
+    strides: Sequence[int],
+    dilations: Sequence[int] | None = None,
+    pads_begin: Sequence[int] | None = None,
+    pads_end: Sequence[int] | None = None,
+    auto_pad: str = "explicit",
+) -> Window:
+    """The attributes of a layer as a `Window`; raises `Malformed` where they make none."""
+    rank = len(strides)
+    dilations = [1] * rank if dilations is None else list(dilations)
+    explicit = auto_pad in ("explicit", "notset")
+    if explicit and (pads_begin is None or pads_end is None):
+        raise Malformed("pads_begin or pads_end is missing", "check that the file is intact")
+    begin, end = list(pads_begin or [0] * rank), list(pads_end or [0] * rank)
+    if not explicit:
+        begin, end = [0] * rank, [0] * rank
+    if not rank or any(len(numbers) != rank for numbers in (dilations, begin, end)):
+        raise Malformed("strides, dilations and pads differ in length", "check that the file is intact")
+    if min(*strides, *dilations) < 1 or min(*begin, *end) < 0 or max(*strides, *dilations, *begin, *end) > _LARGEST:
+        raise Malformed("a stride, dilation or pad is out of range", "check that the file is intact")
+    return Window(list(strides), list(dilations), begin, end, auto_pad)
+
+
+def check_fits(data: Value, kernel: Value, at: Window, begin: Value, end: Value) -> None:
+    """Raise `Malformed` where a window cannot slide over the padded data, as far as that is known."""
+    if data.rank is not None and data.rank != at.rank + 2:
+        raise Malformed(f"its input has the rank {data.rank} where the window has {at.rank} spatial dimensions")
+    sizes = kernel.constant
+    if sizes is None or data.dims is None or begin.constant is None or end.constant is None:
+        return
+    if sizes.size != at.rank or (sizes < 1).any():
+        raise Malformed(f"a kernel of the size {sizes.tolist()} does not fit {at.rank} spatial dimensions")
+    for k, size in enumerate(data.dims[2:]):
+        reach = (int(sizes[k]) - 1) * at.dilations[k] + 1
+        if size is not None and size + int(begin.constant[k]) + int(end.constant[k]) < reach:
+            raise Malformed(f"a kernel that spans {reach} elements does not fit into the dimension {k + 2} of {size}")
+
+
+def spatial_shape(op: Builder, data: Value, rank: int) -> Value:
+    """The sizes of the last ``rank`` dimensions."""
+    return op.Shape(data, start=-rank)
+
+
+def ceil_divide(op: Builder, a: Value, b: Sequence[int]) -> Value:
+    """``a / b`` rounded up, for ``a >= 0`` and ``b > 0``."""
+    return op.Div(op.Add(a, [x - 1 for x in b]), list(b))
+
+
+def pad_spatial(op: Builder, data: Value, begin: Value, end: Value, fill: float = 0) -> Value:
+    """``data`` padded (cropped where negative) along its spatial dimensions, that is along all but the first two."""
+    none = op.const([0, 0])
+    return op.Pad(data, op.Concat(none, begin, none, end, axis=0), op.const(fill, data.dtype))

@@ -1,0 +1,58 @@
+"""What a file states of values, against what the operations give: element types, ranks and dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from converters.errors import Malformed
+from converters.openvino.onnx_types import data_type
+from converters.openvino.reader.element_types import ElementType
+from converters.openvino.reader.graph import Dims, Layer, OutputPort
+from converters.openvino.reader.shapes import same_dims
+from onnx_specops.building import Value
+
+
+def check_element_type(port: OutputPort, value: Value) -> None:
+    """Raises `Malformed` where the file states another element type than the operation gives."""
+    if port.element_type is ElementType.DYNAMIC or value.dtype == data_type(port.element_type):
+        return
+    got = "none" if value.dtype is None else value.dtype.name
+    raise Malformed(f"its output {port.index} is {port.element_type.value} in the file, the operation gives {got}")
+
+
+def check_dims(port: OutputPort, value: Value, stated: Dims | None) -> None:
+    """Raises `Malformed` where ``stated``, what the file says of the dimensions, differs from what the operation gives."""
+    if stated is None or value.dims is None or same_dims(value.dims, stated):
+        return
+    raise Malformed(
+        f"its output {port.index} has the shape {_shown(stated)} in the file, the operation gives {_shown(value.dims)}"
+    )
+
+
+def take_dims(value: Value, stated: Dims | None) -> None:
+    """Let a value have the dimensions that the file alone knows."""
+    if stated is None or value.const_value is not None:
+        return
+    if value.shape is None:
+        value.shape = ir.Shape(list(stated))
+    elif not value.is_graph_input():
+        value.shape = ir.Shape([b if b is not None else a for a, b in zip(value.shape, stated, strict=True)])
+
+
+def check_fed(parameter: Layer, value: Value) -> None:
+    """Raises `Malformed` where a body's Parameter states another type or shape than what feeds it has."""
+    port, dims = parameter.outputs[0], value.dims
+    fits = port.dims is None or dims is None or same_dims(port.dims, dims)
+    if fits and (port.element_type is ElementType.DYNAMIC or value.dtype in (None, data_type(port.element_type))):
+        return
+    kind, shape = "?" if value.dtype is None else value.dtype.name, "?" if dims is None else _shown(dims)
+    raise Malformed(
+        f'the Parameter "{parameter.name}" of its body does not fit what feeds it: {port.element_type.value} '
+        f"{_shown(port.dims or ())} and {kind} {shape}"
+    )
+
+
+def _shown(dims: Sequence[int | None]) -> str:
+    return f"[{', '.join('?' if dim is None else str(dim) for dim in dims)}]"

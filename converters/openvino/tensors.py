@@ -1,0 +1,42 @@
+"""Constants of an IR as tensors of ONNX: by reference to the .bin where its bytes are ONNX's own, else decoded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx_ir as ir
+
+from converters.openvino.onnx_types import data_type
+from converters.openvino.reader.constants import Constant
+from converters.openvino.reader.element_types import ElementType
+from onnx_specops.folding import FOLDED_ELEMENTS
+
+# The types whose bytes stand in the .bin as ONNX would write them.
+_SAME_BYTES = {t for t in ElementType if t.bits > 0 and not t.is_packed} - {ElementType.BOOLEAN, ElementType.F8E8M0}
+_SAME_BYTES |= {ElementType.I4, ElementType.U4}
+
+
+def constant_tensor(constant: Constant, path: Path | None) -> ir.TensorProtocol:
+    """A constant that lies in the .bin at ``path``; small ones are decoded at once, so that they can be computed with."""
+    dtype = data_type(constant.element_type)
+    if constant.element_type is ElementType.STRING:
+        strings = constant.numpy()
+        return ir.StringTensor(strings, shape=ir.Shape(constant.shape))
+    if constant.count > FOLDED_ELEMENTS and constant.element_type in _SAME_BYTES and path is not None:
+        return external_tensor(constant, path, dtype, constant.shape)
+    return ir.Tensor(decoded(constant), dtype=dtype)
+
+
+def external_tensor(constant: Constant, path: Path, dtype: ir.DataType, shape: tuple[int, ...]) -> ir.ExternalTensor:
+    """The constant's bytes in the .bin at ``path``, as a tensor of a type and shape that may differ from its own."""
+    return ir.ExternalTensor(
+        path.name, constant.offset, constant.size, dtype, shape=ir.Shape(shape), name="", base_dir=path.parent
+    )
+
+
+def decoded(constant: Constant) -> np.ndarray:
+    """The constant's values in the NumPy type of its ONNX type."""
+    array = constant.numpy()
+    target = data_type(constant.element_type).numpy()
+    return array if array.dtype == target else array.astype(target)

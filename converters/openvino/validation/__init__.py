@@ -1,7 +1,0 @@
-"""The same inputs through OpenVINO, ONNX Runtime and ONNX's reference evaluator, compared."""
-
-from converters.openvino.validation.compare import Comparison, Tolerance
-from converters.openvino.validation.runtimes import NAMES
-from converters.openvino.validation.validate import LayerDifference, RuntimeResult, Validation, validate
-
-__all__ = ["NAMES", "Comparison", "LayerDifference", "RuntimeResult", "Tolerance", "Validation", "validate"]

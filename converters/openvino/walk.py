@@ -1,0 +1,247 @@
+"""The walk over an IR's layers: each goes through its rule, and what goes wrong is gathered for all of them."""
+
+from __future__ import annotations
+
+import traceback
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import onnx_ir as ir
+
+import onnx_specops
+from converters.errors import REPORT, ConversionError, Fault, LayerError, Malformed, Problem, Problems
+from converters.openvino import rules as _rules  # noqa: F401  (importing it registers the rules)
+from converters.openvino.onnx_types import data_type
+from converters.openvino.packed import unpacked
+from converters.openvino.reader.graph import Body, Graph, InputPort, Layer, Model, OutputPort
+from converters.openvino.reader.tensor_names import friendly_name
+from converters.openvino.rule import Context, find_rule
+from converters.openvino.stated import check_dims, check_element_type, check_fed, take_dims
+from converters.openvino.tensors import constant_tensor
+from converters.variables import ExposedVariable, Variable, expose
+from onnx_specops.bodies import BodyError
+from onnx_specops.building import IR_VERSION, OPSET_IMPORTS, Builder, Value, constant_value, new_value
+
+STRUCTURAL = ("Parameter", "Const", "Result")
+"""The layer types that no rule converts."""
+
+_OURS = ("converters", "onnx_specops")
+
+
+@dataclass
+class Emitted:
+    """The ONNX graph of an IR before the passes, and which value holds which layer's output."""
+
+    model: ir.Model
+    values: dict[tuple[int, int], Value]
+    becomes: dict[tuple[str, str], Counter[str]]
+    problems: list[Problem]
+    variables: list[ExposedVariable]
+
+
+def emit(source: Model) -> Emitted:
+    """Apply the rules to every layer; raises `ConversionError` with all that cannot be converted."""
+    emitted = walk(source)
+    if emitted.problems:
+        raise ConversionError.of(emitted.problems)
+    return emitted
+
+
+def walk(source: Model) -> Emitted:
+    """Apply the rules to every layer, whatever goes wrong."""
+    graph = ir.Graph([], [], nodes=[], name=source.name or "model", opset_imports=dict(OPSET_IMPORTS))
+    walk = _Walk(source)
+    op = Builder(graph)
+    for layer, names in zip(source.parameters, source.input_names, strict=True):
+        value = walk.parameter(layer)
+        value.name = op.unique(names[0])
+        graph.inputs.append(value)
+        walk.values[layer.outputs[0]] = value
+    walk.layers(op, source)
+    for layer, names in zip(source.results, source.output_names, strict=True):
+        value = op.result(walk.get(layer.inputs[0]))
+        value.name = op.unique(names[0]) if value.name != names[0] else names[0]
+        graph.outputs.append(value)
+    variables = expose(op, walk.variables.values())
+    model = ir.Model(
+        graph, ir_version=IR_VERSION, producer_name=onnx_specops.DOMAIN, producer_version=onnx_specops.__version__
+    )
+    top_level = set(source.layers)
+    values = {(port.layer.id, port.index): value for port, value in walk.values.items() if port.layer in top_level}
+    return Emitted(model, values, walk.becomes, walk.problems.found, variables)
+
+
+@dataclass
+class _Walk:
+    """The values of every output port so far, and what went wrong."""
+
+    source: Model
+    values: dict[OutputPort, Value] = field(default_factory=dict)
+    becomes: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)
+    variables: dict[str, Variable] = field(default_factory=dict)
+    constants: dict[Any, Value] = field(default_factory=dict)
+    distrusted: set[Value] = field(default_factory=set)
+    named: set[Value] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.problems = Problems(str(self.source.path))
+
+    def get(self, port: InputPort) -> Value:
+        return self.values[port.source]
+
+    def parameter(self, layer: Layer) -> Value:
+        port = layer.outputs[0]
+        try:
+            return new_value(data_type(port.element_type), port.dims)
+        except ValueError as error:
+            message = f"its element type cannot be converted: {error}"
+            self.problems.add(message, "give the model a static element type", layer=layer, fault=Fault.UNSUPPORTED)
+            return new_value(ir.DataType.FLOAT, port.dims)
+
+    def layers(self, op: Builder, graph: Graph) -> None:
+        # A variable is read as it was before the run, wherever in the file it is assigned.
+        for layer in sorted(graph.layers, key=_is_sink):
+            if layer.type == "Const":
+                self.values[layer.outputs[0]] = self.constant(op.outermost, layer)
+            elif layer.type not in STRUCTURAL:
+                self.layer(op, layer)
+
+    def constant(self, op: Builder, layer: Layer) -> Value:
+        constant, path = layer.constant, self.source.weights_path
+        assert constant is not None
+        key = (constant.element_type, constant.shape, constant.offset)
+        if key not in self.constants:
+            value = None if path is None else unpacked(op, constant, path, f"{layer.name}/codes")
+            if value is None:
+                tensor = constant_tensor(constant, path)
+                value = constant_value(tensor, name=layer.name if tensor.size > 1 else None)
+            self.constants[key] = value
+        return self.constants[key]
+
+    def body(self, op: Builder, body: Body, inputs: Sequence[Value]) -> list[Value]:
+        for layer, value in zip(body.parameters, inputs, strict=True):
+            check_fed(layer, value)
+            self.values[layer.outputs[0]] = value
+        self.layers(op, body)
+        return [self.get(layer.inputs[0]) for layer in body.results]
+
+    def layer(self, op: Builder, layer: Layer) -> None:
+        """Emit one layer, or note why that is impossible and go on with values of the types that the file states."""
+        context = Context(layer, self.body, self.variables, self.distrusted)
+        outer, op.scope = op.scope, layer.name
+        last = op.graph[-1] if len(op.graph) else None
+        try:
+            found = find_rule(layer.type, layer.version)
+            results = found(op, [self.get(port) for port in layer.inputs], context)
+            if len(results) != len(layer.outputs):
+                raise Malformed(f"it has {len(layer.outputs)} outputs where {layer.type} gives {len(results)}")
+            distrusted = any(self.get(port) in self.distrusted for port in layer.inputs)
+            for port, value in zip(layer.outputs, results, strict=True):
+                if distrusted and value.const_value is None:
+                    self.distrusted.add(value)
+                self.values[port] = self.settled(op, port, value)
+        except Exception as error:  # a malformed layer shows as whatever ONNX or NumPy say to it
+            problem = layer_problem(str(self.source.path), layer, error)
+            self.problems.add(problem.message, problem.remedy, layer=layer, fault=problem.fault, cause=problem.cause)
+        finally:
+            op.scope = outer
+        for port in layer.outputs:
+            if port not in self.values:
+                self.values[port] = _placeholder(port)
+        self.count(op, layer, last)
+
+    def settled(self, op: Builder, port: OutputPort, value: Value) -> Value:
+        """A rule's result, held against what the file states of it, which it may not know itself, under the layer's name."""
+        check_element_type(port, value)
+        stated = port.dims
+        if stated is not None and value in self.distrusted:
+            stated = (None,) * len(stated)
+        check_dims(port, value, stated)
+        take_dims(value, stated)
+        producer = value.producer()
+        if producer is not None and producer.graph is op.graph and value not in self.named:
+            self.named.add(value)
+            value.name = op.unique(friendly_name(port))
+        return value
+
+    def count(self, op: Builder, layer: Layer, last: ir.Node | None) -> None:
+        counter = self.becomes.setdefault((layer.type, layer.version), Counter())
+        for node in reversed(op.graph):
+            if node is last:
+                break
+            # What stands in the graphs of a layer with bodies is what the bodies' layers became.
+            counter.update(map(operator_name, [node] if layer.bodies else _with_nested(node)))
+
+
+def layer_problem(file: str, layer: Layer, error: Exception) -> Problem:
+    """What an exception says of the layer at which it was raised, and whose fault that is."""
+    place = (file, layer.line, layer.name, layer.type, layer.id)
+    if isinstance(error, LayerError):
+        return Problem(error.message, *place, error.remedy, error.fault, error)
+    if _is_mistake(error):
+        text = f"{type(error).__name__}: {one_line(error)} ({_place(error)})"
+        return Problem(f"internal error: {text}", *place, REPORT, Fault.INTERNAL, error)
+    message = f"its inputs or attributes do not fit together: {one_line(error)}"
+    return Problem(message, *place, Malformed.usual_remedy, Fault.MALFORMED, error)
+
+
+def body_problem(source: Model, error: BodyError) -> Problem:
+    """What is wrong with the layer that a node comes from, whose name begins with the layer's."""
+    cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
+    layers = [layer for layer in all_layers(source) if f"{error.node_name}/".startswith(f"{layer.name}/")]
+    if layers:
+        return layer_problem(str(source.path), max(layers, key=lambda layer: len(layer.name)), cause)
+    message = f"its inputs or attributes do not fit together: {one_line(error)}"
+    return Problem(message, str(source.path), remedy=Malformed.usual_remedy, cause=cause)
+
+
+def _is_mistake(error: Exception) -> bool:
+    """Whether an exception tells of a mistake in our own code: of such a kind, and raised there."""
+    if not isinstance(error, (AssertionError, AttributeError, NameError, TypeError)):
+        return False
+    names = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return bool(names) and names[-1].partition(".")[0] in _OURS
+
+
+def _place(error: Exception) -> str:
+    frame, line = list(traceback.walk_tb(error.__traceback__))[-1]
+    return f"{frame.f_globals.get('__name__', '?')}:{line}"
+
+
+def one_line(error: Exception) -> str:
+    """An exception's text as one line of bounded length."""
+    return " ".join(str(error).split())[:300]
+
+
+def operator_name(node: ir.Node) -> str:
+    """The operator of a node, with its domain where that is not ONNX's own."""
+    return f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+
+
+def all_layers(graph: Graph) -> Iterator[Layer]:
+    """Every layer of a graph and of the bodies nested in it."""
+    for layer in graph.layers:
+        yield layer
+        for body in layer.bodies.values():
+            yield from all_layers(body)
+
+
+def _is_sink(layer: Layer) -> bool:
+    return layer.type == "Assign" and not any(port.consumers for port in layer.outputs)
+
+
+def _with_nested(node: ir.Node) -> Iterator[ir.Node]:
+    yield node
+    for attribute in node.attributes.values():
+        if attribute.type == ir.AttributeType.GRAPH:
+            for inner in attribute.as_graph():
+                yield from _with_nested(inner)
+
+
+def _placeholder(port: OutputPort) -> Value:
+    try:
+        return new_value(data_type(port.element_type), port.dims)
+    except ValueError:
+        return new_value(None, port.dims)

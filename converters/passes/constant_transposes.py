@@ -1,0 +1,58 @@
+"""Constants that a rule transposes are laid out anew once, at conversion, never at run time."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import onnx_ir as ir
+from onnx_ir.passes import InPlacePass, PassResult
+
+from converters.passes.replacing import take_place
+from onnx_specops.building import Value
+
+
+class FoldConstantTransposes(InPlacePass):
+    """A transposed initializer for each Transpose of one.
+
+    Where the initializer is cast first (weights stored as float16), the transposition moves before the cast.
+    """
+
+    def call(self, model: ir.Model) -> PassResult:
+        folded: dict[tuple[int, tuple[int, ...]], Value] = {}
+        count = sum(_fold(model.graph, node, folded) for node in list(ir.traversal.RecursiveGraphIterator(model.graph)))
+        return PassResult(model, modified=count > 0)
+
+
+def _fold(root: ir.Graph, node: ir.Node, folded: dict[tuple[int, tuple[int, ...]], Value]) -> bool:
+    if (node.domain, node.op_type) != ("", "Transpose") or (source := node.inputs[0]) is None:
+        return False
+    cast = source.producer()
+    if cast is not None and (cast.domain, cast.op_type) == ("", "Cast") and cast.inputs[0] is not None:
+        source = cast.inputs[0]
+    tensor = source.const_value
+    if tensor is None or source.producer() is not None or source.is_graph_input():
+        return False
+    perm = tuple(node.attributes.get_ints("perm", ())) or tuple(range(len(tensor.shape)))[::-1]
+    key = (id(tensor), perm)
+    if key not in folded:
+        folded[key] = _transposed(source, tensor, perm)
+        root.register_initializer(folded[key])
+    replacement, output = folded[key], node.outputs[0]
+    if source is not node.inputs[0]:
+        assert cast is not None and node.graph is not None
+        result = Value(name=f"{output.name}_cast", type=output.type, shape=output.shape)
+        attributes = list(cast.attributes.values())
+        node.graph.insert_before(node, ir.Node("", "Cast", [replacement], attributes, outputs=[result], name=node.name))
+        replacement = result
+    take_place(output, replacement)
+    return True
+
+
+def _transposed(source: ir.Value, tensor: ir.TensorProtocol, perm: tuple[int, ...]) -> Value:
+    def compute(tensor: ir.TensorProtocol = tensor) -> ir.TensorProtocol:
+        return ir.Tensor(np.ascontiguousarray(tensor.numpy().transpose(perm)), dtype=tensor.dtype)
+
+    shape = ir.Shape([tensor.shape.numpy()[axis] for axis in perm])
+    lazy = ir.LazyTensor(functools.cache(compute), dtype=tensor.dtype, shape=shape, name=f"{source.name}_transposed")
+    return Value(name=lazy.name, type=source.type, shape=shape, const_value=lazy)

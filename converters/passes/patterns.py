@@ -1,0 +1,136 @@
+"""Passes that look for patterns, said in the language of `onnxscript.rewriter`, and emit what replaces them with a
+`Builder`.
+
+A pattern is a function that reads like the graph that it matches: its parameters after ``op`` stand for any values, numbers
+    for constants of that value, ``_outputs=["name"]`` names what a node gives. The replacement takes what was matched by
+    those names::
+
+    def swish(op, x):
+        return op.Mul(x, op.Sigmoid(x))
+
+    @rewrite("Mul", swish, commute=True)
+    def as_swish(op, *, x):
+        return op.Swish(x)
+
+    class FuseActivations(PatternPass):
+        rewrites = [as_swish]
+
+`onnxscript` finds the matches; its own way to replace them is not used: the values that it makes have neither types nor
+shapes, which the passes behind need.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import onnx_ir as ir
+from onnx_ir.passes import InPlacePass, PassResult
+from onnxscript.rewriter import pattern as language
+
+from converters.passes.replacing import take_place
+from onnx_specops.building import Builder, Value
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """A pattern and what replaces it.
+
+    Attributes:
+        root: domain and operator of the node that gives the pattern's (first) result, by which candidates are found.
+        patterns: the pattern, in each order of its commutative operators' inputs.
+        replace: emits what takes its place; gives ``None`` where that cannot be, before it emits anything.
+        exclusive: whether nothing else may use the values within the pattern.
+    """
+
+    root: tuple[str, str]
+    patterns: Sequence[language.Pattern]
+    replace: Callable[..., Value | Sequence[Value] | None]
+    exclusive: bool
+
+    def find(self, model: ir.Model, node: ir.Node) -> language.MatchResult | None:
+        """The match whose result the node gives, if there is one."""
+        assert node.graph is not None
+        for pattern in self.patterns:
+            match = pattern.match(model, node.graph, node, check_nodes_are_removable=self.exclusive)
+            if match:
+                return match
+        return None
+
+
+def rewrite(
+    root: str, pattern: Callable[..., Any], *, domain: str = "", commute: bool = False, exclusive: bool = True
+) -> Callable[[Callable[..., Any]], Rewrite]:
+    """Decorator: the function emits what replaces the pattern, ``function(op, **matched)``; see the module's docstring.
+
+    Args:
+        root: the operator of the node that gives the pattern's (first) result.
+        pattern: the pattern.
+        domain: the operator's domain.
+        commute: whether inputs of commutative operators may stand in any order.
+        exclusive: whether nothing else may use the values within the pattern.
+    """
+    rule = language.RewriteRule(pattern, lambda op, **_: None)
+    patterns = tuple(rule.commute()) if commute else (rule,)
+    return lambda replace: Rewrite((domain, root), patterns, replace, exclusive)
+
+
+class PatternPass(InPlacePass):
+    """Applies a class's ``rewrites``, the first one that matches, to every node, those of nested graphs included."""
+
+    rewrites: ClassVar[Sequence[Rewrite]] = ()
+
+    def call(self, model: ir.Model) -> PassResult:
+        by_root: dict[tuple[str, str], list[Rewrite]] = defaultdict(list)
+        for found in self.rewrites:
+            by_root[found.root].append(found)
+        nodes = list(ir.traversal.RecursiveGraphIterator(model.graph))
+        root = Builder(model.graph)
+        root.reserve(value.name for value in all_values(model.graph, nodes))
+        count = 0
+        for node in nodes:
+            if node.graph is not None:  # not part of an earlier match
+                count += any(_apply(found, model, node, root) for found in by_root.get((node.domain, node.op_type), ()))
+        return PassResult(model, modified=count > 0)
+
+
+def _apply(rewrite: Rewrite, model: ir.Model, node: ir.Node, root: Builder) -> bool:
+    match = rewrite.find(model, node)
+    if match is None or not isinstance(node.graph, ir.Graph):
+        return False
+    op = Builder(node.graph, root=root, before=node)
+    op.scope = node.name or node.op_type
+    results = rewrite.replace(op, **match.bindings)
+    if results is None:
+        return False
+    for old, new in zip(match.outputs, [results] if isinstance(results, ir.Value) else results, strict=True):
+        take_place(old, op.place(new))
+    # At once: what is left would count as a use of the values within other patterns.
+    for old in match.outputs:
+        _remove_unused(old.producer())
+    return True
+
+
+def _remove_unused(node: ir.Node | None) -> None:
+    """Remove the node, and whatever was there for it alone."""
+    pending = [node]
+    while pending:
+        node = pending.pop()
+        if node is None or node.graph is None or any(value.uses() or value.is_graph_output() for value in node.outputs):
+            continue
+        sources = [value.producer() for value in node.inputs if value is not None]
+        node.graph.remove(node, safe=True)
+        pending += sources
+
+
+def all_values(graph: ir.Graph, nodes: Sequence[ir.Node]) -> Iterator[ir.Value]:
+    """Every value of a graph with the ``nodes`` of it and of the graphs nested in it."""
+    yield from graph.inputs
+    yield from graph.initializers.values()
+    for node in nodes:
+        yield from node.outputs
+        for attribute in node.attributes.values():
+            if attribute.type == ir.AttributeType.GRAPH:
+                yield from attribute.as_graph().inputs

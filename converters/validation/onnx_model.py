@@ -1,0 +1,132 @@
+"""What validation must know of an ONNX model before it runs it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx
+from google.protobuf.message import DecodeError
+
+from converters.validation.arrays import InputSpec
+from onnx_specops.domain import DOMAIN
+from onnx_specops.runtime.state import METADATA_KEY
+
+
+@dataclass(frozen=True)
+class OnnxModel:
+    """An ONNX model in a file.
+
+    Attributes:
+        path: the file.
+        proto: what it holds, without external weights.
+        inputs: the inputs that must be fed; those that carry variables begin with their defaults.
+        outputs: the model's own outputs, without those that carry variables.
+        custom: the operators of the domain that it uses.
+        without_body: those among them whose bodies it does not carry.
+        random: the values that depend on random numbers, which bodies draw otherwise than kernels.
+    """
+
+    path: Path
+    proto: onnx.ModelProto
+    inputs: list[InputSpec]
+    outputs: list[str]
+    custom: list[str]
+    without_body: list[str]
+    random: frozenset[str]
+
+    @classmethod
+    def load(cls, path: Path) -> OnnxModel:
+        """Read the file; raises ``ValueError`` when it holds no ONNX model."""
+        try:
+            proto = onnx.load(path, load_external_data=False)
+        except DecodeError:
+            raise ValueError(f"{path} is no ONNX model") from None
+        if not proto.graph.output:
+            raise ValueError(f"{path} is no ONNX model: it has no outputs")
+        nodes = [node for node in all_nodes(proto.graph) if node.domain == DOMAIN]
+        bodies = {(f.name, f.overload) for f in proto.functions if f.domain == DOMAIN}
+        hidden = _variable_outputs(proto)
+        return cls(
+            path,
+            proto,
+            _inputs(proto),
+            [output.name for output in proto.graph.output if output.name not in hidden],
+            sorted({node.op_type for node in nodes}),
+            sorted({node.op_type for node in nodes if (node.op_type, node.overload) not in bodies}),
+            frozenset(_random_values(proto)),
+        )
+
+    def with_outputs(self, names: Sequence[str], folder: Path) -> Path:
+        """Write the model so that it hands out the named values too; returns the new file's path.
+
+        Args:
+            names: values of the outermost graph.
+            folder: where to write it; beside the model instead where that keeps its weights in other files.
+        """
+        extended = onnx.ModelProto()
+        extended.CopyFrom(self.proto)
+        present = {output.name for output in extended.graph.output}
+        extended.graph.output.extend(onnx.ValueInfoProto(name=n) for n in dict.fromkeys(names) if n not in present)
+        external = any(tensor.external_data for tensor in extended.graph.initializer)
+        target = self.path.with_name(f".{self.path.stem}.per-layer.onnx") if external else folder / "per-layer.onnx"
+        target.write_bytes(extended.SerializeToString())
+        return target
+
+
+def all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    """The graph's nodes and those of the graphs nested in it."""
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                yield from all_nodes(attribute.g)
+
+
+def _inputs(proto: onnx.ModelProto) -> list[InputSpec]:
+    defaults = {tensor.name for tensor in proto.graph.initializer}
+    specs = []
+    for value in proto.graph.input:
+        if value.name in defaults:
+            continue
+        tensor = value.type.tensor_type
+        dims = tuple(d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim)
+        specs.append(InputSpec(value.name, onnx.TensorProto.DataType.Name(tensor.elem_type).lower(), dims))
+    return specs
+
+
+def _variable_outputs(proto: onnx.ModelProto) -> set[str]:
+    texts = [entry.value for entry in proto.metadata_props if entry.key == METADATA_KEY]
+    try:
+        entries = [entry for text in texts for entry in json.loads(text)]
+        return {
+            str(entry[key]) for entry in entries for key in ("output", "is_set_output") if key == "output" or key in entry
+        }
+    except (ValueError, TypeError, KeyError):
+        return set()
+
+
+_RANDOM = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"}
+
+
+def _random_values(proto: onnx.ModelProto) -> set[str]:
+    """The outermost graph's values that depend on numbers which the bodies of operators of the domain draw."""
+    functions = {(f.domain, f.name, f.overload): f for f in proto.functions}
+
+    def draws(nodes: Iterator[onnx.NodeProto] | Sequence[onnx.NodeProto]) -> bool:
+        for node in nodes:
+            if node.domain == "" and node.op_type in _RANDOM:
+                return True
+            body = functions.get((node.domain, node.op_type, node.overload))
+            if body is not None and draws(list(all_nodes(onnx.GraphProto(node=body.node)))):
+                return True
+        return False
+
+    tainted: set[str] = set()
+    for node in proto.graph.node:
+        inner = list(all_nodes(onnx.GraphProto(node=[node])))
+        if any(name in tainted for n in inner for name in n.input) or draws(inner):
+            tainted.update(node.output)
+    return tainted

@@ -1,0 +1,166 @@
+"""The runtimes that run an IR or its ONNX model, behind one function each."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import ml_dtypes
+import numpy as np
+import onnx
+import onnxruntime as ort
+
+import onnx_specops
+from converters.validation.arrays import load_inputs, random_inputs, session_specs
+
+OPENVINO = "openvino"
+NAMES = {
+    OPENVINO: "OpenVINO, CPU",
+    "native": "ONNX Runtime, native kernels",
+    "python": "ONNX Runtime, Python kernels",
+    "none": "ONNX Runtime, no plugin",
+    "reference": "ONNX reference evaluator",
+}
+
+Arrays = dict[str, np.ndarray]
+
+# Where ONNX's reference evaluator took longer than this, its first run's time counts: there is nothing to warm up.
+_SLOW = 1.0
+
+
+def unavailable(runtime: str, custom: bool, without_body: Sequence[str]) -> str:
+    """Why a runtime cannot run a model here, or ``""``.
+
+    Args:
+        runtime: a key of `NAMES` other than `OPENVINO`.
+        custom: whether the model has operators of the domain.
+        without_body: those among them that need a kernel.
+    """
+    if runtime in ("native", "python") and not custom:
+        return "the model has no operators of the plugin"
+    if runtime == "native":
+        try:
+            onnx_specops.library_path()
+        except LookupError as error:
+            return str(error)
+    if runtime == "python" and importlib.util.find_spec("onnxruntime_extensions") is None:
+        return 'onnxruntime-extensions is not installed: pip install "onnx-specops[python-kernels]"'
+    if runtime == "none" and without_body:
+        return f"standard ONNX cannot say {', '.join(without_body)}"
+    return ""
+
+
+def run(runtime: str, model: Path, feeds: Mapping[str, np.ndarray], outputs: Sequence[str]) -> tuple[Arrays, float]:
+    """Run the model once for its outputs and once for the time.
+
+    Returns:
+        The outputs by name, and the seconds of one inference after a first one.
+
+    Raises:
+        NotImplementedError: when ONNX's reference evaluator lacks an operator.
+        Exception: whatever the runtime raises.
+    """
+    if runtime == "reference":
+        return _run_reference(model, feeds, outputs)
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    session = onnx_specops.InferenceSession(str(model), options, kernels=runtime)  # type: ignore[arg-type]
+    arrays = infer(session, feeds, outputs)
+    started = time.perf_counter()
+    infer(session, feeds, outputs)
+    return arrays, time.perf_counter() - started
+
+
+def run_once(
+    model: Path,
+    inputs: Path | None = None,
+    *,
+    kernels: Literal["auto", "native", "python", "none"] = "auto",
+    seed: int = 0,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+) -> Arrays:
+    """Run an ONNX model in ONNX Runtime.
+
+    Args:
+        model: the .onnx file.
+        inputs: an .npz file with the inputs; random ones where ``None``.
+        kernels: as for `onnx_specops.InferenceSession`.
+        seed: for the random inputs.
+        shapes: of random inputs by name.
+
+    Returns:
+        The model's own outputs by name.
+
+    Raises:
+        ValueError: whatever is wrong with the model or the inputs.
+        MissingExtraError: if Python kernels are asked for and onnxruntime-extensions is not installed.
+    """
+    if not model.is_file():
+        raise ValueError(f"{model} is not a file")
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    try:
+        session = onnx_specops.InferenceSession(str(model), options, kernels=kernels)
+    except ImportError:
+        raise
+    except Exception as error:  # ONNX Runtime's exceptions have no base of their own
+        raise ValueError(f"{model}: {error}") from None
+    specs = session_specs(session.get_inputs())
+    if inputs is not None and shapes:
+        raise ValueError("shapes are for random inputs, and inputs are given")
+    feeds = random_inputs(specs, seed, shapes or {}) if inputs is None else load_inputs(inputs, specs)
+    try:
+        return infer(session, feeds, [output.name for output in session.get_outputs()])
+    except Exception as error:
+        hint = "" if inputs is not None else " (with random inputs; --shape and --inputs give others)"
+        raise ValueError(f"{model}: {error}{hint}") from None
+
+
+def infer(session: ort.InferenceSession, feeds: Mapping[str, np.ndarray], outputs: Sequence[str]) -> Arrays:
+    """The session's outputs by name, bfloat16 included, which ``InferenceSession.run`` cannot hand over."""
+    kinds = {value.name: value.type for value in (*session.get_inputs(), *session.get_outputs())}
+    if "tensor(bfloat16)" not in kinds.values():
+        results = session.run(list(outputs), dict(feeds))
+        return {name: np.asarray(result) for name, result in zip(outputs, results, strict=True)}
+    values = {name: _ort_value(array, kinds[name]) for name, array in feeds.items()}
+    results = session.run_with_ort_values(list(outputs), values)
+    return {name: _to_numpy(result) for name, result in zip(outputs, results, strict=True)}
+
+
+def _run_reference(model: Path, feeds: Mapping[str, np.ndarray], outputs: Sequence[str]) -> tuple[Arrays, float]:
+    from onnx_specops.runtime.reference import reference_evaluator
+
+    evaluator = reference_evaluator(model)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # NumPy's, of overflows that are meant to be
+        started = time.perf_counter()
+        arrays = dict(zip(outputs, map(np.asarray, evaluator.run(list(outputs), dict(feeds))), strict=True))
+        seconds = time.perf_counter() - started
+        if seconds < _SLOW:
+            started = time.perf_counter()
+            evaluator.run(list(outputs), dict(feeds))
+            seconds = time.perf_counter() - started
+    return arrays, seconds
+
+
+def _ort_value(array: np.ndarray, onnx_type: str) -> Any:
+    array = np.ascontiguousarray(array).reshape(array.shape)
+    if onnx_type == "tensor(bfloat16)":
+        return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(array.view(np.uint16), onnx.TensorProto.BFLOAT16)
+    return ort.OrtValue.ortvalue_from_numpy(array)
+
+
+def _to_numpy(value: Any) -> np.ndarray:
+    if value.data_type() != "tensor(bfloat16)":
+        return np.asarray(value.numpy())
+    shape = value.shape()
+    count = int(np.prod(shape, dtype=np.int64))
+    if not count:
+        return np.zeros(shape, ml_dtypes.bfloat16)
+    bits = np.ctypeslib.as_array((ctypes.c_uint16 * count).from_address(value.data_ptr()))
+    return bits.reshape(shape).copy().view(ml_dtypes.bfloat16)

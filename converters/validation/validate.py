@@ -1,0 +1,306 @@
+"""Cross-runtime validation of an IR and its ONNX model."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from converters.openvino.conversion import convert
+from converters.openvino.reader.element_types import ElementType
+from converters.openvino.reader.graph import Layer, Model
+from converters.openvino.reader.read import read
+from converters.validation.arrays import check_inputs, guessed_inputs, load_inputs, random_inputs
+from converters.validation.compare import DEFAULT, Comparison, Tolerance, compare
+from converters.validation.onnx_model import OnnxModel
+from converters.validation.openvino_process import LayerOutput, OpenVINOError, run_with_layers
+from converters.validation.runtimes import NAMES, OPENVINO, Arrays, run, unavailable
+
+
+@dataclass
+class RuntimeResult:
+    """What one runtime did with the model.
+
+    Attributes:
+        runtime: ``"openvino"``, ``"native"``, ``"python"``, ``"none"`` or ``"reference"``.
+        skipped: why it did not run, where it cannot run here or need not.
+        error: what it raised.
+        seconds: the time of one inference, after a first one.
+        outputs: output name -> how it compares with the baseline's.
+    """
+
+    runtime: str
+    skipped: str = ""
+    error: str = ""
+    seconds: float | None = None
+    outputs: dict[str, Comparison] = field(default_factory=dict)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether nothing that ran differs."""
+        return not self.error and all(comparison.agrees for comparison in self.outputs.values())
+
+
+@dataclass(frozen=True)
+class LayerDifference:
+    """The first layer, in the graph's order, whose output parts from the baseline's.
+
+    Attributes:
+        runtime: the runtime that differs.
+        layer_id, layer_name, layer_type: the layer in the IR.
+        line: its line in the .xml.
+        output: which of its outputs.
+        comparison: how that differs.
+    """
+
+    runtime: str
+    layer_id: int
+    layer_name: str
+    layer_type: str
+    line: int
+    output: int
+    comparison: Comparison
+
+
+@dataclass
+class Validation:
+    """The result of `validate`.
+
+    Attributes:
+        path: the IR.
+        baseline: the runtime that the others are compared with: OpenVINO, or the first that ran where it did not.
+        results: every runtime's result, the baseline's first.
+        first_differences: with ``per_layer``: for each runtime that differs the first layer where it does.
+        layers_compared: with ``per_layer``: how many layer outputs could be compared.
+        guessed: the random inputs whose unknown dimensions got a size that the model may not take.
+    """
+
+    path: Path
+    baseline: str
+    results: list[RuntimeResult]
+    first_differences: list[LayerDifference] = field(default_factory=list)
+    layers_compared: int = 0
+    guessed: list[str] = field(default_factory=list)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether at least two runtimes ran and none differs, in an output or a layer, or failed."""
+        ran = [result for result in self.results if not result.skipped]
+        return len(ran) > 1 and all(result.agrees for result in ran) and not self.first_differences
+
+
+@dataclass(frozen=True)
+class _Exposed:
+    """A layer's output that the ONNX model holds under ``value``."""
+
+    layer: Layer
+    index: int
+    value: str
+
+
+def validate(
+    model_path: str | Path,
+    onnx_path: str | Path | None = None,
+    *,
+    inputs: str | Path | Mapping[str, np.ndarray] | None = None,
+    seed: int = 0,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    tolerance: Tolerance = DEFAULT,
+    per_layer: bool = False,
+    runtimes: Sequence[str] = tuple(NAMES),
+    progress: Callable[[str], None] = lambda step: None,
+) -> Validation:
+    """Run the same inputs through every runtime that is installed and compare the outputs.
+
+    Stateful models begin with their initial state in every runtime.
+
+    Args:
+        model_path: the IR's .xml.
+        onnx_path: its conversion; converted anew where ``None``.
+        inputs: an .npz file or arrays by input name; by default ``inputs.npz`` beside the .xml, else random ones.
+        seed: for the random inputs.
+        shapes: of random inputs by name; unknown dimensions of the others get the size 2.
+        tolerance: how far floats may part.
+        per_layer: compare every layer's output too, and name the first that differs.
+        runtimes: which of ``"openvino"``, ``"native"``, ``"python"``, ``"none"``, ``"reference"`` to run.
+        progress: called with each step's name.
+
+    Raises:
+        ConversionError: when the IR cannot be converted.
+        ValueError: when the inputs or the ONNX model do not fit the IR.
+    """
+    if unknown := set(runtimes) - set(NAMES):
+        raise ValueError(f"{sorted(unknown)[0]!r} is none of the runtimes {', '.join(NAMES)}")
+    path = Path(model_path)
+    with tempfile.TemporaryDirectory(prefix="specops-") as folder_name:
+        folder = Path(folder_name)
+        progress("converting")
+        source = read(path)
+        target = folder / "model.onnx" if onnx_path is None else Path(onnx_path)
+        names_of_values: dict[tuple[int, int], str] = {}
+        if onnx_path is None or per_layer:
+            names_of_values = convert(path, target if onnx_path is None else None).report.values
+        model = OnnxModel.load(target)
+        _check_interface(source, model)
+        arrays, guessed = _inputs(inputs, path, model, seed, shapes)
+        exposed = _exposed(source, names_of_values, model) if per_layer else []
+        wanted = list(dict.fromkeys(model.outputs + [layer.value for layer in exposed]))
+        file = model.with_outputs(wanted, folder) if exposed else target
+        outcomes: dict[str, tuple[RuntimeResult, Arrays]] = {}
+        try:
+            for runtime in NAMES:
+                if runtime not in runtimes:
+                    continue
+                progress(NAMES[runtime])
+                if runtime == OPENVINO:
+                    outcomes[runtime] = _openvino(path, arrays, model, exposed)
+                else:
+                    outcomes[runtime] = _onnx(runtime, model, file, arrays, wanted)
+        finally:
+            if file != target:
+                file.unlink()
+    validation = _compared(path, model, exposed, outcomes, tolerance)
+    validation.guessed = guessed
+    return validation
+
+
+def _openvino(path: Path, arrays: Arrays, model: OnnxModel, exposed: list[_Exposed]) -> tuple[RuntimeResult, Arrays]:
+    result = RuntimeResult(OPENVINO)
+    layers = [LayerOutput(e.layer.name, _TYPE_NAMES.get(e.layer.type, e.layer.type), e.index) for e in exposed]
+    try:
+        inference = run_with_layers(path, list(arrays.values()), layers)
+    except ModuleNotFoundError as error:
+        result.skipped = str(error)
+        return result, {}
+    except OpenVINOError as error:
+        result.error = str(error)
+        return result, {}
+    result.seconds = inference.seconds
+    values = {e.value: value for e, value in zip(exposed, inference.layers, strict=True) if value is not None}
+    return result, values | dict(zip(model.outputs, inference.outputs, strict=True))
+
+
+def _onnx(runtime: str, model: OnnxModel, file: Path, arrays: Arrays, wanted: list[str]) -> tuple[RuntimeResult, Arrays]:
+    result = RuntimeResult(runtime, skipped=unavailable(runtime, bool(model.custom), model.without_body))
+    if result.skipped:
+        return result, {}
+    try:
+        values, result.seconds = run(runtime, file, arrays, wanted)
+    except NotImplementedError as error:
+        result.skipped = f"it lacks an operator: {_one_line(error)}"
+        return result, {}
+    except Exception as error:  # whatever the runtime raises is its result
+        result.error = f"{type(error).__name__}: {_one_line(error)}"
+        return result, {}
+    return result, values
+
+
+def _compared(
+    path: Path,
+    model: OnnxModel,
+    exposed: list[_Exposed],
+    outcomes: Mapping[str, tuple[RuntimeResult, Arrays]],
+    tolerance: Tolerance,
+) -> Validation:
+    ran = [runtime for runtime, (_, values) in outcomes.items() if values]
+    baseline = ran[0] if ran else OPENVINO
+    expected = outcomes[baseline][1] if ran else {}
+    validation = Validation(path, baseline, [result for result, _ in outcomes.values()])
+    compared: set[tuple[int, int]] = set()
+    for runtime, (result, values) in outcomes.items():
+        # Bodies draw other random numbers than OpenVINO and the kernels, and each time others.
+        by_body = {runtime, baseline} & {"none", "reference"} and runtime != baseline
+        random = model.random if by_body else frozenset()
+        for name in model.outputs:
+            if name in values and name in expected:
+                result.outputs[name] = compare(values[name], expected[name], tolerance, random=name in random)
+        if runtime == baseline:
+            continue
+        differing = None
+        for layer in exposed:
+            if layer.value not in values or layer.value not in expected:
+                continue
+            compared.add((layer.layer.id, layer.index))
+            value, should = _same_width(values[layer.value], expected[layer.value])
+            found = compare(value, should, tolerance, random=layer.value in random)
+            if not found.agrees and differing is None:
+                differing = (layer, found)
+        if differing is not None:
+            (layer, found) = differing
+            place = layer.layer
+            validation.first_differences.append(
+                LayerDifference(runtime, place.id, place.name, place.type, place.line, layer.index, found)
+            )
+    validation.layers_compared = len(compared)
+    return validation
+
+
+def _same_width(got: np.ndarray, expected: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A layer's values in the narrower of two float types: intermediate 16-bit floats may be kept as float32."""
+    if got.dtype != expected.dtype and {got.dtype.itemsize, expected.dtype.itemsize} == {2, 4}:
+        narrow = min(got.dtype, expected.dtype, key=lambda dtype: dtype.itemsize)
+        if narrow.kind not in "iu":
+            with np.errstate(over="ignore"):
+                return got.astype(narrow), expected.astype(narrow)
+    return got, expected
+
+
+def _check_interface(source: Model, model: OnnxModel) -> None:
+    """An ONNX model that has not the IR's inputs and outputs cannot be compared with it."""
+    for kind, has, should in (
+        ("inputs", len(model.inputs), len(source.parameters)),
+        ("outputs", len(model.outputs), len(source.results)),
+    ):
+        if has != should:
+            raise ValueError(f"{model.path} has {has} {kind} where {source.path} has {should}: it is not its conversion")
+
+
+def _inputs(
+    inputs: str | Path | Mapping[str, np.ndarray] | None,
+    path: Path,
+    model: OnnxModel,
+    seed: int,
+    shapes: Mapping[str, Sequence[int]] | None,
+) -> tuple[Arrays, list[str]]:
+    """The arrays in the order of the model's inputs, and the names of those whose shapes are guessed."""
+    if inputs is not None and shapes:
+        raise ValueError("shapes are for random inputs, and inputs are given")
+    if isinstance(inputs, Mapping):
+        return check_inputs(inputs, model.inputs, "the inputs"), []
+    beside = path.with_name("inputs.npz")
+    if inputs is None and not shapes and beside.is_file():
+        inputs = beside
+    if inputs is not None:
+        return load_inputs(inputs, model.inputs), []
+    return random_inputs(model.inputs, seed, shapes or {}), guessed_inputs(model.inputs, shapes or {})
+
+
+# Values of these types neither OpenVINO nor ONNX Runtime hands out as arrays.
+_NOT_HANDED_OUT = {t for t in ElementType if t.is_packed} | {
+    ElementType.F8E4M3,
+    ElementType.F8E5M2,
+    ElementType.F8E8M0,
+    ElementType.DYNAMIC,
+}
+
+# The types that OpenVINO names otherwise than the files.
+_TYPE_NAMES = {"ReLU": "Relu", "SoftMax": "Softmax", "PReLU": "PRelu"}
+
+
+def _exposed(source: Model, names: Mapping[tuple[int, int], str], model: OnnxModel) -> list[_Exposed]:
+    """The layers' outputs that the ONNX model holds by name, in the graph's order."""
+    known = {name for node in model.proto.graph.node for name in node.output}
+    return [
+        _Exposed(layer, port.index, names[layer.id, port.index])
+        for layer in source.layers
+        if layer.type not in ("Parameter", "Const", "Result")
+        for port in layer.outputs
+        if names.get((layer.id, port.index)) in known and port.element_type not in _NOT_HANDED_OUT
+    ]
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,264 @@
+"""What Python kernels cannot take in a model, mended before the session is made.
+
+onnxruntime-extensions wants every attribute stated and every input present, and knows no 16-bit floats and no lists. Where
+an output's memory is there before its node runs (that of an If's branch, or bound by the caller), a shape that differs from
+what the kernel returns ends the process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto
+
+from onnx_specops.domain import ATTRIBUTE_TYPES, DOMAIN, Operator, find
+from onnx_specops.inlining import graphs_and_functions, inline_users, nested_graphs, without_weights
+from onnx_specops.runtime.extensions.kernels import kernel_name, text_attributes
+
+_NARROW: dict[int, str] = {TensorProto.FLOAT16: "float16", TensorProto.BFLOAT16: "bfloat16"}
+
+
+def domain_nodes(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
+    """Every node of the domain in ``model``, nested graphs and functions included, but for the domain's own bodies."""
+    for holder in graphs_and_functions(model):
+        for node in holder.node:
+            if node.domain == DOMAIN:
+                yield node
+
+
+def adapt(model: onnx.ModelProto) -> bool:
+    """Change ``model`` in place so that Python kernels can run all nodes of the domain; whether anything changed."""
+    if not any(True for _ in domain_nodes(model)):
+        return False
+    _check_strings(model)
+    changed = False
+    if _mentions_16_bits(model):
+        inline_users(model)
+        changed = _widen(model.graph, {}, onnx.shape_inference.infer_shapes(without_weights(model)).graph)
+    versions = {opset.domain: opset.version for opset in model.opset_import}
+    for holder in list(graphs_and_functions(model)):
+        if _complete(holder) | _detach_outputs(holder):
+            changed = True
+            if isinstance(holder, onnx.FunctionProto) and not any(opset.domain == "" for opset in holder.opset_import):
+                holder.opset_import.append(onnx.helper.make_opsetid("", versions.get("", onnx.defs.onnx_opset_version())))
+    return changed
+
+
+def check_text(name: str, value: Any) -> None:
+    """Raise ``ValueError`` where ``value`` holds strings that Python kernels cannot take.
+
+    Those that are not UTF-8 would abort the process; those with a NUL would end there, without a word.
+    """
+    if isinstance(value, np.ndarray) and value.dtype.kind in "SUO":
+        for element in value.reshape(-1):
+            if isinstance(element, bytes):
+                _check_bytes(name, element)
+            elif isinstance(element, str) and "\0" in element:
+                _check_bytes(name, element.encode(errors="replace"))
+
+
+def _check_strings(model: onnx.ModelProto) -> None:
+    for holder in graphs_and_functions(model):
+        for tensor in getattr(holder, "initializer", ()):
+            for element in tensor.string_data:
+                _check_bytes(tensor.name, element)
+        for node in holder.node:
+            for attribute in node.attribute:
+                for element in (*attribute.t.string_data, *attribute.strings):
+                    _check_bytes(node.name or node.op_type, element)
+
+
+def _check_bytes(name: str, text: bytes) -> None:
+    try:
+        text.decode()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{name}: {text[:60]!r} is not UTF-8, and Python kernels take no other strings") from error
+    if b"\0" in text:
+        raise ValueError(f"{name}: {text[:60]!r} holds a NUL, where a string ends for Python kernels")
+
+
+def _replace_nodes(holder: Any, nodes: list[onnx.NodeProto]) -> None:
+    copies = []
+    for node in nodes:
+        copy = onnx.NodeProto()
+        copy.CopyFrom(node)
+        copies.append(copy)
+    del holder.node[:]
+    holder.node.extend(copies)
+
+
+def _base_name(node: onnx.NodeProto) -> str:
+    return node.op_type.partition("__")[0]
+
+
+def _complete(holder: Any) -> bool:
+    """State every attribute, and give an empty tensor for every input left out."""
+    nodes: list[onnx.NodeProto] = []
+    changed = False
+    for node in holder.node:
+        if node.domain == DOMAIN:
+            try:
+                operator = find(_base_name(node))
+            except KeyError:  # the runtime's error names it
+                nodes.append(node)
+                continue
+            stated = {attribute.name for attribute in node.attribute}
+            for name, (type_, default) in operator.attributes.items():
+                if name not in stated and default is not inspect.Parameter.empty:
+                    kind = int(ATTRIBUTE_TYPES[type_].value)  # type: ignore[attr-defined]
+                    node.attribute.append(onnx.helper.make_attribute(name, default, attr_type=kind))
+                    changed = True
+            changed |= _write_out(node, operator)
+            added = _fill(node, operator)
+            changed |= bool(added)
+            nodes.extend(added)
+        nodes.append(node)
+    if changed:
+        _replace_nodes(holder, nodes)
+    return changed
+
+
+def _write_out(node: onnx.NodeProto, operator: Operator) -> bool:
+    """Make text of the attributes that the library would cut short or not take."""
+    names = text_attributes(operator)
+    for attribute in node.attribute:
+        if attribute.name in names:
+            value = onnx.helper.get_attribute_value(attribute)
+            text = json.dumps(value if isinstance(value, float) else list(value))
+            attribute.CopyFrom(onnx.helper.make_attribute(attribute.name, text))
+    if names and node.op_type == operator.name:
+        node.op_type, node.overload = kernel_name(operator, {}), ""
+    return bool(names)
+
+
+def _detach_outputs(holder: Any) -> bool:
+    """Let a node of standard ONNX make each output of a graph that a node of the domain makes; it copies.
+
+    The node expands to the shape of a scalar, which changes nothing and which no optimiser takes away.
+    """
+    outputs = {output if isinstance(output, str) else output.name for output in holder.output}
+    nodes: list[onnx.NodeProto] = []
+    changed = False
+    for node in holder.node:
+        nodes.append(node)
+        if node.domain != DOMAIN:
+            continue
+        for index, name in enumerate(node.output):
+            if name in outputs:
+                result, shape = f"{name}_of_python_kernel", f"{name}_of_python_kernel_shape"
+                node.output[index] = result
+                scalar = onnx.helper.make_tensor("", TensorProto.INT64, [0], [])
+                nodes.append(onnx.helper.make_node("Constant", [], [shape], value=scalar))
+                nodes.append(onnx.helper.make_node("Expand", [result, shape], [name]))
+                changed = True
+    if changed:
+        # Other nodes of the graph go on reading the output's own name.
+        _replace_nodes(holder, nodes)
+    return changed
+
+
+def _fill(node: onnx.NodeProto, operator: Operator) -> list[onnx.NodeProto]:
+    """Nodes that make the inputs that ``node`` leaves out: nothing of an input of the same type."""
+    added: list[onnx.NodeProto] = []
+    inputs = list(node.input) + [""] * (len(operator.inputs) - len(node.input))
+    types = list(operator.inputs.values())
+    for index, (name, optional) in enumerate(zip(inputs, operator.optional, strict=True)):
+        if name or not optional:
+            continue
+        like = next((other for other, type_ in zip(inputs, types, strict=True) if other and type_ == types[index]), None)
+        prefix = f"{node.output[0]}_{list(operator.inputs)[index]}_left_out"
+        if like is None:  # an input of a type of its own
+            element_type = getattr(TensorProto, operator.element_types(types[index])[0].upper())
+            nothing = onnx.helper.make_tensor("", element_type, [0], [])
+            added.append(onnx.helper.make_node("Constant", [], [prefix], value=nothing))
+            inputs[index] = prefix
+            continue
+        zero = onnx.helper.make_tensor("", TensorProto.INT64, [1], [0])
+        added.append(onnx.helper.make_node("Constant", [], [f"{prefix}_zero"], value=zero))
+        added.append(onnx.helper.make_node("Slice", [like, f"{prefix}_zero", f"{prefix}_zero"], [prefix]))
+        inputs[index] = prefix
+    if added:
+        del node.input[:]
+        node.input.extend(inputs)
+    return added
+
+
+# -- 16-bit floats -----------------------------------------------------------------------------------------------------
+
+
+def _mentions_16_bits(model: onnx.ModelProto) -> bool:
+    for holder in graphs_and_functions(model):
+        if isinstance(holder, onnx.GraphProto):
+            if any(tensor.data_type in _NARROW for tensor in holder.initializer):
+                return True
+            if any(
+                info.type.tensor_type.elem_type in _NARROW for info in (*holder.input, *holder.output, *holder.value_info)
+            ):
+                return True
+        for node in holder.node:
+            for attribute in node.attribute:
+                if attribute.t.data_type in _NARROW or (attribute.name in ("to", "dtype") and attribute.i in _NARROW):
+                    return True
+    return False
+
+
+def _widen(graph: onnx.GraphProto, outer: Mapping[str, int], inferred: onnx.GraphProto) -> bool:
+    """Put nodes of the domain that have 16-bit floats on float32, between casts.
+
+    Args:
+        graph: the graph to change.
+        outer: element types of the values around it.
+        inferred: the same graph with the types of all its values.
+    """
+    types = dict(outer)
+    types.update({tensor.name: tensor.data_type for tensor in inferred.initializer})
+    for info in (*inferred.input, *inferred.output, *inferred.value_info):
+        types[info.name] = info.type.tensor_type.elem_type
+    changed = False
+    nodes: list[onnx.NodeProto] = []
+    for node, twin in zip(graph.node, inferred.node, strict=True):
+        before: list[onnx.NodeProto] = []
+        after: list[onnx.NodeProto] = []
+        if node.domain == DOMAIN:
+            with contextlib.suppress(KeyError):  # the runtime's error names what the domain does not know
+                before, after = _widen_node(node, find(node.op_type), types)
+        changed |= bool(before)
+        for subgraph, twin_graph in zip(nested_graphs(node), nested_graphs(twin), strict=True):
+            changed |= _widen(subgraph, types, twin_graph)
+        nodes += [*before, node, *after]
+    if changed:
+        _replace_nodes(graph, nodes)
+    return changed
+
+
+def _widen_node(
+    node: onnx.NodeProto, operator: Operator, types: Mapping[str, int]
+) -> tuple[list[onnx.NodeProto], list[onnx.NodeProto]]:
+    variables = list(operator.inputs.values())
+    narrow = {
+        variable: types[name]
+        for name, variable in zip(node.input, variables, strict=False)
+        if name and variable in operator.types and types.get(name) in _NARROW
+    }
+    before, after = [], []
+    for index, name in enumerate(node.input):
+        if name and variables[index] in narrow:
+            wide = f"{node.output[0]}_input_{index}_as_float"
+            before.append(onnx.helper.make_node("Cast", [name], [wide], to=TensorProto.FLOAT))
+            node.input[index] = wide
+    for index, variable in enumerate(operator.outputs.values()):
+        if variable in narrow and index < len(node.output) and node.output[index]:
+            # Not the name that the casts around standard operators give.
+            wide, name = f"{node.output[index]}_before_narrowing", node.output[index]
+            after.append(onnx.helper.make_node("Cast", [wide], [name], to=narrow[variable]))
+            node.output[index] = wide
+    if narrow:
+        node.op_type = kernel_name(operator, {variable: _NARROW[type_] for variable, type_ in narrow.items()})
+        node.overload = ""
+    return before, after

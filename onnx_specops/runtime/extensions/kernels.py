@@ -1,0 +1,241 @@
+"""The NumPy kernels as custom ops of ONNX Runtime, through onnxruntime-extensions.
+
+onnxruntime-extensions copies each input into an array, calls one hook for all Python ops, and copies out what the hook
+returns. It knows
+
+- no optional inputs: an empty tensor stands for one left out;
+- no 16-bit floats: `adapt` puts nodes that have them on float32 and renames them; the kernel still sees the 16-bit type;
+- no lists as attributes, and floats there to six digits only: `adapt` makes both text, and renames the nodes;
+- no exceptions: one that reached it would end the process. `guarded` calls collect them instead; elsewhere they become
+  warnings, and the output is empty.
+
+Its functions live in one registry of the process: wherever its library is registered, they are.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx
+
+from onnx_specops.domain import DOMAIN, Operator, operators
+from onnx_specops.runtime.errors import MissingExtraError
+from onnx_specops.runtime.extensions import plain
+
+SIXTEEN_BITS = ("float16", "bfloat16")
+
+
+def kernel_name(operator: Operator, narrow: Mapping[str, str]) -> str:
+    """The name under which an operator is registered for the nodes of our own sessions.
+
+    Args:
+        operator: the operator.
+        narrow: type variables of 16-bit floats, which travel as float32, -> ``"float16"`` or ``"bfloat16"``.
+    """
+    variables = [f"{variable}_{type_}" for variable, type_ in sorted(narrow.items())]
+    return "__".join([operator.name, *(["text"] if text_attributes(operator) else []), *variables])
+
+
+def text_attributes(operator: Operator) -> set[str]:
+    """The attributes that travel as text (JSON): lists, unknown to the library, and floats, which it cuts to six digits."""
+    return {name for name, (type_, _) in operator.attributes.items() if type_ not in (int, str)}
+
+
+@dataclass
+class _Kernel:
+    """One operator for one choice of element types."""
+
+    operator: Operator
+    inputs: list[np.dtype]
+    outputs: list[np.dtype]
+
+    def __call__(self, feed: Sequence[np.ndarray], texts: Mapping[str, str]) -> list[np.ndarray]:
+        optional = self.operator.optional
+        arrays = [
+            None if is_optional and array.size == 0 else array.astype(dtype, copy=False)
+            for array, is_optional, dtype in zip(feed, optional, self.inputs, strict=True)
+        ]
+        results = self.operator(*arrays, **self.attributes(texts))
+        return list(results) if isinstance(results, tuple) else [results]
+
+    def attributes(self, texts: Mapping[str, str]) -> dict[str, Any]:
+        """Attributes as the kernel takes them; onnxruntime-extensions hands them over as text."""
+        return {
+            name: type_(texts[name]) if type_ in (int, float, str) else tuple(json.loads(texts[name]))
+            for name, (type_, _) in self.operator.attributes.items()
+        }
+
+
+@dataclass
+class _Call:
+    """A guarded call into ONNX Runtime."""
+
+    on_error: Callable[[], None] | None
+    error: BaseException | None = field(default=None)
+
+
+_kernels: dict[int, _Kernel] = {}
+_definitions: list[Any] = []
+_calls: dict[int, _Call] = {}  # by thread: with sequential execution a session's kernels run in the calling one
+_lock = threading.Lock()
+
+
+def is_available() -> bool:
+    """Whether onnxruntime-extensions is installed."""
+    import importlib.util
+
+    return importlib.util.find_spec("onnxruntime_extensions") is not None
+
+
+def register_python_kernels() -> str:
+    """Register the kernels with onnxruntime-extensions, once in a process; returns the path of its library.
+
+    Raises:
+        MissingExtraError: if onnxruntime-extensions is not installed.
+    """
+    try:
+        import onnxruntime_extensions
+        from onnxruntime_extensions import _ocos as extensions
+    except ImportError as error:
+        raise MissingExtraError("onnxruntime-extensions", 'kernels="python"', "python-kernels") from error
+    with _lock:
+        # All at once: sessions hold pointers into a vector of the library's, which must not grow afterwards.
+        if not _kernels:
+            for operator in operators():
+                _define(operator, extensions)
+            foreign = extensions._on_pyop_invocation
+
+            def invoke(identifier: int, feed: Sequence[np.ndarray], attributes: Mapping[str, str]) -> tuple[Any, ...]:
+                kernel = _kernels.get(identifier)
+                if kernel is None:
+                    return foreign(identifier, feed, attributes)
+                return (identifier, *_run(kernel, feed, attributes))
+
+            extensions.PyCustomOpDef.install_hooker(invoke)
+    return onnxruntime_extensions.get_library_path()
+
+
+def _define(operator: Operator, extensions: Any) -> None:
+    for choice in itertools.product(*operator.types.values()):
+        types = dict(zip(operator.types, choice, strict=True))
+        narrow = {variable: name for variable, name in types.items() if name in SIXTEEN_BITS}
+        inputs, outputs = (
+            [types.get(type_) or operator.element_types(type_)[0] for type_ in parameters.values()]
+            for parameters in (operator.inputs, operator.outputs)
+        )
+        # Under its own name for plain sessions, where 16-bit floats cannot be, nor lists.
+        plain_kinds = {type_ for type_, _ in operator.attributes.values()} <= {int, float, str}
+        for name in {kernel_name(operator, narrow), *([operator.name] if plain_kinds and not narrow else [])}:
+            definition = extensions.PyCustomOpDef()
+            definition.op_type = f"{DOMAIN}::{name}"
+            definition.input_types = [_extension_type(extensions.PyCustomOpDef, type_) for type_ in inputs]
+            definition.output_types = [_extension_type(extensions.PyCustomOpDef, type_) for type_ in outputs]
+            definition.attrs = _attribute_types(operator, extensions.PyCustomOpDef, as_text=name != operator.name)
+            kernel = _Kernel(operator, [_dtype(type_) for type_ in inputs], [_dtype(type_) for type_ in outputs])
+            definition.obj_id = id(kernel)
+            _kernels[id(kernel)] = kernel
+            _definitions.append(definition)
+            extensions.add_custom_op(definition)
+
+
+def _attribute_types(operator: Operator, definition_type: Any, *, as_text: bool) -> dict[str, int]:
+    kinds = {int: definition_type.dt_int64, float: definition_type.dt_float, str: definition_type.dt_string}
+    texts = text_attributes(operator) if as_text else set()
+    return {
+        name: definition_type.dt_string if name in texts else kinds[type_]
+        for name, (type_, _) in operator.attributes.items()
+    }
+
+
+def _extension_type(definition_type: Any, name: str) -> int:
+    return getattr(definition_type, "dt_float" if name in SIXTEEN_BITS else f"dt_{name}")
+
+
+def _dtype(name: str) -> np.dtype:
+    return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(getattr(onnx.TensorProto, name.upper())))
+
+
+def _run(kernel: _Kernel, feed: Sequence[np.ndarray], attributes: Mapping[str, str]) -> list[Any]:
+    """Shape and elements of every output, one after the other. Raises nothing, whatever happens."""
+    call = _calls.get(threading.get_ident())
+    try:
+        if call is None or call.error is None:
+            results = kernel(feed, attributes)
+            return [part for result, dtype in zip(results, kernel.outputs, strict=True) for part in _output(result, dtype)]
+    except BaseException as error:
+        if call is None:
+            return _warn(kernel, feed, attributes, error)
+        _collect(kernel.operator.name, error, call)
+    return [part for dtype in kernel.outputs for part in _output(np.empty(0, dtype), dtype)]
+
+
+def _output(result: Any, dtype: np.dtype) -> tuple[tuple[int, ...], Any]:
+    if not isinstance(result, (np.ndarray, np.generic)):
+        raise TypeError(f"the kernel returned {type(result).__name__} instead of an array")
+    shape = result.shape
+    if dtype.kind == "O":
+        # As str: what is not UTF-8 must not get out, for the next Python op could not take it in.
+        texts = [str(text).encode() for text in result.reshape(-1)]
+        if nul := [text for text in texts if b"\0" in text]:
+            raise ValueError(f"{nul[0][:60]!r} holds a NUL, where a string ends for Python kernels")
+        return shape, texts
+    carrier = np.dtype(np.float32) if dtype.name in SIXTEEN_BITS else dtype
+    # Contiguous: its memory is copied from the first element on.
+    return shape, np.ascontiguousarray(result.astype(carrier, casting="same_kind", copy=False))
+
+
+def _collect(name: str, error: BaseException, call: _Call) -> None:
+    """Keep the first error for `guarded` to raise."""
+    if name not in str(error):
+        error.add_note(f"raised by the NumPy kernel of {DOMAIN}.{name}")
+    call.error = error
+    if call.on_error is not None:
+        call.on_error()
+
+
+def _warn(kernel: _Kernel, feed: Sequence[np.ndarray], attributes: Mapping[str, str], error: BaseException) -> list[Any]:
+    """Outputs without elements and a warning; where that would end the process, outputs without meaning."""
+    name, text, fate = kernel.operator.name, "", "the node's output is empty"
+    outputs = [np.empty(0, dtype) for dtype in kernel.outputs]
+    try:
+        text = str(error) if name in str(error) else f"{name}: {type(error).__name__}: {error}"
+        if plain.may_have_allocated(name):
+            shapes = plain.output_shapes(kernel.operator, feed, kernel.attributes(attributes))
+            outputs = [plain.meaningless(shape, dtype) for shape, dtype in zip(shapes, kernel.outputs, strict=True)]
+            fate = "the node's output has no meaning"
+        warnings.warn(f"{text} ({fate})", RuntimeWarning, stacklevel=2)
+    except BaseException as escaped:  # warnings may be errors
+        sys.stderr.write(f"{text or name}: {escaped}\n")
+    return [part for array, dtype in zip(outputs, kernel.outputs, strict=True) for part in _output(array, dtype)]
+
+
+@contextmanager
+def guarded(on_error: Callable[[], None] | None = None) -> Iterator[None]:
+    """Raise, at the end, what a kernel called in this thread raises; ``on_error`` is called at once.
+
+    ONNX Runtime's own error about the outputs that were left empty gives way to it.
+    """
+    thread, call = threading.get_ident(), _Call(on_error)
+    outer = _calls.get(thread)
+    _calls[thread] = call
+    try:
+        yield
+    except Exception:
+        if call.error is None:
+            raise
+    finally:
+        if outer is None:
+            del _calls[thread]
+        else:
+            _calls[thread] = outer
+    if call.error is not None:
+        raise call.error

@@ -1,0 +1,482 @@
+"""The subcommands of ``specops``: what they print and write, and how they end."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import onnx
+import openvino as ov
+import pytest
+from openvino import opset13 as ops
+from typer.testing import CliRunner, Result
+
+import onnx_specops
+from converters.cli.app import app
+
+MODELS = Path(__file__).parents[3] / "models"
+
+
+def specops(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], terminal_width=80)
+
+
+def as_json(result: Result) -> dict:
+    """What was printed, which must be one JSON object and nothing else."""
+    assert result.stdout.count("\n") == 1, result.stdout
+    return json.loads(result.stdout, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+
+
+@pytest.fixture
+def dense(tmp_path: Path) -> Path:
+    """A dense layer of 32 x 32 weights, of standard ONNX only."""
+    x = ops.parameter([-1, 32], np.float32, name="x")
+    weights = np.random.default_rng(0).standard_normal((32, 32)).astype(np.float32)
+    y = ops.relu(ops.matmul(x, ops.constant(weights), False, True), name="y")
+    y.output(0).set_names({"y"})
+    ov.save_model(ov.Model([y], [x], "dense"), tmp_path / "model.xml", compress_to_fp16=False)
+    return tmp_path / "model.xml"
+
+
+@pytest.fixture
+def bags(tmp_path: Path) -> Path:
+    """The embedding bags of models/, which become operators of the domain."""
+    return copy_of("embedding_bag_offsets_sum", tmp_path)
+
+
+def copy_of(name: str, folder: Path) -> Path:
+    for file in ("model.xml", "model.bin", "inputs.npz", "expected.npz"):
+        shutil.copy(MODELS / name / file, folder / file)
+    return folder / "model.xml"
+
+
+def unknown_layer(xml: Path) -> Path:
+    """The model with a layer of a type that no rule knows."""
+    xml.write_text(xml.read_text().replace('type="ReLU"', 'type="Magic[red]Layer"'))
+    return xml
+
+
+# -- the command as such -------------------------------------------------------------------------------------------------
+
+
+def test_without_arguments_it_helps() -> None:
+    result = specops()
+    assert result.exit_code in (0, 2)  # typer's own releases differ
+    assert all(name in result.output for name in ("convert", "run", "validate", "inspect", "ops"))
+
+
+def test_version() -> None:
+    result = specops("--version")
+    assert (result.exit_code, result.stdout) == (0, f"specops {onnx_specops.__version__}\n")
+
+
+@pytest.mark.parametrize("command", ["convert", "run", "validate", "inspect", "ops"])
+def test_every_option_is_explained(command: str) -> None:
+    result = specops(command, "--help")
+    assert result.exit_code == 0
+    assert "--json" in result.stdout
+    assert all(len(line) <= 80 for line in result.stdout.splitlines())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("transmogrify",),
+        ("convert",),
+        ("convert", "a.xml", "--weights", "inline"),
+        ("convert", "a.xml", "b.xml"),
+        ("run", "a.onnx", "--kernels", "gpu"),
+        ("run", "a.onnx", "--seed", "-1"),
+        ("validate", "a.xml", "--rtol", "-1"),
+        ("validate", "a.xml", "--atol", "much"),
+        ("validate", "a.xml", "--runtime", "tensorflow"),
+        ("inspect",),
+        ("inspect", "a.xml", "--all-operations"),
+        ("ops", "--yaml"),
+    ],
+)
+def test_bad_usage(arguments: tuple[str, ...]) -> None:
+    result = specops(*arguments)
+    assert result.exit_code == 2
+    assert "Usage" in result.stderr
+    assert not result.stdout
+
+
+# -- convert -------------------------------------------------------------------------------------------------------------
+
+
+def test_convert_writes_beside_the_model(dense: Path) -> None:
+    result = specops("convert", dense)
+    target = dense.with_suffix(".onnx")
+    assert result.exit_code == 0
+    assert re.fullmatch(
+        rf"{re.escape(str(target))}: 5 layers became 2 nodes, 4\.0 KiB of weights \(embedded\), \d+\.\d\d s\n", result.stdout
+    )
+    assert not result.stderr
+    onnx.checker.check_model(str(target), full_check=True)
+
+
+@pytest.mark.parametrize(
+    ("weights", "placement", "files"),
+    [
+        ("auto", "embed", {"model.onnx"}),
+        ("embed", "embed", {"model.onnx"}),
+        ("copy", "copy", {"model.onnx", "model.onnx.data"}),
+        ("reference", "reference", {"model.onnx"}),
+    ],
+)
+def test_convert_places_the_weights(dense: Path, weights: str, placement: str, files: set[str]) -> None:
+    result = specops("convert", dense, "--weights", weights, "--json")
+    assert result.exit_code == 0
+    document = as_json(result)
+    assert document["weights"] == placement
+    assert {path.name for path in dense.parent.iterdir()} - {"model.xml", "model.bin"} == files
+    assert specops("validate", dense, dense.with_suffix(".onnx")).exit_code == 0
+
+
+def test_convert_and_check(bags: Path, tmp_path: Path) -> None:
+    target = tmp_path / "out" / "bags.onnx"
+    target.parent.mkdir()
+    result = specops("convert", bags, "-o", target, "--check")
+    assert result.exit_code == 0, result.output
+    first, *_, last = result.stdout.splitlines()
+    assert first.startswith(f"{target}: ")
+    assert last.startswith("agree: OpenVINO, CPU; ONNX Runtime")
+    assert "operators of the plugin: EmbeddingBagOffsetsSum" in result.stdout
+    assert target.is_file()
+
+
+def test_convert_as_json(bags: Path) -> None:
+    document = as_json(specops("convert", bags, "--check", "--json"))
+    assert set(document) == {
+        "output", "model", "layers", "nodes", "custom_operators", "without_body", "weights", "weights_bytes", "seconds",
+        "check",
+    }  # fmt: skip
+    assert document["layers"]["EmbeddingBagOffsetsSum"] == document["nodes"]["onnx_specops.EmbeddingBagOffsetsSum"]
+    assert document["custom_operators"] == ["EmbeddingBagOffsetsSum"]
+    assert document["without_body"] == []
+    assert document["check"]["agrees"] is True
+
+
+def test_check_fails_beyond_the_tolerance(dense: Path) -> None:
+    """Summation noise alone exceeds a tolerance of nothing."""
+    result = specops("convert", dense, "--check", "--rtol", "0", "--atol", "0")
+    exact = specops("validate", dense, "--json", "--rtol", "0", "--atol", "0")
+    shares = [o["exact"] for r in as_json(exact)["runtimes"][1:] for o in r["outputs"].values()]
+    assert result.exit_code == (0 if set(shares) == {1.0} else 1)
+
+
+def test_layers_without_a_rule_are_told_with_their_places(dense: Path) -> None:
+    result = specops("convert", unknown_layer(dense))
+    assert result.exit_code == 1
+    assert not result.stdout
+    assert not dense.with_suffix(".onnx").exists()
+    lines = result.stderr.splitlines()
+    assert lines[0] == "error: no rule converts Magic[red]Layer (opset1)"
+    assert re.fullmatch(rf'  --> {re.escape(str(dense))}:\d+ layer "y" \(Magic\[red\]Layer, id \d+\)', lines[1])
+    assert lines[2].startswith("  help: ")
+
+
+def test_problems_as_json(dense: Path) -> None:
+    result = specops("convert", unknown_layer(dense), "--json")
+    assert result.exit_code == 1
+    (problem,) = as_json(result)["problems"]
+    assert set(problem) == {"message", "fault", "file", "line", "layer_name", "layer_type", "layer_id", "remedy"}
+    assert problem["fault"] == "unsupported"
+    assert problem["file"] == str(dense)
+    assert problem["layer_type"] == "Magic[red]Layer"
+
+
+@pytest.mark.parametrize("text", ["", "<net", "\0", "<html/>", '<net name="x" version="9"><layers/><edges/></net>'])
+@pytest.mark.parametrize("command", ["convert", "validate", "inspect"])
+def test_what_is_no_ir_is_bad_input(command: str, text: str, tmp_path: Path) -> None:
+    path = tmp_path / "model.xml"
+    path.write_text(text)
+    result = specops(command, path)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: ")
+    assert str(path) in result.stderr
+    assert not result.stdout
+
+
+@pytest.mark.parametrize("command", ["convert", "validate", "inspect", "run"])
+@pytest.mark.parametrize("kind", ["missing", "folder"])
+def test_files_that_cannot_be_read(command: str, kind: str, tmp_path: Path) -> None:
+    path = tmp_path if kind == "folder" else tmp_path / "no.xml"
+    for extra in ((), ("--json",)):
+        result = specops(command, path, *extra)
+        assert result.exit_code == 2
+        assert str(path) in result.output
+
+
+def test_a_target_that_cannot_be_written(dense: Path) -> None:
+    target = dense.parent / "no" / "model.onnx"
+    result = specops("convert", dense, "-o", target)
+    assert (result.exit_code, result.stderr) == (2, f"error: {target}: No such file or directory\n")
+
+
+# -- run -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernels", ["auto", "python", "none"])
+def test_run_with_inputs_and_outputs(bags: Path, tmp_path: Path, kernels: str) -> None:
+    assert specops("convert", bags).exit_code == 0
+    written = tmp_path / "outputs.npz"
+    model = bags.with_suffix(".onnx")
+    result = specops("run", model, "--inputs", tmp_path / "inputs.npz", "--outputs", written, "--kernels", kernels)
+    assert result.exit_code == 0, result.output
+    with np.load(written) as got, np.load(tmp_path / "expected.npz") as expected:
+        assert set(got.files) == set(expected.files)
+        for name in expected.files:
+            assert got[name].dtype == expected[name].dtype
+            np.testing.assert_allclose(got[name], expected[name], rtol=1e-4, atol=1e-5, err_msg=name)
+
+
+def test_random_inputs_follow_the_seed(dense: Path) -> None:
+    specops("convert", dense)
+    model = dense.with_suffix(".onnx")
+    first, again, other = (as_json(specops("run", model, "--json", "--seed", seed)) for seed in (1, 1, 2))
+    assert first == again
+    assert first["outputs"]["y"]["values"] != other["outputs"]["y"]["values"]
+    assert first["outputs"]["y"]["shape"] == [2, 32]
+    assert first["outputs"]["y"]["type"] == "float32"
+
+
+def test_random_inputs_have_the_shapes_asked_for(dense: Path, tmp_path: Path) -> None:
+    assert specops("convert", dense, "--check", "--shape", "x=7x32").exit_code == 0
+    model = dense.with_suffix(".onnx")
+    assert as_json(specops("run", model, "--json", "--shape", "x=7x32"))["outputs"]["y"]["shape"] == [7, 32]
+    assert specops("validate", dense, model, "--shape", "x=1x32").exit_code == 0
+    for arguments, message in (
+        (("--shape", "x=7x33"), "the model takes"),
+        (("--shape", "y=7x32"), "no input is called y"),
+        (("--shape", "x=7x32", "--inputs", "x.npz"), "shapes are for random inputs"),
+        (("--shape", "7x32"), "is not of the form"),
+        (("--shape", "x=7xn"), "is not of the form"),
+    ):
+        result = specops("run", model, *arguments)
+        assert (result.exit_code, message in " ".join(result.stderr.split())) == (2, True), result.stderr
+
+
+def test_guessed_shapes_are_named_where_nothing_runs(tmp_path: Path) -> None:
+    x = ops.parameter([-1, -1], np.float32, name="x")
+    y = ops.matmul(x, ops.constant(np.ones((5, 2), np.float32)), False, False)
+    ov.save_model(ov.Model([y], [x]), tmp_path / "model.xml")
+    result = specops("validate", tmp_path / "model.xml", "--runtime", "openvino", "--runtime", "none")
+    assert result.exit_code == 1
+    assert "shapes of random inputs are guessed: x." in " ".join(result.stdout.split())
+    assert specops("validate", tmp_path / "model.xml", "--shape", "x=3x5").exit_code == 0
+
+
+def test_run_shows_the_first_values(dense: Path) -> None:
+    specops("convert", dense)
+    result = specops("run", dense.with_suffix(".onnx"))
+    assert result.exit_code == 0
+    assert re.search(r"\by\s+2x32\s+float32\s+", result.stdout)
+    assert all(len(line) <= 80 for line in result.stdout.splitlines())
+
+
+def test_numbers_that_json_lacks_are_texts(tmp_path: Path) -> None:
+    x = ops.parameter([3], np.float32, name="x")
+    y = ops.log(x)
+    y.output(0).set_names({"y"})
+    ov.save_model(ov.Model([y], [x]), tmp_path / "model.xml")
+    specops("convert", tmp_path / "model.xml")
+    np.savez(tmp_path / "in.npz", x=np.array([1, 0, -1], np.float32))
+    result = specops("run", tmp_path / "model.onnx", "--inputs", tmp_path / "in.npz", "--json")
+    assert as_json(result)["outputs"]["y"]["values"] == [0.0, "-inf", "nan"]
+
+
+def test_strings_in_and_out(tmp_path: Path) -> None:
+    text = copy_of("vocabulary_table", tmp_path)
+    assert specops("convert", text).exit_code == 0
+    result = specops("run", tmp_path / "model.onnx", "--inputs", tmp_path / "inputs.npz", "--json")
+    assert result.exit_code == 0, result.output
+    with np.load(tmp_path / "expected.npz") as expected:
+        for name in expected.files:
+            assert as_json(result)["outputs"][name]["values"] == expected[name].reshape(-1).tolist()
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({}, "x missing; there are none"),
+        ({"z": np.zeros((2, 32), np.float32)}, "x missing; there are z"),
+        ({"x": np.zeros((2, 31), np.float32)}, "x has the shape [2, 31], the model takes [?, 32]"),
+        ({"x": np.zeros(32, np.float32)}, "x has the shape [32], the model takes [?, 32]"),
+        ({"x": np.full((2, 32), "a")}, "x holds <U1 values that float32, which the model takes, cannot hold"),
+        ({"x": np.full((2, 32), 0.1)}, "x holds float64 values that float32, which the model takes, cannot hold"),
+    ],
+)
+@pytest.mark.parametrize("command", ["run", "validate", "convert"])
+def test_inputs_that_do_not_fit(dense: Path, tmp_path: Path, arrays: dict, message: str, command: str) -> None:
+    specops("convert", dense)
+    np.savez(tmp_path / "in.npz", **arrays)
+    model = dense.with_suffix(".onnx") if command == "run" else dense
+    check = ["--check"] if command == "convert" else []
+    result = specops(command, model, *check, "--inputs", tmp_path / "in.npz")
+    assert result.exit_code == 2
+    assert result.stderr == f"error: {tmp_path / 'in.npz'}: {message}\n"
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"\x93NUMPY", b"text"])
+def test_inputs_that_are_no_npz(dense: Path, tmp_path: Path, content: bytes) -> None:
+    specops("convert", dense)
+    (tmp_path / "in.npz").write_bytes(content)
+    result = specops("run", dense.with_suffix(".onnx"), "--inputs", tmp_path / "in.npz")
+    assert result.exit_code == 2
+    assert "is not a readable .npz file" in result.stderr
+
+
+def test_inputs_by_position_and_of_narrower_types(dense: Path, tmp_path: Path) -> None:
+    specops("convert", dense)
+    np.savez(tmp_path / "in.npz", np.ones((2, 32), np.int8))
+    result = specops("run", dense.with_suffix(".onnx"), "--inputs", tmp_path / "in.npz")
+    assert result.exit_code == 0, result.output
+
+
+def test_run_of_what_is_no_model(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(b"\0\1")
+    result = specops("run", path)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"error: {path}: ")
+    assert "Traceback" not in result.stderr
+
+
+def test_run_tells_what_a_kernel_says(bags: Path, tmp_path: Path) -> None:
+    specops("convert", bags)
+    with np.load(tmp_path / "inputs.npz") as file:
+        arrays = dict(file)
+    name = next(n for n, a in arrays.items() if n.startswith("indices") and a.size)
+    arrays[name] = np.full_like(arrays[name], 10**6)
+    np.savez(tmp_path / "bad.npz", **arrays)
+    for kernels in ("python", "none"):
+        result = specops("run", tmp_path / "model.onnx", "--inputs", tmp_path / "bad.npz", "--kernels", kernels)
+        assert result.exit_code == 2
+        assert "1000000" in result.stderr or kernels == "none"
+        assert "Traceback" not in result.stderr
+
+
+# -- validate ------------------------------------------------------------------------------------------------------------
+
+
+def test_validate_shows_every_output_and_runtime(bags: Path) -> None:
+    result = specops("validate", bags)
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    assert lines[0] == f"{bags}, compared with OpenVINO, CPU"
+    assert lines[1].split() == ["shape", "type", "abs", "err", "rel", "err", "exact", "time"]
+    for name in ("OpenVINO", "ORT Python", "ORT plain", "ONNX reference"):
+        rows = [line for line in lines if line.startswith(f"  {name} ")]
+        with np.load(bags.with_name("expected.npz")) as expected:
+            assert len(rows) == len(expected.files)
+    assert all(len(line) <= 80 for line in lines[1:] if line.startswith(" "))
+    assert lines[-1].startswith("agree: OpenVINO, CPU; ")
+
+
+def test_validate_as_json(bags: Path) -> None:
+    document = as_json(specops("validate", bags, "--json"))
+    assert set(document) == {"model", "baseline", "agrees", "runtimes", "first_differences", "layers_compared", "guessed"}
+    assert (document["baseline"], document["agrees"]) == ("openvino", True)
+    assert [r["runtime"] for r in document["runtimes"]] == ["openvino", "native", "python", "none", "reference"]
+    for runtime in document["runtimes"]:
+        assert set(runtime) == {"runtime", "agrees", "skipped", "error", "seconds", "outputs"}
+        for output in runtime["outputs"].values():
+            assert set(output) == {
+                "shape", "type", "max_absolute_error", "max_relative_error", "exact", "agrees", "note",
+            }  # fmt: skip
+
+
+def test_validate_only_some_runtimes(dense: Path) -> None:
+    document = as_json(specops("validate", dense, "--runtime", "reference", "--runtime", "none", "--json"))
+    assert [r["runtime"] for r in document["runtimes"]] == ["none", "reference"]
+    assert document["baseline"] == "none"
+    alone = specops("validate", dense, "--runtime", "none")
+    assert alone.exit_code == 1
+    assert "nothing to compare with" in alone.stdout
+
+
+def test_validate_a_model_that_was_changed(dense: Path) -> None:
+    specops("convert", dense)
+    path = dense.with_suffix(".onnx")
+    model = onnx.load(path)
+    weights = onnx.numpy_helper.to_array(model.graph.initializer[0]).copy()
+    weights[0] += 1
+    model.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(weights, model.graph.initializer[0].name))
+    onnx.save(model, path)
+    result = specops("validate", dense, path)
+    assert result.exit_code == 1
+    assert result.stdout.splitlines()[-1] == "differ: ONNX Runtime, no plugin; ONNX reference evaluator"
+    document = as_json(specops("validate", dense, path, "--per-layer", "--json"))
+    assert document["agrees"] is False
+    assert {d["layer_type"] for d in document["first_differences"]} == {"MatMul"}
+
+
+def test_validate_against_another_model(dense: Path, tmp_path: Path) -> None:
+    x = ops.parameter([2], np.float32)
+    ov.save_model(ov.Model([ops.relu(x), ops.abs(x)], [x]), tmp_path / "other.xml")
+    specops("convert", tmp_path / "other.xml")
+    result = specops("validate", dense, tmp_path / "other.onnx")
+    assert result.exit_code == 2
+    assert "has 2 outputs where" in result.stderr
+    for content in (b"", b"text"):
+        (tmp_path / "bad.onnx").write_bytes(content)
+        result = specops("validate", dense, tmp_path / "bad.onnx")
+        assert (result.exit_code, result.stderr.startswith("error: ")) == (2, True)
+    assert specops("validate", dense, tmp_path / "none.onnx").exit_code == 2
+
+
+# -- inspect -------------------------------------------------------------------------------------------------------------
+
+
+def test_inspect_shows_what_layers_become(bags: Path) -> None:
+    result = specops("inspect", bags)
+    assert result.exit_code == 0
+    assert "onnx_specops.EmbeddingBagOffsetsSum" in result.stdout
+    assert result.stdout.splitlines()[-1].endswith("layers: all of them convert")
+    assert all(len(line) <= 80 for line in result.stdout.splitlines()[1:])
+    assert not bags.with_suffix(".onnx").exists()
+
+
+def test_inspect_lists_what_cannot_be_converted(dense: Path) -> None:
+    result = specops("inspect", unknown_layer(dense))
+    assert result.exit_code == 1
+    assert re.search(r"Magic\[red\]Layer +opset1 +1 +cannot be converted", result.stdout)
+    assert result.stdout.splitlines()[-1] == "5 layers: 1 problem"
+    assert result.stderr.startswith("error: no rule converts Magic[red]Layer (opset1)\n  --> ")
+    document = as_json(specops("inspect", dense, "--json"))
+    assert len(document["problems"]) == 1
+    assert {row["type"]: row["convertible"] for row in document["layers"]}["MatMul"] is True
+    assert set(document["layers"][0]) == {"type", "version", "count", "becomes", "convertible"}
+
+
+def test_inspect_all_operations() -> None:
+    result = specops("inspect", "--all-operations")
+    assert result.exit_code == 0
+    assert re.search(r"^ Abs-0 +opset1 +standard +\d+ of \d+", result.stdout, re.MULTILINE)
+    assert re.search(r"^245 of 245 operations have a rule: ", result.stdout, re.MULTILINE)
+    assert re.search(r"^245 of 245 pass all of their \d+ cases, compared with OpenVINO \d", result.stdout, re.MULTILINE)
+    document = as_json(specops("inspect", "--all-operations", "--json"))
+    assert set(document) == {"operations", "total", "with_rule", "passing", "compared_with"}
+    assert len(document["operations"]) == document["total"] == document["with_rule"] == document["passing"] == 245
+    keys = {"name", "number", "version", "rule", "becomes", "custom_operators", "cases", "passed", "restrictions"}
+    assert set(document["operations"][0]) == keys
+
+
+# -- ops -----------------------------------------------------------------------------------------------------------------
+
+
+def test_ops_lists_every_operator() -> None:
+    result = specops("ops")
+    assert result.exit_code == 0
+    assert re.search(r"^ EmbeddingBagOffsetsSum +yes +yes +", result.stdout, re.MULTILINE)
+    document = as_json(specops("ops", "--json"))
+    assert (document["domain"], document["version"]) == ("onnx_specops", 1)
+    assert {"operator": "StringToHashBucket", "python": ""}.items() <= document["operators"][
+        [row["operator"] for row in document["operators"]].index("StringToHashBucket")
+    ].items()
+    assert set(document["operators"][0]) == {"operator", "body", "python", "native"}

@@ -1,0 +1,154 @@
+"""What an installation without some extra says: which ``pip install`` mends it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+MODELS = Path(__file__).parents[3] / "models"
+ALL = (
+    "lxml",
+    "onnx_ir",
+    "onnxruntime_extensions",
+    "openvino",
+    "openvino_tokenizers",
+    "rich",
+    "tensorflow",
+    "torch",
+    "typer",
+)
+
+BLOCK = """
+import sys
+sys.path[:] = {path!r}
+sys.modules.update(dict.fromkeys({blocked!r}))
+"""
+
+
+def python(code: str, *blocked: str) -> subprocess.CompletedProcess[str]:
+    """Python without the blocked modules."""
+    script = BLOCK.format(path=sys.path, blocked=blocked) + textwrap.dedent(code)
+    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
+
+
+def specops(*arguments: object, without: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    """The command, in a process of its own."""
+    argv = ["specops", *map(str, arguments)]
+    code = f"sys.argv = {argv!r}\nfrom converters.cli import main\nmain()"
+    return python(code, *without)
+
+
+def test_imports_need_no_extra() -> None:
+    done = python("import converters, onnx_specops, converters.openvino; print(onnx_specops.DOMAIN)", *ALL)
+    assert (done.returncode, done.stdout) == (0, "onnx_specops\n"), done.stderr
+
+
+def test_running_a_converted_model_needs_no_extra(tmp_path: Path) -> None:
+    model = tmp_path / "model.onnx"
+    assert specops("convert", MODELS / "recommender_int" / "model.xml", "-o", model).returncode == 0
+    code = f"""
+        import numpy as np, onnx_specops, warnings
+        warnings.simplefilter("ignore")
+        for kernels in ("auto", "none"):
+            session = onnx_specops.InferenceSession({str(model)!r}, kernels=kernels)
+            inputs = np.load({str(MODELS / "recommender_int" / "inputs.npz")!r})
+            expected = np.load({str(MODELS / "recommender_int" / "expected.npz")!r})
+            names = [output.name for output in session.get_outputs()]
+            outputs = session.run(names, {{i.name: inputs[i.name] for i in session.get_inputs()}})
+            for name, output in zip(names, outputs):
+                np.testing.assert_allclose(output, expected[name], rtol=1e-4, atol=1e-5)
+        print("equal")
+    """
+    done = python(code, *ALL)
+    assert (done.returncode, done.stdout) == (0, "equal\n"), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("module", "package"), [("typer", "typer"), ("rich", "rich"), ("lxml", "lxml"), ("onnx_ir", "onnx-ir")]
+)
+@pytest.mark.parametrize("command", ["convert", "inspect"])
+def test_the_command_without_its_packages(module: str, package: str, command: str, tmp_path: Path) -> None:
+    target = ("-o", tmp_path / "model.onnx") if command == "convert" else ()
+    done = specops(command, MODELS / "matmul" / "model.xml", *target, without=(module,))
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ")
+    assert f'needs {package}, which is not installed: pip install "onnx-specops[convert]"' in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(("module", "package"), [("lxml", "lxml"), ("onnx_ir", "onnx-ir")])
+def test_the_converter_without_its_packages(module: str, package: str) -> None:
+    code = """
+        try:
+            from converters.openvino import convert
+        except ImportError as error:
+            print(type(error).__name__, error)
+    """
+    done = python(code, module)
+    expected = f'converters.openvino.convert needs {package}, which is not installed: pip install "onnx-specops[convert]"'
+    assert done.stdout == f"MissingExtraError {expected}\n", done.stderr
+
+
+def test_bodies_without_onnx_ir() -> None:
+    code = """
+        import onnx, onnx_specops
+        try:
+            onnx_specops.add_bodies(onnx.ModelProto())
+        except ImportError as error:
+            print(error)
+    """
+    done = python(code, "onnx_ir")
+    assert 'pip install "onnx-specops[convert]"' in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("module", ["openvino", "openvino_tokenizers"])
+def test_validating_without_openvino(module: str, tmp_path: Path) -> None:
+    """The other runtimes are compared with each other, and what is missing is told."""
+    stub = tmp_path / module
+    stub.mkdir()
+    (stub / "__init__.py").write_text(f"raise ModuleNotFoundError('not there', name={module!r})")
+    model = MODELS / "vocabulary_table" / "model.xml"
+    code = f"""
+        sys.path.insert(0, {str(tmp_path)!r})
+        sys.argv = ["specops", "validate", {str(model)!r}]
+        from converters.cli import main
+        main()
+    """
+    done = python(code)
+    name = module.replace("_", "-")
+    assert f'OpenVINO, CPU: not run, {name} is not installed: pip install "onnx-specops[openvino]"' in done.stdout, (
+        done.stderr
+    )
+    last = done.stdout.splitlines()[-1]
+    assert last.startswith("agree: ONNX Runtime"), done.stdout
+    assert done.returncode == 0
+
+
+def test_checking_needs_openvino(tmp_path: Path) -> None:
+    target = tmp_path / "model.onnx"
+    done = specops("convert", MODELS / "matmul" / "model.xml", "-o", target, "--check", without=("openvino",))
+    assert done.returncode == 2
+    assert done.stderr == 'error: --check needs openvino, which is not installed: pip install "onnx-specops[openvino]"\n'
+    assert not target.exists()
+
+
+def test_python_kernels_without_the_extra(tmp_path: Path) -> None:
+    target = tmp_path / "model.onnx"
+    specops("convert", MODELS / "embedding_bag_offsets_sum" / "model.xml", "-o", target)
+    done = specops("run", target, "--kernels", "python", without=("onnxruntime_extensions",))
+    assert done.returncode == 2
+    assert 'pip install "onnx-specops[python-kernels]"' in done.stderr
+    assert "Traceback" not in done.stderr
+    listed = specops("ops", without=("onnxruntime_extensions",))
+    assert listed.returncode == 0
+    assert 'no Python kernel of any operator: pip install "onnx-specops[python-kernels]"' in listed.stdout
+
+
+def test_a_terminal_less_command_shows_no_progress() -> None:
+    done = specops("inspect", MODELS / "matmul" / "model.xml")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\x1b" not in done.stdout

@@ -1,0 +1,95 @@
+"""TensorFlow's vocabulary tables: recognised as one node where they are one, still right where they are not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+import onnx_specops
+from converters.openvino import convert
+from tests.converters.passes import string_models
+
+TABLE, LABELS, HASH = "onnx_specops.VocabularyTable", "ai.onnx.ml.LabelEncoder", "onnx_specops.StringToHashBucket"
+
+# What each model becomes: the operators that matter, and how often.
+BECOMES: dict[str, dict[str, int]] = {
+    "table": {TABLE: 1},
+    "table-swapped": {TABLE: 1},
+    "table-other-miss": {TABLE: 1},
+    "table-miss-above": {TABLE: 1},
+    "table-one-bucket": {TABLE: 1},
+    "table-shared": {TABLE: 2, LABELS: 1},
+    "table-numbers": {TABLE: 1},
+    "table-numbers-i32": {TABLE: 1},
+    "look-up": {LABELS: 1},
+    "look-up-i32": {LABELS: 1},
+    "look-up-ids-of-equals": {LABELS: 1},
+    "numbers": {LABELS: 1},
+    "numbers-i32": {LABELS: 1},
+    "numbers-matrix": {LABELS: 1},
+    "numbers-positive-axis": {LABELS: 1},
+    "numbers-values": {LABELS: 1, "Gather": 1},
+    "numbers-large": {LABELS: 1, "Gather": 1},
+    "miss-inside-the-ids": {LABELS: 1, HASH: 1, "Where": 1},
+    "miss-of-another-number": {LABELS: 1, HASH: 1, "Where": 1},
+    "other-offset": {LABELS: 1, HASH: 1, "Where": 1},
+    "other-keys": {LABELS: 1, HASH: 1, "Where": 1},
+    "values-in-another-order": {LABELS: 1, HASH: 1},
+    "values-with-a-gap": {LABELS: 1, HASH: 1},
+    "greater-instead": {LABELS: 1, HASH: 1, "Where": 1},
+    "numbers-of-other-keys": {LABELS: 1, HASH: 1, "Where": 1},
+    "numbers-equal-entries": {"Equal": 1, "ReduceMax": 2},
+    "numbers-other-places": {"Equal": 1, "ReduceMax": 2},
+    "numbers-other-miss": {"Equal": 1, "ReduceMax": 2},
+    "hash": {HASH: 1},
+    "text": {HASH: 1, "Cast": 1},
+}
+
+
+@pytest.fixture(scope="session")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The models and OpenVINO's answers, made in a process of their own."""
+    folder = tmp_path_factory.mktemp("string_models")
+    script = Path(string_models.__file__)
+    done = subprocess.run([sys.executable, script, folder], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def arrays(path: Path) -> list[np.ndarray]:
+    with np.load(path) as file:
+        return [file[name] for name in file.files]
+
+
+@pytest.mark.parametrize("name", string_models.MODELS)
+def test_tables_and_near_misses(models: Path, tmp_path: Path, name: str) -> None:
+    folder = models / name
+    _, report = convert(folder / "model.xml", tmp_path / "model.onnx")
+    onnx.checker.check_model(str(tmp_path / "model.onnx"))
+    kernels = ["python", "auto"] if report.without_body else ["none", "python", "auto"]
+    for kernel in kernels if report.custom_operators else ["none"]:
+        session = onnx_specops.InferenceSession(tmp_path / "model.onnx", kernels=kernel)  # type: ignore[arg-type]
+        inputs = arrays(folder / "inputs.npz")
+        feeds = {
+            i.name: array.astype(object) if array.dtype.kind == "U" else array
+            for i, array in zip(session.get_inputs(), inputs, strict=True)
+        }
+        for got, expected in zip(session.run(None, feeds), arrays(folder / "expected.npz"), strict=True):
+            assert got.dtype == expected.dtype
+            np.testing.assert_array_equal(got, expected, err_msg=kernel)
+    counts = Counter(report.nodes)
+    watched = (TABLE, LABELS, HASH) if TABLE in BECOMES.get(name, {}) else ()
+    for operator in {*BECOMES.get(name, {}), *watched}:
+        assert counts[operator] == BECOMES[name].get(operator, 0), counts
+
+
+def test_tensorflows_own_example(models: Path) -> None:
+    """The ids that TensorFlow documents for this table: OpenVINO's answer is it already."""
+    (ids,) = arrays(models / "table" / "expected.npz")
+    assert ids[:7].tolist() == [0, 1, 10, 2, 9, 3, 9]

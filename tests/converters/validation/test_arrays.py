@@ -1,0 +1,103 @@
+"""Random inputs, and arrays from and to .npz files."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from converters.validation.arrays import (
+    InputSpec,
+    check_inputs,
+    guessed_inputs,
+    load_inputs,
+    random_inputs,
+    write_arrays,
+)
+
+TYPES = {
+    "bool": np.bool_, "int8": np.int8, "uint8": np.uint8, "int16": np.int16, "uint16": np.uint16, "int32": np.int32,
+    "uint32": np.uint32, "int64": np.int64, "uint64": np.uint64, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16,
+    "float": np.float32, "double": np.float64, "string": np.object_,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_random_inputs_of_every_type(name: str) -> None:
+    specs = [InputSpec("a", name, (3, None)), InputSpec("b", name, ()), InputSpec("c", name, (0, 4))]
+    first, again, other = random_inputs(specs, 1), random_inputs(specs, 1), random_inputs(specs, 2)
+    assert [array.shape for array in first.values()] == [(3, 2), (), (0, 4)]
+    assert all(array.dtype == TYPES[name] for array in first.values())
+    assert all((first[key] == again[key]).all() for key in first)
+    assert any((first[key] != other[key]).any() for key in first) or name == "bool"
+    if name != "string":
+        numbers = first["a"].astype(np.float64)
+        assert (numbers >= 0).all()
+        assert (numbers <= 1).all()
+
+
+def test_random_inputs_of_given_shapes() -> None:
+    specs = [InputSpec("a", "float", (None, 3)), InputSpec("b", "int64", (None,)), InputSpec("c", "float", ())]
+    arrays = random_inputs(specs, shapes={"a": [5, 3], "c": []})
+    assert [array.shape for array in arrays.values()] == [(5, 3), (2,), ()]
+    assert guessed_inputs(specs, {"a": [5, 3]}) == ["b"]
+    for shapes, message in (
+        ({"a": [5, 4]}, r"a has the shape \[5, 4\], the model takes \[\?, 3\]"),
+        ({"b": []}, "b has the shape"),
+        ({"x": [1]}, "no input is called x; there are a, b, c"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            random_inputs(specs, shapes=shapes)
+
+
+def test_arrays_survive_a_file(tmp_path) -> None:
+    arrays = {name: array for kind in TYPES for name, array in random_inputs([InputSpec(kind, kind, (2, 3))], 1).items()}
+    write_arrays(tmp_path / "file", arrays)
+    loaded = load_inputs(tmp_path / "file", [InputSpec(kind, kind, (2, None)) for kind in TYPES])
+    for name, array in arrays.items():
+        assert loaded[name].dtype == array.dtype
+        assert loaded[name].tolist() == array.tolist()
+
+
+def test_brain_floats_as_numpy_stores_them(tmp_path) -> None:
+    array = np.array([1, 2.5], ml_dtypes.bfloat16)
+    np.savez(tmp_path / "in.npz", a=array)
+    loaded = load_inputs(tmp_path / "in.npz", [InputSpec("a", "bfloat16", (2,))])["a"]
+    assert (loaded.dtype, loaded.tolist()) == (array.dtype, array.tolist())
+
+
+@pytest.mark.parametrize(
+    ("array", "kind", "fits"),
+    [
+        (np.array([1, 2], np.int64), "int8", True),
+        (np.array([1, 200], np.int64), "int8", False),
+        (np.array([-1], np.int64), "uint64", False),
+        (np.array([2**53 + 1], np.int64), "double", False),
+        (np.array([0.5]), "float16", True),
+        (np.array([0.1]), "float", False),
+        (np.array([np.nan, np.inf]), "float", True),
+        (np.array([1.5]), "int32", False),
+        (np.array([1.0]), "int32", True),
+        (np.array([2]), "bool", False),
+        (np.array([True]), "float", True),
+        (np.array(["a"]), "string", True),
+        (np.array([b"a"]), "string", True),
+        (np.array([1]), "string", False),
+        (np.array(["1"]), "int64", False),
+        (np.array([1j]), "float", False),
+    ],
+)
+def test_types_convert_where_nothing_is_lost(array: np.ndarray, kind: str, fits: bool) -> None:
+    spec = InputSpec("a", kind, (None,))
+    if not fits:
+        with pytest.raises(ValueError, match="a holds"):
+            check_inputs({"a": array}, [spec], "here")
+        return
+    found = check_inputs({"a": array}, [spec], "here")["a"]
+    assert found.dtype == spec.dtype
+    assert found.shape == array.shape
+
+
+def test_the_order_is_the_model_s() -> None:
+    arrays = {"b": np.ones(1, np.float32), "more": np.ones(1), "a": np.zeros(1, np.float32)}
+    assert list(check_inputs(arrays, [InputSpec("a", "float", (1,)), InputSpec("b", "float", (1,))], "here")) == ["a", "b"]
