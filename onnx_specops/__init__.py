@@ -30,11 +30,6 @@ _LAZY = {
 def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module 'onnx_specops' has no attribute {name!r}")
-    try:
-        value = getattr(importlib.import_module(_LAZY[name]), name)
-    except ModuleNotFoundError as error:
-        from onnx_specops.runtime.errors import as_missing_extra
-
-        raise as_missing_extra(error, f"onnx_specops.{name}") or error from None
+    value = getattr(importlib.import_module(_LAZY[name]), name)
     globals()[name] = value
     return value

@@ -19,7 +19,7 @@ from rich.console import Console
 from converters.errors import REPORT, ConversionError, Fault, Problem
 
 if TYPE_CHECKING:
-    from converters.validation import Validation
+    from converters.validation.validate import Validation
 
 app = typer.Typer(
     name="specops",
@@ -288,8 +288,8 @@ def _validate(
     runtimes: list[str],
     per_layer: bool = False,
 ) -> Validation:
-    from converters.validation import Tolerance
-    from converters.validation import validate as validate_model
+    from converters.validation.compare import Tolerance
+    from converters.validation.validate import validate as validate_model
 
     with _progress(as_json) as step:
         return validate_model(

@@ -19,7 +19,8 @@ from converters.errors import Problem, short
 if TYPE_CHECKING:
     from converters.openvino.conversion import Inspection, Report
     from converters.openvino.coverage.table import Coverage
-    from converters.validation import Comparison, Validation
+    from converters.validation.compare import Comparison
+    from converters.validation.validate import Validation
     from onnx_specops.forms import Forms
 
 

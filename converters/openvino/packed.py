@@ -12,7 +12,7 @@ import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 
-from converters.openvino.reader.constants import NF4, Constant
+from converters.openvino.reader.constants import NF4, Constant, group_bits, parts
 from converters.openvino.reader.element_types import ElementType
 from converters.openvino.tensors import external_tensor
 from onnx_specops.building import Builder, Value, constant_value
@@ -65,20 +65,14 @@ def _looked_up(op: Builder, codes: Value, table: np.ndarray) -> Value:
 
 def _of_a_byte(kind: ElementType) -> np.ndarray:
     """The elements that each byte holds: of u1 the highest bit is the first, of u2 the lowest two are."""
-    return _parts(1) if kind.bits == 1 else _parts(2)[:, ::-1]
-
-
-def _parts(bits: int) -> np.ndarray:
-    """Each byte cut into parts of ``bits``, the highest first."""
-    return _BYTES >> np.arange(8 - bits, -1, -bits, dtype=np.uint8) & ((1 << bits) - 1)
+    return parts(_BYTES, 1) if kind.bits == 1 else parts(_BYTES, 2)[:, ::-1]
 
 
 def _of_groups(op: Builder, codes: Value, kind: ElementType) -> Value:
-    """``[groups, elements]`` of bytes in groups of three: two with the elements' low bits, one with their high bits."""
-    high_bits = 2 if kind.bits == 6 else 1
-    low_bits = kind.bits - high_bits
-    low, high = _parts(low_bits), _parts(high_bits) << low_bits
+    """``[groups, elements]`` of bytes in groups of three."""
+    low_bits, high_bits = group_bits(kind)
+    high = parts(_BYTES, high_bits) << low_bits
     count = high.shape[1]
-    lows = _looked_up(op, op.Slice(codes, [0], [2], [1]), low)
+    lows = _looked_up(op, op.Slice(codes, [0], [2], [1]), parts(_BYTES, low_bits))
     highs = _looked_up(op, op.Slice(codes, [2], [3], [1]), high)
     return op.Add(op.Reshape(lows, [-1, count]), op.Reshape(highs, [-1, count]))

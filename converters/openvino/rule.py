@@ -11,8 +11,9 @@ layer's inputs in order (a default of ``None`` makes one optional, ``*inputs`` t
 type, shape and, where known, constant value. Keyword-only parameters are the attributes with the specification's types and
 defaults; the XML's texts are parsed by their annotations:
 
-    ``bool``, ``int``, ``float``, ``str``, ``ElementType``, ``Literal["a", "b"]`` (upper and lower case alike),
-    ``tuple[int, ...]``, ``tuple[float, ...]``, ``tuple[str, ...]``, and any of them ``| None`` for one that may be missing.
+    ``bool``, ``int``, ``float``, ``str``, ``ElementType``, ``PartialShape``, ``Literal["a", "b"]`` (upper and lower case
+    alike), ``tuple[int, ...]``, ``tuple[float, ...]``, ``tuple[str, ...]``, and any of them ``| None`` for one that may be
+    missing.
 
 An attribute of the layer that the signature does not name, a value outside its type, a missing or a surplus input: each is a
 problem of the layer, never overlooked. A keyword-only parameter annotated `Context` receives the layer itself and what else
@@ -37,6 +38,7 @@ from converters.errors import Malformed, Unsupported
 from converters.openvino.onnx_types import data_type
 from converters.openvino.reader.element_types import ElementType
 from converters.openvino.reader.graph import Body, Layer
+from converters.openvino.reader.shapes import PartialShape
 from converters.variables import Variable
 from onnx_specops.building import Builder, Value
 
@@ -227,6 +229,8 @@ def parse_value(text: str, annotation: Any) -> Any:
         if text.lower() in ("false", "0"):
             return False
         raise ValueError("is neither true nor false")
+    if annotation is PartialShape:
+        return PartialShape.parse(text)
     if annotation is ElementType:
         if (element_type := ElementType.from_name(text)) is None:
             raise ValueError("is not an element type")

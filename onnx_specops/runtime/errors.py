@@ -4,14 +4,9 @@ from __future__ import annotations
 
 # Module -> its package, and the extra of this project that brings it.
 _EXTRAS = {
-    "lxml": ("lxml", "convert"),
-    "ml_dtypes": ("ml_dtypes", "convert"),
-    "onnx_ir": ("onnx-ir", "convert"),
     "onnxruntime_extensions": ("onnxruntime-extensions", "python-kernels"),
     "openvino": ("openvino", "openvino"),
     "openvino_tokenizers": ("openvino-tokenizers", "openvino"),
-    "rich": ("rich", "convert"),
-    "typer": ("typer", "convert"),
 }
 
 

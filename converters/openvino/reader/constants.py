@@ -112,16 +112,24 @@ def _codes(data: np.ndarray, kind: ElementType) -> np.ndarray:
     if bits in (2, 4):  # the first element is the lowest bits
         shifts = np.arange(0, 8, bits, dtype=np.uint8)
         return ((data[:, None] >> shifts) & ((1 << bits) - 1)).reshape(-1)
-    # u3 and u6 go in groups of three bytes: two with the low bits (2 or 4) of each element, a third with the
-    # high ones (1 or 2); the first element stands highest in all of them.
-    high_bits = 2 if bits == 6 else 1
-    low_bits = bits - high_bits
-    group = data.reshape(-1, 3)
-    low = group[:, :2, None] >> np.arange(8 - low_bits, -1, -low_bits, dtype=np.uint8)
-    high = group[:, 2:] >> np.arange(8 - high_bits, -1, -high_bits, dtype=np.uint8)
-    low_codes = low.reshape(len(group), -1) % (1 << low_bits)
-    high_codes = high % (1 << high_bits)
-    return (low_codes + (high_codes << low_bits)).astype(np.uint8).reshape(-1)
+    low_bits, high_bits = group_bits(kind)
+    groups = data.reshape(-1, 3)
+    low = parts(groups[:, :2, None], low_bits).reshape(len(groups), -1)
+    return (low + (parts(groups[:, 2:], high_bits) << low_bits)).astype(np.uint8).reshape(-1)
+
+
+def group_bits(kind: ElementType) -> tuple[int, int]:
+    """How many low and high bits of each element stand together, where elements go in groups of three bytes: u3 and u6.
+
+    Two bytes hold the low bits, a third the high ones; the first element stands highest in all of them.
+    """
+    high_bits = 2 if kind is ElementType.U6 else 1
+    return kind.bits - high_bits, high_bits
+
+
+def parts(data: np.ndarray, bits: int) -> np.ndarray:
+    """Bytes (uint8, along a last dimension of 1) cut into parts of so many bits, the highest first."""
+    return data >> np.arange(8 - bits, -1, -bits, dtype=np.uint8) & ((1 << bits) - 1)
 
 
 def check_strings(raw: memoryview, count: int) -> str | None:

@@ -10,7 +10,7 @@ from converters.errors import Problems, short
 from converters.openvino.reader.constants import Constant, check_strings
 from converters.openvino.reader.element_types import ElementType
 from converters.openvino.reader.graph import Dims, Layer
-from converters.openvino.reader.shapes import known, parse_partial_shape
+from converters.openvino.reader.shapes import PartialShape
 from converters.openvino.reader.xml import integer
 
 STALE = "the file was changed by hand: load and save it with OpenVINO"
@@ -149,11 +149,10 @@ class LayerData:
             self._problems.add("the attribute shape is missing", layer=layer)
             return ()
         try:
-            shape = parse_partial_shape(text)
+            return PartialShape.parse(text).dims
         except ValueError as error:
             self._problems.add(f"the attribute shape: {error}", layer=layer)
             return ()
-        return None if shape is None else tuple(known(interval) for interval in shape)
 
     def _set_dims(self, layer: Layer, dims: Dims | None) -> None:
         """The dimensions in the data count: they tell an unknown rank from a scalar, which ports cannot."""

@@ -7,7 +7,7 @@ both alike. Only the data of Parameter and Const layers tell the two apart, so t
 from __future__ import annotations
 
 from converters.openvino.reader.graph import Body, Dims, Graph, InputPort, Layer, Model, OutputPort
-from converters.openvino.reader.shapes import known, parse_partial_shape
+from converters.openvino.reader.shapes import PartialShape
 
 # The rank of the first output follows from the length of these inputs, which hold a shape (or repeats).
 _RANK_FROM_LENGTH = {
@@ -90,7 +90,6 @@ def _is_constant(port: InputPort) -> bool:
 
 def _parsed(text: str) -> Dims | None:
     try:
-        shape = parse_partial_shape(text)
+        return PartialShape.parse(text).dims
     except ValueError:  # the rule that reads the attribute will say so
         return None
-    return None if shape is None else tuple(known(interval) for interval in shape)

@@ -3,12 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from converters.errors import short
 from converters.openvino.reader.xml import integer
 
 Interval = tuple[int, int | None]
 """The least and the greatest value of a dimension; None for no upper bound."""
+
+
+@dataclass(frozen=True)
+class PartialShape:
+    """A shape as an attribute writes it.
+
+    Attributes:
+        intervals: the bounds of each dimension; None for an unknown rank.
+    """
+
+    intervals: tuple[Interval, ...] | None
+
+    @property
+    def dims(self) -> tuple[int | None, ...] | None:
+        """The dimensions, None for one that is not known; None for an unknown rank."""
+        return None if self.intervals is None else tuple(known(interval) for interval in self.intervals)
+
+    @classmethod
+    def parse(cls, text: str) -> PartialShape:
+        """The shape that `text` is; raises ValueError when it is none."""
+        return cls(parse_partial_shape(text))
 
 
 def parse_dimension(text: str) -> Interval | None:

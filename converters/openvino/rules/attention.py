@@ -1,4 +1,4 @@
-"""Attention, and products of groups of rows with a matrix each."""
+"""Attention."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import onnx_ir as ir
 
 from converters.errors import Malformed
 from converters.openvino.rule import rule
-from converters.openvino.rules._shapes import match_shapes
 from onnx_specops.building import Builder, Value
 
 
@@ -43,15 +42,6 @@ def scaled_dot_product_attention(
     column = op.Concat(op.Shape(weights, end=-1), [1], axis=0)
     shares = op.Softmax(op.Concat(weights, op.Expand(sink, column), axis=-1), axis=-1)
     return op.MatMul(op.Slice(shares, [0], [-1], [-1]), value)
-
-
-@rule("GroupedMatMul", since="opset17")
-def grouped_mat_mul(op: Builder, mat_a: Value, mat_b: Value, offsets: Value | None = None):
-    """GroupedMatMul-17: ``mat_b`` is ``[groups, N, K]``."""
-    match_shapes(mat_a=(mat_a, "G M K" if offsets is None else "T K"), mat_b=(mat_b, "G N K"), offsets=(offsets, "G"))
-    if offsets is None:
-        return op.MatMul(mat_a, op.Transpose(mat_b, perm=[0, 2, 1]))
-    return op.specops.GroupedMatMul(mat_a, mat_b, offsets)
 
 
 def _swapped(op: Builder, key: Value) -> Value:

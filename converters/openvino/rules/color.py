@@ -103,19 +103,19 @@ def _to_nv12(op: Builder, image: Value, single_plane: bool, *, bgr: bool):
     _divisible(image, 2, 2)
     matrix = _TO_YUV[:, ::-1] if bgr else _TO_YUV
     pixels = op.Add(op.MatMul(op.Cast(image, to=ir.DataType.FLOAT), np.ascontiguousarray(matrix.T)), _YUV_ZERO)
-    yuv = _bounded(op, pixels, image)
+    yuv = _pixels(op, pixels, image)
     y, uv = op.Slice(yuv, [0], [1], [3]), op.Cast(op.Slice(yuv, [1], [3], [3]), to=ir.DataType.FLOAT)
     size = op.Shape(image)
     batch, half = op.Slice(size, [0], [1]), op.Div(op.Slice(size, [1], [3]), 2)
     rows, columns = op.Slice(half, [0], [1]), op.Slice(half, [1], [2])
     blocks = op.Reshape(uv, op.Concat(batch, rows, [2], columns, [2, 2], axis=0))
-    means = _bounded(op, op.ReduceMean(blocks, [2, 4], keepdims=0), image)
+    means = _pixels(op, op.ReduceMean(blocks, [2, 4], keepdims=0), image)
     if not single_plane:
         return [y, means]
     return op.Concat(y, op.Reshape(means, op.Concat(batch, rows, op.Mul(columns, 2), [1], axis=0)), axis=1)
 
 
-def _bounded(op: Builder, x: Value, like: Value) -> Value:
+def _pixels(op: Builder, x: Value, like: Value) -> Value:
     """Within 0 and 255, in the image's type; integers are rounded, halves to the even one."""
     x = op.Clip(x, np.float32(0), np.float32(255))
     if like.dtype is not None and like.dtype.is_integer():

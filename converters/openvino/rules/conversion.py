@@ -36,12 +36,6 @@ def convert_like(op: Builder, x: Value, like: Value, *, context: Context):
     return converted(op, x, source, target)
 
 
-@rule("Identity", since="opset16")
-def identity(op: Builder, x: Value):
-    """Identity-16."""
-    return op.Identity(x)
-
-
 @rule("ConvertPromoteTypes", since="opset14")
 def convert_promote_types(
     op: Builder,

@@ -1,9 +1,17 @@
-"""Products of matrices."""
+"""Products, sums and inverses of matrices."""
 
 from __future__ import annotations
 
+import re
+import string
+from collections import defaultdict
+from collections.abc import Sequence
+
+from converters.errors import Malformed
+from converters.openvino.reader.shapes import same_dims
 from converters.openvino.rule import rule
 from converters.openvino.rules._precision import saturating_8_bits
+from converters.openvino.rules._shapes import match_shapes
 from onnx_specops.building import Builder, Value
 
 
@@ -45,3 +53,88 @@ def _transposed(op: Builder, x: Value, transpose: bool, plain: bool) -> Value:
         )
 
     return op.if_(op.Equal(op.Size(op.Shape(x)), 1), lambda op: x, swap)
+
+
+@rule("GroupedMatMul", since="opset17")
+def grouped_mat_mul(op: Builder, mat_a: Value, mat_b: Value, offsets: Value | None = None):
+    """GroupedMatMul-17: ``mat_b`` is ``[groups, N, K]``."""
+    match_shapes(mat_a=(mat_a, "G M K" if offsets is None else "T K"), mat_b=(mat_b, "G N K"), offsets=(offsets, "G"))
+    if offsets is None:
+        return op.MatMul(mat_a, op.Transpose(mat_b, perm=[0, 2, 1]))
+    return op.specops.GroupedMatMul(mat_a, mat_b, offsets)
+
+
+@rule("Inverse", since="opset14")
+def inverse(op: Builder, data: Value, *, adjoint: bool = False):
+    """Inverse-14."""
+    if data.dims is not None and (len(data.dims) < 2 or not same_dims(data.dims[-1:], data.dims[-2:-1])):
+        raise Malformed(f"its input of the shape {data.dims} does not hold square matrices")
+    return op.specops.Inverse(data, adjoint=int(adjoint))
+
+
+@rule("Einsum", since="opset7")
+def einsum(op: Builder, *inputs: Value, equation: str):
+    """Einsum-7: written out and in small letters, which every runtime knows; in the implicit form capitals go first."""
+    equation = equation.replace(" ", "")
+    left, arrow, right = equation.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(inputs):
+        raise Malformed(f"its equation {equation!r} has {len(terms)} operands, the layer {len(inputs)} inputs")
+    if any(not re.fullmatch(r"[A-Za-z]*(\.\.\.)?[A-Za-z]*", term) for term in (*terms, right)):
+        raise Malformed(f"its equation {equation!r} is not well-formed")
+    letters = left.replace(".", "").replace(",", "")
+    if not arrow:
+        right = "..." * ("..." in left) + "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
+    if not set(right.replace(".", "")) <= set(letters):
+        raise Malformed(f"the output of its equation {equation!r} names what no operand has")
+    # ONNX wants all ellipses to stand for as many dimensions; letters in their place need not.
+    known = list(string.ascii_lowercase + string.ascii_uppercase)
+    names = {c: known.pop(0) for c in dict.fromkeys(letters)}
+    if ranked := all(operand.rank is not None for operand in inputs):
+        hidden = [(x.rank or 0) - len(t.replace(".", "")) for x, t in zip(inputs, terms, strict=True)]
+        surplus = any(count and "..." not in term for count, term in zip(hidden, terms, strict=True))
+        if surplus or min(hidden) < 0 or max(hidden) > len(known):
+            raise Malformed(f"its equation {equation!r} does not fit the ranks of its inputs")
+        widest = max(hidden)
+        dots = ["".join(known[widest - count : widest]) for count in hidden] + ["".join(known[:widest])]
+    else:
+        dots = ["..."] * (len(terms) + 1)
+    renamed = [
+        re.sub(r"[A-Za-z]", lambda match: names[match[0]], term.replace("...", "\0")).replace("\0", hidden_letters)
+        for term, hidden_letters in zip((*terms, right), dots, strict=True)
+    ]
+    if (result := _as_mat_mul(op, inputs, renamed)) is not None:
+        return result
+    types = None
+    if ranked:  # ONNX's inference overlooks that dimensions of 1 are broadcast
+        sizes = _letter_sizes(inputs, renamed)
+        types = [(inputs[0].dtype, [sizes[letter] for letter in renamed[-1]])]
+    return op.Einsum(*inputs, equation=",".join(renamed[:-1]) + "->" + renamed[-1], types=types)
+
+
+def _letter_sizes(inputs: Sequence[Value], terms: Sequence[str]) -> dict[str, int | None]:
+    """The size of each letter's dimension; raises `Malformed` where operands do not agree on it."""
+    known: dict[str, set[int | None]] = defaultdict(set)
+    for operand, term in zip(inputs, terms, strict=False):
+        for letter, size in zip(term, operand.dims or [None] * len(term), strict=True):
+            known[letter].add(size)
+    for sizes in known.values():
+        if len(sizes - {None, 1}) > 1:
+            raise Malformed(f"its operands have {sorted(s for s in sizes if s is not None)} elements along one dimension")
+    return {letter: next(iter(sizes - {None, 1}), None if None in sizes else 1) for letter, sizes in known.items()}
+
+
+def _as_mat_mul(op: Builder, inputs: Sequence[Value], terms: Sequence[str]) -> Value | None:
+    """The MatMul that a sum of two operands is, where it is one."""
+    if len(inputs) != 2 or "." in terms[-1] or len(terms[0]) < 2 or len(set(terms[0])) != len(terms[0]):
+        return None
+    left, right, result = terms
+    batch, row, inner, column = left[:-2], left[-2], left[-1], result[-1:]
+    if column in left or result != batch + row + column:
+        return None
+    if right == batch + inner + column:
+        return op.MatMul(*inputs)
+    if right == batch + column + inner:
+        axes = range(len(right))
+        return op.MatMul(inputs[0], op.Transpose(inputs[1], perm=[*axes[:-2], axes[-1], axes[-2]]))
+    return None

@@ -1,4 +1,4 @@
-"""Elements in another order: reversed, rolled, shuffled, moved between channels, batch and space."""
+"""Elements as they are, or in another order: reversed, rolled, shuffled, moved between channels, batch and space."""
 
 from __future__ import annotations
 
@@ -220,3 +220,9 @@ def _first(op: Builder, rank: Value, factor: Value) -> Value:
 def _check_block(size: int, name: str) -> None:
     if not 1 <= size < 2**31:
         raise Malformed(f"its {name} is {size}")
+
+
+@rule("Identity", since="opset16")
+def identity(op: Builder, x: Value):
+    """Identity-16."""
+    return op.Identity(x)

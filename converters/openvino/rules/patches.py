@@ -1,7 +1,8 @@
-"""Images rearranged into channels: ExtractImagePatches, ReorgYolo."""
+"""Images and their patches: ExtractImagePatches, ReorgYolo, Col2Im."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -10,7 +11,7 @@ import onnx_ir as ir
 
 from converters.errors import Malformed
 from converters.openvino.rule import rule
-from converters.openvino.rules._indices import dim, flat_range
+from converters.openvino.rules._indices import dim, flat_range, product, vector
 from onnx_specops.building import Builder, Value
 
 _MOST_SLICES = 64  # beyond that gathering is faster
@@ -111,3 +112,81 @@ def _reorganized(op: Builder, data: Value, stride: int) -> Value:
     line = op.Add(op.Mul(image, height), op.Add(op.Mul(row, stride), op.Div(block, stride)))
     places = op.Add(op.Mul(line, width), op.Add(op.Mul(column, stride), op.Mod(block, stride)))
     return op.Gather(op.Reshape(data, [-1]), places)
+
+
+@rule("Col2Im", since="opset15")
+def col2im(
+    op: Builder,
+    data: Value,
+    output_size: Value,
+    kernel_size: Value,
+    *,
+    strides: tuple[int, ...] = (1, 1),
+    dilations: tuple[int, ...] = (1, 1),
+    pads_begin: tuple[int, ...] = (0, 0),
+    pads_end: tuple[int, ...] = (0, 0),
+):
+    """Col2Im-15: with or without a batch."""
+    for name, given in (("strides", strides), ("dilations", dilations), ("pads_begin", pads_begin), ("pads_end", pads_end)):
+        if len(given) != 2 or min(given) < (0 if name.startswith("pads") else 1) or max(given) >= 2**31:
+            raise Malformed(f"its {name} are {list(given)}")
+    image, block = vector(op, output_size), vector(op, kernel_size)
+    _check_columns(data, image, block, strides, dilations, list(zip(pads_begin, pads_end, strict=True)))
+    # Without a batch it is one of one.
+    columns = data if data.rank == 3 else op.Reshape(data, op.Concat([-1], op.Shape(data, start=-2), axis=0))
+    if data.dtype in (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16):
+        pads = [*pads_begin, *pads_end]
+        images = op.Col2Im(columns, image, block, strides=strides, dilations=dilations, pads=pads)
+    else:
+        images = _added_up(op, columns, image, block, strides, dilations, pads_begin, pads_end)
+    if data.rank == 3:
+        return images
+    return op.Reshape(images, op.Concat(op.Shape(data, end=-2), op.Shape(images, start=1), axis=0), allowzero=1)
+
+
+def _check_columns(data: Value, image: Value, block: Value, strides, dilations, pads) -> None:
+    """Refuse columns of another number or size than the images have."""
+    if image.dims not in (None, [2], [None]) or block.dims not in (None, [2], [None]):
+        raise Malformed(f"its output_size has the shape {image.dims}, its kernel_size {block.dims}: each has two elements")
+    if data.dims is None or block.constant is None:
+        return
+    if len(data.dims) not in (2, 3):
+        raise Malformed(f"its input has the rank {len(data.dims)} instead of 2 or 3")
+    kernel, (rows, columns) = block.constant.tolist(), data.dims[-2:]
+    if rows is not None and (min(kernel) < 1 or rows % math.prod(kernel)):
+        raise Malformed(f"its columns of {rows} elements do not hold blocks of {kernel}")
+    if columns is None or image.constant is None:
+        return
+    reach = [dilation * (size - 1) + 1 for size, dilation in zip(kernel, dilations, strict=True)]
+    padded = [size + sum(pad) for size, pad in zip(image.constant.tolist(), pads, strict=True)]
+    places = [(size - part) // stride + 1 for size, part, stride in zip(padded, reach, strides, strict=True)]
+    if columns != math.prod(places):
+        raise Malformed(f"it has {columns} columns where {places} blocks fit into an image")
+
+
+def _added_up(op: Builder, data: Value, image: Value, block: Value, strides, dilations, pads_begin, pads_end) -> Value:
+    """Col2Im of types that ONNX Runtime's own would round: every column's element is added where it belongs."""
+    batch, columns = dim(op, data, 0), dim(op, data, 1)
+    height, width = (op.Slice(image, [axis], [axis + 1]) for axis in (0, 1))
+    at, inside = [], []
+    for axis, size in enumerate((height, width)):
+        kernel = op.Slice(block, [axis], [axis + 1])
+        room = op.Sub(op.Add(size, pads_begin[axis] + pads_end[axis]), op.Mul(op.Sub(kernel, 1), dilations[axis]))
+        blocks = op.Add(op.Div(op.Sub(room, 1), strides[axis]), 1)
+        within = op.Mul(flat_range(op, kernel), dilations[axis])
+        starts = op.Sub(op.Mul(flat_range(op, blocks), strides[axis]), pads_begin[axis])
+        places = op.Add(op.Unsqueeze(within, [1]), op.Unsqueeze(starts, [0]))
+        # Kernel and block of this axis, with room for those of the other one.
+        places = op.Unsqueeze(places, [1, 3] if axis == 0 else [0, 2])
+        at.append(places)
+        inside.append(op.And(op.GreaterOrEqual(places, 0), op.Less(places, size)))
+    area = op.Mul(height, width)
+    positions = op.Where(op.And(*inside), op.Add(op.Mul(at[0], width), at[1]), area)
+    channels = op.Div(columns, product(op, block))
+    maps = op.Concat(op.Mul(batch, channels), op.Mul(product(op, block), dim(op, data, 2)), axis=0)
+    values = op.Reshape(data, maps, allowzero=1)
+    positions = op.Expand(op.Reshape(positions, [1, -1]), op.Shape(values))
+    # What falls outside meets in one more element, which is then cut off.
+    empty = op.Expand(op.CastLike(0, data), op.Concat(op.Slice(maps, [0], [1]), op.Add(area, 1), axis=0))
+    images = op.Slice(op.ScatterElements(empty, positions, values, axis=1, reduction="add"), [0], area, [1])
+    return op.Reshape(images, op.Concat(batch, channels, image, axis=0), allowzero=1)

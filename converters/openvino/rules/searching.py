@@ -1,4 +1,4 @@
-"""Where values belong: sorted sequences, buckets, segments, beams, empty rows of sparse tensors."""
+"""Where values belong: sorted sequences, buckets, segments, empty rows of sparse tensors."""
 
 from __future__ import annotations
 
@@ -100,15 +100,3 @@ def _with_zeros(op: Builder, rows: Value) -> Value:
     """``[row, 0]`` for each of the ``rows``."""
     rows = op.Unsqueeze(rows, [1])
     return op.Concat(rows, op.Mul(rows, 0), axis=1)
-
-
-@rule("GatherTree")
-def gather_tree(op: Builder, step_ids: Value, parent_ids: Value, max_seq_len: Value, end_token: Value):
-    """GatherTree-1."""
-    match_shapes(
-        step_ids=(step_ids, "T B W"),
-        parent_ids=(parent_ids, "T B W"),
-        max_seq_len=(max_seq_len, "B"),
-        end_token=(end_token, "| 1"),
-    )
-    return op.specops.GatherTree(step_ids, parent_ids, max_seq_len, end_token)

@@ -11,6 +11,7 @@ import onnx_ir as ir
 
 from converters.errors import Malformed
 from converters.openvino.rule import rule
+from converters.openvino.rules._precision import halves_in_float32
 from converters.openvino.rules._shapes import match_shapes
 from onnx_specops.building import Builder, Value
 
@@ -20,22 +21,24 @@ _INT64 = ir.DataType.INT64
 _LARGEST_PRODUCT = 2048
 
 
-def _in_float32(function: Callable[..., Value]) -> Callable[..., Value]:
-    """The rule for 16-bit floats too: they are transformed in float32, as OpenVINO's CPU does it."""
+def _halves_in_float32(function: Callable[..., Value]) -> Callable[..., Value]:
+    """The rule for 16-bit floats too."""
 
     @functools.wraps(function)
     def wide(op: Builder, data: Value, *inputs: Any, **attributes: Any) -> Value:
-        dtype = data.dtype
-        if dtype not in (ir.DataType.FLOAT16, ir.DataType.BFLOAT16):
-            return function(op, data, *inputs, **attributes)
-        floats = (op.Cast(x, to=ir.DataType.FLOAT) if isinstance(x, ir.Value) and x.dtype == dtype else x for x in inputs)
-        return op.Cast(function(op, op.Cast(data, to=ir.DataType.FLOAT), *floats, **attributes), to=dtype)
+        places = [i for i, x in enumerate(inputs) if isinstance(x, Value) and x.dtype == data.dtype]
+
+        def compute(data: Value, *floats: Value) -> Value:
+            given = dict(enumerate(inputs)) | dict(zip(places, floats, strict=True))
+            return function(op, data, *given.values(), **attributes)
+
+        return halves_in_float32(op, compute, data, *(inputs[i] for i in places))
 
     return wide
 
 
 @rule("DFT", since="opset7")
-@_in_float32
+@_halves_in_float32
 def dft(op: Builder, data: Value, axes: Value, signal_size: Value | None = None):
     """DFT-7: complex numbers along the last dimension, which no axis counts."""
     places, sizes = _places(op, data, axes, signal_size, complex_input=True)
@@ -43,7 +46,7 @@ def dft(op: Builder, data: Value, axes: Value, signal_size: Value | None = None)
 
 
 @rule("IDFT", since="opset7")
-@_in_float32
+@_halves_in_float32
 def idft(op: Builder, data: Value, axes: Value, signal_size: Value | None = None):
     """IDFT-7."""
     places, sizes = _places(op, data, axes, signal_size, complex_input=True)
@@ -51,7 +54,7 @@ def idft(op: Builder, data: Value, axes: Value, signal_size: Value | None = None
 
 
 @rule("RDFT", since="opset9")
-@_in_float32
+@_halves_in_float32
 def rdft(op: Builder, data: Value, axes: Value, signal_size: Value | None = None):
     """RDFT-9: real numbers; along the last of the axes the first half of the spectrum, along the others all of it."""
     places, sizes = _places(op, data, axes, signal_size, complex_input=False)
@@ -61,7 +64,7 @@ def rdft(op: Builder, data: Value, axes: Value, signal_size: Value | None = None
 
 
 @rule("IRDFT", since="opset9")
-@_in_float32
+@_halves_in_float32
 def irdft(op: Builder, data: Value, axes: Value, signal_size: Value | None = None):
     """IRDFT-9: of what RDFT gives the real numbers that it came from."""
     places, sizes = _places(op, data, axes, signal_size, complex_input=True)
@@ -76,7 +79,7 @@ def irdft(op: Builder, data: Value, axes: Value, signal_size: Value | None = Non
 
 
 @rule("STFT", since="opset15")
-@_in_float32
+@_halves_in_float32
 def stft(op: Builder, signal: Value, window: Value, frame_size: Value, frame_step: Value, *, transpose_frames: bool):
     """STFT-15: a window shorter than the frames stands in their middle."""
     size, step = _framing(op, frame_size, frame_step)
@@ -92,7 +95,7 @@ def stft(op: Builder, signal: Value, window: Value, frame_size: Value, frame_ste
 
 
 @rule("ISTFT", since="opset16")
-@_in_float32
+@_halves_in_float32
 def istft(
     op: Builder,
     data: Value,

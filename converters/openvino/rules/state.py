@@ -10,7 +10,7 @@ body may not run at all.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx_ir as ir
@@ -19,16 +19,25 @@ from converters.errors import Malformed
 from converters.openvino.onnx_types import data_type
 from converters.openvino.reader.element_types import ElementType
 from converters.openvino.reader.graph import Graph, Layer
-from converters.openvino.reader.shapes import known, parse_partial_shape
-from converters.openvino.rule import Context, rule
+from converters.openvino.reader.shapes import PartialShape
+from converters.openvino.rule import AttributeGroup, Context, find_rule, rule
 from converters.variables import Variable
 from onnx_specops.building import Builder, DimsLike, Value, new_value
+
+
+@dataclass(frozen=True, kw_only=True)
+class VariableAttributes(AttributeGroup):
+    """What a ReadValue says of its variable; element type and shape are those of its output where it says none."""
+
+    variable_id: str
+    variable_type: ElementType | None = None
+    variable_shape: PartialShape | None = None
 
 
 @rule("ReadValue", since="opset3")
 def read_value_3(op: Builder, initial: Value, *, variable_id: str, ctx: Context):
     """ReadValue-3: the variable takes element type and shape from its initial value."""
-    return _read(op, initial, variable_id, ctx)
+    return _read(op, initial, VariableAttributes(variable_id=variable_id), ctx)
 
 
 @rule("ReadValue", since="opset6")
@@ -36,13 +45,11 @@ def read_value_6(
     op: Builder,
     initial: Value | None = None,
     *,
-    variable_id: str,
-    variable_type: ElementType,
-    variable_shape: str,
+    attributes: VariableAttributes,
     ctx: Context,
 ):
     """ReadValue-6: without an initial value the variable begins with zeros (unknown dimensions with size 0)."""
-    return _read(op, initial, variable_id, ctx)
+    return _read(op, initial, attributes, ctx)
 
 
 @rule("Assign", since="opset3")
@@ -61,11 +68,11 @@ def assign(op: Builder, value: Value, *, variable_id: str, ctx: Context):
 
 def declare(op: Builder, bodies: Sequence[Graph], ctx: Context) -> list[Variable]:
     """The variables that the bodies of a layer, and those nested in them, read; as the graph of the layer sees them."""
-    layers = {layer.attributes.get("variable_id", ""): layer for body in bodies for layer in _reading(body)}
+    layers = {attributes.variable_id: (attributes, layer) for body in bodies for attributes, layer in _reading(body)}
     declared = []
-    for name, layer in layers.items():
+    for name, (attributes, layer) in layers.items():
         if name not in ctx.variables:
-            _declare(op, name, layer, None, ctx)
+            _declare(op, attributes, layer, None, ctx)
         variable = ctx.variables[name]
         if variable.is_read or variable.graph is not op.graph:
             raise Malformed(f'the variable "{name}" is read twice')
@@ -114,17 +121,19 @@ def assign_all(variables: Sequence[Variable], values: Sequence[Value]) -> None:
         variable.assigned, variable.assigned_is_set = value, is_set
 
 
-def _reading(graph: Graph) -> Iterator[Layer]:
+def _reading(graph: Graph) -> Iterator[tuple[VariableAttributes, Layer]]:
     for layer in graph.layers:
         if layer.type == "ReadValue":
-            yield layer
+            keywords = find_rule(layer.type, layer.version).keywords(layer.attributes)
+            yield keywords.get("attributes") or VariableAttributes(**keywords), layer
         for body in layer.bodies.values():
             yield from _reading(body)
 
 
-def _read(op: Builder, initial: Value | None, variable_id: str, ctx: Context) -> Value:
+def _read(op: Builder, initial: Value | None, attributes: VariableAttributes, ctx: Context) -> Value:
+    variable_id = attributes.variable_id
     if variable_id not in ctx.variables:
-        _declare(op, variable_id, ctx.layer, initial, ctx)
+        _declare(op, attributes, ctx.layer, initial, ctx)
     variable = ctx.variables[variable_id]
     if variable.is_read or variable.graph is not op.graph:
         raise Malformed(f'the variable "{variable_id}" is read twice')
@@ -136,12 +145,13 @@ def _read(op: Builder, initial: Value | None, variable_id: str, ctx: Context) ->
     return op.if_(variable.is_set, lambda op: variable.value, lambda op: initial)
 
 
-def _declare(op: Builder, name: str, layer: Layer, initial: Value | None, ctx: Context) -> None:
+def _declare(op: Builder, attributes: VariableAttributes, layer: Layer, initial: Value | None, ctx: Context) -> None:
     """A variable of the model's own graph, from the ReadValue that reads it."""
+    name, shape, port = attributes.variable_id, attributes.variable_shape, layer.outputs[0]
     if not op.is_outermost:
         raise Malformed(f'the variable "{name}" is not known outside its body')
-    element_type = ElementType.from_name(layer.attributes.get("variable_type", "")) or layer.outputs[0].element_type
-    dtype, dims = data_type(element_type), _dims(layer)
+    dtype = data_type(attributes.variable_type or port.element_type)
+    dims = port.dims if shape is None else shape.dims
     value = new_value(dtype, dims, name)
     zeros = ir.Tensor(_zeros(dims, dtype), dtype=dtype)
     # The values are constants only once the graph is finished: nothing may fold them away before.
@@ -151,18 +161,6 @@ def _declare(op: Builder, name: str, layer: Layer, initial: Value | None, ctx: C
     elif layer.inputs:
         variable.is_set = new_value(ir.DataType.BOOL, [], f"{name}.is_set")
     ctx.variables[name] = variable
-
-
-def _dims(layer: Layer) -> Sequence[int | None] | None:
-    """The dimensions of the variable that a ReadValue reads."""
-    text = layer.attributes.get("variable_shape")
-    if text is None:
-        return layer.outputs[0].dims
-    try:
-        intervals = parse_partial_shape(text)
-    except ValueError as error:
-        raise Malformed(f"its attribute variable_shape={text!r} is no shape: {error}") from None
-    return None if intervals is None else [known(interval) for interval in intervals]
 
 
 def _zeros(dims: Sequence[int | None] | None, dtype: ir.DataType) -> np.ndarray:

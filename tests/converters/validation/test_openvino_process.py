@@ -9,7 +9,8 @@ import openvino as ov
 import pytest
 from openvino import opset13
 
-from converters.validation import openvino_process, validate
+from converters.validation import openvino_process
+from converters.validation.validate import validate
 from converters.validation.openvino_process import LayerOutput, OpenVINOError, run_openvino, run_with_layers
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)

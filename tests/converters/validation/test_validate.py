@@ -10,8 +10,9 @@ import openvino as ov
 import pytest
 from openvino import opset13 as ops
 
-from converters.openvino import convert, validate
-from converters.validation import Tolerance, Validation
+from converters.openvino import convert
+from converters.validation.compare import Tolerance
+from converters.validation.validate import Validation, validate
 
 F = np.float32
 MODELS = Path(__file__).parents[3] / "models"

@@ -1,4 +1,4 @@
-"""Connectionist temporal classification: decoding and loss."""
+"""Sequences of classes: connectionist temporal classification, decoding and loss, and the trees of beams."""
 
 from __future__ import annotations
 
@@ -81,3 +81,15 @@ def ctc_loss(
         logits, *integers, op.const(np.zeros(0, np.int64)) if blank_index is None else int64(op, blank_index),
         preprocess_collapse_repeated=preprocess_collapse_repeated, ctc_merge_repeated=ctc_merge_repeated, unique=unique,
     )  # fmt: skip
+
+
+@rule("GatherTree")
+def gather_tree(op: Builder, step_ids: Value, parent_ids: Value, max_seq_len: Value, end_token: Value):
+    """GatherTree-1."""
+    match_shapes(
+        step_ids=(step_ids, "T B W"),
+        parent_ids=(parent_ids, "T B W"),
+        max_seq_len=(max_seq_len, "B"),
+        end_token=(end_token, "| 1"),
+    )
+    return op.specops.GatherTree(step_ids, parent_ids, max_seq_len, end_token)
