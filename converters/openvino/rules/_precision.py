@@ -6,7 +6,7 @@ through floats, and bounds results of 8 bits by their range; wider integers wrap
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import onnx_ir as ir
@@ -26,14 +26,28 @@ WIDE = {D.INT32, D.INT64, D.UINT32, D.UINT64}
 
 def halves_in_float32(op: Builder, function: Callable[..., Value], *values: Value) -> Value:
     """``function`` of values of one type; 16-bit floats are computed in float32, and stay so for what follows."""
-    dtype = values[0].dtype
-    if dtype not in HALVES:
-        return function(*values)
-    wide = [op.Cast(value, to=D.FLOAT) for value in values]
-    result = op.Cast(function(*wide), to=dtype)
-    for cast in (*wide, result):
-        cast.unrounded = True
-    return result
+    return _in_float32(op, function, values) if values[0].dtype in HALVES else function(*values)
+
+
+def mixed_in_float32(op: Builder, function: Callable[..., Value], *values: Value) -> Value:
+    """``function`` of floats; of different types, which OpenVINO lets some layers have, in float32.
+
+    The result has the first one's type.
+    """
+    return _in_float32(op, function, values) if len({value.dtype for value in values}) > 1 else function(*values)
+
+
+def _in_float32(op: Builder, function: Callable[..., Value], values: Sequence[Value]) -> Value:
+    result = function(*(_unrounded(op, value, D.FLOAT) for value in values))
+    return _unrounded(op, result, values[0].dtype)
+
+
+def _unrounded(op: Builder, value: Value, to: ir.DataType | None) -> Value:
+    if value.dtype == to:
+        return value
+    cast = op.Cast(value, to=to)
+    cast.unrounded = True
+    return cast
 
 
 def integers_in_float32(op: Builder, function: Callable[..., Value], *values: Value) -> Value:

@@ -68,7 +68,7 @@ class Window:
 class Sliding(AttributeGroup):
     """The attributes of a layer whose window slides over the spatial dimensions."""
 
-    strides: tuple[int, ...]
+    strides: tuple[int, ...] | None = None
     pads_begin: tuple[int, ...] | None = None
     pads_end: tuple[int, ...] | None = None
     auto_pad: AutoPad = "explicit"
@@ -89,19 +89,21 @@ class MaybeDilated(Sliding):
 class Dilated(Sliding):
     """The attributes of a layer that says which gaps its window has."""
 
-    dilations: tuple[int, ...]
+    dilations: tuple[int, ...] | None = None
 
 
 def window(
-    strides: Sequence[int],
+    strides: Sequence[int] | None,
     dilations: Sequence[int] | None = None,
     pads_begin: Sequence[int] | None = None,
     pads_end: Sequence[int] | None = None,
     auto_pad: str = "explicit",
 ) -> Window:
     """The attributes of a layer as a `Window`; raises `Malformed` where they make none."""
-    rank = len(strides)
-    dilations = [1] * rank if dilations is None else list(dilations)
+    # OpenVINO takes 1 for what a file leaves out.
+    rank = next((len(numbers) for numbers in (strides, dilations, pads_begin, pads_end) if numbers), 0)
+    strides = strides or [1] * rank
+    dilations = list(dilations or [1] * rank)
     explicit = auto_pad in ("explicit", "notset")
     if explicit and (pads_begin is None or pads_end is None):
         raise Malformed("pads_begin or pads_end is missing", "check that the file is intact")

@@ -10,7 +10,7 @@ import numpy as np
 from converters.errors import Malformed
 from converters.openvino.rule import rule
 from converters.openvino.rules._elementwise import check_types, checked_onto, typed, within_rank
-from converters.openvino.rules._precision import INTEGERS, UNSIGNED, D, integers_rounded
+from converters.openvino.rules._precision import INTEGERS, UNSIGNED, D, integers_rounded, mixed_in_float32
 from onnx_specops.building import Builder, Value
 
 
@@ -28,7 +28,8 @@ def prelu(op: Builder, x: Value, slope: Value):
 
     A slope of more dimensions than ``x`` adds none to it: its first ones are 1.
     """
-    return op.PRelu(x, checked_onto(x, _channels(op, x, within_rank(op, x, slope))))
+    slope = checked_onto(x, _channels(op, x, within_rank(op, x, slope)))
+    return mixed_in_float32(op, op.PRelu, x, slope)
 
 
 def _channels(op: Builder, x: Value, slope: Value) -> Value:

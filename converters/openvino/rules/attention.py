@@ -22,7 +22,7 @@ def scaled_dot_product_attention(
     scale: Value | None = None,
     sink: Value | None = None,
     *,
-    causal: bool,
+    causal: bool = False,
 ):
     """ScaledDotProductAttention-13, with the ``sink`` that OpenVINO takes besides: weights that lead to no value."""
     weights = op.MatMul(query, _swapped(op, key))

@@ -138,7 +138,7 @@ def deformable_convolution_1(
     kernel: Value,
     *,
     sliding: Dilated,
-    group: int = 1,
+    group: int,
     deformable_group: int = 1,
 ):
     """DeformableConvolution-1."""
@@ -155,7 +155,7 @@ def deformable_convolution_8(
     mask: Value | None = None,
     *,
     sliding: Dilated,
-    group: int = 1,
+    group: int,
     deformable_group: int = 1,
     bilinear_interpolation_pad: bool = False,
 ):

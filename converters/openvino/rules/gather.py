@@ -46,6 +46,9 @@ def _gather(op: Builder, data: Value, indices: Value, axis: Value, batch_dims: i
         indices = int64(op, indices)
     if batch_dims < 0 and indices.rank is not None:
         batch_dims = normal_axis(batch_dims, indices.rank, "batch_dims")
+    batches = [value.dims[:batch_dims] for value in (data, indices) if value.dims is not None and batch_dims > 0]
+    if len(batches) > 1 and not same_dims(*batches):
+        raise Malformed(f"its data {data.dims} and indices {indices.dims} differ in their {batch_dims} batch_dims")
     at = constant_axis(axis, data.rank)
     if at is not None and at >= 0 and at < batch_dims:
         raise Malformed(f"its axis {at} lies within its {batch_dims} batch_dims")
@@ -136,4 +139,6 @@ def gather_nd_5(op: Builder, data: Value, indices: Value, *, batch_dims: int = 0
 @rule("GatherND", since="opset8")
 def gather_nd(op: Builder, data: Value, indices: Value, *, batch_dims: int = 0):
     """GatherND-8: ONNX's own."""
+    if batch_dims < 0:
+        raise Malformed(f"its batch_dims is {batch_dims}")
     return op.GatherND(data, int64(op, indices), batch_dims=batch_dims)

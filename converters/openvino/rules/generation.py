@@ -6,6 +6,7 @@ from typing import Literal
 
 import onnx_ir as ir
 
+from converters.errors import Malformed
 from converters.openvino.onnx_types import data_type
 from converters.openvino.reader.element_types import ElementType
 from converters.openvino.rule import rule
@@ -17,6 +18,7 @@ from converters.openvino.rules._indices import (
     scalar,
     vector,
 )
+from converters.openvino.rules._shapes import match_shapes
 from converters.openvino.rules._value_ranges import bounds
 from onnx_specops.building import Builder, Value
 
@@ -42,10 +44,12 @@ def one_hot(
 
     (ONNX's OneHot always does; and ONNX Runtime's is slow and knows few types.)
     """
+    ranks = {"depth": (depth, ""), "on_value": (on_value, ""), "off_value": (off_value, "")}
     indices, depth = int64(op, indices), scalar(op, depth)
     on_value, off_value = one_element(op, on_value), one_element(op, off_value)
     if indices.rank is not None:
         axis = normal_axis(axis, indices.rank + 1)
+    match_shapes(**ranks)
     least, most = bounds(indices)
     if least < 0 and negative_indices_mode == "normalize":
         indices = op.Where(op.Less(indices, 0), op.Add(indices, depth), indices)
@@ -79,6 +83,8 @@ def range_1(op: Builder, start: Value, stop: Value, step: Value):
 def range_4(op: Builder, start: Value, stop: Value, step: Value, *, output_type: ElementType):
     """Range-4: start, stop and step are truncated to an integer ``output_type`` first, as the specification and the
     reference have it (the CPU plugin rounds afterwards)."""
+    if output_type in (ElementType.BOOLEAN, ElementType.STRING):
+        raise Malformed(f"its output_type {output_type} is no type of numbers")
     return _range(op, start, stop, step, data_type(output_type))
 
 

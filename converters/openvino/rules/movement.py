@@ -126,6 +126,10 @@ def space_to_depth(op: Builder, data: Value, *, mode: Order, block_size: int = 1
 def depth_to_space(op: Builder, data: Value, *, mode: Order, block_size: int = 1):
     """DepthToSpace-1: of any number of spatial dimensions; ONNX's own knows two."""
     _check_block(block_size, "block_size")
+    if data.dims is not None and len(data.dims) > 2:
+        channels, blocks = data.dims[1], block_size ** (len(data.dims) - 2)
+        if channels is not None and channels % blocks:
+            raise Malformed(f"its {channels} channels are no multiple of {blocks}")
     if data.rank == 4 and data.dtype == ir.DataType.FLOAT:
         return op.DepthToSpace(data, blocksize=block_size, mode="DCR" if mode == "blocks_first" else "CRD")
     front, space, count = _front_and_space(op, data)
@@ -160,6 +164,9 @@ def batch_to_space(op: Builder, data: Value, block_shape: Value, crops_begin: Va
     blocks, rank = _blocks(op, data, block_shape)
     inner = op.Div(op.Shape(data), _first(op, rank, product(op, blocks)))
     outer = op.Mul(inner, blocks)
+    cut = op.Add(vector(op, crops_begin), vector(op, crops_end))
+    if outer.constant is not None and cut.constant is not None and (cut.constant > outer.constant).any():
+        raise Malformed(f"its crops {cut.constant.tolist()} are more than there is, {outer.constant.tolist()}")
     if (size := _square(data, block_shape)) is not None:
         depth = op.Mul(op.Slice(inner, [1], [2]), size * size)
         shape = op.Concat(op.Slice(inner, [0], [1]), depth, op.Slice(inner, [2], [4]), axis=0)

@@ -8,7 +8,7 @@ import numpy as np
 
 from converters.errors import Malformed
 from converters.openvino.rule import rule
-from converters.openvino.rules._elementwise import AutoBroadcast, align, within_rank
+from converters.openvino.rules._elementwise import AutoBroadcast, align, checked_onto, within_rank
 from converters.openvino.rules._precision import D, halves_in_float32
 from onnx_specops.building import Builder, Value
 
@@ -32,7 +32,7 @@ def fake_quantize(
         raise Malformed(f"it has levels={levels}, quantization needs 2 at least")
     limits = (input_low, input_high, output_low, output_high)
     aligned = (align(op, x, limit, auto_broadcast, auto_broadcast_axis) for limit in limits)
-    low, high, start, end = (within_rank(op, x, limit) for limit in aligned)
+    low, high, start, end = (checked_onto(x, within_rank(op, x, limit)) for limit in aligned)
     ordered = low.constant is not None and high.constant is not None and bool(np.less(low.constant, high.constant).all())
     steps = float(levels - 1)
 

@@ -6,6 +6,7 @@ from typing import Literal
 
 import onnx_ir as ir
 
+from converters.errors import Malformed
 from converters.openvino.onnx_types import data_type
 from converters.openvino.reader.element_types import ElementType
 from converters.openvino.rule import rule
@@ -53,9 +54,10 @@ def random_uniform(
     """RandomUniform-8: every run draws what OpenVINO's first one draws; for f16 and f64 what the specification says, where
     the CPU plugin converts numbers that it drew as f32."""
     to = data_type(output_type)
-    low, high = (x if x.dtype == to else op.Cast(x, to=to) for x in (minval, maxval))
+    if minval.dtype != to or maxval.dtype != to:
+        raise Malformed(f"its bounds are not of its output_type, {output_type}")
     seeds = {"global_seed": _signed(global_seed), "op_seed": _signed(op_seed)}
-    return op.specops.RandomUniform(vector(op, shape), low, high, **seeds, alignment=alignment)
+    return op.specops.RandomUniform(vector(op, shape), minval, maxval, **seeds, alignment=alignment)
 
 
 def _signed(seed: int) -> int:

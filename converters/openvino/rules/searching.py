@@ -45,10 +45,12 @@ def bucketize(
     data: Value,
     buckets: Value,
     *,
-    output_type: ElementType = ElementType.I64,
+    output_type: ElementType,
     with_right_bound: bool = True,
 ):
-    """Bucketize-3: a NaN belongs to the first bucket with right bounds, to the last without."""
+    """Bucketize-3 (OpenVINO refuses a layer without ``output_type``).
+
+    A NaN belongs to the first bucket with right bounds, to the last without."""
     match_shapes(buckets=(buckets, "N"))
     values, boundaries = data, buckets if buckets.rank == 1 else op.Reshape(buckets, [-1])
     if data.dtype != buckets.dtype:

@@ -35,8 +35,8 @@ def shape_of_1(op: Builder, data: Value):
 
 
 @rule("ShapeOf", since="opset3")
-def shape_of(op: Builder, data: Value, *, output_type: ElementType = ElementType.I64):
-    """ShapeOf-3."""
+def shape_of(op: Builder, data: Value, *, output_type: ElementType):
+    """ShapeOf-3: OpenVINO refuses a layer without ``output_type``, which the specification makes optional."""
     return as_indices(op, op.Shape(data), output_type)
 
 
@@ -143,7 +143,9 @@ def unsqueeze(op: Builder, data: Value, axes: Value):
 def transpose(op: Builder, data: Value, order: Value):
     """Transpose-1: an empty order reverses the dimensions."""
     perm = integers(order)
-    if perm is not None and perm:
+    if perm and data.rank is not None and sorted(perm) != list(range(data.rank)):
+        raise Malformed(f"its order {perm} is none of the {data.rank} dimensions of its input")
+    if perm:
         return op.Transpose(data, perm=perm)
     if perm is not None and data.rank is not None:
         return op.Transpose(data, perm=range(data.rank)[::-1])

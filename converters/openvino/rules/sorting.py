@@ -9,7 +9,7 @@ import onnx_ir as ir
 from converters.errors import Malformed, Unsupported
 from converters.openvino.reader.element_types import ElementType
 from converters.openvino.rule import rule
-from converters.openvino.rules._indices import FIRST, as_indices, constant_axis, vector
+from converters.openvino.rules._indices import FIRST, as_indices, constant_axis, integer, vector
 from onnx_specops.building import Builder, Value
 
 Mode = Literal["max", "min"]
@@ -54,6 +54,8 @@ def top_k(
 def _top_k(
     op: Builder, data: Value, k: Value, axis: int, mode: str, sort: str, index_element_type: ElementType
 ) -> tuple[Value, Value]:
+    if (count := integer(k, "k")) is not None and count < 0:
+        raise Malformed(f"its k is {count}")
     keys, k = _ordered(op, data), vector(op, k)
     values, indices = op.TopK(keys, k, axis=axis, largest=int(mode == "max"), sorted=int(sort == "value"))
     if sort == "index":
