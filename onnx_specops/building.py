@@ -201,6 +201,7 @@ class Builder:
         domain: str = "",
         outputs: int | None = None,
         types: Sequence[tuple[ir.DataType | None, DimsLike]] | None = None,
+        version: int | None = None,
         **attributes: Any,
     ) -> Any:
         """Emit one node; returns its output value, or a tuple of them where there are several.
@@ -211,28 +212,31 @@ class Builder:
             domain: its domain.
             outputs: how many outputs; by default as many as the schema requires.
             types: element type and dimensions of each output, instead of ONNX's inference.
+            version: the opset whose form of the operator it is, where that is not the builder's own; see `at`.
             attributes: the node's attributes; ``None`` leaves one out.
         """
         if op_type == "CastLike" and isinstance(inputs[1], ir.Value) and inputs[1].dtype is not None:
             return self._cast(inputs[0], inputs[1].dtype)
-        schema = _schema(op_type, domain)
+        schema = _schema(op_type, domain, version)
         values = self._values(schema, inputs)
         attributes = {name: value for name, value in attributes.items() if value is not None}
         if domain == DOMAIN:  # all stated, defaults too: Python kernels in a plain session want it so
             attributes = find(op_type).node_attributes(attributes)
         if outputs is None:
             outputs = len(types) if types is not None else schema.min_output
-        if domain == "" and (folded := self._fold(op_type, values, attributes, outputs)) is not None:
-            return folded
+        if domain == "" and version is None:
+            folded = self._fold(op_type, values, attributes, outputs)
+            if folded is not None:
+                return folded
         attrs = [
             ir.AttrGraph(name, value) if isinstance(value, ir.Graph) else _attribute(schema, name, value)
             for name, value in attributes.items()
         ]
         placed = [None if value is None else self.place(value) for value in values]
         results = [Value() for _ in range(outputs)]
-        node = ir.Node(domain, op_type, placed, attrs, outputs=results)
+        node = ir.Node(domain, op_type, placed, attrs, outputs=results, version=version)
         if types is None:
-            types = _infer(schema, node)
+            types = _infer(schema, node, version)
         for result, (dtype, dims) in zip(results, types, strict=True):
             result.name = self.unique(f"{self.scope}/{op_type}" if self.scope else op_type)
             result.type = None if dtype is None else ir.TensorType(dtype)
@@ -331,6 +335,13 @@ class Builder:
             views[key] = tensor, constant_value(view, name=None if data is None else data.name)
         return views[key][1]
 
+    def at(self, version: int) -> _Namespace:
+        """The builder for the forms that standard operators had in another opset: ``op.at(12).Squeeze(x, axes=[0])``.
+
+        Nothing folds there: whoever emits such nodes has folded before.
+        """
+        return _Namespace(self, "", version)
+
     # -- control flow ------------------------------------------------------------------------------------------
 
     def subgraph(self, emit: Callable[..., Any], *inputs: Value, name: str = "body") -> ir.Graph:
@@ -393,13 +404,13 @@ class Builder:
 
 
 class _Namespace:
-    """``op.specops`` and ``op.ml``: the builder for another domain."""
+    """``op.specops`` and ``op.ml``: the builder for another domain; ``op.at(12)``: for another opset."""
 
-    def __init__(self, builder: Builder, domain: str) -> None:
-        self._builder, self._domain = builder, domain
+    def __init__(self, builder: Builder, domain: str, version: int | None = None) -> None:
+        self._builder, self._domain, self._version = builder, domain, version
 
     def __getattr__(self, op_type: str) -> Callable[..., Any]:
-        return functools.partial(self._builder.node, op_type, domain=self._domain)
+        return functools.partial(self._builder.node, op_type, domain=self._domain, version=self._version)
 
 
 _DATA_TYPES = {ir.DataType(d).name.lower(): ir.DataType(d) for d in onnx.TensorProto.DataType.values() if d}
@@ -411,8 +422,8 @@ _FOLDABLE = {
 
 
 @functools.cache
-def _schema(op_type: str, domain: str) -> onnx.defs.OpSchema:
-    return onnx.defs.get_schema(op_type, OPSET_IMPORTS[domain], domain)
+def _schema(op_type: str, domain: str, version: int | None = None) -> onnx.defs.OpSchema:
+    return onnx.defs.get_schema(op_type, version or OPSET_IMPORTS[domain], domain)
 
 
 def _attribute(schema: onnx.defs.OpSchema, name: str, value: Any) -> ir.Attr:
@@ -432,8 +443,11 @@ def _attribute(schema: onnx.defs.OpSchema, name: str, value: Any) -> ir.Attr:
     return ir.Attr(name, kind, value)
 
 
-def _infer(schema: onnx.defs.OpSchema, node: ir.Node) -> list[tuple[ir.DataType | None, DimsLike]]:
+def _infer(
+    schema: onnx.defs.OpSchema, node: ir.Node, version: int | None = None
+) -> list[tuple[ir.DataType | None, DimsLike]]:
     """Element type and dimensions of the node's outputs, by ONNX's own inference for one node."""
+    imports = OPSET_IMPORTS if version is None else OPSET_IMPORTS | {"": version}
     proto = onnx.NodeProto(op_type=node.op_type, domain=node.domain)
     types: dict[str, onnx.TypeProto] = {}
     data: dict[str, onnx.TensorProto] = {}
@@ -447,7 +461,7 @@ def _infer(schema: onnx.defs.OpSchema, node: ir.Node) -> list[tuple[ir.DataType 
         if value.type is not None:
             shape = None if value.shape is None else [d if isinstance(d, int) else d.value for d in value.shape]
             formal = schema.inputs[min(index, len(schema.inputs) - 1)].type_str
-            dtype = _stand_in(schema, formal, dtype)
+            dtype = _stand_in(schema, formal, dtype, version)
             if dtype != value.dtype:
                 replaced[formal] = value.dtype
             types[name] = onnx.helper.make_tensor_type_proto(int(dtype or 0), shape)
@@ -462,7 +476,7 @@ def _infer(schema: onnx.defs.OpSchema, node: ir.Node) -> list[tuple[ir.DataType 
             proto,
             types,
             data,
-            opset_imports=[onnx.helper.make_opsetid(d, v) for d, v in OPSET_IMPORTS.items()],
+            opset_imports=[onnx.helper.make_opsetid(d, v) for d, v in imports.items()],
             ir_version=IR_VERSION,
         )
     except Exception as error:  # ONNX's own, whose kinds have no common base
@@ -485,22 +499,24 @@ def _infer(schema: onnx.defs.OpSchema, node: ir.Node) -> list[tuple[ir.DataType 
     return results
 
 
-def _stand_in(schema: onnx.defs.OpSchema, formal: str, dtype: ir.DataType | None) -> ir.DataType | None:
+def _stand_in(
+    schema: onnx.defs.OpSchema, formal: str, dtype: ir.DataType | None, version: int | None
+) -> ir.DataType | None:
     """``dtype``, or a wider type to infer with where the schema does not admit it at the type variable ``formal``."""
-    allowed = None if dtype is None else _allowed(schema.name, schema.domain).get(formal)
+    allowed = None if dtype is None else _allowed(schema.name, schema.domain, version).get(formal)
     if dtype is None or allowed is None or dtype in allowed:
         return dtype
     return next((wider for wider in wider_of_kind(dtype) if wider in allowed), dtype)
 
 
 @functools.cache
-def _allowed(op_type: str, domain: str) -> dict[str, frozenset[ir.DataType]]:
+def _allowed(op_type: str, domain: str, version: int | None) -> dict[str, frozenset[ir.DataType]]:
     """The element types that each type variable of an operator's schema admits."""
     return {
         constraint.type_param_str: frozenset(
             _DATA_TYPES[name[7:-1]] for name in constraint.allowed_type_strs if name[7:-1] in _DATA_TYPES
         )
-        for constraint in _schema(op_type, domain).type_constraints
+        for constraint in _schema(op_type, domain, version).type_constraints
     }
 
 

@@ -1,29 +1,5 @@
-"""One value in the place of another."""
+"""One value in the place of another, as the passes need it; see `onnx_specops.replacing`."""
 
-from __future__ import annotations
+from onnx_specops.replacing import take_place
 
-import onnx_ir as ir
-
-from onnx_specops.building import Value
-
-
-def take_place(old: ir.Value, new: ir.Value) -> None:
-    """Let ``new`` stand wherever ``old`` does: for the nodes that use it, among graph outputs, under its name.
-
-    ``new`` has to be of the same element type and, as far as both know it, shape; what it does not know it takes from
-    ``old``. The node that made ``old`` stays, for `RemoveUnusedNodesPass` to remove.
-    """
-    if new.type is None:
-        new.type = old.type
-    if new.shape is None:
-        new.shape = old.shape
-    producer = old.producer()
-    if old.is_graph_output() and (new.producer() is None or new.is_graph_output() or new.graph is not old.graph):
-        # An input, a constant or another output cannot be this output: a copy of it is.
-        assert producer is not None and producer.graph is not None
-        copy = Value(name=f"{old.name}_copy", type=old.type, shape=old.shape)
-        producer.graph.insert_before(producer, ir.Node("", "Identity", [new], outputs=[copy]))
-        new = copy
-    old.replace_all_uses_with(new, replace_graph_outputs=True)
-    if new.producer() is not None:
-        new.name, old.name = old.name, new.name
+__all__ = ["take_place"]

@@ -1,0 +1,11 @@
+"""Other opsets: what the builder emits at its own opset, said in an older or a newer one.
+
+`lower` goes through a graph and says each node whose operator is another one in the opset aimed at in that opset's terms: the
+modules beside this one hold an adapter for each such operator (`adapters`), `same` lists where only element types
+changed.
+"""
+
+from onnx_specops.lowering.lower import Lower, LoweringError, Refusal
+from onnx_specops.lowering.versions import OLDEST, check_opset, ir_version, newest, opset_imports
+
+__all__ = ["OLDEST", "Lower", "LoweringError", "Refusal", "check_opset", "ir_version", "newest", "opset_imports"]

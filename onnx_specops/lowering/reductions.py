@@ -1,0 +1,64 @@
+"""Reductions: axes are an attribute below opset 18, of ReduceSum below 13."""
+
+from __future__ import annotations
+
+from onnx_specops.building import Value
+from onnx_specops.lowering.adapters import LoweringBuilder, along, below, known_list, need_rank
+
+OTHERS = (
+    "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd",
+    "ReduceSumSquare",
+)  # fmt: skip
+
+
+@below(18, *OTHERS)
+@below(13, "ReduceSum")
+def reduction(op: LoweringBuilder, x: Value, axes: Value | None = None, *, keepdims=1, noop_with_empty_axes=0, node):
+    reduce = getattr(op.old, node.op_type)
+    listed = [] if axes is None else known_list(axes)
+    if listed == []:
+        return x if noop_with_empty_axes else reduce(x, keepdims=keepdims)
+    if listed is not None:
+        return reduce(x, axes=listed, keepdims=keepdims)
+    assert axes is not None
+    # Seen with two dimensions for each, one of them 1, the axes to reduce along are the same ones whatever they are.
+    rank = need_rank(x, f"{node.op_type} along axes of run time")
+    every, shape = op.const(list(range(rank))), op.Shape(x)
+    reduced = is_among(op, every, axes, rank)
+    if not noop_with_empty_axes:
+        reduced = op.Or(reduced, op.Equal(op.Size(axes), 0))
+    kept = op.Where(reduced, op.const(1), shape)
+    pairs = op.Concat(*(op.Unsqueeze(d, [1]) for d in (kept, op.Where(reduced, shape, op.const(1)))), axis=1)
+    wide = op.Reshape(x, op.Reshape(pairs, [-1]), allowzero=1)
+    result = reduce(wide, axes=list(range(1, 2 * rank, 2)), keepdims=0)
+    return result if keepdims else op.Reshape(result, op.Compress(shape, op.Not(reduced)), allowzero=1)
+
+
+def is_among(op: LoweringBuilder, every: Value, axes: Value, rank: int | Value) -> Value:
+    """For each axis of ``every`` whether it is one of ``axes``, which may be negative."""
+    places = op.Where(op.Less(axes, 0), op.Add(axes, rank), axes)
+    found = op.Equal(op.Unsqueeze(every, [1]), op.Unsqueeze(places, [0]))
+    return op.Greater(op.ReduceSum(op.Cast(found, to=7), [1], keepdims=0), 0)
+
+
+@below(12, "ArgMax", "ArgMin")
+def arg(op: LoweringBuilder, x: Value, *, axis=0, keepdims=1, select_last_index=0, node):
+    search = getattr(op.old, node.op_type)
+    if not select_last_index:
+        return search(x, axis=axis, keepdims=keepdims)
+    first = search(op.Slice(x, [-1], [-(2**31)], [axis], [-1]), axis=axis, keepdims=keepdims)
+    last = op.Sub(op.Gather(op.Shape(x), axis), 1)
+    return op.Sub(last, first)
+
+
+@below(13, "Softmax", "LogSoftmax", "Hardmax")
+def softmax(op: LoweringBuilder, x: Value, *, axis=-1, node):
+    """Below 13 all axes from ``axis`` on are one: the same for the last axis only."""
+    function = getattr(op.old, node.op_type)
+    rank = 0 if axis == -1 else need_rank(x, f"{node.op_type} along any but the last axis")
+    if axis in (-1, rank - 1):
+        return function(x, axis=-1)
+    order = list(range(rank))
+    (place,) = along([axis], rank)
+    order[place], order[-1] = order[-1], order[place]
+    return op.Transpose(function(op.Transpose(x, perm=order), axis=-1), perm=order)

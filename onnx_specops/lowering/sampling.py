@@ -1,0 +1,282 @@
+"""Resizing, and sampling images at points between their elements."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import numpy as np
+import onnx_ir as ir
+
+from onnx_specops.building import Builder, Value
+from onnx_specops.lowering.adapters import SAME, CannotSayError, LoweringBuilder, along, below, need_rank
+
+D = ir.DataType
+
+
+@below(19, "Resize")
+def resize_symmetric(op: LoweringBuilder, x, roi=None, scales=None, sizes=None, **attributes):
+    if attributes.get("coordinate_transformation_mode") == "half_pixel_symmetric":
+        raise CannotSayError("Resize with the coordinates half_pixel_symmetric")
+    return SAME
+
+
+@below(18, "Resize")
+def resize_axes(
+    op: LoweringBuilder, x, roi=None, scales=None, sizes=None, *, axes=None, antialias=0,
+    keep_aspect_ratio_policy="stretch", **attributes,
+):  # fmt: skip
+    """For all axes: those that were not named stay."""
+    if antialias or keep_aspect_ratio_policy != "stretch":
+        raise CannotSayError("Resize with antialias" if antialias else "Resize that keeps the aspect ratio")
+    if axes is not None:
+        rank = need_rank(x, "Resize of some axes")
+        places = along(axes, rank)
+        if roi is not None:
+            roi = _among(op, roi, op.const(np.r_[np.zeros(rank), np.ones(rank)].astype(np.float32)), [*places, *(p + rank for p in places)])
+        if scales is not None:
+            scales = _among(op, scales, op.const(np.ones(rank, np.float32)), places)
+        if sizes is not None:
+            sizes = _among(op, sizes, op.Shape(x), places)
+    if op.opset < 13:
+        none = op.const(np.zeros(0, np.float32))
+        roi, scales = roi if roi is not None else none, scales if scales is not None else none
+    return op.old.Resize(x, roi, scales, sizes, **attributes)
+
+
+def _among(op: Builder, given: Value, others: Value, places: list[int]) -> Value:
+    """The given numbers at their places among the others."""
+    if places == list(range(others.dims[0] or 0)):
+        return given
+    whole = [op.Slice(others, [i], [i + 1], [0]) for i in range(others.dims[0] or 0)]
+    for i, place in enumerate(places):
+        whole[place] = op.Slice(given, [i], [i + 1], [0])
+    return op.Concat(*whole, axis=0)
+
+
+@below(19, "AveragePool")
+def average_pool(
+    op: LoweringBuilder, x, *, kernel_shape, strides=None, pads=None, dilations=None, auto_pad="NOTSET", ceil_mode=0,
+    count_include_pad=0,
+):  # fmt: skip
+    """With gaps in the window as a convolution."""
+    count = len(kernel_shape)
+    given = {"kernel_shape": kernel_shape, "strides": strides, "pads": pads}
+    if dilations is None or all(d == 1 for d in dilations):
+        return op.old.AveragePool(
+            x, **given, ceil_mode=ceil_mode, count_include_pad=count_include_pad,
+            auto_pad=None if auto_pad == "NOTSET" else auto_pad,
+        )  # fmt: skip
+    if ceil_mode or auto_pad != "NOTSET":
+        raise CannotSayError("AveragePool with dilations that rounds its size up")
+    shape = op.Shape(x, start=2)
+    flat = op.Reshape(x, op.Concat([-1, 1], shape, axis=0))
+    area = int(np.prod(kernel_shape))
+    window = op.const(np.full([1, 1, *kernel_shape], 1 if not count_include_pad else 1 / area, x.dtype.numpy()))
+    given["dilations"] = dilations
+    total = op.Conv(flat, window, **given)
+    if not count_include_pad:
+        ones = op.Expand(op.const(np.ones([1] * (count + 2), x.dtype.numpy())), op.Concat([1, 1], shape, axis=0))
+        total = op.Div(total, op.Conv(ones, window, **given))
+    return op.Reshape(total, op.Concat(op.Shape(x, end=2), op.Shape(total, start=2), axis=0))
+
+
+@below(16, "RoiAlign")
+def roi_align(op: LoweringBuilder, x, rois, batch, *, coordinate_transformation_mode="half_pixel", **attributes):
+    """Regions half an element further back, which must not be smaller than an element, or it would be made that large."""
+    if coordinate_transformation_mode != "output_half_pixel":
+        raise CannotSayError("RoiAlign with the coordinates half_pixel")
+    return op.old.RoiAlign(x, rois, batch, **attributes)
+
+
+# -- points between elements ----------------------------------------------------------------------------------------------
+
+
+@below(20, "GridSample")
+def grid_sample_names(op: LoweringBuilder, x, grid, *, mode="linear", padding_mode="zeros", align_corners=0):
+    if op.opset < 16 or (x.rank or grid.rank) not in (4, None):
+        return SAME
+    names = {"linear": "bilinear", "cubic": "bicubic"}
+    return op.old.GridSample(
+        x, grid, mode=names.get(mode, mode), padding_mode=padding_mode, align_corners=align_corners
+    )  # fmt: skip
+
+
+@below(20, "GridSample")
+def grid_sample(op: LoweringBuilder, x, grid, *, mode="linear", padding_mode="zeros", align_corners=0):
+    """Element by element: of images only."""
+    if 4 not in (x.rank, grid.rank):
+        raise CannotSayError("GridSample of volumes, or of unknown rank")
+    sizes = [op.Cast(op.Shape(x, start=i, end=i + 1), to=grid.dtype) for i in (2, 3)]
+    places = []
+    for size, k in zip(sizes, (1, 0), strict=True):
+        place = op.Add(op.Gather(grid, k, axis=-1), 1)
+        if align_corners:
+            place = op.Mul(op.Div(place, 2), op.Sub(size, 1))
+        else:
+            place = op.Div(op.Sub(op.Mul(place, size), 1), 2)
+        if mode == "nearest":
+            place = op.Round(place)
+        low, high = (op.const(0, grid.dtype), op.Sub(size, 1)) if align_corners else (
+            op.const(-0.5, grid.dtype), op.Sub(size, 0.5))  # fmt: skip
+        if padding_mode == "border":
+            place = op.Where(op.Or(op.Less(place, low), op.Greater(place, high)), _bounded(op, place, size), place)
+        elif padding_mode == "reflection":
+            place = op.Where(op.Or(op.Less(place, low), op.Greater(place, high)), _reflected(op, place, low, high), place)
+        places.append(place)
+    flat = _rows(op, x)
+    batch = op.Unsqueeze(op.Range(0, op.Squeeze(op.Shape(x, end=1), [0]), 1), [1, 2])
+
+    def pixel(row: Value, column: Value) -> Value:
+        return _pixel(op, flat, batch, x, [row, column], padding_mode, align_corners)
+
+    if mode == "nearest":
+        found = pixel(*places)
+    else:
+        floors = [op.Floor(place) for place in places]
+        parts = [op.Sub(place, floor) for place, floor in zip(places, floors, strict=True)]
+        reach, weights = ([0, 1], _linear) if mode == "linear" else ([-1, 0, 1, 2], _cubic)
+        rows, columns = (weights(op, part) for part in parts)
+        found = reduce(
+            op.Add,
+            (
+                op.Mul(op.Unsqueeze(op.Cast(op.Mul(wr, wc), to=x.dtype), [-1]), pixel(op.Add(floors[0], i), op.Add(floors[1], j)))
+                for i, wr in zip(reach, rows, strict=True)
+                for j, wc in zip(reach, columns, strict=True)
+            ),
+        )
+    return op.Transpose(found, perm=[0, 3, 1, 2])
+
+
+def _linear(op: Builder, part: Value) -> list[Value]:
+    return [op.Sub(op.const(1, part.dtype), part), part]
+
+
+def _cubic(op: Builder, part: Value, a: float = -0.75) -> list[Value]:
+    def outer(t: Value) -> Value:  # of 1 to 2 away
+        return op.Sub(op.Mul(op.Add(op.Mul(op.Sub(op.Mul(t, a), 5 * a), t), 8 * a), t), 4 * a)
+
+    def inner(t: Value) -> Value:  # of 0 to 1 away
+        return op.Add(op.Mul(op.Mul(op.Sub(op.Mul(t, a + 2), a + 3), t), t), 1)
+
+    rest = op.Sub(op.const(1, part.dtype), part)
+    return [outer(op.Add(part, 1)), inner(part), inner(rest), outer(op.Add(rest, 1))]
+
+
+def _bounded(op: Builder, place: Value, size: Value) -> Value:
+    return op.Max(op.Min(place, op.Sub(size, 1)), 0)
+
+
+def _reflected(op: Builder, place: Value, low: Value, high: Value) -> Value:
+    """Mirrored at both borders as often as it takes."""
+    width = op.Sub(high, low)
+    away = op.Where(op.Less(place, low), op.Sub(low, place), op.Sub(place, high))
+    times = op.Floor(op.Div(away, width))
+    rest = op.Sub(away, op.Mul(times, width))
+    even = op.Equal(op.Mul(op.Floor(op.Div(times, 2)), 2), times)
+    from_low, from_high = op.Add(low, rest), op.Sub(high, rest)
+    below_low = op.Where(even, from_low, from_high)
+    return op.Where(op.Less(place, low), below_low, op.Where(even, from_high, from_low))
+
+
+def _rows(op: Builder, x: Value) -> Value:
+    """Images ``[N, C, H, W]`` as a row of channels for each element."""
+    last = op.Transpose(x, perm=[0, 2, 3, 1])
+    return op.Reshape(last, op.Concat([-1], op.Shape(x, start=1, end=2), axis=0))
+
+
+def _pixel(
+    op: Builder, flat: Value, batch: Value, x: Value, at: list[Value], padding_mode: str, align_corners: int = 0
+) -> Value:
+    """The rows of elements at whole numbers, beyond the borders as the padding has it."""
+    inside, places = None, []
+    for place, axis in zip(at, (2, 3), strict=True):
+        size = op.Cast(op.Shape(x, start=axis, end=axis + 1), to=place.dtype)
+        if padding_mode == "reflection":
+            half = 0.0 if align_corners else 0.5
+            low, high = op.const(-half, place.dtype), op.Sub(size, 1 - half)
+            outside = op.Or(op.Less(place, low), op.Greater(place, high))
+            place = op.Where(outside, _reflected(op, place, low, high), place)
+        ok = op.And(op.GreaterOrEqual(place, 0), op.Less(place, size))
+        inside = ok if inside is None else op.And(inside, ok)
+        # Also of what is no number.
+        places.append(op.Cast(op.Where(ok, place, _bounded(op, place, size)), to=D.INT64))
+    height, width = (op.Shape(x, start=axis, end=axis + 1) for axis in (2, 3))
+    index = op.Add(op.Mul(op.Add(op.Mul(batch, height), places[0]), width), places[1])
+    found = op.Gather(flat, index, axis=0)
+    if padding_mode != "zeros":
+        return found
+    assert inside is not None
+    return op.Where(op.Unsqueeze(inside, [-1]), found, op.const(0, x.dtype))
+
+
+@below(19, "DeformConv")
+def deform_conv(
+    op: LoweringBuilder, x, weights, offset, bias=None, mask=None, *, strides=None, pads=None, dilations=None, group=1,
+    offset_group=1, kernel_shape=None,
+):  # fmt: skip
+    """The samples of each window gathered, then one product for each group."""
+    if 4 not in (x.rank, weights.rank, offset.rank):
+        raise CannotSayError("DeformConv of anything but images")
+    strides, dilations, pads = strides or [1, 1], dilations or [1, 1], pads or [0] * 4
+    taps, spots = op.Shape(weights, start=2), op.Shape(offset, start=2)
+    batch = op.Shape(x, end=1)
+    # A dimension each: batch and offset group, tap row, tap column, row, column.
+    each = op.Concat([-1], taps, spots, axis=0)
+    moved = op.Reshape(offset, op.Concat([-1], taps, [2], spots, axis=0))
+    at = []
+    for k in range(2):
+        tap = op.Mul(op.Range(0, op.Gather(taps, k), 1), dilations[k])
+        start = op.Sub(op.Mul(op.Range(0, op.Gather(spots, k), 1), strides[k]), pads[k])
+        base = op.Add(op.Unsqueeze(tap, [1 - k, 2, 3]), op.Unsqueeze(start, [0, 1, 3 - k]))
+        at.append(op.Add(op.Cast(base, to=offset.dtype), op.Gather(moved, k, axis=3)))
+    # Offset groups as images of their own.
+    shape = op.Concat(op.Mul(batch, offset_group), [-1], op.Shape(x, start=2), axis=0)
+    images = op.Reshape(x, shape)
+    flat = _rows(op, images)
+    number = op.Unsqueeze(op.Range(0, op.Squeeze(op.Mul(batch, offset_group), [0]), 1), [1, 2, 3, 4])
+    floors = [op.Floor(place) for place in at]
+    parts = [_linear(op, op.Sub(place, floor)) for place, floor in zip(at, floors, strict=True)]
+    total = reduce(
+        op.Add,
+        (
+            op.Mul(
+                op.Unsqueeze(op.Cast(op.Mul(parts[0][i], parts[1][j]), to=x.dtype), [-1]),
+                _pixel(op, flat, number, images, [op.Add(floors[0], i), op.Add(floors[1], j)], "zeros"),
+            )
+            for i in range(2)
+            for j in range(2)
+        ),
+    )
+    if mask is not None:
+        total = op.Mul(total, op.Unsqueeze(op.Reshape(mask, each), [-1]))
+    # [N * offset groups, taps, taps, rows, columns, channels] -> [N, groups, channels * taps, spots]
+    columns = op.Transpose(total, perm=[0, 5, 1, 2, 3, 4])
+    outputs = op.Shape(weights, end=1)
+    depth = op.Mul(op.Shape(weights, start=1, end=2), op.ReduceProd(taps, keepdims=1))
+    columns = op.Reshape(columns, op.Concat([-1, group], depth, op.ReduceProd(spots, keepdims=1), axis=0))
+    kernel = op.Reshape(weights, op.Concat([group], op.Div(outputs, group), depth, axis=0))
+    result = op.Reshape(op.MatMul(kernel, columns), op.Concat([-1], outputs, spots, axis=0))
+    return result if bias is None else op.Add(result, op.Unsqueeze(bias, [1, 2]))
+
+
+@below(18, "Col2Im")
+def col2im(op: LoweringBuilder, x, image_shape, block_shape, *, dilations=None, pads=None, strides=None):
+    """A transposed convolution that puts each row of a column where its place in the block is."""
+    if (count := (image_shape.dims or block_shape.dims or [None])[0]) is None:
+        raise CannotSayError("Col2Im of images of unknown rank")
+    strides, dilations, pads = strides or [1] * count, dilations or [1] * count, pads or [0] * 2 * count
+    taps = op.ReduceProd(block_shape, keepdims=1)
+    order = op.Range(0, op.Squeeze(taps, [0]), 1)
+    places = op.Cast(op.Equal(op.Unsqueeze(order, [1]), order), to=x.dtype)
+    kernel = op.Reshape(places, op.Concat(taps, [1], block_shape, axis=0))
+    room = op.Add(image_shape, [a + b for a, b in zip(pads[:count], pads[count:], strict=True)])
+    extent = op.Add(op.Mul(op.Sub(block_shape, 1), dilations), 1)
+    windows = op.Add(op.Div(op.Sub(room, extent), strides), 1)
+    columns = op.Reshape(x, op.Concat([-1], taps, windows, axis=0))
+    images = op.ConvTranspose(columns, kernel, strides=strides, dilations=dilations)
+    reached = op.Add(op.Mul(op.Sub(windows, 1), strides), extent)
+    missing = op.Sub(op.Sub(room, reached), pads[count:])
+    before = op.Neg(op.const(pads[:count]))
+    images = op.Pad(images, op.Concat([0, 0], before, [0, 0], missing, axis=0))
+    channels = op.Div(op.Shape(x, start=1, end=2), taps)
+    return op.Reshape(images, op.Concat([-1], channels, image_shape, axis=0))

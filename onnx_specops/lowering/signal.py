@@ -1,0 +1,69 @@
+"""Spectra: a matrix product where there is no DFT."""
+
+from __future__ import annotations
+
+import math
+
+import onnx_ir as ir
+
+from onnx_specops.building import Builder, Value
+from onnx_specops.lowering.adapters import CannotSayError, LoweringBuilder, along, below, known_list, need_rank
+
+
+@below(20, "DFT")
+def dft_axis(op: LoweringBuilder, x, length=None, axis=None, *, inverse=0, onesided=0, node):
+    """The axis is an attribute; one of run time is one of those that there are."""
+    rank = need_rank(x, "DFT")
+    places = [-2] if axis is None else known_list(axis)
+    if places is not None:
+        (place,) = along(places, rank)
+        return _spectrum(op, x, length, place, inverse, onesided, op.opset)
+    types = [(x.dtype, node.outputs[0].dims)]
+    last = op.Where(op.Less(axis, 0), op.Add(axis, rank), axis)
+
+    def chosen(op_: Builder, place: int = 0) -> Value:
+        if place == rank - 2:
+            return op_.node("Identity", _spectrum(op_, x, length, place, inverse, onesided, op.opset), types=types)
+        return op_.if_(
+            op_.Equal(last, place),
+            lambda o: o.node("Identity", _spectrum(o, x, length, place, inverse, onesided, op.opset), types=types),
+            lambda o: chosen(o, place + 1),
+        )
+
+    return chosen(op)
+
+
+def _spectrum(op: Builder, x: Value, length: Value | None, place: int, inverse: int, onesided: int, opset: int) -> Value:
+    if opset >= 17:
+        return op.at(opset).DFT(x, length, axis=place, inverse=inverse, onesided=onesided)
+    if inverse and onesided:
+        raise CannotSayError("DFT that is inverse and of one side")
+    rank = need_rank(x, "DFT")
+    if x.dims is None or x.dims[-1] is None:
+        raise CannotSayError("DFT of numbers that may be real or complex")
+    # The axis last, real and imaginary parts apart.
+    order = [i for i in range(rank - 1) if i != place]
+    parts = [op.Transpose(op.Gather(x, k, axis=-1), perm=[*order, place]) for k in range(x.dims[-1])]
+    size = op.Shape(x, start=place, end=place + 1)
+    if length is not None:
+        wanted = op.Reshape(op.Cast(length, to=ir.DataType.INT64), [1])
+        parts = [op.Slice(part, [0], wanted, [-1]) for part in parts]
+        present, size = op.Min(size, wanted), wanted
+    else:
+        present = size
+    bins = op.Add(op.Div(size, 2), 1) if onesided else size
+    numbers = [op.Range(0, op.Squeeze(count, [0]), 1) for count in (present, bins)]
+    turns = op.Mod(op.Mul(op.Unsqueeze(numbers[0], [1]), numbers[1]), size)
+    angle = op.Mul(op.Div(op.Cast(turns, to=x.dtype), op.Cast(size, to=x.dtype)), 2 * math.pi)
+    cosine, sine = op.Cos(angle), op.Sin(angle)
+    if inverse:
+        cosine, sine = (op.Div(wave, op.Cast(size, to=x.dtype)) for wave in (cosine, op.Neg(sine)))
+    real, imaginary = op.MatMul(parts[0], cosine), op.Neg(op.MatMul(parts[0], sine))
+    if len(parts) > 1:
+        real = op.Add(real, op.MatMul(parts[1], sine))
+        imaginary = op.Add(imaginary, op.MatMul(parts[1], cosine))
+    whole = op.Concat(*(op.Unsqueeze(part, [-1]) for part in (real, imaginary)), axis=-1)
+    back = [0] * rank
+    for i, axis in enumerate([*order, place, rank - 1]):
+        back[axis] = i
+    return op.Transpose(whole, perm=back)
