@@ -8,16 +8,18 @@ Where a model holds several bodies of one operator, ``overload`` tells them apar
 from __future__ import annotations
 
 import inspect
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 import numpy as np
 import onnx
 import onnx_ir as ir
 
-from onnx_specops.building import IR_VERSION, OPSET_IMPORTS, Builder, Value, constant_value, new_value
+from onnx_specops.building import IR_VERSION, OPSET, OPSET_IMPORTS, Builder, Value, constant_value, new_value
 from onnx_specops.domain import ATTRIBUTE_TYPES, DOMAIN, NoBodyError, Operator, attribute_kind, find
+from onnx_specops.graphs import all_nodes, all_values
 from onnx_specops.inlining import inline_users
 from onnx_specops.kernel_types import insert_casts
+from onnx_specops.replacing import take_place
 
 
 class BodyError(ValueError):
@@ -33,10 +35,11 @@ class BodyError(ValueError):
         super().__init__(f"{node.op_type} {self.node_name!r}: {self.reason}")
 
 
-def attach_bodies(model: ir.Model) -> list[str]:
+def attach_bodies(model: ir.Model, opset: int = OPSET) -> list[str]:
     """Give every node of the domain in ``model`` its body; returns the operators that have none, by name.
 
-    Nodes of operators whose meaning standard ONNX cannot say are left as they are: they need a kernel.
+    Nodes of operators whose meaning standard ONNX cannot say are left as they are: they need a kernel. ``opset`` is the one
+    whose kernels the bodies' types are fitted to.
 
     Raises:
         BodyError: where a node's inputs or attributes do not fit together.
@@ -82,8 +85,70 @@ def attach_bodies(model: ir.Model) -> list[str]:
             pending.append(function)
     for function in functions.values():
         # A body is one computation, however many nodes it has: nothing within it is rounded to 16 bits.
-        insert_casts(function, keep_float32=True, converted_unrounded=[ir.DataType.FLOAT16])
+        insert_casts(function, keep_float32=True, converted_unrounded=[ir.DataType.FLOAT16], opset=opset)
     return sorted(bodiless)
+
+
+def inline_bodies(model: ir.Model) -> tuple[list[str], list[ir.Node]]:
+    """Put its body in the place of every node of the domain; returns the operators, and the nodes that have no body.
+
+    Raises:
+        BodyError: where a node's inputs or attributes do not fit together.
+    """
+    operators: set[str] = set()
+    without: list[ir.Node] = []
+    root = Builder(model.graph)
+    root.reserve(value.name for value in all_values(model.graph))
+    pending = _domain_nodes(model.graph)
+    while pending:
+        node = pending.pop()
+        assert isinstance(node.graph, ir.Graph)
+        op = _Inliner(node.graph, root=root, before=node)
+        op.scope = node.name or node.op_type
+        try:
+            results = _written_out(op, node)
+        except NoBodyError:
+            without.append(node)
+            continue
+        except Exception as error:  # as many kinds as there are ways for inputs not to fit
+            raise BodyError(node, error) from error
+        for old, new in zip(node.outputs, results, strict=True):
+            take_place(old, op.place(new))
+        node.graph.remove(node, safe=True)
+        operators.add(node.op_type)
+        pending += _domain_nodes(op.emitted)
+    return sorted(operators), without
+
+
+class _Inliner(Builder):
+    """A builder that tells what it emitted."""
+
+    def __init__(self, graph: ir.Graph, root: Builder, before: ir.Node) -> None:
+        super().__init__(graph, root=root, before=before)
+        self.emitted: list[ir.Node] = []
+
+    def _add(self, node: ir.Node) -> None:
+        super()._add(node)
+        self.emitted.append(node)
+
+
+def _written_out(op: Builder, node: ir.Node) -> Sequence[Value]:
+    """The body of a node, emitted with the node's own inputs."""
+    operator = find(node.op_type)
+    if operator.emit_body is None:
+        raise NoBodyError(operator.no_body)
+    arguments: list[ir.Value | None] = []
+    for index in range(len(operator.inputs)):
+        if _is_absent(operator, node, index):
+            arguments.append(None)
+        elif (number := _number(node.inputs[index])) is not None:
+            arguments.append(constant_value(number))
+        else:
+            arguments.append(node.inputs[index])
+    attributes = operator.node_attributes({name: attr.value for name, attr in node.attributes.items()})
+    results = operator.emit_body(op, *arguments, **attributes)
+    values = results if isinstance(results, tuple) else (results,)
+    return [value if isinstance(value, Value) else constant_value(value) for value in values]
 
 
 def add_bodies(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -102,10 +167,8 @@ def add_bodies(model: onnx.ModelProto) -> onnx.ModelProto:
     return ir.to_proto(graph_model)
 
 
-def _domain_nodes(graph: ir.Graph | ir.Function) -> Iterator[ir.Node]:
-    for node in ir.traversal.RecursiveGraphIterator(graph):
-        if node.domain == DOMAIN:
-            yield node
+def _domain_nodes(holder: Iterable[ir.Node]) -> list[ir.Node]:
+    return [node for node in all_nodes(holder) if node.domain == DOMAIN]
 
 
 def _is_absent(operator: Operator, node: ir.Node, index: int) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator
 import onnx
 import onnx_ir as ir
 
-from onnx_specops.building import OPSET_IMPORTS, Value
+from onnx_specops.building import OPSET, OPSET_IMPORTS, Value
 from onnx_specops.domain import DOMAIN
 from onnx_specops.widening import HALVES, WIDER
 
@@ -25,7 +25,7 @@ _UNFINISHED = {("", "GRU"): frozenset({"tensor(double)"}), ("", "LSTM"): frozens
 Constraints = dict[str, frozenset[str]]
 
 
-def _type_name(dtype: ir.DataType) -> str:
+def type_name(dtype: ir.DataType) -> str:
     names = {D.FLOAT: "float", D.DOUBLE: "double", D.BOOL: "bool"}
     return f"tensor({names.get(dtype, dtype.name.lower())})"
 
@@ -47,8 +47,8 @@ def kernel_table() -> dict[tuple[str, str], list[tuple[int, int, Constraints]]]:
 
 
 @functools.cache
-def _schema(op_type: str, domain: str) -> onnx.defs.OpSchema:
-    return onnx.defs.get_schema(op_type, OPSET_IMPORTS[domain], domain)
+def _schema(op_type: str, domain: str, opset: int) -> onnx.defs.OpSchema:
+    return onnx.defs.get_schema(op_type, OPSET_IMPORTS[domain] if domain else opset, domain)
 
 
 def _formal(schema: onnx.defs.OpSchema, index: int, *, output: bool = False) -> onnx.defs.OpSchema.FormalParameter:
@@ -57,37 +57,30 @@ def _formal(schema: onnx.defs.OpSchema, index: int, *, output: bool = False) -> 
 
 
 @functools.cache
-def substitutes(op_type: str, domain: str, bound: tuple[tuple[str, ir.DataType], ...]) -> dict[str, ir.DataType] | None:
-    """What the type variables of a node must become: ``{}`` where a kernel takes them as they are, ``None`` where none can.
+def substitutes(
+    op_type: str, domain: str, bound: tuple[tuple[str, ir.DataType], ...], opset: int = OPSET, kernels: bool = True
+) -> dict[str, ir.DataType] | None:
+    """What the type variables of a node must become: ``{}`` where it takes them as they are, ``None`` where nothing does.
 
     Args:
         op_type: the operator.
         domain: its domain.
         bound: each type variable of the schema with the element type that it has at the node.
+        opset: the opset whose operator it is.
+        kernels: whether ONNX Runtime's CPU must have a kernel, or the operator's schema alone decides.
     """
-    schema = _schema(op_type, domain)
-    kernels = kernel_table().get((domain, op_type))
-    if kernels is None:
-        expands = schema.has_function or schema.has_context_dependent_function  # type: ignore[attr-defined]
-        if not expands:
-            return {}
-        # ORT expands the operator's function; what that consists of has kernels for these types.
-        kernels = [
-            (1, 2**31 - 1, {name: frozenset(("tensor(float)", "tensor(double)", "tensor(int64)")) for name, _ in bound})
-        ]
-    version = schema.since_version
-    usable = [c for first, last, c in kernels if first <= version <= last or first == version]
+    schema = _schema(op_type, domain, opset)
     # Some kernels take types that the operator's schema does not allow.
     legal = {c.type_param_str: frozenset(c.allowed_type_strs) for c in schema.type_constraints}
     best: tuple[int, dict[str, ir.DataType]] | None = None
-    for constraints in usable:
+    for constraints in _usable(schema, bound) if kernels else [legal]:
         changes: dict[str, ir.DataType] = {}
         cost = 0
         for variable, dtype in bound:
             allowed = legal[variable] & constraints.get(variable, legal[variable])
-            if _type_name(dtype) in allowed:
+            if type_name(dtype) in allowed:
                 continue
-            choices = [c for c in WIDER.get(dtype, ()) if _type_name(c) in allowed]
+            choices = [c for c in WIDER.get(dtype, ()) if type_name(c) in allowed]
             if not choices:
                 break
             changes[variable] = choices[0]
@@ -98,11 +91,27 @@ def substitutes(op_type: str, domain: str, bound: tuple[tuple[str, ir.DataType],
     return None if best is None else best[1]
 
 
+def _usable(schema: onnx.defs.OpSchema, bound: Iterable[tuple[str, ir.DataType]]) -> list[Constraints]:
+    """The types of each kernel for an operator; of one without kernels what the schema allows."""
+    kernels = kernel_table().get((schema.domain, schema.name))
+    if kernels is None:
+        expands = schema.has_function or schema.has_context_dependent_function  # type: ignore[attr-defined]
+        if not expands:
+            return [{}]
+        # ORT expands the operator's function; what that consists of has kernels for these types.
+        types = frozenset(("tensor(float)", "tensor(double)", "tensor(int64)"))
+        return [{name: types for name, _ in bound}]
+    version = schema.since_version
+    return [c for first, last, c in kernels if first <= version <= last or first == version]
+
+
 def insert_casts(
     graph: ir.Graph | ir.Function,
     *,
     keep_float32: bool = False,
     converted_unrounded: Collection[ir.DataType] = (),
+    opset: int = OPSET,
+    kernels: bool = True,
 ) -> int:
     """Insert the casts that ONNX Runtime's CPU needs, in nested graphs too; returns how many nodes changed.
 
@@ -110,10 +119,12 @@ def insert_casts(
         graph: changed in place.
         keep_float32: whether 16-bit floats between two computations in float32 stay as they are, unrounded.
         converted_unrounded: the 16-bit floats which, kept so, a Cast of the graph's own takes unrounded as well.
+        opset: the opset that the graph is in.
+        kernels: whether ONNX Runtime's CPU decides, or the operators' schemas alone.
     """
     nodes = list(_nodes(graph))
     names = {value.name for node in nodes for value in (*node.inputs, *node.outputs) if value is not None}
-    adapter = _Adapter(names, HALVES if keep_float32 else frozenset(), frozenset(converted_unrounded))
+    adapter = _Adapter(names, HALVES if keep_float32 else frozenset(), frozenset(converted_unrounded), opset, kernels)
     return sum(adapter.adapt(node) for node in nodes)
 
 
@@ -147,9 +158,15 @@ class _Adapter:
     """Casts around one node at a time, each cast made once in each graph."""
 
     def __init__(
-        self, names: set[str | None], kept: frozenset[ir.DataType], converted_unrounded: frozenset[ir.DataType]
+        self,
+        names: set[str | None],
+        kept: frozenset[ir.DataType],
+        converted_unrounded: frozenset[ir.DataType],
+        opset: int,
+        kernels: bool,
     ) -> None:
         self._names, self._kept, self._converted_unrounded = names, kept, converted_unrounded
+        self._opset, self._kernels = opset, kernels
         # A value that is rounded to 16 bits -> the float32 that it is kept in.
         self._exact: dict[ir.Value, ir.Value] = {}
         self._casts: dict[tuple[ir.Value, ir.DataType, int], ir.Value] = {}
@@ -160,7 +177,7 @@ class _Adapter:
             self._cast_from_exact(node)
         if node.domain == DOMAIN or node.domain not in OPSET_IMPORTS or node.op_type in ("Cast", "Constant"):
             return False
-        schema = _schema(node.op_type, node.domain)
+        schema = _schema(node.op_type, node.domain, self._opset)
         bound = dict(_bound(schema, node))
         # A node that has a kernel of 16-bit floats, but follows a computation in float32, stays in float32.
         wide: dict[str, ir.DataType] = {}
@@ -168,7 +185,7 @@ class _Adapter:
             variable = _formal(schema, index).type_str
             if value in self._exact and variable in bound:
                 wide[variable] = self._exact[value].dtype or bound[variable]
-        changes = substitutes(node.op_type, node.domain, tuple((bound | wide).items()))
+        changes = substitutes(node.op_type, node.domain, tuple((bound | wide).items()), self._opset, self._kernels)
         if changes is None:
             return False
         changes = wide | changes

@@ -14,10 +14,12 @@ from converters.cli.checking import compare_runtimes, require_openvino
 from converters.cli.console import err, out, print_json, progress
 from converters.cli.failures import DIFFERENCE, failures
 from converters.cli.options import (
+    OPSET,
     AbsoluteTolerance,
     Debug,
     Inputs,
     Json,
+    Opset,
     RelativeTolerance,
     Runtime,
     Seed,
@@ -39,6 +41,7 @@ class Settings:
     weights: str
     strict: bool
     rules: tuple[str, ...]
+    opset: int
 
     def convert(self, model: Path, target: Path | None, **more: Any) -> Conversion:
         """Convert one model."""
@@ -48,7 +51,7 @@ class Settings:
         for rules in self.rules:
             load_rules(rules)
         weights: Any = self.weights
-        return convert_model(model, target, weights=weights, strict=self.strict, **more)
+        return convert_model(model, target, weights=weights, strict=self.strict, opset=self.opset, **more)
 
 
 def convert(
@@ -101,6 +104,7 @@ def convert(
     strict: Annotated[
         bool, typer.Option("--strict", help="Refuse files that hold what OpenVINO passes over, instead of telling of it.")
     ] = False,
+    opset: Opset = OPSET,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="How many models to convert at a time.")] = 1,
     check: Annotated[bool, typer.Option("--check", help="Run OpenVINO and ONNX Runtime and compare the results.")] = False,
     inputs: Inputs = None,
@@ -115,7 +119,7 @@ def convert(
     with failures(as_json, debug):
         from converters.cli import data, text
 
-        settings = Settings(weights.value, strict, tuple(rules or ()))
+        settings = Settings(weights.value, strict, tuple(rules or ()), opset)
         if len(models) > 1 or models[0].is_dir():
             given = {"--bin": bin, "--input-shape": input_shape, "--check": check, "--inputs": inputs, "--shape": shape}
             if alone := [option for option, value in given.items() if value]:

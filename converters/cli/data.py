@@ -29,6 +29,8 @@ def conversion(report: Report) -> dict[str, Any]:
         "nodes": report.nodes,
         "custom_operators": report.custom_operators,
         "without_body": report.without_body,
+        "opset": report.opset,
+        "inlined": report.inlined,
         "weights": report.weights,
         "weights_bytes": report.weights_bytes,
         "seconds": report.seconds,

@@ -51,6 +51,18 @@ Shapes = Annotated[
         show_default=False,
     ),
 ]
+OPSET = 21
+"""The opset of converted models; `onnx_specops.building.OPSET`, which the command need not load to show its help."""
+
+Opset = Annotated[
+    int,
+    typer.Option(
+        "--opset",
+        metavar="N",
+        min=11,
+        help="The ONNX opset of the .onnx, 11 or newer. Below 21 the plugin's operators are written out as standard ONNX.",
+    ),
+]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of random inputs.")]
 RelativeTolerance = Annotated[float, typer.Option("--rtol", min=0, help="Largest relative error of floats.")]
 AbsoluteTolerance = Annotated[float, typer.Option("--atol", min=0, help="Largest absolute error of floats.")]

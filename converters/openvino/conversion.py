@@ -15,11 +15,13 @@ from converters.openvino.metadata import describe
 from converters.openvino.reader.reshape import reshape
 from converters.openvino.report import Report, report
 from converters.openvino.source import is_held, opened
-from converters.openvino.walk import body_problem, emit
+from converters.openvino.walk import body_problem, emit, opset_problems
 from converters.passes.finish import finish
 from converters.saving import save
 from converters.variables import complete
 from onnx_specops.bodies import BodyError
+from onnx_specops.building import OPSET
+from onnx_specops.lowering import LoweringError, check_opset
 
 if TYPE_CHECKING:
     import openvino
@@ -40,6 +42,7 @@ def convert(
     weights: Literal["auto", "embed", "copy", "reference"] = "auto",
     input_shapes: Mapping[str, Sequence[int]] | None = None,
     strict: bool = False,
+    opset: int = OPSET,
 ) -> Conversion:
     """Convert an OpenVINO model into an ONNX model that computes what OpenVINO's CPU computes.
 
@@ -54,14 +57,18 @@ def convert(
             1 GiB and above that refers to the .bin where it lies beside the .onnx, else copies.
         input_shapes: dimensions of inputs, by tensor name or friendly name, that the ONNX model has fixed.
         strict: whether it is an error where the file holds what OpenVINO passes over; else the report tells of it.
+        opset: the ONNX opset that the model is in, 11 to the newest of the installed onnx. Below 21 a file cannot carry the
+            domain's operators with their bodies: the bodies stand in their places, and the plugin's kernels no longer apply.
 
     Returns:
         The model (with external weights as the file has them) and the `Report`; they unpack as a pair.
 
     Raises:
         ConversionError: with every problem of the model at once: file, line, layer and remedy.
+        ValueError: for arguments that no model can be converted with.
     """
     started = time.perf_counter()
+    check_opset(opset)
     if weights == "reference" and is_held(model):
         raise ValueError("an openvino.Model has no .bin to refer to: weights is 'auto', 'embed' or 'copy'")
     with opened(model, bin) as source:
@@ -74,18 +81,21 @@ def convert(
         try:
             # OpenVINO's CPU keeps 16-bit floats in float32 between computations; it converts float16 unrounded as well,
             # but bfloat16 as it is.
-            without_body = finish(
+            finished = finish(
                 emitted.model,
                 fold=weights != "reference",
                 keep_float32=True,
                 converted_unrounded=[ir.DataType.FLOAT16],
+                opset=opset,
             )
         except BodyError as error:
             raise ConversionError.of(body_problem(source, error)) from error
+        except LoweringError as error:
+            raise ConversionError.of(opset_problems(source, error, opset)) from error
         complete(emitted.model, emitted.variables)
         describe(emitted.model, source)
         target = None if onnx_path is None else Path(onnx_path)
         source_weights = None if is_held(model) else source.weights_path
         proto, placement, size = save(emitted.model, target, weights, source=source.path, source_weights=source_weights)
         seconds = time.perf_counter() - started
-        return Conversion(proto, report(source, emitted, names, without_body, placement, size, seconds))
+        return Conversion(proto, report(source, emitted, names, finished, opset, placement, size, seconds))

@@ -11,6 +11,7 @@ import onnx_specops
 from converters.errors import Remark
 from converters.openvino.reader.graph import Model
 from converters.openvino.walk import Emitted, all_layers, operator_name
+from converters.passes.finish import Finished
 from converters.saving import Weights
 
 
@@ -25,6 +26,9 @@ class Report:
         nodes: how many nodes of each operator the ONNX model has.
         custom_operators: the domain's operators that the model uses.
         without_body: those among them that need a kernel, since standard ONNX cannot say them.
+        opset: the opset that the model is in.
+        inlined: the domain's operators that stand in the model as standard ONNX, since the opset lets no file carry them with
+            their bodies: the plugin's kernels no longer apply.
         values: ``(layer id, output index)`` -> the name of the ONNX value that holds that output of a top-level layer, where
             one does (in float32, where a 16-bit float is an intermediate result only).
         weights: where the weights are: ``"embed"``, ``"copy"`` or ``"reference"``.
@@ -39,6 +43,8 @@ class Report:
     nodes: dict[str, int]
     custom_operators: list[str]
     without_body: list[str]
+    opset: int
+    inlined: list[str]
     values: dict[tuple[int, int], str]
     weights: Weights
     weights_bytes: int
@@ -50,7 +56,8 @@ def report(
     source: Model,
     emitted: Emitted,
     names: Mapping[tuple[int, int], str],
-    without_body: list[str],
+    finished: Finished,
+    opset: int,
     placement: Weights,
     size: int,
     seconds: float,
@@ -61,7 +68,8 @@ def report(
         source: what was converted.
         emitted: what the walk made of it.
         names: the values' names before the passes.
-        without_body: the operators that have none.
+        finished: what became of the domain's operators.
+        opset: the opset that the model is in.
         placement, size: where the weights are, and how many bytes of them there are.
         seconds: the time that it took.
     """
@@ -77,7 +85,9 @@ def report(
         becomes=becomes,
         nodes=dict(sorted(nodes.items())),
         custom_operators=sorted({n.op_type for n in graph.all_nodes() if n.domain == onnx_specops.DOMAIN}),
-        without_body=without_body,
+        without_body=finished.without_body,
+        opset=opset,
+        inlined=finished.inlined,
         values={key: name for key, name in names.items() if name in alive}
         | {key: v.name for key, v in emitted.values.items() if names[key] not in alive and v.name and v.name in alive},
         weights=placement,

@@ -25,6 +25,7 @@ from converters.openvino.tensors import constant_tensor
 from converters.variables import ExposedVariable, Variable, expose
 from onnx_specops.bodies import BodyError
 from onnx_specops.building import IR_VERSION, OPSET_IMPORTS, Builder, Value, constant_value, new_value
+from onnx_specops.lowering import LoweringError
 
 STRUCTURAL = ("Parameter", "Const", "Result")
 """The layer types that no rule converts."""
@@ -223,11 +224,31 @@ def layer_problem(file: str, layer: Layer, error: Exception) -> Problem:
 def body_problem(source: Model, error: BodyError) -> Problem:
     """What is wrong with the layer that a node comes from, whose name begins with the layer's."""
     cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
-    layers = [layer for layer in all_layers(source) if f"{error.node_name}/".startswith(f"{layer.name}/")]
-    if layers:
-        return layer_problem(str(source.path), max(layers, key=lambda layer: len(layer.name)), cause)
+    if (layer := _layer_of(source, error.node_name)) is not None:
+        return layer_problem(str(source.path), layer, cause)
     message = f"its inputs or attributes do not fit together: {one_line(error)}"
     return Problem(message, str(source.path), remedy=Malformed.usual_remedy, cause=cause)
+
+
+def opset_problems(source: Model, error: LoweringError, opset: int) -> list[Problem]:
+    """What an opset cannot say, of each layer once."""
+    ports = {names[0]: layer for layer, names in zip(source.parameters, source.input_names, strict=True)}
+    ports |= {names[0]: layer for layer, names in zip(source.results, source.output_names, strict=True)}
+    found: dict[Layer | None, dict[str, int]] = {}
+    for refusal in error.refusals:
+        layer = ports.get(refusal.node_name) or _layer_of(source, refusal.node_name)
+        found.setdefault(layer, {})[refusal.message] = refusal.least
+    problems = Problems(str(source.path))
+    for layer, messages in found.items():
+        message = f"opset {opset} cannot say {', nor '.join(messages)}"
+        problems.add(message, f"use opset {max(messages.values())} or newer", layer=layer, fault=Fault.UNSUPPORTED)
+    return problems.found
+
+
+def _layer_of(source: Model, node_name: str) -> Layer | None:
+    """The layer that a node comes from, whose name begins with the layer's."""
+    layers = [layer for layer in all_layers(source) if f"{node_name}/".startswith(f"{layer.name}/")]
+    return max(layers, key=lambda layer: len(layer.name), default=None)
 
 
 def _is_mistake(error: Exception) -> bool:

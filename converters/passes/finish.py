@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassError, PassResult, Sequential
@@ -10,18 +11,27 @@ from onnx_ir.passes.common import RemoveUnusedNodesPass, RemoveUnusedOpsetsPass
 
 from converters.passes.constant_transposes import FoldConstantTransposes
 from converters.passes.vocabulary_tables import FuseVocabularyTables, LabelVocabularyTables
-from onnx_specops.bodies import BodyError, attach_bodies
+from onnx_specops.bodies import BodyError, attach_bodies, inline_bodies
+from onnx_specops.building import OPSET
 from onnx_specops.kernel_types import insert_casts
+from onnx_specops.lowering import Lower, LoweringError, Refusal, Stamp
 
 
 class InsertCasts(InPlacePass):
     """Casts for the types that ONNX Runtime's CPU kernels lack; arguments as of `onnx_specops.kernel_types.insert_casts`."""
 
-    def __init__(self, *, keep_float32: bool = False, converted_unrounded: Collection[ir.DataType] = ()) -> None:
-        self.keep_float32, self.converted_unrounded = keep_float32, converted_unrounded
+    def __init__(
+        self, *, keep_float32: bool = False, converted_unrounded: Collection[ir.DataType] = (), opset: int = OPSET
+    ) -> None:
+        self.keep_float32, self.converted_unrounded, self.opset = keep_float32, converted_unrounded, opset
 
     def call(self, model: ir.Model) -> PassResult:
-        count = insert_casts(model.graph, keep_float32=self.keep_float32, converted_unrounded=self.converted_unrounded)
+        count = insert_casts(
+            model.graph,
+            keep_float32=self.keep_float32,
+            converted_unrounded=self.converted_unrounded,
+            opset=self.opset,
+        )
         return PassResult(model, modified=count > 0)
 
 
@@ -32,41 +42,85 @@ class AttachBodies(InPlacePass):
         without_body: after the pass: the operators that have none, by name.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, opset: int = OPSET) -> None:
+        self.opset = opset
         self.without_body: list[str] = []
 
     def call(self, model: ir.Model) -> PassResult:
-        self.without_body = attach_bodies(model)
+        self.without_body = attach_bodies(model, self.opset)
         return PassResult(model, modified=bool(model.functions))
 
 
+class InlineBodies(InPlacePass):
+    """The body of each node of the domain in its place: several bodies of one operator need opset 21.
+
+    Attributes:
+        inlined: after the pass: the operators, by name.
+        refusals: after the pass: the nodes of the domain that have no body.
+    """
+
+    def __init__(self) -> None:
+        self.inlined: list[str] = []
+        self.refusals: list[Refusal] = []
+
+    def call(self, model: ir.Model) -> PassResult:
+        self.inlined, without = inline_bodies(model)
+        message = "{}, which needs a kernel: standard ONNX cannot say it"
+        self.refusals += [Refusal(node.name or "", message.format(node.op_type), OPSET) for node in without]
+        return PassResult(model, modified=bool(self.inlined))
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What became of the domain's operators.
+
+    Attributes:
+        without_body: those that have no body.
+        inlined: those that stand as standard ONNX in the graph, where no kernel takes their place any more.
+    """
+
+    without_body: list[str]
+    inlined: list[str]
+
+
 def finish(
-    model: ir.Model, *, fold: bool, keep_float32: bool = False, converted_unrounded: Collection[ir.DataType] = ()
-) -> list[str]:
-    """Turn the rules' output into the final model; returns the operators that have no body.
+    model: ir.Model,
+    *,
+    fold: bool,
+    keep_float32: bool = False,
+    converted_unrounded: Collection[ir.DataType] = (),
+    opset: int = OPSET,
+) -> Finished:
+    """Turn the rules' output into the final model.
 
     Args:
         model: changed in place.
         fold: whether constants may be laid out anew; not where they must stay as the source's file has them.
         keep_float32, converted_unrounded: what the source's runtime does to 16-bit floats, see `InsertCasts`.
+        opset: the opset that the model shall be in.
 
     Raises:
         BodyError: where the inputs or attributes of a node of the domain do not fit together.
+        LoweringError: where the opset cannot say what the model says.
     """
-    bodies = AttachBodies()
+    bodies, inline = AttachBodies(opset), InlineBodies()
     passes: list[InPlacePass] = [FuseVocabularyTables(), LabelVocabularyTables()]
     if fold:
         passes.append(FoldConstantTransposes())
+    if opset < OPSET:
+        passes += [inline, RemoveUnusedNodesPass(), Lower(opset, inline.refusals)]
     passes += [
-        InsertCasts(keep_float32=keep_float32, converted_unrounded=converted_unrounded),
+        InsertCasts(keep_float32=keep_float32, converted_unrounded=converted_unrounded, opset=opset),
         RemoveUnusedNodesPass(),
         bodies,
         RemoveUnusedOpsetsPass(),
     ]
+    if opset != OPSET:
+        passes.append(Stamp(opset))
     try:
         Sequential(*passes)(model)
     except PassError as error:
-        if isinstance(error.__cause__, BodyError):
+        if isinstance(error.__cause__, (BodyError, LoweringError)):
             raise error.__cause__ from error.__cause__.__cause__
         raise
-    return bodies.without_body
+    return Finished(bodies.without_body, inline.inlined)

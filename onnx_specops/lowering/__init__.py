@@ -5,7 +5,8 @@ modules beside this one hold an adapter for each such operator (`adapters`), `sa
 changed.
 """
 
-from onnx_specops.lowering.lower import Lower, LoweringError, Refusal
+from onnx_specops.lowering.lower import Lower, Stamp
+from onnx_specops.lowering.refusing import LoweringError, Refusal
 from onnx_specops.lowering.versions import OLDEST, check_opset, ir_version, newest, opset_imports
 
-__all__ = ["OLDEST", "Lower", "LoweringError", "Refusal", "check_opset", "ir_version", "newest", "opset_imports"]
+__all__ = ["OLDEST", "Lower", "LoweringError", "Refusal", "Stamp", "check_opset", "ir_version", "newest", "opset_imports"]

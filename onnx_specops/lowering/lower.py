@@ -1,15 +1,14 @@
-"""The pass that goes through a graph and says each node in the terms of another opset."""
+"""The passes that say a graph in another opset: its nodes, then its element types."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-import onnx
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
-from onnx_specops.building import OPSET, Builder, NodeError
+from onnx_specops.building import OPSET, Builder
+from onnx_specops.graphs import all_values, nested
 from onnx_specops.lowering import (  # noqa: F401  (importing them registers the adapters)
     arithmetic,
     networks,
@@ -20,63 +19,38 @@ from onnx_specops.lowering import (  # noqa: F401  (importing them registers the
     signal,
 )
 from onnx_specops.lowering.adapters import SAME, CannotSayError, LoweringBuilder, adapters
+from onnx_specops.lowering.checking import illegal, settle_attributes
+from onnx_specops.lowering.refusing import LoweringError, Refusal
+from onnx_specops.lowering.types import widen_absent_types
 from onnx_specops.lowering.versions import check_opset, ir_version, opset_imports
 from onnx_specops.replacing import take_place
 
 
-@dataclass(frozen=True)
-class Refusal:
-    """A node that the opset aimed at cannot say.
-
-    Attributes:
-        node_name: the node's name, or that of an input or output of the model.
-        message: what cannot be said.
-        least: the least opset that can.
-    """
-
-    node_name: str
-    message: str
-    least: int
-
-
-class LoweringError(ValueError):
-    """Nodes that the opset aimed at cannot say.
-
-    Attributes:
-        refusals: all of them.
-    """
-
-    def __init__(self, refusals: Iterable[Refusal]) -> None:
-        self.refusals = tuple(refusals)
-        super().__init__("; ".join(f"{r.node_name}: {r.message} (opset {r.least} can)" for r in self.refusals))
-
-
 class Lower(InPlacePass):
-    """Says every standard node in the terms of ``opset``; of the domain's nodes only their functions are looked into.
+    """Says every standard node in the terms of ``opset``, in nodes whose element types casts may have to be fitted to.
+
+    Args:
+        opset: the opset.
+        found: what is known already not to be sayable, by the time that the pass runs.
 
     Raises (within onnx_ir's ``PassError``):
         LoweringError: with all nodes that cannot be said.
     """
 
-    def __init__(self, opset: int) -> None:
+    def __init__(self, opset: int, found: Sequence[Refusal] = ()) -> None:
         check_opset(opset)
-        self.opset = opset
+        self.opset, self.found = opset, found
 
     def call(self, model: ir.Model) -> PassResult:
-        refusals: list[Refusal] = []
-        changed = self._lower(model.graph, refusals, function=False)
-        for function in model.functions.values():
-            changed |= self._lower(function.graph, refusals, function=True)
-            function.opset_imports.update(_imports(function.opset_imports, self.opset))
+        refusals = [*self.found, *widen_absent_types(model, self.opset)]
+        changed = self._lower(model.graph, refusals)
         if refusals:
             raise LoweringError(refusals)
-        model.graph.opset_imports.update(_imports(model.graph.opset_imports, self.opset))
-        model.ir_version = ir_version(self.opset)
         return PassResult(model, modified=changed)
 
-    def _lower(self, graph: ir.Graph, refusals: list[Refusal], *, function: bool) -> bool:
-        root = Builder(graph, function=function)
-        root.reserve(_names(graph))
+    def _lower(self, graph: ir.Graph, refusals: list[Refusal]) -> bool:
+        root = Builder(graph)
+        root.reserve(value.name for value in all_values(graph))
         changed = False
         pending = list(reversed(list(graph)))
         while pending:
@@ -84,10 +58,11 @@ class Lower(InPlacePass):
             try:
                 emitted = self._say(node, root)
             except CannotSayError as error:
-                refusals.append(Refusal(node.name or "", str(error), _least(node, self.opset)))
+                refusals.append(Refusal(node.name or "", str(error), self._least(node)))
                 continue
             changed |= emitted is not None
-            pending.extend(reversed([*_nested(node), *(emitted or ())]))
+            pending += [inner for inside in reversed(list(nested(node))) for inner in reversed(list(inside))]
+            pending += reversed(emitted or ())
         return changed
 
     def _say(self, node: ir.Node, root: Builder) -> list[ir.Node] | None:
@@ -96,45 +71,48 @@ class Lower(InPlacePass):
             return None
         for adapter in adapters(node.op_type):
             if adapter.opset <= self.opset:
-                return None
+                break
             op = LoweringBuilder(self.opset, node, root)
             results = adapter(op, node)
-            if results is SAME:
-                continue
-            _replace(node, [op.place(value) for value in ([results] if isinstance(results, ir.Value) else results)])
-            return op.emitted
+            if results is not SAME:
+                _replace(op, node, [results] if isinstance(results, ir.Value) else list(results))
+                return op.emitted
+        settle_attributes(node, self.opset)
         return None
 
+    def _least(self, node: ir.Node) -> int:
+        return min((adapter.opset for adapter in adapters(node.op_type) if adapter.opset > self.opset), default=OPSET)
 
-def _replace(node: ir.Node, results: list[ir.Value]) -> None:
+
+def _replace(op: LoweringBuilder, node: ir.Node, results: list[ir.Value]) -> None:
+    own = {value for emitted in op.emitted for value in emitted.outputs}
     for old, new in zip(node.outputs, results, strict=True):
-        take_place(old, new)
+        if old is new:  # an output that nothing uses
+            continue
+        placed = op.place(new)
+        if placed in own and old.shape is not None:
+            placed.shape = old.shape
+        take_place(old, placed)
     assert node.graph is not None
     node.graph.remove(node, safe=True)
 
 
-def _least(node: ir.Node, opset: int) -> int:
-    """The least opset above ``opset`` in which the node says what it means."""
-    return min((adapter.opset for adapter in adapters(node.op_type) if adapter.opset > opset), default=OPSET)
+class Stamp(InPlacePass):
+    """Names the opset and the version of the file format, once every node is one of the opset's.
 
+    Raises (within onnx_ir's ``PassError``):
+        LoweringError: with all nodes that are not.
+    """
 
-def _imports(present: dict[str, int], opset: int) -> dict[str, int]:
-    return {domain: version for domain, version in opset_imports(opset).items() if domain in present}
+    def __init__(self, opset: int) -> None:
+        self.opset = opset
 
-
-def _nested(node: ir.Node) -> Iterator[ir.Node]:
-    if node.graph is None:  # replaced
-        return
-    for attribute in node.attributes.values():
-        if attribute.type == ir.AttributeType.GRAPH:
-            yield from attribute.as_graph()
-
-
-def _names(graph: ir.Graph) -> Iterator[str | None]:
-    yield from (value.name for value in graph.inputs)
-    yield from graph.initializers
-    for node in ir.traversal.RecursiveGraphIterator(graph):
-        yield from (value.name for value in node.outputs)
-        for attribute in node.attributes.values():
-            if attribute.type == ir.AttributeType.GRAPH:
-                yield from (value.name for value in attribute.as_graph().inputs)
+    def call(self, model: ir.Model) -> PassResult:
+        graphs = [model.graph, *(function.graph for function in model.functions.values())]
+        if refusals := [refusal for graph in graphs for refusal in illegal(graph, self.opset)]:
+            raise LoweringError(refusals)
+        imports = opset_imports(self.opset)
+        for graph in graphs:
+            graph.opset_imports.update({domain: version for domain, version in imports.items() if domain in graph.opset_imports})
+        model.ir_version = ir_version(self.opset)
+        return PassResult(model, modified=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx
 
-from onnx_specops.building import ML_DOMAIN, OPSET
+from onnx_specops.building import ML_DOMAIN, OPSET_IMPORTS
 
 OLDEST = 11
 """The oldest opset that a model can be lowered to."""
@@ -28,7 +28,7 @@ def ir_version(opset: int) -> int:
 
 def opset_imports(opset: int) -> dict[str, int]:
     """The standard domains' versions of one release of ONNX, no newer than what the builder emits by itself."""
-    return {"": opset, ML_DOMAIN: min(_release(opset)[3], _release(OPSET)[3] - 1)}
+    return {"": opset, ML_DOMAIN: min(_release(opset)[3], OPSET_IMPORTS[ML_DOMAIN])}
 
 
 def _release(opset: int) -> tuple[int, ...]:

@@ -1,0 +1,32 @@
+"""Going through graphs and the graphs nested in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import onnx_ir as ir
+
+
+def nested(node: ir.Node) -> Iterator[ir.Graph]:
+    """The graphs among a node's attributes."""
+    for attribute in node.attributes.values():
+        if attribute.type == ir.AttributeType.GRAPH:
+            yield attribute.as_graph()
+
+
+def all_nodes(holder: Iterable[ir.Node]) -> Iterator[ir.Node]:
+    """The nodes of a graph or function, or some nodes, and those of the graphs nested in them."""
+    for node in holder:
+        yield node
+        for graph in nested(node):
+            yield from all_nodes(graph)
+
+
+def all_values(graph: ir.Graph) -> Iterator[ir.Value]:
+    """Every value of a graph, those of nested graphs included."""
+    yield from graph.inputs
+    yield from graph.initializers.values()
+    for node in graph:
+        yield from node.outputs
+        for inner in nested(node):
+            yield from all_values(inner)

@@ -1,0 +1,33 @@
+"""What an opset cannot say, for whoever wants to know all of it at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A node that the opset aimed at cannot say.
+
+    Attributes:
+        node_name: the node's name, or that of an input or output of the model.
+        message: what cannot be said.
+        least: the least opset that can.
+    """
+
+    node_name: str
+    message: str
+    least: int
+
+
+class LoweringError(ValueError):
+    """Nodes that the opset aimed at cannot say.
+
+    Attributes:
+        refusals: all of them.
+    """
+
+    def __init__(self, refusals: Iterable[Refusal]) -> None:
+        self.refusals = tuple(refusals)
+        super().__init__("; ".join(f"{r.node_name}: {r.message} (opset {r.least} can)" for r in self.refusals))

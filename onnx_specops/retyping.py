@@ -1,0 +1,120 @@
+"""Another element type for every value of one: where an opset lacks the type, or where another one shall be computed in."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Collection, Mapping
+
+import numpy as np
+import onnx_ir as ir
+
+from onnx_specops.building import Value
+from onnx_specops.graphs import all_nodes, nested
+from onnx_specops.replacing import take_place
+
+Types = Mapping[ir.DataType, ir.DataType]
+Convert = Callable[[ir.TensorProtocol, ir.DataType], ir.TensorProtocol]
+
+# The attributes that name an element type.
+_TYPE_ATTRIBUTES = {"Cast": "to", "RandomNormalLike": "dtype", "RandomUniformLike": "dtype", "RandomNormal": "dtype",
+                    "RandomUniform": "dtype", "Bernoulli": "dtype", "EyeLike": "dtype", "Multinomial": "dtype"}  # fmt: skip
+
+
+def converted(tensor: ir.TensorProtocol, dtype: ir.DataType) -> ir.TensorProtocol:
+    """The tensor in another type, computed when it is asked for."""
+
+    def compute() -> ir.TensorProtocol:
+        return ir.Tensor(np.ascontiguousarray(tensor.numpy().astype(dtype.numpy())), dtype=dtype)
+
+    return ir.LazyTensor(functools.cache(compute), dtype=dtype, shape=tensor.shape, name=tensor.name)
+
+
+def retype(
+    model: ir.Model, types: Types, *, kept: Collection[ir.Value] = (), convert: Convert = converted
+) -> list[ir.Node]:
+    """Give every value of a type in ``types`` the type that it names there; returns the Casts to such a type that went.
+
+    The graph's inputs and outputs, and ``kept``, stay as they are: casts stand between them and the others.
+
+    Args:
+        model: changed in place.
+        types: each type that goes, and the one in its place.
+        kept: values that keep their type.
+        convert: gives a constant in another type.
+    """
+    graph = model.graph
+    stay = set(kept)
+    for value in graph.inputs:
+        if value.dtype in types:
+            stay.add(value)
+            _behind_input(graph, value, types[value.dtype])
+    for index, value in enumerate(list(graph.outputs)):
+        if value.dtype in types and value not in stay:
+            stay.add(_before_output(graph, index, value))
+    for value in list(graph.initializers.values()):
+        tensor = value.const_value
+        if value not in stay and tensor is not None and tensor.dtype in types:
+            value.const_value = convert(tensor, types[tensor.dtype])
+            value.type = ir.TensorType(value.const_value.dtype)
+    gone = []
+    for node in list(all_nodes(graph)):
+        _retype_attributes(node, types, stay, convert)
+        for inner in nested(node):
+            for value in inner.inputs:
+                _set(value, types, stay)
+        for value in node.outputs:
+            _set(value, types, stay)
+        if (node.domain, node.op_type) == ("", "Cast"):
+            source, result = node.inputs[0], node.outputs[0]
+            assert source is not None and result.dtype is not None and node.graph is not None
+            if source.dtype == result.dtype:
+                gone.append(node)
+                take_place(result, source)
+                if not result.uses() and not result.is_graph_output():
+                    node.graph.remove(node, safe=True)
+    return gone
+
+
+def _set(value: ir.Value, types: Types, stay: Collection[ir.Value]) -> None:
+    if value.dtype in types and value not in stay and isinstance(value.type, ir.TensorType):
+        value.type = ir.TensorType(types[value.dtype])
+        if value.const_value is not None:
+            value.const_value = converted(value.const_value, value.type.dtype)
+
+
+def _retype_attributes(node: ir.Node, types: Types, stay: Collection[ir.Value], convert: Convert) -> None:
+    if node.outputs and node.outputs[0] in stay:
+        return
+    name = _TYPE_ATTRIBUTES.get(node.op_type)
+    if name is not None and name in node.attributes and (dtype := ir.DataType(node.attributes.get_int(name))) in types:
+        node.attributes[name] = ir.AttrInt64(name, int(types[dtype]))
+    for attribute in list(node.attributes.values()):
+        if attribute.type == ir.AttributeType.TENSOR and (tensor := attribute.as_tensor()).dtype in types:
+            node.attributes[attribute.name] = ir.AttrTensor(attribute.name, convert(tensor, types[tensor.dtype]))
+
+
+def _behind_input(graph: ir.Graph, value: ir.Value, dtype: ir.DataType) -> None:
+    uses = list(value.uses())
+    if not uses:
+        return
+    inner = Value(name=f"{value.name}_as_{dtype.name.lower()}", type=ir.TensorType(dtype), shape=value.shape)
+    cast = ir.Node("", "Cast", [value], [ir.AttrInt64("to", int(dtype))], outputs=[inner], name=inner.name)
+    for use in uses:
+        use.node.replace_input_with(use.idx, inner)
+    first = next(iter(graph), None)
+    assert first is not None
+    graph.insert_before(first, cast)
+
+
+def _before_output(graph: ir.Graph, index: int, value: ir.Value) -> ir.Value:
+    assert value.dtype is not None
+    name, value.name = value.name, f"{value.name}_inner"
+    outer = Value(name=name, type=value.type, shape=value.shape)
+    producer = value.producer()
+    cast = ir.Node("", "Cast", [value], [ir.AttrInt64("to", int(value.dtype))], outputs=[outer], name=name)
+    if producer is not None and producer.graph is graph:
+        graph.insert_after(producer, cast)
+    else:
+        graph.append(cast)
+    graph.outputs[index] = outer
+    return outer
