@@ -21,7 +21,7 @@ import onnx_ir as ir
 
 from onnx_specops.domain import DOMAIN, OPSET_VERSION, attribute_kind, find
 from onnx_specops.folding import FOLDED_ELEMENTS, fold
-from onnx_specops.widening import wider_of_kind
+from onnx_specops.widening import WIDER, wider_of_kind
 
 OPSET = 21
 ML_DOMAIN = "ai.onnx.ml"
@@ -506,7 +506,9 @@ def _stand_in(
     allowed = None if dtype is None else _allowed(schema.name, schema.domain, version).get(formal)
     if dtype is None or allowed is None or dtype in allowed:
         return dtype
-    return next((wider for wider in wider_of_kind(dtype) if wider in allowed), dtype)
+    # Of other opsets' operators bool is none of those types that it is one of here.
+    choices = wider_of_kind(dtype) if version is None else WIDER.get(dtype, ())
+    return next((wider for wider in choices if wider in allowed), dtype)
 
 
 @functools.cache

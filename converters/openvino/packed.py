@@ -45,12 +45,10 @@ def unpacked(op: Builder, constant: Constant, path: Path, name: str) -> Value | 
     grouped = kind in (ElementType.U3, ElementType.U6)
     if constant.size <= PACKED_BYTES * (3 if grouped else 1):  # what is smaller is folded at once
         return None
-    if kind in _NUMBERS:
-        dtype = ir.DataType.UINT4 if kind.bits == 4 else ir.DataType.UINT8
-        return _looked_up(
-            op, constant_value(external_tensor(constant, path, dtype, constant.shape), name=name), _NUMBERS[kind]
-        )
-    if not grouped and kind not in (ElementType.U1, ElementType.U2):
+    if kind is ElementType.F8E8M0:
+        codes = constant_value(external_tensor(constant, path, ir.DataType.UINT8, constant.shape), name=name)
+        return _looked_up(op, codes, _NUMBERS[kind])
+    if not grouped and kind not in (ElementType.U1, ElementType.U2, *_NUMBERS):
         return None
     shape = (constant.size // 3, 3) if grouped else (constant.size,)
     codes = constant_value(external_tensor(constant, path, ir.DataType.UINT8, shape), name=name)
@@ -64,8 +62,11 @@ def _looked_up(op: Builder, codes: Value, table: np.ndarray) -> Value:
 
 
 def _of_a_byte(kind: ElementType) -> np.ndarray:
-    """The elements that each byte holds: of u1 the highest bit is the first, of u2 the lowest two are."""
-    return parts(_BYTES, 1) if kind.bits == 1 else parts(_BYTES, 2)[:, ::-1]
+    """The elements that each byte holds: of u1 the highest bit is the first, of others the lowest bits are."""
+    codes = parts(_BYTES, kind.bits)
+    if kind.bits > 1:
+        codes = codes[:, ::-1]
+    return _NUMBERS[kind][codes] if kind in _NUMBERS else codes
 
 
 def _of_groups(op: Builder, codes: Value, kind: ElementType) -> Value:

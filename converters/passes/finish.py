@@ -10,6 +10,7 @@ from onnx_ir.passes import InPlacePass, PassError, PassResult, Sequential
 from onnx_ir.passes.common import RemoveUnusedNodesPass, RemoveUnusedOpsetsPass
 
 from converters.passes.constant_transposes import FoldConstantTransposes
+from converters.passes.four_bits import LookUpFourBits
 from converters.passes.vocabulary_tables import FuseVocabularyTables, LabelVocabularyTables
 from onnx_specops.bodies import BodyError, attach_bodies, inline_bodies
 from onnx_specops.building import OPSET
@@ -107,6 +108,7 @@ def finish(
     passes: list[InPlacePass] = [FuseVocabularyTables(), LabelVocabularyTables()]
     if fold:
         passes.append(FoldConstantTransposes())
+    passes.append(LookUpFourBits())
     if opset < OPSET:
         passes += [inline, RemoveUnusedNodesPass(), Lower(opset, inline.refusals)]
     passes += [

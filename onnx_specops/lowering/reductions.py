@@ -10,6 +10,8 @@ OTHERS = (
     "ReduceSumSquare",
 )  # fmt: skip
 
+_LARGEST_RANK = 8  # of a tensor of unknown rank
+
 
 @below(18, *OTHERS)
 @below(13, "ReduceSum")
@@ -17,21 +19,39 @@ def reduction(op: LoweringBuilder, x: Value, axes: Value | None = None, *, keepd
     reduce = getattr(op.old, node.op_type)
     listed = [] if axes is None else known_list(axes)
     if listed == []:
-        return x if noop_with_empty_axes else reduce(x, keepdims=keepdims)
+        return _alone(op, x, node.op_type) if noop_with_empty_axes else reduce(x, keepdims=keepdims)
     if listed is not None:
         return reduce(x, axes=listed, keepdims=keepdims)
     assert axes is not None
     # Seen with two dimensions for each, one of them 1, the axes to reduce along are the same ones whatever they are.
-    rank = need_rank(x, f"{node.op_type} along axes of run time")
-    every, shape = op.const(list(range(rank))), op.Shape(x)
-    reduced = is_among(op, every, axes, rank)
+    shape = op.Shape(x)
+    rank = op.Size(shape)
+    reduced = is_among(op, op.Range(0, rank, 1), axes, rank)
     if not noop_with_empty_axes:
         reduced = op.Or(reduced, op.Equal(op.Size(axes), 0))
-    kept = op.Where(reduced, op.const(1), shape)
-    pairs = op.Concat(*(op.Unsqueeze(d, [1]) for d in (kept, op.Where(reduced, shape, op.const(1)))), axis=1)
-    wide = op.Reshape(x, op.Reshape(pairs, [-1]), allowzero=1)
-    result = reduce(wide, axes=list(range(1, 2 * rank, 2)), keepdims=0)
-    return result if keepdims else op.Reshape(result, op.Compress(shape, op.Not(reduced)), allowzero=1)
+    kept, taken = op.Where(reduced, op.const(1), shape), op.Where(reduced, shape, op.const(1))
+    count = _LARGEST_RANK if x.rank is None else x.rank
+    if x.rank is None:
+        more = op.Expand(op.const([1]), op.Reshape(op.Sub(count, rank), [1]))
+        pairs = [op.Concat(more, dims, axis=0) for dims in (kept, taken)]
+    else:
+        pairs = [kept, taken]
+    wide = op.Reshape(x, op.Reshape(op.Concat(*(op.Unsqueeze(d, [1]) for d in pairs), axis=1), [-1]), allowzero=1)
+    if wide.rank is None:
+        wide = op.node("Identity", wide, types=[(x.dtype, [None] * 2 * count)])
+    result = reduce(wide, axes=list(range(1, 2 * count, 2)), keepdims=0)
+    if keepdims:
+        return result if x.rank is not None else op.Reshape(result, kept, allowzero=1)
+    return op.Reshape(result, op.Compress(shape, op.Not(reduced)), allowzero=1)
+
+
+def _alone(op: LoweringBuilder, x: Value, operator: str) -> Value:
+    """What reducing along no axis gives."""
+    if operator in ("ReduceL1", "ReduceL2"):
+        return op.Abs(x)
+    if operator == "ReduceSumSquare":
+        return op.Mul(x, x)
+    return op.Log(x) if operator == "ReduceLogSum" else x
 
 
 def is_among(op: LoweringBuilder, every: Value, axes: Value, rank: int | Value) -> Value:

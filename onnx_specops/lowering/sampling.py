@@ -118,7 +118,10 @@ def grid_sample(op: LoweringBuilder, x, grid, *, mode="linear", padding_mode="ze
             place = op.Round(place)
         low, high = (op.const(0, grid.dtype), op.Sub(size, 1)) if align_corners else (
             op.const(-0.5, grid.dtype), op.Sub(size, 0.5))  # fmt: skip
-        if padding_mode == "border":
+        # The places of the sixteen elements around one are mirrored or bounded each by itself.
+        if mode == "cubic":
+            pass
+        elif padding_mode == "border":
             place = op.Where(op.Or(op.Less(place, low), op.Greater(place, high)), _bounded(op, place, size), place)
         elif padding_mode == "reflection":
             place = op.Where(op.Or(op.Less(place, low), op.Greater(place, high)), _reflected(op, place, low, high), place)

@@ -23,12 +23,12 @@ def check_opset(opset: int) -> None:
 
 def ir_version(opset: int) -> int:
     """The version of the file format that the first release of ONNX with the opset wrote."""
-    return _release(opset)[1]
+    return _release(opset)[0]
 
 
 def opset_imports(opset: int) -> dict[str, int]:
     """The standard domains' versions of one release of ONNX, no newer than what the builder emits by itself."""
-    return {"": opset, ML_DOMAIN: min(_release(opset)[3], OPSET_IMPORTS[ML_DOMAIN])}
+    return {"": opset, ML_DOMAIN: min(_release(opset)[2], OPSET_IMPORTS[ML_DOMAIN])}
 
 
 def _release(opset: int) -> tuple[int, ...]:

@@ -1,0 +1,107 @@
+"""Constants of 4 bits in a form that every release of ONNX Runtime loads: packed as they are, their codes looked up.
+
+Casts of 4-bit types came with ONNX Runtime 1.23, and no opset below 21 has the types. Looked up by bytes, the weights stay
+as small in the file as they were, at any opset; ONNX Runtime folds the lookup when it loads the model.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import onnx_ir as ir
+from onnx_ir.passes import InPlacePass, PassResult
+
+from onnx_specops.building import Builder, Value, constant_value
+from onnx_specops.graphs import all_values
+from onnx_specops.replacing import take_place
+from onnx_specops.retyping import converted
+
+D = ir.DataType
+
+_WIDE = {D.INT4: D.INT8, D.UINT4: D.UINT8}
+
+PACKED_ELEMENTS = 4096
+"""Constants of more elements stay packed."""
+
+
+class LookUpFourBits(InPlacePass):
+    """The values of 4-bit constants, looked up, wherever they go until they are cast to another type."""
+
+    def call(self, model: ir.Model) -> PassResult:
+        count = 0
+        for value in list(model.graph.initializers.values()):
+            if value.dtype in _WIDE and not value.is_graph_input() and (moved := _moved(value)) is not None:
+                count += 1
+                _replace(model.graph, value, moved)
+        return PassResult(model, modified=count > 0)
+
+
+def _moved(value: ir.Value) -> list[ir.Value] | None:
+    """The values that hold elements of a constant; ``None`` where others go among them, or they leave the model."""
+    found, pending = {value: None}, [value]
+    while pending:
+        current = pending.pop()
+        if current.is_graph_output():
+            return None
+        for node in current.consumers():
+            if (node.domain, node.op_type) != ("", "Cast"):
+                for output in node.outputs:
+                    if output.dtype in _WIDE and output not in found:
+                        found[output] = None
+                        pending.append(output)
+    users = {node for current in found for node in current.consumers()}
+    others = [x for node in users for x in node.inputs if x is not None and x.dtype in _WIDE and x not in found]
+    return None if others else list(found)
+
+
+def _replace(graph: ir.Graph, value: ir.Value, moved: list[ir.Value]) -> None:
+    assert value.dtype is not None and value.const_value is not None
+    wide, tensor = _WIDE[value.dtype], value.const_value
+    first = next(iter(graph))
+    op = Builder(graph, before=first)
+    op.reserve(other.name for other in all_values(graph))
+    op.scope = value.name or "constant"
+    packed = _packed(tensor) if tensor.size > PACKED_ELEMENTS else None
+    for cast in [node for node in value.consumers() if (node.domain, node.op_type) == ("", "Cast")]:
+        result = cast.outputs[0]
+        assert result.dtype is not None and cast.graph is not None
+        take_place(result, op.place(_values(op, tensor, packed, result.dtype)))
+        cast.graph.remove(cast, safe=True)
+    if value.uses():
+        inner = op.place(_values(op, tensor, packed, wide))
+        for current in moved:
+            current.type = ir.TensorType(wide)
+        value.replace_all_uses_with(inner)
+    del graph.initializers[value.name or ""]
+
+
+def _values(op: Builder, tensor: ir.TensorProtocol, packed: Value | None, dtype: ir.DataType) -> Value:
+    if packed is None:
+        return constant_value(converted(tensor, dtype))
+    every = np.arange(256, dtype=np.uint8)
+    codes = np.stack([every & 15, every >> 4], axis=1).astype(np.int8)
+    if tensor.dtype == D.INT4:
+        codes = np.where(codes < 8, codes, codes - 16)
+    shape = [int(dim) for dim in tensor.shape.numpy()]
+    pairs = op.Gather(op.const(codes.astype(dtype.numpy())), op.Cast(packed, to=D.INT32))
+    if tensor.size % 2:
+        pairs = op.Slice(op.Reshape(pairs, [-1]), [0], [tensor.size], [0])
+    return op.Reshape(pairs, shape)
+
+
+def _packed(tensor: ir.TensorProtocol) -> Value:
+    """The bytes, two elements in each."""
+    size = (tensor.size + 1) // 2
+    name = f"{tensor.name}/codes" if tensor.name else None
+    if isinstance(tensor, ir.ExternalTensor):
+        same = ir.ExternalTensor(
+            tensor.location, tensor.offset, tensor.length, D.UINT8, shape=ir.Shape([size]), name="", base_dir=tensor.base_dir
+        )
+        return constant_value(same, name=name)
+
+    def compute() -> ir.TensorProtocol:
+        return ir.Tensor(np.frombuffer(tensor.tobytes(), np.uint8))
+
+    lazy = ir.LazyTensor(functools.cache(compute), dtype=D.UINT8, shape=ir.Shape([size]), name=name or "")
+    return constant_value(lazy, name=name)

@@ -1,0 +1,275 @@
+"""The type that weights and computation have: float32 throughout, or float16 wherever that is exact enough.
+
+In float16, for GPUs and NPUs, these stay in float32, with casts around them: operators that know no float16; sums along an
+axis and powers, which leave its range; random numbers; the domain's operators; and what is computed from shapes, or becomes
+an index or a size, where float16 has no place for the numbers above 2048.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+from onnx_ir.passes import InPlacePass, PassResult
+
+from converters.errors import Remarks
+from onnx_specops.building import OPSET_IMPORTS, Value, constant_value
+from onnx_specops.graphs import all_nodes, all_values, nested
+from onnx_specops.replacing import take_place
+from onnx_specops.retyping import converted, retype
+
+D = ir.DataType
+
+LARGEST = 65504.0
+"""The largest number of float16."""
+
+
+class InFloat32(InPlacePass):
+    """Weights and computation in float32 where they are in 16 bits; inputs and outputs keep their types."""
+
+    def call(self, model: ir.Model) -> PassResult:
+        types = {D.FLOAT16: D.FLOAT, D.BFLOAT16: D.FLOAT}
+        before = any(value.dtype in types for value in all_values(model.graph))
+        retype(model, types)
+        return PassResult(model, modified=before)
+
+
+# -- float16 --------------------------------------------------------------------------------------------------------------
+
+# Their sums and products leave float16's range, or add up what it rounds; or they draw numbers.
+_SINGLE = frozenset(
+    """Bernoulli CumSum DFT Multinomial NonMaxSuppression Pow RandomNormal RandomNormalLike RandomUniform RandomUniformLike
+    Range ReduceL2 ReduceLogSum ReduceLogSumExp ReduceProd ReduceSumSquare STFT""".split()
+)
+
+# Through these what is computed from shapes is followed, and what becomes an index or a size is followed back.
+_FOLLOWED = frozenset(
+    """Abs Add Cast Ceil Clip Concat Div Exp Expand Flatten Floor Gather Identity Log Max Min Mod Mul Neg Reciprocal Reshape
+    Round Sign Slice Split Sqrt Squeeze Sub Tile Transpose Unsqueeze Where""".split()
+)
+
+_CONTROL = frozenset(("If", "Loop", "Scan"))
+
+
+class InFloat16(InPlacePass):
+    """Weights and computation in float16 where they are in float32; inputs and outputs keep their types.
+
+    Attributes:
+        clamped: after the pass: the names of the constants that held numbers beyond float16's range.
+    """
+
+    def __init__(self) -> None:
+        self.clamped: list[str] = []
+
+    def call(self, model: ir.Model) -> PassResult:
+        work = _Halving(model.graph)
+        work.run()
+        self.clamped = list(dict.fromkeys(work.clamped))
+        return PassResult(model, modified=True)
+
+
+class _Halving:
+    """One graph on its way to float16."""
+
+    def __init__(self, graph: ir.Graph) -> None:
+        self.graph = graph
+        self.nodes = list(all_nodes(graph))
+        self.floats = {value for value in all_values(graph) if value.dtype == D.FLOAT}
+        self.names = {value.name for value in all_values(graph)}
+        self.single = {node for node in self.nodes if self._is_single(node)}
+        self.large: set[ir.Value] = set()
+        self.clamped: list[str] = []
+        self._casts: dict[tuple[ir.Value, ir.DataType, ir.Graph], Value] = {}
+        self._halves: dict[ir.Value, Value] = {}
+
+    def run(self) -> None:
+        self._follow_shapes()
+        self._follow_indices()
+        for node in self.nodes:
+            self._settle_outputs(node)
+        for node in self.nodes:
+            for index, value in enumerate(node.inputs):
+                if value in self.floats and value is not None:
+                    self._settle_input(node, index, value)
+            for inner in nested(node):
+                self._settle_ends(inner, D.FLOAT16)
+        self._settle_ends(self.graph, D.FLOAT)
+        self._drop_casts()
+        for value in list(self.graph.initializers.values()):
+            if not value.uses() and not value.is_graph_output() and not value.is_graph_input():
+                del self.graph.initializers[value.name or ""]
+
+    # -- what stays ---------------------------------------------------------------------------------------------
+
+    def _is_single(self, node: ir.Node) -> bool:
+        """Whether a node's operator computes in float32 whatever surrounds it."""
+        if node.op_type in _CONTROL and not node.domain:
+            return False
+        if node.domain or node.op_type in _SINGLE:
+            return True
+        schema = onnx.defs.get_schema(node.op_type, OPSET_IMPORTS[""])
+        halves = {c.type_param_str for c in schema.type_constraints if "tensor(float16)" in c.allowed_type_strs}
+        fixed = {c.type_param_str for c in schema.type_constraints} - halves
+        formals = [(schema.inputs, node.inputs), (schema.outputs, node.outputs)]
+        return any(
+            value in self.floats and parameters[min(i, len(parameters) - 1)].type_str in fixed
+            for parameters, values in formals
+            for i, value in enumerate(values)
+        )
+
+    def _follow_shapes(self) -> None:
+        for node in self.nodes:
+            if node.domain or node.op_type not in _FOLLOWED or node.outputs[0] not in self.floats:
+                continue
+            sources = [v for v in node.inputs if v is not None and v in self.floats and not _is_constant(v)]
+            of_whole_numbers = node.op_type == "Cast" and node.inputs[0] is not None and _is_whole(node.inputs[0])
+            if of_whole_numbers or (sources and all(v.producer() in self.single for v in sources)):
+                self.single.add(node)
+            if node in self.single and any(self._is_large(v) for v in node.inputs if v is not None):
+                self.large.update(node.outputs)
+
+    def _is_large(self, value: ir.Value) -> bool:
+        if value in self.large:
+            return True
+        if value not in self.floats or not _is_constant(value) or value.const_value is None:
+            return False
+        array = value.const_value.numpy()
+        return bool(np.isfinite(array).any() and np.abs(array[np.isfinite(array)]).max() > LARGEST)
+
+    def _follow_indices(self) -> None:
+        pending = [v for n in self.nodes for i, v in enumerate(n.inputs) if v is not None and self._is_exact(n, i)]
+        while pending:
+            node = pending.pop().producer()
+            if node is None or node.domain or node in self.single or node.op_type not in _FOLLOWED:
+                continue
+            if node.outputs[0] in self.floats:
+                self.single.add(node)
+            pending += [value for value in node.inputs if value is not None and value in self.floats]
+
+    def _is_exact(self, node: ir.Node, index: int) -> bool:
+        """Whether an input becomes an index or a size, or must be float32."""
+        value = node.inputs[index]
+        if value not in self.floats or node.domain:
+            return False
+        return (node.op_type == "Cast" and _is_whole(node.outputs[0])) or _is_fixed(node, index)
+
+    # -- casts --------------------------------------------------------------------------------------------------
+
+    def _settle_outputs(self, node: ir.Node) -> None:
+        for inner in nested(node):
+            for value in inner.inputs:
+                if value in self.floats:
+                    value.type = ir.TensorType(D.FLOAT16)
+        if node in self.single:
+            return
+        for value in node.outputs:
+            if value in self.floats:
+                value.type = ir.TensorType(D.FLOAT16)
+        if node.op_type == "Cast" and node.attributes.get_int("to") == D.FLOAT:
+            node.attributes["to"] = ir.AttrInt64("to", int(D.FLOAT16))
+        for attribute in list(node.attributes.values()):
+            if attribute.type == ir.AttributeType.TENSOR and attribute.as_tensor().dtype == D.FLOAT:
+                tensor = self._half(attribute.as_tensor(), node.name)
+                node.attributes[attribute.name] = ir.AttrTensor(attribute.name, tensor)
+
+    def _settle_input(self, node: ir.Node, index: int, value: ir.Value) -> None:
+        needed = D.FLOAT if node in self.single or _is_fixed(node, index) else D.FLOAT16
+        if node.op_type == "Cast" and not node.domain and value.dtype != needed:
+            return  # it casts what there is
+        if value.dtype != needed:
+            node.replace_input_with(index, self._as(value, needed, node))
+
+    def _settle_ends(self, graph: ir.Graph, needed: ir.DataType) -> None:
+        for index, value in enumerate(list(graph.outputs)):
+            if value not in self.floats or value.dtype == needed:
+                continue
+            name = value.name
+            if value.producer() is not None and value.producer().graph is graph:
+                value.name = self._unique(f"{name}_{'half' if value.dtype == D.FLOAT16 else 'single'}")
+            else:
+                name = self._unique(f"{name}_output")
+            graph.outputs[index] = self._cast(value, needed, graph, None, name)
+
+    def _as(self, value: ir.Value, dtype: ir.DataType, node: ir.Node) -> Value:
+        if _is_constant(value) and dtype == D.FLOAT16:
+            if value not in self._halves:
+                assert value.const_value is not None
+                half = constant_value(self._half(value.const_value, value.name), name=self._unique(f"{value.name}_half"))
+                self.graph.register_initializer(half)
+                self._halves[value] = half
+            return self._halves[value]
+        assert isinstance(node.graph, ir.Graph)
+        key = (value, dtype, node.graph)
+        if key not in self._casts:
+            name = self._unique(f"{value.name}_as_{dtype.name.lower()}")
+            self._casts[key] = self._cast(value, dtype, node.graph, node, name)
+        return self._casts[key]
+
+    def _cast(self, value: ir.Value, dtype: ir.DataType, graph: ir.Graph, before: ir.Node | None, name: str | None) -> Value:
+        nodes = []
+        if value in self.large and dtype == D.FLOAT16:
+            bounds = [constant_value(np.float32(limit), name=self._unique("bound")) for limit in (-LARGEST, LARGEST)]
+            for bound in bounds:
+                self.graph.register_initializer(bound)
+            within = Value(name=self._unique(f"{value.name}_within"), type=value.type, shape=value.shape)
+            nodes.append(ir.Node("", "Clip", [value, *bounds], outputs=[within], name=within.name))
+            value = within
+        result = Value(name=name, type=ir.TensorType(dtype), shape=value.shape)
+        nodes.append(ir.Node("", "Cast", [value], [ir.AttrInt64("to", int(dtype))], outputs=[result], name=name))
+        for node in nodes:
+            if before is None:
+                graph.append(node)
+            else:
+                graph.insert_before(before, node)
+        return result
+
+    def _drop_casts(self) -> None:
+        for node in self.nodes:
+            if (node.domain, node.op_type) != ("", "Cast") or (source := node.inputs[0]) is None or node.graph is None:
+                continue
+            result = node.outputs[0]
+            if source.dtype == result.dtype and not result.is_graph_output():
+                take_place(result, source)
+                node.graph.remove(node, safe=True)
+
+    def _half(self, tensor: ir.TensorProtocol, name: str | None) -> ir.TensorProtocol:
+        """A constant in float16, its numbers beyond the range at its ends."""
+        array = tensor.numpy()
+        beyond = np.isfinite(array) & (np.abs(array) > LARGEST)
+        if not beyond.any():
+            return converted(tensor, D.FLOAT16)
+        self.clamped.append(name or tensor.name or "")
+        bounded = np.where(beyond, np.clip(array, -LARGEST, LARGEST), array)
+        return ir.Tensor(bounded.astype(np.float16), name=tensor.name)
+
+    def _unique(self, name: str) -> str:
+        candidate, number = name, 0
+        while candidate in self.names:
+            number += 1
+            candidate = f"{name}_{number}"
+        self.names.add(candidate)
+        return candidate
+
+
+def _is_constant(value: ir.Value) -> bool:
+    return value.const_value is not None and value.producer() is None and not value.is_graph_input()
+
+
+def _is_whole(value: ir.Value) -> bool:
+    return value.dtype is not None and (value.dtype.is_integer() or value.dtype == D.BOOL)
+
+
+def _is_fixed(node: ir.Node, index: int) -> bool:
+    """Whether the operator's schema has float32 there and nothing else, as for the scales of Resize."""
+    if node.domain:
+        return False
+    inputs = onnx.defs.get_schema(node.op_type, OPSET_IMPORTS[""]).inputs
+    return bool(inputs) and inputs[min(index, len(inputs) - 1)].type_str == "tensor(float)"
+
+
+def remark_on(remarks: Remarks, clamped: Iterable[str]) -> None:
+    """Tell of each constant that was clamped."""
+    for name in clamped:
+        remarks.add(f"numbers of the constant {name} beyond float16's range, which became ±65504")
