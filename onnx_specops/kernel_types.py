@@ -58,7 +58,8 @@ def _formal(schema: onnx.defs.OpSchema, index: int, *, output: bool = False) -> 
 
 @functools.cache
 def substitutes(
-    op_type: str, domain: str, bound: tuple[tuple[str, ir.DataType], ...], opset: int = OPSET, kernels: bool = True
+    op_type: str, domain: str, bound: tuple[tuple[str, ir.DataType], ...], opset: int = OPSET, kernels: bool = True,
+    spared: frozenset[ir.DataType] = frozenset(),
 ) -> dict[str, ir.DataType] | None:
     """What the type variables of a node must become: ``{}`` where it takes them as they are, ``None`` where nothing does.
 
@@ -68,6 +69,7 @@ def substitutes(
         bound: each type variable of the schema with the element type that it has at the node.
         opset: the opset whose operator it is.
         kernels: whether ONNX Runtime's CPU must have a kernel, or the operator's schema alone decides.
+        spared: the types for which the schema alone decides.
     """
     schema = _schema(op_type, domain, opset)
     # Some kernels take types that the operator's schema does not allow.
@@ -77,7 +79,9 @@ def substitutes(
         changes: dict[str, ir.DataType] = {}
         cost = 0
         for variable, dtype in bound:
-            allowed = legal[variable] & constraints.get(variable, legal[variable])
+            allowed = legal[variable]
+            if dtype not in spared:
+                allowed = allowed & constraints.get(variable, allowed)
             if type_name(dtype) in allowed:
                 continue
             choices = [c for c in WIDER.get(dtype, ()) if type_name(c) in allowed]
@@ -112,6 +116,7 @@ def insert_casts(
     converted_unrounded: Collection[ir.DataType] = (),
     opset: int = OPSET,
     kernels: bool = True,
+    spared: Collection[ir.DataType] = (),
 ) -> int:
     """Insert the casts that ONNX Runtime's CPU needs, in nested graphs too; returns how many nodes changed.
 
@@ -121,10 +126,11 @@ def insert_casts(
         converted_unrounded: the 16-bit floats which, kept so, a Cast of the graph's own takes unrounded as well.
         opset: the opset that the graph is in.
         kernels: whether ONNX Runtime's CPU decides, or the operators' schemas alone.
+        spared: types around which only the operators' schemas ask for casts.
     """
     nodes = list(_nodes(graph))
     names = {value.name for node in nodes for value in (*node.inputs, *node.outputs) if value is not None}
-    adapter = _Adapter(names, HALVES if keep_float32 else frozenset(), frozenset(converted_unrounded), opset, kernels)
+    adapter = _Adapter(names, HALVES if keep_float32 else frozenset(), frozenset(converted_unrounded), opset, kernels, frozenset(spared))
     return sum(adapter.adapt(node) for node in nodes)
 
 
@@ -164,9 +170,10 @@ class _Adapter:
         converted_unrounded: frozenset[ir.DataType],
         opset: int,
         kernels: bool,
+        spared: frozenset[ir.DataType],
     ) -> None:
         self._names, self._kept, self._converted_unrounded = names, kept, converted_unrounded
-        self._opset, self._kernels = opset, kernels
+        self._opset, self._kernels, self._spared = opset, kernels, spared
         # A value that is rounded to 16 bits -> the float32 that it is kept in.
         self._exact: dict[ir.Value, ir.Value] = {}
         self._casts: dict[tuple[ir.Value, ir.DataType, int], ir.Value] = {}
@@ -185,7 +192,7 @@ class _Adapter:
             variable = _formal(schema, index).type_str
             if value in self._exact and variable in bound:
                 wide[variable] = self._exact[value].dtype or bound[variable]
-        changes = substitutes(node.op_type, node.domain, tuple((bound | wide).items()), self._opset, self._kernels)
+        changes = substitutes(node.op_type, node.domain, tuple((bound | wide).items()), self._opset, self._kernels, self._spared)
         if changes is None:
             return False
         changes = wide | changes

@@ -21,6 +21,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="N|all",
         help="how many conformance cases to run: a sample fixed by a seed, or all (default: %(default)s)",
     )
+    parser.addoption(
+        "--opset",
+        type=int,
+        metavar="N",
+        help="convert the operations' conformance cases at this opset; what it cannot say is skipped, with the reason",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

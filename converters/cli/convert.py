@@ -42,6 +42,7 @@ class Settings:
     strict: bool
     rules: tuple[str, ...]
     opset: int
+    precision: str
 
     def convert(self, model: Path, target: Path | None, **more: Any) -> Conversion:
         """Convert one model."""
@@ -50,8 +51,8 @@ class Settings:
 
         for rules in self.rules:
             load_rules(rules)
-        weights: Any = self.weights
-        return convert_model(model, target, weights=weights, strict=self.strict, opset=self.opset, **more)
+        chosen: dict[str, Any] = {"weights": self.weights, "opset": self.opset, "precision": self.precision}
+        return convert_model(model, target, strict=self.strict, **chosen, **more)
 
 
 def convert(
@@ -105,6 +106,13 @@ def convert(
         bool, typer.Option("--strict", help="Refuse files that hold what OpenVINO passes over, instead of telling of it.")
     ] = False,
     opset: Opset = OPSET,
+    fp16: Annotated[
+        bool,
+        typer.Option("--fp16", help="Weights and computation in float16, for GPUs and NPUs, wherever that is exact enough."),
+    ] = False,
+    fp32: Annotated[
+        bool, typer.Option("--fp32", help="Weights and computation in float32, also of models with 16-bit weights.")
+    ] = False,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="How many models to convert at a time.")] = 1,
     check: Annotated[bool, typer.Option("--check", help="Run OpenVINO and ONNX Runtime and compare the results.")] = False,
     inputs: Inputs = None,
@@ -119,7 +127,7 @@ def convert(
     with failures(as_json, debug):
         from converters.cli import data, text
 
-        settings = Settings(weights.value, strict, tuple(rules or ()), opset)
+        settings = Settings(weights.value, strict, tuple(rules or ()), opset, _precision(fp16, fp32))
         if len(models) > 1 or models[0].is_dir():
             given = {"--bin": bin, "--input-shape": input_shape, "--check": check, "--inputs": inputs, "--shape": shape}
             if alone := [option for option, value in given.items() if value]:
@@ -152,6 +160,12 @@ def convert(
             text.print_validation(out, validation)
         if validation is not None and not validation.agrees:
             raise typer.Exit(DIFFERENCE)
+
+
+def _precision(fp16: bool, fp32: bool) -> str:
+    if fp16 and fp32:
+        raise typer.BadParameter("it excludes --fp32", param_hint="--fp16")
+    return "float16" if fp16 else "float32" if fp32 else "model"
 
 
 def _to_stdout(model: Path, settings: Settings, more: dict[str, Any], check: bool, as_json: bool) -> None:

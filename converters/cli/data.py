@@ -31,6 +31,7 @@ def conversion(report: Report) -> dict[str, Any]:
         "without_body": report.without_body,
         "opset": report.opset,
         "inlined": report.inlined,
+        "clamped": report.clamped,
         "weights": report.weights,
         "weights_bytes": report.weights_bytes,
         "seconds": report.seconds,

@@ -76,6 +76,8 @@ def print_conversion(console: Console, report: Report, target: Path) -> None:
     if report.inlined:
         names = ", ".join(report.inlined)
         _line(console, f"  written out in opset {report.opset}, where the plugin's kernels no longer apply: {names}")
+    if report.clamped:
+        _line(console, f"  beyond float16's range, now ±65504: {', '.join(map(short, report.clamped))}")
     print_remarks(console, report.passed_over)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import onnx
 import onnx_ir as ir
@@ -16,7 +16,7 @@ from converters.openvino.reader.reshape import reshape
 from converters.openvino.report import Report, report
 from converters.openvino.source import is_held, opened
 from converters.openvino.walk import body_problem, emit, opset_problems
-from converters.passes.finish import finish
+from converters.passes.finish import Precision, finish
 from converters.saving import save
 from converters.variables import complete
 from onnx_specops.bodies import BodyError
@@ -43,6 +43,7 @@ def convert(
     input_shapes: Mapping[str, Sequence[int]] | None = None,
     strict: bool = False,
     opset: int = OPSET,
+    precision: Precision = "model",
 ) -> Conversion:
     """Convert an OpenVINO model into an ONNX model that computes what OpenVINO's CPU computes.
 
@@ -59,6 +60,9 @@ def convert(
         strict: whether it is an error where the file holds what OpenVINO passes over; else the report tells of it.
         opset: the ONNX opset that the model is in, 11 to the newest of the installed onnx. Below 21 a file cannot carry the
             domain's operators with their bodies: the bodies stand in their places, and the plugin's kernels no longer apply.
+        precision: the type that weights and computation have: the model's own; ``"float32"``, with 16-bit weights stored as
+            float32; or ``"float16"``, for GPUs and NPUs, wherever float16 is exact enough. Inputs and outputs keep
+            OpenVINO's types.
 
     Returns:
         The model (with external weights as the file has them) and the `Report`; they unpack as a pair.
@@ -69,6 +73,10 @@ def convert(
     """
     started = time.perf_counter()
     check_opset(opset)
+    if precision not in get_args(Precision):
+        raise ValueError(f"precision is 'model', 'float16' or 'float32', not {precision!r}")
+    if precision != "model" and weights == "reference":
+        raise ValueError(f"weights that become {precision} cannot be referred to: weights is 'auto', 'embed' or 'copy'")
     if weights == "reference" and is_held(model):
         raise ValueError("an openvino.Model has no .bin to refer to: weights is 'auto', 'embed' or 'copy'")
     with opened(model, bin) as source:
@@ -87,6 +95,7 @@ def convert(
                 keep_float32=True,
                 converted_unrounded=[ir.DataType.FLOAT16],
                 opset=opset,
+                precision=precision,
             )
         except BodyError as error:
             raise ConversionError.of(body_problem(source, error)) from error

@@ -29,6 +29,7 @@ class Report:
         opset: the opset that the model is in.
         inlined: the domain's operators that stand in the model as standard ONNX, since the opset lets no file carry them with
             their bodies: the plugin's kernels no longer apply.
+        clamped: the constants that held numbers beyond float16's range, which became ±65504.
         values: ``(layer id, output index)`` -> the name of the ONNX value that holds that output of a top-level layer, where
             one does (in float32, where a 16-bit float is an intermediate result only).
         weights: where the weights are: ``"embed"``, ``"copy"`` or ``"reference"``.
@@ -45,6 +46,7 @@ class Report:
     without_body: list[str]
     opset: int
     inlined: list[str]
+    clamped: list[str]
     values: dict[tuple[int, int], str]
     weights: Weights
     weights_bytes: int
@@ -88,6 +90,7 @@ def report(
         without_body=finished.without_body,
         opset=opset,
         inlined=finished.inlined,
+        clamped=finished.clamped,
         values={key: name for key, name in names.items() if name in alive}
         | {key: v.name for key, v in emitted.values.items() if names[key] not in alive and v.name and v.name in alive},
         weights=placement,

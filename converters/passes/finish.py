@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Literal
 
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassError, PassResult, Sequential
@@ -11,6 +12,7 @@ from onnx_ir.passes.common import RemoveUnusedNodesPass, RemoveUnusedOpsetsPass
 
 from converters.passes.constant_transposes import FoldConstantTransposes
 from converters.passes.four_bits import LookUpFourBits
+from converters.passes.precision import InFloat16, InFloat32
 from converters.passes.vocabulary_tables import FuseVocabularyTables, LabelVocabularyTables
 from onnx_specops.bodies import BodyError, attach_bodies, inline_bodies
 from onnx_specops.building import OPSET
@@ -22,9 +24,15 @@ class InsertCasts(InPlacePass):
     """Casts for the types that ONNX Runtime's CPU kernels lack; arguments as of `onnx_specops.kernel_types.insert_casts`."""
 
     def __init__(
-        self, *, keep_float32: bool = False, converted_unrounded: Collection[ir.DataType] = (), opset: int = OPSET
+        self,
+        *,
+        keep_float32: bool = False,
+        converted_unrounded: Collection[ir.DataType] = (),
+        opset: int = OPSET,
+        spared: Collection[ir.DataType] = (),
     ) -> None:
         self.keep_float32, self.converted_unrounded, self.opset = keep_float32, converted_unrounded, opset
+        self.spared = spared
 
     def call(self, model: ir.Model) -> PassResult:
         count = insert_casts(
@@ -32,6 +40,7 @@ class InsertCasts(InPlacePass):
             keep_float32=self.keep_float32,
             converted_unrounded=self.converted_unrounded,
             opset=self.opset,
+            spared=self.spared,
         )
         return PassResult(model, modified=count > 0)
 
@@ -71,17 +80,23 @@ class InlineBodies(InPlacePass):
         return PassResult(model, modified=bool(self.inlined))
 
 
+Precision = Literal["model", "float16", "float32"]
+"""The type that weights and computation have."""
+
+
 @dataclass(frozen=True)
 class Finished:
-    """What became of the domain's operators.
+    """What the passes did that a user may want to know.
 
     Attributes:
-        without_body: those that have no body.
+        without_body: the domain's operators in the model that have no body.
         inlined: those that stand as standard ONNX in the graph, where no kernel takes their place any more.
+        clamped: the constants that held numbers beyond float16's range.
     """
 
     without_body: list[str]
     inlined: list[str]
+    clamped: list[str]
 
 
 def finish(
@@ -91,6 +106,7 @@ def finish(
     keep_float32: bool = False,
     converted_unrounded: Collection[ir.DataType] = (),
     opset: int = OPSET,
+    precision: Precision = "model",
 ) -> Finished:
     """Turn the rules' output into the final model.
 
@@ -99,20 +115,25 @@ def finish(
         fold: whether constants may be laid out anew; not where they must stay as the source's file has them.
         keep_float32, converted_unrounded: what the source's runtime does to 16-bit floats, see `InsertCasts`.
         opset: the opset that the model shall be in.
+        precision: the type that weights and computation shall have.
 
     Raises:
         BodyError: where the inputs or attributes of a node of the domain do not fit together.
         LoweringError: where the opset cannot say what the model says.
     """
-    bodies, inline = AttachBodies(opset), InlineBodies()
+    bodies, inline, halves = AttachBodies(opset), InlineBodies(), InFloat16()
+    # ONNX Runtime itself puts casts around nodes of float16 for which a device has no kernel.
+    spared = [ir.DataType.FLOAT16] if precision == "float16" else []
     passes: list[InPlacePass] = [FuseVocabularyTables(), LabelVocabularyTables()]
     if fold:
         passes.append(FoldConstantTransposes())
     passes.append(LookUpFourBits())
+    if precision != "model":
+        passes.append(halves if precision == "float16" else InFloat32())
     if opset < OPSET:
         passes += [inline, RemoveUnusedNodesPass(), Lower(opset, inline.refusals)]
     passes += [
-        InsertCasts(keep_float32=keep_float32, converted_unrounded=converted_unrounded, opset=opset),
+        InsertCasts(keep_float32=keep_float32, converted_unrounded=converted_unrounded, opset=opset, spared=spared),
         RemoveUnusedNodesPass(),
         bodies,
         RemoveUnusedOpsetsPass(),
@@ -125,4 +146,4 @@ def finish(
         if isinstance(error.__cause__, (BodyError, LoweringError)):
             raise error.__cause__ from error.__cause__.__cause__
         raise
-    return Finished(bodies.without_body, inline.inlined)
+    return Finished(bodies.without_body, inline.inlined, halves.clamped)

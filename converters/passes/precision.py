@@ -7,14 +7,11 @@ an index or a size, where float16 has no place for the numbers above 2048.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 import onnx
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
-from converters.errors import Remarks
 from onnx_specops.building import OPSET_IMPORTS, Value, constant_value
 from onnx_specops.graphs import all_nodes, all_values, nested
 from onnx_specops.replacing import take_place
@@ -267,9 +264,3 @@ def _is_fixed(node: ir.Node, index: int) -> bool:
         return False
     inputs = onnx.defs.get_schema(node.op_type, OPSET_IMPORTS[""]).inputs
     return bool(inputs) and inputs[min(index, len(inputs) - 1)].type_str == "tensor(float)"
-
-
-def remark_on(remarks: Remarks, clamped: Iterable[str]) -> None:
-    """Tell of each constant that was clamped."""
-    for name in clamped:
-        remarks.add(f"numbers of the constant {name} beyond float16's range, which became ±65504")

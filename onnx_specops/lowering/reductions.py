@@ -75,7 +75,11 @@ def arg(op: LoweringBuilder, x: Value, *, axis=0, keepdims=1, select_last_index=
 def softmax(op: LoweringBuilder, x: Value, *, axis=-1, node):
     """Below 13 all axes from ``axis`` on are one: the same for the last axis only."""
     function = getattr(op.old, node.op_type)
-    rank = 0 if axis == -1 else need_rank(x, f"{node.op_type} along any but the last axis")
+    rank = x.rank or 0
+    if x.rank is None and axis != -1 and node.op_type != "Hardmax":
+        lower = op.Sub(x, op.ReduceMax(x, [axis]))
+        total = op.ReduceSum(op.Exp(lower), [axis])
+        return op.Div(op.Exp(lower), total) if node.op_type == "Softmax" else op.Sub(lower, op.Log(total))
     if axis in (-1, rank - 1):
         return function(x, axis=-1)
     order = list(range(rank))

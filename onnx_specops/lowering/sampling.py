@@ -8,6 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnx_specops.building import Builder, Value
+from onnx_specops.domain import find
 from onnx_specops.lowering.adapters import SAME, CannotSayError, LoweringBuilder, along, below, need_rank
 
 D = ir.DataType
@@ -56,36 +57,57 @@ def _among(op: Builder, given: Value, others: Value, places: list[int]) -> Value
 @below(19, "AveragePool")
 def average_pool(
     op: LoweringBuilder, x, *, kernel_shape, strides=None, pads=None, dilations=None, auto_pad="NOTSET", ceil_mode=0,
-    count_include_pad=0,
+    count_include_pad=0, node,
 ):  # fmt: skip
-    """With gaps in the window as a convolution."""
+    """With gaps in the window as a convolution; rounded up by padding, where the sizes are known."""
     count = len(kernel_shape)
-    given = {"kernel_shape": kernel_shape, "strides": strides, "pads": pads}
-    if dilations is None or all(d == 1 for d in dilations):
+    strides, dilations, pads = strides or [1] * count, dilations or [1] * count, list(pads or [0] * 2 * count)
+    spread = any(d != 1 for d in dilations)
+    sizes = [(value.dims or [None] * (count + 2))[2:] for value in (x, node.outputs[0])]
+    if ceil_mode and not count_include_pad:
+        for i, (size, result) in enumerate(zip(*sizes, strict=True)):
+            if size is not None and result is not None:
+                extent = (kernel_shape[i] - 1) * dilations[i] + 1
+                pads[count + i] = max(0, (result - 1) * strides[i] + extent - size - pads[i])
+        ceil_mode = int(None in sizes[0] + sizes[1])
+    if spread and (ceil_mode or auto_pad != "NOTSET"):
+        raise CannotSayError("AveragePool with dilations that rounds its size up")
+    given = {"kernel_shape": kernel_shape, "strides": strides, "pads": pads if auto_pad == "NOTSET" else None}
+    if not spread:
         return op.old.AveragePool(
             x, **given, ceil_mode=ceil_mode, count_include_pad=count_include_pad,
             auto_pad=None if auto_pad == "NOTSET" else auto_pad,
+            types=[(x.dtype, node.outputs[0].dims)] if ceil_mode else None,
         )  # fmt: skip
-    if ceil_mode or auto_pad != "NOTSET":
-        raise CannotSayError("AveragePool with dilations that rounds its size up")
     shape = op.Shape(x, start=2)
     flat = op.Reshape(x, op.Concat([-1, 1], shape, axis=0))
     area = int(np.prod(kernel_shape))
     window = op.const(np.full([1, 1, *kernel_shape], 1 if not count_include_pad else 1 / area, x.dtype.numpy()))
-    given["dilations"] = dilations
-    total = op.Conv(flat, window, **given)
+    total = op.Conv(flat, window, **given, dilations=dilations)
     if not count_include_pad:
         ones = op.Expand(op.const(np.ones([1] * (count + 2), x.dtype.numpy())), op.Concat([1, 1], shape, axis=0))
-        total = op.Div(total, op.Conv(ones, window, **given))
+        total = op.Div(total, op.Conv(ones, window, **given, dilations=dilations))
     return op.Reshape(total, op.Concat(op.Shape(x, end=2), op.Shape(total, start=2), axis=0))
 
 
 @below(16, "RoiAlign")
-def roi_align(op: LoweringBuilder, x, rois, batch, *, coordinate_transformation_mode="half_pixel", **attributes):
-    """Regions half an element further back, which must not be smaller than an element, or it would be made that large."""
-    if coordinate_transformation_mode != "output_half_pixel":
+def roi_align(
+    op: LoweringBuilder, x, rois, batch, *, coordinate_transformation_mode="half_pixel", mode="avg", output_height=1,
+    output_width=1, sampling_ratio=0, spatial_scale=1.0,
+):  # fmt: skip
+    """Half an element further back only as the body of the domain's operator says it: what is there enlarges regions."""
+    if coordinate_transformation_mode == "output_half_pixel":
+        return op.old.RoiAlign(
+            x, rois, batch, mode=mode, output_height=output_height, output_width=output_width,
+            sampling_ratio=sampling_ratio, spatial_scale=spatial_scale,
+        )  # fmt: skip
+    body = find("ROIAlign").emit_body
+    if mode != "avg" or body is None:
         raise CannotSayError("RoiAlign with the coordinates half_pixel")
-    return op.old.RoiAlign(x, rois, batch, **attributes)
+    return body(
+        op, x, rois, batch, pooled_h=output_height, pooled_w=output_width, sampling_ratio=sampling_ratio,
+        spatial_scale=spatial_scale, mode="avg", aligned_mode="half_pixel_for_nn",
+    )  # fmt: skip
 
 
 # -- points between elements ----------------------------------------------------------------------------------------------
@@ -201,8 +223,9 @@ def _pixel(
             place = op.Where(outside, _reflected(op, place, low, high), place)
         ok = op.And(op.GreaterOrEqual(place, 0), op.Less(place, size))
         inside = ok if inside is None else op.And(inside, ok)
-        # Also of what is no number.
-        places.append(op.Cast(op.Where(ok, place, _bounded(op, place, size)), to=D.INT64))
+        # As whole numbers, of which there is none that is no number.
+        last = op.Sub(op.Shape(x, start=axis, end=axis + 1), 1)
+        places.append(op.Max(op.Min(op.Cast(place, to=D.INT64), last), 0))
     height, width = (op.Shape(x, start=axis, end=axis + 1) for axis in (2, 3))
     index = op.Add(op.Mul(op.Add(op.Mul(batch, height), places[0]), width), places[1])
     found = op.Gather(flat, index, axis=0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from onnx_specops.building import Builder, Value
-from onnx_specops.lowering.adapters import SAME, LoweringBuilder, along, below, need_rank
+from onnx_specops.lowering.adapters import SAME, CannotSayError, LoweringBuilder, along, below, need_rank
 
 _COMBINED = {"add": "Add", "mul": "Mul", "max": "Max", "min": "Min"}
 
@@ -22,7 +22,9 @@ def _stays(reduction: str, opset: int) -> bool:
 def scatter_elements(op: LoweringBuilder, data, indices, updates, *, axis=0, reduction="none"):
     if _stays(reduction, op.opset):
         return SAME if op.opset >= 16 else op.old.ScatterElements(data, indices, updates, axis=axis)
-    rank = need_rank(data, "ScatterElements that combines")
+    rank = next((x.rank for x in (data, indices, updates) if x.rank is not None), None)
+    if rank is None:
+        raise CannotSayError("ScatterElements that combines in a tensor of unknown rank")
     (place,) = along([axis], rank)
     indices = op.Cast(indices, to=ir.DataType.INT64)
     size = op.Shape(data, start=place, end=place + 1)

@@ -41,11 +41,23 @@ def reshape(op: LoweringBuilder, x: Value, shape: Value, *, allowzero=0, node):
     def empty(op: Builder) -> Value:
         return op.Expand(nothing(x.dtype), shape)
 
-    types = [(x.dtype, stated)]
     if (dims := known_list(shape)) is not None and 0 in dims:
         return empty(op)
+    if stated is None and (shape.dims or [None])[0] is None:
+        return _cut(op, x, shape)
+    types = [(x.dtype, stated)]
     has_zero = op.Greater(op.ReduceSum(op.Cast(op.Equal(shape, 0), to=7), keepdims=0), 0)
     return op.if_(has_zero, empty, lambda inner: inner.node("Reshape", x, shape, version=op.opset, types=types))
+
+
+def _cut(op: Builder, x: Value, shape: Value) -> Value:
+    """Into a shape of unknown rank (the graphs of an If must state theirs): with elements for dimensions of 0, then cut."""
+    ones = op.ReduceProd(op.Max(shape, 1), keepdims=1)
+    shape = op.Where(op.Equal(shape, -1), op.Div(op.Size(x), ones), shape)
+    whole = op.Max(shape, 1)
+    size = op.ReduceProd(whole, keepdims=1)
+    more = op.Concat(op.Reshape(x, [-1]), op.Expand(nothing(x.dtype), size), axis=0)
+    return op.Slice(op.Reshape(op.Slice(more, [0], size), whole), op.Mul(shape, 0), shape)
 
 
 def _has_no_zero(dims: Sequence[int | None]) -> bool:

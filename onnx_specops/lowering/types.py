@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import onnx_ir as ir
 
+from onnx_specops.building import Builder
 from onnx_specops.graphs import all_nodes, all_values
 from onnx_specops.lowering.refusing import Refusal
+from onnx_specops.replacing import take_place
 from onnx_specops.retyping import retype
 
 D = ir.DataType
@@ -23,6 +27,32 @@ _BROUGHT = {
 _UNROUNDED = {D.BFLOAT16}
 
 
+# The bits behind the point, the least exponent of a number with all of them, and the largest number.
+_FLOAT8 = {D.FLOAT8E4M3FN: (3, -6, 448.0), D.FLOAT8E5M2: (2, -14, 57344.0)}
+
+
+def _round(graph: ir.Graph, cast: ir.Node) -> None:
+    """Numbers rounded as a float of 8 bits rounds them, in float32: to the nearest, of two to the even one."""
+    (source,), (result,) = cast.inputs, cast.outputs
+    assert source is not None and result.dtype is not None and isinstance(cast.graph, ir.Graph)
+    bits, least, largest = _FLOAT8[result.dtype]
+    op = Builder(cast.graph, root=Builder(graph), before=cast)
+    op.outermost.reserve(value.name for value in all_values(graph))
+    op.scope = cast.name or "Cast"
+    x = op.Cast(source, to=D.FLOAT) if source.dtype != D.FLOAT else source
+    # At a power of two the logarithm may be a little off: the numbers there are in both of the steps.
+    exponent = op.Max(op.Floor(op.Div(op.Log(op.Abs(x)), math.log(2))), float(least))
+    step = op.Pow(op.const(2.0), op.Sub(op.Min(exponent, 127.0), float(bits)))
+    rounded = op.Mul(op.Round(op.Div(x, step)), step)
+    if cast.attributes.get_int("saturate", 1):
+        within = op.Max(op.Min(rounded, largest), -largest)
+    else:
+        beyond = op.Mul(op.Sign(x), math.inf) if result.dtype == D.FLOAT8E5M2 else op.const(math.nan)
+        within = op.Where(op.Greater(op.Abs(rounded), largest), beyond, rounded)
+    take_place(result, within)
+    cast.graph.remove(cast, safe=True)
+
+
 def widen_absent_types(model: ir.Model, opset: int) -> list[Refusal]:
     """Widen what is of a type that the opset lacks; returns what cannot be: inputs, outputs and casts to such a type."""
     absent = {dtype: wide for dtype, (since, wide) in _BROUGHT.items() if opset < since}
@@ -33,12 +63,17 @@ def widen_absent_types(model: ir.Model, opset: int) -> list[Refusal]:
         for value in dict.fromkeys((*model.graph.inputs, *model.graph.outputs))
         if value.dtype in absent
     ]
-    for node in all_nodes(model.graph):
+    rounded: list[ir.Node] = []
+    for node in list(all_nodes(model.graph)):
         if (node.domain, node.op_type) != ("", "Cast") or (source := node.inputs[0]) is None:
             continue
         dtype = node.outputs[0].dtype
-        if dtype in absent and dtype not in _UNROUNDED and source.dtype != dtype:
+        if dtype in _FLOAT8 and dtype in absent and source.dtype is not None and source.dtype.is_floating_point():
+            rounded.append(node)
+        elif dtype in absent and dtype not in _UNROUNDED and source.dtype != dtype:
             refusals.append(Refusal(node.name or "", f"numbers rounded to the type {dtype.name}", _BROUGHT[dtype][0]))
     if not refusals:
+        for node in rounded:
+            _round(model.graph, node)
         retype(model, absent)
     return refusals

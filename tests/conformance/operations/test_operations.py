@@ -1,6 +1,7 @@
 """Every operation of OpenVINO's opsets against OpenVINO itself.
 
-All cases: ``pytest tests/conformance/operations --conformance=all``; a sample, fixed by a seed, runs by default.
+All cases: ``pytest tests/conformance/operations --conformance=all``; a sample, fixed by a seed, runs by default. With
+``--opset=13`` each is converted at that opset.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.check import check
+from tests.conformance.opsets import check_at
 from tests.conformance.operations.cases import CASES
 from tests.conformance.oracle import Oracle
 
@@ -21,5 +23,9 @@ def test_case_names_are_unique():
 
 @pytest.mark.conformance
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_operation(case, oracle: Oracle, tmp_path: Path):
-    check(case, oracle, tmp_path)
+def test_operation(case, oracle: Oracle, tmp_path: Path, pytestconfig: pytest.Config):
+    opset = pytestconfig.getoption("--opset")
+    if opset is None:
+        check(case, oracle, tmp_path)
+    else:
+        check_at(opset, case, oracle, tmp_path)
