@@ -68,7 +68,10 @@ def average_pool(
         for i, (size, result) in enumerate(zip(*sizes, strict=True)):
             if size is not None and result is not None:
                 extent = (kernel_shape[i] - 1) * dilations[i] + 1
-                pads[count + i] = max(0, (result - 1) * strides[i] + extent - size - pads[i])
+                missing = (result - 1) * strides[i] + extent - size - pads[i]
+                if missing < 0:  # no window reaches the last ones
+                    x = op.Slice(x, [0], [size + missing], [2 + i])
+                pads[count + i] = max(0, missing)
         ceil_mode = int(None in sizes[0] + sizes[1])
     if spread and (ceil_mode or auto_pad != "NOTSET"):
         raise CannotSayError("AveragePool with dilations that rounds its size up")

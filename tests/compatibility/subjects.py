@@ -45,7 +45,7 @@ CHOSEN = (
     "ROIAlign-9-",
     "ScaledDotProductAttention-13-",
     "ScatterNDUpdate-15-",
-    "SoftMax-8-",
+    "Softmax-8-",
     "Split-1-",
     "TopK-11-",
 )
