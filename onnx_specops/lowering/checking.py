@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import onnx
 import onnx_ir as ir
@@ -33,32 +33,49 @@ def _is(attribute: ir.Attr, default: onnx.AttributeProto) -> bool:
 def illegal(graph: ir.Graph, opset: int) -> Iterator[Refusal]:
     """The nodes that are none of the opset's."""
     for node in all_nodes(graph):
-        if node.domain == "" and (problem := _problem(node, opset)):
-            later = (version for version in range(opset + 1, onnx.defs.onnx_opset_version() + 1) if not _problem(node, version))
-            yield Refusal(node.name or "", problem, next(later, OPSET))
+        if node.domain == "" and (problem := form_problem(node, opset) or _type_problem(node, opset)):
+            yield Refusal(node.name or "", problem, least_opset(node, opset))
 
 
-def _problem(node: ir.Node, opset: int) -> str:
+def least_opset(node: ir.Node, opset: int) -> int:
+    """The least opset above another one that has the node as it is."""
+    later = range(opset + 1, onnx.defs.onnx_opset_version() + 1)
+    return next((v for v in later if not form_problem(node, v) and not _type_problem(node, v)), OPSET)
+
+
+def form_problem(node: ir.Node, opset: int) -> str:
+    """What of a node, but for its element types, the opset lacks; ``""`` where nothing is."""
     schema = _schema(node.op_type, opset)
     if schema is None:
         return f"the operator {node.op_type}"
     for name in node.attributes:
         if name not in schema.attributes:
             return f"the attribute {name} of {node.op_type}"
+    for formals, values in ((schema.inputs, node.inputs), (schema.outputs, node.outputs)):
+        used = [value for value in values if value is not None]
+        if len(used) and len(values) > len(formals) and not _is_variadic(formals):
+            return f"{len(values)} inputs or outputs of {node.op_type}"
+    return ""
+
+
+def _type_problem(node: ir.Node, opset: int) -> str:
+    """The element type of a node that the opset's operator does not take; ``""`` where there is none."""
+    schema = _schema(node.op_type, opset)
+    if schema is None:
+        return ""
     legal = {c.type_param_str: frozenset(c.allowed_type_strs) for c in schema.type_constraints}
     for formals, values in ((schema.inputs, node.inputs), (schema.outputs, node.outputs)):
-        variadic = bool(formals) and formals[-1].option == onnx.defs.OpSchema.FormalParameterOption.Variadic
         for index, value in enumerate(values):
-            if value is None or (index >= len(formals) and not value.name):
+            if value is None or value.dtype is None or not isinstance(value.type, ir.TensorType) or not formals:
                 continue
-            if index >= len(formals) and not variadic:
-                return f"{len(values)} inputs or outputs of {node.op_type}"
             formal = formals[min(index, len(formals) - 1)].type_str
-            if value.dtype is None or not isinstance(value.type, ir.TensorType):
-                continue
             if type_name(value.dtype) not in legal.get(formal, frozenset([formal])):
                 return f"{node.op_type} of the type {value.dtype.name}"
     return ""
+
+
+def _is_variadic(formals: Sequence[onnx.defs.OpSchema.FormalParameter]) -> bool:
+    return bool(formals) and formals[-1].option == onnx.defs.OpSchema.FormalParameterOption.Variadic
 
 
 def _schema(op_type: str, opset: int) -> onnx.defs.OpSchema | None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
-from onnx_specops.building import OPSET, Builder
+from onnx_specops.building import Builder
 from onnx_specops.graphs import all_values, nested
 from onnx_specops.lowering import (  # noqa: F401  (importing them registers the adapters)
     arithmetic,
@@ -19,7 +19,7 @@ from onnx_specops.lowering import (  # noqa: F401  (importing them registers the
     signal,
 )
 from onnx_specops.lowering.adapters import SAME, CannotSayError, LoweringBuilder, adapters
-from onnx_specops.lowering.checking import illegal, settle_attributes
+from onnx_specops.lowering.checking import form_problem, illegal, least_opset, settle_attributes
 from onnx_specops.lowering.refusing import LoweringError, Refusal
 from onnx_specops.lowering.types import widen_absent_types
 from onnx_specops.lowering.versions import check_opset, ir_version, opset_imports
@@ -78,10 +78,13 @@ class Lower(InPlacePass):
                 _replace(op, node, [results] if isinstance(results, ir.Value) else list(results))
                 return op.emitted
         settle_attributes(node, self.opset)
+        if problem := form_problem(node, self.opset):
+            raise CannotSayError(problem)
         return None
 
     def _least(self, node: ir.Node) -> int:
-        return min((adapter.opset for adapter in adapters(node.op_type) if adapter.opset > self.opset), default=OPSET)
+        opsets = [adapter.opset for adapter in adapters(node.op_type) if adapter.opset > self.opset]
+        return min(opsets, default=least_opset(node, self.opset))
 
 
 def _replace(op: LoweringBuilder, node: ir.Node, results: list[ir.Value]) -> None:

@@ -50,7 +50,7 @@ def layer_normalization(op: LoweringBuilder, x, scale, bias=None, *, axis=-1, ep
     return [result, mean, op.Reciprocal(deviation)][: len(node.outputs)]
 
 
-@below(18, "GroupNormalization")
+@below(21, "GroupNormalization")
 def group_normalization(op: LoweringBuilder, x, scale, bias, *, num_groups, epsilon=1e-5, stash_type=1):
     batch, channels = op.Shape(x, start=0, end=1), op.Shape(x, start=1, end=2)
     flat = op.Reshape(x, op.Concat(batch, [num_groups, -1], axis=0))
@@ -77,8 +77,9 @@ def recurrent(op: LoweringBuilder, x, *inputs, layout=0, node, **attributes):
     if not layout:
         return SAME
     cell = getattr(op, node.op_type)
-    w, r, b, lengths, *states = [*inputs, *[None] * (6 - len(inputs))]
-    peephole = states[2:] if node.op_type == "LSTM" else []
+    given = 7 if node.op_type == "LSTM" else 5
+    w, r, b, lengths, *states = [*inputs, *[None] * (given - len(inputs))]
+    peephole = states[2:]
     turned = [None if s is None else op.Transpose(s, perm=[1, 0, 2]) for s in states[:2]]
     results = cell(
         op.Transpose(x, perm=[1, 0, 2]), w, r, b, lengths, *turned, *peephole, outputs=len(node.outputs), **attributes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from onnx_specops.building import Value
-from onnx_specops.lowering.adapters import LoweringBuilder, along, below, known_list, need_rank
+from onnx_specops.lowering.adapters import LoweringBuilder, along, below, known_list
 
 OTHERS = (
     "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd",

@@ -54,10 +54,11 @@ def _cut(op: Builder, x: Value, shape: Value) -> Value:
     """Into a shape of unknown rank (the graphs of an If must state theirs): with elements for dimensions of 0, then cut."""
     ones = op.ReduceProd(op.Max(shape, 1), keepdims=1)
     shape = op.Where(op.Equal(shape, -1), op.Div(op.Size(x), ones), shape)
+    shape = op.Concat([1], shape, axis=0)  # scalars cannot be cut
     whole = op.Max(shape, 1)
     size = op.ReduceProd(whole, keepdims=1)
     more = op.Concat(op.Reshape(x, [-1]), op.Expand(nothing(x.dtype), size), axis=0)
-    return op.Slice(op.Reshape(op.Slice(more, [0], size), whole), op.Mul(shape, 0), shape)
+    return op.Squeeze(op.Slice(op.Reshape(op.Slice(more, [0], size), whole), op.Mul(shape, 0), shape), [0])
 
 
 def _has_no_zero(dims: Sequence[int | None]) -> bool:

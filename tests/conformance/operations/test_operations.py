@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.check import check
-from tests.conformance.opsets import check_at
 from tests.conformance.operations.cases import CASES
+from tests.conformance.opsets import check_at
 from tests.conformance.oracle import Oracle
 
 
