@@ -1,0 +1,165 @@
+"""Float16 and float32 throughout: what OpenVINO computes, within float16's accuracy, and no cast more than it takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import openvino as ov
+import pytest
+from openvino import opset13 as op
+
+from converters.openvino import convert
+
+FLOAT, FLOAT16 = onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16
+
+
+def weights(*shape: int) -> np.ndarray:
+    fan = np.prod(shape[1:]) if len(shape) > 1 else 1
+    return (np.random.default_rng(sum(shape)).standard_normal(shape) / np.sqrt(fan)).astype(np.float32)
+
+
+def image_classifier() -> tuple[ov.Model, list[np.ndarray]]:
+    """Convolutions with batch normalization, a residual, pooling, a linear layer."""
+    x = op.parameter([1, 3, 32, 32], np.float32, name="image")
+    y = op.convolution(x, weights(16, 3, 3, 3), [1, 1], [1, 1], [1, 1], [1, 1])
+    y = op.batch_norm_inference(y, weights(16) + 1, weights(16), weights(16), abs(weights(16)) + 1, 1e-5)
+    y = op.relu(y)
+    z = op.convolution(y, weights(16, 16, 3, 3), [1, 1], [1, 1], [1, 1], [1, 1])
+    y = op.max_pool(op.add(y, z), [2, 2], [1, 1], [0, 0], [0, 0], [2, 2])
+    y = op.reduce_mean(y.output(0), np.array([2, 3]), keep_dims=False)
+    y = op.softmax(op.matmul(y, weights(10, 16), False, True), 1)
+    return ov.Model([y], [x]), [np.random.default_rng(1).random((1, 3, 32, 32), np.float32)]
+
+
+def masked_attention() -> tuple[ov.Model, list[np.ndarray]]:
+    """A layer of a language model: a mask of the lowest float32, layer normalization, a gate."""
+    x = op.parameter([1, -1, 32], np.float32, name="hidden")
+    mask = op.parameter([1, -1], np.int64, name="mask")
+    blocked = op.multiply(op.subtract(np.float32(1), op.convert(mask, "f32")), np.float32(np.finfo(np.float32).min))
+    normal = op.multiply(op.mvn(x, [-1], True, 1e-5, "inside_sqrt"), weights(32) + 1)
+    q, k, v = (op.matmul(normal, weights(32, 32) * (i + 1), False, True) for i in range(3))
+    scores = op.multiply(op.matmul(q, k, False, True), np.float32(32**-0.5))
+    scores = op.add(scores, op.unsqueeze(blocked, np.array([1])))
+    y = op.add(x, op.matmul(op.softmax(scores, 2), v, False, False))
+    y = op.multiply(op.swish(op.matmul(y, weights(64, 32), False, True)), op.matmul(y, weights(64, 32) * 2, False, True))
+    data = np.random.default_rng(2).standard_normal((1, 7, 32)).astype(np.float32)
+    return ov.Model([y], [x, mask]), [data, np.array([[1, 1, 1, 1, 1, 0, 0]])]
+
+
+def decoder_with_resize() -> tuple[ov.Model, list[np.ndarray]]:
+    """A size that is computed from a shape in floats, and Resize."""
+    x = op.parameter([1, 4, -1, -1], np.float32, name="features")
+    sizes = op.gather(op.convert(op.shape_of(x), "f32"), np.array([2, 3]), np.array(0))
+    target = op.convert(op.floor(op.multiply(sizes, np.float32(2.5))), "i64")
+    y = op.interpolate(x, target, "linear_onnx", "sizes", axes=np.array([2, 3]), coordinate_transformation_mode="half_pixel")
+    y = op.sigmoid(op.convolution(y, weights(4, 4, 3, 3), [1, 1], [1, 1], [1, 1], [1, 1]))
+    return ov.Model([y], [x]), [np.random.default_rng(3).random((1, 4, 9, 11), np.float32)]
+
+
+def recurrent() -> tuple[ov.Model, list[np.ndarray]]:
+    x = op.parameter([2, 6, 8], np.float32, name="sequence")
+    zeros = np.zeros((2, 1, 8), np.float32)
+    cell = op.lstm_sequence(
+        x, zeros, zeros, np.array([6, 6]), weights(1, 32, 8), weights(1, 32, 8), weights(1, 32), 8, "forward"
+    )
+    return ov.Model([cell.output(0)], [x]), [np.random.default_rng(4).standard_normal((2, 6, 8)).astype(np.float32)]
+
+
+NETWORKS = [image_classifier, masked_attention, decoder_with_resize, recurrent]
+
+
+def run(model: onnx.ModelProto, inputs: list[np.ndarray]) -> list[np.ndarray]:
+    options = ort.SessionOptions()
+    options.log_severity_level = 3
+    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return session.run(None, {x.name: array for x, array in zip(session.get_inputs(), inputs, strict=True)})
+
+
+def expected(model: ov.Model, inputs: list[np.ndarray]) -> list[np.ndarray]:
+    compiled = ov.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    return list(compiled(inputs).values())
+
+
+def saved(network, folder: Path, compress: bool = False) -> tuple[Path, ov.Model, list[np.ndarray]]:
+    model, inputs = network()
+    path = folder / "model.xml"
+    ov.save_model(model, path, compress_to_fp16=compress)
+    return path, model, inputs
+
+
+def all_nodes(graph: onnx.GraphProto):
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                yield from all_nodes(attribute.g)
+
+
+@pytest.mark.parametrize("opset", [13, 21])
+@pytest.mark.parametrize("network", NETWORKS)
+def test_float16_is_what_openvino_computes(network, opset: int, tmp_path: Path):
+    path, model, inputs = saved(network, tmp_path)
+    converted, _ = convert(path, opset=opset, precision="float16")
+    onnx.checker.check_model(converted, full_check=True)
+    for got, wanted in zip(run(converted, inputs), expected(model, inputs), strict=True):
+        assert got.dtype == wanted.dtype == np.float32
+        assert np.linalg.norm(got - wanted) <= 5e-3 * np.linalg.norm(wanted)
+    large = [t for t in converted.graph.initializer if t.data_type == FLOAT and np.prod(t.dims, dtype=int) > 2]
+    assert not large, "weights stayed in float32"
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_float32_leaves_no_cast_of_weights(network, tmp_path: Path):
+    path, model, inputs = saved(network, tmp_path, compress=True)
+    stored = convert(path).model
+    assert FLOAT16 in {tensor.data_type for tensor in stored.graph.initializer}
+    converted, _ = convert(path, precision="float32")
+    assert FLOAT16 not in {tensor.data_type for tensor in converted.graph.initializer}
+    to_float = [n for n in all_nodes(converted.graph) if n.op_type == "Cast" and n.attribute[0].i == FLOAT]
+    produced = {name for node in converted.graph.node for name in node.output} | {x.name for x in converted.graph.input}
+    assert all(node.input[0] in produced for node in to_float)
+    for got, wanted in zip(run(converted, inputs), run(stored, inputs), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_numbers_beyond_float16_are_clamped_and_told_of(tmp_path: Path):
+    x = op.parameter([2, 3], np.float32, name="x")
+    lowest = op.constant(np.array([[-3.4e38, 0, 1e9]], np.float32), name="far")
+    path = tmp_path / "model.xml"
+    ov.save_model(ov.Model([op.softmax(op.add(op.relu(x), lowest), 1)], [x]), path, compress_to_fp16=False)
+    converted, report = convert(path, precision="float16")
+    assert report.clamped == ["far"]
+    (constant,) = [t for t in converted.graph.initializer if t.name.startswith("far")]
+    assert onnx.numpy_helper.to_array(constant).tolist() == [[-65504, 0, 65504]]
+
+
+def test_what_is_computed_from_shapes_stays_exact(tmp_path: Path):
+    x = op.parameter([1, -1], np.float32, name="x")
+    size = op.convert(op.gather(op.shape_of(x), np.array([1]), np.array(0)), "f32")
+    half = op.convert(op.floor(op.multiply(size, np.float32(0.5))), "i64")
+    path = tmp_path / "model.xml"
+    ov.save_model(ov.Model([half, op.relu(x)], [x]), path, compress_to_fp16=False)
+    converted, _ = convert(path, precision="float16")
+    assert run(converted, [np.zeros((1, 4099), np.float32)])[0].tolist() == [2049]
+
+
+def test_float16_keeps_the_types_of_inputs_and_outputs(tmp_path: Path):
+    path, _, _ = saved(masked_attention, tmp_path)
+    plain, halves = convert(path).model, convert(path, precision="float16").model
+    for kind in ("input", "output"):
+        assert [x.type for x in getattr(plain.graph, kind)] == [x.type for x in getattr(halves.graph, kind)]
+
+
+def test_weights_that_change_cannot_be_referred_to(tmp_path: Path):
+    path, _, _ = saved(recurrent, tmp_path)
+    with pytest.raises(ValueError, match="cannot be referred to"):
+        convert(path, tmp_path / "model.onnx", weights="reference", precision="float16")
+
+
+def test_another_precision_is_no_precision(tmp_path: Path):
+    path, _, _ = saved(recurrent, tmp_path)
+    with pytest.raises(ValueError, match="not 'int8'"):
+        convert(path, precision="int8")
