@@ -7,43 +7,24 @@ Rules and bodies state pure semantics in the model's own types. ONNX Runtime has
 from __future__ import annotations
 
 import functools
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 
 import onnx
 import onnx_ir as ir
 
+from onnx_specops import kernels
 from onnx_specops.building import OPSET, OPSET_IMPORTS, Value
 from onnx_specops.domain import DOMAIN
 from onnx_specops.widening import HALVES, WIDER
 
 D = ir.DataType
 
-# Types that a kernel is registered for and then refuses.
-_UNFINISHED = {("", "GRU"): frozenset({"tensor(double)"}), ("", "LSTM"): frozenset({"tensor(double)"})}
-
-Constraints = dict[str, frozenset[str]]
+Constraints = kernels.Constraints
 
 
 def type_name(dtype: ir.DataType) -> str:
     names = {D.FLOAT: "float", D.DOUBLE: "double", D.BOOL: "bool"}
     return f"tensor({names.get(dtype, dtype.name.lower())})"
-
-
-@functools.cache
-def kernel_table() -> dict[tuple[str, str], list[tuple[int, int, Constraints]]]:
-    """ONNX Runtime's CPU kernels: ``(domain, operator)`` -> ``(first opset, last opset, type variable -> types)``."""
-    from onnxruntime.capi import onnxruntime_pybind11_state as state
-
-    table: dict[tuple[str, str], list[tuple[int, int, Constraints]]] = defaultdict(list)
-    for kernel in state.get_all_opkernel_def():
-        if kernel.provider != "CPUExecutionProvider":
-            continue
-        first, last = kernel.version_range
-        lacking = _UNFINISHED.get((kernel.domain, kernel.op_name), frozenset())
-        constraints = {name: frozenset(types) - lacking for name, types in kernel.type_constraints.items()}
-        table[kernel.domain, kernel.op_name].append((first, last, constraints))
-    return dict(table)
 
 
 @functools.cache
@@ -58,7 +39,7 @@ def _formal(schema: onnx.defs.OpSchema, index: int, *, output: bool = False) -> 
 
 @functools.cache
 def substitutes(
-    op_type: str, domain: str, bound: tuple[tuple[str, ir.DataType], ...], opset: int = OPSET, kernels: bool = True,
+    op_type: str, domain: str, bound: tuple[tuple[str, ir.DataType], ...], opset: int = OPSET, fit_kernels: bool = True,
     spared: frozenset[ir.DataType] = frozenset(),
 ) -> dict[str, ir.DataType] | None:
     """What the type variables of a node must become: ``{}`` where it takes them as they are, ``None`` where nothing does.
@@ -68,14 +49,14 @@ def substitutes(
         domain: its domain.
         bound: each type variable of the schema with the element type that it has at the node.
         opset: the opset whose operator it is.
-        kernels: whether ONNX Runtime's CPU must have a kernel, or the operator's schema alone decides.
+        fit_kernels: whether ONNX Runtime's CPU must have a kernel, or the operator's schema alone decides.
         spared: the types for which the schema alone decides.
     """
     schema = _schema(op_type, domain, opset)
     # Some kernels take types that the operator's schema does not allow.
     legal = {c.type_param_str: frozenset(c.allowed_type_strs) for c in schema.type_constraints}
     best: tuple[int, dict[str, ir.DataType]] | None = None
-    for constraints in _usable(schema, bound) if kernels else [legal]:
+    for constraints in _usable(schema, bound) if fit_kernels else [legal]:
         changes: dict[str, ir.DataType] = {}
         cost = 0
         for variable, dtype in bound:
@@ -97,16 +78,15 @@ def substitutes(
 
 def _usable(schema: onnx.defs.OpSchema, bound: Iterable[tuple[str, ir.DataType]]) -> list[Constraints]:
     """The types of each kernel for an operator; of one without kernels what the schema allows."""
-    kernels = kernel_table().get((schema.domain, schema.name))
-    if kernels is None:
-        expands = schema.has_function or schema.has_context_dependent_function  # type: ignore[attr-defined]
-        if not expands:
-            return [{}]
-        # ORT expands the operator's function; what that consists of has kernels for these types.
-        types = frozenset(("tensor(float)", "tensor(double)", "tensor(int64)"))
-        return [{name: types for name, _ in bound}]
-    version = schema.since_version
-    return [c for first, last, c in kernels if first <= version <= last or first == version]
+    found = kernels.kernels(schema.domain, schema.name, schema.since_version)
+    if found is not None:
+        return found
+    expands = schema.has_function or schema.has_context_dependent_function  # type: ignore[attr-defined]
+    if not expands:
+        return [{}]
+    # ORT expands the operator's function; what that consists of has kernels for these types.
+    types = frozenset(("tensor(float)", "tensor(double)", "tensor(int64)"))
+    return [{name: types for name, _ in bound}]
 
 
 def insert_casts(
@@ -115,7 +95,7 @@ def insert_casts(
     keep_float32: bool = False,
     converted_unrounded: Collection[ir.DataType] = (),
     opset: int = OPSET,
-    kernels: bool = True,
+    fit_kernels: bool = True,
     spared: Collection[ir.DataType] = (),
 ) -> int:
     """Insert the casts that ONNX Runtime's CPU needs, in nested graphs too; returns how many nodes changed.
@@ -125,12 +105,12 @@ def insert_casts(
         keep_float32: whether 16-bit floats between two computations in float32 stay as they are, unrounded.
         converted_unrounded: the 16-bit floats which, kept so, a Cast of the graph's own takes unrounded as well.
         opset: the opset that the graph is in.
-        kernels: whether ONNX Runtime's CPU decides, or the operators' schemas alone.
+        fit_kernels: whether ONNX Runtime's CPU decides, or the operators' schemas alone.
         spared: types around which only the operators' schemas ask for casts.
     """
     nodes = list(_nodes(graph))
     names = {value.name for node in nodes for value in (*node.inputs, *node.outputs) if value is not None}
-    adapter = _Adapter(names, HALVES if keep_float32 else frozenset(), frozenset(converted_unrounded), opset, kernels, frozenset(spared))
+    adapter = _Adapter(names, HALVES if keep_float32 else frozenset(), frozenset(converted_unrounded), opset, fit_kernels, frozenset(spared))
     return sum(adapter.adapt(node) for node in nodes)
 
 
@@ -169,11 +149,11 @@ class _Adapter:
         kept: frozenset[ir.DataType],
         converted_unrounded: frozenset[ir.DataType],
         opset: int,
-        kernels: bool,
+        fit_kernels: bool,
         spared: frozenset[ir.DataType],
     ) -> None:
         self._names, self._kept, self._converted_unrounded = names, kept, converted_unrounded
-        self._opset, self._kernels, self._spared = opset, kernels, spared
+        self._opset, self._fit_kernels, self._spared = opset, fit_kernels, spared
         # A value that is rounded to 16 bits -> the float32 that it is kept in.
         self._exact: dict[ir.Value, ir.Value] = {}
         self._casts: dict[tuple[ir.Value, ir.DataType, int], ir.Value] = {}
@@ -192,7 +172,7 @@ class _Adapter:
             variable = _formal(schema, index).type_str
             if value in self._exact and variable in bound:
                 wide[variable] = self._exact[value].dtype or bound[variable]
-        changes = substitutes(node.op_type, node.domain, tuple((bound | wide).items()), self._opset, self._kernels, self._spared)
+        changes = substitutes(node.op_type, node.domain, tuple((bound | wide).items()), self._opset, self._fit_kernels, self._spared)
         if changes is None:
             return False
         changes = wide | changes

@@ -6,10 +6,13 @@ many rounds as the most updates of one element. Within a round the element is re
 
 from __future__ import annotations
 
+from collections import Counter
+
+import numpy as np
 import onnx_ir as ir
 
 from onnx_specops.building import Builder, Value
-from onnx_specops.lowering.adapters import SAME, CannotSayError, LoweringBuilder, along, below, need_rank
+from onnx_specops.lowering.adapters import SAME, CannotSayError, LoweringBuilder, along, below, known, need_rank
 
 _COMBINED = {"add": "Add", "mul": "Mul", "max": "Max", "min": "Min"}
 
@@ -65,19 +68,36 @@ def scatter_nd(op: LoweringBuilder, data, indices, updates, *, reduction="none")
 
 def _in_rounds(op: Builder, data: Value, places: Value, updates: Value, reduction: str) -> Value:
     """``data`` with its rows at ``places`` combined with those of ``updates``."""
-    # How many updates of the same place come before each.
+    turn, most = _rounds(op, places)
+
+    def one(op: Builder, round_: Value, condition: Value, carried: Value) -> tuple[Value, Value]:
+        mine = op.Equal(turn, round_)
+        at, new = (op.Compress(x, mine, axis=0) for x in (places, updates))
+        return condition, _combined(op, carried, at, new, reduction)
+
+    if (number := known(most)) is not None and number <= 1:
+        return _combined(op, data, places, updates, reduction)
+    return op.loop(most, True, one, data)
+
+
+def _rounds(op: Builder, places: Value) -> tuple[Value, Value]:
+    """How many updates of the same place come before each, and the most updates of one."""
+    if (fixed := known(places)) is not None:
+        seen: Counter[int] = Counter()
+        before = np.zeros(fixed.size, np.int64)
+        for index, place in enumerate(fixed.tolist()):
+            before[index] = seen[place]
+            seen[place] += 1
+        return op.const(before), op.const(np.array(max(seen.values(), default=0), np.int64))
     _, _, group, counts = op.Unique(places, outputs=4)
     size = op.Reshape(op.Size(places), [1])
     _, order = op.TopK(group, size, outputs=2, largest=0)
     starts = op.CumSum(counts, 0, exclusive=1)
     since = op.Sub(op.Range(0, op.Size(places), 1), op.Gather(starts, op.Gather(group, order)))
-    turn = op.ScatterElements(since, order, since)
-    most = op.ReduceMax(op.Concat(counts, [0], axis=0), keepdims=0)
+    return op.ScatterElements(since, order, since), op.ReduceMax(op.Concat(counts, [0], axis=0), keepdims=0)
 
-    def one(op: Builder, round_: Value, condition: Value, carried: Value) -> tuple[Value, Value]:
-        mine = op.Equal(turn, round_)
-        at, new = (op.Compress(x, mine, axis=0) for x in (places, updates))
-        old = op.Gather(carried, at, axis=0)
-        return condition, op.ScatterND(carried, op.Unsqueeze(at, [1]), op.node(_COMBINED[reduction], old, new))
 
-    return op.loop(most, True, one, data)
+def _combined(op: Builder, data: Value, places: Value, updates: Value, reduction: str) -> Value:
+    """One update at most for each place."""
+    old = op.Gather(data, places, axis=0)
+    return op.ScatterND(data, op.Unsqueeze(places, [1]), op.node(_COMBINED[reduction], old, updates))

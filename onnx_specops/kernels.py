@@ -1,0 +1,90 @@
+"""ONNX Runtime's CPU kernels, by its own table: which element types it computes which operators in.
+
+Older releases have kernels for fewer types. So that a converted file does not depend on the release at hand, a type counts
+only where the oldest supported release, whose table kernels.json is, has it too, as far as that knows the operator at all.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+Constraints = dict[str, frozenset[str]]
+Table = dict[tuple[str, str], list[tuple[int, int, Constraints]]]
+
+OLDEST = Path(__file__).with_name("kernels.json")
+
+# Types that a kernel is registered for and then refuses.
+_UNFINISHED = {("", "GRU"): frozenset({"tensor(double)"}), ("", "LSTM"): frozenset({"tensor(double)"})}
+
+
+def rows() -> list[dict[str, Any]]:
+    """The table of the ONNX Runtime at hand."""
+    from onnxruntime.capi import onnxruntime_pybind11_state as state
+
+    return [
+        {
+            "domain": kernel.domain,
+            "operator": kernel.op_name,
+            "first": kernel.version_range[0],
+            "last": kernel.version_range[1],
+            "types": {name: sorted(types) for name, types in kernel.type_constraints.items()},
+        }
+        for kernel in state.get_all_opkernel_def()
+        if kernel.provider == "CPUExecutionProvider"
+    ]
+
+
+def _table(kernels: list[dict[str, Any]]) -> Table:
+    table: Table = defaultdict(list)
+    for kernel in kernels:
+        key = (kernel["domain"], kernel["operator"])
+        lacking = _UNFINISHED.get(key, frozenset())
+        types = {name: frozenset(types) - lacking for name, types in kernel["types"].items()}
+        table[key].append((kernel["first"], kernel["last"], types))
+    return dict(table)
+
+
+@functools.cache
+def present() -> Table:
+    """``(domain, operator)`` -> ``(first opset, last opset, type variable -> types)`` of the ONNX Runtime at hand."""
+    return _table(rows())
+
+
+@functools.cache
+def oldest() -> Table:
+    """The same of the oldest supported release."""
+    return _table(json.loads(OLDEST.read_text()))
+
+
+def kernels(domain: str, operator: str, version: int) -> list[Constraints] | None:
+    """What types each kernel of both takes for a version of an operator; ``None`` for an operator without kernels."""
+    mine = _of_version(present(), domain, operator, version)
+    if mine is None:
+        return None
+    theirs = _of_version(oldest(), domain, operator, version) or [{}]
+    return [_both(some, others) for some in mine for others in theirs]
+
+
+def _of_version(table: Table, domain: str, operator: str, version: int) -> list[Constraints] | None:
+    found = table.get((domain, operator))
+    if found is None:
+        return None
+    return [types for first, last, types in found if first <= version <= last or first == version]
+
+
+def _both(some: Constraints, others: Constraints) -> Constraints:
+    shared = {name: some[name] & others[name] for name in some.keys() & others.keys()}
+    return {**some, **others, **shared}
+
+
+def main() -> None:
+    """Write kernels.json anew, in an environment with the oldest supported release; a script that needs nothing else."""
+    OLDEST.write_text("[\n" + ",\n".join(json.dumps(row, sort_keys=True) for row in rows()) + "\n]\n")
+
+
+if __name__ == "__main__":
+    main()
