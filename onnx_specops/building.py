@@ -499,9 +499,7 @@ def _infer(
     return results
 
 
-def _stand_in(
-    schema: onnx.defs.OpSchema, formal: str, dtype: ir.DataType | None, version: int | None
-) -> ir.DataType | None:
+def _stand_in(schema: onnx.defs.OpSchema, formal: str, dtype: ir.DataType | None, version: int | None) -> ir.DataType | None:
     """``dtype``, or a wider type to infer with where the schema does not admit it at the type variable ``formal``."""
     allowed = None if dtype is None else _allowed(schema.name, schema.domain, version).get(formal)
     if dtype is None or allowed is None or dtype in allowed:

@@ -39,7 +39,11 @@ def _formal(schema: onnx.defs.OpSchema, index: int, *, output: bool = False) -> 
 
 @functools.cache
 def substitutes(
-    op_type: str, domain: str, bound: tuple[tuple[str, ir.DataType], ...], opset: int = OPSET, fit_kernels: bool = True,
+    op_type: str,
+    domain: str,
+    bound: tuple[tuple[str, ir.DataType], ...],
+    opset: int = OPSET,
+    fit_kernels: bool = True,
     spared: frozenset[ir.DataType] = frozenset(),
 ) -> dict[str, ir.DataType] | None:
     """What the type variables of a node must become: ``{}`` where it takes them as they are, ``None`` where nothing does.
@@ -110,7 +114,9 @@ def insert_casts(
     """
     nodes = list(_nodes(graph))
     names = {value.name for node in nodes for value in (*node.inputs, *node.outputs) if value is not None}
-    adapter = _Adapter(names, HALVES if keep_float32 else frozenset(), frozenset(converted_unrounded), opset, fit_kernels, frozenset(spared))
+    adapter = _Adapter(
+        names, HALVES if keep_float32 else frozenset(), frozenset(converted_unrounded), opset, fit_kernels, frozenset(spared)
+    )
     return sum(adapter.adapt(node) for node in nodes)
 
 
@@ -172,7 +178,9 @@ class _Adapter:
             variable = _formal(schema, index).type_str
             if value in self._exact and variable in bound:
                 wide[variable] = self._exact[value].dtype or bound[variable]
-        changes = substitutes(node.op_type, node.domain, tuple((bound | wide).items()), self._opset, self._fit_kernels, self._spared)
+        changes = substitutes(
+            node.op_type, node.domain, tuple((bound | wide).items()), self._opset, self._fit_kernels, self._spared
+        )
         if changes is None:
             return False
         changes = wide | changes

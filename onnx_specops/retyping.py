@@ -26,12 +26,10 @@ def converted(tensor: ir.TensorProtocol, dtype: ir.DataType) -> ir.TensorProtoco
     def compute() -> ir.TensorProtocol:
         return ir.Tensor(np.ascontiguousarray(tensor.numpy().astype(dtype.numpy())), dtype=dtype)
 
-    return ir.LazyTensor(functools.cache(compute), dtype=dtype, shape=tensor.shape, name=tensor.name)
+    return ir.LazyTensor(functools.cache(compute), dtype=dtype, shape=ir.Shape(tensor.shape.numpy()), name=tensor.name)
 
 
-def retype(
-    model: ir.Model, types: Types, *, kept: Collection[ir.Value] = (), convert: Convert = converted
-) -> list[ir.Node]:
+def retype(model: ir.Model, types: Types, *, kept: Collection[ir.Value] = (), convert: Convert = converted) -> list[ir.Node]:
     """Give every value of a type in ``types`` the type that it names there; returns the Casts to such a type that went.
 
     The graph's inputs and outputs, and ``kept``, stay as they are: casts stand between them and the others.
@@ -45,7 +43,7 @@ def retype(
     graph = model.graph
     stay = set(kept)
     for value in graph.inputs:
-        if value.dtype in types:
+        if value.dtype is not None and value.dtype in types:
             stay.add(value)
             _behind_input(graph, value, types[value.dtype])
     for index, value in enumerate(list(graph.outputs)):
@@ -76,7 +74,7 @@ def retype(
 
 
 def _set(value: ir.Value, types: Types, stay: Collection[ir.Value]) -> None:
-    if value.dtype in types and value not in stay and isinstance(value.type, ir.TensorType):
+    if value.dtype is not None and value.dtype in types and value not in stay and isinstance(value.type, ir.TensorType):
         value.type = ir.TensorType(types[value.dtype])
         if value.const_value is not None:
             value.const_value = converted(value.const_value, value.type.dtype)

@@ -37,14 +37,63 @@ class InFloat32(InPlacePass):
 
 # Their sums and products leave float16's range, or add up what it rounds; or they draw numbers.
 _SINGLE = frozenset(
-    """Bernoulli CumSum DFT Multinomial NonMaxSuppression Pow RandomNormal RandomNormalLike RandomUniform RandomUniformLike
-    Range ReduceL2 ReduceLogSum ReduceLogSumExp ReduceProd ReduceSumSquare STFT""".split()
+    [
+        "Bernoulli",
+        "CumSum",
+        "DFT",
+        "Multinomial",
+        "NonMaxSuppression",
+        "Pow",
+        "RandomNormal",
+        "RandomNormalLike",
+        "RandomUniform",
+        "RandomUniformLike",
+        "Range",
+        "ReduceL2",
+        "ReduceLogSum",
+        "ReduceLogSumExp",
+        "ReduceProd",
+        "ReduceSumSquare",
+        "STFT",
+    ]
 )
 
 # Through these what is computed from shapes is followed, and what becomes an index or a size is followed back.
 _FOLLOWED = frozenset(
-    """Abs Add Cast Ceil Clip Concat Div Exp Expand Flatten Floor Gather Identity Log Max Min Mod Mul Neg Reciprocal Reshape
-    Round Sign Slice Split Sqrt Squeeze Sub Tile Transpose Unsqueeze Where""".split()
+    [
+        "Abs",
+        "Add",
+        "Cast",
+        "Ceil",
+        "Clip",
+        "Concat",
+        "Div",
+        "Exp",
+        "Expand",
+        "Flatten",
+        "Floor",
+        "Gather",
+        "Identity",
+        "Log",
+        "Max",
+        "Min",
+        "Mod",
+        "Mul",
+        "Neg",
+        "Reciprocal",
+        "Reshape",
+        "Round",
+        "Sign",
+        "Slice",
+        "Split",
+        "Sqrt",
+        "Squeeze",
+        "Sub",
+        "Tile",
+        "Transpose",
+        "Unsqueeze",
+        "Where",
+    ]
 )
 
 _CONTROL = frozenset(("If", "Loop", "Scan"))
@@ -183,7 +232,8 @@ class _Halving:
             if value not in self.floats or value.dtype == needed:
                 continue
             name = value.name
-            if value.producer() is not None and value.producer().graph is graph:
+            producer = value.producer()
+            if producer is not None and producer.graph is graph:
                 value.name = self._unique(f"{name}_{'half' if value.dtype == D.FLOAT16 else 'single'}")
             else:
                 name = self._unique(f"{name}_output")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
-from onnx_specops.building import Builder
+from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import all_values, nested
 from onnx_specops.lowering import (  # noqa: F401  (importing them registers the adapters)
     arithmetic,
@@ -92,7 +92,7 @@ def _replace(op: LoweringBuilder, node: ir.Node, results: list[ir.Value]) -> Non
     for old, new in zip(node.outputs, results, strict=True):
         if old is new:  # an output that nothing uses
             continue
-        placed = op.place(new)
+        placed = op.place(new) if isinstance(new, Value) else new
         if placed in own and old.shape is not None:
             placed.shape = old.shape
         take_place(old, placed)
@@ -116,6 +116,8 @@ class Stamp(InPlacePass):
             raise LoweringError(refusals)
         imports = opset_imports(self.opset)
         for graph in graphs:
-            graph.opset_imports.update({domain: version for domain, version in imports.items() if domain in graph.opset_imports})
+            graph.opset_imports.update(
+                {domain: version for domain, version in imports.items() if domain in graph.opset_imports}
+            )
         model.ir_version = ir_version(self.opset)
         return PassResult(model, modified=True)

@@ -78,13 +78,12 @@ def recurrent(op: LoweringBuilder, x, *inputs, layout=0, node, **attributes):
         return SAME
     cell = getattr(op, node.op_type)
     given = 7 if node.op_type == "LSTM" else 5
-    w, r, b, lengths, *states = [*inputs, *[None] * (given - len(inputs))]
-    peephole = states[2:]
-    turned = [None if s is None else op.Transpose(s, perm=[1, 0, 2]) for s in states[:2]]
-    results = cell(
-        op.Transpose(x, perm=[1, 0, 2]), w, r, b, lengths, *turned, *peephole, outputs=len(node.outputs), **attributes
-    )
-    results = list(results) if isinstance(results, tuple) else [results]
+    others = [*inputs, *[None] * (given - len(inputs))]
+    # Behind the weights and lengths come the states, of LSTM also the weights of its peepholes.
+    turned = [None if s is None else op.Transpose(s, perm=[1, 0, 2]) for s in others[4:6]]
+    outputs = len(node.outputs)
+    results = cell(op.Transpose(x, perm=[1, 0, 2]), *others[:4], *turned, *others[6:], outputs=outputs, **attributes)
+    results = list(results) if outputs > 1 else [results]
     orders = [[2, 0, 1, 3], [1, 0, 2], [1, 0, 2]]
     return [op.Transpose(y, perm=order) for y, order in zip(results, orders, strict=False)]
 
@@ -155,9 +154,11 @@ def quantize_blocks(
     target = ir.DataType(output_dtype) if output_dtype else D.UINT8 if zero_point is None else zero_point.dtype
     if block_size or target not in (D.INT8, D.UINT8) or (output_dtype and zero_point is None and target != D.UINT8):
         return _quantized(op, x, scale, zero_point, axis, block_size, target)
-    return op.old.QuantizeLinear(x, scale, zero_point, **({"axis": axis} if op.opset >= 13 else {})) if (
-        op.opset >= 13 or scale.rank == 0
-    ) else _quantized(op, x, scale, zero_point, axis, 0, target)  # fmt: skip
+    if op.opset >= 13:
+        return op.old.QuantizeLinear(x, scale, zero_point, axis=axis)
+    if scale.rank == 0:
+        return op.old.QuantizeLinear(x, scale, zero_point)
+    return _quantized(op, x, scale, zero_point, axis, 0, target)
 
 
 def _quantized(op: LoweringBuilder, x, scale, zero_point, axis: int, block: int, target: ir.DataType) -> Value:

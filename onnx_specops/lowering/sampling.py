@@ -33,7 +33,8 @@ def resize_axes(
         rank = need_rank(x, "Resize of some axes")
         places = along(axes, rank)
         if roi is not None:
-            roi = _among(op, roi, op.const(np.r_[np.zeros(rank), np.ones(rank)].astype(np.float32)), [*places, *(p + rank for p in places)])
+            whole = op.const(np.r_[np.zeros(rank), np.ones(rank)].astype(np.float32))
+            roi = _among(op, roi, whole, [*places, *(place + rank for place in places)])
         if scales is not None:
             scales = _among(op, scales, op.const(np.ones(rank, np.float32)), places)
         if sizes is not None:
@@ -46,9 +47,10 @@ def resize_axes(
 
 def _among(op: Builder, given: Value, others: Value, places: list[int]) -> Value:
     """The given numbers at their places among the others."""
-    if places == list(range(others.dims[0] or 0)):
+    count = (others.dims or [0])[0] or 0
+    if places == list(range(count)):
         return given
-    whole = [op.Slice(others, [i], [i + 1], [0]) for i in range(others.dims[0] or 0)]
+    whole = [op.Slice(others, [i], [i + 1], [0]) for i in range(count)]
     for i, place in enumerate(places):
         whole[place] = op.Slice(given, [i], [i + 1], [0])
     return op.Concat(*whole, axis=0)
@@ -167,7 +169,10 @@ def grid_sample(op: LoweringBuilder, x, grid, *, mode="linear", padding_mode="ze
         found = reduce(
             op.Add,
             (
-                op.Mul(op.Unsqueeze(op.Cast(op.Mul(wr, wc), to=x.dtype), [-1]), pixel(op.Add(floors[0], i), op.Add(floors[1], j)))
+                op.Mul(
+                    op.Unsqueeze(op.Cast(op.Mul(wr, wc), to=x.dtype), [-1]),
+                    pixel(op.Add(floors[0], i), op.Add(floors[1], j)),
+                )
                 for i, wr in zip(reach, rows, strict=True)
                 for j, wc in zip(reach, columns, strict=True)
             ),

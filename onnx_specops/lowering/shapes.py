@@ -89,7 +89,7 @@ def _dimensions(value: ir.Value | None, depth: int = 8) -> list[object] | None:
         if source is None or source.shape is None:
             return unknown
         start, end = node.attributes.get_int("start", 0), node.attributes.get_int("end", _END)
-        dims = [dim if isinstance(dim, int) else (source, i) for i, dim in enumerate(source.shape)]
+        dims: list[object] = [dim if isinstance(dim, int) else (source, i) for i, dim in enumerate(source.shape)]
         return dims[start:end]
     parts = [_dimensions(part, depth - 1) for part in node.inputs[: None if node.op_type == "Concat" else 1]]
     if any(part is None for part in parts):
@@ -99,11 +99,13 @@ def _dimensions(value: ir.Value | None, depth: int = 8) -> list[object] | None:
     found = parts[0] or []
     if node.op_type in ("Identity", "Squeeze", "Unsqueeze") or (node.op_type == "Reshape" and len(found) == length):
         return found
-    numbers = [known_list(given) for given in node.inputs[1:]]
-    if node.op_type == "Slice" and None not in numbers and len(numbers) in (2, 3):
-        return found[numbers[0][0] : numbers[1][0]]
-    if node.op_type == "Gather" and None not in numbers and all(-len(found) <= i < len(found) for i in numbers[0]):
-        return [found[i] for i in numbers[0]]
+    chosen = [array for given in node.inputs[1:] if (array := known_list(given)) is not None]
+    if len(chosen) < len(node.inputs) - 1:
+        return unknown
+    if node.op_type == "Slice" and len(chosen) in (2, 3):
+        return found[chosen[0][0] : chosen[1][0]]
+    if node.op_type == "Gather" and all(-len(found) <= i < len(found) for i in chosen[0]):
+        return [found[i] for i in chosen[0]]
     return unknown
 
 
@@ -257,12 +259,11 @@ def _spread(op: Builder, x: Value, term: str, letters: str) -> Value:
         while term.count(letter) > 1:
             first, second = [i for i, c in enumerate(term) if c == letter][:2]
             sizes = [op.Range(0, op.Squeeze(op.Shape(x, start=i, end=i + 1), [0]), 1) for i in (first, second)]
-            grid = [op.Unsqueeze(s, [j for j in range(len(term)) if j != i]) for s, i in zip(sizes, (first, second), strict=True)]
+            others = [[j for j in range(len(term)) if j != i] for i in (first, second)]
+            grid = [op.Unsqueeze(s, axes) for s, axes in zip(sizes, others, strict=True)]
             x = op.ReduceSum(op.Where(op.Equal(*grid), x, op.Cast(op.const(0), to=x.dtype)), [second], keepdims=0)
             term = term[:second] + term[second + 1 :]
     order = sorted(range(len(term)), key=lambda i: letters.index(term[i]))
     x = x if order == sorted(order) else op.Transpose(x, perm=order)
     missing = [i for i, letter in enumerate(letters) if letter not in term]
     return op.Unsqueeze(x, missing) if missing else x
-
-

@@ -18,7 +18,9 @@ def newest() -> int:
 def check_opset(opset: int) -> None:
     """Raises ``ValueError`` for an opset that a model cannot be made for."""
     if not OLDEST <= opset <= newest():
-        raise ValueError(f"opset is {OLDEST} to {newest()} (the newest of the installed onnx {onnx.__version__}), not {opset}")
+        raise ValueError(
+            f"opset is {OLDEST} to {newest()} (the newest of the installed onnx {onnx.__version__}), not {opset}"
+        )
 
 
 def ir_version(opset: int) -> int:
@@ -32,4 +34,4 @@ def opset_imports(opset: int) -> dict[str, int]:
 
 
 def _release(opset: int) -> tuple[int, ...]:
-    return next(row[1:] for row in onnx.helper.VERSION_TABLE if row[2] >= opset)  # type: ignore[index]
+    return next(row[1:] for row in onnx.helper.VERSION_TABLE if row[2] >= opset)

@@ -116,8 +116,16 @@ NODES: list[tuple] = [
     ("Resize", [f(1, 2, 4, 6), None, Const([1, 1, 2, 2], np.float32)], {"mode": "nearest"}),
     ("AveragePool", [f(1, 2, 7, 8)], {"kernel_shape": [2, 3], "dilations": [2, 1], "pads": [1, 1, 0, 1]}),
     ("AveragePool", [f(1, 2, 7, 8)], {"kernel_shape": [2, 3], "dilations": [2, 2], "count_include_pad": 1}),
-    ("RoiAlign", [f(1, 2, 9, 9), i([[1, 1, 6, 7]], np.float32), i([0])], {"output_height": 2, "output_width": 3, "sampling_ratio": 2}),
-    ("DeformConv", [f(1, 4, 6, 5), f(6, 2, 3, 3), f(1, 36, 4, 3), f(6), f(1, 18, 4, 3)], {"group": 2, "offset_group": 2, "dilations": [1, 1]}),
+    (
+        "RoiAlign",
+        [f(1, 2, 9, 9), i([[1, 1, 6, 7]], np.float32), i([0])],
+        {"output_height": 2, "output_width": 3, "sampling_ratio": 2},
+    ),
+    (
+        "DeformConv",
+        [f(1, 4, 6, 5), f(6, 2, 3, 3), f(1, 36, 4, 3), f(6), f(1, 18, 4, 3)],
+        {"group": 2, "offset_group": 2, "dilations": [1, 1]},
+    ),
     ("DeformConv", [f(2, 2, 6, 5), f(3, 2, 2, 2), f(2, 8, 3, 4)], {"strides": [2, 1], "pads": [0, 0, 0, 0]}),
     ("Col2Im", [f(2, 12, 6), i([4, 5]), i([2, 2])], {"strides": [2, 2], "pads": [0, 1, 0, 1]}),
     ("Col2Im", [f(2, 12, 12), Const([4, 5]), Const([2, 2])], {}),
@@ -130,13 +138,13 @@ NODES: list[tuple] = [
     ("ScatterElements", [i([1, 2, 3]), i([0, 0, 2, 0]), i([5, 6, 7, 8])], {"reduction": "mul"}),
     ("ScatterND", [f(3, 4), i([[0, 1], [0, 1], [2, -1]]), f(3)], {"reduction": "add"}),
     ("ScatterND", [f(3, 4), i([[0], [0], [2]]), f(3, 4)], {"reduction": "min"}),
-]  # fmt: skip
-for _mode in ("linear", "nearest", "cubic"):
-    for _padding in ("zeros", "border", "reflection"):
-        for _corners in (0, 1):
-            NODES.append(
-                ("GridSample", [f(2, 3, 5, 4), f(2, 3, 3, 2) * 1.5], {"mode": _mode, "padding_mode": _padding, "align_corners": _corners})
-            )  # fmt: skip
+]
+NODES += [
+    ("GridSample", [f(2, 3, 5, 4), f(2, 3, 3, 2) * 1.5], {"mode": m, "padding_mode": padding, "align_corners": corners})
+    for m in ("linear", "nearest", "cubic")
+    for padding in ("zeros", "border", "reflection")
+    for corners in (0, 1)
+]
 
 
 def model_of(operator, inputs, attributes, outputs=1) -> ir.Model:
