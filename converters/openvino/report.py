@@ -27,8 +27,8 @@ class Report:
         custom_operators: the domain's operators that the model uses.
         without_body: those among them that need a kernel, since standard ONNX cannot say them.
         opset: the opset that the model is in.
-        inlined: the domain's operators that stand in the model as standard ONNX, since the opset lets no file carry them with
-            their bodies: the plugin's kernels no longer apply.
+        inlined: the domain's operators that stand in the model as standard ONNX, since the opset lets no file carry them
+            with their bodies: the plugin's kernels no longer apply.
         clamped: the constants that held numbers beyond float16's range, which became ±65504.
         values: ``(layer id, output index)`` -> the name of the ONNX value that holds that output of a top-level layer, where
             one does (in float32, where a 16-bit float is an intermediate result only).

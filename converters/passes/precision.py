@@ -36,65 +36,18 @@ class InFloat32(InPlacePass):
 # -- float16 --------------------------------------------------------------------------------------------------------------
 
 # Their sums and products leave float16's range, or add up what it rounds; or they draw numbers.
-_SINGLE = frozenset(
-    [
-        "Bernoulli",
-        "CumSum",
-        "DFT",
-        "Multinomial",
-        "NonMaxSuppression",
-        "Pow",
-        "RandomNormal",
-        "RandomNormalLike",
-        "RandomUniform",
-        "RandomUniformLike",
-        "Range",
-        "ReduceL2",
-        "ReduceLogSum",
-        "ReduceLogSumExp",
-        "ReduceProd",
-        "ReduceSumSquare",
-        "STFT",
-    ]
-)
+_SINGLE = frozenset((
+    "Bernoulli", "CumSum", "DFT", "Multinomial", "NonMaxSuppression", "Pow", "RandomNormal", "RandomNormalLike",
+    "RandomUniform", "RandomUniformLike", "Range", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceProd",
+    "ReduceSumSquare", "STFT",
+))  # fmt: skip
 
 # Through these what is computed from shapes is followed, and what becomes an index or a size is followed back.
-_FOLLOWED = frozenset(
-    [
-        "Abs",
-        "Add",
-        "Cast",
-        "Ceil",
-        "Clip",
-        "Concat",
-        "Div",
-        "Exp",
-        "Expand",
-        "Flatten",
-        "Floor",
-        "Gather",
-        "Identity",
-        "Log",
-        "Max",
-        "Min",
-        "Mod",
-        "Mul",
-        "Neg",
-        "Reciprocal",
-        "Reshape",
-        "Round",
-        "Sign",
-        "Slice",
-        "Split",
-        "Sqrt",
-        "Squeeze",
-        "Sub",
-        "Tile",
-        "Transpose",
-        "Unsqueeze",
-        "Where",
-    ]
-)
+_FOLLOWED = frozenset((
+    "Abs", "Add", "Cast", "Ceil", "Clip", "Concat", "Div", "Exp", "Expand", "Flatten", "Floor", "Gather",
+    "Identity", "Log", "Max", "Min", "Mod", "Mul", "Neg", "Reciprocal", "Reshape", "Round", "Sign", "Slice",
+    "Split", "Sqrt", "Squeeze", "Sub", "Tile", "Transpose", "Unsqueeze", "Where",
+))  # fmt: skip
 
 _CONTROL = frozenset(("If", "Loop", "Scan"))
 

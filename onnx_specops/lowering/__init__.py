@@ -1,8 +1,8 @@
 """Other opsets: what the builder emits at its own opset, said in an older or a newer one.
 
-`lower` goes through a graph and says each node whose operator is another one in the opset aimed at in that opset's terms: the
-modules beside this one hold an adapter for each such operator (`adapters`), `same` lists where only element types
-changed.
+`Lower` goes through a graph and says each node whose operator is another one in the opset aimed at in that opset's terms:
+the modules beside this one hold an adapter for each such operator (`adapters`), `same` lists where only element types
+changed. `Stamp` makes sure of the result and names the opset.
 """
 
 from onnx_specops.lowering.lower import Lower, Stamp

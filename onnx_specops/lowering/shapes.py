@@ -51,7 +51,7 @@ def reshape(op: LoweringBuilder, x: Value, shape: Value, *, allowzero=0, node):
 
 
 def _cut(op: Builder, x: Value, shape: Value) -> Value:
-    """Into a shape of unknown rank (the graphs of an If must state theirs): with elements for dimensions of 0, then cut."""
+    """Into a shape of unknown rank (an If's graphs must state theirs): with elements for dimensions of 0, then cut."""
     ones = op.ReduceProd(op.Max(shape, 1), keepdims=1)
     shape = op.Where(op.Equal(shape, -1), op.Div(op.Size(x), ones), shape)
     shape = op.Concat([1], shape, axis=0)  # scalars cannot be cut

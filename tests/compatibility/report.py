@@ -45,8 +45,8 @@ def written(results: Results) -> str:
         "of them load in a release of ONNX Runtime and give OpenVINO's answers there, without the plugin. A release that "
         "does not know an opset reads no model of it.",
         table(results),
-        "Up to 1.24 ONNX Runtime does not tell several bodies of one operator apart: a model that has some, and is run without "
-        "the plugin, is better converted with `--opset 20`, where the bodies stand in the graph itself.",
+        "Up to 1.24 ONNX Runtime does not tell several bodies of one operator apart: a model that has some, and is run "
+        "without the plugin, is better converted with `--opset 20`, where the bodies stand in the graph itself.",
         "`python -m tests.compatibility FOLDER` made this page.",
         "## Why the others do not",
     ]

@@ -27,12 +27,12 @@ def fault(subject):
     run = 0
     while f"run{run}" in data:
         inputs, expected = data[f"run{run}"], data[f"expected{run}"]
-        feeds = {x.name: array for x, array in zip(session.get_inputs(), inputs)}
+        feeds = {x.name: array for x, array in zip(session.get_inputs(), inputs, strict=True)}
         try:
             results = session.run(None, feeds)
         except Exception as error:
             return "does not run: " + " ".join(str(error).split())
-        for got, wanted in zip(results, expected):
+        for got, wanted in zip(results, expected, strict=True):
             if why := difference(np.asarray(got), wanted, subject):
                 return "differs: " + why
         run += 1

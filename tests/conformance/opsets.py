@@ -22,7 +22,8 @@ def check_at(opset: int, case: Case, oracle: Oracle, folder: Path) -> None:
     path, target = case.save(folder), folder / "model.onnx"
     runs = [list(arrays) for arrays in case.inputs]
     names = {"both": ("cpu",), "expected": ()}.get(case.oracle, (case.oracle,))
-    expected = _decide(case, oracle.run(path, runs, state=case.state, extensions="extension" in case.version, names=names))
+    answers = oracle.run(path, runs, state=case.state, extensions="extension" in case.version, names=names)
+    expected = _decide(case, answers)
     try:
         proto, report = convert(path, target, opset=opset)
     except UnsupportedError as error:
@@ -50,7 +51,7 @@ def check_valid(proto: onnx.ModelProto) -> None:
 
 
 def read_by_onnxruntime(proto: onnx.ModelProto, path: Path) -> None:
-    """Let ONNX Runtime read opsets that it does not know yet: what is emitted is the same from 21 on, but for its number."""
+    """Let ONNX Runtime read opsets that it does not know yet: from 21 on nothing but the number changes."""
     opset, ir_version = _newest_read()
     changed = proto.ir_version > ir_version
     proto.ir_version = min(proto.ir_version, ir_version)

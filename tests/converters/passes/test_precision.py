@@ -113,7 +113,7 @@ def test_float16_is_what_openvino_computes(network, opset: int, tmp_path: Path):
 
 @pytest.mark.parametrize("network", NETWORKS)
 def test_float32_leaves_no_cast_of_weights(network, tmp_path: Path):
-    path, model, inputs = saved(network, tmp_path, compress=True)
+    path, _, inputs = saved(network, tmp_path, compress=True)
     stored = convert(path).model
     assert FLOAT16 in {tensor.data_type for tensor in stored.graph.initializer}
     converted, _ = convert(path, precision="float32")
