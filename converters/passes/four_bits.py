@@ -13,6 +13,7 @@ import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
 from onnx_specops.building import Builder, Value, constant_value
+from onnx_specops.folding import FOLDED_ELEMENTS
 from onnx_specops.graphs import all_values
 from onnx_specops.replacing import take_place
 from onnx_specops.retyping import converted
@@ -21,8 +22,8 @@ D = ir.DataType
 
 _WIDE = {D.INT4: D.INT8, D.UINT4: D.UINT8}
 
-PACKED_ELEMENTS = 4096
-"""Constants of more elements stay packed."""
+PACKED_ELEMENTS = 2 * FOLDED_ELEMENTS
+"""Constants of more elements stay packed: of fewer bytes the builder would fold the lookup."""
 
 
 class LookUpFourBits(InPlacePass):

@@ -74,7 +74,7 @@ def _copies(x: Value, shape: Value) -> bool:
 
 
 def _dimensions(value: ir.Value | None, depth: int = 8) -> list[object] | None:
-    """What each element of a shape is: a number, a value and the dimension of it, or ``None``; of unknown length ``None``."""
+    """What each element of a shape is: a number, a value and its dimension, or ``None``; of unknown length ``None``."""
     if value is None or not depth:
         return None
     if (numbers := known_list(value)) is not None:

@@ -41,8 +41,8 @@ def check_at(opset: int, case: Case, oracle: Oracle, folder: Path) -> None:
 
 
 def check_valid(proto: onnx.ModelProto) -> None:
-    """ONNX's own checks, with shape inference; they know neither inputs and outputs of unknown rank, nor dimensions of 1 that
-    Einsum broadcasts, nor which windows of a pooling that rounds up have nothing to pool.
+    """ONNX's own checks, with shape inference; they know neither inputs and outputs of unknown rank, nor dimensions of 1
+    that Einsum broadcasts, nor which windows of a pooling that rounds up have nothing to pool.
     """
     ports = [*proto.graph.input, *proto.graph.output]
     ranked = all(port.type.tensor_type.HasField("shape") for port in ports)
