@@ -104,7 +104,8 @@ def convert(
         complete(emitted.model, emitted.variables)
         describe(emitted.model, source)
         target = None if onnx_path is None else Path(onnx_path)
-        source_weights = None if is_held(model) else source.weights_path
+        # Weights of another type than the .bin's cannot be referred to.
+        source_weights = None if is_held(model) or precision != "model" else source.weights_path
         proto, placement, size = save(emitted.model, target, weights, source=source.path, source_weights=source_weights)
         seconds = time.perf_counter() - started
         return Conversion(proto, report(source, emitted, names, finished, opset, placement, size, seconds))
