@@ -21,6 +21,8 @@ D = ir.DataType
 
 Constraints = kernels.Constraints
 
+_WIDEST = frozenset({D.INT64, D.UINT64, D.DOUBLE})
+
 
 def type_name(dtype: ir.DataType) -> str:
     names = {D.FLOAT: "float", D.DOUBLE: "double", D.BOOL: "bool"}
@@ -59,8 +61,24 @@ def substitutes(
     schema = _schema(op_type, domain, opset)
     # Some kernels take types that the operator's schema does not allow.
     legal = {c.type_param_str: frozenset(c.allowed_type_strs) for c in schema.type_constraints}
+    if not fit_kernels:
+        return _nearest(bound, [legal], legal, spared)
+    portable = _nearest(bound, _usable(schema, bound, portable=True), legal, spared)
+    if portable is not None and not any(dtype in _WIDEST and name in portable for name, dtype in bound):
+        return portable
+    # No other type has all of these numbers: better a kernel that only newer releases have.
+    return _nearest(bound, _usable(schema, bound, portable=False), legal, spared)
+
+
+def _nearest(
+    bound: Iterable[tuple[str, ir.DataType]],
+    usable: Iterable[Constraints],
+    legal: Constraints,
+    spared: frozenset[ir.DataType],
+) -> dict[str, ir.DataType] | None:
+    """The changes of types that the kernel asks for which needs the least of them."""
     best: tuple[int, dict[str, ir.DataType]] | None = None
-    for constraints in _usable(schema, bound) if fit_kernels else [legal]:
+    for constraints in usable:
         changes: dict[str, ir.DataType] = {}
         cost = 0
         for variable, dtype in bound:
@@ -80,9 +98,9 @@ def substitutes(
     return None if best is None else best[1]
 
 
-def _usable(schema: onnx.defs.OpSchema, bound: Iterable[tuple[str, ir.DataType]]) -> list[Constraints]:
+def _usable(schema: onnx.defs.OpSchema, bound: Iterable[tuple[str, ir.DataType]], *, portable: bool) -> list[Constraints]:
     """The types of each kernel for an operator; of one without kernels what the schema allows."""
-    found = kernels.kernels(schema.domain, schema.name, schema.since_version)
+    found = kernels.kernels(schema.domain, schema.name, schema.since_version, portable=portable)
     if found is not None:
         return found
     expands = schema.has_function or schema.has_context_dependent_function  # type: ignore[attr-defined]

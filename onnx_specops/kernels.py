@@ -60,11 +60,14 @@ def oldest() -> Table:
     return _table(json.loads(OLDEST.read_text()))
 
 
-def kernels(domain: str, operator: str, version: int) -> list[Constraints] | None:
-    """What types each kernel of both takes for a version of an operator; ``None`` for an operator without kernels."""
+def kernels(domain: str, operator: str, version: int, *, portable: bool) -> list[Constraints] | None:
+    """What types each kernel takes for a version of an operator; ``None`` for an operator without kernels.
+
+    ``portable`` counts what both releases take, the one at hand and the oldest supported one.
+    """
     mine = _of_version(present(), domain, operator, version)
-    if mine is None:
-        return None
+    if mine is None or not portable:
+        return mine
     theirs = _of_version(oldest(), domain, operator, version) or [{}]
     return [_both(some, others) for some in mine for others in theirs]
 
