@@ -7,7 +7,7 @@ import onnx_ir as ir
 
 from converters.errors import Malformed
 from converters.openvino.reader.shapes import same_dims
-from converters.openvino.rule import rule
+from converters.openvino.rule import Departure, rule
 from converters.openvino.rules._indices import (
     LAST,
     constant_axis,
@@ -22,16 +22,23 @@ from converters.openvino.rules._indices import (
 from converters.openvino.rules._value_ranges import bounds
 from onnx_specops.building import Builder, Value
 
+_NEGATIVE = Departure(
+    where="negative indices into data that are not constant",
+    cpu="gives zeros, as for all that are out of range",
+    reference="counts them from the end",
+    follows="cpu",
+)
 
-@rule("Gather")
+
+@rule("Gather", departs=[_NEGATIVE])
 def gather_1(op: Builder, data: Value, indices: Value, axis: Value):
-    """Gather-1: negative indices are out of range, as the CPU plugin has it (its reference wraps them)."""
+    """Gather-1: negative indices are out of range."""
     return _gather(op, data, indices, axis, 0, negative=False)
 
 
-@rule("Gather", since="opset7")
+@rule("Gather", since="opset7", departs=[_NEGATIVE])
 def gather_7(op: Builder, data: Value, indices: Value, axis: Value, *, batch_dims: int = 0):
-    """Gather-7: negative indices are out of range, as the CPU plugin has it (its reference wraps them)."""
+    """Gather-7: negative indices are out of range."""
     return _gather(op, data, indices, axis, batch_dims, negative=False)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.errors import Malformed
-from converters.openvino.rule import AttributeGroup, rule
+from converters.openvino.rule import AttributeGroup, Departure, rule
 from converters.openvino.rules._precision import integers_in_float32
 from onnx_specops.building import Builder, Value
 
@@ -18,6 +18,25 @@ from onnx_specops.building import Builder, Value
 _LARGEST_RANK = 8
 
 _INT64, _FLOAT = ir.DataType.INT64, ir.DataType.FLOAT
+
+_CUBIC_3D = Departure(
+    where="`cubic` of three-dimensional data along the first axis and others",
+    cpu="gives other numbers",
+    reference="interpolates along all of them",
+    follows="reference",
+)
+_ANTIALIAS = Departure(
+    where="`linear` with `antialias`, the channels second",
+    cpu="overlooks `antialias`",
+    specification="widens the kernel where it shrinks the image",
+    follows="specification",
+)
+_INTEGERS = Departure(
+    where="`linear`, `linear_onnx` and `cubic` of i8 and u8",
+    cpu="rounds the result, and bounds it by the type",
+    reference="cuts off its fraction",
+    follows="cpu",
+)
 
 Coordinates = Literal["half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners"]
 Rounding = Literal["round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple"]
@@ -76,7 +95,7 @@ def interpolate_1(
     return _interpolated(op, data, sizes, scales, along, _Manner(mode, coordinates, "simple", antialias, -0.75, False))
 
 
-@rule("Interpolate", since="opset4")
+@rule("Interpolate", since="opset4", departs=[_ANTIALIAS, _CUBIC_3D, _INTEGERS])
 def interpolate_4(
     op: Builder,
     image: Value,
@@ -87,12 +106,32 @@ def interpolate_4(
     mode: Literal["nearest", "linear", "linear_onnx", "cubic"],
     resizing: Resizing,
 ):
-    """Interpolate-4. ``antialias`` applies in all layouts (OpenVINO's CPU leaves it out unless channels come last)."""
+    """Interpolate-4."""
     given = sizes if resizing.shape_calculation_mode == "sizes" else scales
     return _as_asked(op, image, given, axes, mode, resizing)
 
 
-@rule("Interpolate", since="opset11")
+@rule(
+    "Interpolate",
+    since="opset11",
+    departs=[
+        _ANTIALIAS,
+        _CUBIC_3D,
+        _INTEGERS,
+        Departure(
+            where="`bilinear_pillow` of i8 and u8",
+            cpu="rounds halves to even",
+            reference="rounds them away from zero, and after each of the two axes",
+            follows="cpu",
+        ),
+        Departure(
+            where="`bicubic_pillow` with a `cube_coeff` other than -0.5",
+            cpu="takes -0.5",
+            specification="takes the attribute's",
+            follows="specification",
+        ),
+    ],
+)
 def interpolate_11(
     op: Builder,
     image: Value,
@@ -102,7 +141,7 @@ def interpolate_11(
     mode: Literal["nearest", "linear", "linear_onnx", "cubic", "bilinear_pillow", "bicubic_pillow"],
     resizing: Resizing,
 ):
-    """Interpolate-11. ``cube_coeff`` counts for bicubic_pillow too (OpenVINO's CPU takes -0.5 whatever it says)."""
+    """Interpolate-11."""
     return _as_asked(op, image, scales_or_sizes, axes, mode, resizing)
 
 

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from converters.errors import Malformed
 from converters.openvino.reader.shapes import same_dims
-from converters.openvino.rule import rule
+from converters.openvino.rule import Departure, rule
 from converters.openvino.rules._indices import (
     FIRST,
     LAST,
@@ -70,7 +70,18 @@ def reverse_sequence(op: Builder, data: Value, seq_lengths: Value, *, batch_axis
     return transposed(op, moved, op.ReduceSum(op.Where(here, op.Unsqueeze(axes, [0]), 0), [1], keepdims=0))
 
 
-@rule("Roll", since="opset7")
+@rule(
+    "Roll",
+    since="opset7",
+    departs=[
+        Departure(
+            where="one shift, a scalar, for several axes",
+            cpu="refuses it",
+            specification="shifts all the axes by it",
+            follows="specification",
+        ),
+    ],
+)
 def roll(op: Builder, data: Value, shift: Value, axes: Value):
     """Roll-7: the shifts of an axis that is named twice add up; one shift serves all axes."""
     axes, shift = vector(op, axes), vector(op, shift)
@@ -140,9 +151,20 @@ def depth_to_space(op: Builder, data: Value, *, mode: Order, block_size: int = 1
     return _rearranged(op, data, op.Concat(*split, axis=0), order, shape)
 
 
-@rule("SpaceToBatch", since="opset2")
+@rule(
+    "SpaceToBatch",
+    since="opset2",
+    departs=[
+        Departure(
+            where="padding of several dimensions",
+            cpu="fills some of it with data",
+            specification="fills it with zeros",
+            follows="specification",
+        ),
+    ],
+)
 def space_to_batch(op: Builder, data: Value, block_shape: Value, pads_begin: Value, pads_end: Value):
-    """SpaceToBatch-2, as the reference has it. (OpenVINO's CPU fills the padding of several dimensions with data.)"""
+    """SpaceToBatch-2."""
     blocks, rank = _blocks(op, data, block_shape)
     data = op.Pad(data, op.Concat(vector(op, pads_begin), vector(op, pads_end), axis=0))
     inner = op.Div(op.Shape(data), blocks)

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from converters.errors import Malformed
 from converters.openvino.reader.shapes import same_dims
-from converters.openvino.rule import rule
+from converters.openvino.rule import Departure, rule
 from converters.openvino.rules._indices import (
     LAST,
     constant_axis,
@@ -37,7 +37,18 @@ def scatter_elements_update_3(op: Builder, data: Value, indices: Value, updates:
     return scatter_elements_update(op, data, indices, updates, axis)
 
 
-@rule("ScatterElementsUpdate", since="opset12")
+@rule(
+    "ScatterElementsUpdate",
+    since="opset12",
+    departs=[
+        Departure(
+            where="the mean of integers, where it is negative and no integer",
+            cpu="cuts off its fraction",
+            specification="rounds down",
+            follows="specification",
+        ),
+    ],
+)
 def scatter_elements_update(
     op: Builder,
     data: Value,
@@ -74,7 +85,18 @@ def _check_elements(data: Value, indices: Value, updates: Value, axis: int | Non
             raise Malformed(f"its indices {indices.dims} reach beyond the data {data.dims}")
 
 
-@rule("ScatterUpdate", since="opset3")
+@rule(
+    "ScatterUpdate",
+    since="opset3",
+    departs=[
+        Departure(
+            where="a scalar index into data of unknown dimensions",
+            cpu="refuses it",
+            specification="allows it",
+            follows="specification",
+        )
+    ],
+)
 def scatter_update(op: Builder, data: Value, indices: Value, updates: Value, axis: Value):
     """ScatterUpdate-3: of equal indices the last one's update stays."""
     place = constant_axis(axis, data.rank)

@@ -8,7 +8,7 @@ import numpy as np
 
 from converters.errors import Malformed
 from converters.openvino.reader.shapes import same_dims
-from converters.openvino.rule import Context, rule
+from converters.openvino.rule import Context, Departure, rule
 from converters.openvino.rules._indices import (
     FIRST,
     LAST,
@@ -76,7 +76,41 @@ class _Plan:
     ellipsis: bool = False
 
 
-@rule("StridedSlice")
+@rule(
+    "StridedSlice",
+    departs=[
+        Departure(
+            where="a shrunk axis with `begin_mask`",
+            cpu="takes the first element",
+            reference="overlooks the mask",
+            follows="cpu",
+        ),
+        Departure(
+            where="an ellipsis and a new axis at one place",
+            cpu="lets the ellipsis go before",
+            reference="lets the new axis go before",
+            follows="cpu",
+        ),
+        Departure(
+            where="a new axis and a shrunk axis at one place",
+            cpu="reads beyond the data",
+            reference="lets the new axis go before",
+            follows="reference",
+        ),
+        Departure(
+            where="an index of a shrunk axis out of range, of unknown dimensions",
+            cpu="takes the nearest element",
+            reference="fails",
+            follows="cpu",
+        ),
+        Departure(
+            where="an ellipsis and a new axis, with `end` at run time",
+            cpu="fails",
+            reference="slices",
+            follows="reference",
+        ),
+    ],
+)
 def strided_slice(
     op: Builder,
     data: Value,
@@ -93,9 +127,8 @@ def strided_slice(
 ):
     """StridedSlice-1: an ellipsis goes before a new axis, that before a shrunk one; masks end in zeros.
 
-    A shrunk axis takes one element whatever end and stride say; of an axis of unknown size the nearest one, as the CPU
-    plugin has it (the reference refuses an index out of range). Where the number of entries is known at run time only,
-    those that the masks do not know are plain slices, after the others.
+    A shrunk axis takes one element whatever end and stride say; of an axis of unknown size the nearest one. Where the number
+    of entries is known at run time only, those that the masks do not know are plain slices, after the others.
     """
     begin, end = vector(op, begin), vector(op, end)
     stride = op.Expand(op.const([1]), op.Shape(begin)) if stride is None else vector(op, stride)
