@@ -13,10 +13,10 @@ from converters.openvino.reader.graph import Body, Layer, OutputPort, PortMapInp
 from converters.openvino.reader.shapes import same_dims
 from converters.openvino.rule import Context, Departure, rule
 from converters.openvino.rules import state
-from converters.openvino.rules._indices import LAST, product
+from converters.openvino.rules._indices import INT64_MAX, product
 from onnx_specops.building import Builder, DimsLike, Value
 
-_FOREVER = np.int64(2**63 - 1)
+_MAX_TRIP_COUNT = np.int64(2**63 - 1)
 
 _START = Departure(
     where="a sliced input whose `start` is not its first element, or with a negative stride its last",
@@ -81,7 +81,7 @@ def loop(op: Builder, trip_count: Value, condition: Value, *inputs: Value, ctx: 
     """Loop-5: a negative trip count means no limit."""
     body = ctx.layer.bodies["body"]
     count = op.Reshape(op.Cast(trip_count, to=ir.DataType.INT64), np.array([], np.int64))
-    count = op.Where(op.Less(count, 0), op.const(_FOREVER), count)
+    count = op.Where(op.Less(count, 0), op.const(_MAX_TRIP_COUNT), count)
     condition = op.Reshape(condition, np.array([], np.int64))
     return _iterate(op, [trip_count, condition, *inputs], body, count, condition, ctx)
 
@@ -249,9 +249,9 @@ def _join(op: Builder, scanned: Value, entry: PortMapOutput) -> Value:
     assert entry.axis is not None
     if entry.stride < 0:
         scanned = op.Slice(scanned, [-1], [-(2**62)], [0], [-1])
-    axis, behind = entry.axis, entry.axis + 1 or LAST
+    axis, behind = entry.axis, entry.axis + 1 or INT64_MAX
     count, dims = op.Shape(scanned, end=1), op.Shape(scanned, start=1)
-    before, after = op.Slice(dims, [0], [axis]), op.Slice(dims, [behind], [LAST])
+    before, after = op.Slice(dims, [0], [axis]), op.Slice(dims, [behind], [INT64_MAX])
     size = product(op, op.Slice(dims, [axis], [behind]))  # 1 for scalars
     if axis:
         blocks = op.Concat(count, product(op, before), size, product(op, after), axis=0)

@@ -46,11 +46,11 @@ def one_hot(
     on_value, off_value = one_element(op, on_value), one_element(op, off_value)
     if indices.rank is not None:
         axis = normal_axis(axis, indices.rank + 1)
-    least, most = bounds(indices)
-    if least < 0 and negative_indices_mode == "normalize":
+    low, high = bounds(indices)
+    if low < 0 and negative_indices_mode == "normalize":
         indices = op.Where(op.Less(indices, 0), op.Add(indices, depth), indices)
     written = op.Expand(on_value, op.Shape(indices))
-    if least < 0 or depth.constant is None or most >= int(depth.constant):
+    if low < 0 or depth.constant is None or high >= int(depth.constant):
         # Of an index out of range the first place receives what it holds anyway.
         valid = op.And(op.GreaterOrEqual(indices, 0), op.Less(indices, depth))
         indices, written = op.Where(valid, indices, 0), op.Where(valid, on_value, off_value)

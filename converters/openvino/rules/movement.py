@@ -11,8 +11,8 @@ from converters.errors import Malformed
 from converters.openvino.reader.shapes import same_dims
 from converters.openvino.rule import Departure, rule
 from converters.openvino.rules._indices import (
-    FIRST,
-    LAST,
+    INT64_MAX,
+    INT64_MIN,
     coordinates,
     dim,
     flat_range,
@@ -46,7 +46,7 @@ def reverse(op: Builder, data: Value, reversed_axes: Value, *, mode: Literal["in
             return data
     count = op.Shape(axes)
     last, steps = op.Expand(op.const([-1]), count), op.Expand(op.const([-1]), count)
-    return op.Slice(data, last, op.Expand(op.const([FIRST]), count), axes, steps)
+    return op.Slice(data, last, op.Expand(op.const([INT64_MIN]), count), axes, steps)
 
 
 @rule("ReverseSequence")
@@ -96,7 +96,7 @@ def roll(op: Builder, data: Value, shift: Value, axes: Value):
             size = op.Max(dim(op, data, axis), 1)
             start = op.Mod(op.Sub(0, op.Slice(shift, [position], [position + 1])), size)
             at = op.const([axis])
-            data = op.Concat(op.Slice(data, start, [LAST], at), op.Slice(data, [0], start, at), axis=axis)
+            data = op.Concat(op.Slice(data, start, [INT64_MAX], at), op.Slice(data, [0], start, at), axis=axis)
         return data
     dims = op.Shape(data)
     none = op.Expand(op.const([0]), rank_of(op, data))

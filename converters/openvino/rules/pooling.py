@@ -36,7 +36,7 @@ _SAME = Departure(
 _RANK = "the rank of the data or the length of output_shape must be known"
 
 _INT64 = ir.DataType.INT64
-_MOST_WINDOWS = 64  # along an axis, of which each is a node of its own
+_MAX_WINDOWS = 64  # along an axis, of which each is a node of its own
 
 
 @rule("AvgPool")
@@ -216,7 +216,7 @@ def _known_windows(data: Value, sizes: Value, counts: Value, k: int) -> list[tup
     if sizes.constant is None or counts.constant is None or data.dtype not in (ir.DataType.FLOAT, ir.DataType.DOUBLE):
         return None
     size, count = int(sizes.constant[k]), int(counts.constant[k])
-    if size < 1 or count > _MOST_WINDOWS:
+    if size < 1 or count > _MAX_WINDOWS:
         return None
     return [(i * size // count, -(-(i + 1) * size // count)) for i in range(count)]
 

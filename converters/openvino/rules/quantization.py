@@ -104,7 +104,7 @@ def fake_convert(
 ):
     """FakeConvert-13: by way of f16, as OpenVINO goes; numbers beyond the 8-bit type's range become its largest. 16-bit
     floats are scaled and shifted in their own type."""
-    to, largest = _FLOAT8[destination_type]
+    to, max_value = _FLOAT8[destination_type]
 
     def rounded(result: Value) -> Value:
         return result if x.dtype == D.FLOAT else op.Cast(op.Cast(result, to=x.dtype), to=D.FLOAT)
@@ -116,7 +116,7 @@ def fake_convert(
     data = rounded(op.Mul(wide(x), scale))
     if shift is not None:
         data = rounded(op.Sub(data, shift))
-    half = op.Clip(op.Cast(data, to=D.FLOAT16), np.float16(-largest), np.float16(largest))
+    half = op.Clip(op.Cast(data, to=D.FLOAT16), np.float16(-max_value), np.float16(max_value))
     data = op.Cast(op.Cast(half, to=to), to=D.FLOAT)
     if shift is not None:
         data = rounded(op.Add(data, shift))

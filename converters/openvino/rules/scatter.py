@@ -11,7 +11,7 @@ from converters.errors import Malformed
 from converters.openvino.reader.shapes import same_dims
 from converters.openvino.rule import Departure, rule
 from converters.openvino.rules._indices import (
-    LAST,
+    INT64_MAX,
     constant_axis,
     flat_range,
     int64,
@@ -80,8 +80,8 @@ def _check_elements(data: Value, indices: Value, updates: Value, axis: int | Non
         return
     if len(indices.dims) != len(data.dims) or (updates.dims is not None and not same_dims(indices.dims, updates.dims)):
         raise Malformed(f"its data {data.dims}, indices {indices.dims} and updates {updates.dims} do not fit together")
-    for place, (most, count) in enumerate(zip(data.dims, indices.dims, strict=True)):
-        if axis is not None and place != axis and most is not None and count is not None and count > most:
+    for place, (size, count) in enumerate(zip(data.dims, indices.dims, strict=True)):
+        if axis is not None and place != axis and size is not None and count is not None and count > size:
             raise Malformed(f"its indices {indices.dims} reach beyond the data {data.dims}")
 
 
@@ -106,7 +106,7 @@ def scatter_update(op: Builder, data: Value, indices: Value, updates: Value, axi
         return scatter_nd_update(op, data, op.Unsqueeze(int64(op, indices), [-1]), updates)
     dims, at = op.Shape(data), vector(op, axis)
     at = op.Where(op.Less(at, 0), op.Add(at, rank_of(op, data)), at)
-    before, after = product(op, op.Slice(dims, [0], at)), product(op, op.Slice(dims, op.Add(at, 1), [LAST]))
+    before, after = product(op, op.Slice(dims, [0], at)), product(op, op.Slice(dims, op.Add(at, 1), [INT64_MAX]))
     shape = op.Concat(before, op.Reshape(op.Size(indices), [-1]), after, axis=0)
     blocks = op.Reshape(data, op.Concat(before, op.Gather(dims, at), after, axis=0), allowzero=1)
     where = op.Expand(op.Reshape(int64(op, indices), [1, -1, 1]), shape)
@@ -144,7 +144,7 @@ def scatter_nd_update(
         return op.ScatterND(data, indices, updates)
     depth = op.Shape(indices, start=-1)
     dims = op.Shape(data)
-    leading, inner = op.Slice(dims, [0], depth), op.Slice(dims, depth, [LAST])
+    leading, inner = op.Slice(dims, [0], depth), op.Slice(dims, depth, [INT64_MAX])
     rows = op.Where(op.Less(indices, 0), op.Add(indices, leading), indices)
     rows = op.Reshape(op.ReduceSum(op.Mul(rows, strides(op, leading)), [-1], keepdims=0), [-1])
     elements = tuples is not None and tuples == data.rank

@@ -18,7 +18,7 @@ from onnx_specops.building import Builder, Value
 _INT64 = ir.DataType.INT64
 
 # The largest size for which a transform becomes a product with a matrix of waves.
-_LARGEST_PRODUCT = 2048
+_MAX_PRODUCT = 2048
 
 
 def _halves_in_float32(function: Callable[..., Value]) -> Callable[..., Value]:
@@ -336,10 +336,10 @@ def _chosen(
     if size.constant is not None:
         number = int(size.constant.reshape(-1)[0])
         power = not number & (number - 1)
-        largest = 1 if power and contiguous else _LARGEST_PRODUCT // 2 if power else _LARGEST_PRODUCT
-        return (product if number <= largest else transform)(op)
+        limit = 1 if power and contiguous else _MAX_PRODUCT // 2 if power else _MAX_PRODUCT
+        return (product if number <= limit else transform)(op)
     no_power = op.Greater(op.BitwiseAnd(size, op.Sub(size, 1)), 0)
-    chosen = op.And(no_power, op.LessOrEqual(size, _LARGEST_PRODUCT))
+    chosen = op.And(no_power, op.LessOrEqual(size, _MAX_PRODUCT))
     return op.if_(op.Squeeze(chosen, [0]), product, transform)
 
 

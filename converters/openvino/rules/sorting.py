@@ -9,7 +9,7 @@ import onnx_ir as ir
 from converters.errors import Malformed, Unsupported
 from converters.openvino.reader.element_types import ElementType
 from converters.openvino.rule import Departure, rule
-from converters.openvino.rules._indices import FIRST, as_indices, constant_axis, vector
+from converters.openvino.rules._indices import INT64_MIN, as_indices, constant_axis, vector
 from onnx_specops.building import Builder, Value
 
 Mode = Literal["max", "min"]
@@ -92,7 +92,7 @@ def unique(
     keys = _ordered(op, data)
     values, *indices, counts = op.Unique(keys, axis=at, sorted=int(sorted), outputs=4)
     if keys is not data:
-        values = op.Add(values, op.const(FIRST))
+        values = op.Add(values, op.const(INT64_MIN))
         values = op.Cast(values, to=ir.DataType.UINT64)
     places = (as_indices(op, x, index_element_type) for x in indices)
     return values, *places, as_indices(op, counts, count_element_type)
@@ -111,4 +111,4 @@ def non_zero(op: Builder, data: Value, *, output_type: ElementType = ElementType
 
 def _ordered(op: Builder, data: Value) -> Value:
     """``data``, 64-bit unsigned integers as signed ones of the same order: ONNX Runtime knows no other order of them."""
-    return op.Add(op.Cast(data, to=ir.DataType.INT64), FIRST) if data.dtype == ir.DataType.UINT64 else data
+    return op.Add(op.Cast(data, to=ir.DataType.INT64), INT64_MIN) if data.dtype == ir.DataType.UINT64 else data

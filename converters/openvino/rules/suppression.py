@@ -70,7 +70,7 @@ def _suppress(
     op: Builder,
     boxes: Value,
     scores: Value,
-    most: Value | None,
+    max_boxes: Value | None,
     iou_threshold: Value | None,
     score_threshold: Value | None,
     sigma: Value | None,
@@ -82,17 +82,17 @@ def _suppress(
     A selected box removes those whose overlap reaches the threshold. For a positive threshold ONNX's operator says that with
     the next smaller float32; one of 0 or less, or a decay, needs the domain's own.
     """
-    match_shapes(boxes=(boxes, "N M 4"), scores=(scores, "N C M"), max_output_boxes_per_class=(most, "1| "))
+    match_shapes(boxes=(boxes, "N M 4"), scores=(scores, "N C M"), max_output_boxes_per_class=(max_boxes, "1| "))
     match_shapes(
         iou_threshold=(iou_threshold, "1| "), score_threshold=(score_threshold, "1| "), soft_nms_sigma=(sigma, "1| ")
     )
     boxes, scores = (_cast(op, x, D.FLOAT) for x in (boxes, scores))
-    most = op.const(np.zeros(1, np.int64)) if most is None else vector(op, most)
+    max_boxes = op.const(np.zeros(1, np.int64)) if max_boxes is None else vector(op, max_boxes)
     iou, threshold, decay = (_float(op, x) for x in (iou_threshold, score_threshold, sigma))
 
     def standard(op: Builder) -> tuple[Value, Value]:
         below = op.Min(op.Mul(iou, np.float32(1 - 2**-24)), 1.0)
-        indices = op.NonMaxSuppression(boxes, scores, most, below, threshold, center_point_box=int(center))
+        indices = op.NonMaxSuppression(boxes, scores, max_boxes, below, threshold, center_point_box=int(center))
         score = op.GatherND(scores, indices)
         if descending:
             score, best = op.TopK(score, op.Shape(score), axis=0, outputs=2)
@@ -102,7 +102,7 @@ def _suppress(
 
     def own(op: Builder) -> tuple[Value, Value]:
         return op.specops.NonMaxSuppression(
-            boxes, scores, most, iou, threshold, decay,
+            boxes, scores, max_boxes, iou, threshold, decay,
             center_point_box=int(center), sort_result_descending=int(descending),
         )  # fmt: skip
 
