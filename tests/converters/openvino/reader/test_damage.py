@@ -305,7 +305,10 @@ PASSED_OVER = {
     "in body": (with_body(replaced(BODY, "<body>", "<body><meta/>")), "the element <meta> in <body>"),
     "in port map": (with_body(replaced(BODY, "<port_map>", "<port_map><inout/>")), "the element <inout> in a port map"),
     "in back edges": (with_body(replaced(BODY, "<back_edges>", "<back_edges><arc/>")), "the element <arc> in a port map"),
-    "attribute of a port map": (with_body(replaced(BODY, "<input ", '<input step="2" ')), "the attribute step in a port map"),
+    "attribute of a port map": (
+        with_body(replaced(BODY, "<input ", '<input step="2" ')),
+        "the attribute step in a port map",
+    ),
     "stale shape": (replaced(GOOD, 'shape="2"', 'shape="3"'), "the dimensions of a Parameter's port that differ"),
     "stale port": (
         replaced(GOOD, '<input><port id="0"><dim>2</dim>', '<input><port id="0"><dim>4</dim>'),
