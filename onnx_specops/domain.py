@@ -228,6 +228,7 @@ class Operator:
 
 
 _operators: dict[str, Operator] = {}
+_schemas_are_registered = False
 
 
 def operator(
@@ -238,11 +239,21 @@ def operator(
     no_body: str = "",
     random_body: bool = False,
 ) -> Callable[[Callable[..., Any]], Operator]:
-    """Declare an operator of the domain; see the module's docstring."""
+    """Declare an operator of the domain; see the module's docstring. A module from outside may do so at any time.
+
+    Raises:
+        TypeError: where the kernel's parameters are not the declared inputs.
+        ValueError: where another module declares an operator of that name.
+    """
 
     def declare(kernel: Callable[..., Any]) -> Operator:
         declared = Operator(kernel, inputs, outputs, types, no_body, random_body)
+        known = _operators.get(declared.name)
+        if known is not None and known.kernel.__module__ != kernel.__module__:
+            raise ValueError(f"{known.kernel.__module__} declares an operator {declared.name} already")
         _operators[declared.name] = declared
+        if _schemas_are_registered:
+            _register_schema(declared)
         return declared
 
     return declare
@@ -259,11 +270,17 @@ def find(name: str) -> Operator:
 
 
 def register_schemas() -> None:
-    """Make ``onnx.checker`` and ``onnx.shape_inference`` know the domain's operators."""
+    """Make ``onnx.checker`` and ``onnx.shape_inference`` know the domain's operators, and those declared later."""
+    global _schemas_are_registered
     # onnx's reference evaluator reads all schemas when it is imported, and refuses a name that two domains share, as they
     # do Multinomial. It must have done so before.
     importlib.import_module("onnx.reference.op_run")
-    known = {schema.name for schema in onnx.defs.get_all_schemas_with_history() if schema.domain == DOMAIN}
+    _schemas_are_registered = True
     for declared in operators():
-        if declared.name not in known:
-            onnx.defs.register_schema(declared.schema())
+        _register_schema(declared)
+
+
+def _register_schema(declared: Operator) -> None:
+    if onnx.defs.has(declared.name, DOMAIN):  # a module that is loaded anew
+        onnx.defs.deregister_schema(declared.name, OPSET_VERSION, DOMAIN)
+    onnx.defs.register_schema(declared.schema())

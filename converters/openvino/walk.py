@@ -157,10 +157,12 @@ class _Walk:
         try:
             found = find_rule(layer.type, layer.version)
             results = found(op, [self.get(port) for port in layer.inputs], context)
-            if len(results) != len(layer.outputs):
+            if len(results) < len(layer.outputs):
                 raise Malformed(f"it has {len(layer.outputs)} outputs where {layer.type} gives {len(results)}")
+            if len(results) > len(layer.outputs) and not layer.bodies:
+                self.source.remarks.add(f"outputs of {layer.type} that the file leaves out", layer=layer)
             distrusted = any(self.get(port) in self.distrusted for port in layer.inputs)
-            for port, value in zip(layer.outputs, results, strict=True):
+            for port, value in zip(layer.outputs, results, strict=False):
                 if distrusted and value.const_value is None:
                     self.distrusted.add(value)
                 self.values[port] = self.settled(op, port, value)

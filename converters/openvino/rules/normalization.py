@@ -133,7 +133,7 @@ def lrn(op: Builder, data: Value, axes: Value, *, alpha: float, beta: float, bia
     axes = _as_list(op, axes)
     known = _known_axes(data, axes)
     region = 2 * ((size - 1) // 2) + 1
-    if known == [1]:
+    if known == [1] and alpha > 0 and beta > 0:  # ONNX Runtime's LRN wants both so
         return _across_channels(op, data, alpha=alpha * region / size, beta=beta, bias=bias, size=region)
     squares = op.Mul(data, data)
     for k in known or ():

@@ -19,7 +19,7 @@ F32, I64, U8, BOOL = ("f32", "FP32"), ("i64", "I64"), ("u8", "U8"), ("boolean", 
 
 
 # Messages of what was wrong in the file alone: shapes and types that OpenVINO infers, attributes that it does not read.
-PASSED_OVER = "in the file|not known|not a whole number|neither true nor false"
+PASSED_OVER = "in the file|not known|not a whole number|neither true nor false|gives 2"
 
 
 def typed(shape):
