@@ -95,7 +95,7 @@ def oracle() -> Iterator[Oracle]:
 @pytest.mark.parametrize("case", list(_cases()), ids=lambda case: case.id)
 def test_detections_bit_for_bit(case: Case, oracle: Oracle, tmp_path: Path) -> None:
     path, runs = case.save(tmp_path), [list(arrays) for arrays in case.inputs]
-    expected = oracle.run(path, runs, state=False, extensions=False, names=("cpu",))["cpu"]
+    expected = oracle.run(path, runs, names=("cpu",))["cpu"]
     assert not isinstance(expected, OracleError), expected
     convert(path, tmp_path / "model.onnx")
     got = run_model(tmp_path / "model.onnx", runs, "native")

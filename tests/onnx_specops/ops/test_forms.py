@@ -13,9 +13,11 @@ import onnxruntime as ort
 import pytest
 
 import onnx_specops
+from converters.validation.ort_values import run_session
 from onnx_specops.domain import find
 from onnx_specops.runtime.library import has_library, native_operators
 from onnx_specops.runtime.reference import reference_evaluator
+from tests.comparison import assert_close
 from tests.conformance.oracle import Oracle
 from tests.onnx_specops.ops import (
     cases_color,
@@ -28,7 +30,6 @@ from tests.onnx_specops.ops import (
 )
 from tests.onnx_specops.ops.case import Case, answer
 from tests.onnx_specops.ops.one_node import one_node
-from tests.onnx_specops.values import compare, run_session
 
 CASES = [
     *cases_embedding_bag_offsets_sum.CASES,
@@ -91,7 +92,7 @@ def test_values(case: Case, form: str, oracle: Oracle, answers: dict[str, np.nda
     if case.oracle_type is not None:
         expected = expected.astype(got.dtype)
     same = case.same_values or form not in ("body", "reference")
-    compare(np.asarray(got), expected, case.rtol, case.atol, values=same)
+    assert_close(np.asarray(got), expected, case.rtol, case.atol, values=same, units=1)
 
 
 @pytest.mark.parametrize(("case", "form"), ERRORS, ids=[f"{case.id}-{form}" for case, form in ERRORS])
@@ -142,7 +143,7 @@ def test_bodies_of_unknown_rank(
         got = run_session(onnx_specops.InferenceSession(model.SerializeToString(), kernels="none"), case.inputs)[0]
     else:
         got = np.asarray(reference_evaluator(model).run(None, dict(case.inputs))[0])
-    compare(got, answers[case.id], case.rtol, case.atol, values=case.same_values)
+    assert_close(got, answers[case.id], case.rtol, case.atol, values=case.same_values, units=1)
 
 
 def test_ids_are_unique() -> None:

@@ -16,8 +16,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import onnx_specops
+from converters.validation.ort_values import to_array
 from tests.onnx_specops.runtime.graphs import PLACES, TABLE, bag, constants, model, sum_of_rows, value
-from tests.onnx_specops.values import from_ort_value
 
 GOOD = {"indices": np.array([1, 3])}
 BAD = {"indices": np.array([1, 17])}
@@ -332,7 +332,7 @@ def test_constants_that_are_not_utf8() -> None:
 def test_16_bit_floats_everywhere(place, type_) -> None:
     runner = session(place(TABLE.astype(type_)))
     indices = {"indices": ort.OrtValue.ortvalue_from_numpy(GOOD["indices"])}
-    output = from_ort_value(runner.run_with_ort_values(None, indices)[0])
+    output = to_array(runner.run_with_ort_values(None, indices)[0])
     assert output.dtype == type_
     np.testing.assert_array_equal(output.astype(np.float32), SUM)
     with pytest.raises(IndexError, match=MESSAGE):
