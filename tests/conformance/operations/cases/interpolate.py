@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.conformance.case import Case
-from tests.conformance.operations.models import dynamic, layer_case, static, unranked
+from tests.conformance.models import dynamic, layer_case, static, unranked
 
 _MODES = ("nearest", "linear", "linear_onnx", "cubic")
 _COORDINATES = ("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners")

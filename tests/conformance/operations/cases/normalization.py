@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.conformance.case import Case, IRText
-from tests.conformance.operations.models import layer_case, unranked
+from tests.conformance.models import layer_case, unranked
 
 
 def _values(*shape, dtype=np.float32, seed=0):

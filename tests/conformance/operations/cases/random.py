@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.conformance.operations.models import dynamic, layer_case, static
+from tests.conformance.models import dynamic, layer_case, of_no_bytes, static
 
 I32, I64, F16, F32, F64 = np.int32, np.int64, np.float16, np.float32, np.float64
 
@@ -35,7 +35,7 @@ def _random_uniform():
         yield case("i64", np.array([50]), np.array(-50), np.array(100), "i64", alignment, (80, 100),
                    **(specified if alignment == "TENSORFLOW" else {}))  # fmt: skip
         yield case("empty", np.array([0, 3]), zero, one, "f32", alignment)
-        yield case("scalar", np.zeros(0, I64), zero, one, "f32", alignment,
+        yield case("scalar", of_no_bytes(I64), zero, one, "f32", alignment,
                    oracle="evaluate", reason="the CPU plugin draws no scalar")  # fmt: skip
         # One run each: in later ones OpenVINO draws on.
         for shape, high in (([2, 3], one), ([5, 1], one * 3)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.conformance.case import Case
-from tests.conformance.operations.models import layer_case, static, unranked
+from tests.conformance.models import layer_case, static, unranked
 
 
 def _values(*shape, dtype=np.float32, seed=0):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from converters.openvino import ConversionError, convert
-from tests.conformance.models import case
+from tests.conformance.old_models import case
 from tests.converters.openvino.rules.malformed import BOOL, I64, U8, assert_named
 
 S = (2, 3)
