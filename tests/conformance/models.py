@@ -65,8 +65,8 @@ def shaped(shapes: Sequence[Sequence[int] | None], *runs: Run) -> list[Input]:
 def layer_case(
     operation: str,
     version: str,
-    name: str,
     make: str | Callable[..., Any],
+    name: str,
     inputs: Iterable[Any] = (),
     attributes: dict[str, Any] | None = None,
     **settings: Any,
@@ -76,10 +76,10 @@ def layer_case(
     Args:
         operation: its name in the specification.
         version: its opset in the IR, of which OpenVINO's module makes it, too.
-        name: what is special about the case.
         make: the factory's name, or the operation's own, which takes any inputs and attributes; with that of another opset
             before it where need be (``"opset1.add"``). Or a function ``make(ops, *nodes, **attributes)`` that gets the
             opset's module; it gives a node, or the results and sinks.
+        name: what is special about the case.
         inputs: `Input` for a Parameter, an array or a number for a constant, ``None`` for one left out, a type's name as it
             is, a function for the node that it gives.
         attributes: keyword arguments of what makes the layer.

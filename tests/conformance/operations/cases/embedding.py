@@ -21,7 +21,7 @@ def _offsets():
         make = "embedding_bag_offsets_sum" if version == "opset3" else "embedding_bag_offsets"
 
         def case(name, *inputs, attributes=None, operation=operation, version=version, make=make, **settings):
-            return layer_case(operation, version, name, make, inputs, attributes, **settings)
+            return layer_case(operation, version, make, name, inputs, attributes, **settings)
 
         table, indices = dynamic(_TABLE, _TABLE), dynamic(np.array([0, 2, 3, 4]), np.array([4, 4, 0]))
         offsets = dynamic(np.array([0, 2, 2]), np.array([0, 0]))
@@ -67,7 +67,7 @@ def _packed():
         make = "embedding_bag_packed_sum" if version == "opset3" else "embedding_bag_packed"
 
         def case(name, *inputs, attributes=None, operation=operation, version=version, make=make, **settings):
-            return layer_case(operation, version, name, make, inputs, attributes, **settings)
+            return layer_case(operation, version, make, name, inputs, attributes, **settings)
 
         indices = dynamic(np.array([[0, 2], [1, 2], [3, 4]]), np.array([[0, 0, 1]]))
         yield case("plain", dynamic(_TABLE, _TABLE), indices)
@@ -88,7 +88,7 @@ def _packed():
 
 def _segments():
     def case(name, *inputs, **settings):
-        return layer_case("EmbeddingSegmentsSum", "opset3", name, "embedding_segments_sum", inputs, **settings)
+        return layer_case("EmbeddingSegmentsSum", "opset3", "embedding_segments_sum", name, inputs, **settings)
 
     table, indices = dynamic(_TABLE, _TABLE), dynamic(np.array([0, 2, 3, 4], I32), np.array([4, 4, 0], I32))
     ids = dynamic(np.array([0, 0, 2, 2], I32), np.array([1, 1, 1], I32))

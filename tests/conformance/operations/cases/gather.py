@@ -13,7 +13,7 @@ _BATCHED = {"oracle": "cpu", "reason": "the reference cannot run it"}
 
 def _gather():
     def case(version, name, inputs, attributes=None, **settings):
-        return layer_case("Gather", version, name, "gather", inputs, attributes, **settings)
+        return layer_case("Gather", version, "gather", name, inputs, attributes, **settings)
 
     for version in ("opset1", "opset7", "opset8"):
         data = dynamic(ramp(4, 3, 2), ramp(3, 0, 2))
@@ -78,7 +78,7 @@ def _gather():
 
 def _gather_elements():
     def case(name, data, indices, axis, **settings):
-        return layer_case("GatherElements", "opset6", name, "gather_elements", [data, indices], {"axis": axis}, **settings)
+        return layer_case("GatherElements", "opset6", "gather_elements", name, [data, indices], {"axis": axis}, **settings)
 
     only_cpu = {"oracle": "cpu", "reason": "the reference cannot run it"}
     yield case("rows", dynamic(ramp(3, 2), ramp(1, 1)), dynamic(np.array([[0, 2], [1, 0]], I32), np.array([[0]], I32)), 0)
@@ -95,7 +95,7 @@ def _gather_nd():
         def case(name, data, indices, batch_dims=0, version=version, **settings):
             dims = (*[-1] * (indices.arrays[0].ndim - 1), indices.arrays[0].shape[-1])
             inputs = [data, dynamic(*indices.arrays, dims=dims)]
-            return layer_case("GatherND", version, name, "gather_nd", inputs, {"batch_dims": batch_dims}, **settings)
+            return layer_case("GatherND", version, "gather_nd", name, inputs, {"batch_dims": batch_dims}, **settings)
 
         data = dynamic(ramp(2, 3, 4), ramp(3, 3, 1))
         yield case("slices", data, static(np.array([[1], [0]]), np.array([[2], [1]])))

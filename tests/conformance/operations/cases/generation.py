@@ -15,7 +15,7 @@ def _scalars(dtypes, *runs):
 
 def _range():
     def case(version, name, inputs, attributes=None, **settings):
-        return layer_case("Range", version, name, "Range", inputs, attributes, **settings)
+        return layer_case("Range", version, "Range", name, inputs, attributes, **settings)
 
     for version, to in (("opset1", lambda _: {}), ("opset4", lambda t: {"output_type": t})):
         for kind, dtype in (("f32", F32), ("f16", F16), ("i32", I32), ("i64", I64), ("i8", I8), ("u8", U8)):
@@ -45,7 +45,7 @@ def _range():
 
 def _eye():
     def case(name, inputs, kind, **settings):
-        return layer_case("Eye", "opset9", name, lambda o, r, c, d, *b: o.eye(r, c, d, kind, *b), inputs, **settings)
+        return layer_case("Eye", "opset9", lambda o, r, c, d, *b: o.eye(r, c, d, kind, *b), name, inputs, **settings)
 
     for k, kind in ((0, "f32"), (1, "i8"), (-1, "u8"), (5, "i64"), (-9, "f16"), (1, "f64"), (1, "i32")):
         yield case(f"{kind}-{k}", [*_scalars([I32] * 2, (2, 4), (3, 2), (0, 2)), np.array(k)], kind)
@@ -71,7 +71,7 @@ def _one_hot():
             suffix = "-" + mode["negative_indices_mode"] if mode else ""
 
             def case(name, inputs, axis, version=version, mode=mode, suffix=suffix, **settings):
-                return layer_case("OneHot", version, name + suffix, "one_hot", inputs, {"axis": axis, **mode}, **settings)
+                return layer_case("OneHot", version, "one_hot", name + suffix, inputs, {"axis": axis, **mode}, **settings)
 
             indices = np.array([[0, 2, 3], [-1, -3, -4]])
             for axis in (0, 1, -1, -3):

@@ -256,7 +256,7 @@ def _unknown_ranks():
         ("scale", "nearest", scales, np.array([1])),
     ):
         attributes = {"mode": mode, "shape_calculation_mode": "scales" if given is scales else "sizes"}
-        yield layer_case("Interpolate", "opset11", f"any-rank-{name}", _resize, [image, given, axes], attributes)
+        yield layer_case("Interpolate", "opset11", _resize, f"any-rank-{name}", [image, given, axes], attributes)
 
 
 def _typed(mode, dtype):

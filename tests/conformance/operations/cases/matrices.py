@@ -14,7 +14,7 @@ def _einsum():
         def make(o, *nodes):
             return o.einsum(list(nodes), equation)
 
-        return layer_case("Einsum", "opset7", name, make, operands, **settings)
+        return layer_case("Einsum", "opset7", make, name, operands, **settings)
 
     def operand(*shape, dtype=F32, seed=0):
         return dynamic(mixed(*shape, dtype=dtype, seed=seed))
@@ -50,7 +50,7 @@ def _einsum():
 
 def _inverse():
     def case(name, *arrays, adjoint=False, **settings):
-        return layer_case("Inverse", "opset14", name, "inverse", [dynamic(*arrays)], {"adjoint": adjoint}, **settings)
+        return layer_case("Inverse", "opset14", "inverse", name, [dynamic(*arrays)], {"adjoint": adjoint}, **settings)
 
     matrix = np.array([[4, 7, 2], [3, 6, 1], [2, 5, 3]], F32)
     random = np.random.default_rng(0).normal(size=(2, 3, 7, 7)).astype(F32)
@@ -69,7 +69,7 @@ def _inverse():
 
 def _col2im():
     def case(name, data, image, block, **attributes):
-        return layer_case("Col2Im", "opset15", name, "col2im", [data, image, block], attributes)
+        return layer_case("Col2Im", "opset15", "col2im", name, [data, image, block], attributes)
 
     settings = {"strides": [2, 1], "dilations": [1, 2], "pads_begin": [0, 1], "pads_end": [1, 0]}
     for dtype in (F32, F16, F64, I32, I64, U8):

@@ -294,7 +294,7 @@ def _group_norms():
     data = unranked(_values(2, 6, 4), _values(0, 6), _values(1, 6, 2, 3))
     rest = [_values(6, seed=k) for k in range(2)]
     attributes = {"num_groups": 3, "epsilon": 1e-3}
-    yield layer_case("GroupNormalization", "opset12", "any-rank", "group_normalization", [data, *rest], attributes)
+    yield layer_case("GroupNormalization", "opset12", "group_normalization", "any-rank", [data, *rest], attributes)
     yield Case("GroupNormalization", "opset12", "no-batch", _group_norm((0, 6, 4), 3), [(_values(0, 6, 4),)])
     yield Case(
         "GroupNormalization",
@@ -351,7 +351,7 @@ def _lrns():
     for name, axes, shape in (("channels", [1], (1, 3, 2, 3)), ("spatial", [2], (1, 3, 6))):
         data = unranked(_values(2, 5, 4), _values(*shape))
         attributes = {"alpha": 0.5, "beta": 0.75, "bias": 2.0, "size": 3}
-        yield layer_case("LRN", "opset1", f"any-rank-{name}", "lrn", [data, np.array(axes)], attributes)
+        yield layer_case("LRN", "opset1", "lrn", f"any-rank-{name}", [data, np.array(axes)], attributes)
     # With beta 1, bias 0 and alpha = size ** len(axes) the formula is data / sum(data ** 2).
     ramp = np.arange(1, 9, dtype=np.float32).reshape(1, 2, 2, 2)
     sums_1 = np.array([1 + 25, 4 + 36, 9 + 49, 16 + 64] * 2, np.float32).reshape(ramp.shape)

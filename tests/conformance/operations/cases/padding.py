@@ -16,7 +16,7 @@ def _pad():
         def make(o, data, begin, end, value=None):
             return o.pad(data, begin, end, mode, value)
 
-        return layer_case("Pad", version, name, make, inputs, **settings)
+        return layer_case("Pad", version, make, name, inputs, **settings)
 
     data = dynamic(ramp(3, 4), ramp(4, 3))
     for version in ("opset1", "opset12"):

@@ -18,7 +18,7 @@ def _random_uniform():
         inputs = [shape, low, high]
         settings = {"rtol": 0.0, "atol": 0.0, **settings}
         name = f"{name}-{alignment.lower()}"
-        return layer_case("RandomUniform", "opset8", name, "RandomUniform", inputs, attributes, **settings)
+        return layer_case("RandomUniform", "opset8", "RandomUniform", name, inputs, attributes, **settings)
 
     for alignment in ("TENSORFLOW", "PYTORCH"):
         zero, one = np.array(0, F32), np.array(1, F32)
@@ -55,7 +55,7 @@ def _multinomial():
         attributes |= {"global_seed": seeds[0], "op_seed": seeds[1]}
         settings = {"seeded_body": False, "oracle": "cpu", "reason": "the reference draws other numbers", **settings}
         inputs = [probs, samples]
-        return layer_case("Multinomial", "opset13", name, "Multinomial", inputs, attributes, **settings)
+        return layer_case("Multinomial", "opset13", "Multinomial", name, inputs, attributes, **settings)
 
     probs = np.array([[0.1, 0.5, 0.4], [0.3, 0.3, 0.4]], F32)
     for replacement in (True, False):

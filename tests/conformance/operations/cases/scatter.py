@@ -18,7 +18,7 @@ _NO_KERNEL = {"oracle": "cpu", "reason": "the reference has no kernel of the typ
 def _elements():
     def case(version, name, inputs, attributes=None, **settings):
         make = "scatter_elements_update"
-        return layer_case("ScatterElementsUpdate", version, name, make, inputs, attributes, **settings)
+        return layer_case("ScatterElementsUpdate", version, make, name, inputs, attributes, **settings)
 
     indices = np.array([[2, 0, -1], [0, 0, 2]])
     for version in ("opset3", "opset12"):
@@ -62,7 +62,7 @@ def _elements():
 
 def _update():
     def case(name, *inputs, **settings):
-        return layer_case("ScatterUpdate", "opset3", name, "scatter_update", inputs, **settings)
+        return layer_case("ScatterUpdate", "opset3", "scatter_update", name, inputs, **settings)
 
     data = dynamic(ramp(4, 3))
     for axis, updates in ((0, -ramp(2, 3)), (1, -ramp(4, 2)), (-1, -ramp(4, 2))):
@@ -93,7 +93,7 @@ def _nd_update():
             *indices.arrays, dims=(*[-1] * (indices.arrays[0].ndim - 1), indices.arrays[0].shape[-1])
         )  # fmt: skip
         inputs = [data, indices, updates]
-        return layer_case("ScatterNDUpdate", version, name, "ScatterNDUpdate", inputs, attributes, **settings)
+        return layer_case("ScatterNDUpdate", version, "ScatterNDUpdate", name, inputs, attributes, **settings)
 
     wrapped = np.array([[1], [1], [-1]], I32)
     for version in ("opset4", "opset15"):  # version 3 of the operation is written as of opset4

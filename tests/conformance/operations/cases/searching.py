@@ -14,7 +14,7 @@ def _search_sorted():
         for right in (False, True):
             attributes = {"right_mode": right, "output_type": kind}
             suffix = "right" if right else "left"
-            yield layer_case("SearchSorted", "opset15", f"{name}-{suffix}", "SearchSorted", inputs, attributes, **settings)
+            yield layer_case("SearchSorted", "opset15", "SearchSorted", f"{name}-{suffix}", inputs, attributes, **settings)
 
     sequence = np.array([[1, 3, 3, 7], [0, 0, 2, 9]])
     values = np.array([[3, 0, 8], [0, 2, 9]])
@@ -42,7 +42,7 @@ def _bucketize():
         for right in (False, True):
             attributes = {"output_type": kind, "with_right_bound": right}
             suffix = "right" if right else "left"
-            yield layer_case("Bucketize", "opset3", f"{name}-{suffix}", "Bucketize", [data, buckets], attributes, **settings)
+            yield layer_case("Bucketize", "opset3", "Bucketize", f"{name}-{suffix}", [data, buckets], attributes, **settings)
 
     values = np.array([[3, 50, 10], [-1, 0, 5]])
     for dtype in (F32, F16, I32, I64):
@@ -60,7 +60,7 @@ def _bucketize():
 
 def _segment_max():
     def case(name, *inputs, fill="ZERO", **settings):
-        return layer_case("SegmentMax", "opset16", f"{name}-{fill}", "SegmentMax", inputs, {"fill_mode": fill}, **settings)
+        return layer_case("SegmentMax", "opset16", "SegmentMax", f"{name}-{fill}", inputs, {"fill_mode": fill}, **settings)
 
     data = np.array([[-3, 5], [-7, 2], [1, 0], [4, 4], [9, -9]])
     ids = np.array([0, 0, 2, 3, 3])
@@ -94,7 +94,7 @@ def _sparse_fill_empty_rows():
             dynamic(indices, dims=[-1, 2]),
             static(np.array(42, dtype)),
         ]
-        return layer_case("SparseFillEmptyRows", "opset16", name, "SparseFillEmptyRows", inputs, **settings)
+        return layer_case("SparseFillEmptyRows", "opset16", "SparseFillEmptyRows", name, inputs, **settings)
 
     some = [[0, 1], [0, 3], [2, 0], [3, 1]]
     for dtype in (F32, F16, I32, U8):
@@ -105,7 +105,7 @@ def _sparse_fill_empty_rows():
     yield case("nothing", [], [2, 3])
     yield case("none-empty", [[0, 0], [1, 2]], [2, 3])
     yield case("no-rows", [], [0, 3])
-    yield layer_case("SparseFillEmptyRows", "opset16", "constants", "SparseFillEmptyRows", [
+    yield layer_case("SparseFillEmptyRows", "opset16", "SparseFillEmptyRows", "constants", [
         dynamic(np.array([1, 2], F32)), np.array([4, 2]), np.array([[1, 0], [2, 1]]), np.array(-1, F32)])  # fmt: skip
 
 
@@ -113,7 +113,7 @@ def _gather_tree():
     def case(name, steps, parents, lengths, end, dtype=I32, **settings):
         arrays = [np.asarray(x, dtype) for x in (steps, parents, lengths)]
         inputs = [*map(dynamic, arrays), static(np.array(end, dtype))]
-        return layer_case("GatherTree", "opset1", name, "GatherTree", inputs, **settings)
+        return layer_case("GatherTree", "opset1", "GatherTree", name, inputs, **settings)
 
     steps = np.arange(1, 10).reshape(3, 1, 3)
     parents = np.array([[[0, 0, 0]], [[0, 1, 1]], [[2, 1, 2]]])

@@ -20,16 +20,16 @@ def _shape_of():
             "scalar": static(np.array(1, I32)),
             "boolean": dynamic(ramp(2, 1, 4, dtype=bool), dims=[-1, 1, 4]),
         }.items():
-            yield layer_case("ShapeOf", version, name, "shape_of", [data])
+            yield layer_case("ShapeOf", version, "shape_of", name, [data])
     for kind in ("i32", "i64"):
         data = [dynamic(ramp(2, 3), ramp(0, 5))]
-        yield layer_case("ShapeOf", "opset3", f"to-{kind}", "shape_of", data, {"output_type": kind})
+        yield layer_case("ShapeOf", "opset3", "shape_of", f"to-{kind}", data, {"output_type": kind})
 
 
 def _reshape():
     def case(name, data, pattern, special_zero, **settings):
         attributes = {"special_zero": special_zero}
-        return layer_case("Reshape", "opset1", name, "reshape", [data, pattern], attributes, **settings)
+        return layer_case("Reshape", "opset1", "reshape", name, [data, pattern], attributes, **settings)
 
     data = dynamic(ramp(2, 3, 4), ramp(0, 3, 4))
     yield case("copied", data, np.array([0, -1, 2]), True)
@@ -60,7 +60,7 @@ def _squeeze():
         make = "squeeze" if version == "opset15" else (lambda o, data, axes=None: o.squeeze(data, axes))
 
         def case(name, inputs, make=make, version=version, **settings):
-            return layer_case("Squeeze", version, name, make, inputs, **settings)
+            return layer_case("Squeeze", version, make, name, inputs, **settings)
 
         yield case("static", [static(ramp(1, 3, 1)), np.array([0, 2])])
         yield case("negative", [dynamic(ramp(4, 1, 1), dims=[-1, 1, 1]), np.array([-1])])
@@ -75,15 +75,15 @@ def _squeeze():
         yield case("no-axes", [static(ramp(1, 2, 1, 3))], make=no_axes)
         yield case("no-axes-dynamic", [dynamic(ramp(1, 2, 1), ramp(3, 1, 2))], make=no_axes, **_NO_DYNAMIC_RANK)
     skip = {"allow_axis_skip": True}
-    yield layer_case("Squeeze", "opset15", "axis-skip", "squeeze", [dynamic(ramp(2, 1, 3), ramp(1, 1, 3), dims=[-1, 1, 3]),
+    yield layer_case("Squeeze", "opset15", "squeeze", "axis-skip", [dynamic(ramp(2, 1, 3), ramp(1, 1, 3), dims=[-1, 1, 3]),
                      np.array([0, 1])], skip, **_NO_DYNAMIC_RANK)  # fmt: skip
-    yield layer_case("Squeeze", "opset15", "axis-skip-static", "squeeze", [static(ramp(2, 1, 3)), np.array([0, 1])], skip,
+    yield layer_case("Squeeze", "opset15", "squeeze", "axis-skip-static", [static(ramp(2, 1, 3)), np.array([0, 1])], skip,
                      oracle="evaluate", reason="the CPU plugin does not implement allow_axis_skip")  # fmt: skip
 
 
 def _unsqueeze():
     def case(name, *inputs, **settings):
-        return layer_case("Unsqueeze", "opset1", name, "unsqueeze", inputs, **settings)
+        return layer_case("Unsqueeze", "opset1", "unsqueeze", name, inputs, **settings)
 
     yield case("several", dynamic(ramp(2, 3), dims=[-1, 3]), np.array([3, 0]))
     yield case("negative", dynamic(ramp(2, 3)), np.array([-1, 1]))
@@ -96,7 +96,7 @@ def _unsqueeze():
 
 def _transpose():
     def case(name, *inputs, **settings):
-        return layer_case("Transpose", "opset1", name, "transpose", inputs, **settings)
+        return layer_case("Transpose", "opset1", "transpose", name, inputs, **settings)
 
     data = dynamic(ramp(2, 3, 4), ramp(4, 0, 1))
     yield case("constant", data, np.array([2, 0, 1]))
@@ -113,7 +113,7 @@ def _transpose():
 def _broadcast():
     def case(version, name, inputs, mode, **settings):
         keyword = "mode" if version == "opset1" else "broadcast_spec"
-        return layer_case("Broadcast", version, name, "broadcast", inputs, {keyword: mode}, **settings)
+        return layer_case("Broadcast", version, "broadcast", name, inputs, {keyword: mode}, **settings)
 
     for version in ("opset1", "opset3"):
         yield case(version, "numpy", [dynamic(ramp(3, 1), ramp(1, 1)), np.array([2, 3, 4])], "NUMPY")
@@ -138,7 +138,7 @@ def _broadcast():
 
 def _tile():
     def case(name, *inputs, **settings):
-        return layer_case("Tile", "opset1", name, "tile", inputs, **settings)
+        return layer_case("Tile", "opset1", "tile", name, inputs, **settings)
 
     yield case("same-rank", dynamic(ramp(2, 3), ramp(0, 3)), np.array([2, 3]))
     yield case("fewer-repeats", dynamic(ramp(2, 3)), np.array([2]))
@@ -152,7 +152,7 @@ def _tile():
 
 def _concat():
     def case(name, inputs, axis):
-        return layer_case("Concat", "opset1", name, lambda o, *v, axis: o.concat(list(v), axis), inputs, {"axis": axis})
+        return layer_case("Concat", "opset1", lambda o, *v, axis: o.concat(list(v), axis), name, inputs, {"axis": axis})
 
     yield case("rows", [dynamic(ramp(2, 3), ramp(0, 3)), static(ramp(1, 3), ramp(1, 3)), ramp(2, 3)], 0)
     yield case("last", [dynamic(mixed(2, 3, dtype=I32)), dynamic(mixed(2, 1, dtype=I32))], -1)
@@ -163,7 +163,7 @@ def _concat():
 
 def _split():
     def case(name, data, axis, count, **settings):
-        return layer_case("Split", "opset1", name, "split", [data, axis], {"num_splits": count}, **settings)
+        return layer_case("Split", "opset1", "split", name, [data, axis], {"num_splits": count}, **settings)
 
     yield case("static", static(ramp(2, 6)), np.array(1), 3)
     yield case("dynamic", dynamic(ramp(2, 6), ramp(0, 2)), np.array(-1, I32), 2)
@@ -173,7 +173,7 @@ def _split():
 
     def variadic(name, data, axis, lengths, **settings):
         make = lambda o, data, axis, lengths: o.variadic_split(data, axis, lengths)  # noqa: E731
-        return layer_case("VariadicSplit", "opset1", name, make, [data, axis, lengths], **settings)
+        return layer_case("VariadicSplit", "opset1", make, name, [data, axis, lengths], **settings)
 
     yield variadic("plain", static(ramp(2, 6)), np.array(1), np.array([1, 2, 3]))
     yield variadic("rest", dynamic(ramp(2, 6), ramp(2, 3)), np.array(-1), np.array([1, -1, 2], I32))

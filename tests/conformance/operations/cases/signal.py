@@ -240,7 +240,7 @@ def _any_ranks():
         ("ISTFT", "opset16", _values(2, 6, 16, 2), {"center": True, "normalized": False}),
     ):
         inputs = [unranked(signal, signal[0]), windows, *numbers]
-        yield layer_case(operation, version, "any-rank", operation, inputs, attributes)
+        yield layer_case(operation, version, operation, "any-rank", inputs, attributes)
 
 
 def _istft(shape, window, size, step, length, center, normalized, dtype=np.float32, run_time=False):

@@ -26,7 +26,7 @@ def _strided_slice():
         return {f"{n}_mask": [*masks.get(n, []), *[0] * (longest - len(masks.get(n, [])))] for n in names}
 
     def case(name, inputs, settings=None, **masks):
-        return layer_case("StridedSlice", "opset1", name, "strided_slice", inputs, attributes(masks), **(settings or {}))
+        return layer_case("StridedSlice", "opset1", "strided_slice", name, inputs, attributes(masks), **(settings or {}))
 
     # Each at once constant and with begins, ends and strides at run time.
     for name, begin, end, stride, masks in (
@@ -65,7 +65,7 @@ def _strided_slice():
     yield case("ellipsis-first-and-new-axes-at-run-time", [dynamic(ramp(4, 1, 3, 2), dims=[4, -1, -1, 2]),
                *(static(np.array(x)) for x in bounds)], **masks)  # fmt: skip
     yield layer_case(
-        "StridedSlice", "opset1", "no-stride", "StridedSlice", [data, np.array([0, 1]), np.array([2, 3])], attributes({})
+        "StridedSlice", "opset1", "StridedSlice", "no-stride", [data, np.array([0, 1]), np.array([2, 3])], attributes({})
     )
     yield case("whole", [data, np.array([0, 0]), np.array([0, MOST]), np.array([1, 1])], end=[1, 0])
     yield case(
@@ -84,7 +84,7 @@ def _strided_slice():
 
 def _slice():
     def case(name, *inputs, **settings):
-        return layer_case("Slice", "opset8", name, "slice", inputs, **settings)
+        return layer_case("Slice", "opset8", "slice", name, inputs, **settings)
 
     data = dynamic(ramp(3, 4, 5), ramp(1, 4, 2))
     yield case("no-axes", data, np.array([1, 0]), np.array([3, 2]), np.array([1, 1]))
@@ -105,7 +105,7 @@ def _slice():
 
 def _slice_scatter():
     def case(name, *inputs, **settings):
-        return layer_case("SliceScatter", "opset15", name, "slice_scatter", inputs, **settings)
+        return layer_case("SliceScatter", "opset15", "slice_scatter", name, inputs, **settings)
 
     data = dynamic(ramp(3, 5), ramp(4, 5))
     yield case("axis", data, dynamic(-ramp(3, 2), -ramp(4, 2)), np.array([1]), np.array([5]), np.array([2]), np.array([1]))

@@ -23,7 +23,7 @@ def _top_k():
 
         def case(name, data, k, axis, mode="max", sort="value", version=version, settings=None, **attributes):
             attributes = {"axis": axis, "mode": mode, "sort": sort, **attributes}
-            return layer_case("TopK", version, name, "topk", [data, k], attributes, **(settings or {}))
+            return layer_case("TopK", version, "topk", name, [data, k], attributes, **(settings or {}))
 
         data = dynamic(_distinct(3, 4), _distinct(2, 5, seed=1))
         for mode in ("max", "min"):
@@ -60,7 +60,7 @@ def _unique():
         def make(o, data, axis=None, **attributes):
             return o.unique(data, axis, **attributes)
 
-        return layer_case("Unique", "opset10", name, make, inputs, {"sorted": sorted, **attributes})
+        return layer_case("Unique", "opset10", make, name, inputs, {"sorted": sorted, **attributes})
 
     rows = np.array([[1, 2], [0, 5], [1, 2], [0, 4]], F32)
     for order in (True, False):
@@ -78,7 +78,7 @@ def _unique():
 
 def _non_zero():
     def case(name, data, kind="i64", **settings):
-        return layer_case("NonZero", "opset3", name, "NonZero", [data], {"output_type": kind}, **settings)
+        return layer_case("NonZero", "opset3", "NonZero", name, [data], {"output_type": kind}, **settings)
 
     for dtype in (F32, F16, I8, I32, I64, U8, bool):
         yield case(np.dtype(dtype).name, dynamic(mixed(3, 4, dtype=dtype), mixed(1, 2, dtype=dtype)), "i32")
