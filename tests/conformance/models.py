@@ -9,11 +9,29 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from tests.conformance.case import Case, IRText, Oracle
 
 Run = Sequence[Any]
+
+TYPES = {
+    "boolean": np.bool_,
+    "i8": np.int8,
+    "i16": np.int16,
+    "i32": np.int32,
+    "i64": np.int64,
+    "u8": np.uint8,
+    "u16": np.uint16,
+    "u32": np.uint32,
+    "u64": np.uint64,
+    "f16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "f32": np.float32,
+    "f64": np.float64,
+}
+"""NumPy's types of numbers, by OpenVINO's names."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -171,10 +189,12 @@ def element_type(array: np.ndarray) -> Any:
     return ov.Type.bf16 if array.dtype.name == "bfloat16" else ov.Type(array.dtype)
 
 
-def decided(oracle: Oracle, reason: str, *expected: np.ndarray) -> dict[str, Any]:
-    """The settings of a case that one oracle decides: ``expected`` holds one run's outputs for ``"expected"``."""
-    settings: dict[str, Any] = {"oracle": oracle, "reason": reason}
-    return settings | ({"expected": [list(expected)]} if expected else {})
+def decided(
+    oracle: Oracle, reason: str, *expected: np.ndarray, runs: Sequence[Sequence[np.ndarray]] = ()
+) -> dict[str, Any]:
+    """The settings of a case that one oracle decides: with ``"expected"`` the outputs of its one run, or of all ``runs``."""
+    outputs = [list(run) for run in runs] or ([list(expected)] if expected else None)
+    return {"oracle": oracle, "reason": reason} | ({} if outputs is None else {"expected": outputs})
 
 
 def edited(model: Case, edit: Callable[[str, bytes], tuple[str, bytes]]) -> Case:

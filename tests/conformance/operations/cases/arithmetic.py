@@ -135,8 +135,10 @@ def pdpd(axis: int) -> dict[str, object]:
     return {"auto_broadcast": "PDPD", "auto_broadcast.auto_broadcast_axis": axis}
 
 
+PDPD = "the CPU plugin cannot run this operation with auto_broadcast=pdpd"
+NO_PDPD = decided("evaluate", PDPD)
 # Operations whose reference kernels have no pdpd, or lay the first input on the second.
-_NO_PDPD = {"Mod": np.fmod, "Greater": np.greater, "GreaterEqual": np.greater_equal}
+_WITHOUT_PDPD = {"Mod": np.fmod, "Greater": np.greater, "GreaterEqual": np.greater_equal}
 
 
 def broadcasts(operation: str, make: str):
@@ -145,7 +147,7 @@ def broadcasts(operation: str, make: str):
     a = _small(F32, 2, 3, 4)
     settings = {}
     if operation not in ("Add", "Multiply", "FloorMod", "Power", "SquaredDifference", "Maximum", "Minimum"):
-        settings = decided("evaluate", "the CPU plugin cannot run this operation with auto_broadcast=pdpd")
+        settings = NO_PDPD
     for name, shape, onto, axis in (
         ("pdpd-axis", (3,), (3, 1), 1),
         ("pdpd-right", (3, 4), (3, 4), -1),
@@ -155,11 +157,11 @@ def broadcasts(operation: str, make: str):
         ("pdpd-inner-one", (2, 1, 4), (2, 1, 4), 0),
     ):
         b = _small(F32, *shape)
-        if operation in _NO_PDPD:
+        if operation in _WITHOUT_PDPD:
             reason = "neither the CPU plugin nor the reference kernel runs this operation with auto_broadcast=pdpd"
-            settings = decided("expected", reason, _NO_PDPD[operation](a, b.reshape(onto)))
+            settings = decided("expected", reason, _WITHOUT_PDPD[operation](a, b.reshape(onto)))
         yield with_axis(name, [static(a), static(b)], pdpd(axis), **settings)
-    if operation not in _NO_PDPD:
+    if operation not in _WITHOUT_PDPD:
         inputs = [dynamic(a, _small(F32, 1, 5, 2)), dynamic(_small(F32, 3), _small(F32, 5))]
         yield with_axis("pdpd-dynamic", inputs, pdpd(1), **settings)
     yield case("none", [static(a), static(a[::-1])], {"auto_broadcast": "NONE"})

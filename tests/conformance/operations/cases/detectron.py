@@ -1,4 +1,4 @@
-"""The layers of Detectron's networks, and GenerateProposals. What the specification leaves undefined is cut off."""
+"""The layers of Detectron's networks. What the specification leaves undefined is cut off."""
 
 from __future__ import annotations
 
@@ -9,31 +9,28 @@ import numpy as np
 from tests.conformance.models import dynamics, layer_case, statics
 
 
-def _layer(operation, version="opset6", keep=None):
+def _detectron(operation, keep=None):
     """Makes cases of a layer; ``keep`` says how many elements of each output are defined."""
+    operation = f"ExperimentalDetectron{operation}"
 
     def make(ops, *nodes, **attributes):
         from openvino import opset8
         from openvino.utils.node_factory import NodeFactory
 
-        outputs = NodeFactory(version).create(operation, [node.output(0) for node in nodes], attributes).outputs()
+        outputs = NodeFactory("opset6").create(operation, [node.output(0) for node in nodes], attributes).outputs()
         if keep is None:
             return outputs
         zero, one = opset8.constant(np.array([0])), opset8.constant(np.array([1]))
         return [opset8.slice(output, zero, opset8.constant(np.array([keep])), one, zero) for output in outputs]
 
-    return partial(layer_case, operation, version, make)
-
-
-def _detectron(operation, keep=None):
-    return _layer(f"ExperimentalDetectron{operation}", keep=keep)
+    return partial(layer_case, operation, "opset6", make)
 
 
 def _floats(*arrays):
     return tuple(np.asarray(a, np.float32) for a in arrays)
 
 
-def _halves(arrays):
+def halves(arrays):
     return [a.astype(np.float16) for a in arrays]
 
 
@@ -67,53 +64,37 @@ def _detection_outputs():
     yield case("agnostic", statics(plain), {**attributes, "class_agnostic_box_regression": True})
     yield case("all-scores", statics(plain), {**attributes, "score_threshold": -1.0, "post_nms_count": -1})
     yield case("dynamic", dynamics(plain, data(3, 2), data(60, 3)), attributes)
-    yield case("f16", statics(_halves(plain)), attributes)
+    yield case("f16", statics(halves(plain)), attributes)
+
+
+def proposal_inputs(rows, columns, anchors, seed=0):
+    """An image's size and scale, anchors, deltas and scores."""
+    rng = np.random.default_rng(seed)
+    count = rows * columns * anchors
+    scores = (rng.permutation(count) + 1) / (count + 1)
+    deltas = rng.standard_normal((anchors * 4, rows, columns)) * 0.4
+    return _floats([50, 60, 1], _boxes(rng, count), deltas, scores.reshape(anchors, rows, columns))
+
+
+PROPOSALS = {"min_size": 4.0, "nms_threshold": 0.5, "pre_nms_count": 50, "post_nms_count": 10}
+PLAIN, ZEROS = proposal_inputs(4, 5, 3), proposal_inputs(4, 5, 3, 1)
+ZEROS[3][ZEROS[3] < 0.7] = 0
+TIES = *PLAIN[:3], np.round(PLAIN[3] * 8) / 8
 
 
 def _proposals():
-    def data(rows, columns, anchors, seed=0):
-        rng = np.random.default_rng(seed)
-        count = rows * columns * anchors
-        scores = (rng.permutation(count) + 1) / (count + 1)
-        deltas = rng.standard_normal((anchors * 4, rows, columns)) * 0.4
-        return _floats([50, 60, 1], _boxes(rng, count), deltas, scores.reshape(anchors, rows, columns))
-
-    attributes = {"min_size": 4.0, "nms_threshold": 0.5, "pre_nms_count": 50, "post_nms_count": 10}
-    plain, zeros = data(4, 5, 3), data(4, 5, 3, 1)
-    zeros[3][zeros[3] < 0.7] = 0
     name = "GenerateProposalsSingleImage"
-    single = _detectron(name)
+    case = _detectron(name)
     few = {"post_nms_count": 70, "pre_nms_count": 1000, "min_size": 0.0}
-    yield single("plain", statics(plain), attributes)
-    yield single("few", statics(plain), attributes | few)
+    yield case("plain", statics(PLAIN), PROPOSALS)
+    yield case("few", statics(PLAIN), PROPOSALS | few)
     many = {"post_nms_count": 40, "nms_threshold": 0.9}
-    yield _detectron(name, keep=8)("zero-scores", statics(zeros), attributes | many)
-    ties = *plain[:3], np.round(plain[3] * 8) / 8
-    any_order = {"seeded_body": False}  # of equal scores OpenVINO's sorting decides which box is better
-    yield single("ties", statics(ties), attributes | {"min_size": 0.0}, **any_order)
-    yield _detectron(name, keep=4)("small", statics(plain), attributes | {"post_nms_count": 40, "min_size": 15.0})
-    yield single("dynamic", dynamics(plain, data(2, 3, 4, 2)), attributes | {"min_size": 0.5})
-    yield single("f16", statics(_halves(plain)), attributes)
-
-    def batch(*items, scales=([1], [1])):
-        info = np.stack([np.append(item[0][:2], scale) for item, scale in zip(items, scales, strict=False)])
-        count, rows, columns = items[0][3].shape
-        return (
-            info.astype(np.float32), items[0][1].reshape(rows, columns, count, 4),
-            np.stack([item[2] for item in items]), np.stack([item[3] for item in items]),
-        )  # fmt: skip
-
-    generate = _layer("GenerateProposals", "opset9")
-    both = batch(plain, zeros)
-    yield generate("plain", statics(both), attributes)
-    yield generate("pixels", statics(both), attributes | {"normalized": False, "roi_num_type": "i32"})
-    scaled = batch(plain, data(4, 5, 3, 3), scales=([1, 3], [4, 0.5]))
-    yield generate("two-scales", statics(scaled), attributes | {"post_nms_count": 60})
-    given = {"post_nms_count": 7, "min_size": 0.0, "nms_threshold": 0.9}
-    yield generate("ties", statics(batch(ties, zeros)), attributes | given, **any_order)
-    yield generate("none-left", statics(both), attributes | {"min_size": 1000.0})
-    yield generate("dynamic", dynamics(both, batch(data(2, 3, 2, 5))), attributes | {"pre_nms_count": 5})
-    yield generate("f16", statics(_halves(both)), attributes)
+    yield _detectron(name, keep=8)("zero-scores", statics(ZEROS), PROPOSALS | many)
+    # Of equal scores OpenVINO's sorting decides which box is better.
+    yield case("ties", statics(TIES), PROPOSALS | {"min_size": 0.0}, seeded_body=False)
+    yield _detectron(name, keep=4)("small", statics(PLAIN), PROPOSALS | {"post_nms_count": 40, "min_size": 15.0})
+    yield case("dynamic", dynamics(PLAIN, proposal_inputs(2, 3, 4, 2)), PROPOSALS | {"min_size": 0.5})
+    yield case("f16", statics(halves(PLAIN)), PROPOSALS)
 
 
 def _grids():
@@ -128,7 +109,7 @@ def _grids():
     yield grid("strides", statics(plain), given | {"flatten": False, "stride_x": 32.0, "stride_y": 7.5})
     yield _detectron("PriorGridGenerator", keep=2 * 3 * 3)("smaller", statics(plain), given | {"h": 2, "w": 3})
     yield grid("dynamic", dynamics(plain, data(2, 3, 7, 50, 33)), given)
-    yield grid("f16", statics(_halves(plain)), given | {"flatten": False})
+    yield grid("f16", statics(halves(plain)), given | {"flatten": False})
 
 
 def _features():
@@ -150,7 +131,7 @@ def _features():
     yield case("one-level", statics(plain[:2]), given | {"pyramid_scales": [4], "aligned": True})
     runs = plain, data(5, 2, [(9, 9), (5, 4), (3, 2)], 3)
     yield case("dynamic", dynamics(*runs), given | {"pyramid_scales": [4, 8, 16, 32]})
-    yield case("f16", statics(_halves(plain)), given)
+    yield case("f16", statics(halves(plain)), given)
 
 
 def _best_regions():
@@ -162,7 +143,7 @@ def _best_regions():
     yield case("some", statics(data(10)), {"max_rois": 4})
     yield _detectron("TopKROIs", keep=5)("more-than-there-are", statics(data(5)), {"max_rois": 9})
     yield case("dynamic", dynamics(data(10), data(4, 1)), {"max_rois": 4})
-    yield case("f16", statics(_halves(data(10))), {"max_rois": 3})
+    yield case("f16", statics(halves(data(10))), {"max_rois": 3})
 
 
 CASES = [*_detection_outputs(), *_proposals(), *_grids(), *_features(), *_best_regions()]

@@ -1,4 +1,4 @@
-"""Where values belong: sorted sequences, buckets, segments, beams, empty rows of sparse tensors."""
+"""Where values belong: sorted sequences, buckets, segments, empty rows of sparse tensors."""
 
 from __future__ import annotations
 
@@ -109,24 +109,4 @@ def _sparse_fill_empty_rows():
         dynamic(np.array([1, 2], F32)), np.array([4, 2]), np.array([[1, 0], [2, 1]]), np.array(-1, F32)])  # fmt: skip
 
 
-def _gather_tree():
-    def case(name, steps, parents, lengths, end, dtype=I32, **settings):
-        arrays = [np.asarray(x, dtype) for x in (steps, parents, lengths)]
-        inputs = [*map(dynamic, arrays), static(np.array(end, dtype))]
-        return layer_case("GatherTree", "opset1", "GatherTree", name, inputs, **settings)
-
-    steps = np.arange(1, 10).reshape(3, 1, 3)
-    parents = np.array([[[0, 0, 0]], [[0, 1, 1]], [[2, 1, 2]]])
-    for dtype in (I32, F32):
-        yield case(np.dtype(dtype).name, steps, parents, [3], 10, dtype)
-    for length in (1, 2, 9):
-        yield case(f"length-{length}", steps, parents, [length], 10)
-    yield case("end-token-within", steps, parents, [3], 5)
-    many = np.random.default_rng(0)
-    yield case("batches", many.integers(0, 9, (6, 4, 5)), many.integers(0, 5, (6, 4, 5)), [6, 3, 1, 5], 7)
-    yield case("unused-parents", steps, [[[9, 9, 9]], [[0, 1, 1]], [[-5, 7, 9]]], [2], 10)
-    yield case("no-length", steps, parents, [0], 10, oracle="expected", expected=[[np.full((3, 1, 3), 10, I32)]],
-               reason="the CPU plugin leaves its output as it finds it")  # fmt: skip
-
-
-CASES = [*_search_sorted(), *_bucketize(), *_segment_max(), *_sparse_fill_empty_rows(), *_gather_tree()]
+CASES = [*_search_sorted(), *_bucketize(), *_segment_max(), *_sparse_fill_empty_rows()]
