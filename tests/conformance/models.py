@@ -41,22 +41,20 @@ class Input:
     Attributes:
         arrays: the arrays.
         dims: its dimensions: -1 for a dynamic one, ``None`` for any rank.
-        name: its name in the IR; one of OpenVINO's by default.
     """
 
     arrays: tuple[np.ndarray, ...]
     dims: tuple[int, ...] | None
-    name: str | None = None
 
 
-def static(*arrays: Any, name: str | None = None) -> Input:
+def static(*arrays: Any) -> Input:
     """A Parameter of the first array's own shape."""
-    return Input(tuple(map(np.asarray, arrays)), np.shape(arrays[0]), name)
+    return Input(tuple(map(np.asarray, arrays)), np.shape(arrays[0]))
 
 
-def dynamic(*arrays: Any, dims: Sequence[int] | None = None, name: str | None = None) -> Input:
+def dynamic(*arrays: Any, dims: Sequence[int] | None = None) -> Input:
     """A Parameter whose dimensions are all dynamic, or ``dims``."""
-    return Input(tuple(map(np.asarray, arrays)), (-1,) * np.ndim(arrays[0]) if dims is None else tuple(dims), name)
+    return Input(tuple(map(np.asarray, arrays)), (-1,) * np.ndim(arrays[0]) if dims is None else tuple(dims))
 
 
 def unranked(*arrays: Any) -> Input:
@@ -87,13 +85,15 @@ def layer_case(
     name: str,
     inputs: Iterable[Any] = (),
     attributes: dict[str, Any] | None = None,
+    *,
+    opset: str | None = None,
     **settings: Any,
 ) -> Case:
     """A case of one operation, or of the small graph that ``make`` builds around it.
 
     Args:
         operation: its name in the specification.
-        version: its opset in the IR, of which OpenVINO's module makes it, too.
+        version: its opset in the IR.
         make: the factory's name, or the operation's own, which takes any inputs and attributes; with that of another opset
             before it where need be (``"opset1.add"``). Or a function ``make(ops, *nodes, **attributes)`` that gets the
             opset's module; it gives a node, or the results and sinks.
@@ -101,12 +101,13 @@ def layer_case(
         inputs: `Input` for a Parameter, an array or a number for a constant, ``None`` for one left out, a type's name as it
             is, a function for the node that it gives.
         attributes: keyword arguments of what makes the layer.
+        opset: the opset whose module makes it, where that is not ``version``.
         settings: the `Case`'s own.
     """
     inputs, attributes = list(inputs), attributes or {}
     given = [i.arrays for i in inputs if isinstance(i, Input)]
     runs = list(zip(*given, strict=True)) if given else [()]
-    return Case(operation, version, name, lambda: _model(version, make, inputs, attributes), runs, **settings)
+    return Case(operation, version, name, lambda: _model(opset or version, make, inputs, attributes), runs, **settings)
 
 
 def _model(opset: str, make: str | Callable[..., Any], inputs: Sequence[Any], attributes: dict[str, Any]) -> Any:
@@ -152,7 +153,7 @@ def _parameter(given: Input) -> Any:
     from openvino import opset1
 
     shape = ov.PartialShape.dynamic() if given.dims is None else ov.PartialShape(list(given.dims))
-    return opset1.parameter(shape, element_type(given.arrays[0]), given.name)
+    return opset1.parameter(shape, element_type(given.arrays[0]))
 
 
 def constant(array: np.ndarray) -> Any:
@@ -189,9 +190,7 @@ def element_type(array: np.ndarray) -> Any:
     return ov.Type.bf16 if array.dtype.name == "bfloat16" else ov.Type(array.dtype)
 
 
-def decided(
-    oracle: Oracle, reason: str, *expected: np.ndarray, runs: Sequence[Sequence[np.ndarray]] = ()
-) -> dict[str, Any]:
+def decided(oracle: Oracle, reason: str, *expected: np.ndarray, runs: Sequence[Sequence[np.ndarray]] = ()) -> dict[str, Any]:
     """The settings of a case that one oracle decides: with ``"expected"`` the outputs of its one run, or of all ``runs``."""
     outputs = [list(run) for run in runs] or ([list(expected)] if expected else None)
     return {"oracle": oracle, "reason": reason} | ({} if outputs is None else {"expected": outputs})
@@ -203,17 +202,19 @@ def edited(model: Case, edit: Callable[[str, bytes], tuple[str, bytes]]) -> Case
     def build() -> IRText:
         with tempfile.TemporaryDirectory() as folder:
             path = model.save(Path(folder))
-            given = path.read_text(), path.with_suffix(".bin").read_bytes()
-        changed = edit(*given)
-        assert changed != given, "the edit finds nothing in the IR"
-        return IRText(*changed)
+            return IRText(*edit(path.read_text(), path.with_suffix(".bin").read_bytes()))
 
     return dataclasses.replace(model, build=build)
 
 
 def replaced(model: Case, old: str, new: str) -> Case:
     """The case with a text of its .xml replaced by another."""
-    return edited(model, lambda text, weights: (text.replace(old, new), weights))
+
+    def edit(text: str, weights: bytes) -> tuple[str, bytes]:
+        assert old in text
+        return text.replace(old, new), weights
+
+    return edited(model, edit)
 
 
 def ramp(*shape: int, dtype: Any = np.float32) -> np.ndarray:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.conformance.old_models import element_type
+from tests.conformance.models import layer_case, statics
 from tests.conformance.oracle import Oracle, OracleError
 
 Arrays = Mapping[str, np.ndarray]
@@ -82,10 +82,9 @@ def _for_oracle(case: Case, array: np.ndarray) -> np.ndarray:
 
 def save(case: Case, arrays: Arrays, path: Path) -> None:
     """Write the OpenVINO model of the case's layer, its inputs ``arrays`` as Parameters."""
-    import openvino as ov
-    from openvino import opset1
-
-    assert case.layer is not None
-    parameters = [opset1.parameter(list(array.shape), element_type(array)) for array in arrays.values()]
-    model = ov.Model(case.layer(*parameters, **case.attributes).outputs(), parameters)
-    ov.save_model(model, path, compress_to_fp16=False)
+    layer = case.layer
+    assert layer is not None
+    attributes = dict(case.attributes)
+    layer_case(case.op, "opset1", lambda ops, *nodes: layer(*nodes, **attributes), case.name, statics(arrays.values())).save(
+        path.parent
+    )

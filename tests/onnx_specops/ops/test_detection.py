@@ -17,7 +17,7 @@ import pytest
 from converters.openvino import convert
 from onnx_specops.domain import find
 from onnx_specops.runtime.reference import reference_evaluator
-from tests.conformance.operations.cases import ctc, detection, detectron, proposals, roi, suppression
+from tests.conformance.operations.cases import detection, detectron, proposals, roi, sequences, suppression
 from tests.onnx_specops.ops.one_node import run
 
 F = np.float32
@@ -152,7 +152,7 @@ REFERENCE = [
     "PSROIPooling-1-average", "PSROIPooling-1-bilinear", "DeformablePSROIPooling-1-classes", "CTCLoss-4-unique",
     "ExperimentalDetectronDetectionOutput-6-best", "ExperimentalDetectronGenerateProposalsSingleImage-6-few",
 ]  # fmt: skip
-CASES = {case.id: case for module in (ctc, detection, detectron, proposals, roi, suppression) for case in module.CASES}
+CASES = {case.id: case for module in (detection, detectron, proposals, roi, sequences, suppression) for case in module.CASES}
 
 
 @pytest.mark.parametrize("name", REFERENCE)

@@ -7,11 +7,11 @@ from functools import partial
 import ml_dtypes
 import numpy as np
 
-from tests.conformance.models import dynamic, layer_case, mixed, of_no_bytes, ramp, static, unranked
+from tests.conformance.models import decided, dynamic, layer_case, mixed, of_no_bytes, ramp, static, unranked
 
 I32, I64, U8, F16, F64, BF16 = np.int32, np.int64, np.uint8, np.float16, np.float64, ml_dtypes.bfloat16
 
-_SPOILS_MEMORY = {"oracle": "cpu", "reason": "the reference writes beyond its output where dimensions are dynamic"}
+_SPOILS_MEMORY = decided("cpu", "the reference writes beyond its output where dimensions are dynamic")
 
 
 def _identity():
@@ -33,8 +33,7 @@ def _reverse():
     yield case("index", data, np.array([2, 0]), "index")
     yield case("one-index", data, np.array([1], I32), "index")
     yield case("mask", data, np.array([True, False, True]), "mask")
-    yield case("no-axes", dynamic(ramp(2, 3)), of_no_bytes(I64), "index", oracle="expected",
-               reason="OpenVINO refuses an empty constant", expected=[[ramp(2, 3)]])  # fmt: skip
+    yield case("no-axes", dynamic(ramp(2, 3)), of_no_bytes(I64), "index", **decided("expected", "OpenVINO refuses an empty constant", ramp(2, 3)))  # fmt: skip
     yield case("empty-mask", data, np.array([False] * 3), "mask")
     yield case("index-at-run-time", data, static(np.array([0, 1], I32), np.array([2, 0], I32)), "index")
     yield case("mask-at-run-time", data, static(np.array([True, False, False]), np.array([False] * 3)), "mask")
@@ -72,9 +71,7 @@ def _roll():
     yield case("negative", data, np.array([-1], I32), np.array([-1], I32))
     yield case("two-axes", data, np.array([2, -3]), np.array([1, 0]))
     yield case("axis-twice", data, np.array([1, 1]), np.array([0, 0]))
-    yield case("one-shift-for-all", dynamic(ramp(3, 4)), np.array(1), np.array([0, 1]), oracle="expected",
-               reason="OpenVINO's kernels take as many shifts as axes only",
-               expected=[[np.roll(ramp(3, 4), (1, 1), (0, 1))]])  # fmt: skip
+    yield case("one-shift-for-all", dynamic(ramp(3, 4)), np.array(1), np.array([0, 1]), **decided("expected", "OpenVINO's kernels take as many shifts as axes only", np.roll(ramp(3, 4), (1, 1), (0, 1))))  # fmt: skip
     yield case("beyond-size", data, np.array([9, -11]), np.array([0, 1]))
     yield case("shift-at-run-time", data, static(np.array([1, 0], I32), np.array([-2, 5], I32)), np.array([0, 1]))
     yield case(
@@ -150,7 +147,7 @@ def _batch():
         yield case(operation, "any-rank", unranked(data, other), *run_time)
         for dtype in (U8, F16, I32):
             yield case(operation, np.dtype(dtype).name, dynamic(data.astype(dtype)), block, begin, end)
-    filled = {"oracle": "evaluate", "reason": "the CPU plugin fills the padding of several dimensions with data"}
+    filled = decided("evaluate", "the CPU plugin fills the padding of several dimensions with data")
     yield case("SpaceToBatch", "padded-twice", static(ramp(1, 3, 2, 1, 1) + 1), np.array([1, 1, 1, 3, 3]), np.zeros(5, I64),
                np.array([0, 0, 0, 2, 2]), **filled)  # fmt: skip
 

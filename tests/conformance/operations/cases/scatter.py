@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.conformance.models import dynamic, layer_case, mixed, ramp, static
+from tests.conformance.models import decided, dynamic, layer_case, mixed, ramp, static
 
 I8, I32, I64, U8, F16, F32, F64 = np.int8, np.int32, np.int64, np.uint8, np.float16, np.float32, np.float64
 
-_FLOORS = {
-    "oracle": "evaluate",
-    "reason": "the CPU plugin truncates the mean of integers where the specification and the reference floor it",
-}
-_NO_KERNEL = {"oracle": "cpu", "reason": "the reference has no kernel of the type"}
+_FLOORS = decided(
+    "evaluate", "the CPU plugin truncates the mean of integers where the specification and the reference floor it"
+)
+_NO_KERNEL = decided("cpu", "the reference has no kernel of the type")
 
 
 def _elements():
@@ -80,7 +79,7 @@ def _update():
         np.array(1),
     )
     yield case("scalar-index", data, static(np.array(2)), dynamic(-ramp(3)), np.array(0),
-               oracle="evaluate", reason="the CPU plugin takes no scalar indices")  # fmt: skip
+               **decided("evaluate", "the CPU plugin takes no scalar indices"))  # fmt: skip
     yield case("empty", data, dynamic(np.zeros(0, I64)), dynamic(ramp(0, 3)), np.array(0))
     for dtype in (bool, U8, F16, I64):
         yield case(np.dtype(dtype).name, dynamic(mixed(4, 3, dtype=dtype)), dynamic(np.array([3, 1])),

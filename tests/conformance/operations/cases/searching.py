@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.conformance.models import dynamic, layer_case, mixed, static
+from tests.conformance.models import decided, dynamic, layer_case, mixed, static
 
 I8, I32, I64, U8, F16, F32, F64 = np.int8, np.int32, np.int64, np.uint8, np.float16, np.float32, np.float64
 
@@ -29,8 +29,7 @@ def _search_sorted():
     )
     yield from case("no-values", dynamic(sequence.astype(F32)), dynamic(np.zeros((2, 0), F32)))
     yield from case("empty-sequence", dynamic(np.zeros(0, F32)), dynamic(np.array([1, 2], F32)),
-                    oracle="expected", reason="the CPU plugin reads beyond the sequence",
-                    expected=[[np.zeros(2, I64)]])  # fmt: skip
+                    **decided("expected", "the CPU plugin reads beyond the sequence", np.zeros(2, I64)))  # fmt: skip
     yield from case(
         "nan-and-infinity", dynamic(np.array([1, 3, 3, np.inf], F32)), dynamic(np.array([np.nan, np.inf, -np.inf], F32))
     )
@@ -80,8 +79,7 @@ def _segment_max():
                    dynamic(np.array([0, 0, 1, 1, 2, 3])), fill=fill)  # fmt: skip
     yield case("float16", dynamic(data.astype(F16)), dynamic(ids))
     least = np.array([[-3, 5], [-65504, -65504], [1, 0], [9, 4]], F16)
-    yield case("float16", dynamic(data.astype(F16)), dynamic(ids), fill="LOWEST", oracle="expected", expected=[[least]],
-               reason="the CPU plugin takes the lowest float32, which is none of float16")  # fmt: skip
+    yield case("float16", dynamic(data.astype(F16)), dynamic(ids), fill="LOWEST", **decided("expected", "the CPU plugin takes the lowest float32, which is none of float16", least))  # fmt: skip
 
 
 def _sparse_fill_empty_rows():

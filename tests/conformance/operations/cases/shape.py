@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.conformance.models import dynamic, layer_case, mixed, of_no_bytes, ramp, static
+from tests.conformance.models import decided, dynamic, layer_case, mixed, of_no_bytes, ramp, static
 
 I32, I64, U8, F16, F64 = np.int32, np.int64, np.uint8, np.float16, np.float64
 
-WIDE = {"oracle": "evaluate", "reason": "the CPU plugin holds 64-bit integers in 32 bits"}
-_NO_DYNAMIC_RANK = {"oracle": "evaluate", "reason": "the CPU plugin takes no layer of dynamic rank"}
+WIDE = decided("evaluate", "the CPU plugin holds 64-bit integers in 32 bits")
+_NO_DYNAMIC_RANK = decided("evaluate", "the CPU plugin takes no layer of dynamic rank")
 
 
 def _shape_of():
@@ -46,7 +46,7 @@ def _reshape():
     yield case("boolean", dynamic(ramp(2, 3, dtype=bool)), np.array([3, 2]), False)
     patterns = dynamic(*map(np.array, ([0, -1, 2], [6, 0, 4], [0, 0, 0], [0, 0, -1])))
     yield case("special-zero-at-run-time", dynamic(ramp(2, 3, 4), ramp(6, 1, 4), ramp(2, 3, 4), ramp(0, 3, 4)), patterns, True,
-               oracle="evaluate", reason="of a pattern of unknown length the CPU plugin does not know the rank")  # fmt: skip
+               **decided("evaluate", "of a pattern of unknown length the CPU plugin does not know the rank"))  # fmt: skip
     patterns = static(*map(np.array, ([0, -1, 2], [6, 1, 4], [0, 0, 0], [0, 3, -1])))
     yield case("at-run-time", dynamic(ramp(2, 3, 4), ramp(6, 1, 4), ramp(2, 3, 4), ramp(0, 3, 4)), patterns, True)
     shorter = static(*map(np.array, ([0, -1], [-1, 4])))
@@ -78,7 +78,7 @@ def _squeeze():
     yield layer_case("Squeeze", "opset15", "squeeze", "axis-skip", [dynamic(ramp(2, 1, 3), ramp(1, 1, 3), dims=[-1, 1, 3]),
                      np.array([0, 1])], skip, **_NO_DYNAMIC_RANK)  # fmt: skip
     yield layer_case("Squeeze", "opset15", "squeeze", "axis-skip-static", [static(ramp(2, 1, 3)), np.array([0, 1])], skip,
-                     oracle="evaluate", reason="the CPU plugin does not implement allow_axis_skip")  # fmt: skip
+                     **decided("evaluate", "the CPU plugin does not implement allow_axis_skip"))  # fmt: skip
 
 
 def _unsqueeze():
@@ -104,7 +104,7 @@ def _transpose():
     yield case("at-run-time", dynamic(ramp(2, 3, 4), ramp(4, 0, 1), ramp(1, 2, 2)),
                static(np.array([2, 0, 1]), np.array([0, 2, 1]), np.array([1, 2, 0])))  # fmt: skip
     yield case("i64-at-run-time", dynamic(ramp(2, 3, dtype=I64) << 40), static(np.array([1, 0], U8)), **WIDE)
-    reversed_ = {"oracle": "expected", "reason": "OpenVINO refuses or crashes on an empty order"}
+    reversed_ = decided("expected", "OpenVINO refuses or crashes on an empty order")
     yield case("empty-order", dynamic(ramp(2, 3, 4)), dynamic(np.zeros(0, I64)), expected=[[ramp(2, 3, 4).T]], **reversed_)
     yield case("maybe-empty-order", dynamic(ramp(2, 3, 4), ramp(2, 3, 4)), dynamic(np.zeros(0, I64), np.array([1, 0, 2])),
                expected=[[ramp(2, 3, 4).T], [ramp(2, 3, 4).transpose(1, 0, 2)]], **reversed_)  # fmt: skip

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.conformance.models import dynamic, layer_case, mixed, ramp, static
+from tests.conformance.models import decided, dynamic, layer_case, mixed, ramp, static
 
 I32, I64, U8, F16, F64 = np.int32, np.int64, np.uint8, np.float16, np.float64
 MOST, LEAST = np.iinfo(np.int64).max, np.iinfo(np.int64).min
 
 
 _PARTINGS = {
-    "shrink-begin-mask": {"oracle": "cpu", "reason": "the reference overlooks begin_mask at a shrunk axis"},
-    "ellipsis-before-new-and-shrink": {"oracle": "cpu", "reason": "the reference lets a new axis go before an ellipsis"},
-    "shrink-new-axis": {"oracle": "evaluate", "reason": "the CPU plugin reads beyond its input"},
+    "shrink-begin-mask": decided("cpu", "the reference overlooks begin_mask at a shrunk axis"),
+    "ellipsis-before-new-and-shrink": decided("cpu", "the reference lets a new axis go before an ellipsis"),
+    "shrink-new-axis": decided("evaluate", "the CPU plugin reads beyond its input"),
 }
 
 
@@ -57,8 +57,7 @@ def _strided_slice():
     masks = {"ellipsis": [0, 1, 0, 0], "new_axis": [0, 0, 1, 0]}
     bounds = [[1, 0, 0, 1], [2, 9, 0, 3], [1, 1, 1, 1]]
     yield case("ellipsis-and-new-axis", [data, *map(np.array, bounds)], **masks)
-    yield case("ellipsis-and-new-axis-at-run-time", [data, *(static(np.array(x)) for x in bounds)], {
-        "oracle": "evaluate", "reason": "the CPU plugin fails on these masks with ends at run time"}, **masks)  # fmt: skip
+    yield case("ellipsis-and-new-axis-at-run-time", [data, *(static(np.array(x)) for x in bounds)], decided("evaluate", "the CPU plugin fails on these masks with ends at run time"), **masks)  # fmt: skip
     bounds = [[0, 1, -2, -2, -1, 0], [1, -2, -1, 1, 1, 2], [2, 1, 1, 2, 2, 2]]
     masks = {"begin": [0, 1, 0, 1, 0, 1], "end": [0, 1], "new_axis": [0, 0, 0, 1, 0, 1], "shrink_axis": [0, 0, 1, 1],
              "ellipsis": [1]}  # fmt: skip
@@ -73,11 +72,11 @@ def _strided_slice():
     )
     yield case("several-shapes", [dynamic(ramp(5, 2), ramp(3, 4), ramp(0, 4)), np.array([1, -1], I32), np.array([-1, 0], I32),
                np.array([1, -1], I32)], end=[0, 1])  # fmt: skip
-    beyond = {"oracle": "cpu", "reason": "the reference refuses an index out of range"}
+    beyond = decided("cpu", "the reference refuses an index out of range")
     for index in (2, -4):
         yield case(f"shrink-beyond{index}", [dynamic(ramp(2, 3), ramp(3, 3), dims=[-1, 3]), np.array([index]), np.array([0]),
                    np.array([1])], beyond, shrink_axis=[1])  # fmt: skip
-    unknown = {"oracle": "evaluate", "reason": "the CPU plugin takes no begins of unknown number"}
+    unknown = decided("evaluate", "the CPU plugin takes no begins of unknown number")
     bounds = [dynamic(np.array(a), np.array(b)) for a, b in (([1, 0], [0, 1, 1]), ([2, 2], [2, 3, 3]), ([1, 1], [1, 1, 1]))]
     yield case("unknown-number", [dynamic(ramp(2, 3, 4), ramp(2, 3, 4)), *bounds], unknown, begin=[0, 1], end=[1])
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from converters.openvino import ConversionError, convert
-from tests.conformance.operations.cases import ctc, detection, detectron, proposals, roi, suppression
+from tests.conformance.operations.cases import detection, detectron, proposals, roi, sequences, suppression
 from tests.converters.openvino.rules.malformed import assert_named
 
-CASES = {case.id: case for module in (ctc, detection, detectron, proposals, roi, suppression) for case in module.CASES}
+CASES = {case.id: case for module in (detection, detectron, proposals, roi, sequences, suppression) for case in module.CASES}
 
 
 def _attribute(name, value):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from converters.openvino import ConversionError, convert
-from tests.conformance.old_models import case
+from tests.conformance.models import layer_case, static, unranked
 from tests.converters.openvino.rules.malformed import BOOL, I64, U8, assert_named
 
 S = (2, 3)
@@ -161,8 +161,8 @@ def test_a_malformed_layer_is_named(tmp_path, kind, version, data, inputs, outpu
 
 
 def test_a_type_that_a_rank_decides(tmp_path):
-    inputs = [np.array([1], np.uint8), np.int64(1)]
-    model = case("ConvertPromoteTypes", "opset14", "", "opset14.convert_promote_types", inputs, shapes=[None, []],
-                 promote_unsafe=True, pytorch_scalar_promotion=True)  # fmt: skip
+    inputs = [unranked(np.array([1], np.uint8)), static(np.int64(1))]
+    attributes = {"promote_unsafe": True, "pytorch_scalar_promotion": True}
+    model = layer_case("ConvertPromoteTypes", "opset14", "convert_promote_types", "", inputs, attributes)
     with pytest.raises(ConversionError, match=r"ConvertPromoteTypes.*ranks.*decide the type"):
         convert(model.save(tmp_path))
