@@ -38,7 +38,7 @@ class OpenVINOProcess:
     """
 
     def __init__(self, timeout: float | None = None) -> None:
-        self._timeout = timeout
+        self.timeout = timeout
         self._process: subprocess.Popen[bytes] | None = None
         self._end: Callable[[], object] = lambda: None
 
@@ -56,7 +56,7 @@ class OpenVINOProcess:
             ModuleNotFoundError: when OpenVINO is not installed.
         """
         process = self._process or self._start()
-        timeout = TIMEOUT if self._timeout is None else self._timeout
+        timeout = TIMEOUT if self.timeout is None else self.timeout
         # As bytes within: a question that cannot be understood there is an answer, not a crash.
         question = pickle.dumps(pickle.dumps((function, arguments, keywords)))
         with ThreadPoolExecutor(1) as thread:

@@ -51,10 +51,10 @@ def test_outputs_layers_and_time(plain: Path) -> None:
 
 
 def test_what_it_refuses(plain: Path, tmp_path: Path) -> None:
-    with pytest.raises(OpenVINOError):
+    with pytest.raises(OpenVINOError, match="shape"):
         run_openvino(plain, [X[:1]])
     (tmp_path / "bad.xml").write_text("<net/>")
-    with pytest.raises(OpenVINOError):
+    with pytest.raises(OpenVINOError, match=r"bad\.xml|IR|version"):
         run_openvino(tmp_path / "bad.xml", [])
 
 
@@ -145,12 +145,13 @@ def test_after_a_crash_there_is_another(process: OpenVINOProcess) -> None:
     assert process.ask(process_id) not in (first, os.getpid())
 
 
-def test_after_a_hang_there_is_another() -> None:
-    with OpenVINOProcess(5) as process:
-        first = process.ask(process_id)
-        with pytest.raises(OpenVINOError, match="no answer in 5 s"):
-            process.ask(hang)
-        assert process.ask(process_id) not in (first, os.getpid())
+def test_after_a_hang_there_is_another(process: OpenVINOProcess) -> None:
+    first = process.ask(process_id)
+    process.timeout = 1
+    with pytest.raises(OpenVINOError, match="no answer in 1 s"):
+        process.ask(hang)
+    process.timeout = 60
+    assert process.ask(process_id) not in (first, os.getpid())
 
 
 def test_a_closed_process_has_ended(process: OpenVINOProcess) -> None:

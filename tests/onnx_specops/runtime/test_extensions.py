@@ -159,14 +159,25 @@ def test_an_unforeseen_exception_names_the_operator(monkeypatch: pytest.MonkeyPa
     assert any("EmbeddingBagOffsetsSum" in note for note in caught.value.__notes__)
 
 
-@pytest.mark.parametrize("result", [None, "text", np.zeros((2, 2), complex), [[1, 2], [3]], (1, 2, 3)], ids=repr)
-def test_a_kernel_that_returns_nonsense(result, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        (None, "the kernel returned NoneType instead of an array"),
+        ("text", "the kernel returned str instead of an array"),
+        (np.zeros((2, 2), complex), "Cannot cast array data"),
+        ([[1, 2], [3]], "the kernel returned list instead of an array"),
+        ((1, 2, 3), "the kernel returned int instead of an array"),
+    ],
+    ids=repr,
+)
+def test_a_kernel_that_returns_nonsense(result, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(onnx_specops.domain.find("EmbeddingBagOffsetsSum"), "kernel", lambda *_, **__: result)
     runner = session(sum_of_rows())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with pytest.raises(Exception):  # noqa: B017 -- whatever NumPy says of it
+        with pytest.raises(TypeError, match=message) as caught:
             runner.run(None, GOOD)
+    assert any("EmbeddingBagOffsetsSum" in note for note in caught.value.__notes__)
 
 
 def test_an_interrupt_goes_through(monkeypatch: pytest.MonkeyPatch) -> None:

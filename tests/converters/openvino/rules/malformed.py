@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from converters.openvino import ConversionError, convert
+from converters.errors import ConversionError, Fault
+from converters.openvino import convert
 from tests.converters.openvino.reader import ir_text
+
+# What tells of a limit of this release, not of a fault of the file.
+_LIMITS = (
+    "^no rule converts|is newer than opset|which the specification leaves open$|^its axis is not a constant$"
+    "|decide the type|element type cannot be converted"
+)
 
 F32, I64, U8, BOOL = ("f32", "FP32"), ("i64", "I64"), ("u8", "U8"), ("boolean", "BOOL")
 
@@ -58,3 +66,12 @@ def assert_named(folder: Path, kind: str, version: str, data: str, inputs, outpu
     with pytest.raises(ConversionError, match=message) as caught:
         convert(path)
     assert [problem.layer_name for problem in caught.value.problems] == ["culprit"]
+    assert_fault(caught.value)
+
+
+def assert_fault(error: ConversionError) -> None:
+    """Every problem's fault must be the file's, or a limit of this release where the message tells of one."""
+    for problem in error.problems:
+        limit = re.search(_LIMITS, problem.message)
+        assert problem.fault is (Fault.UNSUPPORTED if limit else Fault.MALFORMED), (problem.fault, problem.message)
+        assert problem.message and not problem.message.startswith("internal error")

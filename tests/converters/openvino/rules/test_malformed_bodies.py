@@ -9,6 +9,7 @@ import pytest
 
 from converters.openvino import ConversionError, convert
 from tests.conformance.operations.cases import control_flow, state
+from tests.converters.openvino.rules.malformed import assert_fault
 
 CASES = {case.id: case for module in (control_flow, state) for case in module.CASES}
 MODELS = {
@@ -85,6 +86,7 @@ def test_damaged_layers(tmp_path: Path, model: str, pattern: str, replacement: s
     changed, count = re.subn(pattern, replacement, path.read_text(), count=1, flags=re.DOTALL)
     assert count == 1
     path.write_text(changed)
-    with pytest.raises(ConversionError, match=message):
+    with pytest.raises(ConversionError, match=message) as caught:
         convert(path, tmp_path / "model.onnx")
+    assert_fault(caught.value)
     assert not (tmp_path / "model.onnx").exists()

@@ -10,7 +10,7 @@ import pytest
 
 from converters.openvino import ConversionError, convert
 from tests.conformance.operations.cases import detection, detectron, proposals, roi, sequences, suppression
-from tests.converters.openvino.rules.malformed import assert_named
+from tests.converters.openvino.rules.malformed import assert_fault, assert_named
 
 CASES = {case.id: case for module in (detection, detectron, proposals, roi, sequences, suppression) for case in module.CASES}
 
@@ -105,7 +105,8 @@ def test_a_damaged_layer_is_named(name, damage, message, tmp_path: Path):
     path.write_text(changed)
     with pytest.raises(ConversionError, match=re.escape(message)) as caught:
         convert(path)
-    assert name.split("-")[0] in str(caught.value)
+    assert {problem.layer_type for problem in caught.value.problems} == {name.split("-")[0]}
+    assert_fault(caught.value)
 
 
 @pytest.mark.parametrize("name", ["NMSRotated-13-clockwise", "Proposal-4-pixels", "ROIAlign-9-max", "CTCLoss-4-plain"])
@@ -117,8 +118,10 @@ def test_a_layer_without_an_input_is_named(name, tmp_path: Path):
     last = re.findall(rf'<edge [^>]*to-layer="{identifier}" to-port="(\d+)"[^>]*/>', text)[-1]
     text = re.sub(rf'<edge [^>]*to-layer="{identifier}" to-port="{last}"[^>]*/>\s*', "", text)
     path.write_text(text)
-    with pytest.raises(ConversionError):
+    with pytest.raises(ConversionError, match=f"no edge leads to its input port {last}") as caught:
         convert(path)
+    assert [problem.layer_type for problem in caught.value.problems] == [type_]
+    assert_fault(caught.value)
 
 
 _GRID, _IMAGE = np.array([2, 3]), np.array([20, 30])

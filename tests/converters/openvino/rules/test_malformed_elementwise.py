@@ -10,7 +10,7 @@ import pytest
 
 from converters.openvino import ConversionError, convert
 from tests.conformance.models import layer_case, static, unranked
-from tests.converters.openvino.rules.malformed import BOOL, I64, U8, assert_named
+from tests.converters.openvino.rules.malformed import BOOL, I64, U8, assert_fault, assert_named
 
 S = (2, 3)
 
@@ -164,5 +164,6 @@ def test_a_type_that_a_rank_decides(tmp_path):
     inputs = [unranked(np.array([1], np.uint8)), static(np.int64(1))]
     attributes = {"promote_unsafe": True, "pytorch_scalar_promotion": True}
     model = layer_case("ConvertPromoteTypes", "opset14", "convert_promote_types", "", inputs, attributes)
-    with pytest.raises(ConversionError, match=r"ConvertPromoteTypes.*ranks.*decide the type"):
+    with pytest.raises(ConversionError, match=r"ConvertPromoteTypes.*ranks.*decide the type") as caught:
         convert(model.save(tmp_path))
+    assert_fault(caught.value)
