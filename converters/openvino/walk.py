@@ -107,17 +107,19 @@ class _Walk:
     def output(self, op: Builder, layer: Layer, name: str) -> None:
         """What a Result takes as an output of the model, of the type that OpenVINO gives it."""
         port = layer.inputs[0]
-        value = self.get(port)
+        inner = value = self.get(port)
         presented = ir10.output_type(self.source, port.element_type)
         if presented is not port.element_type:
-            inner, value = value, _unrounded(op, value, data_type(presented))
-            if inner.name == name and not (inner.is_graph_input() or inner.is_graph_output()):
-                inner.name, value.name = op.unique(f"{name}_{port.element_type}"), name
+            value = _unrounded(op, inner, data_type(presented))
         if value.name == name and value.is_graph_input() and not value.is_graph_output():
             op.graph.outputs.append(value)  # one value, in and out
             return
         value = op.result(value)
-        value.name = op.unique(name) if value.name != name else name
+        if inner is not value and inner.name == name and not (inner.is_graph_input() or inner.is_graph_output()):
+            inner.name = op.unique(f"{name}_inner")  # the name is the model's, at its border
+            value.name = name
+        elif value.name != name:
+            value.name = op.unique(name)
         op.graph.outputs.append(value)
 
     def layers(self, op: Builder, graph: Graph) -> None:
