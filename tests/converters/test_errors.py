@@ -24,7 +24,7 @@ from converters.errors import (
     short,
 )
 from converters.openvino import convert
-from converters.openvino.conversion import inspect
+from converters.openvino.inspection import inspect
 from converters.openvino.rule import find_rule
 from converters.openvino.rules import activations
 from tests.converters.openvino.reader import ir_text
