@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import onnxruntime as ort
@@ -12,6 +12,7 @@ import onnxruntime as ort
 import onnx_specops
 from converters.openvino import convert
 from converters.validation.ort_values import run_session
+from onnx_specops.runtime.library import has_library
 from tests.comparison import assert_all_close
 from tests.conformance.case import Case
 from tests.conformance.oracle import Oracle, OracleError, Outputs
@@ -39,11 +40,7 @@ def forms(custom: Sequence[str], without_body: Sequence[str]) -> list[str]:
     if not custom:
         return ["none"]
     chosen = ["python"] if without_body else ["none", "python"]
-    try:
-        onnx_specops.library_path()
-    except Exception:
-        return chosen
-    return ["native", *chosen]
+    return ["native", *chosen] if has_library() else chosen
 
 
 def _layers(path: Path) -> set[tuple[str, str]]:
