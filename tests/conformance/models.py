@@ -126,8 +126,13 @@ def _model(opset: str, make: str | Callable[..., Any], inputs: Sequence[Any], at
         for node in (made if isinstance(made, (list, tuple)) else [made])
         for output in (node.outputs() if hasattr(node, "outputs") else [node])
     ]
-    sinks = [output.node for output in outputs if output.node.get_type_name() == "Assign"]
-    return ov.Model([output for output in outputs if output.node not in sinks], sinks, parameters)
+    sinks = [_is_sink(output) for output in outputs]
+    results = [output for output, sink in zip(outputs, sinks, strict=True) if not sink]
+    return ov.Model(results, [output.node for output, sink in zip(outputs, sinks, strict=True) if sink], parameters)
+
+
+def _is_sink(output: Any) -> bool:
+    return output.node.get_type_name() == "Assign"
 
 
 def _node(given: Any) -> Any:

@@ -6,14 +6,10 @@ from functools import partial
 
 import numpy as np
 
-from tests.conformance.models import dynamic, layer_case, static, unranked
+from tests.conformance.models import dynamic, layer_case, ramp, static, unranked
 
 F = np.float32
 TRUE, FALSE = np.array(True), np.array(False)
-
-
-def ramp(*shape):
-    return np.arange(int(np.prod(shape)), dtype=F).reshape(shape)
 
 
 def body(ops, parameters, *results, sinks=()):

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from tests.conformance.models import decided, dynamic, layer_case, static
+from tests.conformance.models import decided, dynamic, layer_case, ramp, static
 
 
 def _values(*shape, dtype=np.float32, seed=0):
@@ -15,11 +15,6 @@ def _values(*shape, dtype=np.float32, seed=0):
     if np.dtype(dtype).kind == "f":
         return r.normal(size=shape).astype(dtype)
     return r.integers(0 if np.dtype(dtype).kind == "u" else -6, 7, shape).astype(dtype)
-
-
-def _ramp(*shape):
-    """0, 1, 2, ..."""
-    return np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
 
 
 def _layer(operation, make, name, data, kernel, strides, begin, end, dilations, auto_pad="explicit", **settings):
@@ -62,7 +57,7 @@ def _plain():
     yield _convolution(name, data, _weights(4, 3, 1, 2), [2, 3], zero, zero, ones, "same_lower")
     data, kernel = images(_values(1, 3, 7, 8), _values(2, 3, 6, 5)), static(_values(*k), _values(*k, seed=2))
     yield _convolution("run-time-kernel", data, kernel, [2, 1], [1, 0], [1, 1], [1, 1], "same_upper")
-    data, kernel = dynamic(_ramp(1, 2, 3, 3), _ramp(1, 1, 2, 4)), dynamic(_ramp(1, 2, 2, 2), _ramp(2, 1, 1, 3))
+    data, kernel = dynamic(ramp(1, 2, 3, 3), ramp(1, 1, 2, 4)), dynamic(ramp(1, 2, 2, 2), ramp(2, 1, 1, 3))
     expected = [
         [np.array([73, 137, 62, 202, 368, 162], np.float32).reshape(1, 1, 2, 3)],
         [np.array([4, 7, 2, 3, 10, 19, 8, 15], np.float32).reshape(1, 2, 1, 4)],
@@ -98,14 +93,14 @@ def _grouped():
     data = dynamic(_values(2, 2, 7, 8), _values(1, 2, 4, 5), dims=(-1, 2, -1, -1))
     kernel = static(_values(2, 2, 1, 2, 2), _values(2, 2, 1, 2, 2, seed=1))
     yield _group_convolution("run-time-kernel", data, kernel, [2, 1], [1, 0], ones, ones)
-    data = dynamic(_ramp(2, 2, 2, 3), _ramp(1, 4, 2, 2))
+    data = dynamic(ramp(2, 2, 2, 3), ramp(1, 4, 2, 2))
     expected = [
         [np.array(_GROUPS_1, np.float32).reshape(2, 4, 2, 2)],
         [np.array(_GROUPS_2, np.float32).reshape(1, 2, 2, 1)],
     ]
     settings = decided("expected", "the CPU plugin takes no kernel of dynamic shape; values by torch", runs=expected)
     for name, known in (("known", 2), ("unknown", -1)):
-        kernel = dynamic(_ramp(2, 2, 1, 1, 2), _ramp(2, 1, 2, 2, 1), dims=(known, -1, -1, -1, -1))
+        kernel = dynamic(ramp(2, 2, 1, 1, 2), ramp(2, 1, 2, 2, 1), dims=(known, -1, -1, -1, -1))
         name = f"run-time-kernel-groups-{name}"
         yield _group_convolution(name, data, kernel, [1, 2], zero, zero, ones, "same_upper", **settings)
     for dtype in (np.float16, np.int32, np.uint8):

@@ -6,8 +6,8 @@ from functools import partial
 
 import numpy as np
 
-from tests.conformance.models import dynamic, layer_case, static
-from tests.conformance.operations.cases.control_flow import FALSE, TRUE, A, F, always, body, loop_node, ramp
+from tests.conformance.models import dynamic, layer_case, ramp, static
+from tests.conformance.operations.cases.control_flow import FALSE, TRUE, A, F, always, body, loop_node
 
 
 def _variable(initial="constant", version="opset6", shape=(2, 3), grow=False):
