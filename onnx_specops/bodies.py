@@ -7,7 +7,6 @@ Where a model holds several bodies of one operator, ``overload`` tells them apar
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Hashable, Iterator, Mapping
 
 import numpy as np
@@ -15,7 +14,7 @@ import onnx
 import onnx_ir as ir
 
 from onnx_specops.building import IR_VERSION, OPSET_IMPORTS, Builder, Value, constant_value, new_value
-from onnx_specops.domain import ATTRIBUTE_TYPES, DOMAIN, NoBodyError, Operator, attribute_kind, find
+from onnx_specops.domain import DOMAIN, NoBodyError, Operator, find
 from onnx_specops.inlining import inline_users
 from onnx_specops.kernel_types import insert_casts
 
@@ -155,8 +154,7 @@ def _trace(
 
 def _declared(operator: Operator) -> list[ir.Attr]:
     """The function's attribute declarations: the kernels read them, this body has them built in."""
-    declared = []
-    for name, (type_, default) in operator.attributes.items():
-        value = None if default is inspect.Parameter.empty else default
-        declared.append(ir.Attr(name, ir.AttributeType(attribute_kind(ATTRIBUTE_TYPES[type_])), value))
-    return declared
+    return [
+        ir.Attr(attribute.name, ir.AttributeType(attribute.kind), attribute.default)
+        for attribute in operator.attributes.values()
+    ]

@@ -396,17 +396,6 @@ void copy(const Context& context, const Layout& image, std::size_t bytes, const 
 
 // -------------------------------------------------------------------------------------------------------------- kernel
 
-template <class Choice>
-Choice choice(const KernelInfo& info, const char* name, const char* otherwise, const std::vector<std::string_view>& all) {
-  const std::string value = info.string(name, otherwise);
-  std::string known;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (value == all[i]) return static_cast<Choice>(i);
-    known += (i == 0 ? "" : ", ") + std::string(all[i]);
-  }
-  fail(name, " = '", value, "' is none of ", known);
-}
-
 std::vector<std::int64_t> parse_axes(const std::string& text) {
   std::vector<std::int64_t> axes;
   const auto refuse = [&] { fail("axes = '", text, "' is no list of different axes"); };
@@ -429,16 +418,11 @@ std::vector<std::int64_t> parse_axes(const std::string& text) {
 class Interpolate : public Kernel {
  public:
   explicit Interpolate(const KernelInfo& info)
-      : axes_text_(info.string("axes", "")),
+      : axes_text_(info.string("axes")),
         axes_(parse_axes(axes_text_)),
-        weighing_{choice<Mode>(info, "mode", "",
-                               {"nearest", "linear", "linear_onnx", "cubic", "bilinear_pillow", "bicubic_pillow"}),
-                  choice<Coordinates>(info, "coordinate_transformation_mode", "half_pixel",
-                                      {"half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn",
-                                       "align_corners"}),
-                  choice<Rounding>(info, "nearest_mode", "round_prefer_floor",
-                                   {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple"}),
-                  info.number("cube_coeff", -0.75f), info.integer("antialias", 0) != 0} {}
+        weighing_{static_cast<Mode>(info.choice("mode")),
+                  static_cast<Coordinates>(info.choice("coordinate_transformation_mode")),
+                  static_cast<Rounding>(info.choice("nearest_mode")), info.number("cube_coeff"), info.flag("antialias")} {}
 
   void compute(Context& context) const override {
     const Input image = context.input(0);
@@ -551,6 +535,15 @@ const Op& interpolate() {
       "Interpolate",
       {{"image"}, {"sizes"}, {"scales"}},
       {{"output"}},
+      {Attribute::string("axes"),
+       // In the order of Mode, Coordinates and Rounding.
+       Attribute::string("mode").one_of(
+           {"nearest", "linear", "linear_onnx", "cubic", "bilinear_pillow", "bicubic_pillow"}),
+       Attribute::string("coordinate_transformation_mode", "half_pixel")
+           .one_of({"half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners"}),
+       Attribute::string("nearest_mode", "round_prefer_floor")
+           .one_of({"round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple"}),
+       Attribute::flag("antialias", false), Attribute::number("cube_coeff", -0.75f)},
       [] {
         std::vector<Signature> all;
         for (const Type type : numeric_types()) all.push_back({{type, Type::int64, Type::float32}, {type}});

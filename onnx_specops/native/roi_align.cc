@@ -56,9 +56,19 @@ struct Extent {
 class Regions : public Kernel {
  public:
   explicit Regions(const KernelInfo& info)
-      : rows_(counted(info, "pooled_h", 0)), columns_(counted(info, "pooled_w", 0)), ratio_(info.integer("sampling_ratio")),
-        scale_(info.number("spatial_scale")) {
-    if (ratio_ < 0) fail("attribute sampling_ratio = ", ratio_, " is negative");
+      : rows_(info.integer("pooled_h")), columns_(info.integer("pooled_w")), ratio_(info.integer("sampling_ratio")),
+        scale_(info.number("spatial_scale")) {}
+
+  // What both operators declare, before their own.
+  static std::vector<Attribute> attributes(const std::vector<Attribute>& own) {
+    std::vector<Attribute> all = {bins("pooled_h"), bins("pooled_w"),
+                                  Attribute::integer("sampling_ratio").within(0, most_samples),
+                                  Attribute::number("spatial_scale")};
+    all.insert(all.end(), own.begin(), own.end());
+    return all;
+  }
+  static std::vector<Product> products() {
+    return {{{"pooled_h", "pooled_w", "sampling_ratio", "sampling_ratio"}, most_work}};
   }
 
  protected:
@@ -88,17 +98,12 @@ class Regions : public Kernel {
 
 class ROIAlign : public Regions {
  public:
-  explicit ROIAlign(const KernelInfo& info) : Regions(info) {
-    const std::string mode = info.string("mode", "avg"), aligned = info.string("aligned_mode", "asymmetric");
-    if (mode != "avg" && mode != "max") fail("mode = '", mode, "' is neither 'avg' nor 'max'");
-    pooling_ = mode == "avg" ? Pooling::sum : Pooling::maximum;
-    asymmetric_ = aligned == "asymmetric";
-    if (!asymmetric_ && aligned != "half_pixel_for_nn" && aligned != "half_pixel") {
-      fail("aligned_mode = '", aligned, "' is none of asymmetric, half_pixel_for_nn, half_pixel");
-    }
-    before_ = aligned == "half_pixel" ? 0.5f : 0;
-    after_ = asymmetric_ ? 0 : -0.5f;
-  }
+  explicit ROIAlign(const KernelInfo& info)
+      : Regions(info),
+        pooling_(info.string("mode") == "avg" ? Pooling::sum : Pooling::maximum),
+        asymmetric_(info.string("aligned_mode") == "asymmetric"),
+        before_(info.string("aligned_mode") == "half_pixel" ? 0.5f : 0),
+        after_(asymmetric_ ? 0 : -0.5f) {}
 
   void compute(Context& context) const override {
     const Input feat = context.input(0), rois = context.input(1), batch = context.input(2);
@@ -143,7 +148,7 @@ class ROIAlign : public Regions {
 
 class ROIAlignRotated : public Regions {
  public:
-  explicit ROIAlignRotated(const KernelInfo& info) : Regions(info), clockwise_(info.integer("clockwise_mode") != 0) {}
+  explicit ROIAlignRotated(const KernelInfo& info) : Regions(info), clockwise_(info.flag("clockwise_mode")) {}
 
   void compute(Context& context) const override {
     const Input feat = context.input(0), rois = context.input(1), batch = context.input(2);
@@ -217,12 +222,19 @@ class ROIAlignRotated : public Regions {
 }  // namespace
 
 const Op& roi_align() {
-  static const Op op = describe_pooling<ROIAlign>("ROIAlign", {{"batch_indices"}}, Type::int64);
+  static const Op op = describe_pooling<ROIAlign>(
+      "ROIAlign",
+      Regions::attributes({Attribute::string("mode", "avg").one_of({"avg", "max"}),
+                           Attribute::string("aligned_mode", "asymmetric")
+                               .one_of({"asymmetric", "half_pixel_for_nn", "half_pixel"})}),
+      Regions::products(), {{"batch_indices"}}, Type::int64);
   return op;
 }
 
 const Op& roi_align_rotated() {
-  static const Op op = describe_pooling<ROIAlignRotated>("ROIAlignRotated", {{"batch_indices"}}, Type::int64);
+  static const Op op =
+      describe_pooling<ROIAlignRotated>("ROIAlignRotated", Regions::attributes({Attribute::flag("clockwise_mode")}),
+                                        Regions::products(), {{"batch_indices"}}, Type::int64);
   return op;
 }
 

@@ -18,11 +18,7 @@ void with_strings(const Input& input, const Body& body) {
 
 class StringToHashBucket : public Kernel {
  public:
-  explicit StringToHashBucket(const KernelInfo& info) {
-    const std::int64_t buckets = info.integer("num_buckets");
-    if (buckets < 1) fail("num_buckets: ", buckets, " where 1 or more was expected");
-    bucketing_ = Bucketing(info, buckets);
-  }
+  explicit StringToHashBucket(const KernelInfo& info) : bucketing_(info, info.integer("num_buckets")) {}
 
   void compute(Context& context) const override {
     constexpr std::int64_t grain = 4096;
@@ -109,6 +105,7 @@ const Op& string_to_hash_bucket() {
       "StringToHashBucket",
       {{"strings"}},
       {{"buckets"}},
+      Bucketing::attributes({Attribute::integer("num_buckets").at_least(1)}),
       {{{Type::string}, {Type::int64}}},
       [](const KernelInfo& info) -> std::unique_ptr<Kernel> { return std::make_unique<StringToHashBucket>(info); },
       [](ShapeInference& graph) { graph.set_output(0, Type::int64, graph.shape(0)); },
@@ -121,6 +118,7 @@ const Op& string_tensor_unpack() {
       "StringTensorUnpack",
       {{"data"}},
       {{"begins"}, {"ends"}, {"symbols"}},
+      {},
       {{{Type::string}, {Type::int32, Type::int32, Type::uint8}}},
       create<StringTensorUnpack>,
       [](ShapeInference& graph) {
@@ -136,6 +134,7 @@ const Op& string_tensor_pack() {
       "StringTensorPack",
       {{"begins"}, {"ends"}, {"symbols"}},
       {{"output"}},
+      {},
       {{{Type::int32, Type::int32, Type::uint8}, {Type::string}},
        {{Type::int64, Type::int64, Type::uint8}, {Type::string}}},
       create<StringTensorPack>,

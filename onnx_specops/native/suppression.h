@@ -12,6 +12,9 @@
 
 namespace specops {
 
+// How many boxes of an image an operator gives at most, whatever its node says: no network has as many.
+constexpr std::int64_t most_boxes = std::int64_t{1} << 24;
+
 template <class A>
 struct Corners {
   A x1, y1, x2, y2;

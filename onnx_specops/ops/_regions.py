@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 from onnx import TensorProto as Type
 
+from onnx_specops.attributes import Limits, Product
 from onnx_specops.ops._boxes import number_type
 from onnx_specops.ops._checks import required
 
@@ -16,6 +17,23 @@ if TYPE_CHECKING:
     from onnx_specops.building import Builder, Value
 
 Array = npt.NDArray[Any]
+
+Bins = Annotated[int, Limits(1, 1024)]
+"""How many bins a region has along an axis, or parts."""
+
+Samples = Annotated[int, Limits(1, 128)]
+"""How many samples a bin has along an axis."""
+
+SamplingRatio = Annotated[int, Limits(0, 128)]
+"""The same; 0 for one each position."""
+
+Channels = Annotated[int, Limits(1, 2**16)]
+"""How many channels the output has."""
+
+MOST_WORK = 2**20
+SAMPLES_OF_A_REGION = Product(("pooled_h", "pooled_w", "sampling_ratio", "sampling_ratio"), MOST_WORK)
+CHANNELS_OF_BINS = Product(("output_dim", "group_size", "group_size"), MOST_WORK)
+CHANNELS_OF_PARTS = Product(("output_dim", "spatial_bins_x", "spatial_bins_y"), MOST_WORK)
 
 FAR = 2.0**30  # no feature map is that large; positions beyond are as good as there
 

@@ -8,6 +8,10 @@ from onnx_specops.domain import FLOATS, operator
 from onnx_specops.ops._boxes import emit_columns, emit_wide, number_type, wide
 from onnx_specops.ops._checks import required
 from onnx_specops.ops._regions import (
+    CHANNELS_OF_BINS,
+    Bins,
+    Channels,
+    Samples,
     check_maps,
     emit_bilinear,
     emit_real_regions,
@@ -21,19 +25,24 @@ from onnx_specops.ops._regions import (
 from onnx_specops.ops.psroi_pooling import LEAST
 
 
-@operator(inputs={"feat": "T", "rois": "T", "offsets": "T"}, outputs={"output": "T"}, types={"T": FLOATS})
+@operator(
+    inputs={"feat": "T", "rois": "T", "offsets": "T"},
+    outputs={"output": "T"},
+    types={"T": FLOATS},
+    products=[CHANNELS_OF_BINS],
+)
 def DeformablePSROIPooling(
     feat,
     rois,
     offsets=None,
     *,
-    output_dim: int,
+    output_dim: Channels,
     spatial_scale: float,
-    group_size: int = 1,
-    spatial_bins_x: int = 1,
-    spatial_bins_y: int = 1,
+    group_size: Bins = 1,
+    spatial_bins_x: Samples = 1,
+    spatial_bins_y: Samples = 1,
     trans_std: float = 1.0,
-    part_size: int = 1,
+    part_size: Bins = 1,
 ):
     """Divides regions of feature maps into bins, shifts these, and takes the mean of samples of each from its own channels.
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 from onnx import TensorProto as Type
 
 from onnx_specops.domain import NUMERIC, operator
 from onnx_specops.ops._checks import FLOAT16S
 
-MODES = ("nearest", "linear", "linear_onnx", "cubic", "bilinear_pillow", "bicubic_pillow")
-COORDINATES = ("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners")
-ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple")
+Mode = Literal["nearest", "linear", "linear_onnx", "cubic", "bilinear_pillow", "bicubic_pillow"]
+Coordinates = Literal["half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners"]
+Rounding = Literal["round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple"]
 
 _PILLOW = ("bilinear_pillow", "bicubic_pillow")
 
@@ -26,9 +28,9 @@ def Interpolate(
     scales,
     *,
     axes: str,
-    mode: str,
-    coordinate_transformation_mode: str = "half_pixel",
-    nearest_mode: str = "round_prefer_floor",
+    mode: Mode,
+    coordinate_transformation_mode: Coordinates = "half_pixel",
+    nearest_mode: Rounding = "round_prefer_floor",
     antialias: int = 0,
     cube_coeff: float = -0.75,
 ):
@@ -57,7 +59,7 @@ def Interpolate(
 
     Source: OpenVINO specification, Interpolate-11.
     """
-    along = _checked(axes, mode, coordinate_transformation_mode, nearest_mode)
+    along = _parsed(axes)
     for name, value in (("sizes", sizes), ("scales", scales)):
         if value.shape != (len(along),):
             raise ValueError(f"Interpolate: {name} has the shape {list(value.shape)} for {len(along)} axes")
@@ -107,14 +109,7 @@ def _limits(dtype: np.dtype) -> tuple[np.float32, np.float32]:
     return np.float32(ends.min), most if int(most) <= ends.max else np.nextafter(most, np.float32(0))
 
 
-def _checked(axes: str, mode: str, coordinate_transformation_mode: str, nearest_mode: str) -> list[int]:
-    for name, value, known in (
-        ("mode", mode, MODES),
-        ("coordinate_transformation_mode", coordinate_transformation_mode, COORDINATES),
-        ("nearest_mode", nearest_mode, ROUNDINGS),
-    ):
-        if value not in known:
-            raise ValueError(f"Interpolate: {name} = {value!r} is none of {', '.join(known)}")
+def _parsed(axes: str) -> list[int]:
     parts = [part.strip() for part in axes.split(",")] if axes.strip() else []
     if not all(part.isascii() and part.isdigit() and len(part) < 4 for part in parts) or len(set(parts)) != len(parts):
         raise ValueError(f"Interpolate: axes = {axes!r} is no list of different axes")
@@ -201,7 +196,7 @@ def _(node):
 
 @Interpolate.body
 def _(op, image, sizes, scales, *, axes, mode, coordinate_transformation_mode, nearest_mode, antialias, cube_coeff):
-    along = _checked(axes, mode, coordinate_transformation_mode, nearest_mode)
+    along = _parsed(axes)
     dtype, output = image.dtype, image
     floating = dtype in (Type.FLOAT, Type.DOUBLE)
     if mode != "nearest" and not floating:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
 from onnx_specops.domain import FLOATS, operator
 from onnx_specops.ops._boxes import emit_columns, emit_wide, number_type, wide
 from onnx_specops.ops._regions import (
+    SAMPLES_OF_A_REGION,
+    Bins,
+    SamplingRatio,
     bin_samples,
     check_maps,
     emit_pooled_samples,
@@ -19,18 +24,23 @@ from onnx_specops.ops._regions import (
 _OFFSETS = {"asymmetric": (0.0, 0.0), "half_pixel_for_nn": (0.0, -0.5), "half_pixel": (0.5, -0.5)}
 
 
-@operator(inputs={"feat": "T", "rois": "T", "batch_indices": "tensor(int64)"}, outputs={"output": "T"}, types={"T": FLOATS})
+@operator(
+    inputs={"feat": "T", "rois": "T", "batch_indices": "tensor(int64)"},
+    outputs={"output": "T"},
+    types={"T": FLOATS},
+    products=[SAMPLES_OF_A_REGION],
+)
 def ROIAlign(
     feat,
     rois,
     batch_indices,
     *,
-    pooled_h: int,
-    pooled_w: int,
-    sampling_ratio: int,
+    pooled_h: Bins,
+    pooled_w: Bins,
+    sampling_ratio: SamplingRatio,
     spatial_scale: float,
-    mode: str = "avg",
-    aligned_mode: str = "asymmetric",
+    mode: Literal["avg", "max"] = "avg",
+    aligned_mode: Literal["asymmetric", "half_pixel_for_nn", "half_pixel"] = "asymmetric",
 ):
     """Divides regions of feature maps into bins and takes from each the mean or the maximum of evenly spaced samples.
 
@@ -55,10 +65,6 @@ def ROIAlign(
     """
     name = "ROIAlign"
     check_maps(name, feat, rois, 4)
-    if mode not in ("avg", "max"):
-        raise ValueError(f"{name}: mode = {mode!r} is neither 'avg' nor 'max'")
-    if aligned_mode not in _OFFSETS:
-        raise ValueError(f"{name}: aligned_mode = {aligned_mode!r} is none of {', '.join(_OFFSETS)}")
     if batch_indices.shape != rois.shape[:1]:
         raise ValueError(f"{name}: batch_indices has the shape {list(batch_indices.shape)}, rois {list(rois.shape)}")
     maps = wide(feat)

@@ -7,19 +7,33 @@ import numpy as np
 from onnx_specops.domain import FLOATS, operator
 from onnx_specops.ops._boxes import emit_columns, emit_wide, number_type, wide
 from onnx_specops.ops._checks import required
-from onnx_specops.ops._regions import bin_samples, check_maps, emit_pooled_samples, pooled_samples, samples_per_bin
+from onnx_specops.ops._regions import (
+    SAMPLES_OF_A_REGION,
+    Bins,
+    SamplingRatio,
+    bin_samples,
+    check_maps,
+    emit_pooled_samples,
+    pooled_samples,
+    samples_per_bin,
+)
 from onnx_specops.ops.roi_align import pooled_shape
 
 
-@operator(inputs={"feat": "T", "rois": "T", "batch_indices": "tensor(int64)"}, outputs={"output": "T"}, types={"T": FLOATS})
+@operator(
+    inputs={"feat": "T", "rois": "T", "batch_indices": "tensor(int64)"},
+    outputs={"output": "T"},
+    types={"T": FLOATS},
+    products=[SAMPLES_OF_A_REGION],
+)
 def ROIAlignRotated(
     feat,
     rois,
     batch_indices,
     *,
-    pooled_h: int,
-    pooled_w: int,
-    sampling_ratio: int,
+    pooled_h: Bins,
+    pooled_w: Bins,
+    sampling_ratio: SamplingRatio,
     spatial_scale: float,
     clockwise_mode: int,
 ):
