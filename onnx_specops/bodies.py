@@ -8,6 +8,7 @@ Where a model holds several bodies of one operator, ``overload`` tells them apar
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import onnx
@@ -38,7 +39,7 @@ def attach_bodies(model: ir.Model) -> list[str]:
     Nodes of operators whose meaning standard ONNX cannot say are left as they are: they need a kernel.
 
     Raises:
-        BodyError: where a node's inputs or attributes do not fit together.
+        BodyError: where a node's inputs or attributes do not fit together or are beyond the operator's limits.
     """
     for identifier in [identifier for identifier in model.functions if identifier[0] == DOMAIN]:
         del model.functions[identifier]
@@ -48,9 +49,8 @@ def attach_bodies(model: ir.Model) -> list[str]:
     pending: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
     while pending:
         for node in _domain_nodes(pending.pop()):
-            operator = find(node.op_type)
+            operator, attributes = _stated(node)
             absent = [_is_absent(operator, node, index) for index in range(len(operator.inputs))]
-            attributes = operator.node_attributes({name: attr.value for name, attr in node.attributes.items()})
             types = tuple(
                 None if value is None else (value.dtype, None if value.shape is None else len(value.shape))
                 for value in node.inputs
@@ -105,6 +105,17 @@ def _domain_nodes(graph: ir.Graph | ir.Function) -> Iterator[ir.Node]:
     for node in ir.traversal.RecursiveGraphIterator(graph):
         if node.domain == DOMAIN:
             yield node
+
+
+def _stated(node: ir.Node) -> tuple[Operator, dict[str, Any]]:
+    """The operator of a node and all its attributes, which are within their limits."""
+    try:
+        operator = find(node.op_type)
+        return operator, operator.node_attributes({name: attr.value for name, attr in node.attributes.items()})
+    except KeyError:
+        raise BodyError(node, ValueError(f"the domain {DOMAIN} has no such operator")) from None
+    except ValueError as error:
+        raise BodyError(node, error) from error
 
 
 def _is_absent(operator: Operator, node: ir.Node, index: int) -> bool:
