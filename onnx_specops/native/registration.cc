@@ -7,6 +7,7 @@
 
 #include "description.h"
 #include "ops.h"
+#include "stay_loaded.h"
 
 #if defined(_WIN32)
 #define SPECOPS_EXPORT __declspec(dllexport)
@@ -193,6 +194,7 @@ RegisterCustomOps(specops::abi::OrtSessionOptions* options, const specops::abi::
       result = fill(*fresh, base);
       if (result != nullptr) return;
       registration = std::move(fresh);
+      stay_loaded();
     }
     result = registration->runtime.AddCustomOpDomain(options, registration->domain);
   });
