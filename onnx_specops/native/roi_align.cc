@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -33,7 +34,7 @@ struct Axis {
     std::int64_t begin = 0, end = samples;
     if (apart > 0) {
       const double origin = static_cast<double>(from), each = static_cast<double>(apart);
-      const double slack = 2 + 1e-5 * std::abs(origin) / each;
+      const double slack = 2 + 8 * static_cast<double>(std::numeric_limits<A>::epsilon()) * std::abs(origin) / each;
       const auto index = [&](double position) { return (position - origin) / each; };
       begin = std::max(begin, whole(std::floor(index(low) - slack)));
       end = std::min(end, whole(std::ceil(index(high) + slack)));

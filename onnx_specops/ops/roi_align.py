@@ -11,14 +11,13 @@ from onnx_specops.ops._boxes import emit_columns, emit_wide, number_type, wide
 from onnx_specops.ops._regions import (
     SAMPLES_OF_A_REGION,
     Bins,
+    Line,
     SamplingRatio,
-    bin_samples,
     check_maps,
     emit_pooled_samples,
     emit_real_regions,
     pooled_samples,
     real_regions,
-    samples_per_bin,
 )
 
 _OFFSETS = {"asymmetric": (0.0, 0.0), "half_pixel_for_nn": (0.0, -0.5), "half_pixel": (0.5, -0.5)}
@@ -78,14 +77,10 @@ def ROIAlign(
     output = np.zeros((len(rois), maps.shape[1], pooled_h, pooled_w), dtype)
     for region, image in enumerate(batch):
         y, x = (
-            bin_samples(
-                corners[region, i], extents[region, i], bins, samples_per_bin(extents[region, i], bins, sampling_ratio)
-            )
-            for i, bins in ((1, pooled_h), (0, pooled_w))
+            Line.of(corners[region, i], extents[region, i], bins, sampling_ratio, -1, size)
+            for i, bins, size in ((1, pooled_h, maps.shape[2]), (0, pooled_w, maps.shape[3]))
         )
-        y, x = np.broadcast_arrays(y[:, None, :, None], x[None, :, None, :])
-        shape = (pooled_h, pooled_w, -1) if y.size else (pooled_h, pooled_w, 0)
-        output[region] = pooled_samples(maps[image], y.reshape(shape), x.reshape(shape), mode)
+        output[region] = pooled_samples(maps[image], y, x, (pooled_h, pooled_w), mode)
     return output.astype(feat.dtype)
 
 
@@ -116,5 +111,7 @@ def _(op, feat, rois, batch_indices, *, pooled_h, pooled_w, sampling_ratio, spat
     if aligned_mode == "asymmetric":
         extent = [op.Max(e, 1.0) for e in extent]
     real, batch = emit_real_regions(op, batch_indices, op.Shape(maps, start=0, end=1))
-    pooled = emit_pooled_samples(op, maps, batch, [y1, x1], extent, [pooled_h, pooled_w], sampling_ratio, mode)
+    reach = [(dtype(-1), op.Cast(op.Shape(maps, start=axis, end=axis + 1), to=maps.dtype)) for axis in (2, 3)]
+    bins = [pooled_h, pooled_w]
+    pooled = emit_pooled_samples(op, maps, batch, [y1, x1], extent, bins, sampling_ratio, mode, reach)
     return op.Cast(op.Where(op.Unsqueeze(real, [1, 2, 3]), pooled, dtype(0)), to=feat.dtype)
