@@ -41,8 +41,8 @@ ONNX, which a converted file carries with it, so that it runs without the plugin
 installation has.
 
 What an attribute may be is checked wherever the node comes from, before the operator runs in any form; so is how much
-attributes ask for together. An output has at most {MOST_ELEMENTS:,} elements, or {MOST_GROWTH:,} times as many as all inputs
-together, whichever is more: no node takes memory that neither its attributes nor its inputs justify.
+attributes ask for together. Kernels make no output of more than {MOST_ELEMENTS:,} elements, or {MOST_GROWTH:,} times as many
+as all inputs together have, whichever is more: a few numbers in a file shall not take all memory.
 """
 
 

@@ -90,6 +90,10 @@ def add_bodies(model: onnx.ModelProto) -> onnx.ModelProto:
 
     Element types are inferred where the model does not state them; functions that hold nodes of the domain are inlined.
     Operators that standard ONNX cannot say keep needing a kernel (``specops ops`` lists them).
+
+    Raises:
+        LimitError: where a node's attributes are beyond the operator's limits.
+        BodyError: where its inputs or attributes do not fit together.
     """
     copy = onnx.ModelProto()
     copy.CopyFrom(model)

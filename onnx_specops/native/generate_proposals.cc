@@ -65,11 +65,11 @@ class Proposals : public Kernel {
         before_(info.integer("pre_nms_count")),
         after_(info.integer("post_nms_count")) {}
 
-  // What both operators declare, before their own.
-  static std::vector<Attribute> attributes(const std::vector<Attribute>& own) {
+  // What both operators declare, before their own. `most`: how many boxes they may be asked for.
+  static std::vector<Attribute> attributes(std::int64_t most, const std::vector<Attribute>& own) {
     std::vector<Attribute> all = {Attribute::number("min_size"), Attribute::number("nms_threshold"),
                                   Attribute::integer("pre_nms_count").at_least(0),
-                                  Attribute::integer("post_nms_count").within(0, most_boxes)};
+                                  Attribute::integer("post_nms_count").within(0, most)};
     all.insert(all.end(), own.begin(), own.end());
     return all;
   }
@@ -215,7 +215,7 @@ const Op& generate_proposals() {
       "GenerateProposals",
       {{"im_info"}, {"anchors"}, {"boxesdeltas"}, {"scores"}},
       {{"rpnrois"}, {"rpnscores"}, {"rpnroisnum"}},
-      Proposals::attributes({Attribute::flag("normalized", true)}),
+      Proposals::attributes(Attribute::highest, {Attribute::flag("normalized", true)}),
       [] {
         std::vector<Signature> all;
         for (const Type type : float_types()) all.push_back({{type, type, type, type}, {type, type, Type::int64}});
@@ -232,7 +232,7 @@ const Op& experimental_detectron_generate_proposals_single_image() {
       "ExperimentalDetectronGenerateProposalsSingleImage",
       {{"im_info"}, {"anchors"}, {"deltas"}, {"scores"}},
       {{"rois"}, {"roi_scores"}},
-      Proposals::attributes({}),
+      Proposals::attributes(most_boxes, {}),
       [] {
         std::vector<Signature> all;
         for (const Type type : float_types()) all.push_back({{type, type, type, type}, {type, type}});

@@ -53,6 +53,9 @@ struct Taps {
   }
 };
 
+// How long an axis may become: coordinates are float32, which has no more whole numbers.
+constexpr std::int64_t most_size = 1 << 24;
+
 struct Axis {
   std::int64_t axis, length, size;
   float scale;
@@ -120,8 +123,14 @@ struct Weighing {
 
   // `narrowed`: linear with antialiasing that applies.
   Taps taps(const Axis& axis, bool narrowed) const {
+    // Of an axis whose scale is about the quotient of its sizes, each element is a tap of a few others.
+    const std::int64_t most = std::max<std::int64_t>(16 * (axis.length + axis.size), 1 << 20);
     Taps all;
     for (std::int64_t j = 0; j < axis.size; ++j) {
+      if (static_cast<std::int64_t>(all.positions.size()) > most) {
+        fail("scales: ", static_cast<double>(axis.scale), " along axis ", axis.axis, " does not fit the sizes ", axis.length,
+             " and ", axis.size);
+      }
       if (pillow()) {
         pillow_weights(axis, j, all);
       } else if (narrowed) {
@@ -456,6 +465,7 @@ class Interpolate : public Kernel {
       if (size < 0 || (size > 0 && length == 0)) {
         fail("sizes: ", length, " elements along axis ", axis, " cannot become ", size);
       }
+      if (size > most_size && size != length) fail("sizes: ", size, " along axis ", axis, " is more than ", most_size);
       axes.push_back({axis, length, size, scales.data<float>()[k], {}});
     }
     return axes;
@@ -479,18 +489,18 @@ class Interpolate : public Kernel {
     if (weighing_.pillow() && std::is_integral_v<T> && sizeof(T) == 1) {  // rounded after each axis, the last one first
       std::vector<Group> groups;
       for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) groups.push_back({&*axis, nullptr});
-      return passes<T>(shape, groups, from, to, weighed);
+      return passes<T>(context, shape, groups, from, to, weighed);
     }
     std::sort(axes.begin(), axes.end(), [](const Axis& one, const Axis& other) { return one.axis < other.axis; });
     std::vector<Group> groups;
     for (std::size_t i = 0; i + 2 < axes.size(); ++i) groups.push_back({&axes[i], nullptr});
     groups.push_back({&axes[axes.size() < 2 ? 0 : axes.size() - 2], axes.size() < 2 ? nullptr : &axes.back()});
     if (weighing_.mode == Mode::nearest) {
-      passes<T>(shape, groups, from, to, [&](const Layout& image, const T* in, T* out) {
+      passes<T>(context, shape, groups, from, to, [&](const Layout& image, const T* in, T* out) {
         copy(context, image, sizeof(T), reinterpret_cast<const char*>(in), reinterpret_cast<char*>(out));
       });
     } else {
-      passes<A>(shape, groups, from, to, weighed);
+      passes<A>(context, shape, groups, from, to, weighed);
     }
   }
 
@@ -501,7 +511,8 @@ class Interpolate : public Kernel {
 
   // Resizes along one group after the other; what is between is of the type Middle.
   template <class Middle, class T, class Pass>
-  static void passes(Shape shape, const std::vector<Group>& groups, const T* from, T* to, const Pass& pass) {
+  static void passes(const Context& context, Shape shape, const std::vector<Group>& groups, const T* from, T* to,
+                     const Pass& pass) {
     std::unique_ptr<Middle[]> held;
     for (const Group& group : groups) {
       const Layout image = layout(shape, group);
@@ -509,7 +520,9 @@ class Interpolate : public Kernel {
         if (axis != nullptr) shape[static_cast<std::size_t>(axis->axis)] = axis->size;
       }
       const bool last = &group == &groups.back();
-      std::unique_ptr<Middle[]> next(last ? nullptr : new Middle[static_cast<std::size_t>(element_count(shape))]);
+      const std::int64_t size = element_count(shape);
+      context.check_size("an image resized along some of the axes", size);
+      std::unique_ptr<Middle[]> next(last ? nullptr : new Middle[static_cast<std::size_t>(size)]);
       const auto give = [&](const auto* in) { last ? pass(image, in, to) : pass(image, in, next.get()); };
       held != nullptr ? give(const_cast<const Middle*>(held.get())) : give(from);
       held = std::move(next);

@@ -156,7 +156,7 @@ void Context::check_size(const char* what, std::int64_t elements) const {
 }
 
 Output Context::output(std::size_t index, const Shape& shape) {
-  check_size("an output", element_count(shape));
+  check_size("output", element_count(shape));
   abi::OrtValue* value = nullptr;
   check(runtime_, runtime_.KernelContext_GetOutput(context_, index, shape.data(), shape.size(), &value));
   if (value == nullptr) fail("output ", index, " is missing");

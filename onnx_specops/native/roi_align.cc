@@ -12,6 +12,11 @@
 namespace specops {
 namespace {
 
+// From where to where a map reaches along an axis of a region, and what is still added to positions there.
+struct Reach {
+  double low, high, offset;
+};
+
 // A region along an axis: `bins` bins of `samples` samples each.
 template <class A>
 struct Axis {
@@ -27,17 +32,21 @@ struct Axis {
   A first(std::int64_t bin) const { return start + static_cast<A>(bin) * length; }
   A step() const { return length / static_cast<A>(std::max<std::int64_t>(samples, 1)); }
 
-  // Calls `visit(position)` for the samples of a bin, but for such as are far from [low, high]: a region may be huge.
+  // Calls `visit_one(position)` for the samples of a bin, but for such as are far from where a map reaches: a region may be
+  // huge.
   template <class Visit>
-  void visit(std::int64_t bin, double low, double high, const Visit& visit_one) const {
+  void visit(std::int64_t bin, const Reach& reach, const Visit& visit_one) const {
     const A from = first(bin), apart = step();
     std::int64_t begin = 0, end = samples;
     if (apart > 0) {
       const double origin = static_cast<double>(from), each = static_cast<double>(apart);
-      const double slack = 2 + 8 * static_cast<double>(std::numeric_limits<A>::epsilon()) * std::abs(origin) / each;
+      // Positions are rounded. Where a region begins so far off that 64 samples do not make up for that, they are nothing
+      // but rounding.
+      const double rounding = 8 * static_cast<double>(std::numeric_limits<A>::epsilon()) * (std::abs(origin) + reach.offset);
+      const double slack = 2 + std::min(rounding / each, 64.0);
       const auto index = [&](double position) { return (position - origin) / each; };
-      begin = std::max(begin, whole(std::floor(index(low) - slack)));
-      end = std::min(end, whole(std::ceil(index(high) + slack)));
+      begin = std::max(begin, whole(std::floor(index(reach.low) - slack)));
+      end = std::min(end, whole(std::ceil(index(reach.high) + slack)));
     }
     for (std::int64_t i = begin; i < end; ++i) visit_one(from + apart * (static_cast<A>(i) + A(0.5)));
   }
@@ -120,8 +129,8 @@ class ROIAlign : public Regions {
       run<A>(context, feat, rois, images, pooling_,
              [&](std::int64_t r, std::int64_t row, std::int64_t column, std::vector<Sample<A>>& samples) {
                const Axis<A> x = axis(corners.data() + 4 * r, columns_), y = axis(corners.data() + 4 * r + 1, rows_);
-               x.visit(column, -1, static_cast<double>(extent.width), [&](A across) {
-                 y.visit(row, -1, static_cast<double>(extent.height), [&](A down) {
+               x.visit(column, {-1, static_cast<double>(extent.width), 0}, [&](A across) {
+                 y.visit(row, {-1, static_cast<double>(extent.height), 0}, [&](A down) {
                    if (!extent.near(down, across)) return;
                    samples.emplace_back(Between<A>(down, extent.height), Between<A>(across, extent.width), extent.width);
                  });
@@ -171,8 +180,8 @@ class ROIAlignRotated : public Regions {
       run<A>(context, feat, rois, images, Pooling::sum,
              [&](std::int64_t r, std::int64_t row, std::int64_t column, std::vector<Sample<A>>& samples) {
                const Turned<A>& region = regions[static_cast<std::size_t>(r)];
-               region.y.visit(row, region.low[0], region.high[0], [&](A y) {
-                 region.x.visit(column, region.low[1], region.high[1], [&](A x) {
+               region.y.visit(row, region.reach[0], [&](A y) {
+                 region.x.visit(column, region.reach[1], [&](A x) {
                    const A down = y * region.cosine - x * region.sine + region.center[0];
                    const A across = y * region.sine + x * region.cosine + region.center[1];
                    if (!extent.near(down, across)) return;
@@ -190,7 +199,7 @@ class ROIAlignRotated : public Regions {
   struct Turned {
     A center[2], cosine, sine;
     Axis<A> y, x;
-    double low[2], high[2];
+    Reach reach[2];  // down and across
 
     Turned(const ROIAlignRotated& op, const A* region, const Extent& map)
         : center{region[1] * A(op.scale_) - A(0.5), region[0] * A(op.scale_) - A(0.5)},
@@ -198,20 +207,17 @@ class ROIAlignRotated : public Regions {
           sine(std::sin(op.clockwise_ ? -region[4] : region[4])),
           y(centred(region[3] * A(op.scale_), op.rows_, op.ratio_)),
           x(centred(region[2] * A(op.scale_), op.columns_, op.ratio_)) {
-      const double edges[2][2] = {{-1, static_cast<double>(map.height)}, {-1, static_cast<double>(map.width)}};
-      const double c = static_cast<double>(cosine), s = static_cast<double>(sine);
-      std::fill(low, low + 2, 1e30);
-      std::fill(high, high + 2, -1e30);
-      for (int corner = 0; corner < 4; ++corner) {
-        const double down = edges[0][corner / 2] - static_cast<double>(center[0]);
-        const double across = edges[1][corner % 2] - static_cast<double>(center[1]);
-        const double at[2] = {down * c + across * s, across * c - down * s};
-        for (int i = 0; i < 2; ++i) {
-          const double rounding = 1 + 1e-5 * std::abs(at[i]);
-          low[i] = std::min(low[i], at[i] - rounding);
-          high[i] = std::max(high[i], at[i] + rounding);
-        }
-      }
+      const double down[2] = {-1 - double(center[0]), double(map.height) - double(center[0])};
+      const double across[2] = {-1 - double(center[1]), double(map.width) - double(center[1])};
+      const double turn[2] = {static_cast<double>(cosine), static_cast<double>(sine)};
+      const double offset = std::abs(double(center[0])) + std::abs(double(center[1]));
+      // The sums of a multiple of what lies between `one` and a multiple of what lies between `other`.
+      const auto spans = [&](const double* one, double by, const double* other, double other_by) {
+        const double a = one[0] * by, b = one[1] * by, c = other[0] * other_by, d = other[1] * other_by;
+        return Reach{std::min(a, b) + std::min(c, d), std::max(a, b) + std::max(c, d), offset};
+      };
+      reach[0] = spans(down, turn[0], across, turn[1]);
+      reach[1] = spans(across, turn[0], down, -turn[1]);
     }
 
     static Axis<A> centred(A extent, std::int64_t bins, std::int64_t ratio) { return {-extent / A(2), extent, bins, ratio}; }

@@ -76,10 +76,15 @@ class StringTensorPack : public Kernel {
       using T = typename decltype(tag)::type;
       const T* const begin = begins.data<T>();
       const T* const end = ends.data<T>();
+      std::int64_t total = 0;
       for (std::int64_t i = 0; i < begins.size(); ++i) {
         check_offset("begins", i, begin[i], symbols.size());
         check_offset("ends", i, end[i], symbols.size());
         if (begin[i] > end[i]) fail("begins[", i, "] = ", begin[i], " is greater than ends[", i, "] = ", end[i]);
+        total += end[i] - begin[i];
+      }
+      context.check_size("output", total);
+      for (std::int64_t i = 0; i < begins.size(); ++i) {
         output.set_string(static_cast<std::size_t>(i),
                           {bytes + begin[i], static_cast<std::size_t>(end[i] - begin[i])});
       }

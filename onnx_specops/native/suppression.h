@@ -12,8 +12,8 @@
 
 namespace specops {
 
-// How many boxes of an image an operator gives at most, whatever its node says: no network has as many.
-constexpr std::int64_t most_boxes = std::int64_t{1} << 24;
+// How many boxes of an image an operator gives at most, be there as many or not: no network has more.
+constexpr std::int64_t most_boxes = std::int64_t{1} << 20;
 
 template <class A>
 struct Corners {

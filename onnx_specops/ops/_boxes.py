@@ -27,10 +27,10 @@ MostOrAll = Annotated[int, Limits(-1)]
 Most = Annotated[int, Limits(0)]
 """The same without a number for all."""
 
-Rows = Annotated[int, Limits(0, 2**24)]
+Rows = Annotated[int, Limits(0, 2**20)]
 """How many boxes of an image are given, be there as many or not; no network has more."""
 
-RowsOrAll = Annotated[int, Limits(-1, 2**24)]
+RowsOrAll = Annotated[int, Limits(-1, 2**20)]
 """The same; -1 for all that there may be."""
 
 

@@ -36,6 +36,10 @@ SAMPLES_OF_A_REGION = Product(("pooled_h", "pooled_w", "sampling_ratio", "sampli
 CHANNELS_OF_BINS = Product(("output_dim", "group_size", "group_size"), MOST_WORK)
 CHANNELS_OF_PARTS = Product(("output_dim", "spatial_bins_x", "spatial_bins_y"), MOST_WORK)
 
+MOST_SLACK = 64.0
+"""How many samples more than reach a map are computed on both sides of it, for positions are rounded: those of regions
+that begin so far off that this is not enough are nothing but rounding."""
+
 FAR = 2.0**30  # no feature map is that large; positions beyond are as good as there
 
 
@@ -168,8 +172,13 @@ class Line:
     samples: int
 
     @classmethod
-    def of(cls, start: Any, extent: Any, bins: int, sampling_ratio: int, low: float, high: float) -> Line:
-        """The samples of a region of an extent that lie from ``low`` to ``high``, and maybe more."""
+    def of(
+        cls, start: Any, extent: Any, bins: int, sampling_ratio: int, low: float, high: float, offset: float = 0.0
+    ) -> Line:
+        """The samples of a region of an extent that lie from ``low`` to ``high``, and maybe more.
+
+        ``offset`` is what is still added to a sample's position, and rounded with it.
+        """
         dtype = start.dtype.type
         length = extent / dtype(bins)
         samples = sampling_ratio or max(int(whole(np.ceil(length))), 0)
@@ -178,7 +187,7 @@ class Line:
         begins, ends = np.zeros(bins, np.int64), np.full(bins, samples)
         if step > 0:
             origin, each = first.astype(np.float64), float(step)
-            slack = 2 + 8 * np.finfo(dtype).eps * np.abs(origin) / each
+            slack = 2 + np.minimum(8 * np.finfo(dtype).eps * (np.abs(origin) + offset) / each, MOST_SLACK)
             begins = np.clip(whole(np.floor((low - origin) / each - slack)), 0, samples)
             ends = np.clip(whole(np.ceil((high - origin) / each + slack)), begins, samples)
         counts = ends - begins
@@ -234,7 +243,7 @@ def emit_pooled_samples(
     bins: Sequence[int],
     sampling_ratio: int,
     mode: str,
-    reach: Sequence[tuple[Any, Any]],
+    reach: Sequence[tuple[Any, Any, Any]],
     turn: Callable[[Builder, Value, Value], tuple[Value, Value]] | None = None,
 ) -> Value:
     """The mean or the maximum (0 at least) of evenly spaced samples in bins of regions; one sample of all bins at a time.
@@ -248,8 +257,9 @@ def emit_pooled_samples(
         bins: how many bins, down and across.
         sampling_ratio: how many samples a bin has along each axis; 0 for one each position.
         mode: ``avg`` or ``max``.
-        reach: from where to where a map reaches along the axes of each region, down and across: values that broadcast to
-            ``[R, 1]``. What lies beyond need not be sampled, however large a region is.
+        reach: from where to where a map reaches along the axes of each region, down and across, and what is still added to
+            positions there: values that broadcast to ``[R, 1]``. What lies beyond need not be sampled, however large a
+            region is.
         turn: ``turn(op, y, x)`` emits where samples lie that are at ``y``, ``x`` (``[R, bins_h, bins_w]``) in the region.
 
     Returns:
@@ -302,11 +312,12 @@ def emit_pooled_samples(
     return op.Transpose(pooled, perm=[0, 3, 1, 2])
 
 
-def _emit_window(op: Builder, first: Value, step: Value, count: Value, reach: tuple[Any, Any]) -> tuple[Value, Value]:
-    """Which samples of each bin, from the first to before the last, lie within ``reach``, and maybe more."""
-    far = op.Mul(op.Abs(op.Div(first, step)), number_type(first)(8 * np.finfo(number_type(first)).eps))
-    low, high = (op.Div(op.Sub(end, first), step) for end in reach)
-    begin = emit_whole(op, op.Floor(op.Sub(low, op.Add(far, 2.0))))
-    end = emit_whole(op, op.Ceil(op.Add(high, op.Add(far, 2.0))))
+def _emit_window(op: Builder, first: Value, step: Value, count: Value, reach: tuple[Any, Any, Any]) -> tuple[Value, Value]:
+    """Which samples of each bin, from the first to before the last, lie within ``reach``, and maybe more: see `Line`."""
+    *ends, offset = reach
+    rounding = op.Mul(op.Add(op.Abs(first), offset), number_type(first)(8 * np.finfo(number_type(first)).eps))
+    slack = op.Add(op.Min(op.Div(rounding, step), MOST_SLACK), 2.0)
+    low, high = (op.Div(op.Sub(end, first), step) for end in ends)
+    begin, end = emit_whole(op, op.Floor(op.Sub(low, slack))), emit_whole(op, op.Ceil(op.Add(high, slack)))
     begin = op.Max(op.Min(begin, count), 0)
     return begin, op.Max(op.Min(end, count), begin)

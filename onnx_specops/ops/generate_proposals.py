@@ -10,7 +10,6 @@ from onnx import TensorProto as Type
 from onnx_specops.domain import FLOATS, operator
 from onnx_specops.ops._boxes import (
     Most,
-    Rows,
     emit_columns,
     emit_greedy,
     emit_touching_suppressed,
@@ -38,7 +37,7 @@ def GenerateProposals(
     min_size: float,
     nms_threshold: float,
     pre_nms_count: Most,
-    post_nms_count: Rows,
+    post_nms_count: Most,
     normalized: int = 1,
 ):
     """Moves and scales anchors by predicted deltas, and keeps the best that do not overlap a better one.

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import numpy as np
 from onnx import TensorProto as Type
 
-from onnx_specops.domain import NUMERIC, operator
+from onnx_specops.domain import NUMERIC, LimitError, check_size, operator
 from onnx_specops.ops._checks import FLOAT16S
 
 Mode = Literal["nearest", "linear", "linear_onnx", "cubic", "bilinear_pillow", "bicubic_pillow"]
 Coordinates = Literal["half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners"]
 Rounding = Literal["round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple"]
+
+# How long an axis may become: coordinates are float32, which has no more whole numbers.
+MOST_SIZE = 2**24
 
 _PILLOW = ("bilinear_pillow", "bicubic_pillow")
 
@@ -38,7 +42,7 @@ def Interpolate(
 
     Inputs:
         image: any shape; along an axis that grows from nothing there is nothing to interpolate.
-        sizes: ``[n]``, the sizes of the output along the n axes.
+        sizes: ``[n]``, the sizes of the output along the n axes, those that change at most 2**24.
         scales: ``[n]``, the factors by which output coordinates are divided; usually the quotients of the sizes.
 
     Attributes:
@@ -75,7 +79,12 @@ def Interpolate(
         length = image.shape[axis]
         if size < 0 or (size > 0 and length == 0):
             raise ValueError(f"Interpolate: sizes: {length} elements along axis {axis} cannot become {size}")
+        if size > MOST_SIZE and size != length:
+            raise LimitError(f"Interpolate: sizes: {size} along axis {axis} is more than {MOST_SIZE}")
+        resized = math.prod(output.shape) // max(length, 1) * size
+        check_size("Interpolate: an image resized along some of the axes", resized, [image])
         if mode in _PILLOW or narrowed:
+            check_size(f"Interpolate: the weights along axis {axis}", size * length, [image])
             if mode in _PILLOW:
                 weights = _pillow_weights(length, size, mode, cube_coeff)
             else:

@@ -111,7 +111,8 @@ def _(op, feat, rois, batch_indices, *, pooled_h, pooled_w, sampling_ratio, spat
     if aligned_mode == "asymmetric":
         extent = [op.Max(e, 1.0) for e in extent]
     real, batch = emit_real_regions(op, batch_indices, op.Shape(maps, start=0, end=1))
-    reach = [(dtype(-1), op.Cast(op.Shape(maps, start=axis, end=axis + 1), to=maps.dtype)) for axis in (2, 3)]
+    sizes = [op.Cast(op.Shape(maps, start=axis, end=axis + 1), to=maps.dtype) for axis in (2, 3)]
+    reach = [(dtype(-1), size, dtype(0)) for size in sizes]
     bins = [pooled_h, pooled_w]
     pooled = emit_pooled_samples(op, maps, batch, [y1, x1], extent, bins, sampling_ratio, mode, reach)
     return op.Cast(op.Where(op.Unsqueeze(real, [1, 2, 3]), pooled, dtype(0)), to=feat.dtype)

@@ -80,11 +80,11 @@ def ROIAlignRotated(
 
 
 def _reach(size, center, cosine, sine):
-    """From where to where a map reaches, down and across along the axes of a region turned about its centre."""
+    """From where to where a map reaches, down and across along the axes of a region turned about its centre, and how far
+    that centre is."""
     down, across = (np.array([-1.0, n]) - c for n, c in zip(size, center[::-1], strict=True))
     parts = ((down * cosine, across * sine), (across * cosine, down * -sine))
-    ends = [(a.min() + b.min(), a.max() + b.max()) for a, b in parts]
-    return [(low - 1 - 1e-5 * abs(low), high + 1 + 1e-5 * abs(high)) for low, high in ends]
+    return [(a.min() + b.min(), a.max() + b.max(), np.abs(center).sum()) for a, b in parts]
 
 
 @ROIAlignRotated.infer_shapes
@@ -125,10 +125,9 @@ def _emit_reach(op, maps, center_y, center_x, cosine, sine):
         for axis, center in ((2, center_y), (3, center_x))
     ]
     down, across = ends
+    offset = op.Add(op.Abs(center_y), op.Abs(center_x))
     reach = []
     for (a, turned_a), (b, turned_b) in (((down, cosine), (across, sine)), ((across, cosine), (down, op.Neg(sine)))):
         one, other = ([op.Mul(end, by) for end in pair] for pair, by in ((a, turned_a), (b, turned_b)))
-        low, high = op.Add(op.Min(*one), op.Min(*other)), op.Add(op.Max(*one), op.Max(*other))
-        margins = [op.Add(op.Mul(op.Abs(end), 1e-5), 1.0) for end in (low, high)]
-        reach.append((op.Sub(low, margins[0]), op.Add(high, margins[1])))
+        reach.append((op.Add(op.Min(*one), op.Min(*other)), op.Add(op.Max(*one), op.Max(*other)), offset))
     return reach

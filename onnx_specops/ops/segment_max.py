@@ -72,10 +72,14 @@ def SegmentMax(data, segment_ids, num_segments=None, *, fill_mode: Literal["ZERO
 
 @SegmentMax.infer_shapes
 def _(node):
-    data, count = node.shape(0), node.constant(2)
+    data, ids, count = node.shape(0), node.constant(1), node.constant(2)
     if data is None:
         return [None]
-    return [[int(count.reshape(-1)[0]) if count is not None and count.size else None, *data[1:]]]
+    if node.has(2):
+        segments = int(count.reshape(-1)[0]) if count is not None and count.size else None
+    else:
+        segments = int(ids.max(initial=-1)) + 1 if ids is not None else None
+    return [[segments, *data[1:]]]
 
 
 @SegmentMax.body

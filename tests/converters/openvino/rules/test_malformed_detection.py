@@ -71,7 +71,7 @@ DAMAGE = [
     ("RegionYolo-1-softmax", _attribute("end_axis", "4"), "out of range"),
     ("RegionYolo-1-softmax", _attribute("num", "0"), "0 regions"),
     ("Proposal-4-pixels", _without("feat_stride"), "'feat_stride' is missing"),
-    ("Proposal-1-pixels", _attribute("post_nms_topn", "99999999999"), "is more than 16777216"),
+    ("Proposal-1-pixels", _attribute("post_nms_topn", "99999999999"), "is more than 1048576"),
     ("Proposal-4-pixels", _attribute("framework", "caffe"), "none of"),
     ("GenerateProposals-9-plain", _attribute("nms_eta", "0.5"), "OpenVINO knows 1 only"),
     ("GenerateProposals-9-plain", _attribute("pre_nms_count", "-3"), "pre_nms_count = -3 is less than 0"),
@@ -114,7 +114,7 @@ def test_a_damaged_layer_is_named(name, damage, message, tmp_path: Path):
     [
         ("ROIAlign-9-avg", _attribute("sampling_ratio", "5000"), "sampling_ratio = 5000 is more than 128"),
         ("ROIAlign-9-max", _attribute("pooled_h", "5000"), "pooled_h = 5000 is more than 1024"),
-        ("Proposal-1-pixels", _attribute("post_nms_topn", "99999999999"), "is more than 16777216"),
+        ("Proposal-1-pixels", _attribute("post_nms_topn", "99999999999"), "is more than 1048576"),
     ],
 )
 def test_more_than_an_operator_computes_is_unsupported(name, damage, message, tmp_path: Path):
