@@ -89,29 +89,32 @@ def refused(form: str, node: Node) -> str:
     return ""
 
 
+def hostile_nodes(rng: np.random.Generator, share: float) -> Iterator[Node]:
+    """A share of all of them."""
+    valid = valid_nodes(rng)
+    for operator in filter(lambda operator: operator.attributes, operators()):
+        name, arrays, types, attributes = valid[operator.name]
+        for attribute in operator.attributes:
+            for value in hostile_values(operator, attribute):
+                if rng.random() < share:
+                    yield name, arrays, types, {**attributes, attribute: value}
+
+
 def main(seed: int, share: float) -> None:
     """Run a share of all hostile nodes, of their bodies a tenth of that."""
     rng = np.random.default_rng(seed)
-    valid = valid_nodes(rng)
     with open("/proc/self/statm") as sizes:
         address_space = int(sizes.read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (address_space + BYTES, resource.RLIM_INFINITY))
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
     outcomes: Counter[bool] = Counter()
-    for operator in operators():
-        for attribute in operator.attributes:
-            for value in hostile_values(operator, attribute):
-                chance = rng.random() / share
-                if chance > 1:
-                    continue
-                name, arrays, types, attributes = valid[operator.name]
-                node = (name, arrays, types, {**attributes, attribute: value})
-                numpy, native = refused("numpy", node), refused("native", node)
-                assert bool(numpy) == bool(native), f"numpy: {numpy or 'an answer'}; native: {native or 'an answer'}"
-                outcomes[bool(numpy)] += 1
-                if chance < 0.1:
-                    refused("body", node)
+    for node in hostile_nodes(rng, share):
+        numpy, native = refused("numpy", node), refused("native", node)
+        assert bool(numpy) == bool(native), f"numpy: {numpy or 'an answer'}; native: {native or 'an answer'}"
+        outcomes[bool(numpy)] += 1
+        if rng.random() < 0.1:
+            refused("body", node)
     print(f"{outcomes[False]} answers, {outcomes[True]} errors")
 
 

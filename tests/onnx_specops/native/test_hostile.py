@@ -6,9 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from onnx_specops.runtime.library import has_library
+from tests.onnx_specops.native import hostile
 
 ROOT = Path(__file__).parents[3]
 
@@ -24,3 +26,11 @@ def test_no_attribute_takes_all_time_or_memory(seed: int) -> None:
     assert done.returncode == 0, f"{said}: {done.returncode}\n{done.stderr[-2000:]}"
     answers, errors = (int(word) for word in said[0].split() if word.isdigit())
     assert answers > 50 and errors > 20
+
+
+@pytest.mark.skipif(not has_library(), reason="no native library is built here")
+@pytest.mark.parametrize("seed", range(2, 6))
+def test_the_native_kernels_in_this_process(seed: int) -> None:
+    """For sanitizers, which need more address space than any limit leaves them."""
+    outcomes = [hostile.refused("native", node) for node in hostile.hostile_nodes(np.random.default_rng(seed), 0.05)]
+    assert any(outcomes) and not all(outcomes)
