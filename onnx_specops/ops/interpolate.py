@@ -98,7 +98,8 @@ def Interpolate(
         shape = (-1, *[1] * (image.ndim - 1 - axis))
         total = 0
         for position, weight in _taps(coordinates, length, mode, nearest_mode, scale < 1, cube_coeff):
-            taken = np.take(output, np.clip(position, 0, max(length - 1, 0)).astype(np.int64), axis)
+            position = np.nan_to_num(np.clip(position, 0, max(length - 1, 0)), nan=0)  # of a scale that is no number
+            taken = np.take(output, position.astype(np.int64), axis)
             total = taken if weight is None else total + taken * weight.astype(accumulated).reshape(shape)
         output = total
     if image.dtype.kind in "iu" and mode != "nearest":

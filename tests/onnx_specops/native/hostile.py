@@ -7,7 +7,6 @@ the process.
 
 from __future__ import annotations
 
-import resource
 import signal
 import sys
 import warnings
@@ -102,6 +101,8 @@ def hostile_nodes(rng: np.random.Generator, share: float) -> Iterator[Node]:
 
 def main(seed: int, share: float) -> None:
     """Run a share of all hostile nodes, of their bodies a tenth of that."""
+    import resource
+
     rng = np.random.default_rng(seed)
     with open("/proc/self/statm") as sizes:
         address_space = int(sizes.read().split()[0]) * resource.getpagesize()

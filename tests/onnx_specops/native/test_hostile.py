@@ -14,9 +14,12 @@ from tests.onnx_specops.native import hostile
 
 ROOT = Path(__file__).parents[3]
 
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="limits time and memory as on Linux"),
+    pytest.mark.skipif(not has_library(), reason="no native library is built here"),
+]
 
-@pytest.mark.skipif(sys.platform != "linux", reason="limits its memory as on Linux")
-@pytest.mark.skipif(not has_library(), reason="no native library is built here")
+
 @pytest.mark.parametrize("seed", range(2))
 def test_no_attribute_takes_all_time_or_memory(seed: int) -> None:
     path = f"import sys; sys.path.append({str(ROOT)!r})"
@@ -28,7 +31,6 @@ def test_no_attribute_takes_all_time_or_memory(seed: int) -> None:
     assert answers > 50 and errors > 20
 
 
-@pytest.mark.skipif(not has_library(), reason="no native library is built here")
 @pytest.mark.parametrize("seed", range(2, 6))
 def test_the_native_kernels_in_this_process(seed: int) -> None:
     """For sanitizers, which need more address space than any limit leaves them."""

@@ -6,7 +6,6 @@ pytest-xdist may spread: each of them has a part, and takes no more than 2 GB.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import subprocess
@@ -52,6 +51,8 @@ def runtime(name: str) -> str | None:
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """One process at a time."""
+    import fcntl
+
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
