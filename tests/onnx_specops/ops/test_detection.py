@@ -145,6 +145,29 @@ def test_labels_may_be_none(form):
     np.testing.assert_allclose(loss, [2 * np.log(np.exp([1, 2, 3]).sum()) - 3 - 1], rtol=1e-6)
 
 
+_HUGE = [[-1e6, -1e6, 1e6, 1e6], [0, 0, 1e9, 1e9], [3, 3, 4000, 4], [-3000, 1, 5, 2000], [1, 1, 3, 3], [-9e8, 0, 1e30, 5]]
+_TURNED = [[2, 3, 1e6, 1e6, 0.3], [0, 0, 1e9, 7, 1], [-900, 4, 3000, 3, 0], [3, 3, 5, 4, -2], [1e30, 2, 5, 1e30, 1]]
+
+
+@pytest.mark.parametrize("mode", ["avg", "max"])
+@pytest.mark.parametrize(("op", "regions"), [("ROIAlign", _HUGE), ("ROIAlignRotated", _TURNED)])
+def test_regions_far_larger_than_their_map(op, regions, mode):
+    """As many samples as positions, of which only those near the map are computed, in every form the same."""
+    attributes = {
+        **ALIGN,
+        "sampling_ratio": 0,
+        "pooled_h": 3,
+        **({"mode": mode} if op == "ROIAlign" else {"clockwise_mode": 0}),
+    }
+    maps = np.random.default_rng(3).random((1, 2, 6, 7)).astype(F)
+    inputs = {"feat": maps, "rois": F(regions), "batch_indices": np.zeros(len(regions), np.int64)}
+    with np.errstate(all="ignore"):
+        expected = run("numpy", op, inputs, attributes)
+    assert expected[:, :, :, 0].any() and np.isfinite(expected).all()
+    for form in ("native", "body"):
+        np.testing.assert_allclose(run(form, op, inputs, attributes), expected, rtol=1e-4, atol=1e-7)
+
+
 # Its GatherElements takes 64 elements along the axis at most.
 REFERENCE = [
     "NonMaxSuppression-9-soft", "NMSRotated-13-ties", "MulticlassNms-9-own-boxes-eta", "MatrixNms-8-gaussian",

@@ -72,8 +72,8 @@ def test_string_to_hash_bucket_shapes(form, shape):
 @pytest.mark.parametrize(
     "bad, message",
     [
-        ({"num_buckets": 0}, "StringToHashBucket: num_buckets: 0 where 1 or more was expected"),
-        ({"num_buckets": 5, "hasher": "md5"}, 'StringToHashBucket: hasher: "md5" is unknown'),
+        ({"num_buckets": 0}, "StringToHashBucket: attribute num_buckets = 0 is less than 1"),
+        ({"num_buckets": 5, "hasher": "md5"}, "StringToHashBucket: attribute hasher = 'md5' is none of fasthash, legacy"),
     ],
 )
 def test_string_to_hash_bucket_errors(form, bad, message):
