@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import ClassVar, Protocol
 
@@ -162,6 +162,51 @@ class Layered(Protocol):
     line: int
 
 
+@dataclass(slots=True)
+class Remark:
+    """Something in a file that its own runtime passes over, and so the conversion: said once, however often it comes.
+
+    Attributes:
+        message: what is passed over, or taken otherwise than the file says.
+        count: how often.
+        first: the first place.
+    """
+
+    message: str
+    count: int
+    first: Problem
+
+
+class Remarks:
+    """What is passed over in one file, each kind once.
+
+    Args:
+        file: the file, as the user named it.
+    """
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._by_message: dict[str, Remark] = {}
+
+    def __iter__(self) -> Iterator[Remark]:
+        return iter(self._by_message.values())
+
+    def __len__(self) -> int:
+        return len(self._by_message)
+
+    def add(self, message: str, *, layer: Layered | None = None, line: int | None = None) -> None:
+        """Notes that something is passed over, with a layer or at a line."""
+        known = self._by_message.get(message)
+        if known is not None:
+            known.count += 1
+        elif len(self._by_message) < _MAX_PROBLEMS:
+            self._by_message[message] = Remark(message, 1, _problem(message, self._file, layer, line))
+
+    def problems(self) -> list[Problem]:
+        """The remarks as problems, for who wants none of it passed over."""
+        return [replace(remark.first, remedy="convert without --strict to pass over it") for remark in self]
+
+
 class Problems:
     """Everything that is found wrong with one file.
 
@@ -191,15 +236,17 @@ class Problems:
         Raises:
             ConversionError: there are so many problems by now that no one reads on.
         """
-        if layer is None:
-            problem = Problem(message, self.file, line, remedy=remedy, fault=fault, cause=cause)
-        else:
-            place = layer.line if line is None else line
-            problem = Problem(message, self.file, place, layer.name, layer.type, layer.id, remedy, fault, cause)
-        self.found.append(problem)
+        problem = _problem(message, self.file, layer, line)
+        self.found.append(replace(problem, remedy=remedy, fault=fault, cause=cause))
         if len(self.found) >= _MAX_PROBLEMS:
             raise self.error()
 
     def error(self) -> ConversionError:
         """What has been found, as an exception."""
         return ConversionError.of(self.found)
+
+
+def _problem(message: str, file: str, layer: Layered | None, line: int | None) -> Problem:
+    if layer is None:
+        return Problem(message, file, line)
+    return Problem(message, file, layer.line if line is None else line, layer.name, layer.type, layer.id)

@@ -478,6 +478,8 @@ def _infer(schema: onnx.defs.OpSchema, node: ir.Node) -> list[tuple[ir.DataType 
         dims = None
         if tensor_type.HasField("shape"):
             dims = [d.dim_value if d.HasField("dim_value") else (d.dim_param or None) for d in tensor_type.shape.dim]
+        if any(isinstance(dim, int) and dim < 0 for dim in dims or ()):
+            raise NodeError(f"{node.op_type}: a result of the shape {dims} is not possible")
         dtype = ir.DataType(tensor_type.elem_type) if tensor_type.elem_type else None
         formal = schema.outputs[min(index, len(schema.outputs) - 1)].type_str
         results.append((replaced.get(formal, dtype), dims))

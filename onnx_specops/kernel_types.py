@@ -204,7 +204,10 @@ class _Adapter:
         elif result.dtype in self._kept:
             self._exact[result] = source
         elif (exact := self._exact.get(source)) is not None and exact.dtype == result.dtype:
-            result.replace_all_uses_with(exact)
+            if result.is_graph_output():  # it keeps its name, and a node of its own
+                node.replace_input_with(0, exact)
+            else:
+                result.replace_all_uses_with(exact)
 
     def _as(self, value: ir.Value, target: ir.DataType, node: ir.Node) -> ir.Value:
         """``value`` in another type, for ``node``."""

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import onnx_specops
-from converters.errors import Problem
+from converters.errors import Problem, Remark
 
 if TYPE_CHECKING:
-    from converters.openvino.conversion import Inspection, Report
     from converters.openvino.coverage.table import Coverage
+    from converters.openvino.inspection import Inspection
+    from converters.openvino.report import Report
     from converters.validation.compare import Comparison
     from converters.validation.validate import Validation
     from onnx_specops.forms import Forms
@@ -31,6 +32,20 @@ def conversion(report: Report) -> dict[str, Any]:
         "weights": report.weights,
         "weights_bytes": report.weights_bytes,
         "seconds": report.seconds,
+        "passed_over": [remark(found) for found in report.passed_over],
+    }
+
+
+def remark(found: Remark) -> dict[str, Any]:
+    """Something that is passed over."""
+    first = found.first
+    return {
+        "message": found.message,
+        "count": found.count,
+        "line": first.line,
+        "layer_name": first.layer_name,
+        "layer_type": first.layer_type,
+        "layer_id": first.layer_id,
     }
 
 
@@ -57,6 +72,7 @@ def inspection(inspection: Inspection) -> dict[str, Any]:
             for r in inspection.rows
         ],
         "problems": [problem(found) for found in inspection.problems],
+        "passed_over": [remark(found) for found in inspection.passed_over],
     }
 
 

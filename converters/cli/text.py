@@ -14,11 +14,13 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from converters.errors import Problem, short
+from converters.errors import Problem, Remark, short
 
 if TYPE_CHECKING:
-    from converters.openvino.conversion import Inspection, Report
+    from converters.cli.batch import Outcome
     from converters.openvino.coverage.table import Coverage
+    from converters.openvino.inspection import Inspection
+    from converters.openvino.report import Report
     from converters.validation.compare import Comparison
     from converters.validation.validate import Validation
     from onnx_specops.forms import Forms
@@ -71,9 +73,42 @@ def print_conversion(console: Console, report: Report, target: Path) -> None:
         _line(console, f"  operators of the plugin: {', '.join(report.custom_operators)}")
     if report.without_body:
         _line(console, f"  runs only with the plugin, because of: {', '.join(report.without_body)}")
+    print_remarks(console, report.passed_over)
+
+
+def print_remarks(console: Console, remarks: Iterable[Remark]) -> None:
+    """A line for each thing that OpenVINO passes over, with how often and where first."""
+    for remark in remarks:
+        times = f"{remark.count} times, first " if remark.count > 1 else ""
+        _line(console, f"  passed over, as OpenVINO does: {remark.message} ({times}{_place(remark.first)})")
 
 
 _PLACEMENTS = {"embed": "embedded", "copy": "in a file beside it", "reference": "in the IR's own .bin"}
+
+
+def print_batch(console: Console, outcomes: Sequence[Outcome]) -> None:
+    """A line for each model, what is wrong with those that failed, and how many there are of each."""
+    for outcome in outcomes:
+        document = outcome.document
+        if "problems" not in document:
+            nodes, size = sum(document["nodes"].values()), _bytes(document["weights_bytes"])
+            _line(console, f"{outcome.target}: {nodes} nodes, {size} of weights, {document['seconds']:.2f} s")
+            for remark in document["passed_over"]:
+                _line(console, f"  passed over, as OpenVINO does: {remark['message']} ({remark['count']} times)")
+            continue
+        problems = document["problems"]
+        _line(console, f"{outcome.model}: {len(problems)} problem{'s' * (len(problems) != 1)}", "red")
+        messages = Counter(problem["message"] for problem in problems)
+        for message, count in messages.most_common(_SHOWN_PROBLEMS):
+            _line(console, f"  {message}" + (f" ({count} layers)" if count > 1 else ""))
+        if len(messages) > _SHOWN_PROBLEMS:
+            _line(console, f"  and {len(messages) - _SHOWN_PROBLEMS} more: specops convert {outcome.model}")
+    failed = sum(outcome.code > 0 for outcome in outcomes)
+    _line(console, f"{len(outcomes) - failed} of {len(outcomes)} converted", "red" if failed else "green")
+
+
+# How many problems of each model are shown where there are several models.
+_SHOWN_PROBLEMS = 5
 
 
 # -- inspection ------------------------------------------------------------------------------------------------------------
@@ -92,6 +127,7 @@ def print_inspection(console: Console, inspection: Inspection) -> None:
     problems = len(inspection.problems)
     verdict = f"{problems} problem{'s' * (problems != 1)}" if problems else "all of them convert"
     _line(console, f"{total} layers: {verdict}")
+    print_remarks(console, inspection.passed_over)
 
 
 def print_coverage(console: Console, covered: Sequence[Coverage]) -> None:

@@ -38,6 +38,34 @@ _DATA_TYPES = {
 }
 
 
+# Back again; where several share an ONNX type, to the one that computes.
+_ELEMENT_TYPES = {
+    _D.BOOL: _T.BOOLEAN,
+    _D.UINT4: _T.U4,
+    _D.UINT8: _T.U8,
+    _D.UINT16: _T.U16,
+    _D.UINT32: _T.U32,
+    _D.UINT64: _T.U64,
+    _D.INT4: _T.I4,
+    _D.INT8: _T.I8,
+    _D.INT16: _T.I16,
+    _D.INT32: _T.I32,
+    _D.INT64: _T.I64,
+    _D.FLOAT8E4M3FN: _T.F8E4M3,
+    _D.FLOAT8E5M2: _T.F8E5M2,
+    _D.BFLOAT16: _T.BF16,
+    _D.FLOAT16: _T.F16,
+    _D.FLOAT: _T.F32,
+    _D.DOUBLE: _T.F64,
+    _D.STRING: _T.STRING,
+}
+
+
+def element_type(dtype: ir.DataType | None) -> ElementType:
+    """OpenVINO's own type of values that ONNX has as ``dtype``; the dynamic type for one that OpenVINO lacks."""
+    return _T.DYNAMIC if dtype is None else _ELEMENT_TYPES.get(dtype, _T.DYNAMIC)
+
+
 def data_type(element_type: ElementType) -> ir.DataType:
     """The ONNX type that carries ``element_type``'s values; raises ``ValueError`` for the dynamic type."""
     try:

@@ -23,6 +23,7 @@ several operations share.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 import types
@@ -34,7 +35,8 @@ from typing import Any, Literal
 
 import onnx_ir as ir
 
-from converters.errors import Malformed, Unsupported
+from converters.errors import Malformed, Remarks, Unsupported, short
+from converters.openvino.coverage.operations import operations
 from converters.openvino.onnx_types import data_type
 from converters.openvino.reader.element_types import ElementType
 from converters.openvino.reader.graph import Body, Layer
@@ -51,21 +53,71 @@ OPENVINO_RELEASE = "2026.4.1"
 """The OpenVINO release whose CPU plugin the rules were compared with."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Departure:
     """Something in which OpenVINO's CPU plugin parts from its own specification, and what the rule makes of it.
 
+    Where the specification is silent, the reference kernel (``Model.evaluate``) is what the plugin parts from. The texts are
+    phrases in Markdown, without a capital and a full stop: ``docs/departures.md`` is made of them.
+
     Attributes:
-        cpu: what the CPU plugin does.
-        specification: what the specification, or the reference kernel where that is silent, says instead.
+        where: the inputs, types or attributes that show it.
+        cpu: what the CPU plugin makes of them.
+        specification: what the specification says instead; or, of the two,
+        reference: what the reference kernel does.
         follows: which of them the converted model does.
         release: the OpenVINO release in which it was seen.
     """
 
+    where: str
     cpu: str
-    specification: str
-    follows: Literal["cpu", "specification"]
+    specification: str = ""
+    reference: str = ""
+    follows: Literal["cpu", "specification", "reference"]
     release: str = OPENVINO_RELEASE
+
+    def __post_init__(self) -> None:
+        if bool(self.specification) == bool(self.reference):
+            raise ValueError(
+                f"{self.where}: either the specification or the reference kernel is what the CPU plugin parts from"
+            )
+        if self.follows != "cpu" and not getattr(self, self.follows):
+            raise ValueError(f"{self.where}: it follows the {self.follows}, of which it says nothing")
+
+
+EVERYWHERE = (
+    Departure(
+        where="integers of 64 bits, and u32, that i32 does not hold",
+        cpu="computes them in i32, mostly by their lower bits; of constants it takes the nearest number",
+        specification="keeps all numbers of the type",
+        follows="specification",
+    ),
+    Departure(
+        where="f64",
+        cpu="computes in f32; what is infinite or beyond its range becomes the largest finite number",
+        specification="computes in f64",
+        follows="specification",
+    ),
+    Departure(
+        where="f16 and bf16 between one layer and the next",
+        cpu="keeps float32",
+        reference="rounds to the type after each layer",
+        follows="cpu",
+    ),
+    Departure(
+        where="inputs and results of unknown rank",
+        cpu="refuses them",
+        specification="allows them",
+        follows="specification",
+    ),
+    Departure(
+        where="constants of f8e8m0 that are 2^-127",
+        cpu="takes them for 0",
+        reference="keeps them",
+        follows="reference",
+    ),
+)
+"""What concerns layers of all operations: types and shapes that the CPU plugin's kernels lack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +129,7 @@ class Context:
         convert_body: ``convert_body(op, body, inputs)`` emits a nested graph's layers through ``op`` with the values
             ``inputs`` for its Parameters (in the order of ``body.parameters``) and returns the values of its Results.
         variables: the model's variables (ReadValue and Assign) so far, by variable id.
+        remarks: takes what OpenVINO passes over in the file.
         distrusted: the values of which the file states dimensions that do not count, see `distrust`.
     """
 
@@ -84,6 +137,7 @@ class Context:
     convert_body: Callable[[Builder, Body, Sequence[Value]], list[Value]]
     variables: dict[str, Variable]
     distrusted: set[Value]
+    remarks: Remarks
 
     def distrust(self, value: Value) -> Value:
         """``value``, whose dimensions (not its rank) are those that ONNX infers, whatever the file states of them.
@@ -150,7 +204,7 @@ class Rule:
     def __call__(self, op: Builder, inputs: Sequence[Value], context: Context) -> list[Value]:
         """Emit the layer; raises a `LayerError` for whatever is wrong with it."""
         self._check_inputs(len(inputs))
-        keywords = self.keywords(context.layer.attributes)
+        keywords = self.keywords(context.layer.attributes, lambda message: context.remarks.add(message, layer=context.layer))
         if self.context_name:
             keywords[self.context_name] = context
         results = self.function(op, *inputs, **keywords)
@@ -163,16 +217,19 @@ class Rule:
             expected = f"at least {low}" if high is None else str(low) if low == high else f"{low} to {high}"
             raise Malformed(f"it has {count} inputs where {self.operation} of {self.since} takes {expected}")
 
-    def keywords(self, attributes: dict[str, str]) -> dict[str, Any]:
+    def keywords(self, attributes: dict[str, str], remark: Callable[[str], None] = lambda message: None) -> dict[str, Any]:
         """The layer's attributes as the function's keywords, those of groups gathered in them."""
-        keywords = self.parse(attributes)
+        keywords = self.parse(attributes, remark)
         for name, group in self.groups.items():
             members = {field.name for field in fields(group)} & set(keywords)
             keywords[name] = group(**{member: keywords.pop(member) for member in members})
         return keywords
 
-    def parse(self, attributes: dict[str, str]) -> dict[str, Any]:
-        """The values of the layer's attributes by name; all that is wrong with them at once."""
+    def parse(self, attributes: dict[str, str], remark: Callable[[str], None] = lambda message: None) -> dict[str, Any]:
+        """The values of the layer's attributes by name; all that is wrong with them at once.
+
+        ``remark`` is told of attributes that OpenVINO does not read, and of values of which it reads the beginning only.
+        """
         errors: list[str] = []
         keywords = {}
         for name, text in attributes.items():
@@ -180,11 +237,17 @@ class Rule:
             key = name.rpartition(".")[2].replace("-", "_")
             known = self.attributes.get(key) or self.attributes.get(key + "_")
             if known is None:
-                errors.append(f"its attribute {name}={text!r} is not known to {self.operation} of {self.since}")
+                remark(f"the attribute {short(name)} of {self.operation}")
                 continue
+            partial: list[str] = []
             try:
-                keywords[known.name] = parse_value(text, known.annotation)
+                keywords[known.name] = parse_value(text, known.annotation, partial)
+                if partial:
+                    remark(f"all but the beginning of the attribute {name}={short(text)} of {self.operation}")
             except ValueError as error:
+                if known.annotation is bool and not known.required:  # the default stays
+                    remark(f"the attribute {name}={short(text)} of {self.operation}, neither true nor false")
+                    continue
                 errors.append(f"its attribute {name}={text!r} {error}")
         errors += [
             f"the attribute {parameter.name!r} is missing"
@@ -207,19 +270,24 @@ def _fields(group: type[AttributeGroup]) -> list[Parameter]:
     return [Parameter(name, hints[name], default) for name, default in defaults.items()]
 
 
-def parse_value(text: str, annotation: Any) -> Any:
-    """An attribute's text as the type that the annotation names; raises ``ValueError`` saying what it should be."""
+def parse_value(text: str, annotation: Any, partial: list[str] | None = None) -> Any:
+    """An attribute's text as the type that the annotation names; raises ``ValueError`` saying what it should be.
+
+    Of numbers OpenVINO reads as much as makes one: "2.0" is the whole number 2. ``partial`` takes such texts.
+    """
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in (typing.Union, types.UnionType):
-        return parse_value(text, next(a for a in arguments if a is not type(None)))
+        return parse_value(text, next(a for a in arguments if a is not type(None)), partial)
     if origin is Literal:
         for value in arguments:
             if text.strip().lower() == str(value).lower():
                 return value
         raise ValueError("is none of " + ", ".join(repr(str(value)) for value in arguments))
     if origin is tuple:
-        parts = [part.strip() for part in text.split(",")] if text.strip() else []
-        return tuple(parse_value(part, arguments[0]) for part in parts)
+        parts = [part.strip() for part in text.split(",")]
+        if not parts[-1]:
+            parts.pop()
+        return tuple(parse_value(part, arguments[0], partial) for part in parts)
     if annotation is str:
         return text
     text = text.strip()
@@ -236,16 +304,26 @@ def parse_value(text: str, annotation: Any) -> Any:
             raise ValueError("is not an element type")
         return element_type
     if annotation is int:
-        # Python would also take underscores and digits of other scripts.
-        if not re.fullmatch(r"[+-]?[0-9]{1,20}", text):
-            raise ValueError("is not a whole number")
-        return int(text)
+        return int(_beginning(text, _INTEGER, "a whole number", partial))
     if annotation is float:
-        try:
-            return float(text)
-        except ValueError:
-            raise ValueError("is not a number") from None
+        return float(_beginning(text, _NUMBER, "a number", partial))
     raise TypeError(f"rules know no attribute type {annotation}")
+
+
+# Python's own functions would also take underscores and digits of other scripts.
+_INTEGER = re.compile(r"[+-]?[0-9]{1,20}(?![0-9])", re.ASCII)
+_NUMBER = re.compile(
+    r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf(?:inity)?|nan)", re.ASCII | re.IGNORECASE
+)
+
+
+def _beginning(text: str, pattern: re.Pattern[str], what: str, partial: list[str] | None) -> str:
+    match = pattern.match(text)
+    if match is None:
+        raise ValueError(f"is not {what}")
+    if match.end() < len(text) and partial is not None:
+        partial.append(text)
+    return match[0]
 
 
 _rules: dict[str, list[Rule]] = defaultdict(list)
@@ -271,6 +349,8 @@ def rule(
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         for operation in operations:
             _names[operation.lower()] = operation
+            # A later one for the same opset, from outside, takes the place of ours.
+            _rules[operation] = [known for known in _rules[operation] if known.since != since]
             _rules[operation].append(Rule(function, operation, since, restrictions, departs))
             _rules[operation].sort(key=lambda r: _number(r.since))
         return function
@@ -296,13 +376,20 @@ def find_rule(layer_type: str, version: str) -> Rule:
         if candidate.since == version:
             return candidate
     number = _number(version)
-    if version.startswith("opset") and number > LATEST_OPSET:
+    if number > LATEST_OPSET:
         raise Unsupported(f"{version} is newer than opset{LATEST_OPSET}, the latest that is known", "update onnx-specops")
     chosen = [r for r in candidates if r.since.startswith("opset") and _number(r.since) <= number]
-    if not version.startswith("opset") or not chosen:
+    if not chosen or not _belongs(operation, number):
         known = ", ".join(r.since for r in candidates)
         raise Malformed(f"{layer_type} has no version {version!r}; known are: {known}")
     return chosen[-1]
+
+
+@functools.cache
+def _belongs(operation: str, number: int) -> bool:
+    """Whether the operation is one of the opset's, which is where OpenVINO looks for it; those of extensions are of none."""
+    opsets = [entry for entry in operations() if entry.name == operation]
+    return not opsets or any(entry.first <= number <= entry.last for entry in opsets)
 
 
 def _number(version: str) -> int:

@@ -1,4 +1,7 @@
-"""What a file states of values, against what the operations give: element types, ranks and dimensions."""
+"""What a file states of values, against what the operations give: element types, ranks and dimensions.
+
+OpenVINO infers both anew when it reads a file. What a file states helps where ONNX's inference knows less, and no more.
+"""
 
 from __future__ import annotations
 
@@ -6,29 +9,30 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from converters.errors import Malformed
-from converters.openvino.onnx_types import data_type
+from converters.errors import Malformed, Remarks, short
+from converters.openvino.onnx_types import data_type, element_type
 from converters.openvino.reader.element_types import ElementType
 from converters.openvino.reader.graph import Dims, Layer, OutputPort
 from converters.openvino.reader.shapes import same_dims
 from onnx_specops.building import Value
 
 
-def check_element_type(port: OutputPort, value: Value) -> None:
-    """Raises `Malformed` where the file states another element type than the operation gives."""
+def settle_element_type(port: OutputPort, value: Value, remarks: Remarks) -> None:
+    """Let a port have the element type that the operation gives: OpenVINO does not read what the file says of it."""
     if port.element_type is ElementType.DYNAMIC or value.dtype == data_type(port.element_type):
         return
-    got = "none" if value.dtype is None else value.dtype.name
-    raise Malformed(f"its output {port.index} is {port.element_type.value} in the file, the operation gives {got}")
+    layer, given = port.layer, element_type(value.dtype)
+    stated = f"{short(port.precision)} as the type of output {port.index} of {short(layer.type)}, which is {given}"
+    remarks.add(stated, layer=layer)
+    port.element_type = given
 
 
-def check_dims(port: OutputPort, value: Value, stated: Dims | None) -> None:
-    """Raises `Malformed` where ``stated``, what the file says of the dimensions, differs from what the operation gives."""
+def agree(port: OutputPort, value: Value, stated: Dims | None, remarks: Remarks) -> bool:
+    """Whether what the file says of the dimensions can be what the operation gives; OpenVINO goes by the latter."""
     if stated is None or value.dims is None or same_dims(value.dims, stated):
-        return
-    raise Malformed(
-        f"its output {port.index} has the shape {_shown(stated)} in the file, the operation gives {_shown(value.dims)}"
-    )
+        return True
+    remarks.add(f"the shape of an output of {short(port.layer.type)} that the operation gives otherwise", layer=port.layer)
+    return False
 
 
 def take_dims(value: Value, stated: Dims | None) -> None:

@@ -13,12 +13,14 @@ import onnx_ir as ir
 import onnx_specops
 from converters.errors import REPORT, ConversionError, Fault, LayerError, Malformed, Problem, Problems
 from converters.openvino import rules as _rules  # noqa: F401  (importing it registers the rules)
-from converters.openvino.onnx_types import data_type
+from converters.openvino.onnx_types import data_type, element_type
 from converters.openvino.packed import unpacked
+from converters.openvino.plugins import load_installed
+from converters.openvino.reader import ir10
 from converters.openvino.reader.graph import Body, Graph, InputPort, Layer, Model, OutputPort
 from converters.openvino.reader.tensor_names import friendly_name
 from converters.openvino.rule import Context, find_rule
-from converters.openvino.stated import check_dims, check_element_type, check_fed, take_dims
+from converters.openvino.stated import agree, check_fed, settle_element_type, take_dims
 from converters.openvino.tensors import constant_tensor
 from converters.variables import ExposedVariable, Variable, expose
 from onnx_specops.bodies import BodyError
@@ -52,19 +54,15 @@ def emit(source: Model) -> Emitted:
 
 def walk(source: Model) -> Emitted:
     """Apply the rules to every layer, whatever goes wrong."""
+    load_installed()
     graph = ir.Graph([], [], nodes=[], name=source.name or "model", opset_imports=dict(OPSET_IMPORTS))
     walk = _Walk(source)
     op = Builder(graph)
     for layer, names in zip(source.parameters, source.input_names, strict=True):
-        value = walk.parameter(layer)
-        value.name = op.unique(names[0])
-        graph.inputs.append(value)
-        walk.values[layer.outputs[0]] = value
+        walk.input(op, layer, names[0])
     walk.layers(op, source)
     for layer, names in zip(source.results, source.output_names, strict=True):
-        value = op.result(walk.get(layer.inputs[0]))
-        value.name = op.unique(names[0]) if value.name != names[0] else names[0]
-        graph.outputs.append(value)
+        walk.output(op, layer, names[0])
     variables = expose(op, walk.variables.values())
     model = ir.Model(
         graph, ir_version=IR_VERSION, producer_name=onnx_specops.DOMAIN, producer_version=onnx_specops.__version__
@@ -92,14 +90,38 @@ class _Walk:
     def get(self, port: InputPort) -> Value:
         return self.values[port.source]
 
-    def parameter(self, layer: Layer) -> Value:
+    def input(self, op: Builder, layer: Layer, name: str) -> None:
+        """A Parameter as an input of the model, of the type that OpenVINO gives it."""
         port = layer.outputs[0]
         try:
-            return new_value(data_type(port.element_type), port.dims)
+            inner = data_type(port.element_type)
         except ValueError as error:
             message = f"its element type cannot be converted: {error}"
             self.problems.add(message, "give the model a static element type", layer=layer, fault=Fault.UNSUPPORTED)
-            return new_value(ir.DataType.FLOAT, port.dims)
+            inner = ir.DataType.FLOAT
+        # Each unknown dimension has a name, which inference hands on; runtimes fix it by that.
+        dims = None if port.dims is None else [f"{name}_{i}" if d is None else d for i, d in enumerate(port.dims)]
+        value = new_value(data_type(ir10.input_type(self.source, element_type(inner))), dims, op.unique(name))
+        op.graph.inputs.append(value)
+        self.values[port] = _unrounded(op, value, inner)
+
+    def output(self, op: Builder, layer: Layer, name: str) -> None:
+        """What a Result takes as an output of the model, of the type that OpenVINO gives it."""
+        port = layer.inputs[0]
+        inner = value = self.get(port)
+        presented = ir10.output_type(self.source, port.element_type)
+        if presented is not port.element_type:
+            value = _unrounded(op, inner, data_type(presented))
+        if value.name == name and value.is_graph_input() and not value.is_graph_output():
+            op.graph.outputs.append(value)  # one value, in and out
+            return
+        value = op.result(value)
+        if inner is not value and inner.name == name and not (inner.is_graph_input() or inner.is_graph_output()):
+            inner.name = op.unique(f"{name}_inner")  # the name is the model's, at its border
+            value.name = name
+        elif value.name != name:
+            value.name = op.unique(name)
+        op.graph.outputs.append(value)
 
     def layers(self, op: Builder, graph: Graph) -> None:
         # A variable is read as it was before the run, wherever in the file it is assigned.
@@ -130,7 +152,7 @@ class _Walk:
 
     def layer(self, op: Builder, layer: Layer) -> None:
         """Emit one layer, or note why that is impossible and go on with values of the types that the file states."""
-        context = Context(layer, self.body, self.variables, self.distrusted)
+        context = Context(layer, self.body, self.variables, self.distrusted, self.source.remarks)
         outer, op.scope = op.scope, layer.name
         last = op.graph[-1] if len(op.graph) else None
         try:
@@ -155,12 +177,16 @@ class _Walk:
 
     def settled(self, op: Builder, port: OutputPort, value: Value) -> Value:
         """A rule's result, held against what the file states of it, which it may not know itself, under the layer's name."""
-        check_element_type(port, value)
+        remarks = self.source.remarks
+        settle_element_type(port, value, remarks)
         stated = port.dims
         if stated is not None and value in self.distrusted:
             stated = (None,) * len(stated)
-        check_dims(port, value, stated)
-        take_dims(value, stated)
+        if agree(port, value, stated, remarks):
+            take_dims(value, stated)
+        else:
+            port.dims = None if value.dims is None else tuple(value.dims)
+            self.distrusted.add(value)  # what the file says of all that depends on it is as wrong
         producer = value.producer()
         if producer is not None and producer.graph is op.graph and value not in self.named:
             self.named.add(value)
@@ -174,6 +200,15 @@ class _Walk:
                 break
             # What stands in the graphs of a layer with bodies is what the bodies' layers became.
             counter.update(map(operator_name, [node] if layer.bodies else _with_nested(node)))
+
+
+def _unrounded(op: Builder, value: Value, to: ir.DataType) -> Value:
+    """``value`` in another type at the border of the model: OpenVINO's CPU rounds nothing to 16 bits there."""
+    if value.dtype == to:
+        return value
+    cast = op.Cast(value, to=to)
+    cast.unrounded = True
+    return cast
 
 
 def layer_problem(file: str, layer: Layer, error: Exception) -> Problem:

@@ -42,14 +42,14 @@ class Constant:
     Args:
         element_type: the type of the elements; packed types keep several in a byte.
         shape: the dimensions, all known.
-        offset: where the bytes begin in the .bin file.
+        offset: where the bytes begin in the .bin file; None where they are not there.
         size: how many bytes there are, exactly what type and shape need.
         raw: those bytes: a read-only view into the mapped file, not a copy.
     """
 
     element_type: ElementType
     shape: tuple[int, ...]
-    offset: int
+    offset: int | None
     size: int
     raw: memoryview
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from converters.errors import Remarks
 from converters.openvino.reader.constants import Constant
 from converters.openvino.reader.element_types import ElementType
 
@@ -233,6 +234,7 @@ class Model(Graph):
         path: the .xml file.
         weights_path: the .bin file; None when there is none (and no constant needs it).
         weights: the .bin's bytes: a read-only view into the mapped file.
+        remarks: what OpenVINO passes over in the file, and what it takes otherwise than the file says.
         input_names: the tensor names by which OpenVINO knows each input, in order; one at least.
         output_names: the same of each output.
     """
@@ -243,6 +245,7 @@ class Model(Graph):
     path: Path
     weights_path: Path | None
     weights: memoryview
+    remarks: Remarks
     input_names: list[tuple[str, ...]] = field(default_factory=list)
     output_names: list[tuple[str, ...]] = field(default_factory=list)
 

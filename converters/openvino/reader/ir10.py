@@ -5,6 +5,9 @@ Each quirk is put right, or told, here once; nothing after the reader knows of i
 
 from __future__ import annotations
 
+from typing import Any
+
+from converters.openvino.reader.element_types import ElementType
 from converters.openvino.reader.graph import Graph, Layer, Model, OutputPort
 
 # Versions that early files give for what opset2 and opset6 define (OpenVINO reads them so too).
@@ -14,6 +17,9 @@ _DEFINED_LATER = {
     ("ReorgYolo", "opset1"): "opset2",
 }
 _ONCE_EXTENSIONS = ("ExperimentalDetectron", "GRUCell", "RNNCell", "Proposal")
+
+# Names of meta data that later files give otherwise.
+_RENAMED = {"cli_parameters": "conversion_parameters"}
 
 _WITHOUT_OUTPUT_PADDING = ("Convolution", "GroupConvolution")
 
@@ -36,17 +42,38 @@ def modernize(layer: Layer) -> None:
         layer.attributes["shape"] = ",".join("?" if dim is None else str(dim) for dim in port.dims or ())
 
 
-def forget_sizes(model: Model) -> None:
-    """Keeps the rank only of what depends on a Loop, and of everything that is computed in bodies.
+def run_time_information(model: Model) -> dict[str, Any]:
+    """What the model says about itself, under the names of later files, as OpenVINO's reader has it."""
+    if model.rt_info:
+        return model.rt_info
+    told = {_RENAMED.get(name, name): value for name, value in model.meta.get("meta_data", {}).items()}
+    if quantization := model.meta.get("quantization_parameters"):
+        told["optimization"] = quantization
+    return told
 
-    Model Optimizer, which wrote version 10, computed the shapes there as if all iterations' results were
-    joined already, or as if there were one iteration.
-    """
+
+def input_type(model: Model, kind: ElementType) -> ElementType:
+    """The element type that OpenVINO gives an input whose Parameter has another: f16 is f32 outside in version 10."""
+    return ElementType.F32 if is_early(model) and kind is ElementType.F16 else kind
+
+
+def output_type(model: Model, kind: ElementType) -> ElementType:
+    """The element type that OpenVINO gives an output of a value of another: one of two in version 10."""
+    if not is_early(model):
+        return kind
+    wide = (ElementType.I32, ElementType.I64, ElementType.U32, ElementType.U64)
+    return ElementType.I32 if kind in wide else ElementType.F32
+
+
+def forget_sizes(model: Model) -> None:
+    """Keeps the rank only of what depends on a Loop, and of everything that is computed in bodies."""
     if is_early(model):
         _forget_sizes(model, in_body=False)
 
 
 def _forget_sizes(graph: Graph, *, in_body: bool) -> None:
+    # Model Optimizer, which wrote version 10, computed the shapes there as if all iterations' results were joined already,
+    # or as if there were one iteration.
     doubtful: set[OutputPort] = set()
     for layer in graph.layers:
         for body in layer.bodies.values():

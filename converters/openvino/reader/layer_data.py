@@ -6,14 +6,12 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 
-from converters.errors import Problems, short
+from converters.errors import Problems, Remarks, short
 from converters.openvino.reader.constants import Constant, check_strings
 from converters.openvino.reader.element_types import ElementType
 from converters.openvino.reader.graph import Dims, Layer
 from converters.openvino.reader.shapes import PartialShape
 from converters.openvino.reader.xml import integer
-
-STALE = "the file was changed by hand: load and save it with OpenVINO"
 
 _MAX_RANK = 32  # NumPy's limit before version 2
 _MAX_BYTES = 1 << 60
@@ -25,14 +23,17 @@ class LayerData:
 
     Args:
         problems: takes what is wrong.
+        remarks: takes what is passed over.
         weights: the bytes of the .bin file.
         weights_path: the .bin file; None when there is none.
     """
 
-    def __init__(self, problems: Problems, weights: memoryview, weights_path: Path | None) -> None:
-        self._problems = problems
+    def __init__(self, problems: Problems, remarks: Remarks, weights: memoryview, weights_path: Path | None) -> None:
+        self._problems, self._remarks = problems, remarks
         self._weights = weights
         self._weights_path = weights_path
+        self._without_file: list[Layer] = []
+        self._beyond_file: list[tuple[int, Layer]] = []
         self._checked_strings: dict[tuple[int, int, int], str | None] = {}
         self._completions: dict[str, Callable[[Layer], None]] = {
             "Const": self._constant,
@@ -46,6 +47,21 @@ class LayerData:
         completion = self._completions.get(layer.type)
         if completion is not None:
             completion(layer)
+
+    def finish(self) -> None:
+        """Says, once for all layers, what is wrong with the .bin file."""
+        if self._without_file:
+            remedy = "put the .bin file beside the .xml, or give its path"
+            what = _count(len(self._without_file), "constant has its value", "constants have their values")
+            self._problems.add(f"{what} in the .bin file, which is missing", remedy, layer=self._without_file[0])
+        if self._beyond_file:
+            end = max(end for end, _ in self._beyond_file)
+            what = _count(len(self._beyond_file), "constant reaches", "constants reach")
+            self._problems.add(
+                f"the .bin file has {len(self._weights)} bytes, and {what} beyond, to byte {end}",
+                "is this the whole .bin that was saved with the .xml?",
+                layer=self._beyond_file[0][1],
+            )
 
     def _parameter(self, layer: Layer) -> None:
         if self._has_ports(layer, 0, 1):
@@ -62,6 +78,7 @@ class LayerData:
                 layer.outputs[0].element_type = element_type
 
     def _result(self, layer: Layer) -> None:
+        del layer.outputs[:]  # OpenVINO 2025 and later write what is never used
         self._has_ports(layer, 1, 0)
 
     def _constant(self, layer: Layer) -> None:
@@ -81,6 +98,8 @@ class LayerData:
             if wrong:
                 self._problems.add(wrong, layer=layer)
                 return
+            if element_type is not ElementType.STRING and size > max(element_type.byte_size(math.prod(shape)), 1):
+                self._remarks.add("bytes of a constant beyond those that its shape needs", layer=layer)
             size = size if element_type is ElementType.STRING else element_type.byte_size(math.prod(shape))
             raw = self._bytes(layer, offset, size)
             if raw is not None and element_type is ElementType.STRING:
@@ -101,7 +120,7 @@ class LayerData:
         if element_type is ElementType.STRING:
             return "a string constant takes 4 bytes at least" if size < 4 else None
         need = element_type.byte_size(math.prod(shape))
-        if need != size and need > 0:  # OpenVINO writes a size of 1 for a constant without elements
+        if size < need:
             return f"{element_type} of shape {list(shape)} takes {need} bytes, but size is {size}"
         return None
 
@@ -117,13 +136,10 @@ class LayerData:
         if size == 0:
             return _EMPTY
         if self._weights_path is None:
-            remedy = "put the .bin file beside the .xml, or give its path"
-            self._problems.add("its value is in the .bin file, which is missing", remedy, layer=layer)
+            self._without_file.append(layer)
             return None
         if offset + size > len(self._weights):
-            place = f"bytes {offset} to {offset + size} of a .bin file of {len(self._weights)} bytes"
-            remedy = "is this the .bin that was saved with the .xml?"
-            self._problems.add(f"its value is at {place}", remedy, layer=layer)
+            self._beyond_file.append((offset + size, layer))
             return None
         return self._weights[offset : offset + size]
 
@@ -158,6 +174,9 @@ class LayerData:
         """The dimensions in the data count: they tell an unknown rank from a scalar, which ports cannot."""
         port = layer.outputs[0]
         if port.dims and port.dims != dims:
-            shape = layer.attributes.get("shape", "")
-            self._problems.add(f'its shape is "{short(shape)}", its port says {list(port.dims)}', STALE, layer=layer)
+            self._remarks.add(f"the dimensions of a {layer.type}'s port that differ from its shape", layer=layer)
         port.dims = dims
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"

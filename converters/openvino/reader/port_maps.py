@@ -7,7 +7,7 @@ from typing import Any
 
 from lxml import etree
 
-from converters.errors import Problems, short
+from converters.errors import Problems, Remarks, short
 from converters.openvino.reader.graph import BackEdge, Body, Layer, PortMapInput, PortMapOutput
 from converters.openvino.reader.xml import integer
 
@@ -27,14 +27,15 @@ def connect(
     port_map: etree._Element | None,
     back_edges: etree._Element | None,
     problems: Problems,
+    remarks: Remarks,
 ) -> None:
     """Fills the body's `inputs`, `outputs` and `back_edges` from their elements."""
     earlier = len(problems)
     parameters = {x.id: x for x in body.parameters}
     results = {x.id: x for x in body.results}
     outputs = []
-    for element in _children(port_map, ("input", "output"), problems):
-        fields = _fields(element, parameters if element.tag == "input" else results, problems)
+    for element in _children(port_map, ("input", "output"), remarks):
+        fields = _fields(element, parameters if element.tag == "input" else results, problems, remarks)
         if fields is None:
             continue
         external_id = fields.pop("external_id")
@@ -47,7 +48,7 @@ def connect(
         else:
             problems.add(f"layer {layer.id} has no input {external_id}", line=element.sourceline)
     _connect_outputs(layer, body, outputs, problems)
-    for element in _children(back_edges, ("edge",), problems):
+    for element in _children(back_edges, ("edge",), remarks):
         result = results.get(_number(element, "from-layer"))
         parameter = parameters.get(_number(element, "to-layer"))
         if result is None or parameter is None:
@@ -75,15 +76,17 @@ def _connect_outputs(layer: Layer, body: Body, outputs: list[tuple[int, dict[str
         body.outputs.append(PortMapOutput(external, result=fields.pop("layer"), **fields))
 
 
-def _children(element: etree._Element | None, tags: tuple[str, ...], problems: Problems) -> Iterable[etree._Element]:
+def _children(element: etree._Element | None, tags: tuple[str, ...], remarks: Remarks) -> Iterable[etree._Element]:
     for child in element if element is not None else ():
         if child.tag in tags:
             yield child
         else:
-            problems.add(f"unknown element <{short(child.tag)}>", line=child.sourceline)
+            remarks.add(f"the element <{short(child.tag)}> in a port map", line=child.sourceline)
 
 
-def _fields(element: etree._Element, layers: dict[int, Layer], problems: Problems) -> dict[str, Any] | None:
+def _fields(
+    element: etree._Element, layers: dict[int, Layer], problems: Problems, remarks: Remarks
+) -> dict[str, Any] | None:
     """The values of a port map's entry; None (and a problem) when it is wrong."""
     texts = dict(element.items())
     purpose = texts.pop("purpose", "")
@@ -91,9 +94,8 @@ def _fields(element: etree._Element, layers: dict[int, Layer], problems: Problem
         problems.add(f'unknown purpose "{short(purpose)}"', line=element.sourceline)
         return None
     for name in texts.keys() - set(_NUMBERS):
-        problems.add(f"unknown attribute {short(name)} in the port map", line=element.sourceline)
-        return None
-    numbers = {name: integer(text) for name, text in texts.items()}
+        remarks.add(f"the attribute {short(name)} in a port map", line=element.sourceline)
+    numbers = {name: integer(text) for name, text in texts.items() if name in _NUMBERS}
     for name in _NUMBERS:
         if numbers.get(name, None if name in _NUMBERS[:2] else 0) is None:
             problems.add(f"{name} has to be a whole number", line=element.sourceline)

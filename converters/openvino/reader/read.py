@@ -16,11 +16,12 @@ from typing import Any
 
 from lxml import etree
 
-from converters.errors import MalformedError, Problem, Problems, short
+from converters.errors import MalformedError, Problem, Problems, Remarks, short
 from converters.openvino.reader import ir10, port_maps, rt_info, xml
 from converters.openvino.reader.element_types import ElementType
 from converters.openvino.reader.graph import Body, Dims, InputPort, Layer, Model, OutputPort
-from converters.openvino.reader.layer_data import STALE, LayerData
+from converters.openvino.reader.layer_data import LayerData
+from converters.openvino.reader.pre_process import subtract_mean
 from converters.openvino.reader.ranks import settle_dims
 from converters.openvino.reader.tensor_names import parse_names, settle_names
 from converters.openvino.reader.xml import integer
@@ -29,6 +30,7 @@ _VERSIONS = (10, 11)
 _MAX_NESTED_BODIES = 32
 
 _GRAPH = ("layers", "edges", "rt_info")
+_SINKS = ("Result", "Assign")
 _META = ("meta_data", "quantization_parameters", "framework_meta", "statistics")
 _LAYER_ATTRIBUTES = ("id", "name", "type", "version", "output_names")
 _RESAVE = "load and save the model with OpenVINO"
@@ -52,14 +54,14 @@ def read(xml_path: str | Path, bin_path: str | Path | None = None) -> Model:
     with _no_collection():
         root = xml.parse(path)
         weights_path, weights = _map_weights(path, None if bin_path is None else Path(bin_path))
-        problems = Problems(str(path))
-        reader = _Reader(problems, LayerData(problems, weights, weights_path))
+        problems, remarks = Problems(str(path)), Remarks(str(path))
+        reader = _Reader(problems, remarks, LayerData(problems, remarks, weights, weights_path))
         model = reader.model(root, path, weights_path, weights)
         if model is None:
             raise problems.error()
         settle_dims(model)
-        ir10.forget_sizes(model)
         settle_names(model)
+        ir10.forget_sizes(model)
         return model
 
 
@@ -88,6 +90,10 @@ def _map_weights(path: Path, bin_path: Path | None) -> tuple[Path | None, memory
         raise MalformedError(Problem(f"cannot be read: {error}", file=str(weights_path))) from None
 
 
+_Edge = tuple[int, int, int, int, int]
+"""From which layer and port to which, and the line in the .xml."""
+
+
 class _Integers(dict[str | None, int | None]):
     """`xml.integer` with a memory: most numbers of a file come many times."""
 
@@ -99,8 +105,8 @@ class _Integers(dict[str | None, int | None]):
 class _Reader:
     """One reading of one file."""
 
-    def __init__(self, problems: Problems, layer_data: LayerData) -> None:
-        self.problems = problems
+    def __init__(self, problems: Problems, remarks: Remarks, layer_data: LayerData) -> None:
+        self.problems, self.remarks = problems, remarks
         self.layer_data = layer_data
         self.integers = _Integers()
         self.dims: dict[tuple[str | None, ...], Dims] = {(): ()}
@@ -122,11 +128,12 @@ class _Reader:
             found = "no IR version" if version is None else f"IR version {version}"
             self.wrong(f"{found} is given; versions 10 and 11 can be read", root, _RESAVE)
             return None
-        parts = self.parts(root, (*_GRAPH, *_META))
+        parts = self.parts(root, (*_GRAPH, *_META, "pre-process"))
         graph = self.graph(parts, root, depth=0)
+        self.layer_data.finish()
         if graph is None:
             return None
-        return Model(
+        model = Model(
             name=attributes.pop("name", ""),
             **graph,
             version=version,
@@ -135,14 +142,20 @@ class _Reader:
             path=path,
             weights_path=weights_path,
             weights=weights,
+            remarks=self.remarks,
         )
+        if not model.results:
+            self.wrong("the model has no Result: nothing is computed", root, "convert a model that has outputs")
+        if "pre-process" in parts:
+            subtract_mean(model, parts["pre-process"], self.problems)
+        return None if len(self.problems) else model
 
     def parts(self, element: etree._Element, allowed: tuple[str, ...]) -> dict[str, etree._Element]:
         """The children by tag; each of the allowed ones may come once."""
         parts: dict[str, etree._Element] = {}
         for child in element:
             if child.tag not in allowed:
-                self.wrong(f"unknown element <{short(child.tag)}> in <{element.tag}>", child)
+                self.unknown(child, element)
             elif parts.setdefault(child.tag, child) is not child:
                 self.wrong(f"a second <{child.tag}> in <{element.tag}>", child)
         return parts
@@ -153,20 +166,25 @@ class _Reader:
         if "layers" not in parts:
             self.wrong(f"no <layers> in <{parent.tag}>", parent)
             return None
+        headers = self.headers(parts["layers"])
+        edges = self.edges(parts.get("edges"))
+        if len(self.problems) > earlier:
+            return None
+        live = _live(headers, edges)
         layers: list[Layer] = []
         places: dict[int, int] = {}
         inputs: dict[tuple[int, int], InputPort] = {}
         outputs: dict[tuple[int, int], OutputPort] = {}
-        for element in parts["layers"]:
-            layer = self.layer(element, inputs, outputs, depth)
-            if layer is not None:
-                if places.setdefault(layer.id, len(layers)) != len(layers):
-                    first = layers[places[layer.id]]
-                    self.problems.add(f'layer "{short(first.name)}" has the same id', layer=layer)
+        for layer, element in headers.values():
+            if layer.id in live:
+                places[layer.id] = len(layers)
                 layers.append(layer)
+                self.layer(layer, element, inputs, outputs, depth)
+            else:
+                self.remarks.add("layers that lead to no result", layer=layer)
         if len(self.problems) > earlier:  # ports may be missing, and edges to them are not at fault
             return None
-        in_order = self.edges(parts.get("edges"), inputs, outputs, places)
+        in_order = self.connect(edges, live, inputs, outputs, places)
         self.check_inputs(layers)
         ordered = layers
         if len(self.problems) == earlier and not in_order:
@@ -180,29 +198,63 @@ class _Reader:
             "rt_info": rt_info.parse(parts.get("rt_info")),
         }
 
-    def edges(
+    def headers(self, layers: etree._Element) -> dict[int, tuple[Layer, etree._Element]]:
+        """The layers by id, as yet without anything but what ``<layer>`` itself says."""
+        headers: dict[int, tuple[Layer, etree._Element]] = {}
+        for element in layers:
+            if element.tag != "layer":
+                self.unknown(element, layers)
+                continue
+            header = dict(element.items())
+            layer_id = self.integers[header.get("id")]
+            name, kind, version = header.get("name"), header.get("type"), header.get("version")
+            if layer_id is None or layer_id < 0 or name is None or kind is None or version is None:
+                self.wrong("a layer has a whole number as id, a name, a type and a version", element, _RESAVE)
+                continue
+            layer = Layer(layer_id, name, kind, version, {}, [], [], {}, element.sourceline)
+            if len(header) > 4:
+                if "output_names" in header:
+                    layer.output_names = parse_names(header["output_names"])
+                layer.extra = {key: value for key, value in header.items() if key not in _LAYER_ATTRIBUTES}
+            first, _ = headers.setdefault(layer_id, (layer, element))
+            if first is not layer:
+                self.problems.add(f'layer "{short(first.name)}" has the same id', layer=layer)
+        return headers
+
+    def edges(self, edges: etree._Element | None) -> list[_Edge]:
+        """What the edges say, whether or not there are such layers and ports."""
+        found = []
+        number = self.integers
+        for edge in edges if edges is not None else ():
+            if edge.tag != "edge":
+                self.unknown(edge, edges)
+                continue
+            get = edge.get
+            ends = (number[get("from-layer")], number[get("from-port")], number[get("to-layer")], number[get("to-port")])
+            if None in ends:
+                self.wrong("an edge has whole numbers as its ends", edge)
+            else:
+                found.append((*ends, edge.sourceline))
+        return found  # type: ignore[return-value]
+
+    def connect(
         self,
-        edges: etree._Element | None,
+        edges: list[_Edge],
+        live: set[int],
         inputs: dict[tuple[int, int], InputPort],
         outputs: dict[tuple[int, int], OutputPort],
         places: dict[int, int],
     ) -> bool:
         """Connects inputs with their sources; returns whether each layer stands after its sources."""
         in_order = True
-        number = self.integers
-        for edge in edges if edges is not None else ():
-            if edge.tag != "edge":
-                self.wrong(f"unknown element <{short(edge.tag)}> in <edges>", edge)
+        for from_layer, from_port, to_layer, to_port, line in edges:
+            if to_layer not in live:
                 continue
-            get = edge.get
-            from_layer, to_layer = number[get("from-layer")], number[get("to-layer")]
-            from_port, to_port = number[get("from-port")], number[get("to-port")]
-            source = outputs.get((from_layer, from_port))  # type: ignore[arg-type]
-            target = inputs.get((to_layer, to_port))  # type: ignore[arg-type]
+            source, target = outputs.get((from_layer, from_port)), inputs.get((to_layer, to_port))
             if source is None:
-                self.wrong(f"the edge comes from layer {from_layer}, output {from_port}: there is none", edge)
+                self.problems.add(f"the edge comes from layer {from_layer}, output {from_port}: there is none", line=line)
             if target is None:
-                self.wrong(f"the edge leads to layer {to_layer}, input {to_port}: there is none", edge)
+                self.problems.add(f"the edge leads to layer {to_layer}, input {to_port}: there is none", line=line)
             if source is None or target is None:
                 continue
             if target.source is not None:
@@ -215,15 +267,17 @@ class _Reader:
         return in_order
 
     def check_inputs(self, layers: list[Layer]) -> None:
-        """Every input has a source, and both say the same dimensions."""
+        """Every input has a source, but for such as are left out at the end."""
         for layer in layers:
+            while layer.inputs and layer.inputs[-1].source is None and layer.type not in _SINKS:
+                self.remarks.add(f"an input port of {short(layer.type)} to which no edge leads", layer=layer)
+                layer.inputs.pop()
             for port in layer.inputs:
                 source = port.source
                 if source is None:
                     self.problems.add(f"no edge leads to its input port {port.id}", layer=layer)
                 elif port.declared_dims and port.declared_dims != source.dims and source.dims:
-                    said = f"its input port {port.id} says {list(port.declared_dims)}"
-                    self.problems.add(f"{said}, the port it is fed from {list(source.dims)}", STALE, layer=layer)
+                    self.remarks.add("the dimensions of an input port that differ from what feeds it", layer=layer)
 
     def ordered(self, layers: list[Layer], places: dict[int, int]) -> list[Layer]:
         """The layers with each after its sources, otherwise in the file's order."""
@@ -254,26 +308,13 @@ class _Reader:
 
     def layer(
         self,
+        layer: Layer,
         element: etree._Element,
         inputs: dict[tuple[int, int], InputPort],
         outputs: dict[tuple[int, int], OutputPort],
         depth: int,
-    ) -> Layer | None:
-        """A layer with its ports; None when it cannot even be named."""
-        if element.tag != "layer":
-            self.wrong(f"unknown element <{short(element.tag)}> in <layers>", element)
-            return None
-        header = dict(element.items())
-        layer_id = integer(header.get("id"))
-        name, kind, version = header.get("name"), header.get("type"), header.get("version")
-        if layer_id is None or layer_id < 0 or name is None or kind is None or version is None:
-            self.wrong("a layer has a whole number as id, a name, a type and a version", element, _RESAVE)
-            return None
-        layer = Layer(layer_id, name, kind, version, {}, [], [], {}, element.sourceline)
-        if len(header) > 4:
-            if "output_names" in header:
-                layer.output_names = parse_names(header["output_names"])
-            layer.extra = {key: value for key, value in header.items() if key not in _LAYER_ATTRIBUTES}
+    ) -> None:
+        """Completes a layer: its ports, attributes, value and bodies."""
         parts: dict[str, etree._Element] = {}
         for child in element:
             tag = child.tag
@@ -286,24 +327,27 @@ class _Reader:
             elif tag == "data":
                 layer.attributes = dict(child.items())
                 for grandchild in child:
-                    self.unknown(layer, grandchild)
+                    self.unknown(grandchild, child, layer)
             elif tag == "rt_info":
                 layer.rt_info = rt_info.parse(child)
             elif tag not in port_maps.TAGS:
-                self.unknown(layer, child)
+                self.unknown(child, element, layer)
         ir10.modernize(layer)
         self.layer_data.complete(layer)
         if not parts.keys().isdisjoint(port_maps.TAGS):
             self.bodies(layer, parts, depth)
-        return layer
 
-    def unknown(self, layer: Layer, element: etree._Element) -> None:
-        """Notes an element that means nothing here."""
-        self.problems.add(f"unknown element <{short(element.tag)}>", layer=layer, line=element.sourceline)
+    def unknown(self, element: etree._Element, parent: etree._Element, layer: Layer | None = None) -> None:
+        """Notes an element that means nothing where it stands; OpenVINO looks for those that it knows and sees no other."""
+        message = f"the element <{short(element.tag)}> in <{parent.tag}>"
+        self.remarks.add(message, layer=layer, line=element.sourceline)
 
     def inputs(self, layer: Layer, element: etree._Element, ports: dict[tuple[int, int], InputPort]) -> None:
         """The ports in a layer's ``<input>``."""
         for child in element:
+            if child.tag != "port":
+                self.unknown(child, element, layer)
+                continue
             port_id = self.port_id(layer, child)
             dims, info = self.port_content(layer, child)
             source: Any = None  # the edges bring it
@@ -315,6 +359,9 @@ class _Reader:
     def outputs(self, layer: Layer, element: etree._Element, ports: dict[tuple[int, int], OutputPort]) -> None:
         """The ports in a layer's ``<output>``."""
         for child in element:
+            if child.tag != "port":
+                self.unknown(child, element, layer)
+                continue
             port_id = self.port_id(layer, child)
             dims, info = self.port_content(layer, child)
             precision = child.get("precision", "")
@@ -341,9 +388,7 @@ class _Reader:
     def port_id(self, layer: Layer, element: etree._Element) -> int:
         """A port's number; -1 (and a problem) when it has none."""
         port_id = self.integers[element.get("id")]
-        if element.tag != "port":
-            self.unknown(layer, element)
-        elif port_id is None or port_id < 0:
+        if port_id is None or port_id < 0:
             self.problems.add("a port has a whole number as id", layer=layer, line=element.sourceline)
         return -1 if port_id is None else port_id
 
@@ -356,7 +401,7 @@ class _Reader:
                 if child.tag == "rt_info":
                     info = rt_info.parse(child)
                 elif child.tag != "dim":
-                    self.unknown(layer, child)
+                    self.unknown(child, element, layer)
         dims = self.dims.get(texts)
         if dims is None:
             numbers = [self.integers[text.strip() if text else None] for text in texts]
@@ -382,7 +427,22 @@ class _Reader:
                 body_name = parts[name].get("name", "")
                 body = Body(name=body_name, **graph, inputs=[], outputs=[], back_edges=[])
                 back_edges = parts.get("back_edges") if name == "body" else None
-                port_maps.connect(layer, body, parts.get(map_name), back_edges, self.problems)
+                port_maps.connect(layer, body, parts.get(map_name), back_edges, self.problems, self.remarks)
                 layer.bodies[name] = body
         if "back_edges" in parts and "body" not in parts:
             self.problems.add("<back_edges> without a <body>", layer=layer)
+
+
+def _live(headers: dict[int, tuple[Layer, etree._Element]], edges: list[_Edge]) -> set[int]:
+    """The ids of the layers that results and assignments depend on, and of all Parameters: no others does OpenVINO make."""
+    sources: dict[int, list[int]] = {}
+    for from_layer, _, to_layer, _, _ in edges:
+        sources.setdefault(to_layer, []).append(from_layer)
+    pending = [layer.id for layer, _ in headers.values() if layer.type in _SINKS]
+    live = {layer.id for layer, _ in headers.values() if layer.type == "Parameter"}
+    while pending:
+        layer_id = pending.pop()
+        if layer_id not in live:
+            live.add(layer_id)
+            pending += sources.get(layer_id, ())
+    return live

@@ -27,6 +27,9 @@ class PartialShape:
         """The dimensions, None for one that is not known; None for an unknown rank."""
         return None if self.intervals is None else tuple(known(interval) for interval in self.intervals)
 
+    def __str__(self) -> str:
+        return "[...]" if self.intervals is None else f"[{','.join(map(_shown, self.intervals))}]"
+
     @classmethod
     def parse(cls, text: str) -> PartialShape:
         """The shape that `text` is; raises ValueError when it is none."""
@@ -71,6 +74,13 @@ def parse_partial_shape(text: str) -> tuple[Interval, ...] | None:
             raise ValueError(f'"{short(part)}" is no dimension')
         shape.append(interval)
     return tuple(shape)
+
+
+def _shown(interval: Interval) -> str:
+    low, high = interval
+    if low == high:
+        return str(low)
+    return "?" if interval == (0, None) else f"{low or ''}..{'' if high is None else high}"
 
 
 def known(interval: Interval) -> int | None:

@@ -25,6 +25,11 @@ def friendly_name(port: OutputPort) -> str:
     return port.layer.name if len(port.layer.outputs) == 1 else f"{port.layer.name}.{port.index}"
 
 
+def input_aliases(parameter: Layer) -> tuple[str, ...]:
+    """All names by which an input may be called: its tensor names and its friendly one."""
+    return (*parameter.outputs[0].names, parameter.name)
+
+
 def settle_names(model: Model) -> None:
     """Sets the model's `input_names` and `output_names`: tensor names, and the friendly name for want of any."""
     model.input_names = [_names(model, layer.outputs[0].names, layer.name) for layer in model.parameters]

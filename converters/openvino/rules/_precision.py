@@ -6,11 +6,12 @@ through floats, and bounds results of 8 bits by their range; wider integers wrap
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import onnx_ir as ir
 
+from converters.openvino.rule import Departure
 from onnx_specops.building import Builder, Value
 
 D = ir.DataType
@@ -23,17 +24,38 @@ UNSIGNED = {D.UINT8, D.UINT16, D.UINT32, D.UINT64}
 INTEGERS = SIGNED | UNSIGNED
 WIDE = {D.INT32, D.INT64, D.UINT32, D.UINT64}
 
+INTEGERS_IN_FLOAT32 = Departure(
+    where="integers of 32 bits or more beyond 2^24",
+    cpu="computes in f32, which rounds them",
+    reference="computes in their type",
+    follows="reference",
+)
+
 
 def halves_in_float32(op: Builder, function: Callable[..., Value], *values: Value) -> Value:
     """``function`` of values of one type; 16-bit floats are computed in float32, and stay so for what follows."""
-    dtype = values[0].dtype
-    if dtype not in HALVES:
-        return function(*values)
-    wide = [op.Cast(value, to=D.FLOAT) for value in values]
-    result = op.Cast(function(*wide), to=dtype)
-    for cast in (*wide, result):
-        cast.unrounded = True
-    return result
+    return _in_float32(op, function, values) if values[0].dtype in HALVES else function(*values)
+
+
+def mixed_in_float32(op: Builder, function: Callable[..., Value], *values: Value) -> Value:
+    """``function`` of floats; of different types, which OpenVINO lets some layers have, in float32.
+
+    The result has the first one's type.
+    """
+    return _in_float32(op, function, values) if len({value.dtype for value in values}) > 1 else function(*values)
+
+
+def _in_float32(op: Builder, function: Callable[..., Value], values: Sequence[Value]) -> Value:
+    result = function(*(_unrounded(op, value, D.FLOAT) for value in values))
+    return _unrounded(op, result, values[0].dtype)
+
+
+def _unrounded(op: Builder, value: Value, to: ir.DataType | None) -> Value:
+    if value.dtype == to:
+        return value
+    cast = op.Cast(value, to=to)
+    cast.unrounded = True
+    return cast
 
 
 def integers_in_float32(op: Builder, function: Callable[..., Value], *values: Value) -> Value:
@@ -47,8 +69,8 @@ def integers_in_float32(op: Builder, function: Callable[..., Value], *values: Va
 def integers_rounded(op: Builder, function: Callable[[Value], Value], x: Value) -> Value:
     """``function`` of ``x``; of integers by way of floats, the result rounded to the nearest integer.
 
-    OpenVINO's specification leaves functions of integers open but for Sqrt, which rounds; its CPU plugin rounds all, and
-    bounds those of 8 bits by their range.
+    OpenVINO's specification leaves functions of integers open but for Sqrt, which rounds. Those of 8 bits are bounded by
+    their range.
     """
     if x.dtype not in INTEGERS:
         return function(x)
@@ -62,7 +84,7 @@ def integers_rounded(op: Builder, function: Callable[[Value], Value], x: Value) 
 def saturating_8_bits(op: Builder, function: Callable[..., Value], *values: Value) -> Value:
     """``function`` of values of one type; integers of 8 bits are computed in 32, the result bounded by their range.
 
-    (Wider ones wrap. The specification leaves both open; the reference kernels wrap 8 bits where they know them at all.)
+    (Wider ones wrap. The specification leaves both open.)
     """
     dtype = values[0].dtype
     if dtype not in BYTES:

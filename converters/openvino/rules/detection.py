@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Literal
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from converters.errors import Malformed
 from converters.openvino.rule import rule
 from converters.openvino.rules._indices import normal_axis
+from converters.openvino.rules._precision import mixed_in_float32
 from converters.openvino.rules._shapes import match_shapes
 from onnx_specops.building import Builder, Value
 
@@ -41,7 +43,7 @@ def detection_output(
     input_width: int = 1,
     objectness_score: float = 0.0,
 ):
-    """DetectionOutput-1 and -8, whose number of classes follows from the shapes, as that of -1 does for the CPU plugin."""
+    """DetectionOutput-1 and -8: the number of classes follows from the shapes."""
     if not keep_top_k:
         raise Malformed("its keep_top_k is empty")
     if (aux_class_preds is None) != (aux_box_preds is None):
@@ -55,12 +57,8 @@ def detection_output(
         aux_class_preds=(aux_class_preds, "N A"),
         aux_box_preds=(aux_box_preds, "N L"),
     )
-    return op.specops.DetectionOutput(
-        box_logits,
-        class_preds,
-        proposals,
-        aux_class_preds or left_out(op, box_logits),
-        aux_box_preds or left_out(op, box_logits),
+    detect = functools.partial(
+        op.specops.DetectionOutput,
         keep_top_k=keep_top_k[0],
         nms_threshold=nms_threshold,
         background_label_id=background_label_id,
@@ -77,6 +75,13 @@ def detection_output(
         input_width=input_width,
         objectness_score=objectness_score,
     )
+    if aux_class_preds is not None and aux_box_preds is not None:
+        return mixed_in_float32(op, detect, box_logits, class_preds, proposals, aux_class_preds, aux_box_preds)
+
+    def without_more(boxes: Value, *others: Value) -> Value:
+        return detect(boxes, *others, left_out(op, boxes), left_out(op, boxes))
+
+    return mixed_in_float32(op, without_more, box_logits, class_preds, proposals)
 
 
 def left_out(op: Builder, like: Value) -> Value:

@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.errors import Malformed
-from converters.openvino.rule import Context, rule
+from converters.openvino.rule import Context, Departure, rule
 from converters.openvino.rules._indices import scalar
 from converters.openvino.rules._shapes import match_shapes
 from converters.openvino.rules.roi import check_bins
@@ -18,7 +18,24 @@ D = ir.DataType
 _MOST_ROIS = 2**24  # of an image; no network has more
 
 
-@rule("ExperimentalDetectronDetectionOutput", since="opset6")
+@rule(
+    "ExperimentalDetectronDetectionOutput",
+    since="opset6",
+    departs=[
+        Departure(
+            where="boxes that reach beyond the image's right or lower edge",
+            cpu="leaves them as they are",
+            specification="clips them",
+            follows="cpu",
+        ),
+        Departure(
+            where="the background, which is class 0, without `class_agnostic_box_regression`",
+            cpu="leaves out its boxes, as with it",
+            specification="gives them too",
+            follows="cpu",
+        ),
+    ],
+)
 def detection_output(
     op: Builder,
     rois: Value,
@@ -36,8 +53,8 @@ def detection_output(
     deltas_weights: tuple[float, ...],
     context: Context,
 ):
-    """ExperimentalDetectronDetectionOutput-6. Like the CPU plugin it neither clips boxes to the image's far edges nor
-    minds ``class_agnostic_box_regression``; the elements that the specification leaves undefined are 0."""
+    """ExperimentalDetectronDetectionOutput-6: all classes but the first, the background. The elements that the specification
+    leaves undefined are 0."""
     del im_info, class_agnostic_box_regression
     match_shapes(rois=(rois, "R 4"), deltas=(deltas, f"R {4 * num_classes}"), scores=(scores, f"R {num_classes}"))
     if len(deltas_weights) != 4:
@@ -109,7 +126,18 @@ def prior_grid_generator(
     return op.Cast(op.Reshape(grid, [-1, 4]) if flatten else grid, to=priors.dtype)
 
 
-@rule("ExperimentalDetectronROIFeatureExtractor", since="opset6")
+@rule(
+    "ExperimentalDetectronROIFeatureExtractor",
+    since="opset6",
+    departs=[
+        Departure(
+            where="regions of several levels, in the second output",
+            cpu="gives them as they came",
+            specification="gives them in the order of their levels",
+            follows="cpu",
+        ),
+    ],
+)
 def roi_feature_extractor(
     op: Builder,
     rois: Value,
@@ -120,7 +148,7 @@ def roi_feature_extractor(
     aligned: bool = False,
 ):
     """ExperimentalDetectronROIFeatureExtractor-6: each region from the pyramid's level that its area asks for; zeros for one
-    without an area. The second output is the regions as they came, as the CPU plugin has it."""
+    without an area. The second output is the regions as they came."""
     check_bins(output_size, output_size, sampling_ratio)
     levels = len(pyramid)
     if not levels or len(pyramid_scales) < levels or min(pyramid_scales) < 1:

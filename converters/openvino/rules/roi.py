@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import Literal
 
 from converters.errors import Malformed
-from converters.openvino.rule import rule
+from converters.openvino.rule import Departure, rule
 from converters.openvino.rules._indices import int64
 from converters.openvino.rules._shapes import match_shapes, of_rank
 from converters.openvino.rules.detection import left_out
 from onnx_specops.building import Builder, Value
 from onnx_specops.domain import find
+
+_DYNAMIC = Departure(
+    where="inputs of unknown dimensions", cpu="refuses them", specification="allows them", follows="specification"
+)
 
 
 @rule("ROIPooling")
@@ -40,7 +44,18 @@ def roi_pooling(
     )  # fmt: skip
 
 
-@rule("ROIAlign", since="opset3")
+@rule(
+    "ROIAlign",
+    since="opset3",
+    departs=[
+        Departure(
+            where="the mean of a region without an area, `sampling_ratio` 0 and `half_pixel` or `half_pixel_for_nn`",
+            cpu="gives NaN",
+            reference="gives 0",
+            follows="reference",
+        ),
+    ],
+)
 def roi_align(
     op: Builder,
     feat: Value,
@@ -56,8 +71,7 @@ def roi_align(
 ):
     """ROIAlign-3 (always ``asymmetric``) and -9.
 
-    Means are ONNX's, maxima are not: ONNX takes those of a sample's weighted neighbours. A bin without samples is 0, as the
-    reference has it (the CPU plugin: NaN).
+    Means are ONNX's, maxima are not: ONNX takes those of a sample's weighted neighbours. A bin without samples is 0.
     """
     match_shapes(feat=(feat, "N C H W"), rois=(rois, "R 4"), batch_indices=(batch_indices, "R"))
     batch = of_rank(op, int64(op, batch_indices), 1)
@@ -107,7 +121,7 @@ def check_bins(pooled_h: int, pooled_w: int, sampling_ratio: int) -> None:
     find("ROIAlign").node_attributes({**sizes, "spatial_scale": 1.0})
 
 
-@rule("PSROIPooling")
+@rule("PSROIPooling", departs=[_DYNAMIC])
 def psroi_pooling(
     op: Builder,
     feat: Value,
@@ -133,7 +147,7 @@ def psroi_pooling(
     )  # fmt: skip
 
 
-@rule("DeformablePSROIPooling")
+@rule("DeformablePSROIPooling", departs=[_DYNAMIC])
 def deformable_psroi_pooling(
     op: Builder,
     feat: Value,

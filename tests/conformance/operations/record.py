@@ -19,10 +19,10 @@ from pathlib import Path
 
 import openvino as ov
 
-from converters.openvino.conversion import emit
 from converters.openvino.coverage.operations import Operation, operations
 from converters.openvino.coverage.table import RECORD
 from converters.openvino.reader.read import read
+from converters.openvino.walk import emit
 from onnx_specops.domain import DOMAIN
 from tests.conformance.case import Case
 from tests.conformance.check import check

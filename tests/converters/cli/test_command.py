@@ -87,7 +87,11 @@ def test_every_option_is_explained(command: str) -> None:
         ("transmogrify",),
         ("convert",),
         ("convert", "a.xml", "--weights", "inline"),
-        ("convert", "a.xml", "b.xml"),
+        ("convert", "a.xml", "b.xml", "--check"),
+        ("convert", "a.xml", "b.xml", "--bin", "a.bin"),
+        ("convert", "a.xml", "-o", "-", "--json"),
+        ("convert", "a.xml", "--input-shape", "x=1xn"),
+        ("convert", "a.xml", "--jobs", "0"),
         ("run", "a.onnx", "--kernels", "gpu"),
         ("run", "a.onnx", "--seed", "-1"),
         ("validate", "a.xml", "--rtol", "-1"),
@@ -153,7 +157,7 @@ def test_convert_as_json(bags: Path) -> None:
     document = as_json(specops("convert", bags, "--check", "--json"))
     assert set(document) == {
         "output", "model", "layers", "nodes", "custom_operators", "without_body", "weights", "weights_bytes", "seconds",
-        "check",
+        "passed_over", "check",
     }  # fmt: skip
     assert document["layers"]["EmbeddingBagOffsetsSum"] == document["nodes"]["onnx_specops.EmbeddingBagOffsetsSum"]
     assert document["custom_operators"] == ["EmbeddingBagOffsetsSum"]

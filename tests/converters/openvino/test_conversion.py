@@ -12,7 +12,7 @@ import pytest
 from openvino import opset13 as ops
 
 from converters.openvino import ConversionError, convert
-from converters.openvino.conversion import inspect
+from converters.openvino.inspection import inspect
 
 
 def save(folder: Path, results, parameters, *, fp16: bool = False) -> Path:
@@ -91,7 +91,7 @@ def test_names_order_and_dynamic_dimensions_are_openvinos(tmp_path):
     read = ov.Core().read_model(xml)
     session = ort.InferenceSession(str(tmp_path / "model.onnx"))
     assert [i.name for i in session.get_inputs()] == ["second", "a"]
-    assert [i.shape for i in session.get_inputs()] == [[None, 3], [2, None, 3]]
+    assert [i.shape for i in session.get_inputs()] == [["second_0", 3], [2, "a_1", 3]]
     assert len(session.get_outputs()) == len(read.outputs) == 3
     assert session.get_outputs()[0].name in read.outputs[0].get_names()
     x, y = np.ones((1, 3), np.float32), np.ones((2, 4, 3), np.float32)
@@ -118,23 +118,39 @@ def test_every_problem_of_a_model_is_told_at_once(tmp_path):
     assert {row.type: row.convertible for row in inspection.rows}["MagicMul"] is False
 
 
+def changed(xml, old, new):
+    """The file with a change behind its MatMul."""
+    head, tail = xml.read_text().split('type="MatMul"')
+    assert old in tail
+    xml.write_text(head + 'type="MatMul"' + tail.replace(old, new))
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("<dim>100</dim>\n\t\t\t\t</port>\n\t\t\t</output>", "<dim>99</dim>\n\t\t\t\t</port>\n\t\t\t</output>", "says"),
-        ('transpose_b="true"', 'transpose_b="maybe"', "neither true nor false"),
-        ('transpose_b="true"', 'transpose_b="true" transpose_c="true"', "transpose_c='true' is not known"),
-        ('precision="FP32"', 'precision="I32"', "in the file|says"),
+        ("<dim>100</dim>\n\t\t\t\t</port>\n\t\t\t</output>", "<dim>99</dim>\n\t\t\t\t</port>\n\t\t\t</output>", "the shape"),
+        ('transpose_b="true"', 'transpose_b="true" transpose_c="maybe"', "the attribute transpose_c of MatMul"),
+        ('precision="FP32"', 'precision="I32"', "I32 as the type of output 0 of MatMul, which is f32"),
     ],
 )
-def test_files_that_contradict_themselves_are_errors(tmp_path, old, new, message):
+def test_what_openvino_passes_over_changes_nothing_and_is_told(tmp_path, old, new, message):
     xml = dense(tmp_path)
-    text = xml.read_text()
-    head, tail = text.split('type="MatMul"')
-    assert old in tail
-    xml.write_text(head + 'type="MatMul"' + tail.replace(old, new))
-    with pytest.raises(ConversionError, match=message):
-        convert(xml, tmp_path / "model.onnx")
+    before, _ = convert(xml)
+    changed(xml, old, new)
+    model, report = convert(xml, tmp_path / "model.onnx")
+    assert any(message in remark.message for remark in report.passed_over)
+    assert model.graph == before.graph
+    with pytest.raises(ConversionError, match=message) as error:
+        convert(xml, tmp_path / "strict.onnx", strict=True)
+    assert error.value.problems[0].line
+    assert not (tmp_path / "strict.onnx").exists()
+
+
+def test_an_attribute_that_is_no_value_is_an_error(tmp_path):
+    xml = dense(tmp_path)
+    changed(xml, 'auto_broadcast="numpy"', 'auto_broadcast="odd"')
+    with pytest.raises(ConversionError, match="'odd' is none of 'numpy'"):
+        convert(xml)
 
 
 def test_the_report_maps_layers_to_values(tmp_path):

@@ -10,8 +10,8 @@ import pytest
 from openvino import opset13
 
 from converters.validation import openvino_process
-from converters.validation.validate import validate
 from converters.validation.openvino_process import LayerOutput, OpenVINOError, run_openvino, run_with_layers
+from converters.validation.validate import validate
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 

@@ -1,0 +1,142 @@
+"""Several models in one call of ``specops convert``: each in its turn or side by side, a summary, one exit code."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from converters.cli.console import err, out, print_json
+from converters.cli.failures import BAD_INPUT, MISTAKE, exit_code, problems_of
+
+if TYPE_CHECKING:
+    from converters.cli.convert import Settings
+
+_SNIFFED = 4096  # bytes of a file in which <net stands, if it is an IR
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one model.
+
+    Attributes:
+        model: the .xml.
+        target: the .onnx.
+        code: the exit code that it would have had alone.
+        document: what ``--json`` says of it: a conversion, or problems.
+    """
+
+    model: Path
+    target: Path
+    code: int
+    document: dict[str, Any]
+
+
+def convert_all(models: Sequence[Path], output: Path | None, settings: Settings, jobs: int, as_json: bool) -> int:
+    """Convert every model; returns the exit code.
+
+    Raises:
+        ValueError: where there is nothing to convert, or two models would become one file.
+    """
+    targets = _targets(models, output)
+    outcomes: dict[Path, Outcome] = {}
+    for outcome in _shown(_converted(targets, settings, jobs), len(targets), as_json):
+        outcomes[outcome.model] = outcome
+    ordered = [outcomes[model] for model in targets]
+    if as_json:
+        failed = sum(outcome.code > 0 for outcome in ordered)
+        print_json(
+            {
+                "conversions": [outcome.document for outcome in ordered],
+                "converted": len(ordered) - failed,
+                "failed": failed,
+            }
+        )
+    else:
+        from converters.cli import text
+
+        text.print_batch(out, ordered)
+    return max(outcome.code for outcome in ordered)
+
+
+def _targets(models: Sequence[Path], output: Path | None) -> dict[Path, Path]:
+    """The .onnx that each .xml becomes; those of a folder stand under ``output`` as they stand in the folder."""
+    targets: dict[Path, Path] = {}
+    for given in models:
+        found = sorted(filter(_is_ir, given.rglob("*.xml"))) if given.is_dir() else [given]
+        if not found:
+            raise ValueError(f"{given} holds no IR")
+        for model in found:
+            place = model.relative_to(given) if given.is_dir() else Path(model.name)
+            targets[model] = (model if output is None else output / place).with_suffix(".onnx")
+    places: dict[Path, Path] = {}
+    for model, target in targets.items():
+        if (other := places.setdefault(target, model)) is not model:
+            raise ValueError(f"{other} and {model} would both become {target}")
+    if output is not None and output.is_file():
+        raise ValueError(f"{output} is a file: several models need a folder")
+    return targets
+
+
+def _is_ir(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return b"<net" in file.read(_SNIFFED)
+    except OSError:
+        return False
+
+
+def _converted(targets: dict[Path, Path], settings: Settings, jobs: int) -> Iterator[Outcome]:
+    if jobs == 1:
+        for model, target in targets.items():
+            yield _convert(model, target, settings)
+        return
+    # A process for each: what one does to itself, or to memory, does not reach the others.
+    with ThreadPoolExecutor(jobs) as pool:
+        futures = [pool.submit(_convert_apart, model, target, settings) for model, target in targets.items()]
+        for future in as_completed(futures):
+            yield future.result()
+
+
+def _convert(model: Path, target: Path, settings: Settings) -> Outcome:
+    from converters.cli import data
+
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        report = settings.convert(model, target).report
+    except Exception as error:
+        problems = problems_of(error)
+        document = {"model": str(model), "problems": [data.problem(problem) for problem in problems]}
+        return Outcome(model, target, exit_code(problems), document)
+    return Outcome(model, target, 0, {"output": str(target), **data.conversion(report)})
+
+
+def _convert_apart(model: Path, target: Path, settings: Settings) -> Outcome:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "converters.cli", "convert", str(model), "-o", str(target), "--json"]
+    command += ["--weights", settings.weights, *(["--strict"] if settings.strict else [])]
+    command += [part for rules in settings.rules for part in ("--rules", rules)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    try:
+        document = json.loads(done.stdout)
+    except ValueError:
+        last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        message = f"the process that converted it ended with {last}"
+        document = {"problems": [{"message": message, "fault": "internal", "file": str(model), "remedy": ""}]}
+    code = done.returncode if done.returncode in range(MISTAKE + 1) else MISTAKE
+    return Outcome(model, target, code or (BAD_INPUT if "problems" in document else 0), {"model": str(model), **document})
+
+
+def _shown(outcomes: Iterable[Outcome], total: int, as_json: bool) -> Iterator[Outcome]:
+    """The outcomes, with a bar on a terminal that a person reads."""
+    if as_json or not err.is_terminal:
+        yield from outcomes
+        return
+    from rich.progress import track
+
+    yield from track(outcomes, description="converting", total=total, console=err, transient=True)

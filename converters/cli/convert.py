@@ -1,0 +1,164 @@
+"""``specops convert``: one model, several, or folders of them."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from converters.cli import batch
+from converters.cli.checking import compare_runtimes, require_openvino
+from converters.cli.console import err, out, print_json, progress
+from converters.cli.failures import DIFFERENCE, failures
+from converters.cli.options import (
+    AbsoluteTolerance,
+    Debug,
+    Inputs,
+    Json,
+    RelativeTolerance,
+    Runtime,
+    Seed,
+    Shapes,
+    Weights,
+    shapes,
+)
+
+if TYPE_CHECKING:
+    from converters.openvino.conversion import Conversion
+
+_STDOUT = Path("-")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What ``specops convert`` was told that concerns each model alike; the keywords of `converters.openvino.convert`."""
+
+    weights: str
+    strict: bool
+    rules: tuple[str, ...]
+
+    def convert(self, model: Path, target: Path | None, **more: Any) -> Conversion:
+        """Convert one model."""
+        from converters.openvino import convert as convert_model
+        from converters.openvino.plugins import load_rules
+
+        for rules in self.rules:
+            load_rules(rules)
+        weights: Any = self.weights
+        return convert_model(model, target, weights=weights, strict=self.strict, **more)
+
+
+def convert(
+    models: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="MODEL.xml...", help="OpenVINO IR files, or folders of them; the .bin lies beside each .xml."
+        ),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="OUT",
+            help="The .onnx file, or - for standard output; of several models, or a folder of them, a folder. By default "
+            "beside the IR.",
+            show_default=False,
+        ),
+    ] = None,
+    bin: Annotated[
+        Path | None,
+        typer.Option("--bin", metavar="MODEL.bin", help="The IR's weights, where they lie elsewhere.", show_default=False),
+    ] = None,
+    weights: Annotated[
+        Weights,
+        typer.Option(
+            help="Where the weights go: into the .onnx (embed), into a file beside it (copy), or nowhere: the .onnx "
+            "refers to the IR's own .bin (reference). auto embeds up to 1 GiB."
+        ),
+    ] = Weights.auto,
+    input_shape: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--input-shape",
+            metavar="NAME=DxDx...",
+            help="The dimensions that an input has fixed in the .onnx, as in x=1x3x224x224; may be given several times.",
+            show_default=False,
+        ),
+    ] = None,
+    rules: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--rules",
+            metavar="RULES.py",
+            help="A file of rules (or a module's name) for layers of your own; may be given several times.",
+            show_default=False,
+        ),
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse files that hold what OpenVINO passes over, instead of telling of it.")
+    ] = False,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="How many models to convert at a time.")] = 1,
+    check: Annotated[bool, typer.Option("--check", help="Run OpenVINO and ONNX Runtime and compare the results.")] = False,
+    inputs: Inputs = None,
+    shape: Shapes = None,
+    seed: Seed = 0,
+    rtol: RelativeTolerance = 1e-3,
+    atol: AbsoluteTolerance = 1e-4,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Convert OpenVINO IR into ONNX, each model into one file."""
+    with failures(as_json, debug):
+        from converters.cli import data, text
+
+        settings = Settings(weights.value, strict, tuple(rules or ()))
+        if len(models) > 1 or models[0].is_dir():
+            given = {"--bin": bin, "--input-shape": input_shape, "--check": check, "--inputs": inputs, "--shape": shape}
+            if alone := [option for option, value in given.items() if value]:
+                raise typer.BadParameter("it is for one model alone", param_hint=alone[0])
+            raise typer.Exit(batch.convert_all(models, output, settings, jobs, as_json))
+        (model,) = models
+        more = {"bin": bin, "input_shapes": shapes(input_shape, "--input-shape")}
+        if output == _STDOUT:
+            _to_stdout(model, settings, more, check, as_json)
+            return
+        target = output or model.with_suffix(".onnx")
+        random_shapes = shapes(shape, "--shape")
+        if check:
+            require_openvino()
+        with progress(as_json) as step:
+            step("converting")
+            converted = settings.convert(model, target, **more)
+        if not as_json:
+            text.print_conversion(out, converted.report, target)
+        validation = None
+        if check:
+            runtimes = [runtime.value for runtime in Runtime if runtime is not Runtime.reference]
+            validation = compare_runtimes(model, target, as_json, inputs, random_shapes, seed, rtol, atol, runtimes=runtimes)
+        if as_json:
+            document = {"output": str(target), **data.conversion(converted.report)}
+            if validation is not None:
+                document["check"] = data.validation(validation)
+            print_json(document)
+        elif validation is not None:
+            text.print_validation(out, validation)
+        if validation is not None and not validation.agrees:
+            raise typer.Exit(DIFFERENCE)
+
+
+def _to_stdout(model: Path, settings: Settings, more: dict[str, Any], check: bool, as_json: bool) -> None:
+    """The model's bytes on standard output; what there is to tell of them goes to standard error."""
+    from converters.cli import text
+
+    if as_json or check:
+        raise typer.BadParameter("standard output has the model", param_hint="--json" if as_json else "--check")
+    if settings.weights not in (Weights.auto, Weights.embed):
+        raise typer.BadParameter("on standard output the weights are in the model", param_hint="--weights")
+    converted = settings.convert(model, None, **more)
+    text.print_conversion(err, converted.report, _STDOUT)
+    sys.stdout.buffer.write(converted.model.SerializeToString())
+    sys.stdout.buffer.flush()

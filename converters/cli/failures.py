@@ -1,0 +1,72 @@
+"""Errors as a user reads them, and the exit code that each deserves.
+
+0 good, 1 a difference or an unsupported layer, 2 bad usage or input, 3 a mistake in onnx-specops itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import traceback
+from collections.abc import Iterator, Sequence
+
+import typer
+
+from converters.cli.console import err, print_json
+from converters.errors import REPORT, ConversionError, Fault, Problem
+from onnx_specops.runtime.errors import MissingKernelError, as_missing_extra
+
+DIFFERENCE, BAD_INPUT, MISTAKE = 1, 2, 3
+_CODES = {Fault.UNSUPPORTED: DIFFERENCE, Fault.MALFORMED: BAD_INPUT, Fault.INTERNAL: MISTAKE}
+
+
+@contextlib.contextmanager
+def failures(as_json: bool, debug: bool) -> Iterator[None]:
+    """Errors without a traceback, unless one is asked for, and the exit code."""
+    try:
+        yield
+    except (typer.Exit, typer.Abort, typer.BadParameter):
+        raise
+    except Exception as error:
+        problems = problems_of(error)
+        causes = [problem.cause for problem in problems if problem.cause is not None] or [error]
+    else:
+        return
+    if debug:
+        for cause in causes:
+            traceback.print_exception(cause)
+    if as_json:
+        from converters.cli import data
+
+        print_json({"problems": [data.problem(problem) for problem in problems]})
+    else:
+        print_problems(problems)
+    raise typer.Exit(exit_code(problems))
+
+
+def exit_code(problems: Sequence[Problem]) -> int:
+    """The exit code that the worst of the problems deserves."""
+    return max((_CODES[problem.fault] for problem in problems), default=0)
+
+
+def problems_of(error: Exception) -> list[Problem]:
+    """What an exception says to a user."""
+    if isinstance(error, ConversionError):
+        return list(error.problems)
+    if isinstance(error, ImportError) and (missing := as_missing_extra(error, "this")) is not None:
+        return [Problem(str(missing))]
+    if isinstance(error, (OSError, ValueError, MissingKernelError)):
+        return [Problem(_message(error))]
+    return [Problem(f"internal error: {type(error).__name__}: {error}", remedy=REPORT, fault=Fault.INTERNAL, cause=error)]
+
+
+def print_problems(problems: Sequence[Problem]) -> None:
+    """Every problem with its places; those that say the same of several layers once."""
+    from converters.cli import text
+
+    text.print_problems(err, problems)
+
+
+def _message(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)

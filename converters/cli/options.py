@@ -1,0 +1,68 @@
+"""The arguments and options that subcommands share."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Weights(StrEnum):
+    auto = "auto"
+    embed = "embed"
+    copy = "copy"
+    reference = "reference"
+
+
+class Kernels(StrEnum):
+    auto = "auto"
+    native = "native"
+    python = "python"
+    none = "none"
+
+
+class Runtime(StrEnum):
+    openvino = "openvino"
+    native = "native"
+    python = "python"
+    none = "none"
+    reference = "reference"
+
+
+ModelXml = Annotated[Path, typer.Argument(metavar="MODEL.xml", help="The OpenVINO IR; its .bin lies beside it.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for programs.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show Python's traceback of what went wrong.")]
+Inputs = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="IN.npz",
+        help="Inputs by name; by default inputs.npz beside the model, else random ones.",
+        show_default=False,
+    ),
+]
+Shapes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--shape",
+        metavar="NAME=DxDx...",
+        help="The shape of a random input, as in x=1x3x224x224; may be given several times. Other unknown dimensions are 2.",
+        show_default=False,
+    ),
+]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of random inputs.")]
+RelativeTolerance = Annotated[float, typer.Option("--rtol", min=0, help="Largest relative error of floats.")]
+AbsoluteTolerance = Annotated[float, typer.Option("--atol", min=0, help="Largest absolute error of floats.")]
+
+
+def shapes(texts: list[str] | None, option: str) -> dict[str, list[int]]:
+    """``NAME=DxD`` as name and dimensions; ``NAME=`` is a scalar. ``option`` is what an error names."""
+    found = {}
+    for text in texts or ():
+        name, equals, dims = text.rpartition("=")
+        sizes = dims.split("x") if dims else []
+        if not equals or not name or not all(size.isascii() and size.isdigit() and len(size) < 10 for size in sizes):
+            raise typer.BadParameter(f"{text!r} is not of the form x=1x3x224x224", param_hint=option)
+        found[name] = [int(size) for size in sizes]
+    return found

@@ -1,0 +1,123 @@
+"""``<pre-process>`` of version 10: a mean that is subtracted from an input, as layers of the graph.
+
+One number a channel (``<mean value="...">``), or an image of means a channel, which lies in the .bin
+(``<mean offset="..." size="...">``).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from lxml import etree
+
+from converters.errors import Problems, short
+from converters.openvino.reader.constants import Constant
+from converters.openvino.reader.element_types import ElementType
+from converters.openvino.reader.graph import InputPort, Layer, Model, OutputPort
+from converters.openvino.reader.xml import integer
+
+
+def subtract_mean(model: Model, element: etree._Element, problems: Problems) -> None:
+    """Puts the mean's layers between the input that the element names and whatever takes that."""
+    parameter = _input(model, element)
+    dims = None if parameter is None else parameter.outputs[0].dims
+    if parameter is None or not model.parameters:
+        named = short(element.get("reference-layer-name", ""))
+        problems.add(f'<pre-process> names the input "{named}": there is none', line=element.sourceline)
+        return
+    if dims is None or None in dims or not 2 <= len(dims) <= 5:
+        problems.add("<pre-process> is for an input of two to five known dimensions", line=element.sourceline)
+        return
+    sizes = [dim for dim in dims if dim is not None]
+    # A batch comes first but for three dimensions: channels, height, width.
+    channels, *image = sizes if len(sizes) == 3 else sizes[1:]
+    means = [channel.find("mean") for channel in element.iterchildren("channel")]
+    present = [mean for mean in means if mean is not None]
+    if not present:
+        return
+    if len(present) != channels:
+        problems.add(f"<pre-process> has {len(present)} means for {channels} channels", line=element.sourceline)
+        return
+    layers = _Layers(model, parameter)
+    if all("value" in mean.attrib for mean in present):
+        values = _in_order(element, [float(mean.get("value", "nan")) for mean in present])
+        dtype = parameter.outputs[0].element_type.dtype
+        assert dtype is not None
+        data = np.array(values, np.float64).astype(dtype).tobytes()
+        mean = layers.constant((channels, *[1] * len(image)), None, memoryview(data))
+    elif all("offset" in mean.attrib and "size" in mean.attrib for mean in present) and len(image) == 2:
+        planes = [_plane(layers, mean, (1, *image)) for mean in _in_order(element, present)]
+        if None in planes:
+            problems.add("a mean of <pre-process> is not where or as large as it should be", line=element.sourceline)
+            return
+        mean = layers.add("Concat", [plane for plane in planes if plane is not None], (channels, *image), axis="0")
+    else:
+        problems.add("<pre-process> has means of different kinds", line=element.sourceline)
+        return
+    layers.subtract(mean)
+
+
+def _input(model: Model, element: etree._Element) -> Layer | None:
+    name = element.get("reference-layer-name", "").strip()
+    if name:
+        return next((layer for layer in model.parameters if layer.name == name), None)
+    # The oldest files name none: the first image is meant.
+    images = (layer for layer in model.parameters if len(layer.outputs[0].dims or ()) == 4)
+    return next(images, model.parameters[0] if model.parameters else None)
+
+
+def _in_order(element: etree._Element, values: list[Any]) -> list[Any]:
+    """The channels' values by the channels' ids, which count from 0 where they are not given."""
+    channels = list(element.iterchildren("channel"))
+    ids = [integer(channel.get("id")) for channel in channels]
+    places = [place if number is None else number for place, number in enumerate(ids)]
+    return [value for _, value in sorted(zip(places, values, strict=False), key=lambda pair: pair[0])]
+
+
+def _plane(layers: _Layers, mean: etree._Element, shape: tuple[int, ...]) -> OutputPort | None:
+    offset, size = integer(mean.get("offset")), integer(mean.get("size"))
+    weights = layers.model.weights
+    if offset is None or size != layers.element_type.byte_size(math.prod(shape)) or not 0 <= offset <= len(weights) - size:
+        return None
+    return layers.constant(shape, offset, weights[offset : offset + size])
+
+
+class _Layers:
+    """New layers before all others that take an input's value."""
+
+    def __init__(self, model: Model, parameter: Layer) -> None:
+        self.model, self.parameter = model, parameter
+        self.element_type: ElementType = parameter.outputs[0].element_type
+        self._next_id = max(layer.id for layer in model.layers) + 1
+        self._place = model.layers.index(parameter) + 1
+
+    def constant(self, shape: tuple[int, ...], offset: int | None, raw: memoryview) -> OutputPort:
+        """A Const layer's value."""
+        port = self.add("Const", [], shape)
+        port.layer.constant = Constant(self.element_type, shape, offset, len(raw), raw)
+        return port
+
+    def add(self, kind: str, sources: list[OutputPort], shape: tuple[int, ...], **attributes: str) -> OutputPort:
+        """A layer's one output."""
+        name = f"{self.parameter.name}/mean_{self._next_id}"
+        layer = Layer(self._next_id, name, kind, "opset1", attributes, [], [], {}, self.parameter.line)
+        for index, source in enumerate(sources):
+            layer.inputs.append(InputPort(layer, index, index, source))
+            source.consumers.append(layer.inputs[-1])
+        port = OutputPort(layer, len(sources), 0, self.element_type, shape)
+        layer.outputs.append(port)
+        self.model.layers.insert(self._place, layer)
+        self._place, self._next_id = self._place + 1, self._next_id + 1
+        return port
+
+    def subtract(self, mean: OutputPort) -> None:
+        """The input less the mean, for all that took the input."""
+        value = self.parameter.outputs[0]
+        consumers, value.consumers = value.consumers, []
+        dims = tuple(dim for dim in value.dims or () if dim is not None)
+        difference = self.add("Subtract", [value, mean], dims)
+        for port in consumers:
+            port.source = difference
+        difference.consumers = consumers

@@ -1,0 +1,62 @@
+"""Other shapes for a model's inputs than its file gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from converters.errors import ConversionError, Fault, Problem
+from converters.openvino.reader.graph import Dims, Graph, Layer, Model
+from converters.openvino.reader.tensor_names import input_aliases
+
+
+def reshape(model: Model, shapes: Mapping[str, Sequence[int]]) -> None:
+    """Fixes the dimensions of inputs, and forgets what the file says of all dimensions that may depend on them.
+
+    Args:
+        model: changed in place.
+        shapes: the dimensions by input name: a tensor name or the friendly name.
+
+    Raises:
+        ConversionError: for names that no input has, and for other numbers of dimensions.
+    """
+    if not shapes:
+        return
+    problems = []
+    for name, dims in shapes.items():
+        layer = _find(model, name)
+        if layer is None:
+            known = ", ".join(names[0] for names in model.input_names) or "none"
+            problems.append(Problem(f"no input is called {name}; there are {known}", str(model.path)))
+            continue
+        port = layer.outputs[0]
+        if port.dims is not None and len(port.dims) != len(dims):
+            message = f"the shape {list(dims)} has {len(dims)} dimensions, the input {len(port.dims)}"
+            problems.append(
+                Problem(message, str(model.path), layer.line, layer.name, layer.type, layer.id, fault=Fault.MALFORMED)
+            )
+            continue
+        port.dims = tuple(dims)
+        layer.attributes["shape"] = ",".join(map(str, dims))
+    if problems:
+        raise ConversionError.of(problems)
+    for layer in _others(model):
+        for port in layer.outputs:
+            port.dims = _unknown(port.dims)
+
+
+def _find(model: Model, name: str) -> Layer | None:
+    return next((layer for layer in model.parameters if name in input_aliases(layer)), None)
+
+
+def _others(graph: Graph) -> Iterator[Layer]:
+    """All layers but constants and the model's own Parameters; those of bodies are fed by what may have changed."""
+    for layer in graph.layers:
+        if layer.type not in ("Parameter", "Const"):
+            yield layer
+        for body in layer.bodies.values():
+            yield from body.parameters
+            yield from _others(body)
+
+
+def _unknown(dims: Dims | None) -> Dims | None:
+    return None if dims is None else (None,) * len(dims)

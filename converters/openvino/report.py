@@ -1,0 +1,87 @@
+"""What a conversion did."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx_specops
+from converters.errors import Remark
+from converters.openvino.reader.graph import Model
+from converters.openvino.walk import Emitted, all_layers, operator_name
+from converters.saving import Weights
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a conversion did.
+
+    Attributes:
+        path: the IR's .xml file.
+        layers: how many layers of each type the IR has, those of nested bodies included.
+        becomes: layer type -> the ONNX operators that its layers became (``onnx_specops.`` before those of the domain).
+        nodes: how many nodes of each operator the ONNX model has.
+        custom_operators: the domain's operators that the model uses.
+        without_body: those among them that need a kernel, since standard ONNX cannot say them.
+        values: ``(layer id, output index)`` -> the name of the ONNX value that holds that output of a top-level layer, where
+            one does (in float32, where a 16-bit float is an intermediate result only).
+        weights: where the weights are: ``"embed"``, ``"copy"`` or ``"reference"``.
+        weights_bytes: how many bytes of weights the model has.
+        seconds: the time that it took.
+        passed_over: what OpenVINO does not read in the file, or takes otherwise than the file says, each kind once.
+    """
+
+    path: Path
+    layers: dict[str, int]
+    becomes: dict[str, list[str]]
+    nodes: dict[str, int]
+    custom_operators: list[str]
+    without_body: list[str]
+    values: dict[tuple[int, int], str]
+    weights: Weights
+    weights_bytes: int
+    seconds: float
+    passed_over: list[Remark]
+
+
+def report(
+    source: Model,
+    emitted: Emitted,
+    names: Mapping[tuple[int, int], str],
+    without_body: list[str],
+    placement: Weights,
+    size: int,
+    seconds: float,
+) -> Report:
+    """The report of a conversion.
+
+    Args:
+        source: what was converted.
+        emitted: what the walk made of it.
+        names: the values' names before the passes.
+        without_body: the operators that have none.
+        placement, size: where the weights are, and how many bytes of them there are.
+        seconds: the time that it took.
+    """
+    graph = emitted.model.graph
+    nodes = Counter(map(operator_name, graph.all_nodes()))
+    becomes: dict[str, list[str]] = {}
+    for (type_, _), counter in sorted(emitted.becomes.items()):
+        becomes[type_] = sorted({*becomes.get(type_, ()), *counter})
+    alive = {value.name for node in graph for value in node.outputs} | {value.name for value in graph.inputs}
+    return Report(
+        path=source.path,
+        layers=dict(sorted(Counter(layer.type for layer in all_layers(source)).items())),
+        becomes=becomes,
+        nodes=dict(sorted(nodes.items())),
+        custom_operators=sorted({n.op_type for n in graph.all_nodes() if n.domain == onnx_specops.DOMAIN}),
+        without_body=without_body,
+        values={key: name for key, name in names.items() if name in alive}
+        | {key: v.name for key, v in emitted.values.items() if names[key] not in alive and v.name and v.name in alive},
+        weights=placement,
+        weights_bytes=size,
+        seconds=seconds,
+        passed_over=list(source.remarks),
+    )
