@@ -14,12 +14,8 @@ from pathlib import Path
 
 from converters.openvino.coverage.departures import stated_departures
 from converters.openvino.coverage.table import Coverage, coverage, openvino_version
-<<<<<<< HEAD
 from converters.openvino.rule import EVERYWHERE, Departure
-from onnx_specops.domain import DOMAIN, OPSET_VERSION, Operator, find, operators
-=======
 from onnx_specops.domain import DOMAIN, MOST_ELEMENTS, MOST_GROWTH, OPSET_VERSION, Attribute, Operator, find, operators
->>>>>>> native
 
 DOCS = Path(__file__).parent
 _NATIVE = DOCS.parent / "onnx_specops" / "native" / "ops.h"

@@ -10,15 +10,11 @@ from converters.openvino.rules._indices import int64
 from converters.openvino.rules._shapes import match_shapes, of_rank
 from converters.openvino.rules.detection import left_out
 from onnx_specops.building import Builder, Value
-<<<<<<< HEAD
+from onnx_specops.domain import find
 
 _DYNAMIC = Departure(
     where="inputs of unknown dimensions", cpu="refuses them", specification="allows them", follows="specification"
 )
-MOST_SAMPLES = 1024  # along an axis of a bin; more would take for ever
-=======
-from onnx_specops.domain import find
->>>>>>> native
 
 
 @rule("ROIPooling")
