@@ -6,7 +6,6 @@ python docs/make.py --check  # exits 1 if one is out of date
 
 from __future__ import annotations
 
-import inspect
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,7 +15,7 @@ from pathlib import Path
 from converters.openvino.coverage.departures import stated_departures
 from converters.openvino.coverage.table import Coverage, coverage, openvino_version
 from converters.openvino.rule import EVERYWHERE, Departure
-from onnx_specops.domain import DOMAIN, OPSET_VERSION, Operator, find, operators
+from onnx_specops.domain import DOMAIN, MOST_ELEMENTS, MOST_GROWTH, OPSET_VERSION, Attribute, Operator, find, operators
 
 DOCS = Path(__file__).parent
 _NATIVE = DOCS.parent / "onnx_specops" / "native" / "ops.h"
@@ -63,6 +62,10 @@ _OPERATORS = f"""\
 Version {OPSET_VERSION} of the domain. Every operator has a schema and a NumPy kernel; a *body* is its meaning in standard
 ONNX, which a converted file carries with it, so that it runs without the plugin. `specops ops` tells which forms an
 installation has.
+
+What an attribute may be is checked wherever the node comes from, before the operator runs in any form; so is how much
+attributes ask for together. Kernels make no output of more than {MOST_ELEMENTS:,} elements, or {MOST_GROWTH:,} times as many
+as all inputs together have, whichever is more: a few numbers in a file shall not take all memory.
 """
 
 
@@ -179,7 +182,10 @@ def _operator_section(operator: Operator) -> Iterator[str]:
     yield f"Signature: {', '.join(_inputs(operator))} → {outputs}"
     if operator.attributes:
         yield ""
-        yield from table(("attribute", "type", "default"), _attributes(operator))
+        yield from table(("attribute", "type", "default", "may be"), map(_attribute_row, operator.attributes.values()))
+    for product in operator.products:
+        yield ""
+        yield f"Together: `{' * '.join(product.factors)}` is at most {product.most:,}."
     if operator.types:
         yield ""
         yield from table(("type", "admits"), ((name, ", ".join(types)) for name, types in operator.types.items()))
@@ -196,11 +202,20 @@ def _inputs(operator: Operator) -> Iterator[str]:
         yield f"`{name}` ({type_}{', optional' if optional else ''})"
 
 
-def _attributes(operator: Operator) -> Iterator[tuple[str, str, str]]:
-    for name, (type_, default) in operator.attributes.items():
-        required = default is inspect.Parameter.empty
-        kind = type_.__name__ if isinstance(type_, type) and type_.__module__ == "builtins" else str(type_)
-        yield f"`{name}`", kind, "required" if required else f"`{default!r}`"
+def _attribute_row(attribute: Attribute) -> tuple[str, str, str, str]:
+    kind = attribute.type.__name__ if isinstance(attribute.type, type) else str(attribute.type)
+    default = "required" if attribute.required else f"`{attribute.default!r}`"
+    return f"`{attribute.name}`", kind, default, _may_be(attribute)
+
+
+def _may_be(attribute: Attribute) -> str:
+    if attribute.choices:
+        return ", ".join(f"`{choice!r}`" for choice in attribute.choices)
+    if attribute.limits is None:
+        return ""
+    if attribute.limits.most is None:
+        return f"{attribute.limits.least} or more"
+    return f"{attribute.limits.least} to {attribute.limits.most:,}"
 
 
 def as_markdown(doc: str) -> Iterator[str]:

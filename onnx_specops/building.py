@@ -19,7 +19,8 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from onnx_specops.domain import DOMAIN, OPSET_VERSION, attribute_kind, find
+from onnx_specops.attributes import attribute_kind
+from onnx_specops.domain import DOMAIN, OPSET_VERSION, find
 from onnx_specops.folding import FOLDED_ELEMENTS, fold
 from onnx_specops.widening import wider_of_kind
 

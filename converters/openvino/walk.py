@@ -25,6 +25,7 @@ from converters.openvino.tensors import constant_tensor
 from converters.variables import ExposedVariable, Variable, expose
 from onnx_specops.bodies import BodyError
 from onnx_specops.building import IR_VERSION, OPSET_IMPORTS, Builder, Value, constant_value, new_value
+from onnx_specops.domain import LimitError
 
 STRUCTURAL = ("Parameter", "Const", "Result")
 """The layer types that no rule converts."""
@@ -217,6 +218,8 @@ def layer_problem(file: str, layer: Layer, error: Exception) -> Problem:
     place = (file, layer.line, layer.name, layer.type, layer.id)
     if isinstance(error, LayerError):
         return Problem(error.message, *place, error.remedy, error.fault, error)
+    if isinstance(error, LimitError):
+        return Problem(f"it asks for too much: {one_line(error)}", *place, fault=Fault.UNSUPPORTED, cause=error)
     if _is_mistake(error):
         text = f"{type(error).__name__}: {one_line(error)} ({_place(error)})"
         return Problem(f"internal error: {text}", *place, REPORT, Fault.INTERNAL, error)

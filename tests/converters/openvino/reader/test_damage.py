@@ -50,8 +50,13 @@ def refusal(tmp_path, text, weights=bytes(16)):
 
 
 def test_the_undamaged_files_are_read(tmp_path):
-    for text in (GOOD, with_body(), with_constant('element_type="f32" shape="2" offset="8" size="8"')):
-        read(ir_text.write(tmp_path, text, bytes(16)))
+    constant = with_constant('element_type="f32" shape="2" offset="8" size="8"')
+    for text, types in (
+        (GOOD, ["Parameter", "ReLU", "Result"]),
+        (with_body(), ["Parameter", "TensorIterator", "Result"]),
+        (constant, ["Const", "Result"]),
+    ):
+        assert [layer.type for layer in read(ir_text.write(tmp_path, text, bytes(16))).layers] == types
 
 
 NO_IR = {
