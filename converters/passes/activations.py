@@ -79,18 +79,18 @@ def _fits(x: Value, whole: ir.Value) -> bool:
 class FuseHardSigmoid(PatternPass):
     """min(max(x + 3, 0), 6) / 6."""
 
-    rewrites = [
+    rewrites = tuple(
         _hard_sigmoid(root, scaled, clipped)
         for root, scaled in (("Mul", _sixth), ("Div", _sixth_of))
         for clipped in (_clip, _relu_min, _max_min)
-    ]
+    )
 
 
 class FuseHardSwish(PatternPass):
     """x * min(max(x + 3, 0), 6) / 6."""
 
-    rewrites = [
+    rewrites = (
         gated_by_hard_sigmoid,
         _hard_swish("Mul", _sixth, _relu_min),
         *(_hard_swish("Div", _sixth_of, clipped) for clipped in (_clip, _relu_min, _max_min)),
-    ]
+    )

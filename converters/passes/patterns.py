@@ -14,7 +14,7 @@ A pattern is a function that reads like the graph that it matches: its parameter
         return op.Swish(x)
 
     class FuseActivations(PatternPass):
-        rewrites = [as_swish]
+        rewrites = (as_swish,)
 
 `onnxscript` finds the matches; its own way to replace them is not used: the values that it makes have neither types nor
 shapes, which the passes behind need.

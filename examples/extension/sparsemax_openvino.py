@@ -1,7 +1,7 @@
 """The OpenVINO side of the example: an operation of an extension, Sparsemax, and a model that uses it.
 
-``python sparsemax_openvino.py`` writes sparsemax.xml and sparsemax.bin beside itself. (An extension is mostly a shared library
-of C++; OpenVINO's Python package takes a class as well, which the example can do without a compiler.)
+``python sparsemax_openvino.py`` writes sparsemax.xml and sparsemax.bin beside itself. (An extension is mostly a shared
+library of C++; OpenVINO's Python package takes a class as well, for which the example needs no compiler.)
 """
 
 from pathlib import Path
