@@ -7,15 +7,15 @@ Where a model holds several bodies of one operator, ``overload`` tells them apar
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import onnx
 import onnx_ir as ir
 
 from onnx_specops.building import IR_VERSION, OPSET, OPSET_IMPORTS, Builder, Value, constant_value, new_value
-from onnx_specops.domain import ATTRIBUTE_TYPES, DOMAIN, NoBodyError, Operator, attribute_kind, find
+from onnx_specops.domain import DOMAIN, NoBodyError, Operator, find
 from onnx_specops.graphs import all_nodes, all_values
 from onnx_specops.inlining import inline_users
 from onnx_specops.kernel_types import insert_casts
@@ -42,7 +42,7 @@ def attach_bodies(model: ir.Model, opset: int = OPSET) -> list[str]:
     whose kernels the bodies' types are fitted to.
 
     Raises:
-        BodyError: where a node's inputs or attributes do not fit together.
+        BodyError: where a node's inputs or attributes do not fit together or are beyond the operator's limits.
     """
     for identifier in [identifier for identifier in model.functions if identifier[0] == DOMAIN]:
         del model.functions[identifier]
@@ -52,9 +52,8 @@ def attach_bodies(model: ir.Model, opset: int = OPSET) -> list[str]:
     pending: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
     while pending:
         for node in _domain_nodes(pending.pop()):
-            operator = find(node.op_type)
+            operator, attributes = _stated(node)
             absent = [_is_absent(operator, node, index) for index in range(len(operator.inputs))]
-            attributes = operator.node_attributes({name: attr.value for name, attr in node.attributes.items()})
             types = tuple(
                 None if value is None else (value.dtype, None if value.shape is None else len(value.shape))
                 for value in node.inputs
@@ -110,6 +109,8 @@ def inline_bodies(model: ir.Model) -> tuple[list[str], list[ir.Node]]:
         except NoBodyError:
             without.append(node)
             continue
+        except BodyError:
+            raise
         except Exception as error:  # as many kinds as there are ways for inputs not to fit
             raise BodyError(node, error) from error
         for old, new in zip(node.outputs, results, strict=True):
@@ -134,7 +135,7 @@ class _Inliner(Builder):
 
 def _written_out(op: Builder, node: ir.Node) -> Sequence[Value]:
     """The body of a node, emitted with the node's own inputs."""
-    operator = find(node.op_type)
+    operator, attributes = _stated(node)
     if operator.emit_body is None:
         raise NoBodyError(operator.no_body)
     arguments: list[ir.Value | None] = []
@@ -145,7 +146,6 @@ def _written_out(op: Builder, node: ir.Node) -> Sequence[Value]:
             arguments.append(constant_value(number))
         else:
             arguments.append(node.inputs[index])
-    attributes = operator.node_attributes({name: attr.value for name, attr in node.attributes.items()})
     results = operator.emit_body(op, *arguments, **attributes)
     values = results if isinstance(results, tuple) else (results,)
     return [value if isinstance(value, Value) else constant_value(value) for value in values]
@@ -156,6 +156,10 @@ def add_bodies(model: onnx.ModelProto) -> onnx.ModelProto:
 
     Element types are inferred where the model does not state them; functions that hold nodes of the domain are inlined.
     Operators that standard ONNX cannot say keep needing a kernel (``specops ops`` lists them).
+
+    Raises:
+        LimitError: where a node's attributes are beyond the operator's limits.
+        BodyError: where its inputs or attributes do not fit together.
     """
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
@@ -169,6 +173,17 @@ def add_bodies(model: onnx.ModelProto) -> onnx.ModelProto:
 
 def _domain_nodes(holder: Iterable[ir.Node]) -> list[ir.Node]:
     return [node for node in all_nodes(holder) if node.domain == DOMAIN]
+
+
+def _stated(node: ir.Node) -> tuple[Operator, dict[str, Any]]:
+    """The operator of a node and all its attributes, which are within their limits."""
+    try:
+        operator = find(node.op_type)
+        return operator, operator.node_attributes({name: attr.value for name, attr in node.attributes.items()})
+    except KeyError:
+        raise BodyError(node, ValueError(f"the domain {DOMAIN} has no such operator")) from None
+    except ValueError as error:
+        raise BodyError(node, error) from error
 
 
 def _is_absent(operator: Operator, node: ir.Node, index: int) -> bool:
@@ -218,8 +233,7 @@ def _trace(
 
 def _declared(operator: Operator) -> list[ir.Attr]:
     """The function's attribute declarations: the kernels read them, this body has them built in."""
-    declared = []
-    for name, (type_, default) in operator.attributes.items():
-        value = None if default is inspect.Parameter.empty else default
-        declared.append(ir.Attr(name, ir.AttributeType(attribute_kind(ATTRIBUTE_TYPES[type_])), value))
-    return declared
+    return [
+        ir.Attr(attribute.name, ir.AttributeType(attribute.kind), attribute.default)
+        for attribute in operator.attributes.values()
+    ]

@@ -10,6 +10,7 @@ import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassError, PassResult, Sequential
 from onnx_ir.passes.common import RemoveUnusedNodesPass, RemoveUnusedOpsetsPass
 
+from converters.passes.activations import FuseHardSigmoid, FuseHardSwish
 from converters.passes.constant_transposes import FoldConstantTransposes
 from converters.passes.four_bits import LookUpFourBits
 from converters.passes.precision import InFloat16, InFloat32
@@ -124,7 +125,7 @@ def finish(
     bodies, inline, halves = AttachBodies(opset), InlineBodies(), InFloat16()
     # ONNX Runtime itself puts casts around nodes of float16 for which a device has no kernel.
     spared = [ir.DataType.FLOAT16] if precision == "float16" else []
-    passes: list[InPlacePass] = [FuseVocabularyTables(), LabelVocabularyTables()]
+    passes: list[InPlacePass] = [FuseVocabularyTables(), LabelVocabularyTables(), FuseHardSigmoid(), FuseHardSwish()]
     if fold:
         passes.append(FoldConstantTransposes())
     passes.append(LookUpFourBits())
