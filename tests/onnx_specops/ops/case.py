@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.conformance.models import element_type
+from tests.conformance.operation_models import element_type
 from tests.conformance.oracle import Oracle, OracleError
 
 Arrays = Mapping[str, np.ndarray]

@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 
 from tests.conformance.case import Case
-from tests.conformance.models import case, decided, node
+from tests.conformance.operation_models import case, decided, node
 
 NAN, INF = np.nan, np.inf
 _X = np.array([[0.5, -0.5, 1, -1, 2.5, -2.5], [3.7, -7.9, 0, -0.0, 20, -20]], np.float32)

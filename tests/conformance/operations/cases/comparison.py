@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 
 from tests.conformance.case import Case
-from tests.conformance.models import case, decided, text_case
+from tests.conformance.operation_models import case, decided, text_case
 from tests.conformance.operations.cases.arithmetic import INTEGERS, broadcasts, pdpd
 
 NAN, INF = np.nan, np.inf

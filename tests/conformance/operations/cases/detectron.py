@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.conformance.models import case
+from tests.conformance.operation_models import case
 
 
 def _make(operation, keep=None, opset="opset6"):

@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 
 from tests.conformance.case import Case
-from tests.conformance.models import case, decided
+from tests.conformance.operation_models import case, decided
 
 INF = np.inf
 INTEGERS = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)

@@ -7,7 +7,7 @@ import functools
 import numpy as np
 
 from tests.conformance.case import Case
-from tests.conformance.models import case
+from tests.conformance.operation_models import case
 
 
 def boxes_and_scores(batches, classes, count, *, seed=0, ties=False, center=False, dtype=np.float32):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from converters.openvino import ConversionError, convert
-from tests.conformance.models import case
+from tests.conformance.operation_models import case
 from tests.converters.openvino.rules.malformed import BOOL, I64, PASSED_OVER, U8, assert_as_openvino_reads, assert_named
 
 S = (2, 3)

@@ -1,0 +1,23 @@
+"""The table of networks: `NETWORKS`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.conformance.models.rows import (
+    diffusers,
+    keras,
+    plain_torch,
+    timm,
+    torchvision,
+    transformers_audio,
+    transformers_text,
+    transformers_vision,
+)
+
+# Their IR lies in files/: small ones of every kind, so that each test run converts them.
+_KEPT = ()
+
+_ROWS = (transformers_text, transformers_vision, transformers_audio, timm, torchvision, keras, diffusers, plain_torch)
+
+NETWORKS = [replace(network, kept=network.name in _KEPT) for rows in _ROWS for network in rows.NETWORKS]
