@@ -9,6 +9,7 @@ from onnx_ir.passes import InPlacePass, PassError, PassResult, Sequential
 from onnx_ir.passes.common import RemoveUnusedNodesPass, RemoveUnusedOpsetsPass
 
 from converters.passes.constant_transposes import FoldConstantTransposes
+from converters.passes.pads import KeepPads
 from converters.passes.vocabulary_tables import FuseVocabularyTables, LabelVocabularyTables
 from onnx_specops.bodies import BodyError, attach_bodies
 from onnx_specops.kernel_types import insert_casts
@@ -60,6 +61,7 @@ def finish(
     passes += [
         InsertCasts(keep_float32=keep_float32, converted_unrounded=converted_unrounded),
         RemoveUnusedNodesPass(),
+        KeepPads(),
         bodies,
         RemoveUnusedOpsetsPass(),
     ]

@@ -185,6 +185,9 @@ def own(name: str, *args: Any, **options: Any) -> Callable[[], Any]:
     """A class or function of `tests.conformance.models.modules`."""
 
     def make() -> Any:
+        from tests.conformance.models import torchvision_ops
+
+        torchvision_ops.load()
         return getattr(importlib.import_module("tests.conformance.models.modules"), name)(*args, **options)
 
     return make

@@ -278,7 +278,7 @@ def scripted(name: str, *args: str) -> torch.jit.ScriptModule:
     return torch.jit.script(globals()[name](*args).eval())
 
 
-# -- diffusion -------------------------------------------------------------------------------------------------------------
+# -- pictures, points, graphs -------------------------------------------------------------------------------------------------------------
 
 
 class Points(nn.Module):
@@ -417,3 +417,28 @@ class Detector(nn.Module):
         boxes = torch.cat([centres, (y[..., 2:4] * 2) ** 2 * self.anchors, y[..., 4:]], -1).flatten(1, 3)
         scores, best = (boxes[..., 4:5] * boxes[..., 5:]).amax(-1).topk(5, 1)
         return boxes.gather(1, best[..., None].expand(-1, -1, 9)), scores
+
+
+class TwoStages(nn.Module):
+    """A detector of two stages: boxes proposed from a grid, suppressed, their features aligned, and classified."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Conv2d(3, 8, 3, 2, 1), nn.ReLU(), nn.Conv2d(8, 16, 3, 2, 1), nn.ReLU())
+        self.propose = nn.Conv2d(16, 5, 1)
+        self.classify = nn.Sequential(nn.Flatten(), nn.Linear(16 * 9, 32), nn.ReLU(), nn.Linear(32, 4))
+
+    def forward(self, picture: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        features = self.body(picture)
+        proposed = self.propose(features)[0]
+        height, width = features.shape[2], features.shape[3]
+        rows, columns = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
+        centres = torch.stack([columns, rows], -1).reshape(-1, 2) * 4.0 + 2
+        sides = (proposed[:4].reshape(4, -1).T[:, :2] * 0.5).exp() * 10
+        boxes = torch.cat([centres - sides / 2, centres + sides / 2], 1).clamp(0, 64)
+        scores = proposed[4].reshape(-1).sigmoid()
+        kept = torch.ops.torchvision.nms(boxes, scores, 0.3)[:20]
+        boxes, scores = boxes[kept], scores[kept]
+        rois = torch.cat([torch.zeros_like(scores)[:, None], boxes], 1)
+        aligned = torch.ops.torchvision.roi_align(features, rois, 0.25, 3, 3, 2, False)
+        return boxes, scores, self.classify(aligned).softmax(1)
