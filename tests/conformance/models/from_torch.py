@@ -54,13 +54,22 @@ def imported(make: Callable[[], Any], *, positional: bool = True, scripted: bool
 
 
 def randomize(module: Any) -> None:
-    """Make what libraries set to zero or one random too: biases, scales, statistics would not show in the outputs."""
+    """Weights by which every layer shows in the outputs.
+
+    Libraries begin with biases of zero, scales of one, statistics of nothing, and matrices so small that a short network's
+    outputs hardly depend on its inputs.
+    """
     import torch
 
     for parameter in module.parameters():
         data = parameter.data
-        if data.is_floating_point() and data.numel() > 1 and bool((data == data.reshape(-1)[0]).all()):
+        if not data.is_floating_point() or data.numel() < 2:
+            continue
+        if bool((data == data.reshape(-1)[0]).all()):
             parameter.data = data + 0.1 * torch.randn(data.shape)
+        elif data.dim() > 1:
+            usual = (data.shape[0] / data.numel()) ** 0.5  # one over the root of how many numbers are summed
+            parameter.data = data * max(1.0, usual / float(data.std()))
     for name, buffer in module.named_buffers():
         if name.endswith("running_mean"):
             buffer.data = 0.1 * torch.randn(buffer.shape)

@@ -132,14 +132,14 @@ class DLRM(nn.Module):
         self.bottom = nn.Sequential(nn.Linear(13, 32), nn.ReLU(), nn.Linear(32, 16), nn.ReLU())
         self.bags = nn.ModuleList(nn.EmbeddingBag(n, 16, mode="sum") for n in tables)
         pairs = (len(tables) + 1) * len(tables) // 2
+        self.register_buffer("pairs", torch.tril_indices(len(tables) + 1, len(tables) + 1, -1))
         self.top = nn.Sequential(nn.Linear(16 + pairs, 32), nn.ReLU(), nn.Linear(32, 1), nn.Sigmoid())
 
     def forward(self, dense: Tensor, categories: Tensor) -> Tensor:
         x = self.bottom(dense)
         features = torch.stack([x] + [bag(categories[i]) for i, bag in enumerate(self.bags)], 1)
         products = features @ features.transpose(1, 2)
-        rows, columns = torch.tril_indices(features.shape[1], features.shape[1], -1)
-        return self.top(torch.cat([x, products[:, rows, columns]], 1))
+        return self.top(torch.cat([x, products[:, self.pairs[0], self.pairs[1]]], 1))
 
 
 class DeepFM(nn.Module):
@@ -229,10 +229,10 @@ class Settles(nn.Module):
         self.layer = nn.Linear(8, 8)
 
     def forward(self, x: Tensor) -> Tensor:
-        change, turn = 1.0, 0
-        while change > 0.05 and turn < 20:
+        change, turn = torch.ones(1), 0
+        while bool(change > 0.05) and turn < 20:
             y = torch.tanh(0.5 * self.layer(x))
-            change = float((y - x).abs().max())
+            change = (y - x).abs().max().reshape(1)
             x = y
             turn += 1
         return x
@@ -243,12 +243,15 @@ class Greedy(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.embedding, self.cell, self.head = nn.Embedding(20, 16), nn.GRUCell(16, 16), nn.Linear(16, 20)
+        self.embedding, self.gates, self.next = nn.Embedding(20, 16), nn.Linear(32, 16), nn.Linear(32, 16)
+        self.head = nn.Linear(16, 20)
 
     def forward(self, state: Tensor, token: Tensor) -> tuple[Tensor, Tensor]:
         tokens = token[:, None]
         for _ in range(6):
-            state = self.cell(self.embedding(token), state)
+            x = torch.cat([self.embedding(token), state], 1)
+            gate = self.gates(x).sigmoid()
+            state = gate * state + (1 - gate) * self.next(x).tanh()
             token = self.head(state).argmax(1)
             tokens = torch.cat([tokens, token[:, None]], 1)
         return tokens, state

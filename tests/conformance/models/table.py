@@ -16,7 +16,27 @@ from tests.conformance.models.rows import (
 )
 
 # Their IR lies in files/: small ones of every kind, so that each test run converts them.
-_KEPT = ()
+_KEPT = (
+    "DebertaV2Model",
+    "FNetModel",
+    "TapasModel",
+    "LlamaForCausalLM",
+    "MixtralForCausalLM",
+    "MambaForCausalLM",
+    "T5ForConditionalGeneration",
+    "SwinModel",
+    "Dinov2WithRegistersModel",
+    "SegformerForSemanticSegmentation",
+    "BitModel",
+    "Wav2Vec2Model",
+    "CLIPModel",
+    "UNet2DModel",
+    "LSTM, num_layers, bidirectional",
+    "ConvLSTM",
+    "DLRM",
+    "Greedy, scripted",
+    "TwoStages",
+)
 
 _ROWS = (transformers_text, transformers_vision, transformers_audio, timm, torchvision, keras, diffusers, plain_torch)
 

@@ -19,7 +19,7 @@ NETWORKS = [
         {"sample": floats("b", 3, "h", "w"), "timestep": ids(1000)},
         squares(32, 48),
         sample_size=32,
-        block_out_channels=(16, 32),
+        block_out_channels=(8, 16),
         down_block_types=("DownBlock2D", "AttnDownBlock2D"),
         up_block_types=("AttnUpBlock2D", "UpBlock2D"),
         attention_head_dim=8,

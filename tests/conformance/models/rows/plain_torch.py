@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.conformance.models.from_torch import imported, own
-from tests.conformance.models.network import Input, Network, floats, ids, squares
+from tests.conformance.models.network import Input, Network, floats, ids, squares, uniform
 from tests.conformance.models.rows.transformers_text import TEXT_SIZES
 
 
@@ -54,7 +54,7 @@ NETWORKS = [
             "offsets": Input(("b",), lambda g, s: np.sort(g.integers(0, 9, s)).astype(np.int64) * (np.arange(s[0]) > 0)),
             "weights": floats("n"),
         },
-        ({"b": 3, "n": 10}, {"b": 5, "n": 14}),
+        ({"b": 3, "n": 10}, {"b": 3, "n": 10}),
         family="recommenders",
     ),
     script("Branches", {"x": floats("b", 8)}, ({"b": 2}, {"b": 3})),
@@ -64,16 +64,6 @@ NETWORKS = [
     script("Settles", {"x": floats("b", 8)}, ({"b": 2}, {"b": 3})),
     script("Greedy", {"state": floats("b", 16), "token": ids(20, "b")}, ({"b": 2}, {"b": 3})),
     script("EarlyExit", {"x": floats("b", 8)}, ({"b": 2}, {"b": 3})),
-    mine(
-        "CellLoop, scripted",
-        {"x": floats("s", "b", 8)},
-        TEXT_SIZES,
-        "CellLoop",
-        "GRUCell",
-        module="scripted",
-        scripted=True,
-        family="control flow",
-    ),
     mine("Points", {"x": floats("b", 3, "n")}, ({"b": 2, "n": 32}, {"b": 3, "n": 50}), family="others"),
     mine(
         "GraphAttention",
@@ -86,4 +76,5 @@ NETWORKS = [
     mine("SuperResolution", {"x": floats("b", 3, "h", "w")}, squares(16, 24), family="others"),
     mine("UNet", {"x": floats("b", 3, "h", "w")}, squares(32, 48), family="others"),
     mine("Detector", {"x": floats("b", 3, "h", "w")}, squares(32, 48), family="others"),
+    mine("TwoStages", {"x": uniform(1, 3, "h", "w")}, ({"h": 64, "w": 64}, {"h": 48, "w": 64}), family="others"),
 ]
