@@ -1,4 +1,4 @@
-"""Writes docs/operations.md and docs/operators.md from the registries of rules and operators.
+"""Writes docs/operations.md, docs/departures.md and docs/operators.md from the registries of rules and operators.
 
 python docs/make.py          # writes them
 python docs/make.py --check  # exits 1 if one is out of date
@@ -6,15 +6,16 @@ python docs/make.py --check  # exits 1 if one is out of date
 
 from __future__ import annotations
 
-import inspect
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
+from converters.openvino.coverage.departures import stated_departures
 from converters.openvino.coverage.table import Coverage, coverage, openvino_version
-from onnx_specops.domain import DOMAIN, OPSET_VERSION, Operator, find, operators
+from converters.openvino.rule import EVERYWHERE, Departure
+from onnx_specops.domain import DOMAIN, MOST_ELEMENTS, MOST_GROWTH, OPSET_VERSION, Attribute, Operator, find, operators
 
 DOCS = Path(__file__).parent
 _NATIVE = DOCS.parent / "onnx_specops" / "native" / "ops.h"
@@ -27,9 +28,30 @@ _OPERATIONS = f"""\
 All {{total}} pairs of operation and version of opset1 to opset17, and what a layer of each becomes: *standard* ONNX, an
 operator of the domain `{DOMAIN}` (*custom*), or *both*: the domain's operator only where standard ONNX cannot say what the
 layer's attributes and types ask for. *Forms* are those of the domain's operators: a standard node runs in any runtime.
+*Rule* is the module that says what becomes of the layer.
 
 {{ruled}} have a rule; {{passing}} pass all of their cases in `tests/conformance/operations` ({{cases}} in all), compared
-with OpenVINO {{version}}. `specops inspect --all-operations` prints the same table.
+with OpenVINO {{version}}. `specops inspect --all-operations` prints the same table. Where OpenVINO's CPU plugin computes
+something else than its specification says, [departures.md](departures.md) tells what a converted model does.
+"""
+
+_DEPARTURES = """\
+# Where OpenVINO's CPU plugin parts from its specification
+
+<!-- Made by docs/make.py: change that, or what it reads. -->
+
+A converted model computes what OpenVINO's CPU plugin computes in float32 (`INFERENCE_PRECISION_HINT=f32`). For some inputs
+the plugin parts from OpenVINO's own specification or, where that is silent, from the reference kernel that the same wheel
+brings (`ov.Model.evaluate`). These tables name the {count} ways that are known: the inputs that show it, what the CPU plugin
+makes of them, what the specification says (or, after *reference:*, what the reference kernel does), which of them the
+converted model *follows*, that is, whose answer it gives for such inputs, and the OpenVINO release in which it was seen.
+
+Quantised and compressed models are not their subject: what OpenVINO makes of those (integer kernels, activations rounded to
+8 bits) depends on its settings and on the whole graph, not on one operation.
+
+The rules state all this themselves, as `@rule(..., departs=[...])` in the modules that the headings name.
+`tests/conformance/operations/test_departures.py` has an example of nearly each, so that an OpenVINO release that mends one
+is noticed.
 """
 
 _OPERATORS = f"""\
@@ -40,6 +62,10 @@ _OPERATORS = f"""\
 Version {OPSET_VERSION} of the domain. Every operator has a schema and a NumPy kernel; a *body* is its meaning in standard
 ONNX, which a converted file carries with it, so that it runs without the plugin. `specops ops` tells which forms an
 installation has.
+
+What an attribute may be is checked wherever the node comes from, before the operator runs in any form; so is how much
+attributes ask for together. Kernels make no output of more than {MOST_ELEMENTS:,} elements, or {MOST_GROWTH:,} times as many
+as all inputs together have, whichever is more: a few numbers in a file shall not take all memory.
 """
 
 
@@ -64,8 +90,8 @@ def operations_page() -> Iterator[str]:
         cases=sum(row.cases for row in covered),
         version=openvino_version(),
     )
-    headings = ("operation", "versions", "becomes", f"operators of `{DOMAIN}`", "forms", "cases", "restrictions")
-    alike = groupby(covered, key=lambda row: (row.operation.name, row.standard, row.custom, row.restrictions))
+    headings = ("operation", "versions", "becomes", f"operators of `{DOMAIN}`", "forms", "cases", "rule", "restrictions")
+    alike = groupby(covered, key=lambda row: (row.operation.name, row.module, row.standard, row.custom, row.restrictions))
     yield from table(headings, (_operation_row(list(versions)) for _, versions in alike))
 
 
@@ -78,8 +104,14 @@ def _operation_row(versions: Sequence[Coverage]) -> tuple[str, ...]:
         ", ".join(f"[{name}](operators.md#{name.lower()})" for name in row.custom),
         ", ".join(_common_forms(row.custom)),
         str(sum(version.passed for version in versions)),
+        _source(row.module),
         row.restrictions,
     )
+
+
+def _source(module: str) -> str:
+    """A module's name, which leads to its file."""
+    return f"[{module.rpartition('.')[2]}](../{module.replace('.', '/')}.py)" if module else ""
 
 
 def _common_forms(names: Sequence[str]) -> list[str]:
@@ -93,6 +125,35 @@ def forms_of(operator: Operator) -> list[str]:
     module = operator.kernel.__module__.rpartition(".")[2]
     present = {"body": operator.emit_body is not None, "Python": True, "native": module in written}
     return [form for form, there in present.items() if there]
+
+
+# -- departures.md ---------------------------------------------------------------------------------------------------------
+
+
+def departures_page() -> Iterator[str]:
+    """Where the CPU plugin parts from the specification."""
+    stated = stated_departures()
+    yield _DEPARTURES.format(count=len(EVERYWHERE) + len(stated))
+    headings = ("where", "CPU plugin", "specification", "follows", "release")
+    yield "## All operations"
+    yield ""
+    yield from table(headings, map(_departure_cells, EVERYWHERE))
+    for module, rows in groupby(stated, key=lambda one: one.module):
+        yield ""
+        yield f"## {_source(module)}"
+        yield ""
+        cells = ((_versioned(row.versions), *_departure_cells(row.departure)) for row in rows)
+        yield from table(("operations", *headings), cells)
+
+
+def _departure_cells(departure: Departure) -> tuple[str, ...]:
+    other = departure.specification or f"*reference:* {departure.reference}"
+    return departure.where, departure.cpu, other, departure.follows.replace("cpu", "CPU plugin"), departure.release
+
+
+def _versioned(versions: Mapping[str, Sequence[int]]) -> str:
+    """Operations with their versions: ``Gather-1, -7``."""
+    return ", ".join(f"{name}{', '.join(f'-{number}' for number in numbers)}" for name, numbers in versions.items())
 
 
 # -- operators.md ----------------------------------------------------------------------------------------------------------
@@ -121,7 +182,10 @@ def _operator_section(operator: Operator) -> Iterator[str]:
     yield f"Signature: {', '.join(_inputs(operator))} → {outputs}"
     if operator.attributes:
         yield ""
-        yield from table(("attribute", "type", "default"), _attributes(operator))
+        yield from table(("attribute", "type", "default", "may be"), map(_attribute_row, operator.attributes.values()))
+    for product in operator.products:
+        yield ""
+        yield f"Together: `{' * '.join(product.factors)}` is at most {product.most:,}."
     if operator.types:
         yield ""
         yield from table(("type", "admits"), ((name, ", ".join(types)) for name, types in operator.types.items()))
@@ -138,11 +202,20 @@ def _inputs(operator: Operator) -> Iterator[str]:
         yield f"`{name}` ({type_}{', optional' if optional else ''})"
 
 
-def _attributes(operator: Operator) -> Iterator[tuple[str, str, str]]:
-    for name, (type_, default) in operator.attributes.items():
-        required = default is inspect.Parameter.empty
-        kind = type_.__name__ if isinstance(type_, type) and type_.__module__ == "builtins" else str(type_)
-        yield f"`{name}`", kind, "required" if required else f"`{default!r}`"
+def _attribute_row(attribute: Attribute) -> tuple[str, str, str, str]:
+    kind = attribute.type.__name__ if isinstance(attribute.type, type) else str(attribute.type)
+    default = "required" if attribute.required else f"`{attribute.default!r}`"
+    return f"`{attribute.name}`", kind, default, _may_be(attribute)
+
+
+def _may_be(attribute: Attribute) -> str:
+    if attribute.choices:
+        return ", ".join(f"`{choice!r}`" for choice in attribute.choices)
+    if attribute.limits is None:
+        return ""
+    if attribute.limits.most is None:
+        return f"{attribute.limits.least} or more"
+    return f"{attribute.limits.least} to {attribute.limits.most:,}"
 
 
 def as_markdown(doc: str) -> Iterator[str]:
@@ -159,7 +232,7 @@ def as_markdown(doc: str) -> Iterator[str]:
         previous = line
 
 
-PAGES = {"operations.md": operations_page, "operators.md": operators_page}
+PAGES = {"operations.md": operations_page, "departures.md": departures_page, "operators.md": operators_page}
 
 
 def main(check: bool) -> int:

@@ -7,15 +7,15 @@ Where a model holds several bodies of one operator, ``overload`` tells them apar
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Hashable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import onnx
 import onnx_ir as ir
 
 from onnx_specops.building import IR_VERSION, OPSET_IMPORTS, Builder, Value, constant_value, new_value
-from onnx_specops.domain import ATTRIBUTE_TYPES, DOMAIN, NoBodyError, Operator, attribute_kind, find
+from onnx_specops.domain import DOMAIN, NoBodyError, Operator, find
 from onnx_specops.inlining import inline_users
 from onnx_specops.kernel_types import insert_casts
 
@@ -39,7 +39,7 @@ def attach_bodies(model: ir.Model) -> list[str]:
     Nodes of operators whose meaning standard ONNX cannot say are left as they are: they need a kernel.
 
     Raises:
-        BodyError: where a node's inputs or attributes do not fit together.
+        BodyError: where a node's inputs or attributes do not fit together or are beyond the operator's limits.
     """
     for identifier in [identifier for identifier in model.functions if identifier[0] == DOMAIN]:
         del model.functions[identifier]
@@ -49,9 +49,8 @@ def attach_bodies(model: ir.Model) -> list[str]:
     pending: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
     while pending:
         for node in _domain_nodes(pending.pop()):
-            operator = find(node.op_type)
+            operator, attributes = _stated(node)
             absent = [_is_absent(operator, node, index) for index in range(len(operator.inputs))]
-            attributes = operator.node_attributes({name: attr.value for name, attr in node.attributes.items()})
             types = tuple(
                 None if value is None else (value.dtype, None if value.shape is None else len(value.shape))
                 for value in node.inputs
@@ -91,6 +90,10 @@ def add_bodies(model: onnx.ModelProto) -> onnx.ModelProto:
 
     Element types are inferred where the model does not state them; functions that hold nodes of the domain are inlined.
     Operators that standard ONNX cannot say keep needing a kernel (``specops ops`` lists them).
+
+    Raises:
+        LimitError: where a node's attributes are beyond the operator's limits.
+        BodyError: where its inputs or attributes do not fit together.
     """
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
@@ -106,6 +109,17 @@ def _domain_nodes(graph: ir.Graph | ir.Function) -> Iterator[ir.Node]:
     for node in ir.traversal.RecursiveGraphIterator(graph):
         if node.domain == DOMAIN:
             yield node
+
+
+def _stated(node: ir.Node) -> tuple[Operator, dict[str, Any]]:
+    """The operator of a node and all its attributes, which are within their limits."""
+    try:
+        operator = find(node.op_type)
+        return operator, operator.node_attributes({name: attr.value for name, attr in node.attributes.items()})
+    except KeyError:
+        raise BodyError(node, ValueError(f"the domain {DOMAIN} has no such operator")) from None
+    except ValueError as error:
+        raise BodyError(node, error) from error
 
 
 def _is_absent(operator: Operator, node: ir.Node, index: int) -> bool:
@@ -155,8 +169,7 @@ def _trace(
 
 def _declared(operator: Operator) -> list[ir.Attr]:
     """The function's attribute declarations: the kernels read them, this body has them built in."""
-    declared = []
-    for name, (type_, default) in operator.attributes.items():
-        value = None if default is inspect.Parameter.empty else default
-        declared.append(ir.Attr(name, ir.AttributeType(attribute_kind(ATTRIBUTE_TYPES[type_])), value))
-    return declared
+    return [
+        ir.Attr(attribute.name, ir.AttributeType(attribute.kind), attribute.default)
+        for attribute in operator.attributes.values()
+    ]

@@ -21,21 +21,36 @@ An operator is declared once, by decorating its NumPy kernel::
 
 The kernel's signature is the schema's: positional parameters are the inputs (a default of ``None`` makes one optional),
 keyword-only parameters the attributes, with their types (``int``, ``float``, ``str``, ``tuple[int, ...]``,
-``tuple[float, ...]``) and their defaults. The names in ``inputs`` and ``outputs`` map to a type variable of ``types``
-or to a type.
+``tuple[float, ...]``), their defaults and what they may be: ``Literal["none", "sum"]`` is one of these strings,
+``Annotated[int, Limits(0, 1000)]`` an integer within limits, ``products`` limit what several ask for together. The names in
+``inputs`` and ``outputs`` map to a type variable of ``types`` or to a type.
+
+Every attribute that decides how much work or memory a node takes has limits, for a node may come from any file. What the
+values of inputs decide (a shape, a count) is limited by the outputs' sizes: see `MOST_ELEMENTS`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import inspect
+import math
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import onnx
 from onnx.defs import OpSchema
+
+from onnx_specops.attributes import KINDS, Attribute, LimitError, Limits, Product
+
+__all__ = [
+    "DOMAIN", "FLOATS", "INDICES", "INTEGERS", "MOST_ELEMENTS", "MOST_GROWTH", "NUMERIC", "OPSET_VERSION", "Attribute",
+    "LimitError", "Limits", "NoBodyError", "NodeInfo", "Operator", "Product", "check_size", "find", "operator", "operators",
+    "register_schemas",
+]  # fmt: skip
 
 DOMAIN = "onnx_specops"
 OPSET_VERSION = 1
@@ -47,22 +62,13 @@ INDICES = ("int32", "int64")
 
 Dims = Sequence["int | str | None"] | None
 
-ATTRIBUTE_TYPES: dict[Any, OpSchema.AttrType] = {
-    int: OpSchema.AttrType.INT,
-    float: OpSchema.AttrType.FLOAT,
-    str: OpSchema.AttrType.STRING,
-    tuple[int, ...]: OpSchema.AttrType.INTS,
-    tuple[float, ...]: OpSchema.AttrType.FLOATS,
-}
+MOST_ELEMENTS, MOST_GROWTH = 2**28, 1024
+"""An output has at most so many elements, or so many times those of all inputs, whichever is more: a few numbers in a node
+shall not take all memory."""
 
 
 class NoBodyError(ValueError):
     """Standard ONNX cannot say the operator, or not with these attributes (raised by a body)."""
-
-
-def attribute_kind(type_: OpSchema.AttrType) -> int:
-    """The ``AttributeProto.AttributeType`` of a schema's attribute type."""
-    return type_.value  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)
@@ -99,6 +105,32 @@ class NodeInfo:
         return None if tensor is None else onnx.numpy_helper.to_array(tensor)
 
 
+class ArrayNode(NodeInfo):
+    """A node whose inputs are all known: arrays, and None for one left out."""
+
+    def has(self, index: int) -> bool:
+        return index < len(self._context) and self._context[index] is not None
+
+    def shape(self, index: int) -> list[int | str | None] | None:
+        return list(self._context[index].shape) if self.has(index) else None
+
+    def element_type(self, index: int) -> int:
+        return onnx.helper.np_dtype_to_tensor_dtype(self._context[index].dtype) if self.has(index) else 0
+
+    def constant(self, index: int) -> Any | None:
+        return self._context[index] if self.has(index) else None
+
+
+def check_size(what: str, elements: int, inputs: Sequence[Any]) -> None:
+    """Raises `LimitError` where ``what``, which a kernel makes, has more than `MOST_ELEMENTS` and the inputs do not justify
+    it. ``inputs`` may hold None for one left out."""
+    if elements > max(MOST_ELEMENTS, MOST_GROWTH * sum(np.size(array) for array in inputs if array is not None)):
+        raise LimitError(
+            f"{what} would have {elements} elements, more than {MOST_ELEMENTS} and than {MOST_GROWTH} times as many as the "
+            "inputs"
+        )
+
+
 class Operator:
     """One operator of the domain: its schema's parts, its NumPy kernel, its body and how shapes are inferred.
 
@@ -107,7 +139,8 @@ class Operator:
         inputs: input name -> type variable or type, in order.
         outputs: output name -> type variable or type, in order.
         types: type variable -> the element types that it admits (``"float"``, ``"int64"``, ...).
-        attributes: attribute name -> its parameter (type and default) in the kernel's signature.
+        attributes: attribute name -> what the kernel's signature says of it.
+        products: limits of what several attributes ask for together.
         kernel: the NumPy kernel, ``kernel(*arrays, **attributes) -> array | tuple of arrays``.
         no_body: why standard ONNX cannot say this operator, or ``""`` when it can.
         random_body: whether the body draws other random numbers than the kernels, from the same distribution.
@@ -121,6 +154,7 @@ class Operator:
         types: Mapping[str, Sequence[str]],
         no_body: str = "",
         random_body: bool = False,
+        products: Sequence[Product] = (),
     ) -> None:
         self.name = kernel.__name__
         self.kernel = kernel
@@ -129,22 +163,27 @@ class Operator:
         self.types = {variable: tuple(names) for variable, names in types.items()}
         self.no_body = no_body
         self.random_body = random_body
+        self.products = tuple(products)
         self.doc = inspect.getdoc(kernel) or ""
-        hints = typing.get_type_hints(kernel)
+        hints = typing.get_type_hints(kernel, include_extras=True)
         parameters = inspect.signature(kernel).parameters.values()
         positional = [p for p in parameters if p.kind is not inspect.Parameter.KEYWORD_ONLY]
         if [p.name for p in positional] != list(self.inputs):
             raise TypeError(f"{self.name}: the kernel's parameters differ from the declared inputs")
         self.optional = tuple(p.default is None for p in positional)
         self.attributes = {
-            p.name: (hints[p.name], p.default) for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY
+            p.name: Attribute.of(p, hints[p.name]) for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY
         }
         self._body: Callable[..., Any] | None = None
         self._infer: Callable[[NodeInfo], Sequence[Dims]] | None = None
 
     def __call__(self, *arrays: Any, **attributes: Any) -> Any:
-        """Run the NumPy kernel."""
-        return self.kernel(*arrays, **attributes)
+        """Run the NumPy kernel, unless its attributes or the size of its outputs are beyond the limits."""
+        complete = self.node_attributes(attributes)
+        for name, shape in zip(self.outputs, self.output_shapes(arrays, complete), strict=True):
+            if shape is not None:
+                check_size(f"{self.name}: {name}", math.prod(shape), arrays)
+        return self.kernel(*arrays, **complete)
 
     def __repr__(self) -> str:
         return f"Operator({self.name!r})"
@@ -185,26 +224,44 @@ class Operator:
                 (variable, [f"tensor({name})" for name in names], "") for variable, names in self.types.items()
             ],
             attributes=[
-                OpSchema.Attribute(name, ATTRIBUTE_TYPES[type_], required=True)
-                if default is inspect.Parameter.empty
+                OpSchema.Attribute(attribute.name, KINDS[attribute.type], required=True)
+                if attribute.required
                 else OpSchema.Attribute(
-                    name, onnx.helper.make_attribute(name, default, attr_type=attribute_kind(ATTRIBUTE_TYPES[type_]))
+                    attribute.name,
+                    onnx.helper.make_attribute(attribute.name, attribute.default, attr_type=attribute.kind),
                 )
-                for name, (type_, default) in self.attributes.items()
+                for attribute in self.attributes.values()
             ],
         )
         schema.set_type_and_shape_inference_function(self._infer_node)
         return schema
 
     def node_attributes(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """``given`` completed by the defaults; raises ``ValueError`` for an unknown or a missing attribute."""
+        """``given`` completed by the defaults.
+
+        Raises:
+            LimitError: an attribute asks for too much.
+            ValueError: one is unknown, missing or without meaning.
+        """
         if unknown := set(given) - set(self.attributes):
             raise ValueError(f"{self.name}: unknown attribute {sorted(unknown)[0]!r}")
-        complete = {name: given.get(name, default) for name, (_, default) in self.attributes.items()}
+        complete = {name: given.get(name, attribute.default) for name, attribute in self.attributes.items()}
         for name, value in complete.items():
-            if value is inspect.Parameter.empty:
-                raise ValueError(f"{self.name}: the attribute {name!r} is required")
+            if value is None:
+                raise ValueError(f"{self.name}: attribute {name} is missing")
+            self.attributes[name].check(self.name, value)
+        for product in self.products:
+            product.check(self.name, complete)
         return complete
+
+    def output_shapes(self, arrays: Sequence[Any], attributes: Mapping[str, Any]) -> Sequence[tuple[int, ...] | None]:
+        """The shapes of the outputs, None where the inputs' shapes and the small ones' values do not tell."""
+        shapes: Sequence[Dims] = [None] * len(self.outputs)
+        if self._infer is not None:
+            with contextlib.suppress(Exception):  # inputs that do not fit together: the kernel says how
+                shapes = self._infer(ArrayNode(self, attributes, arrays))
+        known = [s is not None and all(isinstance(d, int) and d >= 0 for d in s) for s in shapes]
+        return [tuple(s) if is_known else None for s, is_known in zip(shapes, known, strict=True)]  # type: ignore[arg-type]
 
     def _infer_node(self, context: Any) -> None:
         given = {}
@@ -228,6 +285,7 @@ class Operator:
 
 
 _operators: dict[str, Operator] = {}
+_schemas_are_registered = False
 
 
 def operator(
@@ -237,12 +295,23 @@ def operator(
     types: Mapping[str, Sequence[str]] = {},
     no_body: str = "",
     random_body: bool = False,
+    products: Sequence[Product] = (),
 ) -> Callable[[Callable[..., Any]], Operator]:
-    """Declare an operator of the domain; see the module's docstring."""
+    """Declare an operator of the domain; see the module's docstring. A module from outside may do so at any time.
+
+    Raises:
+        TypeError: where the kernel's parameters are not the declared inputs.
+        ValueError: where another module declares an operator of that name.
+    """
 
     def declare(kernel: Callable[..., Any]) -> Operator:
-        declared = Operator(kernel, inputs, outputs, types, no_body, random_body)
+        declared = Operator(kernel, inputs, outputs, types, no_body, random_body, products)
+        known = _operators.get(declared.name)
+        if known is not None and known.kernel.__module__ != kernel.__module__:
+            raise ValueError(f"{known.kernel.__module__} declares an operator {declared.name} already")
         _operators[declared.name] = declared
+        if _schemas_are_registered:
+            _register_schema(declared)
         return declared
 
     return declare
@@ -259,11 +328,17 @@ def find(name: str) -> Operator:
 
 
 def register_schemas() -> None:
-    """Make ``onnx.checker`` and ``onnx.shape_inference`` know the domain's operators."""
+    """Make ``onnx.checker`` and ``onnx.shape_inference`` know the domain's operators, and those declared later."""
+    global _schemas_are_registered
     # onnx's reference evaluator reads all schemas when it is imported, and refuses a name that two domains share, as they
     # do Multinomial. It must have done so before.
     importlib.import_module("onnx.reference.op_run")
-    known = {schema.name for schema in onnx.defs.get_all_schemas_with_history() if schema.domain == DOMAIN}
+    _schemas_are_registered = True
     for declared in operators():
-        if declared.name not in known:
-            onnx.defs.register_schema(declared.schema())
+        _register_schema(declared)
+
+
+def _register_schema(declared: Operator) -> None:
+    if onnx.defs.has(declared.name, DOMAIN):  # a module that is loaded anew
+        onnx.defs.deregister_schema(declared.name, OPSET_VERSION, DOMAIN)
+    onnx.defs.register_schema(declared.schema())

@@ -15,11 +15,13 @@ MurmurHash2, and "SipHash: a fast short-input PRF" (Aumasson, Bernstein 2012).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-HASHERS = ("fasthash", "legacy", "stronghash")
+Hasher = Literal["fasthash", "legacy", "stronghash"]
+HASHERS = get_args(Hasher)
 
 Words = NDArray[np.uint64]
 Bytes = NDArray[np.uint8]

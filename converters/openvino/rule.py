@@ -53,21 +53,71 @@ OPENVINO_RELEASE = "2026.4.1"
 """The OpenVINO release whose CPU plugin the rules were compared with."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Departure:
     """Something in which OpenVINO's CPU plugin parts from its own specification, and what the rule makes of it.
 
+    Where the specification is silent, the reference kernel (``Model.evaluate``) is what the plugin parts from. The texts are
+    phrases in Markdown, without a capital and a full stop: ``docs/departures.md`` is made of them.
+
     Attributes:
-        cpu: what the CPU plugin does.
-        specification: what the specification, or the reference kernel where that is silent, says instead.
+        where: the inputs, types or attributes that show it.
+        cpu: what the CPU plugin makes of them.
+        specification: what the specification says instead; or, of the two,
+        reference: what the reference kernel does.
         follows: which of them the converted model does.
         release: the OpenVINO release in which it was seen.
     """
 
+    where: str
     cpu: str
-    specification: str
-    follows: Literal["cpu", "specification"]
+    specification: str = ""
+    reference: str = ""
+    follows: Literal["cpu", "specification", "reference"]
     release: str = OPENVINO_RELEASE
+
+    def __post_init__(self) -> None:
+        if bool(self.specification) == bool(self.reference):
+            raise ValueError(
+                f"{self.where}: either the specification or the reference kernel is what the CPU plugin parts from"
+            )
+        if self.follows != "cpu" and not getattr(self, self.follows):
+            raise ValueError(f"{self.where}: it follows the {self.follows}, of which it says nothing")
+
+
+EVERYWHERE = (
+    Departure(
+        where="integers of 64 bits, and u32, that i32 does not hold",
+        cpu="computes them in i32, mostly by their lower bits; of constants it takes the nearest number",
+        specification="keeps all numbers of the type",
+        follows="specification",
+    ),
+    Departure(
+        where="f64",
+        cpu="computes in f32; what is infinite or beyond its range becomes the largest finite number",
+        specification="computes in f64",
+        follows="specification",
+    ),
+    Departure(
+        where="f16 and bf16 between one layer and the next",
+        cpu="keeps float32",
+        reference="rounds to the type after each layer",
+        follows="cpu",
+    ),
+    Departure(
+        where="inputs and results of unknown rank",
+        cpu="refuses them",
+        specification="allows them",
+        follows="specification",
+    ),
+    Departure(
+        where="constants of f8e8m0 that are 2^-127",
+        cpu="takes them for 0",
+        reference="keeps them",
+        follows="reference",
+    ),
+)
+"""What concerns layers of all operations: types and shapes that the CPU plugin's kernels lack."""
 
 
 @dataclass(frozen=True, slots=True)

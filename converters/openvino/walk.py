@@ -25,6 +25,7 @@ from converters.openvino.tensors import constant_tensor
 from converters.variables import ExposedVariable, Variable, expose
 from onnx_specops.bodies import BodyError
 from onnx_specops.building import IR_VERSION, OPSET_IMPORTS, Builder, Value, constant_value, new_value
+from onnx_specops.domain import LimitError
 
 STRUCTURAL = ("Parameter", "Const", "Result")
 """The layer types that no rule converts."""
@@ -107,17 +108,19 @@ class _Walk:
     def output(self, op: Builder, layer: Layer, name: str) -> None:
         """What a Result takes as an output of the model, of the type that OpenVINO gives it."""
         port = layer.inputs[0]
-        value = self.get(port)
+        inner = value = self.get(port)
         presented = ir10.output_type(self.source, port.element_type)
         if presented is not port.element_type:
-            inner, value = value, _unrounded(op, value, data_type(presented))
-            if inner.name == name and not (inner.is_graph_input() or inner.is_graph_output()):
-                inner.name, value.name = op.unique(f"{name}_{port.element_type}"), name
+            value = _unrounded(op, inner, data_type(presented))
         if value.name == name and value.is_graph_input() and not value.is_graph_output():
             op.graph.outputs.append(value)  # one value, in and out
             return
         value = op.result(value)
-        value.name = op.unique(name) if value.name != name else name
+        if inner is not value and inner.name == name and not (inner.is_graph_input() or inner.is_graph_output()):
+            inner.name = op.unique(f"{name}_inner")  # the name is the model's, at its border
+            value.name = name
+        elif value.name != name:
+            value.name = op.unique(name)
         op.graph.outputs.append(value)
 
     def layers(self, op: Builder, graph: Graph) -> None:
@@ -155,10 +158,12 @@ class _Walk:
         try:
             found = find_rule(layer.type, layer.version)
             results = found(op, [self.get(port) for port in layer.inputs], context)
-            if len(results) != len(layer.outputs):
+            if len(results) < len(layer.outputs):
                 raise Malformed(f"it has {len(layer.outputs)} outputs where {layer.type} gives {len(results)}")
+            if len(results) > len(layer.outputs) and not layer.bodies:
+                self.source.remarks.add(f"outputs of {layer.type} that the file leaves out", layer=layer)
             distrusted = any(self.get(port) in self.distrusted for port in layer.inputs)
-            for port, value in zip(layer.outputs, results, strict=True):
+            for port, value in zip(layer.outputs, results, strict=False):
                 if distrusted and value.const_value is None:
                     self.distrusted.add(value)
                 self.values[port] = self.settled(op, port, value)
@@ -213,6 +218,8 @@ def layer_problem(file: str, layer: Layer, error: Exception) -> Problem:
     place = (file, layer.line, layer.name, layer.type, layer.id)
     if isinstance(error, LayerError):
         return Problem(error.message, *place, error.remedy, error.fault, error)
+    if isinstance(error, LimitError):
+        return Problem(f"it asks for too much: {one_line(error)}", *place, fault=Fault.UNSUPPORTED, cause=error)
     if _is_mistake(error):
         text = f"{type(error).__name__}: {one_line(error)} ({_place(error)})"
         return Problem(f"internal error: {text}", *place, REPORT, Fault.INTERNAL, error)

@@ -8,6 +8,7 @@ import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassError, PassResult, Sequential
 from onnx_ir.passes.common import RemoveUnusedNodesPass, RemoveUnusedOpsetsPass
 
+from converters.passes.activations import FuseHardSigmoid, FuseHardSwish
 from converters.passes.constant_transposes import FoldConstantTransposes
 from converters.passes.pads import KeepPads
 from converters.passes.vocabulary_tables import FuseVocabularyTables, LabelVocabularyTables
@@ -55,7 +56,7 @@ def finish(
         BodyError: where the inputs or attributes of a node of the domain do not fit together.
     """
     bodies = AttachBodies()
-    passes: list[InPlacePass] = [FuseVocabularyTables(), LabelVocabularyTables()]
+    passes: list[InPlacePass] = [FuseVocabularyTables(), LabelVocabularyTables(), FuseHardSigmoid(), FuseHardSwish()]
     if fold:
         passes.append(FoldConstantTransposes())
     passes += [

@@ -2,7 +2,8 @@
 `Builder`.
 
 A pattern is a function that reads like the graph that it matches: its parameters after ``op`` stand for any values, numbers
-    for constants of that value, ``_outputs=["name"]`` names what a node gives. The replacement takes what was matched by
+    for constants without dimensions of that value, ``number(1.5)`` for those with one element, ``_outputs=["name"]`` names
+    what a node gives. The replacement takes what was matched by
     those names::
 
     def swish(op, x):
@@ -13,7 +14,7 @@ A pattern is a function that reads like the graph that it matches: its parameter
         return op.Swish(x)
 
     class FuseActivations(PatternPass):
-        rewrites = [as_swish]
+        rewrites = (as_swish,)
 
 `onnxscript` finds the matches; its own way to replace them is not used: the values that it makes have neither types nor
 shapes, which the passes behind need.
@@ -75,6 +76,16 @@ def rewrite(
     rule = language.RewriteRule(pattern, lambda op, **_: None)
     patterns = tuple(rule.commute()) if commute else (rule,)
     return lambda replace: Rewrite((domain, root), patterns, replace, exclusive)
+
+
+def number(value: float, tolerance: float = 0.0) -> Callable[[Any, ir.Value], bool]:
+    """In a pattern: a constant with one element, of any rank, which lies within ``tolerance`` of ``value``."""
+
+    def is_near(context: Any, found: ir.Value) -> bool:
+        tensor = found.const_value
+        return tensor is not None and tensor.size == 1 and abs(float(tensor.numpy().item()) - value) <= tolerance
+
+    return is_near
 
 
 class PatternPass(InPlacePass):

@@ -183,7 +183,7 @@ def _attribute(value: ir.Value, name: str) -> Any:
     """An attribute of the operator of the domain that gives the value."""
     node = value.producer()
     assert node is not None
-    return node.attributes[name].value if name in node.attributes else find(node.op_type).attributes[name][1]
+    return node.attributes[name].value if name in node.attributes else find(node.op_type).attributes[name].default
 
 
 def _array(value: ir.Value | None) -> np.ndarray | None:

@@ -21,6 +21,10 @@ _TYPES = {
     "double": np.dtype(np.float64),
     "float16": np.dtype(np.float16),
     "bfloat16": np.dtype(ml_dtypes.bfloat16),
+    "float8e4m3fn": np.dtype(ml_dtypes.float8_e4m3fn),
+    "float8e5m2": np.dtype(ml_dtypes.float8_e5m2),
+    "int4": np.dtype(ml_dtypes.int4),
+    "uint4": np.dtype(ml_dtypes.uint4),
     "string": np.dtype(object),
 }
 
@@ -76,7 +80,7 @@ def random_inputs(
         check_shape(shape, spec, "the shapes")
         if spec.element_type == "string":
             array = np.asarray(generator.choice(_WORDS, shape), dtype=object)
-        elif spec.element_type == "bool" or spec.dtype.kind in "iu":
+        elif spec.element_type == "bool" or "int" in spec.element_type:
             array = np.asarray(generator.integers(0, 2, shape)).astype(spec.dtype)
         else:
             array = np.asarray(generator.random(shape, np.float32)).astype(spec.dtype)
@@ -138,7 +142,7 @@ def _fit(array: np.ndarray, spec: InputSpec, where: str) -> np.ndarray:
         return strings.reshape(array.shape)
     if array.dtype == spec.dtype:
         return array
-    if spec.element_type == "bfloat16" and array.dtype == np.dtype("V2"):  # as .npz files keep it
+    if spec.dtype.kind == "V" and array.dtype == np.dtype(f"V{spec.dtype.itemsize}"):  # as .npz files keep what NumPy lacks
         return array.view(spec.dtype)
     converted = None
     if array.dtype.kind in "biuf":
@@ -164,4 +168,4 @@ def write_arrays(path: str | Path, arrays: Mapping[str, np.ndarray]) -> None:
 def _storable(array: np.ndarray) -> np.ndarray:
     if array.dtype.kind in "OUS":
         return array.astype(str)
-    return array.astype(np.float32) if array.dtype.kind == "V" else array
+    return array if array.dtype.isbuiltin == 1 else array.astype(np.float32)

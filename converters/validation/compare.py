@@ -13,12 +13,14 @@ class Tolerance:
     """How far floats may part: ``|a - b| <= absolute + relative * |b|``; everything else must be equal.
 
     Attributes:
-        relative: of floats of 32 and 64 bits; narrower ones may differ by two units in the last place at least.
+        relative: of all floats.
         absolute: of all floats.
+        units: how many units in the last place floats of less than 32 bits may differ at least.
     """
 
     relative: float = 1e-3
     absolute: float = 1e-4
+    units: float = 2.0
 
 
 DEFAULT = Tolerance()
@@ -78,7 +80,7 @@ def _compare_values(got: np.ndarray, expected: np.ndarray, element_type: str, to
     if element_type == "string":
         same = np.array([a == b for a, b in zip(_texts(got), _texts(expected), strict=True)])
         return Comparison(shape, element_type, None, None, float(same.mean()), bool(same.all()))
-    is_float = got.dtype.kind not in "biu"
+    is_float = "float" in element_type
     with np.errstate(all="ignore"):
         a, b = got.astype(np.float64), expected.astype(np.float64)
         same = (a == b) | (np.isnan(a) & np.isnan(b)) if is_float else got == expected
@@ -91,7 +93,7 @@ def _compare_values(got: np.ndarray, expected: np.ndarray, element_type: str, to
         relative = np.where(np.isnan(relative), np.inf, relative)
         agrees = same
         if is_float:
-            limit = max(tolerance.relative, 2 * _epsilon(got.dtype))
+            limit = max(tolerance.relative, tolerance.units * _epsilon(got.dtype))
             agrees = same | np.isfinite(a) & np.isfinite(b) & (difference <= tolerance.absolute + limit * scale)
     note = "NaN in other places" if is_float and (np.isnan(a) != np.isnan(b)).any() else ""
     return Comparison(

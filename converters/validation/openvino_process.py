@@ -7,20 +7,18 @@ import pickle
 import signal
 import subprocess
 import sys
-import time
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+import weakref
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-TIMEOUT = 600.0
-"""Seconds that OpenVINO gets for reading, compiling and two inferences."""
+from converters.validation.openvino_inference import Inference, LayerOutput, infer
 
-FLOAT32 = {"INFERENCE_PRECISION_HINT": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
-"""Computing in float32: also where weights are compressed, whose layers' inputs the plugin would round to 8 bits."""
+TIMEOUT = 600.0
+"""Seconds that OpenVINO gets for an answer: for reading, compiling and inferring a model."""
 
 # How often OpenVINO is asked again for fewer layers at a time.
 _ATTEMPTS = 60
@@ -32,87 +30,87 @@ class OpenVINOError(RuntimeError):
     """OpenVINO refused the model, failed, crashed or hung."""
 
 
-@dataclass(frozen=True)
-class LayerOutput:
-    """An output of a layer of the IR: the layer's friendly name and type, and which output."""
-
-    name: str
-    type: str
-    index: int
-
-
-@dataclass(frozen=True)
-class Inference:
-    """What OpenVINO computed: outputs in order, layers' values (``None`` where it has no such layer), seconds."""
-
-    outputs: list[np.ndarray]
-    layers: list[np.ndarray | None]
-    seconds: float
-
-
-def run_with_layers(path: Path, arrays: Sequence[np.ndarray], layers: Sequence[LayerOutput]) -> Inference:
-    """`run_openvino`, leaving out those layers whose values OpenVINO cannot hand out (some fail with a second consumer)."""
-    try:
-        return run_openvino(path, arrays, layers)
-    except OpenVINOError:
-        if not layers:
-            raise
-    plain = run_openvino(path, arrays)
-    attempts = _ATTEMPTS
-    values: dict[LayerOutput, np.ndarray | None] = {}
-    pending = [list(layers)]
-    while pending and attempts:
-        group = pending.pop()
-        if len(group) == 1:
-            continue  # its own failure is what splitting led to
-        middle = len(group) // 2
-        for half in (group[:middle], group[middle:]):
-            attempts -= 1
-            try:
-                values |= zip(half, run_openvino(path, arrays, half).layers, strict=True)
-            except OpenVINOError:
-                pending.append(half)
-    return Inference(plain.outputs, [values.get(layer) for layer in layers], plain.seconds)
-
-
-def run_openvino(
-    path: Path, arrays: Sequence[np.ndarray], layers: Sequence[LayerOutput] = (), timeout: float | None = None
-) -> Inference:
-    """Infer the IR on OpenVINO's CPU in float32: once for the outputs, and again for the time.
+class OpenVINOProcess:
+    """A process that answers what OpenVINO computes: started with the first question, and anew after a crash.
 
     Args:
-        path: the .xml.
-        arrays: the inputs in the model's order.
-        layers: further values to hand out.
-        timeout: seconds until the process is ended; `TIMEOUT` by default.
-
-    Raises:
-        OpenVINOError: with OpenVINO's own message, or how its process ended.
-        ModuleNotFoundError: when openvino is not installed.
+        timeout: the seconds that an answer may take; `TIMEOUT` by default.
     """
-    timeout = TIMEOUT if timeout is None else timeout
-    question = pickle.dumps((str(path), list(arrays), list(layers)))
-    start = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import _answer; _answer()"
-    process = subprocess.Popen(
-        [sys.executable, "-c", start], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    )
+
+    def __init__(self, timeout: float | None = None) -> None:
+        self.timeout = timeout
+        self._process: subprocess.Popen[bytes] | None = None
+        self._end: Callable[[], object] = lambda: None
+
+    def __enter__(self) -> OpenVINOProcess:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def ask(self, function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
+        """What a function of some module returns when it is called in the process.
+
+        Raises:
+            OpenVINOError: with what the function raised, or how its process ended.
+            ModuleNotFoundError: when OpenVINO is not installed.
+        """
+        process = self._process or self._start()
+        timeout = TIMEOUT if self.timeout is None else self.timeout
+        # As bytes within: a question that cannot be understood there is an answer, not a crash.
+        question = pickle.dumps(pickle.dumps((function, arguments, keywords)))
+        with ThreadPoolExecutor(1) as thread:
+            exchanged = thread.submit(_exchange, process, question)
+            try:
+                kind, answer = exchanged.result(timeout)
+            except BaseException as error:
+                self.close()  # which ends the thread, too
+                if isinstance(error, TimeoutError):
+                    raise OpenVINOError(f"OpenVINO gave no answer in {timeout:g} s") from None
+                raise
+        if kind == "ended":
+            self.close()
+            raise OpenVINOError(f"OpenVINO crashed: its process ended with {answer}")
+        if kind == "missing":
+            package = answer.replace("_", "-")
+            raise ModuleNotFoundError(f'{package} is not installed: pip install "onnx-specops[openvino]"', name=answer)
+        if kind == "error":
+            raise OpenVINOError(answer)
+        return answer
+
+    def close(self) -> None:
+        """End the process; the next question starts another."""
+        self._process = None
+        self._end()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        start = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import _serve; _serve()"
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", start], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+        self._end = weakref.finalize(self, _kill, self._process)
+        return self._process
+
+
+def _exchange(process: subprocess.Popen[bytes], question: bytes) -> tuple[str, Any]:
+    assert process.stdin is not None and process.stdout is not None
     try:
-        stdout, _ = process.communicate(question, timeout)
-    except subprocess.TimeoutExpired:
-        raise OpenVINOError(f"OpenVINO gave no answer in {timeout:g} s") from None
-    finally:
-        process.kill()
-        process.wait()
-    try:
-        kind, answer = pickle.loads(stdout)
-    except (EOFError, pickle.UnpicklingError):
-        raise OpenVINOError(f"OpenVINO crashed: its process ended with {_ending(process.returncode)}") from None
-    if kind == "missing":
-        package = answer.replace("_", "-")
-        raise ModuleNotFoundError(f'{package} is not installed: pip install "onnx-specops[openvino]"', name=answer)
-    if kind == "error":
-        raise OpenVINOError(answer)
-    return answer
+        process.stdin.write(question)
+        process.stdin.flush()
+        return pickle.load(process.stdout)
+    except (OSError, EOFError, pickle.UnpicklingError):
+        return "ended", _ending(process.wait())
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            try:
+                pipe.close()
+            except OSError:  # the rest of a question that no one reads any more
+                continue
 
 
 def _ending(code: int) -> str:
@@ -124,76 +122,66 @@ def _ending(code: int) -> str:
         return f"signal {-code}"
 
 
-def _answer() -> None:
+def _serve() -> None:
     """The process: what stdin asks, answered on stdout, which OpenVINO itself may not write to."""
-    stdout = os.fdopen(os.dup(1), "wb")
+    answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    question = pickle.load(sys.stdin.buffer)
-    try:
-        answer: tuple[str, Any] = ("result", _infer(*question))
-    except ImportError as error:
-        name = (error.name or "").partition(".")[0]
-        answer = ("missing", name) if name in _PACKAGES else ("error", f"{type(error).__name__}: {error}")
-    except Exception as error:
-        answer = ("error", f"{type(error).__name__}: {error}")
-    pickle.dump(answer, stdout)
-    stdout.close()
+    while True:
+        try:
+            question = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        try:
+            function, arguments, keywords = pickle.loads(question)
+            answer = ("value", function(*arguments, **keywords))
+        except ImportError as error:
+            name = (error.name or "").partition(".")[0]
+            answer = ("missing", name) if name in _PACKAGES else ("error", f"{type(error).__name__}: {error}")
+        except Exception as error:
+            answer = ("error", f"{type(error).__name__}: {error}")
+        pickle.dump(answer, answers)
+        answers.flush()
 
 
-def _infer(path: str, arrays: list[np.ndarray], layers: list[LayerOutput]) -> Inference:
-    import openvino as ov
+def run_openvino(
+    path: Path, arrays: Sequence[np.ndarray], layers: Sequence[LayerOutput] = (), timeout: float | None = None
+) -> Inference:
+    """Infer the IR once for the outputs, and again for the time, in a process for this question alone.
 
-    if 'version="extension"' in Path(path).read_text(errors="replace"):
-        import openvino_tokenizers  # noqa: F401  (gives every Core the string operations)
-    model = ov.Core().read_model(path)
-    count = len(model.outputs)
-    exposed = _expose(model, layers)
-    compiled = ov.Core().compile_model(model, "CPU", FLOAT32)
-    request = compiled.create_infer_request()
-    feeds = {i: _tensor(ov, port, array) for i, (port, array) in enumerate(zip(compiled.inputs, arrays, strict=True))}
-    request.infer(feeds)
-    # The first run's values: a later one may continue random sequences and states.
-    results = [_array(ov, request.get_output_tensor(index)) for index in range(len(compiled.outputs))]
-    started = time.perf_counter()
-    request.infer(feeds)
-    seconds = time.perf_counter() - started
-    return Inference(results[:count], [None if at is None else results[at] for at in exposed], seconds)
+    Args:
+        path: the .xml.
+        arrays: the inputs in the model's order.
+        layers: further values to hand out; left out (``None``) are those that OpenVINO cannot hand out, since some layers
+            fail with a second consumer.
+        timeout: seconds until the process is ended; `TIMEOUT` by default.
 
+    Raises:
+        OpenVINOError: with OpenVINO's own message, or how its process ended.
+        ModuleNotFoundError: when openvino is not installed.
+    """
+    with OpenVINOProcess(timeout) as process:
 
-def _expose(model: Any, layers: list[LayerOutput]) -> list[int | None]:
-    """Add the layers' outputs to the model's; returns where each stands."""
-    operations = list(model.get_ops())
-    names = Counter(op.get_friendly_name() for op in operations)
-    by_name = {op.get_friendly_name(): op for op in operations}
-    places: list[int | None] = []
-    for layer in layers:
-        op = by_name.get(layer.name)
-        # Reading may replace layers of old files by others, and names need not be unique.
-        if op is None or names[layer.name] > 1 or op.get_type_name() != layer.type or layer.index >= op.get_output_size():
-            places.append(None)
-            continue
-        model.add_outputs([op.output(layer.index)])  # adds nothing where it is an output already
-        places.append(model.get_result_index(op.output(layer.index)))
-    return places
+        def ask(wanted: Sequence[LayerOutput]) -> Inference:
+            return process.ask(infer, str(path), [list(arrays)], layers=list(wanted), timed=True)
 
-
-def _tensor(ov: Any, port: Any, array: np.ndarray) -> Any:
-    kind = port.get_element_type()
-    if kind == ov.Type.string:
-        return ov.Tensor(np.asarray(array, dtype=str))
-    if kind == ov.Type.bf16:
-        tensor = ov.Tensor(kind, ov.Shape(list(array.shape)))
-        tensor.data[...] = np.asarray(array).view(tensor.data.dtype)
-        return tensor
-    return ov.Tensor(np.ascontiguousarray(array).reshape(array.shape))
-
-
-def _array(ov: Any, tensor: Any) -> np.ndarray:
-    if tensor.element_type == ov.Type.string:
-        return np.asarray(tensor.str_data, dtype=object)
-    array: np.ndarray = np.array(tensor.data)
-    if tensor.element_type == ov.Type.bf16:
-        import ml_dtypes
-
-        array = array.view(ml_dtypes.bfloat16) if array.dtype.itemsize == 2 else array.astype(ml_dtypes.bfloat16)
-    return array
+        try:
+            return ask(layers)
+        except OpenVINOError:
+            if not layers:
+                raise
+        plain = ask([])
+        attempts = _ATTEMPTS
+        values: dict[LayerOutput, np.ndarray | None] = {}
+        pending = [list(layers)]
+        while pending and attempts:
+            group = pending.pop()
+            if len(group) == 1:
+                continue  # its own failure is what splitting led to
+            middle = len(group) // 2
+            for half in (group[:middle], group[middle:]):
+                attempts -= 1
+                try:
+                    values |= zip(half, ask(half).layers, strict=True)
+                except OpenVINOError:
+                    pending.append(half)
+        return Inference(plain.outputs, [values.get(layer) for layer in layers], plain.seconds)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import ctypes
 import importlib.util
 import time
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-import ml_dtypes
 import numpy as np
-import onnx
 import onnxruntime as ort
 
 import onnx_specops
 from converters.validation.arrays import load_inputs, random_inputs, session_specs
+from converters.validation.ort_values import run_session
 
 OPENVINO = "openvino"
 NAMES = {
@@ -122,14 +120,8 @@ def run_once(
 
 
 def infer(session: ort.InferenceSession, feeds: Mapping[str, np.ndarray], outputs: Sequence[str]) -> Arrays:
-    """The session's outputs by name, bfloat16 included, which ``InferenceSession.run`` cannot hand over."""
-    kinds = {value.name: value.type for value in (*session.get_inputs(), *session.get_outputs())}
-    if "tensor(bfloat16)" not in kinds.values():
-        results = session.run(list(outputs), dict(feeds))
-        return {name: np.asarray(result) for name, result in zip(outputs, results, strict=True)}
-    values = {name: _ort_value(array, kinds[name]) for name, array in feeds.items()}
-    results = session.run_with_ort_values(list(outputs), values)
-    return {name: _to_numpy(result) for name, result in zip(outputs, results, strict=True)}
+    """The session's outputs by name."""
+    return dict(zip(outputs, run_session(session, feeds, outputs), strict=True))
 
 
 def _run_reference(model: Path, feeds: Mapping[str, np.ndarray], outputs: Sequence[str]) -> tuple[Arrays, float]:
@@ -146,21 +138,3 @@ def _run_reference(model: Path, feeds: Mapping[str, np.ndarray], outputs: Sequen
             evaluator.run(list(outputs), dict(feeds))
             seconds = time.perf_counter() - started
     return arrays, seconds
-
-
-def _ort_value(array: np.ndarray, onnx_type: str) -> Any:
-    array = np.ascontiguousarray(array).reshape(array.shape)
-    if onnx_type == "tensor(bfloat16)":
-        return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(array.view(np.uint16), onnx.TensorProto.BFLOAT16)
-    return ort.OrtValue.ortvalue_from_numpy(array)
-
-
-def _to_numpy(value: Any) -> np.ndarray:
-    if value.data_type() != "tensor(bfloat16)":
-        return np.asarray(value.numpy())
-    shape = value.shape()
-    count = int(np.prod(shape, dtype=np.int64))
-    if not count:
-        return np.zeros(shape, ml_dtypes.bfloat16)
-    bits = np.ctypeslib.as_array((ctypes.c_uint16 * count).from_address(value.data_ptr()))
-    return bits.reshape(shape).copy().view(ml_dtypes.bfloat16)

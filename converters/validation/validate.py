@@ -16,7 +16,8 @@ from converters.openvino.reader.read import read
 from converters.validation.arrays import check_inputs, guessed_inputs, load_inputs, random_inputs
 from converters.validation.compare import DEFAULT, Comparison, Tolerance, compare
 from converters.validation.onnx_model import OnnxModel
-from converters.validation.openvino_process import LayerOutput, OpenVINOError, run_with_layers
+from converters.validation.openvino_inference import LayerOutput
+from converters.validation.openvino_process import OpenVINOError, run_openvino
 from converters.validation.runtimes import NAMES, OPENVINO, Arrays, run, unavailable
 
 
@@ -171,7 +172,7 @@ def _openvino(path: Path, arrays: Arrays, model: OnnxModel, exposed: list[_Expos
     result = RuntimeResult(OPENVINO)
     layers = [LayerOutput(e.layer.name, _TYPE_NAMES.get(e.layer.type, e.layer.type), e.index) for e in exposed]
     try:
-        inference = run_with_layers(path, list(arrays.values()), layers)
+        inference = run_openvino(path, list(arrays.values()), layers)
     except ModuleNotFoundError as error:
         result.skipped = str(error)
         return result, {}
@@ -180,7 +181,7 @@ def _openvino(path: Path, arrays: Arrays, model: OnnxModel, exposed: list[_Expos
         return result, {}
     result.seconds = inference.seconds
     values = {e.value: value for e, value in zip(exposed, inference.layers, strict=True) if value is not None}
-    return result, values | dict(zip(model.outputs, inference.outputs, strict=True))
+    return result, values | dict(zip(model.outputs, inference.outputs[0], strict=True))
 
 
 def _onnx(runtime: str, model: OnnxModel, file: Path, arrays: Arrays, wanted: list[str]) -> tuple[RuntimeResult, Arrays]:
@@ -278,11 +279,13 @@ def _inputs(
     return random_inputs(model.inputs, seed, shapes or {}), guessed_inputs(model.inputs, shapes or {})
 
 
-# Values of these types neither OpenVINO nor ONNX Runtime hands out as arrays.
-_NOT_HANDED_OUT = {t for t in ElementType if t.is_packed} | {
-    ElementType.F8E4M3,
-    ElementType.F8E5M2,
-    ElementType.F8E8M0,
+# Values of these types have no arrays.
+_NOT_HANDED_OUT = {
+    ElementType.U1,
+    ElementType.U2,
+    ElementType.U3,
+    ElementType.U6,
+    ElementType.NF4,
     ElementType.DYNAMIC,
 }
 

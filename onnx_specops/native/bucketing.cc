@@ -1,16 +1,17 @@
 #include "bucketing.h"
 
-#include "string_tensor.h"
-
 namespace specops {
 
-Bucketing::Bucketing(const KernelInfo& info, std::int64_t buckets) : buckets_(static_cast<std::uint64_t>(buckets)) {
-  const std::string name = info.string("hasher", "fasthash");
-  const auto hasher = find_hasher(name);
-  if (!hasher) fail("hasher: ", quoted(name), " is unknown; known: fasthash, legacy, stronghash");
-  hasher_ = *hasher;
-  key_ = {static_cast<std::uint64_t>(info.integer("hasher_key_0", 0)),
-          static_cast<std::uint64_t>(info.integer("hasher_key_1", 0))};
+Bucketing::Bucketing(const KernelInfo& info, std::int64_t buckets)
+    : hasher_(static_cast<Hasher>(info.choice("hasher"))),
+      key_{static_cast<std::uint64_t>(info.integer("hasher_key_0")), static_cast<std::uint64_t>(info.integer("hasher_key_1"))},
+      buckets_(static_cast<std::uint64_t>(buckets)) {}
+
+std::vector<Attribute> Bucketing::attributes(std::vector<Attribute> own) {
+  own.push_back(Attribute::string("hasher", "fasthash").one_of({"fasthash", "legacy", "stronghash"}));  // as Hasher has them
+  own.push_back(Attribute::integer("hasher_key_0", 0));
+  own.push_back(Attribute::integer("hasher_key_1", 0));
+  return own;
 }
 
 }  // namespace specops

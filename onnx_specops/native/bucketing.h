@@ -13,7 +13,10 @@ namespace specops {
 class Bucketing {
  public:
   Bucketing() = default;
-  Bucketing(const KernelInfo& info, std::int64_t buckets);  // an error for an unknown hasher
+  Bucketing(const KernelInfo& info, std::int64_t buckets);
+
+  // What an operator declares of them, behind its own.
+  static std::vector<Attribute> attributes(std::vector<Attribute> own);
 
   // Whether `reduce(fingerprint64(text))` is the text's bucket.
   bool by_fingerprint() const noexcept { return hasher_ == Hasher::fasthash; }

@@ -20,9 +20,9 @@ A log_sum(A a, A b) {
 class CTCLoss : public Kernel {
  public:
   explicit CTCLoss(const KernelInfo& info)
-      : collapse_(info.integer("preprocess_collapse_repeated", 0) != 0),
-        merge_(info.integer("ctc_merge_repeated", 1) != 0),
-        unique_(info.integer("unique", 0) != 0) {}
+      : collapse_(info.flag("preprocess_collapse_repeated")),
+        merge_(info.flag("ctc_merge_repeated")),
+        unique_(info.flag("unique")) {}
 
   void compute(Context& context) const override {
     const Input logits = context.input(0), steps = context.input(1), labels = context.input(2), counts = context.input(3);
@@ -125,6 +125,8 @@ const Op& ctc_loss() {
       "CTCLoss",
       {{"logits"}, {"logit_length"}, {"labels"}, {"label_length"}, {"blank_index", true}},
       {{"output"}},
+      {Attribute::flag("preprocess_collapse_repeated", false), Attribute::flag("ctc_merge_repeated", true),
+       Attribute::flag("unique", false)},
       [] {
         std::vector<Signature> all;
         for (const Type type : float_types()) {

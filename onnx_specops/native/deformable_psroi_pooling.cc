@@ -53,13 +53,13 @@ struct Shifts {
 class DeformablePSROIPooling : public Kernel {
  public:
   explicit DeformablePSROIPooling(const KernelInfo& info)
-      : channels_(counted(info, "output_dim", 0)),
-        size_(counted(info, "group_size", 1)),
-        across_(counted(info, "spatial_bins_x", 1)),
-        down_(counted(info, "spatial_bins_y", 1)),
-        parts_(counted(info, "part_size", 1)),
+      : channels_(info.integer("output_dim")),
+        size_(info.integer("group_size")),
+        across_(info.integer("spatial_bins_x")),
+        down_(info.integer("spatial_bins_y")),
+        parts_(info.integer("part_size")),
         scale_(info.number("spatial_scale")),
-        shift_scale_(info.number("trans_std", 1)) {}
+        shift_scale_(info.number("trans_std")) {}
 
   void compute(Context& context) const override {
     const Input feat = context.input(0), rois = context.input(1);
@@ -144,7 +144,11 @@ class DeformablePSROIPooling : public Kernel {
 }  // namespace
 
 const Op& deformable_psroi_pooling() {
-  static const Op op = describe_pooling<DeformablePSROIPooling>("DeformablePSROIPooling", {{"offsets", true}});
+  static const Op op = describe_pooling<DeformablePSROIPooling>(
+      "DeformablePSROIPooling",
+      {Attribute::integer("output_dim").within(1, most_channels), Attribute::number("spatial_scale"), bins("group_size", 1),
+       samples("spatial_bins_x"), samples("spatial_bins_y"), Attribute::number("trans_std", 1), bins("part_size", 1)},
+      {{{"output_dim", "group_size", "group_size"}, most_work}}, {{"offsets", true}});
   return op;
 }
 

@@ -12,29 +12,26 @@
 namespace specops {
 namespace {
 
-struct Attributes {
-  explicit Attributes(const KernelInfo& info)
+constexpr char center_size[] = "caffe.PriorBoxParameter.CENTER_SIZE", corner[] = "caffe.PriorBoxParameter.CORNER";
+
+// The node's attributes.
+struct Given {
+  explicit Given(const KernelInfo& info)
       : keep(info.integer("keep_top_k")),
-        background(info.integer("background_label_id", 0)),
-        top(info.integer("top_k", -1)),
+        background(info.integer("background_label_id")),
+        top(info.integer("top_k")),
         overlap(info.number("nms_threshold")),
-        confidence(info.number("confidence_threshold", 0)),
-        objectness(info.number("objectness_score", 0)),
-        encoded(info.integer("variance_encoded_in_target", 0) != 0),
-        shared(info.integer("share_location", 1) != 0),
-        clip_after(info.integer("clip_after_nms", 0) != 0),
-        clip_before(info.integer("clip_before_nms", 0) != 0),
-        decrease(info.integer("decrease_label_id", 0) != 0),
-        normalized(info.integer("normalized", 0) != 0),
-        height(info.integer("input_height", 1)),
-        width(info.integer("input_width", 1)) {
-    const std::string center_size = "caffe.PriorBoxParameter.CENTER_SIZE", corner = "caffe.PriorBoxParameter.CORNER";
-    const std::string code = info.string("code_type", corner);
-    if (code != center_size && code != corner) {
-      fail("code_type = '", code, "' is neither '", center_size, "' nor '", corner, "'");
-    }
-    center = code == center_size;
-  }
+        confidence(info.number("confidence_threshold")),
+        objectness(info.number("objectness_score")),
+        encoded(info.flag("variance_encoded_in_target")),
+        shared(info.flag("share_location")),
+        clip_after(info.flag("clip_after_nms")),
+        clip_before(info.flag("clip_before_nms")),
+        decrease(info.flag("decrease_label_id")),
+        normalized(info.flag("normalized")),
+        center(info.string("code_type") == center_size),
+        height(info.integer("input_height")),
+        width(info.integer("input_width")) {}
 
   std::int64_t keep, background, top;
   float overlap, confidence, objectness;
@@ -49,13 +46,13 @@ struct Sizes {
   std::int64_t prior_numbers;  // of an image, with the variances
   std::int64_t numbers;        // of a prior box
 
-  std::int64_t rows(const Attributes& given) const {
+  std::int64_t rows(const Given& given) const {
     if (given.keep > 0) return element_count({images, given.keep});
     return element_count({images, classes, given.keep == -1 && given.top > 0 ? given.top : priors});
   }
 };
 
-Sizes checked(const Attributes& given, const Input& logits, const Input& predictions, const Input& proposals,
+Sizes checked(const Given& given, const Input& logits, const Input& predictions, const Input& proposals,
               const Input& aux_predictions, const Input& aux_logits) {
   const Shape &p = proposals.shape(), &c = predictions.shape();
   const std::int64_t numbers = given.normalized ? 4 : 5, least = given.encoded ? 1 : 2;
@@ -108,7 +105,7 @@ struct Detection {
 template <class A>
 class Image {
  public:
-  Image(const Attributes& given, const Sizes& sizes, std::int64_t image, const A* logits, const A* predictions,
+  Image(const Given& given, const Sizes& sizes, std::int64_t image, const A* logits, const A* predictions,
         const A* priors, const A* aux_predictions, const A* aux_logits)
       : given_(given), sizes_(sizes) {
     const std::int64_t offsets = image * sizes.priors * sizes.boxes * 4;
@@ -156,7 +153,7 @@ class Image {
   }
 
  private:
-  const Attributes& given_;
+  const Given& given_;
   const Sizes& sizes_;
   const A *logits_, *predictions_, *priors_, *variances_ = nullptr, *aux_predictions_ = nullptr, *aux_logits_ = nullptr;
   std::vector<A> only_background_;
@@ -167,7 +164,7 @@ template <class A>
 using Groups = std::vector<std::vector<Ranked<A>>>;  // the candidates of each class, best first
 
 template <class A>
-Groups<A> candidates_of_classes(const Context& context, const Attributes& given, const Image<A>& image,
+Groups<A> candidates_of_classes(const Context& context, const Given& given, const Image<A>& image,
                                 std::int64_t classes) {
   const RowsAbove<A> above(context, image.count(), classes, static_cast<A>(given.confidence),
                            [&](std::int64_t prior) { return image.scores(prior); });
@@ -177,14 +174,14 @@ Groups<A> candidates_of_classes(const Context& context, const Attributes& given,
     std::vector<Ranked<A>>& all = groups[class_];
     above.each(static_cast<std::int64_t>(class_),
                [&](std::int64_t prior) { all.push_back({image.scores(prior)[class_], prior}); });
-    keep_best(all, given.top == -1 ? -1 : std::max<std::int64_t>(given.top, 0));
+    keep_best(all, given.top);
   });
   return groups;
 }
 
 // Each prior for its best class beside 0, the best of them all.
 template <class A>
-Groups<A> candidates_of_priors(const Context& context, const Attributes& given, const Image<A>& image,
+Groups<A> candidates_of_priors(const Context& context, const Given& given, const Image<A>& image,
                                std::int64_t priors, std::int64_t classes) {
   std::vector<Ranked<A>> best(static_cast<std::size_t>(image.count()));
   context.parallel_ranges(image.count(), 32768 / (classes + 1) + 1, [&](std::int64_t first, std::int64_t last) {
@@ -200,7 +197,7 @@ Groups<A> candidates_of_priors(const Context& context, const Attributes& given, 
     }
   });
   best.erase(std::remove_if(best.begin(), best.end(), [](const Ranked<A>& one) { return one.at < 0; }), best.end());
-  keep_best(best, given.top == -1 ? -1 : std::max<std::int64_t>(given.top, 0));
+  keep_best(best, given.top);
   Groups<A> groups(static_cast<std::size_t>(classes));
   for (const Ranked<A>& one : best) groups[static_cast<std::size_t>(one.at / priors)].push_back({one.score, one.at % priors});
   return groups;
@@ -250,7 +247,7 @@ void keep_best(std::vector<Detection<A>>& found, std::int64_t limit) {
 
 // The detections of an image by class, then descending score.
 template <class A>
-std::vector<Detection<A>> detected(const Context& context, const Attributes& given, const Sizes& sizes,
+std::vector<Detection<A>> detected(const Context& context, const Given& given, const Sizes& sizes,
                                    const Image<A>& image) {
   const Groups<A> groups = given.decrease ? candidates_of_priors(context, given, image, sizes.priors, sizes.classes)
                                           : candidates_of_classes(context, given, image, sizes.classes);
@@ -311,7 +308,7 @@ class DetectionOutput : public Kernel {
     if (to != end) *to = -1;
   }
 
-  Attributes given_;
+  Given given_;
 };
 
 }  // namespace
@@ -321,6 +318,14 @@ const Op& detection_output() {
       "DetectionOutput",
       {{"box_logits"}, {"class_preds"}, {"proposals"}, {"aux_class_preds", true}, {"aux_box_preds", true}},
       {{"output"}},
+      {Attribute::integer("keep_top_k").within(-1, most_boxes), Attribute::number("nms_threshold"),
+       Attribute::integer("background_label_id", 0), Attribute::integer("top_k", -1).at_least(-1),
+       Attribute::flag("variance_encoded_in_target", false),
+       Attribute::string("code_type", corner).one_of({corner, center_size}), Attribute::flag("share_location", true),
+       Attribute::number("confidence_threshold", 0), Attribute::flag("clip_after_nms", false),
+       Attribute::flag("clip_before_nms", false), Attribute::flag("decrease_label_id", false),
+       Attribute::flag("normalized", false), Attribute::integer("input_height", 1), Attribute::integer("input_width", 1),
+       Attribute::number("objectness_score", 0)},
       [] {
         std::vector<Signature> all;
         for (const Type type : float_types()) all.push_back({{type, type, type, type, type}, {type}});

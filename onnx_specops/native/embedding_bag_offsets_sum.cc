@@ -304,6 +304,7 @@ const Op& embedding_bag_offsets_sum() {
       "EmbeddingBagOffsetsSum",
       {{"emb_table"}, {"indices"}, {"offsets"}, {"default_index", true}, {"per_sample_weights", true}},
       {{"output"}},
+      {},
       signatures(),
       [](const KernelInfo&) -> std::unique_ptr<Kernel> { return std::make_unique<EmbeddingBagOffsetsSum>(); },
       infer,

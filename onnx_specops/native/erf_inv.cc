@@ -91,6 +91,7 @@ const Op& erf_inv() {
       "ErfInv",
       {{"x"}},
       {{"y"}},
+      {},
       [] {
         std::vector<Signature> all;
         for (const Type type : float_types()) all.push_back({{type}, {type}});

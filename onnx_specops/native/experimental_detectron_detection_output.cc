@@ -75,7 +75,7 @@ class ExperimentalDetectronDetectionOutput : public Kernel {
         overlap_threshold_(info.number("nms_threshold")),
         most_scaling_(info.number("max_delta_log_wh")),
         most_of_class_(info.integer("post_nms_count")),
-        most_(std::max<std::int64_t>(info.integer("max_detections_per_image"), 0)) {}
+        most_(info.integer("max_detections_per_image")) {}
 
   void compute(Context& context) const override {
     const Input rois = context.input(0), deltas = context.input(1), scores = context.input(2), weights = context.input(3);
@@ -118,8 +118,7 @@ class ExperimentalDetectronDetectionOutput : public Kernel {
     std::vector<Ranked<A>> ranked;
     above.each(class_, [&](std::int64_t region) { ranked.push_back({regions.scores(region)[class_], region}); });
     keep_best(ranked, -1);
-    const std::int64_t limit =
-        most_of_class_ == -1 ? std::numeric_limits<std::int64_t>::max() : std::max<std::int64_t>(most_of_class_, 0);
+    const std::int64_t limit = most_of_class_ == -1 ? std::numeric_limits<std::int64_t>::max() : most_of_class_;
     KeptBoxes<A> others(1);
     std::vector<Detection<A>> found;
     for (const Ranked<A>& one : ranked) {
@@ -162,6 +161,9 @@ const Op& experimental_detectron_detection_output() {
       "ExperimentalDetectronDetectionOutput",
       {{"rois"}, {"deltas"}, {"scores"}, {"deltas_weights"}},
       {{"boxes"}, {"classes"}, {"box_scores"}},
+      {Attribute::number("score_threshold"), Attribute::number("nms_threshold"),
+       Attribute::integer("post_nms_count").at_least(-1),
+       Attribute::integer("max_detections_per_image").within(0, most_boxes), Attribute::number("max_delta_log_wh")},
       [] {
         std::vector<Signature> all;
         for (const Type type : float_types()) all.push_back({{type, type, type, type}, {type, Type::int64, type}});

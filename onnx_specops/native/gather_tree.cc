@@ -107,6 +107,7 @@ const Op& gather_tree() {
       "GatherTree",
       {{"step_ids"}, {"parent_ids"}, {"max_seq_len"}, {"end_token"}},
       {{"final_ids"}},
+      {},
       [] {
         std::vector<Signature> all;
         for (const Type type : numeric_types()) all.push_back({{type, type, type, type}, {type}});

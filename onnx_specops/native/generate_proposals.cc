@@ -62,8 +62,17 @@ class Proposals : public Kernel {
   explicit Proposals(const KernelInfo& info)
       : min_size_(info.number("min_size")),
         threshold_(info.number("nms_threshold")),
-        before_(std::max<std::int64_t>(info.integer("pre_nms_count"), 0)),
-        after_(std::max<std::int64_t>(info.integer("post_nms_count"), 0)) {}
+        before_(info.integer("pre_nms_count")),
+        after_(info.integer("post_nms_count")) {}
+
+  // What both operators declare, before their own. `most`: how many boxes they may be asked for.
+  static std::vector<Attribute> attributes(std::int64_t most, const std::vector<Attribute>& own) {
+    std::vector<Attribute> all = {Attribute::number("min_size"), Attribute::number("nms_threshold"),
+                                  Attribute::integer("pre_nms_count").at_least(0),
+                                  Attribute::integer("post_nms_count").within(0, most)};
+    all.insert(all.end(), own.begin(), own.end());
+    return all;
+  }
 
  protected:
   float min_size_, threshold_;
@@ -73,7 +82,7 @@ class Proposals : public Kernel {
 class GenerateProposals : public Proposals {
  public:
   explicit GenerateProposals(const KernelInfo& info)
-      : Proposals(info), offset_(info.integer("normalized", 1) != 0 ? 0 : 1) {}
+      : Proposals(info), offset_(info.flag("normalized") ? 0 : 1) {}
 
   void compute(Context& context) const override {
     const Input info = context.input(0), anchors = context.input(1), deltas = context.input(2), scores = context.input(3);
@@ -206,6 +215,7 @@ const Op& generate_proposals() {
       "GenerateProposals",
       {{"im_info"}, {"anchors"}, {"boxesdeltas"}, {"scores"}},
       {{"rpnrois"}, {"rpnscores"}, {"rpnroisnum"}},
+      Proposals::attributes(Attribute::highest, {Attribute::flag("normalized", true)}),
       [] {
         std::vector<Signature> all;
         for (const Type type : float_types()) all.push_back({{type, type, type, type}, {type, type, Type::int64}});
@@ -222,6 +232,7 @@ const Op& experimental_detectron_generate_proposals_single_image() {
       "ExperimentalDetectronGenerateProposalsSingleImage",
       {{"im_info"}, {"anchors"}, {"deltas"}, {"scores"}},
       {{"rois"}, {"roi_scores"}},
+      Proposals::attributes(most_boxes, {}),
       [] {
         std::vector<Signature> all;
         for (const Type type : float_types()) all.push_back({{type, type, type, type}, {type, type}});

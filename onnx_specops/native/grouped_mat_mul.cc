@@ -200,6 +200,7 @@ const Op& grouped_mat_mul() {
       "GroupedMatMul",
       {{"mat_a"}, {"mat_b"}, {"offsets", false, {Type::int32, Type::int64}}},
       {{"output"}},
+      {},
       [] {
         std::vector<Signature> all;
         for (const Type type : numeric_types()) all.push_back({{type, type, Type::undefined}, {type}});

@@ -152,13 +152,6 @@ std::uint64_t siphash24(std::string_view text, std::array<std::uint64_t, 2> key)
   return a ^ b ^ c ^ d;
 }
 
-std::optional<Hasher> find_hasher(std::string_view name) noexcept {
-  if (name == "fasthash") return Hasher::fasthash;
-  if (name == "legacy") return Hasher::legacy;
-  if (name == "stronghash") return Hasher::stronghash;
-  return std::nullopt;
-}
-
 Decimal::Decimal(std::int64_t number) noexcept {
   // The magnitude of the least number has no signed representation.
   Word left = number < 0 ? -static_cast<Word>(number) : static_cast<Word>(number);

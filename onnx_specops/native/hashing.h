@@ -4,7 +4,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string_view>
 
 namespace specops {
@@ -19,9 +18,6 @@ std::uint64_t legacy_hash64(std::string_view text) noexcept;
 std::uint64_t siphash24(std::string_view text, std::array<std::uint64_t, 2> key) noexcept;
 
 enum class Hasher { fasthash, legacy, stronghash };
-
-// The hasher of that name, or nothing.
-std::optional<Hasher> find_hasher(std::string_view name) noexcept;
 
 // The decimal text of a number: what is hashed of an integer key.
 class Decimal {

@@ -53,6 +53,9 @@ struct Taps {
   }
 };
 
+// How long an axis may become: coordinates are float32, which has no more whole numbers.
+constexpr std::int64_t most_size = 1 << 24;
+
 struct Axis {
   std::int64_t axis, length, size;
   float scale;
@@ -120,8 +123,14 @@ struct Weighing {
 
   // `narrowed`: linear with antialiasing that applies.
   Taps taps(const Axis& axis, bool narrowed) const {
+    // Of an axis whose scale is about the quotient of its sizes, each element is a tap of a few others.
+    const std::int64_t most = std::max<std::int64_t>(16 * (axis.length + axis.size), 1 << 20);
     Taps all;
     for (std::int64_t j = 0; j < axis.size; ++j) {
+      if (static_cast<std::int64_t>(all.positions.size()) > most) {
+        fail("scales: ", static_cast<double>(axis.scale), " along axis ", axis.axis, " does not fit the sizes ", axis.length,
+             " and ", axis.size);
+      }
       if (pillow()) {
         pillow_weights(axis, j, all);
       } else if (narrowed) {
@@ -396,17 +405,6 @@ void copy(const Context& context, const Layout& image, std::size_t bytes, const 
 
 // -------------------------------------------------------------------------------------------------------------- kernel
 
-template <class Choice>
-Choice choice(const KernelInfo& info, const char* name, const char* otherwise, const std::vector<std::string_view>& all) {
-  const std::string value = info.string(name, otherwise);
-  std::string known;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (value == all[i]) return static_cast<Choice>(i);
-    known += (i == 0 ? "" : ", ") + std::string(all[i]);
-  }
-  fail(name, " = '", value, "' is none of ", known);
-}
-
 std::vector<std::int64_t> parse_axes(const std::string& text) {
   std::vector<std::int64_t> axes;
   const auto refuse = [&] { fail("axes = '", text, "' is no list of different axes"); };
@@ -429,16 +427,11 @@ std::vector<std::int64_t> parse_axes(const std::string& text) {
 class Interpolate : public Kernel {
  public:
   explicit Interpolate(const KernelInfo& info)
-      : axes_text_(info.string("axes", "")),
+      : axes_text_(info.string("axes")),
         axes_(parse_axes(axes_text_)),
-        weighing_{choice<Mode>(info, "mode", "",
-                               {"nearest", "linear", "linear_onnx", "cubic", "bilinear_pillow", "bicubic_pillow"}),
-                  choice<Coordinates>(info, "coordinate_transformation_mode", "half_pixel",
-                                      {"half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn",
-                                       "align_corners"}),
-                  choice<Rounding>(info, "nearest_mode", "round_prefer_floor",
-                                   {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple"}),
-                  info.number("cube_coeff", -0.75f), info.integer("antialias", 0) != 0} {}
+        weighing_{static_cast<Mode>(info.choice("mode")),
+                  static_cast<Coordinates>(info.choice("coordinate_transformation_mode")),
+                  static_cast<Rounding>(info.choice("nearest_mode")), info.number("cube_coeff"), info.flag("antialias")} {}
 
   void compute(Context& context) const override {
     const Input image = context.input(0);
@@ -472,6 +465,7 @@ class Interpolate : public Kernel {
       if (size < 0 || (size > 0 && length == 0)) {
         fail("sizes: ", length, " elements along axis ", axis, " cannot become ", size);
       }
+      if (size > most_size && size != length) fail("sizes: ", size, " along axis ", axis, " is more than ", most_size);
       axes.push_back({axis, length, size, scales.data<float>()[k], {}});
     }
     return axes;
@@ -495,18 +489,18 @@ class Interpolate : public Kernel {
     if (weighing_.pillow() && std::is_integral_v<T> && sizeof(T) == 1) {  // rounded after each axis, the last one first
       std::vector<Group> groups;
       for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) groups.push_back({&*axis, nullptr});
-      return passes<T>(shape, groups, from, to, weighed);
+      return passes<T>(context, shape, groups, from, to, weighed);
     }
     std::sort(axes.begin(), axes.end(), [](const Axis& one, const Axis& other) { return one.axis < other.axis; });
     std::vector<Group> groups;
     for (std::size_t i = 0; i + 2 < axes.size(); ++i) groups.push_back({&axes[i], nullptr});
     groups.push_back({&axes[axes.size() < 2 ? 0 : axes.size() - 2], axes.size() < 2 ? nullptr : &axes.back()});
     if (weighing_.mode == Mode::nearest) {
-      passes<T>(shape, groups, from, to, [&](const Layout& image, const T* in, T* out) {
+      passes<T>(context, shape, groups, from, to, [&](const Layout& image, const T* in, T* out) {
         copy(context, image, sizeof(T), reinterpret_cast<const char*>(in), reinterpret_cast<char*>(out));
       });
     } else {
-      passes<A>(shape, groups, from, to, weighed);
+      passes<A>(context, shape, groups, from, to, weighed);
     }
   }
 
@@ -517,7 +511,8 @@ class Interpolate : public Kernel {
 
   // Resizes along one group after the other; what is between is of the type Middle.
   template <class Middle, class T, class Pass>
-  static void passes(Shape shape, const std::vector<Group>& groups, const T* from, T* to, const Pass& pass) {
+  static void passes(const Context& context, Shape shape, const std::vector<Group>& groups, const T* from, T* to,
+                     const Pass& pass) {
     std::unique_ptr<Middle[]> held;
     for (const Group& group : groups) {
       const Layout image = layout(shape, group);
@@ -525,7 +520,9 @@ class Interpolate : public Kernel {
         if (axis != nullptr) shape[static_cast<std::size_t>(axis->axis)] = axis->size;
       }
       const bool last = &group == &groups.back();
-      std::unique_ptr<Middle[]> next(last ? nullptr : new Middle[static_cast<std::size_t>(element_count(shape))]);
+      const std::int64_t size = element_count(shape);
+      context.check_size("an image resized along some of the axes", size);
+      std::unique_ptr<Middle[]> next(last ? nullptr : new Middle[static_cast<std::size_t>(size)]);
       const auto give = [&](const auto* in) { last ? pass(image, in, to) : pass(image, in, next.get()); };
       held != nullptr ? give(const_cast<const Middle*>(held.get())) : give(from);
       held = std::move(next);
@@ -551,6 +548,15 @@ const Op& interpolate() {
       "Interpolate",
       {{"image"}, {"sizes"}, {"scales"}},
       {{"output"}},
+      {Attribute::string("axes"),
+       // In the order of Mode, Coordinates and Rounding.
+       Attribute::string("mode").one_of(
+           {"nearest", "linear", "linear_onnx", "cubic", "bilinear_pillow", "bicubic_pillow"}),
+       Attribute::string("coordinate_transformation_mode", "half_pixel")
+           .one_of({"half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners"}),
+       Attribute::string("nearest_mode", "round_prefer_floor")
+           .one_of({"round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple"}),
+       Attribute::flag("antialias", false), Attribute::number("cube_coeff", -0.75f)},
       [] {
         std::vector<Signature> all;
         for (const Type type : numeric_types()) all.push_back({{type, Type::int64, Type::float32}, {type}});

@@ -38,7 +38,7 @@ void eliminate(float* joined, std::int64_t n) {
 
 class Inverse : public Kernel {
  public:
-  explicit Inverse(const KernelInfo& info) : adjoint_(info.integer("adjoint", 0) != 0) {}
+  explicit Inverse(const KernelInfo& info) : adjoint_(info.flag("adjoint")) {}
 
   void compute(Context& context) const override {
     const Input input = context.input(0);
@@ -85,6 +85,7 @@ const Op& inverse() {
       "Inverse",
       {{"input"}},
       {{"output"}},
+      {Attribute::flag("adjoint", false)},
       [] {
         std::vector<Signature> all;
         for (const Type type : float_types()) all.push_back({{type}, {type}});

@@ -50,20 +50,16 @@ SPECOPS_CLONES bool overlaps(const Columns<A>& boxes, std::int64_t i, std::int64
 class MatrixNms : public Kernel {
  public:
   explicit MatrixNms(const KernelInfo& info)
-      : sort_(info.string("sort_result_type", "none")),
-        across_(info.integer("sort_result_across_batch", 0) != 0),
-        score_threshold_(info.number("score_threshold", 0)),
-        top_(info.integer("nms_top_k", -1)),
-        keep_(info.integer("keep_top_k", -1)),
-        background_(info.integer("background_class", -1)),
-        sigma_(info.number("gaussian_sigma", 2)),
-        post_threshold_(info.number("post_threshold", 0)),
-        offset_(info.integer("normalized", 1) != 0 ? 0 : 1) {
-    check_sort(sort_);
-    const std::string decay = info.string("decay_function", "linear");
-    if (decay != "linear" && decay != "gaussian") fail("decay_function = '", decay, "' is none of linear, gaussian");
-    linear_ = decay == "linear";
-  }
+      : sort_(info.string("sort_result_type")),
+        across_(info.flag("sort_result_across_batch")),
+        score_threshold_(info.number("score_threshold")),
+        top_(info.integer("nms_top_k")),
+        keep_(info.integer("keep_top_k")),
+        background_(info.integer("background_class")),
+        sigma_(info.number("gaussian_sigma")),
+        post_threshold_(info.number("post_threshold")),
+        offset_(info.flag("normalized") ? 0 : 1),
+        linear_(info.string("decay_function") == "linear") {}
 
   void compute(Context& context) const override {
     const Input boxes = context.input(0), scores = context.input(1);
@@ -188,6 +184,8 @@ const Op& matrix_nms() {
       "MatrixNms",
       {{"boxes"}, {"scores"}},
       {{"selected_outputs"}, {"selected_indices"}, {"valid_outputs"}},
+      selecting({Attribute::string("decay_function", "linear").one_of({"linear", "gaussian"}),
+                 Attribute::number("gaussian_sigma", 2), Attribute::number("post_threshold", 0)}),
       [] {
         std::vector<Signature> all;
         for (const Type type : float_types()) all.push_back({{type, type}, {type, Type::int64, Type::int64}});

@@ -40,17 +40,15 @@ std::vector<Part> parts(const Input& boxes, const Input& scores, const Input& nu
 class MulticlassNms : public Kernel {
  public:
   explicit MulticlassNms(const KernelInfo& info)
-      : sort_(info.string("sort_result_type", "none")),
-        across_(info.integer("sort_result_across_batch", 0) != 0),
-        iou_threshold_(info.number("iou_threshold", 0)),
-        score_threshold_(info.number("score_threshold", 0)),
-        top_(info.integer("nms_top_k", -1)),
-        keep_(info.integer("keep_top_k", -1)),
-        background_(info.integer("background_class", -1)),
-        offset_(info.integer("normalized", 1) != 0 ? 0 : 1),
-        eta_(info.number("nms_eta", 1)) {
-    check_sort(sort_);
-  }
+      : sort_(info.string("sort_result_type")),
+        across_(info.flag("sort_result_across_batch")),
+        iou_threshold_(info.number("iou_threshold")),
+        score_threshold_(info.number("score_threshold")),
+        top_(info.integer("nms_top_k")),
+        keep_(info.integer("keep_top_k")),
+        background_(info.integer("background_class")),
+        offset_(info.flag("normalized") ? 0 : 1),
+        eta_(info.number("nms_eta")) {}
 
   void compute(Context& context) const override {
     const Input boxes = context.input(0), scores = context.input(1), numbers = context.input(2);
@@ -133,6 +131,7 @@ const Op& multiclass_nms() {
       "MulticlassNms",
       {{"boxes"}, {"scores"}, {"roisnum", true}},
       {{"selected_outputs"}, {"selected_indices"}, {"selected_num"}},
+      selecting({Attribute::number("iou_threshold", 0), Attribute::number("nms_eta", 1)}),
       [] {
         std::vector<Signature> all;
         for (const Type type : float_types()) {

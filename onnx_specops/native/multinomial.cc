@@ -294,10 +294,10 @@ std::mt19937 generator(std::uint64_t global_seed, std::uint64_t op_seed) {
 class Multinomial : public Kernel {
  public:
   explicit Multinomial(const KernelInfo& info)
-      : with_replacement_(info.integer("with_replacement") != 0),
-        logarithms_(info.integer("log_probs", 0) != 0),
-        global_seed_(static_cast<std::uint64_t>(info.integer("global_seed", 0))),
-        op_seed_(static_cast<std::uint64_t>(info.integer("op_seed", 0))) {}
+      : with_replacement_(info.flag("with_replacement")),
+        logarithms_(info.flag("log_probs")),
+        global_seed_(static_cast<std::uint64_t>(info.integer("global_seed"))),
+        op_seed_(static_cast<std::uint64_t>(info.integer("op_seed"))) {}
 
   void compute(Context& context) const override {
     const Input input = context.input(0);
@@ -424,6 +424,8 @@ const Op& multinomial() {
       "Multinomial",
       {{"probs"}, {"num_samples"}},
       {{"output"}},
+      {Attribute::flag("with_replacement"), Attribute::flag("log_probs", false), Attribute::integer("global_seed", 0),
+       Attribute::integer("op_seed", 0)},
       signatures(),
       [](const KernelInfo& info) -> std::unique_ptr<Kernel> { return std::make_unique<Multinomial>(info); },
       nullptr,  // the number of samples, a dimension of the output, is not known before the run

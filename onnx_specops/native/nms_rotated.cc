@@ -82,8 +82,8 @@ double overlap(const Box& a, const Box& b, double sign) {
 class NMSRotated : public Kernel {
  public:
   explicit NMSRotated(const KernelInfo& info)
-      : descending_(info.integer("sort_result_descending", 1) != 0),
-        sign_(info.integer("clockwise", 1) != 0 ? 1.0 : -1.0) {}
+      : descending_(info.flag("sort_result_descending")),
+        sign_(info.flag("clockwise") ? 1.0 : -1.0) {}
 
   void compute(Context& context) const override {
     const Input boxes = context.input(0), scores = context.input(1);
@@ -139,6 +139,7 @@ const Op& nms_rotated() {
       "NMSRotated",
       {{"boxes"}, {"scores"}, {"max_output_boxes_per_class"}, {"iou_threshold"}, {"score_threshold"}},
       {{"selected_indices"}, {"selected_scores"}},
+      {Attribute::flag("sort_result_descending", true), Attribute::flag("clockwise", true)},
       [] {
         std::vector<Signature> all;
         for (const Type type : float_types()) {

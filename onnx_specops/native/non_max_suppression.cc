@@ -189,8 +189,8 @@ class Suppression {
 class NonMaxSuppression : public Kernel {
  public:
   explicit NonMaxSuppression(const KernelInfo& info)
-      : center_(info.integer("center_point_box", 0) != 0),
-        descending_(info.integer("sort_result_descending", 1) != 0) {}
+      : center_(info.flag("center_point_box")),
+        descending_(info.flag("sort_result_descending")) {}
 
   void compute(Context& context) const override {
     const Input boxes = context.input(0), scores = context.input(1);
@@ -237,6 +237,7 @@ const Op& non_max_suppression() {
       "NonMaxSuppression",
       {{"boxes"}, {"scores"}, {"max_output_boxes_per_class"}, {"iou_threshold"}, {"score_threshold"}, {"soft_nms_sigma"}},
       {{"selected_indices"}, {"selected_scores"}},
+      {Attribute::flag("center_point_box", false), Attribute::flag("sort_result_descending", true)},
       [] {
         std::vector<Signature> all;
         for (const Type type : float_types()) {

@@ -1,34 +1,13 @@
 #include "op.h"
 
 #include <atomic>
-#include <cstdio>
 #include <cstring>
 #include <limits>
 #include <thread>
 
 namespace specops {
 
-void check(const abi::Api& api, abi::OrtStatus* status) {
-  if (status == nullptr) return;
-  std::string message;
-  try {
-    message = api.GetErrorMessage(status);
-  } catch (...) {
-    api.ReleaseStatus(status);
-    throw;
-  }
-  api.ReleaseStatus(status);
-  throw Error(message);
-}
-
 namespace {
-
-// Drops a status that only says "there is none".
-bool succeeded(const abi::Api& api, abi::OrtStatus* status) {
-  if (status == nullptr) return true;
-  api.ReleaseStatus(status);
-  return false;
-}
 
 class TypeAndShape {
  public:
@@ -44,12 +23,6 @@ class TypeAndShape {
 };
 
 }  // namespace
-
-void parts::append(std::string& out, double part) {
-  char digits[32];
-  std::snprintf(digits, sizeof digits, "%.9g", part);
-  out += digits;
-}
 
 const char* name(Type type) {
   switch (type) {
@@ -95,8 +68,9 @@ std::string to_string(const Shape& shape) {
   return out + "]";
 }
 
-Input::Input(const abi::Api& api, const abi::OrtValue* value) : api_(&api), value_(value) {
+Input::Input(const Runtime& runtime, const abi::OrtValue* value) : runtime_(&runtime), value_(value) {
   if (value == nullptr) return;
+  const abi::Api& api = runtime;
   abi::OrtTensorTypeAndShapeInfo* raw = nullptr;
   check(api, api.GetTensorTypeAndShape(value, &raw));
   const TypeAndShape info(api, raw);
@@ -116,15 +90,16 @@ Input::Input(const abi::Api& api, const abi::OrtValue* value) : api_(&api), valu
 }
 
 Strings Input::strings() const {
-  if (type_ != Type::string) fail("element type ", name(type_), " where string was expected");
+  check_type(type_, Type::string);
+  const abi::Api& api = *runtime_;
   Strings out;
   const auto count = static_cast<std::size_t>(size_);
   std::size_t bytes = 0;
-  check(*api_, api_->GetStringTensorDataLength(value_, &bytes));
+  check(api, api.GetStringTensorDataLength(value_, &bytes));
   out.bytes_.reset(new char[bytes + 1]);
   out.begins_.resize(count + 1);
   if (count != 0) {
-    check(*api_, api_->GetStringTensorContent(value_, out.bytes_.get(), bytes, out.begins_.data(), count));
+    check(api, api.GetStringTensorContent(value_, out.bytes_.get(), bytes, out.begins_.data(), count));
   }
   out.begins_[count] = bytes;
   return out;
@@ -139,6 +114,15 @@ std::int64_t scalar(const Input& input, const char* input_name) {
   fail(input_name, ": element type ", name(input.type()), " where int32 or int64 was expected");
 }
 
+Output::Output(const abi::Api& api, abi::OrtValue* value) : api_(&api), value_(value) {
+  abi::OrtTensorTypeAndShapeInfo* raw = nullptr;
+  check(api, api.GetTensorTypeAndShape(value, &raw));
+  const TypeAndShape info(api, raw);
+  abi::ONNXTensorElementDataType type{};
+  check(api, api.GetTensorElementType(info.get(), &type));
+  type_ = static_cast<Type>(type);
+}
+
 void* Output::bytes() {
   void* data = nullptr;
   check(*api_, api_->GetTensorMutableData(value_, &data));
@@ -151,23 +135,32 @@ void Output::set_string(std::size_t index, std::string_view value) {
   if (!value.empty()) std::memcpy(buffer, value.data(), value.size());
 }
 
-Context::Context(const abi::Api& api, abi::OrtKernelContext* context) : api_(api), context_(context) {
-  check(api_, api_.KernelContext_GetInputCount(context_, &input_count_));
+Context::Context(const Runtime& runtime, abi::OrtKernelContext* context) : runtime_(runtime), context_(context) {
+  check(runtime_, runtime_.KernelContext_GetInputCount(context_, &input_count_));
 }
 
 Input Context::input(std::size_t index) const {
   if (index >= input_count_) return {};
   const abi::OrtValue* value = nullptr;
-  check(api_, api_.KernelContext_GetInput(context_, index, &value));
-  return Input(api_, value);
+  check(runtime_, runtime_.KernelContext_GetInput(context_, index, &value));
+  return Input(runtime_, value);
+}
+
+void Context::check_size(const char* what, std::int64_t elements) const {
+  if (elements <= most_elements) return;
+  std::int64_t given = 0;
+  for (std::size_t i = 0; i < input_count_; ++i) given += input(i).size();
+  if ((elements - 1) / most_growth < given) return;
+  fail(what, " would have ", elements, " elements, more than ", most_elements, " and than ", most_growth,
+       " times as many as the inputs");
 }
 
 Output Context::output(std::size_t index, const Shape& shape) {
-  element_count(shape);
+  check_size("output", element_count(shape));
   abi::OrtValue* value = nullptr;
-  check(api_, api_.KernelContext_GetOutput(context_, index, shape.data(), shape.size(), &value));
+  check(runtime_, runtime_.KernelContext_GetOutput(context_, index, shape.data(), shape.size(), &value));
   if (value == nullptr) fail("output ", index, " is missing");
-  return Output(api_, value);
+  return Output(runtime_, value);
 }
 
 std::int64_t Context::most_pieces() {
@@ -198,64 +191,30 @@ void Context::run_parallel(std::size_t count, void (*body)(const void*, std::siz
       if (!shared.failed.exchange(true)) shared.error = std::current_exception();
     }
   };
-  check(api_, api_.KernelContext_ParallelFor(context_, call, count, 0, &work));
+  check(runtime_, runtime_.KernelContext_ParallelFor(context_, call, count, 0, &work));
   if (work.error) std::rethrow_exception(work.error);
 }
 
-std::int64_t KernelInfo::integer(const char* attribute) const {
-  std::int64_t value = 0;
-  if (!succeeded(api_, api_.KernelInfoGetAttribute_int64(info_, attribute, &value))) {
-    fail("attribute ", attribute, " is missing, or not an integer");
-  }
-  return value;
-}
-
-std::int64_t KernelInfo::integer(const char* attribute, std::int64_t otherwise) const {
-  std::int64_t value = 0;
-  return succeeded(api_, api_.KernelInfoGetAttribute_int64(info_, attribute, &value)) ? value : otherwise;
-}
-
-float KernelInfo::number(const char* attribute) const {
-  float value = 0;
-  if (!succeeded(api_, api_.KernelInfoGetAttribute_float(info_, attribute, &value))) {
-    fail("attribute ", attribute, " is missing, or not a float");
-  }
-  return value;
-}
-
-float KernelInfo::number(const char* attribute, float otherwise) const {
-  float value = 0;
-  return succeeded(api_, api_.KernelInfoGetAttribute_float(info_, attribute, &value)) ? value : otherwise;
-}
-
-std::string KernelInfo::string(const char* attribute, std::string_view otherwise) const {
-  std::size_t size = 0;
-  if (!succeeded(api_, api_.KernelInfoGetAttribute_string(info_, attribute, nullptr, &size))) {
-    return std::string(otherwise);
-  }
-  std::string value(size, '\0');
-  check(api_, api_.KernelInfoGetAttribute_string(info_, attribute, value.data(), &size));
-  value.resize(size == 0 ? 0 : size - 1);  // ORT counts the final NUL
-  return value;
-}
+KernelInfo::KernelInfo(const Runtime& runtime, const abi::OrtKernelInfo* info, const Op& op)
+    : Attributes(runtime, info, op.attributes, op.products), runtime_(runtime), info_(info) {}
 
 Type KernelInfo::input_type(std::size_t index) const {
   abi::OrtTypeInfo* info = nullptr;
-  if (!succeeded(api_, api_.KernelInfo_GetInputTypeInfo(info_, index, &info))) return Type::undefined;
+  if (!succeeded(runtime_, runtime_.KernelInfo_GetInputTypeInfo(info_, index, &info))) return Type::undefined;
   const abi::OrtTensorTypeAndShapeInfo* tensor = nullptr;
   abi::ONNXTensorElementDataType type{};
-  const bool known = succeeded(api_, api_.CastTypeInfoToTensorInfo(info, &tensor)) && tensor != nullptr &&
-                     succeeded(api_, api_.GetTensorElementType(tensor, &type));
-  api_.ReleaseTypeInfo(info);
+  const bool known = succeeded(runtime_, runtime_.CastTypeInfoToTensorInfo(info, &tensor)) && tensor != nullptr &&
+                     succeeded(runtime_, runtime_.GetTensorElementType(tensor, &type));
+  runtime_.ReleaseTypeInfo(info);
   return known ? static_cast<Type>(type) : Type::undefined;
 }
 
 std::optional<Input> KernelInfo::constant_input(std::size_t index) const {
   int is_constant = 0;
   const abi::OrtValue* value = nullptr;
-  if (!succeeded(api_, api_.KernelInfoGetConstantInput_tensor(info_, index, &is_constant, &value))) return {};
+  if (!succeeded(runtime_, runtime_.KernelInfoGetConstantInput_tensor(info_, index, &is_constant, &value))) return {};
   if (is_constant == 0 || value == nullptr) return {};
-  return Input(api_, value);
+  return Input(runtime_, value);
 }
 
 ShapeInference::ShapeInference(const abi::Api& api, const abi::OrtShapeInferContext* context)

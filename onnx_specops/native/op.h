@@ -1,31 +1,40 @@
 // What an operator's file is written against: its inputs and outputs as typed views, errors as exceptions, ORT's thread
-// pool, and the description `Op` from which op.cc makes what ORT asks for. example:
+// pool, and the description `Op` from which registration.cc makes what ORT asks for. An example:
 //
-//   class Twice : public Kernel {
+//   class Times : public Kernel {
 //    public:
+//     explicit Times(const KernelInfo& info) : factor_(info.integer("factor")) {}
+//
 //     void compute(Context& context) const override {
 //       const Input x = context.input(0);
 //       Output y = context.output(0, x.shape());
 //       dispatch<float, double>(x.type(), [&](auto tag) {
 //         using T = typename decltype(tag)::type;
-//         for (std::int64_t i = 0; i < x.size(); ++i) y.data<T>()[i] = 2 * x.data<T>()[i];
+//         const T factor = static_cast<T>(factor_);
+//         const T* from = x.data<T>();
+//         T* to = y.data<T>();
+//         for (std::int64_t i = 0; i < x.size(); ++i) to[i] = factor * from[i];
 //       });
 //     }
+//
+//    private:
+//     std::int64_t factor_;
 //   };
 //
-//   const Op& twice() {
+//   const Op& times() {
 //     static const Op op = {
-//         "Twice",
-//         {{"x"}},                                                        // inputs
-//         {{"y"}},                                                        // outputs
+//         "Times",
+//         {{"x"}},                                                                   // inputs
+//         {{"y"}},                                                                   // outputs
+//         {Attribute::integer("factor", 2).within(0, 1000)},                         // attributes
 //         {{{Type::float32}, {Type::float32}}, {{Type::float64}, {Type::float64}}},  // signatures
-//         [](const KernelInfo&) -> std::unique_ptr<Kernel> { return std::make_unique<Twice>(); },
+//         [](const KernelInfo& info) -> std::unique_ptr<Kernel> { return std::make_unique<Times>(info); },
 //         [](ShapeInference& graph) { graph.set_output(0, graph.type(0), graph.shape(0)); },
 //     };
 //     return op;
 //   }
 //
-// and `twice()` is added to ops.h. No kernel keeps state between calls: one may run in several threads at once.
+// and `times()` is added to ops.h. No kernel keeps state between calls: one may run in several threads at once.
 #pragma once
 
 #include <cstddef>
@@ -33,51 +42,18 @@
 #include <exception>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "attributes.h"
+#include "errors.h"
 #include "float16.h"
-#include "ort_abi.h"
+#include "runtime.h"
 
 namespace specops {
-
-// ---------------------------------------------------------------------------------------------------------- errors
-
-class Error : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
-
-namespace parts {
-inline void append(std::string& out, std::string_view part) { out += part; }
-inline void append(std::string& out, char part) { out += part; }
-void append(std::string& out, double part);  // as few digits as a float32 needs
-template <class T>
-std::enable_if_t<std::is_integral_v<T>> append(std::string& out, T part) {
-  out += std::to_string(part);
-}
-}  // namespace parts
-
-// Strings and numbers, joined. (A stream would drag the whole locale library into the binary.)
-template <class... Parts>
-std::string text(const Parts&... all) {
-  std::string out;
-  (parts::append(out, all), ...);
-  return out;
-}
-
-// Ends the call with ORT_INVALID_ARGUMENT and "<OpName>: " + the message, which begins with the input's name.
-template <class... Parts>
-[[noreturn]] void fail(const Parts&... all) {
-  throw Error(text(all...));
-}
-
-// Turns a failed call of ORT into an exception.
-void check(const abi::Api& api, abi::OrtStatus* status);
 
 // ----------------------------------------------------------------------------------------------------------- types
 
@@ -124,6 +100,11 @@ struct Tag {
   using type = T;
 };
 
+// An error where a tensor has not the element type that is asked for.
+inline void check_type(Type given, Type wanted) {
+  if (given != wanted) fail("element type ", name(given), " where ", name(wanted), " was expected");
+}
+
 // Calls `body(Tag<T>())` for the T among `Types` that `type` names.
 template <class... Types, class Body>
 void dispatch(Type type, Body&& body) {
@@ -160,7 +141,7 @@ class Strings {
 class Input {
  public:
   Input() = default;  // an input left out
-  Input(const abi::Api& api, const abi::OrtValue* value);
+  Input(const Runtime& runtime, const abi::OrtValue* value);
 
   bool present() const { return value_ != nullptr; }
   // Left out, or empty: what stands for "absent" where every input must be given.
@@ -170,17 +151,17 @@ class Input {
   std::int64_t size() const { return size_; }
   template <class T>
   const T* data() const {
-    if (type_ != type_of<T>()) fail("element type ", name(type_), " where ", name(type_of<T>()), " was expected");
+    check_type(type_, type_of<T>());
     return static_cast<const T*>(data_);
   }
   const void* bytes() const { return data_; }
   Strings strings() const;
   // For what the views above do not offer.
-  const abi::Api& api() const { return *api_; }
+  const Runtime& runtime() const { return *runtime_; }
   const abi::OrtValue* value() const { return value_; }
 
  private:
-  const abi::Api* api_ = nullptr;
+  const Runtime* runtime_ = nullptr;
   const abi::OrtValue* value_ = nullptr;
   const void* data_ = nullptr;
   Type type_ = Type::undefined;
@@ -193,10 +174,11 @@ std::int64_t scalar(const Input& input, const char* input_name);
 
 class Output {
  public:
-  Output(const abi::Api& api, abi::OrtValue* value) : api_(&api), value_(value) {}
+  Output(const abi::Api& api, abi::OrtValue* value);
 
   template <class T>
   T* data() {
+    check_type(type_, type_of<T>());
     return static_cast<T*>(bytes());
   }
   void* bytes();
@@ -205,18 +187,26 @@ class Output {
  private:
   const abi::Api* api_;
   abi::OrtValue* value_;
+  Type type_;
 };
 
 // --------------------------------------------------------------------------------------------------------- kernels
 
+// onnx_specops/domain.py has the same limits.
+constexpr std::int64_t most_elements = std::int64_t{1} << 28, most_growth = 1024;
+
 // One run of a node.
 class Context {
  public:
-  Context(const abi::Api& api, abi::OrtKernelContext* context);
+  Context(const Runtime& runtime, abi::OrtKernelContext* context);
 
   std::size_t input_count() const { return input_count_; }
   Input input(std::size_t index) const;  // not present() where the node leaves it out
+  // An error where the inputs do not justify so many elements (check_size).
   Output output(std::size_t index, const Shape& shape);
+  // An error where `what`, which a run makes, has more than most_elements and than most_growth times those of the inputs:
+  // a few numbers in a node shall not take all memory.
+  void check_size(const char* what, std::int64_t elements) const;
 
   // Into how many pieces work is worth dividing.
   static std::int64_t most_pieces();
@@ -248,7 +238,7 @@ class Context {
  private:
   void run_parallel(std::size_t count, void (*body)(const void*, std::size_t), const void* data) const;
 
-  const abi::Api& api_;
+  const Runtime& runtime_;
   abi::OrtKernelContext* context_;
   std::size_t input_count_ = 0;
 };
@@ -259,22 +249,19 @@ class Kernel {
   virtual void compute(Context& context) const = 0;
 };
 
-// A node when the session is made.
-class KernelInfo {
- public:
-  KernelInfo(const abi::Api& api, const abi::OrtKernelInfo* info) : api_(api), info_(info) {}
+struct Op;
 
-  std::int64_t integer(const char* attribute) const;  // an error where it is missing
-  std::int64_t integer(const char* attribute, std::int64_t otherwise) const;
-  float number(const char* attribute) const;  // an error where it is missing
-  float number(const char* attribute, float otherwise) const;
-  std::string string(const char* attribute, std::string_view otherwise) const;
+// A node when the session is made: its attributes, and what is known of its inputs.
+class KernelInfo : public Attributes {
+ public:
+  KernelInfo(const Runtime& runtime, const abi::OrtKernelInfo* info, const Op& op);
+
   Type input_type(std::size_t index) const;  // undefined where the node leaves the input out
   // The input's value where it is a constant of the graph (its data live as long as the session).
   std::optional<Input> constant_input(std::size_t index) const;
 
  private:
-  const abi::Api& api_;
+  const Runtime& runtime_;
   const abi::OrtKernelInfo* info_;
 };
 
@@ -326,9 +313,11 @@ struct Op {
   const char* name;
   std::vector<Parameter> inputs;
   std::vector<Parameter> outputs;
+  std::vector<Attribute> attributes;
   std::vector<Signature> signatures;
   std::unique_ptr<Kernel> (*create)(const KernelInfo& info);
   void (*infer)(ShapeInference& graph);  // may be null
+  std::vector<Product> products = {};
 };
 
 }  // namespace specops

@@ -1,5 +1,4 @@
-// The list of operators: a line here and a file of the op's own is all that a new one needs (and the file's name in
-// CMakeLists.txt).
+// The list of operators: its two lines here and a file of its own, which CMakeLists.txt names, are all that a new one needs.
 #pragma once
 
 #include "op.h"

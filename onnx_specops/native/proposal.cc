@@ -22,19 +22,14 @@ class Proposal : public Kernel {
       : stride_(info.integer("feat_stride")),
         min_size_(info.integer("min_size")),
         before_(info.integer("pre_nms_topn")),
-        after_(std::max<std::int64_t>(info.integer("post_nms_topn"), 0)),
+        after_(info.integer("post_nms_topn")),
         threshold_(info.number("nms_thresh")),
-        coordinate_scale_(info.number("box_coordinate_scale", 1)),
-        size_scale_(info.number("box_size_scale", 1)),
-        normalize_(info.integer("normalize", 0) != 0),
-        clip_before_(info.integer("clip_before_nms", 1) != 0),
-        clip_after_(info.integer("clip_after_nms", 0) != 0) {
-    const std::string framework = info.string("framework", "");
-    if (framework != "" && framework != "tensorflow") {
-      fail("framework = '", framework, "' is neither '' nor 'tensorflow'");
-    }
-    tensorflow_ = framework == "tensorflow";
-  }
+        coordinate_scale_(info.number("box_coordinate_scale")),
+        size_scale_(info.number("box_size_scale")),
+        normalize_(info.flag("normalize")),
+        clip_before_(info.flag("clip_before_nms")),
+        clip_after_(info.flag("clip_after_nms")),
+        tensorflow_(info.string("framework") == "tensorflow") {}
 
   void compute(Context& context) const override {
     const Input probs = context.input(0), deltas = context.input(1), image = context.input(2), anchors = context.input(3);
@@ -167,6 +162,11 @@ const Op& proposal() {
       "Proposal",
       {{"class_probs"}, {"bbox_deltas"}, {"image_shape"}, {"anchors"}},
       {{"rois"}, {"probs"}},
+      {Attribute::integer("feat_stride"), Attribute::integer("min_size"), Attribute::integer("pre_nms_topn").at_least(0),
+       Attribute::integer("post_nms_topn").within(0, most_boxes), Attribute::number("nms_thresh"),
+       Attribute::number("box_coordinate_scale", 1), Attribute::number("box_size_scale", 1),
+       Attribute::flag("normalize", false), Attribute::flag("clip_before_nms", true),
+       Attribute::flag("clip_after_nms", false), Attribute::string("framework", "").one_of({"", "tensorflow"})},
       [] {
         std::vector<Signature> all;
         for (const Type type : float_types()) all.push_back({{type, type, type, type}, {type, type}});

@@ -52,15 +52,12 @@ std::vector<Line<A>> samples(A start, A end, std::int64_t parts, std::int64_t co
 class PSROIPooling : public Kernel {
  public:
   explicit PSROIPooling(const KernelInfo& info)
-      : channels_(counted(info, "output_dim", 0)),
-        size_(counted(info, "group_size", 0)),
-        across_(counted(info, "spatial_bins_x", 1)),
-        down_(counted(info, "spatial_bins_y", 1)),
-        scale_(info.number("spatial_scale")) {
-    const std::string mode = info.string("mode", "average");
-    if (mode != "average" && mode != "bilinear") fail("mode = '", mode, "' is neither 'average' nor 'bilinear'");
-    average_ = mode == "average";
-  }
+      : channels_(info.integer("output_dim")),
+        size_(info.integer("group_size")),
+        across_(info.integer("spatial_bins_x")),
+        down_(info.integer("spatial_bins_y")),
+        scale_(info.number("spatial_scale")),
+        average_(info.string("mode") == "average") {}
 
   void compute(Context& context) const override {
     const Input feat = context.input(0), rois = context.input(1);
@@ -145,7 +142,12 @@ class PSROIPooling : public Kernel {
 }  // namespace
 
 const Op& psroi_pooling() {
-  static const Op op = describe_pooling<PSROIPooling>("PSROIPooling");
+  static const Op op = describe_pooling<PSROIPooling>(
+      "PSROIPooling",
+      {Attribute::integer("output_dim").within(1, most_channels), bins("group_size"), Attribute::number("spatial_scale"),
+       Attribute::string("mode", "average").one_of({"average", "bilinear"}), samples("spatial_bins_x"),
+       samples("spatial_bins_y")},
+      {{{"output_dim", "group_size", "group_size"}, most_work}, {{"output_dim", "spatial_bins_x", "spatial_bins_y"}, most_work}});
   return op;
 }
 

@@ -168,14 +168,9 @@ std::uint64_t fresh_seed() {
 class RandomUniform : public Kernel {
  public:
   explicit RandomUniform(const KernelInfo& info)
-      : global_seed_(static_cast<std::uint64_t>(info.integer("global_seed", 0))),
-        op_seed_(static_cast<std::uint64_t>(info.integer("op_seed", 0))) {
-    const std::string alignment = info.string("alignment", "TENSORFLOW");
-    if (alignment != "TENSORFLOW" && alignment != "PYTORCH") {
-      fail("alignment = '", alignment, "' is neither TENSORFLOW nor PYTORCH");
-    }
-    pytorch_ = alignment == "PYTORCH";
-  }
+      : global_seed_(static_cast<std::uint64_t>(info.integer("global_seed"))),
+        op_seed_(static_cast<std::uint64_t>(info.integer("op_seed"))),
+        pytorch_(info.string("alignment") == "PYTORCH") {}
 
   void compute(Context& context) const override {
     const Input dimensions = context.input(0), low = context.input(1), high = context.input(2);
@@ -231,6 +226,8 @@ const Op& random_uniform() {
       "RandomUniform",
       {{"shape"}, {"minval"}, {"maxval"}},
       {{"output"}},
+      {Attribute::integer("global_seed", 0), Attribute::integer("op_seed", 0),
+       Attribute::string("alignment", "TENSORFLOW").one_of({"TENSORFLOW", "PYTORCH"})},
       [] {
         std::vector<Signature> all;
         for (const Type type : {Type::float32, Type::float64, Type::float16, Type::bfloat16, Type::int32, Type::int64}) {

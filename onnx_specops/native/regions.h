@@ -57,12 +57,17 @@ inline void check_batch(const Input& batch_indices, const Input& regions) {
   }
 }
 
-// An attribute that counts something.
-inline std::int64_t counted(const KernelInfo& info, const char* name, std::int64_t otherwise) {
-  const std::int64_t value = info.integer(name, otherwise);
-  if (value < 1) fail("attribute ", name, " = ", value, " is less than 1");
-  return value;
+// What the operators over regions may be asked for, as onnx_specops/ops/_regions.py has it.
+constexpr std::int64_t most_bins = 1024;                     // of a region along an axis
+constexpr std::int64_t most_samples = 128;                   // of a bin along an axis
+constexpr std::int64_t most_work = std::int64_t{1} << 20;    // samples of a region, or channels for all its bins
+constexpr std::int64_t most_channels = std::int64_t{1} << 16;  // of the output
+
+inline Attribute bins(const char* name) { return Attribute::integer(name).within(1, most_bins); }
+inline Attribute bins(const char* name, std::int64_t otherwise) {
+  return Attribute::integer(name, otherwise).within(1, most_bins);
 }
+inline Attribute samples(const char* name) { return Attribute::integer(name, 1).within(1, most_samples); }
 
 // The positions on both sides of another along an axis, and how far it is from the first.
 template <class A>
@@ -110,14 +115,17 @@ void pool_regions(Context& context, Type type, const Shape& result, const std::v
 
 // An operator over feature maps and regions, of one type of floats, as further inputs are whose type is undefined.
 template <class K>
-Op describe_pooling(const char* name, const std::vector<Parameter>& further = {}, Type further_type = Type::undefined) {
+Op describe_pooling(const char* name, std::vector<Attribute> attributes, std::vector<Product> products,
+                    const std::vector<Parameter>& further = {}, Type further_type = Type::undefined) {
   Op op = {
       name,
       {{"feat"}, {"rois"}},
       {{"output"}},
+      std::move(attributes),
       {},
       [](const KernelInfo& info) -> std::unique_ptr<Kernel> { return std::make_unique<K>(info); },
       nullptr,
+      std::move(products),
   };
   for (const Type type : float_types()) {
     op.signatures.push_back({{type, type}, {type}});

@@ -1,11 +1,13 @@
-// Makes ORT's custom ops out of the descriptions in ops.h, and the one function that the library exports.
+// Makes ORT's custom ops out of the descriptions in ops.h; the functions that the library exports.
 #include <algorithm>
 #include <cstdio>
 #include <map>
 #include <mutex>
 #include <new>
 
+#include "description.h"
 #include "ops.h"
+#include "stay_loaded.h"
 
 #if defined(_WIN32)
 #define SPECOPS_EXPORT __declspec(dllexport)
@@ -41,9 +43,9 @@ abi::OrtStatus* guarded(const abi::Api& api, const char* op_name, const Body& bo
 
 // An op in one of its signatures.
 struct CustomOp : abi::OrtCustomOp {
-  CustomOp(const abi::Api& functions, const Op& description, const Signature& types, bool may_infer);
+  CustomOp(const Runtime& ort, const Op& description, const Signature& types, bool may_infer);
 
-  const abi::Api& api;
+  const Runtime& runtime;
   const Op& op;
   const Signature& signature;
 };
@@ -51,7 +53,7 @@ struct CustomOp : abi::OrtCustomOp {
 const CustomOp& self(const abi::OrtCustomOp* op) { return *static_cast<const CustomOp*>(op); }
 
 struct Instance {
-  const abi::Api& api;
+  const Runtime& runtime;
   const char* op_name;
   std::unique_ptr<Kernel> kernel;
 };
@@ -72,18 +74,18 @@ abi::OrtStatus* SPECOPS_ORT_CALL create(const abi::OrtCustomOp* raw, const abi::
                                         void** kernel) {
   const CustomOp& op = self(raw);
   *kernel = nullptr;
-  return guarded(op.api, op.op.name, [&] {
-    const KernelInfo node(op.api, info);
+  return guarded(op.runtime, op.op.name, [&] {
+    const KernelInfo node(op.runtime, info, op.op);
     check_types(op.op, node);
-    auto instance = std::make_unique<Instance>(Instance{op.api, op.op.name, op.op.create(node)});
+    auto instance = std::make_unique<Instance>(Instance{op.runtime, op.op.name, op.op.create(node)});
     *kernel = instance.release();
   });
 }
 
 abi::OrtStatus* SPECOPS_ORT_CALL compute(void* kernel, abi::OrtKernelContext* context) {
   const Instance& instance = *static_cast<const Instance*>(kernel);
-  return guarded(instance.api, instance.op_name, [&] {
-    Context run(instance.api, context);
+  return guarded(instance.runtime, instance.op_name, [&] {
+    Context run(instance.runtime, context);
     instance.kernel->compute(run);
   });
 }
@@ -92,14 +94,14 @@ void SPECOPS_ORT_CALL destroy(void* kernel) { delete static_cast<Instance*>(kern
 
 abi::OrtStatus* SPECOPS_ORT_CALL infer(const abi::OrtCustomOp* raw, abi::OrtShapeInferContext* context) {
   const CustomOp& op = self(raw);
-  return guarded(op.api, op.op.name, [&] {
-    ShapeInference graph(op.api, context);
+  return guarded(op.runtime, op.op.name, [&] {
+    ShapeInference graph(op.runtime, context);
     op.op.infer(graph);
   });
 }
 
-CustomOp::CustomOp(const abi::Api& functions, const Op& description, const Signature& types, bool may_infer)
-    : abi::OrtCustomOp{}, api(functions), op(description), signature(types) {
+CustomOp::CustomOp(const Runtime& ort, const Op& description, const Signature& types, bool may_infer)
+    : abi::OrtCustomOp{}, runtime(ort), op(description), signature(types) {
   using abi::OrtCustomOp;
   version = abi::api_version;
   GetName = [](const OrtCustomOp* raw) { return self(raw).op.name; };
@@ -131,11 +133,11 @@ CustomOp::CustomOp(const abi::Api& functions, const Op& description, const Signa
 
 // All that one ORT (there may be several in a process) is given. Kept for ever: sessions refer to it.
 struct Registration {
-  abi::Api api;
+  Runtime runtime;
   std::vector<std::unique_ptr<CustomOp>> ops;
   abi::OrtCustomOpDomain* domain = nullptr;
 
-  explicit Registration(const abi::OrtApi* table) : api(table) {}
+  explicit Registration(const abi::OrtApi* table) : runtime(table) {}
 };
 
 // Before 1.24, ORT crashes on a node that leaves out an input in the middle when the op infers shapes. Without the
@@ -147,7 +149,7 @@ bool survives_missing_inputs(const abi::OrtApiBase* base) {
 }
 
 abi::OrtStatus* fill(Registration& registration, const abi::OrtApiBase* base) {
-  const abi::Api& api = registration.api;
+  const Runtime& api = registration.runtime;
   const bool survives = survives_missing_inputs(base);
   for (const Op* op : all_ops()) {
     bool may_infer = true;
@@ -192,18 +194,15 @@ RegisterCustomOps(specops::abi::OrtSessionOptions* options, const specops::abi::
       result = fill(*fresh, base);
       if (result != nullptr) return;
       registration = std::move(fresh);
+      stay_loaded();
     }
-    result = registration->api.AddCustomOpDomain(options, registration->domain);
+    result = registration->runtime.AddCustomOpDomain(options, registration->domain);
   });
   return failure != nullptr ? failure : result;
 }
 
-// The names of the operators in this library, one to a line, for `specops ops`.
+// What every operator in this library is, as description.h has it: for tools and tests.
 extern "C" SPECOPS_EXPORT const char* OnnxSpecopsOperators() {
-  static const std::string names = [] {
-    std::string lines;
-    for (const specops::Op* op : specops::all_ops()) lines.append(op->name).append("\n");
-    return lines;
-  }();
-  return names.c_str();
+  static const std::string json = specops::describe(specops::all_ops());
+  return json.c_str();
 }

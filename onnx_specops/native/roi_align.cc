@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,11 @@
 
 namespace specops {
 namespace {
+
+// From where to where a map reaches along an axis of a region, and what is still added to positions there.
+struct Reach {
+  double low, high, offset;
+};
 
 // A region along an axis: `bins` bins of `samples` samples each.
 template <class A>
@@ -26,17 +32,21 @@ struct Axis {
   A first(std::int64_t bin) const { return start + static_cast<A>(bin) * length; }
   A step() const { return length / static_cast<A>(std::max<std::int64_t>(samples, 1)); }
 
-  // Calls `visit(position)` for the samples of a bin, but for such as are far from [low, high]: a region may be huge.
+  // Calls `visit_one(position)` for the samples of a bin, but for such as are far from where a map reaches: a region may be
+  // huge.
   template <class Visit>
-  void visit(std::int64_t bin, double low, double high, const Visit& visit_one) const {
+  void visit(std::int64_t bin, const Reach& reach, const Visit& visit_one) const {
     const A from = first(bin), apart = step();
     std::int64_t begin = 0, end = samples;
     if (apart > 0) {
       const double origin = static_cast<double>(from), each = static_cast<double>(apart);
-      const double slack = 2 + 1e-5 * std::abs(origin) / each;
+      // Positions are rounded. Where a region begins so far off that 64 samples do not make up for that, they are nothing
+      // but rounding.
+      const double rounding = 8 * static_cast<double>(std::numeric_limits<A>::epsilon()) * (std::abs(origin) + reach.offset);
+      const double slack = 2 + std::min(rounding / each, 64.0);
       const auto index = [&](double position) { return (position - origin) / each; };
-      begin = std::max(begin, whole(std::floor(index(low) - slack)));
-      end = std::min(end, whole(std::ceil(index(high) + slack)));
+      begin = std::max(begin, whole(std::floor(index(reach.low) - slack)));
+      end = std::min(end, whole(std::ceil(index(reach.high) + slack)));
     }
     for (std::int64_t i = begin; i < end; ++i) visit_one(from + apart * (static_cast<A>(i) + A(0.5)));
   }
@@ -56,9 +66,19 @@ struct Extent {
 class Regions : public Kernel {
  public:
   explicit Regions(const KernelInfo& info)
-      : rows_(counted(info, "pooled_h", 0)), columns_(counted(info, "pooled_w", 0)), ratio_(info.integer("sampling_ratio")),
-        scale_(info.number("spatial_scale")) {
-    if (ratio_ < 0) fail("attribute sampling_ratio = ", ratio_, " is negative");
+      : rows_(info.integer("pooled_h")), columns_(info.integer("pooled_w")), ratio_(info.integer("sampling_ratio")),
+        scale_(info.number("spatial_scale")) {}
+
+  // What both operators declare, before their own.
+  static std::vector<Attribute> attributes(const std::vector<Attribute>& own) {
+    std::vector<Attribute> all = {bins("pooled_h"), bins("pooled_w"),
+                                  Attribute::integer("sampling_ratio").within(0, most_samples),
+                                  Attribute::number("spatial_scale")};
+    all.insert(all.end(), own.begin(), own.end());
+    return all;
+  }
+  static std::vector<Product> products() {
+    return {{{"pooled_h", "pooled_w", "sampling_ratio", "sampling_ratio"}, most_work}};
   }
 
  protected:
@@ -88,17 +108,12 @@ class Regions : public Kernel {
 
 class ROIAlign : public Regions {
  public:
-  explicit ROIAlign(const KernelInfo& info) : Regions(info) {
-    const std::string mode = info.string("mode", "avg"), aligned = info.string("aligned_mode", "asymmetric");
-    if (mode != "avg" && mode != "max") fail("mode = '", mode, "' is neither 'avg' nor 'max'");
-    pooling_ = mode == "avg" ? Pooling::sum : Pooling::maximum;
-    asymmetric_ = aligned == "asymmetric";
-    if (!asymmetric_ && aligned != "half_pixel_for_nn" && aligned != "half_pixel") {
-      fail("aligned_mode = '", aligned, "' is none of asymmetric, half_pixel_for_nn, half_pixel");
-    }
-    before_ = aligned == "half_pixel" ? 0.5f : 0;
-    after_ = asymmetric_ ? 0 : -0.5f;
-  }
+  explicit ROIAlign(const KernelInfo& info)
+      : Regions(info),
+        pooling_(info.string("mode") == "avg" ? Pooling::sum : Pooling::maximum),
+        asymmetric_(info.string("aligned_mode") == "asymmetric"),
+        before_(info.string("aligned_mode") == "half_pixel" ? 0.5f : 0),
+        after_(asymmetric_ ? 0 : -0.5f) {}
 
   void compute(Context& context) const override {
     const Input feat = context.input(0), rois = context.input(1), batch = context.input(2);
@@ -114,8 +129,8 @@ class ROIAlign : public Regions {
       run<A>(context, feat, rois, images, pooling_,
              [&](std::int64_t r, std::int64_t row, std::int64_t column, std::vector<Sample<A>>& samples) {
                const Axis<A> x = axis(corners.data() + 4 * r, columns_), y = axis(corners.data() + 4 * r + 1, rows_);
-               x.visit(column, -1, static_cast<double>(extent.width), [&](A across) {
-                 y.visit(row, -1, static_cast<double>(extent.height), [&](A down) {
+               x.visit(column, {-1, static_cast<double>(extent.width), 0}, [&](A across) {
+                 y.visit(row, {-1, static_cast<double>(extent.height), 0}, [&](A down) {
                    if (!extent.near(down, across)) return;
                    samples.emplace_back(Between<A>(down, extent.height), Between<A>(across, extent.width), extent.width);
                  });
@@ -143,7 +158,7 @@ class ROIAlign : public Regions {
 
 class ROIAlignRotated : public Regions {
  public:
-  explicit ROIAlignRotated(const KernelInfo& info) : Regions(info), clockwise_(info.integer("clockwise_mode") != 0) {}
+  explicit ROIAlignRotated(const KernelInfo& info) : Regions(info), clockwise_(info.flag("clockwise_mode")) {}
 
   void compute(Context& context) const override {
     const Input feat = context.input(0), rois = context.input(1), batch = context.input(2);
@@ -165,8 +180,8 @@ class ROIAlignRotated : public Regions {
       run<A>(context, feat, rois, images, Pooling::sum,
              [&](std::int64_t r, std::int64_t row, std::int64_t column, std::vector<Sample<A>>& samples) {
                const Turned<A>& region = regions[static_cast<std::size_t>(r)];
-               region.y.visit(row, region.low[0], region.high[0], [&](A y) {
-                 region.x.visit(column, region.low[1], region.high[1], [&](A x) {
+               region.y.visit(row, region.reach[0], [&](A y) {
+                 region.x.visit(column, region.reach[1], [&](A x) {
                    const A down = y * region.cosine - x * region.sine + region.center[0];
                    const A across = y * region.sine + x * region.cosine + region.center[1];
                    if (!extent.near(down, across)) return;
@@ -184,7 +199,7 @@ class ROIAlignRotated : public Regions {
   struct Turned {
     A center[2], cosine, sine;
     Axis<A> y, x;
-    double low[2], high[2];
+    Reach reach[2];  // down and across
 
     Turned(const ROIAlignRotated& op, const A* region, const Extent& map)
         : center{region[1] * A(op.scale_) - A(0.5), region[0] * A(op.scale_) - A(0.5)},
@@ -192,20 +207,17 @@ class ROIAlignRotated : public Regions {
           sine(std::sin(op.clockwise_ ? -region[4] : region[4])),
           y(centred(region[3] * A(op.scale_), op.rows_, op.ratio_)),
           x(centred(region[2] * A(op.scale_), op.columns_, op.ratio_)) {
-      const double edges[2][2] = {{-1, static_cast<double>(map.height)}, {-1, static_cast<double>(map.width)}};
-      const double c = static_cast<double>(cosine), s = static_cast<double>(sine);
-      std::fill(low, low + 2, 1e30);
-      std::fill(high, high + 2, -1e30);
-      for (int corner = 0; corner < 4; ++corner) {
-        const double down = edges[0][corner / 2] - static_cast<double>(center[0]);
-        const double across = edges[1][corner % 2] - static_cast<double>(center[1]);
-        const double at[2] = {down * c + across * s, across * c - down * s};
-        for (int i = 0; i < 2; ++i) {
-          const double rounding = 1 + 1e-5 * std::abs(at[i]);
-          low[i] = std::min(low[i], at[i] - rounding);
-          high[i] = std::max(high[i], at[i] + rounding);
-        }
-      }
+      const double down[2] = {-1 - double(center[0]), double(map.height) - double(center[0])};
+      const double across[2] = {-1 - double(center[1]), double(map.width) - double(center[1])};
+      const double turn[2] = {static_cast<double>(cosine), static_cast<double>(sine)};
+      const double offset = std::abs(double(center[0])) + std::abs(double(center[1]));
+      // The sums of a multiple of what lies between `one` and a multiple of what lies between `other`.
+      const auto spans = [&](const double* one, double by, const double* other, double other_by) {
+        const double a = one[0] * by, b = one[1] * by, c = other[0] * other_by, d = other[1] * other_by;
+        return Reach{std::min(a, b) + std::min(c, d), std::max(a, b) + std::max(c, d), offset};
+      };
+      reach[0] = spans(down, turn[0], across, turn[1]);
+      reach[1] = spans(across, turn[0], down, -turn[1]);
     }
 
     static Axis<A> centred(A extent, std::int64_t bins, std::int64_t ratio) { return {-extent / A(2), extent, bins, ratio}; }
@@ -217,12 +229,19 @@ class ROIAlignRotated : public Regions {
 }  // namespace
 
 const Op& roi_align() {
-  static const Op op = describe_pooling<ROIAlign>("ROIAlign", {{"batch_indices"}}, Type::int64);
+  static const Op op = describe_pooling<ROIAlign>(
+      "ROIAlign",
+      Regions::attributes({Attribute::string("mode", "avg").one_of({"avg", "max"}),
+                           Attribute::string("aligned_mode", "asymmetric")
+                               .one_of({"asymmetric", "half_pixel_for_nn", "half_pixel"})}),
+      Regions::products(), {{"batch_indices"}}, Type::int64);
   return op;
 }
 
 const Op& roi_align_rotated() {
-  static const Op op = describe_pooling<ROIAlignRotated>("ROIAlignRotated", {{"batch_indices"}}, Type::int64);
+  static const Op op =
+      describe_pooling<ROIAlignRotated>("ROIAlignRotated", Regions::attributes({Attribute::flag("clockwise_mode")}),
+                                        Regions::products(), {{"batch_indices"}}, Type::int64);
   return op;
 }
 

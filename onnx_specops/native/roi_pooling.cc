@@ -64,13 +64,10 @@ std::int64_t extent(const std::vector<Bin>& bins) {
 class ROIPooling : public Kernel {
  public:
   explicit ROIPooling(const KernelInfo& info)
-      : rows_(counted(info, "pooled_h", 0)),
-        columns_(counted(info, "pooled_w", 0)),
-        scale_(info.number("spatial_scale", 1)) {
-    const std::string method = info.string("method", "max");
-    if (method != "max" && method != "bilinear") fail("method = '", method, "' is neither 'max' nor 'bilinear'");
-    maxima_ = method == "max";
-  }
+      : rows_(info.integer("pooled_h")),
+        columns_(info.integer("pooled_w")),
+        scale_(info.number("spatial_scale")),
+        maxima_(info.string("method") == "max") {}
 
   void compute(Context& context) const override {
     const Input feat = context.input(0), rois = context.input(1);
@@ -141,7 +138,11 @@ class ROIPooling : public Kernel {
 }  // namespace
 
 const Op& roi_pooling() {
-  static const Op op = describe_pooling<ROIPooling>("ROIPooling");
+  static const Op op =
+      describe_pooling<ROIPooling>("ROIPooling",
+                                   {bins("pooled_h"), bins("pooled_w"), Attribute::number("spatial_scale", 1),
+                                    Attribute::string("method", "max").one_of({"max", "bilinear"})},
+                                   {});
   return op;
 }
 

@@ -445,13 +445,8 @@ void check_indices(const Index* indices, const Shape& shape, std::int64_t count,
 
 class ScatterElementsUpdate : public Kernel {
  public:
-  explicit ScatterElementsUpdate(const KernelInfo& info) : use_init_val_(info.integer("use_init_val", 1) != 0) {
-    static const char* const names[] = {"none", "sum", "prod", "min", "max", "mean"};
-    const std::string given = info.string("reduction", "none");
-    const auto found = std::find(std::begin(names), std::end(names), given);
-    if (found == std::end(names)) fail("reduction = '", given, "' is none of none, sum, prod, min, max, mean");
-    reduction_ = static_cast<Reduction>(found - std::begin(names));
-  }
+  explicit ScatterElementsUpdate(const KernelInfo& info)
+      : reduction_(static_cast<Reduction>(info.choice("reduction"))), use_init_val_(info.flag("use_init_val")) {}
 
   void compute(Context& context) const override {
     const Input data = context.input(0);
@@ -529,6 +524,8 @@ const Op& scatter_elements_update() {
       "ScatterElementsUpdate",
       {{"data"}, {"indices", false, integers}, {"updates"}, {"axis"}},
       {{"output"}},
+      {Attribute::string("reduction", "none").one_of({"none", "sum", "prod", "min", "max", "mean"}),  // as Reduction has them
+       Attribute::flag("use_init_val", true)},
       signatures(),
       [](const KernelInfo& info) -> std::unique_ptr<Kernel> { return std::make_unique<ScatterElementsUpdate>(info); },
       [](ShapeInference& graph) { graph.set_output(0, graph.type(0), graph.shape(0)); },

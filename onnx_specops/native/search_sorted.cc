@@ -27,7 +27,7 @@ std::int64_t position(const T* sequence, std::int64_t count, T value) {
 
 class SearchSorted : public Kernel {
  public:
-  explicit SearchSorted(const KernelInfo& info) : right_(info.integer("right_mode", 0) != 0) {}
+  explicit SearchSorted(const KernelInfo& info) : right_(info.flag("right_mode")) {}
 
   void compute(Context& context) const override {
     const Input sequence = context.input(0), values = context.input(1);
@@ -64,6 +64,7 @@ const Op& search_sorted() {
       "SearchSorted",
       {{"sorted_sequence"}, {"values"}},
       {{"output"}},
+      {Attribute::flag("right_mode", false)},
       [] {
         std::vector<Signature> all;
         for (const Type type : numeric_types()) all.push_back({{type, type}, {Type::int64}});

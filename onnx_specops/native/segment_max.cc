@@ -52,11 +52,7 @@ void check_ids(const Id* ids, std::int64_t count) {
 
 class SegmentMax : public Kernel {
  public:
-  explicit SegmentMax(const KernelInfo& info) {
-    const std::string mode = info.string("fill_mode", "");
-    if (mode != "ZERO" && mode != "LOWEST") fail("fill_mode = '", mode, "' is neither ZERO nor LOWEST");
-    zero_ = mode == "ZERO";
-  }
+  explicit SegmentMax(const KernelInfo& info) : zero_(info.string("fill_mode") == "ZERO") {}
 
   void compute(Context& context) const override {
     const Input data = context.input(0), ids = context.input(1), segments = context.input(2);
@@ -112,6 +108,7 @@ const Op& segment_max() {
       "SegmentMax",
       {{"data"}, {"segment_ids"}, {"num_segments", true}},
       {{"output"}},
+      {Attribute::string("fill_mode").one_of({"ZERO", "LOWEST"})},
       [] {
         std::vector<Signature> all;
         for (const Type type : numeric_types()) {

@@ -119,10 +119,15 @@ void give_selected(Context& context, const std::vector<std::vector<Selected<A>>>
   });
 }
 
-inline void check_sort(const std::string& sort) {
-  if (sort != "none" && sort != "classid" && sort != "score") {
-    fail("sort_result_type = '", sort, "' is none of none, classid, score");
-  }
+// What operators declare that select boxes of several classes, and their own attributes.
+inline std::vector<Attribute> selecting(const std::vector<Attribute>& own) {
+  std::vector<Attribute> all = {Attribute::string("sort_result_type", "none").one_of({"none", "classid", "score"}),
+                                Attribute::flag("sort_result_across_batch", false), Attribute::number("score_threshold", 0),
+                                Attribute::integer("nms_top_k", -1).at_least(-1),
+                                Attribute::integer("keep_top_k", -1).at_least(-1),
+                                Attribute::integer("background_class", -1), Attribute::flag("normalized", true)};
+  all.insert(all.end(), own.begin(), own.end());
+  return all;
 }
 
 // The order of what is selected from several images.

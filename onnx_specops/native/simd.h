@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 // Before a function: compile it for AVX-512 and AVX2 besides the baseline, and let the loader pick (CMakeLists.txt finds
 // out whether compiler and C library can). What the function calls is compiled along only when it is inlined.
@@ -34,8 +35,12 @@ SPECOPS_INLINE int lowest_bit(std::uint32_t bits) {
 #endif
 }
 
-// 32 bytes of T with element-wise +, * and maximum: a register of AVX2, two of SSE2 and NEON.
-#if defined(__GNUC__)
+// 32 bytes of T, a float or an unsigned integer, with element-wise +, * and maximum: a register of AVX2, two of SSE2 and
+// NEON. With SPECOPS_PORTABLE without the compiler's vectors, wherever it has them: for tests of the other form.
+#if defined(__GNUC__) && !defined(SPECOPS_PORTABLE)
+#define SPECOPS_VECTORS
+#endif
+#if defined(SPECOPS_VECTORS)
 template <class T>
 struct Pack {
   static constexpr std::size_t size = 32 / sizeof(T);
@@ -64,21 +69,31 @@ struct Pack {
     for (std::size_t i = 0; i < size; ++i) lanes[i] = static_cast<T>(lanes[i] + other.lanes[i]);
   }
   void add_product(const Pack& one, const Pack& other) {
-    for (std::size_t i = 0; i < size; ++i) lanes[i] += static_cast<T>(one.lanes[i] * other.lanes[i]);
+    for (std::size_t i = 0; i < size; ++i) lanes[i] = static_cast<T>(lanes[i] + product(one.lanes[i], other.lanes[i]));
   }
   void multiply(T factor) {
-    for (T& lane : lanes) lane = static_cast<T>(lane * factor);
+    for (T& lane : lanes) lane = product(lane, factor);
   }
   void raise(const Pack& other) {
     for (std::size_t i = 0; i < size; ++i) {
       if (other.lanes[i] > lanes[i] || other.lanes[i] != other.lanes[i]) lanes[i] = other.lanes[i];
     }
   }
+
+ private:
+  // The language would multiply two uint16 as int, which their product may overflow.
+  static T product(T a, T b) {
+    if constexpr (std::is_integral_v<T>) {
+      return static_cast<T>(std::uint64_t{a} * b);
+    } else {
+      return a * b;
+    }
+  }
 };
 #endif
 
 // Eight 64-bit integers with element-wise operators.
-#if defined(__GNUC__)
+#if defined(SPECOPS_VECTORS)
 typedef std::uint64_t Words __attribute__((vector_size(64)));
 #else
 struct Words {

@@ -18,11 +18,7 @@ void with_strings(const Input& input, const Body& body) {
 
 class StringToHashBucket : public Kernel {
  public:
-  explicit StringToHashBucket(const KernelInfo& info) {
-    const std::int64_t buckets = info.integer("num_buckets");
-    if (buckets < 1) fail("num_buckets: ", buckets, " where 1 or more was expected");
-    bucketing_ = Bucketing(info, buckets);
-  }
+  explicit StringToHashBucket(const KernelInfo& info) : bucketing_(info, info.integer("num_buckets")) {}
 
   void compute(Context& context) const override {
     constexpr std::int64_t grain = 4096;
@@ -80,10 +76,15 @@ class StringTensorPack : public Kernel {
       using T = typename decltype(tag)::type;
       const T* const begin = begins.data<T>();
       const T* const end = ends.data<T>();
+      std::int64_t total = 0;
       for (std::int64_t i = 0; i < begins.size(); ++i) {
         check_offset("begins", i, begin[i], symbols.size());
         check_offset("ends", i, end[i], symbols.size());
         if (begin[i] > end[i]) fail("begins[", i, "] = ", begin[i], " is greater than ends[", i, "] = ", end[i]);
+        total += end[i] - begin[i];
+      }
+      context.check_size("output", total);
+      for (std::int64_t i = 0; i < begins.size(); ++i) {
         output.set_string(static_cast<std::size_t>(i),
                           {bytes + begin[i], static_cast<std::size_t>(end[i] - begin[i])});
       }
@@ -109,6 +110,7 @@ const Op& string_to_hash_bucket() {
       "StringToHashBucket",
       {{"strings"}},
       {{"buckets"}},
+      Bucketing::attributes({Attribute::integer("num_buckets").at_least(1)}),
       {{{Type::string}, {Type::int64}}},
       [](const KernelInfo& info) -> std::unique_ptr<Kernel> { return std::make_unique<StringToHashBucket>(info); },
       [](ShapeInference& graph) { graph.set_output(0, Type::int64, graph.shape(0)); },
@@ -121,6 +123,7 @@ const Op& string_tensor_unpack() {
       "StringTensorUnpack",
       {{"data"}},
       {{"begins"}, {"ends"}, {"symbols"}},
+      {},
       {{{Type::string}, {Type::int32, Type::int32, Type::uint8}}},
       create<StringTensorUnpack>,
       [](ShapeInference& graph) {
@@ -136,6 +139,7 @@ const Op& string_tensor_pack() {
       "StringTensorPack",
       {{"begins"}, {"ends"}, {"symbols"}},
       {{"output"}},
+      {},
       {{{Type::int32, Type::int32, Type::uint8}, {Type::string}},
        {{Type::int64, Type::int64, Type::uint8}, {Type::string}}},
       create<StringTensorPack>,

@@ -24,45 +24,41 @@ bool same_layout(const std::string* strings, const char* const (&expected)[Count
   return true;
 }
 
-bool try_layout(const abi::Api& api) {
+}  // namespace
+
+bool has_our_strings(const abi::Api& api) {
   const char* choice = std::getenv("ONNX_SPECOPS_STRINGS");
   if (choice != nullptr && std::string_view(choice) == "api") return false;
   // Four objects of any library's std::string are at least as long as one of this library's.
   static const char* const probes[] = {"", "a", "onnx", "specops",
                                        "a string too long for any library to keep it in the object itself"};
   constexpr std::size_t count = sizeof probes / sizeof *probes;
-  const auto succeeded = [&](abi::OrtStatus* status) {
-    if (status != nullptr) api.ReleaseStatus(status);
-    return status == nullptr;
-  };
   abi::OrtAllocator* allocator = nullptr;
   abi::OrtValue* value = nullptr;
   const std::int64_t dimension = count;
-  if (!succeeded(api.GetAllocatorWithDefaultOptions(&allocator)) ||
-      !succeeded(api.CreateTensorAsOrtValue(allocator, &dimension, 1, abi::ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING,
-                                            &value))) {
+  if (!succeeded(api, api.GetAllocatorWithDefaultOptions(&allocator)) ||
+      !succeeded(api, api.CreateTensorAsOrtValue(allocator, &dimension, 1, abi::ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING,
+                                                 &value))) {
     return false;
   }
   void* data = nullptr;
-  const bool same = succeeded(api.FillStringTensor(value, probes, count)) &&
-                    succeeded(api.GetTensorMutableData(value, &data)) && data != nullptr &&
+  const bool same = succeeded(api, api.FillStringTensor(value, probes, count)) &&
+                    succeeded(api, api.GetTensorMutableData(value, &data)) && data != nullptr &&
                     same_layout(static_cast<const std::string*>(data), probes);
   api.ReleaseValue(value);
   return same;
 }
 
-}  // namespace
-
 const std::string* strings_in_place(const Input& input) {
-  static const bool readable = try_layout(input.api());
-  if (!readable || input.type() != Type::string) return nullptr;
+  const Runtime& runtime = input.runtime();
+  if (!runtime.our_strings || input.type() != Type::string) return nullptr;
   void* data = nullptr;
-  check(input.api(), input.api().GetTensorMutableData(const_cast<abi::OrtValue*>(input.value()), &data));
+  check(runtime, runtime.GetTensorMutableData(const_cast<abi::OrtValue*>(input.value()), &data));
   return static_cast<const std::string*>(data);
 }
 
 bool StringElements::equal(std::size_t index, std::string_view text) const {
-  const abi::Api& api = input_.api();
+  const abi::Api& api = input_.runtime();
   std::size_t size = 0;
   check(api, api.GetStringTensorElementLength(input_.value(), index, &size));
   if (size != text.size()) return false;

@@ -11,7 +11,7 @@ namespace specops {
 // The strings where ORT keeps them, or null where they cannot be read in place.
 //
 // A string tensor of ORT is an array of std::string, as ORT's C++ library lays that out. Whether this library's compiler
-// lays it out in the same way is not assumed but tried, once a process, on a tensor of known strings. The environment
+// lays it out in the same way is not assumed but tried, once for each ORT, on a tensor of known strings. The environment
 // variable ONNX_SPECOPS_STRINGS=api keeps to the functions of ORT's C interface.
 const std::string* strings_in_place(const Input& input);
 

@@ -12,6 +12,9 @@
 
 namespace specops {
 
+// How many boxes of an image an operator gives at most, be there as many or not: no network has more.
+constexpr std::int64_t most_boxes = std::int64_t{1} << 20;
+
 template <class A>
 struct Corners {
   A x1, y1, x2, y2;

@@ -237,11 +237,8 @@ std::unique_ptr<Vocabulary> prepare(const Input& vocabulary, const Otherwise& ot
 class VocabularyTable : public Kernel {
  public:
   explicit VocabularyTable(const KernelInfo& info) {
-    otherwise_.default_value = info.integer("default_value", -1);
-    otherwise_.num_oov_buckets = info.integer("num_oov_buckets", 0);
-    if (otherwise_.num_oov_buckets < 0) {
-      fail("num_oov_buckets: ", otherwise_.num_oov_buckets, " where 0 or more was expected");
-    }
+    otherwise_.default_value = info.integer("default_value");
+    otherwise_.num_oov_buckets = info.integer("num_oov_buckets");
     otherwise_.bucketing = Bucketing(info, otherwise_.num_oov_buckets);
     if (const auto constant = info.constant_input(1)) vocabulary_ = prepare(*constant, otherwise_);
   }
@@ -266,6 +263,8 @@ const Op& vocabulary_table() {
       "VocabularyTable",
       {{"keys"}, {"vocabulary"}},
       {{"ids"}},
+      Bucketing::attributes(
+          {Attribute::integer("num_oov_buckets", 0).at_least(0), Attribute::integer("default_value", -1)}),
       {{{Type::string, Type::string}, {Type::int64}},
        {{Type::int64, Type::int64}, {Type::int64}},
        {{Type::int32, Type::int32}, {Type::int64}}},

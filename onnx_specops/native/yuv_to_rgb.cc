@@ -86,7 +86,7 @@ void convert(const Rows<T>& rows, std::int64_t step, bool bgr) {
 
 class YUVtoRGB : public Kernel {
  public:
-  explicit YUVtoRGB(const KernelInfo& info) : bgr_(info.integer("bgr", 0) != 0) {}
+  explicit YUVtoRGB(const KernelInfo& info) : bgr_(info.flag("bgr")) {}
 
   void compute(Context& context) const override {
     const Input y = context.input(0), u = context.input(1);
@@ -131,6 +131,7 @@ const Op& yuv_to_rgb() {
       "YUVtoRGB",
       {{"y"}, {"u"}, {"v", true}},
       {{"image"}},
+      {Attribute::flag("bgr", false)},
       [] {
         std::vector<Signature> all = {{{Type::uint8, Type::uint8, Type::uint8}, {Type::uint8}}};
         for (const Type type : float_types()) all.push_back({{type, type, type}, {type}});

@@ -7,17 +7,31 @@ of an image, say) is suppressed by itself, all groups at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 from onnx import TensorProto as Type
 from onnx.helper import tensor_dtype_to_np_dtype
 
+from onnx_specops.attributes import Limits
+
 if TYPE_CHECKING:
     from onnx_specops.building import Builder, Value
 
 Corners = tuple[Any, Any, Any, Any]
+
+MostOrAll = Annotated[int, Limits(-1)]
+"""How many boxes are kept at most, of those that there are; -1 for all."""
+
+Most = Annotated[int, Limits(0)]
+"""The same without a number for all."""
+
+Rows = Annotated[int, Limits(0, 2**20)]
+"""How many boxes of an image are given, be there as many or not; no network has more."""
+
+RowsOrAll = Annotated[int, Limits(-1, 2**20)]
+"""The same; -1 for all that there may be."""
 
 
 def wide(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

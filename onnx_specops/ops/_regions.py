@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 from onnx import TensorProto as Type
 
+from onnx_specops.attributes import Limits, Product
 from onnx_specops.ops._boxes import number_type
 from onnx_specops.ops._checks import required
 
@@ -16,6 +18,27 @@ if TYPE_CHECKING:
     from onnx_specops.building import Builder, Value
 
 Array = npt.NDArray[Any]
+
+Bins = Annotated[int, Limits(1, 1024)]
+"""How many bins a region has along an axis, or parts."""
+
+Samples = Annotated[int, Limits(1, 128)]
+"""How many samples a bin has along an axis."""
+
+SamplingRatio = Annotated[int, Limits(0, 128)]
+"""The same; 0 for one each position."""
+
+Channels = Annotated[int, Limits(1, 2**16)]
+"""How many channels the output has."""
+
+MOST_WORK = 2**20
+SAMPLES_OF_A_REGION = Product(("pooled_h", "pooled_w", "sampling_ratio", "sampling_ratio"), MOST_WORK)
+CHANNELS_OF_BINS = Product(("output_dim", "group_size", "group_size"), MOST_WORK)
+CHANNELS_OF_PARTS = Product(("output_dim", "spatial_bins_x", "spatial_bins_y"), MOST_WORK)
+
+MOST_SLACK = 64.0
+"""How many samples more than reach a map are computed on both sides of it, for positions are rounded: those of regions
+that begin so far off that this is not enough are nothing but rounding."""
 
 FAR = 2.0**30  # no feature map is that large; positions beyond are as good as there
 
@@ -130,42 +153,85 @@ def emit_inside(op: Builder, y: Value, x: Value, size: Sequence[Value], margin: 
 # -- bins of evenly spaced samples -------------------------------------------------------------------------------------
 
 
-def bin_samples(start: Any, extent: Any, bins: int, samples: int) -> Array:
-    """Where the samples of a region lie along an axis: ``[bins, samples]``, in the type of ``start``."""
-    dtype = np.asarray(start).dtype.type
-    length = extent / dtype(bins)
-    first = start + np.arange(bins, dtype=dtype) * length
-    return first[:, None] + length / dtype(max(samples, 1)) * (np.arange(samples, dtype=dtype) + dtype(0.5))
+@dataclass(frozen=True)
+class Line:
+    """The samples along an axis of a region that a map may reach, bin after bin.
+
+    A region may be far larger than its map, and so may the number of its samples; those off the map are 0.
+
+    Attributes:
+        positions: where they lie along the axis.
+        starts: where those of each bin that has some start in ``positions``.
+        bins: which bins these are.
+        samples: how many each bin has, with those that are left out.
+    """
+
+    positions: Array
+    starts: Array
+    bins: Array
+    samples: int
+
+    @classmethod
+    def of(
+        cls, start: Any, extent: Any, bins: int, sampling_ratio: int, low: float, high: float, offset: float = 0.0
+    ) -> Line:
+        """The samples of a region of an extent that lie from ``low`` to ``high``, and maybe more.
+
+        ``offset`` is what is still added to a sample's position, and rounded with it.
+        """
+        dtype = start.dtype.type
+        length = extent / dtype(bins)
+        samples = sampling_ratio or max(int(whole(np.ceil(length))), 0)
+        step = length / dtype(max(samples, 1))
+        first = start + np.arange(bins, dtype=dtype) * length
+        begins, ends = np.zeros(bins, np.int64), np.full(bins, samples)
+        if step > 0:
+            origin, each = first.astype(np.float64), float(step)
+            slack = 2 + np.minimum(8 * np.finfo(dtype).eps * (np.abs(origin) + offset) / each, MOST_SLACK)
+            begins = np.clip(whole(np.floor((low - origin) / each - slack)), 0, samples)
+            ends = np.clip(whole(np.ceil((high - origin) / each + slack)), begins, samples)
+        counts = ends - begins
+        at = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts - begins, counts)
+        positions = np.repeat(first, counts) + step * (at.astype(dtype) + dtype(0.5))
+        used = np.flatnonzero(counts)
+        return cls(positions, (np.cumsum(counts) - counts)[used], used, samples)
 
 
-def pooled_samples(maps: Array, y: Array, x: Array, mode: str) -> Array:
+def pooled_samples(
+    maps: Array, y: Line, x: Line, bins: tuple[int, int], mode: str, turn: Callable[..., tuple[Array, Array]] | None = None
+) -> Array:
     """The mean or the maximum (0 at least) of the samples of each bin; a sample more than 1 off the map is 0.
 
     Args:
         maps: ``[C, H, W]``.
-        y: ``[bins_h, bins_w, samples]`` where in the map.
-        x: like ``y``.
+        y: the samples down.
+        x: the samples across.
+        bins: how many bins, down and across.
         mode: ``avg`` or ``max``.
+        turn: ``turn(y, x)`` tells where samples lie that are at ``y``, ``x`` in the region.
 
     Returns:
         ``[C, bins_h, bins_w]``.
     """
-    if not y.shape[-1]:
-        return np.zeros((len(maps), *y.shape[:-1]), maps.dtype)
+    reduce = np.add if mode == "avg" else np.maximum
     height, width = maps.shape[1:]
-    inside = (y >= -1) & (y <= height) & (x >= -1) & (x <= width)
-    (top, bottom, down), (left, right, across) = neighbours(y, height), neighbours(x, width)
-    upper = maps[:, top, left] + (maps[:, top, right] - maps[:, top, left]) * across
-    lower = maps[:, bottom, left] + (maps[:, bottom, right] - maps[:, bottom, left]) * across
-    values = np.where(inside, upper + (lower - upper) * down, 0)
-    return values.mean(axis=-1) if mode == "avg" else np.maximum(values.max(axis=-1), 0)
+    pooled = np.zeros((len(maps), *bins), maps.dtype)
+    if not (y.bins.size and x.bins.size):
+        return pooled
+    for row, down in zip(y.bins, np.split(y.positions, y.starts[1:]), strict=True):
+        at_y, at_x = np.broadcast_arrays(*(turn or _unturned)(down[:, None], x.positions))
+        inside = (at_y >= -1) & (at_y <= height) & (at_x >= -1) & (at_x <= width)
+        (top, bottom, dy), (left, right, dx) = neighbours(at_y, height), neighbours(at_x, width)
+        upper = maps[:, top, left] + (maps[:, top, right] - maps[:, top, left]) * dx
+        lower = maps[:, bottom, left] + (maps[:, bottom, right] - maps[:, bottom, left]) * dx
+        values = np.where(inside, upper + (lower - upper) * dy, 0)
+        pooled[:, row, x.bins] = reduce.reduceat(reduce.reduce(values, axis=1), x.starts, axis=1)
+    number = maps.dtype.type(max(y.samples, 1)) * maps.dtype.type(max(x.samples, 1))
+    return pooled / number if mode == "avg" else np.maximum(pooled, 0)
 
 
-def samples_per_bin(extent: Any, bins: int, sampling_ratio: int) -> int:
-    """How many samples a bin of a region has along an axis: as many as ``sampling_ratio`` says, or one each position."""
-    if sampling_ratio > 0:
-        return sampling_ratio
-    return max(int(np.ceil(np.nan_to_num(np.clip(extent / type(extent)(bins), 0, FAR)))), 0)
+def _unturned(y: Array, x: Array) -> tuple[Array, Array]:
+    return y, x
 
 
 def emit_pooled_samples(
@@ -177,6 +243,7 @@ def emit_pooled_samples(
     bins: Sequence[int],
     sampling_ratio: int,
     mode: str,
+    reach: Sequence[tuple[Any, Any, Any]],
     turn: Callable[[Builder, Value, Value], tuple[Value, Value]] | None = None,
 ) -> Value:
     """The mean or the maximum (0 at least) of evenly spaced samples in bins of regions; one sample of all bins at a time.
@@ -190,6 +257,9 @@ def emit_pooled_samples(
         bins: how many bins, down and across.
         sampling_ratio: how many samples a bin has along each axis; 0 for one each position.
         mode: ``avg`` or ``max``.
+        reach: from where to where a map reaches along the axes of each region, down and across, and what is still added to
+            positions there: values that broadcast to ``[R, 1]``. What lies beyond need not be sampled, however large a
+            region is.
         turn: ``turn(op, y, x)`` emits where samples lie that are at ``y``, ``x`` (``[R, bins_h, bins_w]``) in the region.
 
     Returns:
@@ -203,24 +273,31 @@ def emit_pooled_samples(
     lengths = [op.Unsqueeze(op.Div(e, dtype(n)), [1]) for e, n in zip(extent, bins, strict=True)]
     if sampling_ratio > 0:
         counts = [op.Expand(op.const([[sampling_ratio]]), op.Shape(length)) for length in lengths]
-        most = [op.const(sampling_ratio)] * 2
     else:
         counts = [emit_whole(op, op.Max(op.Ceil(length), 0.0)) for length in lengths]
-        most = [op.ReduceMax(op.Concat(op.Reshape(count, [-1]), [0], axis=0), keepdims=0) for count in counts]
     firsts = [
         op.Add(op.Unsqueeze(s, [1]), op.Mul(op.const(np.arange(n, dtype=dtype)), length))
         for s, n, length in zip(start, bins, lengths, strict=True)
     ]
     steps = [op.Div(length, op.Cast(op.Max(count, 1), to=maps.dtype)) for length, count in zip(lengths, counts, strict=True)]
+    if sampling_ratio > 0:
+        begins, ends = [op.const(0)] * 2, counts
+        most = [op.const(sampling_ratio)] * 2
+    else:
+        windows = [_emit_window(op, *line) for line in zip(firsts, steps, counts, reach, strict=True)]
+        begins, ends = ([window[k] for window in windows] for k in (0, 1))
+        taken = [op.Sub(end, begin) for begin, end in windows]
+        most = [op.ReduceMax(op.Concat(op.Reshape(count, [-1]), [0], axis=0), keepdims=0) for count in taken]
     zero = op.Where(op.Equal(op.Add(base, op.const(np.zeros(list(bins), np.int64))), -1), dtype(0), dtype(0))
     zero = op.Expand(op.Unsqueeze(zero, [3]), op.Concat([1, 1, 1], op.Shape(rows, start=1), axis=0))
 
     def step(op: Builder, iteration: Value, condition: Value, pooled: Value) -> tuple[Value, Value]:
         at = op.Div(iteration, most[1]), op.Mod(iteration, most[1])
-        taken = op.Unsqueeze(op.And(*(op.Less(i, count) for i, count in zip(at, counts, strict=True))), [2])
+        samples = [op.Add(begin, i) for begin, i in zip(begins, at, strict=True)]
+        taken = op.And(*(op.Unsqueeze(op.Less(i, end), axis) for i, end, axis in zip(samples, ends, axes, strict=True)))
         y, x = (
             op.Unsqueeze(op.Add(first, op.Mul(length, op.Add(op.Cast(i, to=maps.dtype), 0.5))), axis)
-            for first, length, i, axis in zip(firsts, steps, at, axes, strict=True)
+            for first, length, i, axis in zip(firsts, steps, samples, axes, strict=True)
         )
         if turn is not None:
             y, x = turn(op, y, x)
@@ -233,3 +310,14 @@ def emit_pooled_samples(
         number = op.Cast(op.Max(op.Mul(*counts), 1), to=maps.dtype)
         pooled = op.Div(pooled, op.Unsqueeze(number, [2, 3]))
     return op.Transpose(pooled, perm=[0, 3, 1, 2])
+
+
+def _emit_window(op: Builder, first: Value, step: Value, count: Value, reach: tuple[Any, Any, Any]) -> tuple[Value, Value]:
+    """Which samples of each bin, from the first to before the last, lie within ``reach``, and maybe more: see `Line`."""
+    *ends, offset = reach
+    rounding = op.Mul(op.Add(op.Abs(first), offset), number_type(first)(8 * np.finfo(number_type(first)).eps))
+    slack = op.Add(op.Min(op.Div(rounding, step), MOST_SLACK), 2.0)
+    low, high = (op.Div(op.Sub(end, first), step) for end in ends)
+    begin, end = emit_whole(op, op.Floor(op.Sub(low, slack))), emit_whole(op, op.Ceil(op.Add(high, slack)))
+    begin = op.Max(op.Min(begin, count), 0)
+    return begin, op.Max(op.Min(end, count), begin)

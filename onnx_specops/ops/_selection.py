@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from onnx import TensorProto as Type
@@ -13,15 +13,9 @@ from onnx_specops.ops._boxes import emit_range
 if TYPE_CHECKING:
     from onnx_specops.building import Builder, Value
 
-SORTS = ("none", "classid", "score")
+SortResultType = Literal["none", "classid", "score"]
 
 Selected = tuple[int, int, int, Any]  # batch, class, box, score
-
-
-def check_sort(name: str, sort_result_type: str) -> None:
-    """Raises ``ValueError`` for an order that does not exist."""
-    if sort_result_type not in SORTS:
-        raise ValueError(f"{name}: sort_result_type = {sort_result_type!r} is none of {', '.join(SORTS)}")
 
 
 def ordered(selected: Sequence[Selected], keep_top_k: int, by_class: bool, by_score: bool, across: bool) -> list[Selected]:

@@ -8,6 +8,10 @@ from onnx_specops.domain import FLOATS, operator
 from onnx_specops.ops._boxes import emit_columns, emit_wide, number_type, wide
 from onnx_specops.ops._checks import required
 from onnx_specops.ops._regions import (
+    CHANNELS_OF_BINS,
+    Bins,
+    Channels,
+    Samples,
     check_maps,
     emit_bilinear,
     emit_real_regions,
@@ -21,19 +25,24 @@ from onnx_specops.ops._regions import (
 from onnx_specops.ops.psroi_pooling import LEAST
 
 
-@operator(inputs={"feat": "T", "rois": "T", "offsets": "T"}, outputs={"output": "T"}, types={"T": FLOATS})
+@operator(
+    inputs={"feat": "T", "rois": "T", "offsets": "T"},
+    outputs={"output": "T"},
+    types={"T": FLOATS},
+    products=[CHANNELS_OF_BINS],
+)
 def DeformablePSROIPooling(
     feat,
     rois,
     offsets=None,
     *,
-    output_dim: int,
+    output_dim: Channels,
     spatial_scale: float,
-    group_size: int = 1,
-    spatial_bins_x: int = 1,
-    spatial_bins_y: int = 1,
+    group_size: Bins = 1,
+    spatial_bins_x: Samples = 1,
+    spatial_bins_y: Samples = 1,
     trans_std: float = 1.0,
-    part_size: int = 1,
+    part_size: Bins = 1,
 ):
     """Divides regions of feature maps into bins, shifts these, and takes the mean of samples of each from its own channels.
 
@@ -60,11 +69,8 @@ def DeformablePSROIPooling(
     check_maps(name, feat, rois, 5)
     if feat.shape[1] < output_dim * group_size**2:
         raise ValueError(f"{name}: feat has {feat.shape[1]} channels, fewer than {output_dim} * {group_size} ** 2")
-    shape = (len(rois), part_size, part_size)
-    if offsets is not None and (
-        offsets.ndim != 4 or (offsets.shape[0], *offsets.shape[2:]) != shape or not 2 <= offsets.shape[1] <= 2 * output_dim
-    ):
-        raise ValueError(f"{name}: offsets has the shape {list(offsets.shape)}, rois {list(rois.shape)}")
+    if offsets is not None:
+        _check_offsets(name, offsets, rois, output_dim, part_size)
     maps, regions = wide(feat), wide(rois)
     dtype = maps.dtype.type
     height, width = maps.shape[2:]
@@ -83,7 +89,7 @@ def DeformablePSROIPooling(
     if offsets is not None:
         classes = offsets.shape[1] // 2
         part = bins * part_size // group_size
-        class_ = channels // max(output_dim // classes, 1)
+        class_ = channels // _channels_of_a_class(output_dim, classes)
         shifts = wide(offsets)[: len(batch), :, part[:, None], part] * dtype(trans_std)
         x, y = (
             position + shifts[:, class_ * 2 + i] * extents[:, i].reshape(-1, 1, 1, 1) for i, position in enumerate((x, y))
@@ -104,6 +110,17 @@ def DeformablePSROIPooling(
     output = np.zeros((len(rois), *total.shape[1:]), dtype)
     output[: len(batch)] = total / np.maximum(count, 1)
     return output.astype(feat.dtype)
+
+
+def _check_offsets(name, offsets, rois, output_dim, part_size):
+    fits = offsets.ndim == 4 and (offsets.shape[0], *offsets.shape[2:]) == (len(rois), part_size, part_size)
+    classes = offsets.shape[1] // 2 if fits else 0
+    if not classes or (output_dim - 1) // _channels_of_a_class(output_dim, classes) * 2 + 1 >= offsets.shape[1]:
+        raise ValueError(f"{name}: offsets has the shape {list(offsets.shape)}, rois {list(rois.shape)}")
+
+
+def _channels_of_a_class(output_dim, classes):
+    return max(output_dim // classes, 1)
 
 
 @DeformablePSROIPooling.infer_shapes

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final, Literal
+
 import numpy as np
 from onnx import TensorProto as Type
 
 from onnx_specops.domain import FLOATS, operator
 from onnx_specops.ops._boxes import (
+    MostOrAll,
+    RowsOrAll,
     areas,
     corners,
     emit_areas,
@@ -22,7 +26,7 @@ from onnx_specops.ops._boxes import (
     wide,
 )
 
-CENTER_SIZE, CORNER = "caffe.PriorBoxParameter.CENTER_SIZE", "caffe.PriorBoxParameter.CORNER"
+CORNER: Final = "caffe.PriorBoxParameter.CORNER"
 
 
 @operator(
@@ -37,12 +41,12 @@ def DetectionOutput(
     aux_class_preds=None,
     aux_box_preds=None,
     *,
-    keep_top_k: int,
+    keep_top_k: RowsOrAll,
     nms_threshold: float,
     background_label_id: int = 0,
-    top_k: int = -1,
+    top_k: MostOrAll = -1,
     variance_encoded_in_target: int = 0,
-    code_type: str = CORNER,
+    code_type: Literal["caffe.PriorBoxParameter.CORNER", "caffe.PriorBoxParameter.CENTER_SIZE"] = CORNER,
     share_location: int = 1,
     confidence_threshold: float = 0.0,
     clip_after_nms: int = 0,
@@ -91,8 +95,6 @@ def DetectionOutput(
     _check(
         box_logits, class_preds, proposals, aux_class_preds, aux_box_preds, size, share_location, variance_encoded_in_target
     )
-    if code_type not in (CENTER_SIZE, CORNER):
-        raise ValueError(f"DetectionOutput: code_type = {code_type!r} is neither {CENTER_SIZE!r} nor {CORNER!r}")
     dtype = class_preds.dtype
     images, priors = len(class_preds), proposals.shape[2] // size
     classes = class_preds.shape[1] // priors
@@ -128,7 +130,7 @@ def DetectionOutput(
             candidates = np.flatnonzero(alive[class_])
             candidates = candidates[np.argsort(-scores[image, class_, candidates], kind="stable")]
             if not decrease_label_id and top_k != -1:
-                candidates = candidates[: max(top_k, 0)]
+                candidates = candidates[:top_k]
             box = boxes[image, class_ % boxes_of][candidates]
             kept += [(class_, p) for p in candidates[_suppress(box, nms_threshold)]]
         if -1 < keep_top_k < len(kept):
@@ -189,7 +191,7 @@ def _best_classes(scores, alive, threshold, top_k):
     candidates &= np.arange(len(scores))[:, None] == best
     if top_k != -1:
         at = np.flatnonzero(candidates)
-        at = at[np.argsort(-scores.reshape(-1)[at], kind="stable")][max(top_k, 0) :]
+        at = at[np.argsort(-scores.reshape(-1)[at], kind="stable")][top_k:]
         candidates.reshape(-1)[at] = False
     return candidates
 
@@ -277,7 +279,7 @@ def _(op, box_logits, class_preds, proposals, aux_class_preds, aux_box_preds, **
     counts = op.ReduceSum(op.Cast(alive, to=Type.INT64), [2], keepdims=0)
     best = op.Max(op.ReduceMax(op.Concat(op.Reshape(counts, [-1]), [0], axis=0)), 0)  # none where there are no images
     if given["top_k"] != -1 and not given["decrease_label_id"]:
-        best = op.Min(best, max(given["top_k"], 0))
+        best = op.Min(best, given["top_k"])
     ordered, order = op.TopK(op.Where(alive, scores, -np.inf), best, axis=2, outputs=2)
     alive = op.Less(emit_range(op, order, 2), op.Unsqueeze(counts, [2]))
 
@@ -353,7 +355,7 @@ def _emit_candidates(op, scores, rows, class_range, given):
         return alive
     shape = op.Shape(alive)
     flat = op.Concat(op.Slice(shape, [0], [1]), [-1], axis=0)
-    top = _emit_top(op, op.Reshape(alive, flat), op.Reshape(scores, flat), max(given["top_k"], 0))
+    top = _emit_top(op, op.Reshape(alive, flat), op.Reshape(scores, flat), given["top_k"])
     return op.Reshape(top, shape, allowzero=1)
 
 

@@ -7,6 +7,8 @@ from onnx import TensorProto as Type
 
 from onnx_specops.domain import FLOATS, operator
 from onnx_specops.ops._boxes import (
+    MostOrAll,
+    Rows,
     emit_columns,
     emit_greedy,
     emit_range,
@@ -32,8 +34,8 @@ def ExperimentalDetectronDetectionOutput(
     *,
     score_threshold: float,
     nms_threshold: float,
-    post_nms_count: int,
-    max_detections_per_image: int,
+    post_nms_count: MostOrAll,
+    max_detections_per_image: Rows,
     max_delta_log_wh: float,
 ):
     """Refines regions for each class beside 0, and keeps the best that do not overlap a better one of their class.
@@ -85,10 +87,10 @@ def ExperimentalDetectronDetectionOutput(
     for class_ in range(1, classes):
         candidates = np.flatnonzero(values[:, class_] > dtype(score_threshold))
         candidates = candidates[np.argsort(-values[candidates, class_], kind="stable")]
-        limit = None if post_nms_count == -1 else max(post_nms_count, 0)
+        limit = None if post_nms_count == -1 else post_nms_count
         found = suppress(boxes[candidates, class_], nms_threshold, 1, limit, area[candidates, class_])
         kept += [(region, class_) for region in candidates[found]]
-    most = max(max_detections_per_image, 0)
+    most = max_detections_per_image
     if len(kept) > most:
         kept = partial_sort(kept, most, lambda a, b: (-values[a], a[0]) < (-values[b], b[0]))
     at = np.array(kept, np.int64).reshape(-1, 2).T
@@ -100,7 +102,7 @@ def ExperimentalDetectronDetectionOutput(
 
 @ExperimentalDetectronDetectionOutput.infer_shapes
 def _(node):
-    most = max(node.attributes["max_detections_per_image"], 0)
+    most = node.attributes["max_detections_per_image"]
     return [[most, 4], [most], [most]]
 
 
@@ -133,12 +135,12 @@ def _(op, rois, deltas, scores, deltas_weights, **given):
     values, order = op.TopK(op.Where(alive, values, -np.inf), best, axis=1, outputs=2)
     box, area = [op.GatherElements(c, order, axis=1) for c in box], op.GatherElements(area, order, axis=1)
     alive = op.Less(emit_range(op, order, 1), counts)
-    limit = None if given["post_nms_count"] == -1 else op.const(max(given["post_nms_count"], 0))
+    limit = None if given["post_nms_count"] == -1 else op.const(given["post_nms_count"])
     suppressed = emit_touching_suppressed(op, box, dtype(given["nms_threshold"]), 1.0, area)
     kept = emit_greedy(op, alive, suppressed, limit)
 
     at = op.Transpose(op.NonZero(op.Cast(kept, to=Type.INT64)), perm=[1, 0])
-    most = max(given["max_detections_per_image"], 0)
+    most = given["max_detections_per_image"]
 
     def the_best(op):
         # Regions in order first, so that they order equal scores.

@@ -6,6 +6,8 @@ import numpy as np
 
 from onnx_specops.domain import FLOATS, operator
 from onnx_specops.ops._boxes import (
+    Most,
+    Rows,
     emit_first,
     emit_greedy,
     emit_padded,
@@ -32,8 +34,8 @@ def ExperimentalDetectronGenerateProposalsSingleImage(
     *,
     min_size: float,
     nms_threshold: float,
-    pre_nms_count: int,
-    post_nms_count: int,
+    pre_nms_count: Most,
+    post_nms_count: Rows,
 ):
     """Moves and scales anchors by predicted deltas, and keeps the best that do not overlap a better one.
 
@@ -65,8 +67,8 @@ def ExperimentalDetectronGenerateProposalsSingleImage(
     boxes, values, sides = (x[0] for x in refined(info, wide(anchors), shifts, given, 1))
     values = values * (sides >= values.dtype.type(min_size)).all(axis=1)
     best = partially_sorted(values, pre_nms_count)
-    kept = best[suppress(boxes[best], nms_threshold, 0, max(post_nms_count, 0))]
-    rois = np.zeros((max(post_nms_count, 0), 4), scores.dtype)
+    kept = best[suppress(boxes[best], nms_threshold, 0, post_nms_count)]
+    rois = np.zeros((post_nms_count, 4), scores.dtype)
     roi_scores = np.zeros(len(rois), scores.dtype)
     rois[: len(kept)], roi_scores[: len(kept)] = boxes[kept], values[kept]
     return rois, roi_scores
@@ -74,7 +76,7 @@ def ExperimentalDetectronGenerateProposalsSingleImage(
 
 @ExperimentalDetectronGenerateProposalsSingleImage.infer_shapes
 def _(node):
-    most = max(node.attributes["post_nms_count"], 0)
+    most = node.attributes["post_nms_count"]
     return [[most, 4], [most]]
 
 
@@ -86,11 +88,11 @@ def _(op, im_info, anchors, deltas, scores, *, min_size, nms_threshold, pre_nms_
     dtype = number_type(values)
     large = op.And(*(op.GreaterOrEqual(side, dtype(min_size)) for side in sides))
     values = op.Mul(values, op.Cast(large, to=values.dtype))
-    best = op.Min(op.Shape(values, start=1), max(pre_nms_count, 0))
+    best = op.Min(op.Shape(values, start=1), pre_nms_count)
     values, order = op.TopK(values, best, axis=1, outputs=2)
     box = [op.GatherElements(c, order, axis=1) for c in box]
     suppressed = emit_touching_suppressed(op, box, dtype(nms_threshold), 0.0)
-    most = max(post_nms_count, 0)
+    most = post_nms_count
     kept = emit_greedy(op, op.Equal(order, order), suppressed, op.const(most))
     at, valid, _ = emit_first(op, kept, most)
     found = [op.Where(valid, op.GatherElements(c, at, axis=1), dtype(0)) for c in (*box, values)]

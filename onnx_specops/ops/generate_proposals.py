@@ -9,6 +9,7 @@ from onnx import TensorProto as Type
 
 from onnx_specops.domain import FLOATS, operator
 from onnx_specops.ops._boxes import (
+    Most,
     emit_columns,
     emit_greedy,
     emit_touching_suppressed,
@@ -35,8 +36,8 @@ def GenerateProposals(
     *,
     min_size: float,
     nms_threshold: float,
-    pre_nms_count: int,
-    post_nms_count: int,
+    pre_nms_count: Most,
+    post_nms_count: Most,
     normalized: int = 1,
 ):
     """Moves and scales anchors by predicted deltas, and keeps the best that do not overlap a better one.
@@ -72,7 +73,7 @@ def GenerateProposals(
     kept = []
     for n in range(len(info)):
         best = partially_sorted(values[n], pre_nms_count)
-        kept.append(best[suppress(boxes[n, best], nms_threshold, offset, max(post_nms_count, 0), dead=small[n, best])])
+        kept.append(best[suppress(boxes[n, best], nms_threshold, offset, post_nms_count, dead=small[n, best])])
     image = np.repeat(np.arange(len(info)), [len(k) for k in kept])
     at = np.concatenate([np.zeros(0, np.int64), *kept])
     numbers = np.array([len(k) for k in kept], np.int64)
@@ -133,12 +134,12 @@ def _(op, im_info, anchors, boxesdeltas, scores, **given):
     least = [op.Mul(op.Gather(padded, i, axis=1), dtype(given["min_size"])) for i in (last, op.const([2]))]
     large = op.And(*(op.GreaterOrEqual(side, size) for side, size in zip(sides, least, strict=True)))
 
-    best = op.Min(op.Shape(values, start=1), max(given["pre_nms_count"], 0))
+    best = op.Min(op.Shape(values, start=1), given["pre_nms_count"])
     values, order = op.TopK(values, best, axis=1, outputs=2)
     box = [op.GatherElements(c, order, axis=1) for c in box]
     alive = op.GatherElements(large, order, axis=1)
     suppressed = emit_touching_suppressed(op, box, dtype(given["nms_threshold"]), offset)
-    kept = op.Cast(emit_greedy(op, alive, suppressed, op.const(max(given["post_nms_count"], 0))), to=Type.INT64)
+    kept = op.Cast(emit_greedy(op, alive, suppressed, op.const(given["post_nms_count"])), to=Type.INT64)
     at = op.Transpose(op.NonZero(kept), perm=[1, 0])
     rois = op.Concat(*(op.Unsqueeze(op.GatherND(c, at), [1]) for c in box), axis=1)
     numbers = op.ReduceSum(kept, [1], keepdims=0)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import math
+from typing import Literal
+
 import numpy as np
 from onnx import TensorProto as Type
 
-from onnx_specops.domain import NUMERIC, operator
+from onnx_specops.domain import NUMERIC, LimitError, check_size, operator
 from onnx_specops.ops._checks import FLOAT16S
 
-MODES = ("nearest", "linear", "linear_onnx", "cubic", "bilinear_pillow", "bicubic_pillow")
-COORDINATES = ("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners")
-ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple")
+Mode = Literal["nearest", "linear", "linear_onnx", "cubic", "bilinear_pillow", "bicubic_pillow"]
+Coordinates = Literal["half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners"]
+Rounding = Literal["round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple"]
+
+# How long an axis may become: coordinates are float32, which has no more whole numbers.
+MOST_SIZE = 2**24
 
 _PILLOW = ("bilinear_pillow", "bicubic_pillow")
 
@@ -26,9 +32,9 @@ def Interpolate(
     scales,
     *,
     axes: str,
-    mode: str,
-    coordinate_transformation_mode: str = "half_pixel",
-    nearest_mode: str = "round_prefer_floor",
+    mode: Mode,
+    coordinate_transformation_mode: Coordinates = "half_pixel",
+    nearest_mode: Rounding = "round_prefer_floor",
     antialias: int = 0,
     cube_coeff: float = -0.75,
 ):
@@ -36,7 +42,7 @@ def Interpolate(
 
     Inputs:
         image: any shape; along an axis that grows from nothing there is nothing to interpolate.
-        sizes: ``[n]``, the sizes of the output along the n axes.
+        sizes: ``[n]``, the sizes of the output along the n axes, those that change at most 2**24.
         scales: ``[n]``, the factors by which output coordinates are divided; usually the quotients of the sizes.
 
     Attributes:
@@ -57,7 +63,7 @@ def Interpolate(
 
     Source: OpenVINO specification, Interpolate-11.
     """
-    along = _checked(axes, mode, coordinate_transformation_mode, nearest_mode)
+    along = _parsed(axes)
     for name, value in (("sizes", sizes), ("scales", scales)):
         if value.shape != (len(along),):
             raise ValueError(f"Interpolate: {name} has the shape {list(value.shape)} for {len(along)} axes")
@@ -73,7 +79,12 @@ def Interpolate(
         length = image.shape[axis]
         if size < 0 or (size > 0 and length == 0):
             raise ValueError(f"Interpolate: sizes: {length} elements along axis {axis} cannot become {size}")
+        if size > MOST_SIZE and size != length:
+            raise LimitError(f"Interpolate: sizes: {size} along axis {axis} is more than {MOST_SIZE}")
+        resized = math.prod(output.shape) // max(length, 1) * size
+        check_size("Interpolate: an image resized along some of the axes", resized, [image])
         if mode in _PILLOW or narrowed:
+            check_size(f"Interpolate: the weights along axis {axis}", size * length, [image])
             if mode in _PILLOW:
                 weights = _pillow_weights(length, size, mode, cube_coeff)
             else:
@@ -87,7 +98,8 @@ def Interpolate(
         shape = (-1, *[1] * (image.ndim - 1 - axis))
         total = 0
         for position, weight in _taps(coordinates, length, mode, nearest_mode, scale < 1, cube_coeff):
-            taken = np.take(output, np.clip(position, 0, max(length - 1, 0)).astype(np.int64), axis)
+            position = np.nan_to_num(np.clip(position, 0, max(length - 1, 0)), nan=0)  # of a scale that is no number
+            taken = np.take(output, position.astype(np.int64), axis)
             total = taken if weight is None else total + taken * weight.astype(accumulated).reshape(shape)
         output = total
     if image.dtype.kind in "iu" and mode != "nearest":
@@ -107,14 +119,7 @@ def _limits(dtype: np.dtype) -> tuple[np.float32, np.float32]:
     return np.float32(ends.min), most if int(most) <= ends.max else np.nextafter(most, np.float32(0))
 
 
-def _checked(axes: str, mode: str, coordinate_transformation_mode: str, nearest_mode: str) -> list[int]:
-    for name, value, known in (
-        ("mode", mode, MODES),
-        ("coordinate_transformation_mode", coordinate_transformation_mode, COORDINATES),
-        ("nearest_mode", nearest_mode, ROUNDINGS),
-    ):
-        if value not in known:
-            raise ValueError(f"Interpolate: {name} = {value!r} is none of {', '.join(known)}")
+def _parsed(axes: str) -> list[int]:
     parts = [part.strip() for part in axes.split(",")] if axes.strip() else []
     if not all(part.isascii() and part.isdigit() and len(part) < 4 for part in parts) or len(set(parts)) != len(parts):
         raise ValueError(f"Interpolate: axes = {axes!r} is no list of different axes")
@@ -201,7 +206,7 @@ def _(node):
 
 @Interpolate.body
 def _(op, image, sizes, scales, *, axes, mode, coordinate_transformation_mode, nearest_mode, antialias, cube_coeff):
-    along = _checked(axes, mode, coordinate_transformation_mode, nearest_mode)
+    along = _parsed(axes)
     dtype, output = image.dtype, image
     floating = dtype in (Type.FLOAT, Type.DOUBLE)
     if mode != "nearest" and not floating:

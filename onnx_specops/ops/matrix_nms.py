@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 from onnx import TensorProto as Type
 
 from onnx_specops.domain import FLOATS, operator
-from onnx_specops.ops._boxes import emit_at, emit_columns, emit_range, emit_wide, number_type, wide
+from onnx_specops.ops._boxes import MostOrAll, emit_at, emit_columns, emit_range, emit_wide, number_type, wide
 from onnx_specops.ops._partial_sort import partially_sorted
-from onnx_specops.ops._selection import check_sort, emit_ordered, ordered
-
-DECAYS = ("linear", "gaussian")
+from onnx_specops.ops._selection import SortResultType, emit_ordered, ordered
 
 
 @operator(
@@ -22,13 +22,13 @@ def MatrixNms(
     boxes,
     scores,
     *,
-    sort_result_type: str = "none",
+    sort_result_type: SortResultType = "none",
     sort_result_across_batch: int = 0,
     score_threshold: float = 0.0,
-    nms_top_k: int = -1,
-    keep_top_k: int = -1,
+    nms_top_k: MostOrAll = -1,
+    keep_top_k: MostOrAll = -1,
     background_class: int = -1,
-    decay_function: str = "linear",
+    decay_function: Literal["linear", "gaussian"] = "linear",
     gaussian_sigma: float = 2.0,
     post_threshold: float = 0.0,
     normalized: int = 1,
@@ -60,9 +60,6 @@ def MatrixNms(
     Source: OpenVINO specification, MatrixNms-8; orders and comparisons as in OpenVINO's CPU plugin.
     """
     name = "MatrixNms"
-    check_sort(name, sort_result_type)
-    if decay_function not in DECAYS:
-        raise ValueError(f"{name}: decay_function = {decay_function!r} is none of {', '.join(DECAYS)}")
     if boxes.ndim != 3 or boxes.shape[2] != 4 or scores.ndim != 3 or scores.shape[::2] != boxes.shape[:2]:
         raise ValueError(f"{name}: boxes has the shape {list(boxes.shape)}, scores {list(scores.shape)}")
     coordinates, values = wide(boxes), wide(scores)

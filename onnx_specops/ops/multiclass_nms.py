@@ -7,6 +7,7 @@ from onnx import TensorProto as Type
 
 from onnx_specops.domain import FLOATS, NoBodyError, operator
 from onnx_specops.ops._boxes import (
+    MostOrAll,
     areas,
     corners,
     emit_any,
@@ -20,7 +21,7 @@ from onnx_specops.ops._boxes import (
     number_type,
     wide,
 )
-from onnx_specops.ops._selection import check_sort, emit_ordered, ordered
+from onnx_specops.ops._selection import SortResultType, emit_ordered, ordered
 
 
 @operator(
@@ -33,12 +34,12 @@ def MulticlassNms(
     scores,
     roisnum=None,
     *,
-    sort_result_type: str = "none",
+    sort_result_type: SortResultType = "none",
     sort_result_across_batch: int = 0,
     iou_threshold: float = 0.0,
     score_threshold: float = 0.0,
-    nms_top_k: int = -1,
-    keep_top_k: int = -1,
+    nms_top_k: MostOrAll = -1,
+    keep_top_k: MostOrAll = -1,
     background_class: int = -1,
     normalized: int = 1,
     nms_eta: float = 1.0,
@@ -68,7 +69,6 @@ def MulticlassNms(
     Source: OpenVINO specification, MulticlassNms-9; the comparisons as in OpenVINO's CPU plugin.
     """
     name = "MulticlassNms"
-    check_sort(name, sort_result_type)
     shared = scores.ndim == 3
     sets = _sets(name, boxes, scores, None if shared else roisnum)
     coordinates, values = wide(boxes), wide(scores)

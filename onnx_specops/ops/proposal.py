@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
 from onnx_specops.domain import FLOATS, operator
 from onnx_specops.ops._boxes import (
+    Most,
+    Rows,
     emit_columns,
     emit_first,
     emit_greedy,
@@ -32,15 +36,15 @@ def Proposal(
     *,
     feat_stride: int,
     min_size: int,
-    pre_nms_topn: int,
-    post_nms_topn: int,
+    pre_nms_topn: Most,
+    post_nms_topn: Rows,
     nms_thresh: float,
     box_coordinate_scale: float = 1.0,
     box_size_scale: float = 1.0,
     normalize: int = 0,
     clip_before_nms: int = 1,
     clip_after_nms: int = 0,
-    framework: str = "",
+    framework: Literal["", "tensorflow"] = "",
 ):
     """Moves and scales anchors by predicted deltas, and keeps the best that do not overlap a better one.
 
@@ -70,7 +74,7 @@ def Proposal(
     Source: OpenVINO specification, Proposal-4.
     """
     name = "Proposal"
-    _check(name, class_probs, bbox_deltas, image_shape, anchors, framework)
+    _check(name, class_probs, bbox_deltas, image_shape, anchors)
     dtype = class_probs.dtype
     scores, deltas, image, anchors = (wide(x) for x in (class_probs, bbox_deltas, image_shape, anchors))
     if not np.isfinite(image).all() or (image[:2] <= 0).any() or (image[2:] < 0).any():
@@ -109,7 +113,7 @@ def Proposal(
         scores = (large * scores).reshape(images, count * rows * columns)
     boxes = np.stack(box, axis=-1).reshape(images, count * rows * columns, 4)
 
-    rois = np.zeros((images, max(post_nms_topn, 0), 5), scores.dtype)
+    rois = np.zeros((images, post_nms_topn, 5), scores.dtype)
     probs = np.zeros(rois.shape[:2], scores.dtype)
     for n in range(images):
         best = partially_sorted(scores[n], pre_nms_topn)
@@ -125,9 +129,7 @@ def Proposal(
     return rois.reshape(-1, 5).astype(dtype), probs.reshape(-1).astype(dtype)
 
 
-def _check(name, class_probs, bbox_deltas, image_shape, anchors, framework):
-    if framework not in ("", "tensorflow"):
-        raise ValueError(f"{name}: framework = {framework!r} is neither '' nor 'tensorflow'")
+def _check(name, class_probs, bbox_deltas, image_shape, anchors):
     if anchors.ndim != 2 or anchors.shape[1] != 4:
         raise ValueError(f"{name}: anchors has the shape {list(anchors.shape)} instead of [A, 4]")
     for what, given, channels in (("class_probs", class_probs, 2), ("bbox_deltas", bbox_deltas, 4)):
@@ -142,7 +144,7 @@ def _check(name, class_probs, bbox_deltas, image_shape, anchors, framework):
 @Proposal.infer_shapes
 def _(node):
     scores = node.shape(0)
-    rows = scores[0] * max(node.attributes["post_nms_topn"], 0) if scores and isinstance(scores[0], int) else None
+    rows = scores[0] * node.attributes["post_nms_topn"] if scores and isinstance(scores[0], int) else None
     return [[rows, 5], [rows]]
 
 
@@ -187,15 +189,15 @@ def _(op, class_probs, bbox_deltas, image_shape, anchors, **given):
     flat = op.Concat(images, op.ReduceProd(op.Shape(scores, start=1)), axis=0)
     scores = op.Reshape(op.Mul(op.Cast(large, to=scores.dtype), scores), flat, allowzero=1)
 
-    best = op.Min(op.Shape(scores, start=1), max(given["pre_nms_topn"], 0))
+    best = op.Min(op.Shape(scores, start=1), given["pre_nms_topn"])
     scores, order = op.TopK(scores, best, axis=1, outputs=2)
     box = [op.GatherElements(op.Reshape(c, flat, allowzero=1), order, axis=1) for c in box]
     suppressed = emit_touching_suppressed(op, box, dtype(given["nms_thresh"]), offset)
-    most = max(given["post_nms_topn"], 0)
+    most = given["post_nms_topn"]
     alive = op.Equal(order, order)
     kept = emit_greedy(op, alive, suppressed, op.const(most))
     at, valid, counts = emit_first(op, kept, most)
-    positions = op.const(np.arange(most))
+    positions = op.Range(0, most, 1)
     image = op.Cast(op.Unsqueeze(op.Range(0, op.Squeeze(images, [0]), 1), [1]), to=scores.dtype)
     end = op.Where(op.Equal(positions, counts), dtype(-1), dtype(0))
     numbers = [op.Where(op.Less(positions, counts), image, end)]

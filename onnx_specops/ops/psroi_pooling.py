@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
 from onnx_specops.domain import FLOATS, operator
 from onnx_specops.ops._boxes import emit_columns, emit_wide, number_type, wide
 from onnx_specops.ops._checks import required
 from onnx_specops.ops._regions import (
+    CHANNELS_OF_BINS,
+    CHANNELS_OF_PARTS,
+    Bins,
+    Channels,
+    Samples,
     check_maps,
     emit_bilinear,
     emit_inside,
@@ -24,17 +31,22 @@ from onnx_specops.ops._regions import (
 LEAST = 0.1
 
 
-@operator(inputs={"feat": "T", "rois": "T"}, outputs={"output": "T"}, types={"T": FLOATS})
+@operator(
+    inputs={"feat": "T", "rois": "T"},
+    outputs={"output": "T"},
+    types={"T": FLOATS},
+    products=[CHANNELS_OF_BINS, CHANNELS_OF_PARTS],
+)
 def PSROIPooling(
     feat,
     rois,
     *,
-    output_dim: int,
-    group_size: int,
+    output_dim: Channels,
+    group_size: Bins,
     spatial_scale: float,
-    mode: str = "average",
-    spatial_bins_x: int = 1,
-    spatial_bins_y: int = 1,
+    mode: Literal["average", "bilinear"] = "average",
+    spatial_bins_x: Samples = 1,
+    spatial_bins_y: Samples = 1,
 ):
     """Divides regions of feature maps into bins and takes the mean of each, from channels that belong to the bin alone.
 
@@ -58,8 +70,6 @@ def PSROIPooling(
     """
     name = "PSROIPooling"
     check_maps(name, feat, rois, 5)
-    if mode not in ("average", "bilinear"):
-        raise ValueError(f"{name}: mode = {mode!r} is neither 'average' nor 'bilinear'")
     parts = group_size**2 if mode == "average" else spatial_bins_x * spatial_bins_y
     if feat.shape[1] < output_dim * parts:
         raise ValueError(f"{name}: feat has {feat.shape[1]} channels, fewer than {output_dim} * {parts}")

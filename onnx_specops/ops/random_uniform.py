@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Literal
 
 import ml_dtypes
 import numpy as np
@@ -11,8 +12,6 @@ from onnx import TensorProto as Type
 from onnx_specops.domain import FLOATS, INDICES, operator
 from onnx_specops.ops._checks import required
 from onnx_specops.ops._random_bits import emit_mersenne_twister, emit_philox, mersenne_twister, philox
-
-ALIGNMENTS = ("TENSORFLOW", "PYTORCH")
 
 # How many of a number's bits become the fraction: of TensorFlow's the mantissa, of PyTorch's one more.
 _BITS = {Type.FLOAT16: 10, Type.BFLOAT16: 7, Type.FLOAT: 23, Type.DOUBLE: 52}
@@ -26,7 +25,15 @@ _LOW = 2**32 - 1
     outputs={"output": "T"},
     types={"T": (*FLOATS, *INDICES)},
 )
-def RandomUniform(shape, minval, maxval, *, global_seed: int = 0, op_seed: int = 0, alignment: str = "TENSORFLOW"):
+def RandomUniform(
+    shape,
+    minval,
+    maxval,
+    *,
+    global_seed: int = 0,
+    op_seed: int = 0,
+    alignment: Literal["TENSORFLOW", "PYTORCH"] = "TENSORFLOW",
+):
     """Draws uniformly distributed numbers from ``[minval, maxval)``.
 
     Inputs:
@@ -48,7 +55,6 @@ def RandomUniform(shape, minval, maxval, *, global_seed: int = 0, op_seed: int =
     Source: OpenVINO specification, RandomUniform-8.
     """
     name = "RandomUniform"
-    _check_alignment(alignment)
     if shape.ndim != 1 or (shape < 0).any():
         raise ValueError(f"{name}: shape = {shape.tolist()} is not a shape")
     for input_name, value in (("minval", minval), ("maxval", maxval)):
@@ -67,11 +73,6 @@ def RandomUniform(shape, minval, maxval, *, global_seed: int = 0, op_seed: int =
     numbers = philox(seed, counter, count * words) if alignment == "TENSORFLOW" else mersenne_twister(seed, count * words)
     convert = _floats if kind in _BITS else _integers
     return convert(numbers, low, high, kind, alignment, words).reshape(dims)
-
-
-def _check_alignment(alignment):
-    if alignment not in ALIGNMENTS:
-        raise ValueError(f"RandomUniform: alignment = {alignment!r} is neither TENSORFLOW nor PYTORCH")
 
 
 def _words(kind, alignment, low, high):
@@ -113,7 +114,6 @@ def _(node):
 
 @RandomUniform.body
 def _(op, shape, minval, maxval, *, global_seed, op_seed, alignment):
-    _check_alignment(alignment)
     kind = minval.dtype
     low, high = (op.Reshape(x, op.const([])) for x in (minval, maxval))
     count = required(op, "RandomUniform: shape must not be negative", op.Less(shape, 0), op.ReduceProd(shape))

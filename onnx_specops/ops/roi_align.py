@@ -2,35 +2,44 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
 from onnx_specops.domain import FLOATS, operator
 from onnx_specops.ops._boxes import emit_columns, emit_wide, number_type, wide
 from onnx_specops.ops._regions import (
-    bin_samples,
+    SAMPLES_OF_A_REGION,
+    Bins,
+    Line,
+    SamplingRatio,
     check_maps,
     emit_pooled_samples,
     emit_real_regions,
     pooled_samples,
     real_regions,
-    samples_per_bin,
 )
 
 _OFFSETS = {"asymmetric": (0.0, 0.0), "half_pixel_for_nn": (0.0, -0.5), "half_pixel": (0.5, -0.5)}
 
 
-@operator(inputs={"feat": "T", "rois": "T", "batch_indices": "tensor(int64)"}, outputs={"output": "T"}, types={"T": FLOATS})
+@operator(
+    inputs={"feat": "T", "rois": "T", "batch_indices": "tensor(int64)"},
+    outputs={"output": "T"},
+    types={"T": FLOATS},
+    products=[SAMPLES_OF_A_REGION],
+)
 def ROIAlign(
     feat,
     rois,
     batch_indices,
     *,
-    pooled_h: int,
-    pooled_w: int,
-    sampling_ratio: int,
+    pooled_h: Bins,
+    pooled_w: Bins,
+    sampling_ratio: SamplingRatio,
     spatial_scale: float,
-    mode: str = "avg",
-    aligned_mode: str = "asymmetric",
+    mode: Literal["avg", "max"] = "avg",
+    aligned_mode: Literal["asymmetric", "half_pixel_for_nn", "half_pixel"] = "asymmetric",
 ):
     """Divides regions of feature maps into bins and takes from each the mean or the maximum of evenly spaced samples.
 
@@ -55,10 +64,6 @@ def ROIAlign(
     """
     name = "ROIAlign"
     check_maps(name, feat, rois, 4)
-    if mode not in ("avg", "max"):
-        raise ValueError(f"{name}: mode = {mode!r} is neither 'avg' nor 'max'")
-    if aligned_mode not in _OFFSETS:
-        raise ValueError(f"{name}: aligned_mode = {aligned_mode!r} is none of {', '.join(_OFFSETS)}")
     if batch_indices.shape != rois.shape[:1]:
         raise ValueError(f"{name}: batch_indices has the shape {list(batch_indices.shape)}, rois {list(rois.shape)}")
     maps = wide(feat)
@@ -72,14 +77,10 @@ def ROIAlign(
     output = np.zeros((len(rois), maps.shape[1], pooled_h, pooled_w), dtype)
     for region, image in enumerate(batch):
         y, x = (
-            bin_samples(
-                corners[region, i], extents[region, i], bins, samples_per_bin(extents[region, i], bins, sampling_ratio)
-            )
-            for i, bins in ((1, pooled_h), (0, pooled_w))
+            Line.of(corners[region, i], extents[region, i], bins, sampling_ratio, -1, size)
+            for i, bins, size in ((1, pooled_h, maps.shape[2]), (0, pooled_w, maps.shape[3]))
         )
-        y, x = np.broadcast_arrays(y[:, None, :, None], x[None, :, None, :])
-        shape = (pooled_h, pooled_w, -1) if y.size else (pooled_h, pooled_w, 0)
-        output[region] = pooled_samples(maps[image], y.reshape(shape), x.reshape(shape), mode)
+        output[region] = pooled_samples(maps[image], y, x, (pooled_h, pooled_w), mode)
     return output.astype(feat.dtype)
 
 
@@ -110,5 +111,8 @@ def _(op, feat, rois, batch_indices, *, pooled_h, pooled_w, sampling_ratio, spat
     if aligned_mode == "asymmetric":
         extent = [op.Max(e, 1.0) for e in extent]
     real, batch = emit_real_regions(op, batch_indices, op.Shape(maps, start=0, end=1))
-    pooled = emit_pooled_samples(op, maps, batch, [y1, x1], extent, [pooled_h, pooled_w], sampling_ratio, mode)
+    sizes = [op.Cast(op.Shape(maps, start=axis, end=axis + 1), to=maps.dtype) for axis in (2, 3)]
+    reach = [(dtype(-1), size, dtype(0)) for size in sizes]
+    bins = [pooled_h, pooled_w]
+    pooled = emit_pooled_samples(op, maps, batch, [y1, x1], extent, bins, sampling_ratio, mode, reach)
     return op.Cast(op.Where(op.Unsqueeze(real, [1, 2, 3]), pooled, dtype(0)), to=feat.dtype)

@@ -7,19 +7,32 @@ import numpy as np
 from onnx_specops.domain import FLOATS, operator
 from onnx_specops.ops._boxes import emit_columns, emit_wide, number_type, wide
 from onnx_specops.ops._checks import required
-from onnx_specops.ops._regions import bin_samples, check_maps, emit_pooled_samples, pooled_samples, samples_per_bin
+from onnx_specops.ops._regions import (
+    SAMPLES_OF_A_REGION,
+    Bins,
+    Line,
+    SamplingRatio,
+    check_maps,
+    emit_pooled_samples,
+    pooled_samples,
+)
 from onnx_specops.ops.roi_align import pooled_shape
 
 
-@operator(inputs={"feat": "T", "rois": "T", "batch_indices": "tensor(int64)"}, outputs={"output": "T"}, types={"T": FLOATS})
+@operator(
+    inputs={"feat": "T", "rois": "T", "batch_indices": "tensor(int64)"},
+    outputs={"output": "T"},
+    types={"T": FLOATS},
+    products=[SAMPLES_OF_A_REGION],
+)
 def ROIAlignRotated(
     feat,
     rois,
     batch_indices,
     *,
-    pooled_h: int,
-    pooled_w: int,
-    sampling_ratio: int,
+    pooled_h: Bins,
+    pooled_w: Bins,
+    sampling_ratio: SamplingRatio,
     spatial_scale: float,
     clockwise_mode: int,
 ):
@@ -53,15 +66,25 @@ def ROIAlignRotated(
     for region, image in enumerate(batch_indices):
         center, extent, angle = regions[region, :2] * scale - half, regions[region, 2:4] * scale, regions[region, 4]
         cosine, sine = np.cos(angle), np.sin(-angle if clockwise_mode else angle)
+
+        def turn(y, x, center=center, cosine=cosine, sine=sine):
+            return y * cosine - x * sine + center[1], y * sine + x * cosine + center[0]
+
+        reach = _reach(maps.shape[2:], center.astype(np.float64), float(cosine), float(sine))
         y, x = (
-            bin_samples(-extent[i] / dtype(2), extent[i], bins, samples_per_bin(extent[i], bins, sampling_ratio))
-            for i, bins in ((1, pooled_h), (0, pooled_w))
+            Line.of(-extent[i] / dtype(2), extent[i], bins, sampling_ratio, *ends)
+            for i, bins, ends in ((1, pooled_h, reach[0]), (0, pooled_w, reach[1]))
         )
-        y, x = y[:, None, :, None], x[None, :, None, :]
-        y, x = y * cosine - x * sine + center[1], y * sine + x * cosine + center[0]
-        shape = (pooled_h, pooled_w, -1) if y.size else (pooled_h, pooled_w, 0)
-        output[region] = pooled_samples(maps[image], y.reshape(shape), x.reshape(shape), "avg")
+        output[region] = pooled_samples(maps[image], y, x, (pooled_h, pooled_w), "avg", turn)
     return output.astype(feat.dtype)
+
+
+def _reach(size, center, cosine, sine):
+    """From where to where a map reaches, down and across along the axes of a region turned about its centre, and how far
+    that centre is."""
+    down, across = (np.array([-1.0, n]) - c for n, c in zip(size, center[::-1], strict=True))
+    parts = ((down * cosine, across * sine), (across * cosine, down * -sine))
+    return [(a.min() + b.min(), a.max() + b.max(), np.abs(center).sum()) for a, b in parts]
 
 
 @ROIAlignRotated.infer_shapes
@@ -89,7 +112,22 @@ def _(op, feat, rois, batch_indices, *, pooled_h, pooled_w, sampling_ratio, spat
     beyond = op.Or(op.Less(batch_indices, 0), op.GreaterOrEqual(batch_indices, images))
     batch = required(op, "batch_indices_out_of_range", beyond, batch_indices)
     start = [op.Div(op.Neg(e), 2.0) for e in (height, width)]
+    reach = _emit_reach(op, maps, *(op.Squeeze(x, [2]) for x in (*center, cosine, sine)))
     bins = [pooled_h, pooled_w]
-    return op.Cast(
-        emit_pooled_samples(op, maps, batch, start, [height, width], bins, sampling_ratio, "avg", turn), to=feat.dtype
-    )
+    pooled = emit_pooled_samples(op, maps, batch, start, [height, width], bins, sampling_ratio, "avg", reach, turn)
+    return op.Cast(pooled, to=feat.dtype)
+
+
+def _emit_reach(op, maps, center_y, center_x, cosine, sine):
+    """`_reach` of each region, ``[R, 1]``."""
+    ends = [
+        (op.Sub(-1.0, center), op.Sub(op.Cast(op.Shape(maps, start=axis, end=axis + 1), to=maps.dtype), center))
+        for axis, center in ((2, center_y), (3, center_x))
+    ]
+    down, across = ends
+    offset = op.Add(op.Abs(center_y), op.Abs(center_x))
+    reach = []
+    for (a, turned_a), (b, turned_b) in (((down, cosine), (across, sine)), ((across, cosine), (down, op.Neg(sine)))):
+        one, other = ([op.Mul(end, by) for end in pair] for pair, by in ((a, turned_a), (b, turned_b)))
+        reach.append((op.Add(op.Min(*one), op.Min(*other)), op.Add(op.Max(*one), op.Max(*other)), offset))
+    return reach

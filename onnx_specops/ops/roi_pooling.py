@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
 from onnx_specops.domain import FLOATS, operator
 from onnx_specops.ops._boxes import emit_columns, emit_wide, number_type, wide
 from onnx_specops.ops._regions import (
+    Bins,
     check_maps,
     emit_bilinear,
     emit_inside,
@@ -22,7 +25,9 @@ from onnx_specops.ops._regions import (
 
 
 @operator(inputs={"feat": "T", "rois": "T"}, outputs={"output": "T"}, types={"T": FLOATS})
-def ROIPooling(feat, rois, *, pooled_h: int, pooled_w: int, spatial_scale: float = 1.0, method: str = "max"):
+def ROIPooling(
+    feat, rois, *, pooled_h: Bins, pooled_w: Bins, spatial_scale: float = 1.0, method: Literal["max", "bilinear"] = "max"
+):
     """Divides regions of feature maps into bins and takes from each the maximum, or a sample.
 
     Inputs:
@@ -41,8 +46,6 @@ def ROIPooling(feat, rois, *, pooled_h: int, pooled_w: int, spatial_scale: float
     """
     name = "ROIPooling"
     check_maps(name, feat, rois, 5)
-    if method not in ("max", "bilinear"):
-        raise ValueError(f"{name}: method = {method!r} is neither 'max' nor 'bilinear'")
     maps, regions = wide(feat), wide(rois)
     images, channels, height, width = maps.shape
     batch = real_regions(name, "rois", whole(np.trunc(regions[:, 0])), images)

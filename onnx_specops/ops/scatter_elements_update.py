@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import numpy as np
 from onnx import TensorProto as Type
@@ -11,7 +12,7 @@ from onnx.helper import tensor_dtype_to_np_dtype
 from onnx_specops.domain import INTEGERS, NUMERIC, operator
 from onnx_specops.ops._checks import FLOAT16S, position, required
 
-REDUCTIONS = ("none", "sum", "prod", "min", "max", "mean")
+Reduction = Literal["none", "sum", "prod", "min", "max", "mean"]
 
 _UFUNCS = {"sum": np.add, "mean": np.add, "prod": np.multiply, "min": np.minimum, "max": np.maximum}
 _BOOLEAN_UFUNCS = {"sum": np.logical_or, "max": np.logical_or, "prod": np.logical_and, "min": np.logical_and}
@@ -23,7 +24,7 @@ _ONNX_REDUCTIONS = {"none": None, "sum": "add", "mean": "add", "prod": "mul", "m
     outputs={"output": "T"},
     types={"T": ("bool", *NUMERIC), "T_IND": INTEGERS},
 )
-def ScatterElementsUpdate(data, indices, updates, axis, *, reduction: str = "none", use_init_val: int = 1):
+def ScatterElementsUpdate(data, indices, updates, axis, *, reduction: Reduction = "none", use_init_val: int = 1):
     """Copies ``data`` and writes or reduces ``updates`` into the copy, at ``indices`` along ``axis``.
 
     For every position ``p`` of ``updates``, the element of the output at ``p``, with its coordinate along ``axis`` replaced
@@ -48,8 +49,6 @@ def ScatterElementsUpdate(data, indices, updates, axis, *, reduction: str = "non
     Source: OpenVINO specification, ScatterElementsUpdate-12.
     """
     name = "ScatterElementsUpdate"
-    if reduction not in REDUCTIONS:
-        raise ValueError(f"{name}: reduction = {reduction!r} is none of {', '.join(REDUCTIONS)}")
     if data.dtype == bool and reduction == "mean":
         raise ValueError(f"{name}: data: booleans have no mean")
     if indices.shape != updates.shape:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import ml_dtypes
 import numpy as np
 from onnx import TensorProto as Type
 
 from onnx_specops.domain import INDICES, NUMERIC, operator
 from onnx_specops.ops._checks import required
-
-FILL_MODES = ("ZERO", "LOWEST")
 
 
 def lowest(dtype: np.dtype) -> np.generic:
@@ -22,7 +22,7 @@ def lowest(dtype: np.dtype) -> np.generic:
     outputs={"output": "T"},
     types={"T": NUMERIC, "T_IND": INDICES},
 )
-def SegmentMax(data, segment_ids, num_segments=None, *, fill_mode: str):
+def SegmentMax(data, segment_ids, num_segments=None, *, fill_mode: Literal["ZERO", "LOWEST"]):
     """The greatest values of the slices of ``data`` that have a segment's id.
 
     Inputs:
@@ -40,7 +40,6 @@ def SegmentMax(data, segment_ids, num_segments=None, *, fill_mode: str):
     Source: OpenVINO specification, SegmentMax-16.
     """
     name = "SegmentMax"
-    _check_mode(fill_mode)
     if segment_ids.shape != data.shape[:1]:
         raise ValueError(f"{name}: segment_ids has the shape {list(segment_ids.shape)}, data {list(data.shape)}")
     if (bad := np.flatnonzero(segment_ids < 0)).size:
@@ -71,22 +70,20 @@ def SegmentMax(data, segment_ids, num_segments=None, *, fill_mode: str):
     return output
 
 
-def _check_mode(fill_mode):
-    if fill_mode not in FILL_MODES:
-        raise ValueError(f"SegmentMax: fill_mode = {fill_mode!r} is neither ZERO nor LOWEST")
-
-
 @SegmentMax.infer_shapes
 def _(node):
-    data, count = node.shape(0), node.constant(2)
+    data, ids, count = node.shape(0), node.constant(1), node.constant(2)
     if data is None:
         return [None]
-    return [[int(count.reshape(-1)[0]) if count is not None and count.size else None, *data[1:]]]
+    if node.has(2):
+        segments = int(count.reshape(-1)[0]) if count is not None and count.size else None
+    else:
+        segments = int(ids.max(initial=-1)) + 1 if ids is not None else None
+    return [[segments, *data[1:]]]
 
 
 @SegmentMax.body
 def _(op, data, segment_ids, num_segments=None, *, fill_mode):
-    _check_mode(fill_mode)
     ids = op.Cast(segment_ids, to=Type.INT64)
     before = op.Slice(op.Concat([0], ids, axis=0), [0], [-1])
     ids = required(op, "SegmentMax: segment_ids must ascend from 0", op.Less(ids, before), ids)

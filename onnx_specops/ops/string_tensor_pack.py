@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from onnx_specops.domain import INDICES, operator
+from onnx_specops.domain import INDICES, check_size, operator
 
 
 @operator(
@@ -21,7 +21,7 @@ def StringTensorPack(begins, ends, symbols):
         ends: of the shape of ``begins``, in ``[begins, n]``.
         symbols: uint8 ``[n]``, UTF-8.
 
-    Output: strings, of the shape of ``begins``.
+    Output: strings, of the shape of ``begins``, of no more bytes than an output may have elements.
 
     Source: OpenVINO specification, StringTensorPack-15.
     """
@@ -37,6 +37,7 @@ def StringTensorPack(begins, ends, symbols):
     if (bad := np.flatnonzero(first > last)).size:
         at = bad[0]
         raise ValueError(f"{name}: begins[{at}] = {first[at]} is greater than ends[{at}] = {last[at]}")
+    check_size(f"{name}: output", int((last - first).sum(dtype=np.int64)), (begins, ends, symbols))
     text = symbols.tobytes()
     strings = np.empty(len(first), object)
     strings[:] = [text[b:e].decode("utf-8", "surrogateescape") for b, e in zip(first, last, strict=True)]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from onnx_specops.domain import operator
-from onnx_specops.hashing import encode, hash_buckets
+from typing import Annotated
+
+from onnx_specops.domain import Limits, operator
+from onnx_specops.hashing import Hasher, encode, hash_buckets
 
 
 @operator(
@@ -11,7 +13,14 @@ from onnx_specops.hashing import encode, hash_buckets
     outputs={"buckets": "tensor(int64)"},
     no_body="standard ONNX cannot hash strings",
 )
-def StringToHashBucket(strings, *, num_buckets: int, hasher: str = "fasthash", hasher_key_0: int = 0, hasher_key_1: int = 0):
+def StringToHashBucket(
+    strings,
+    *,
+    num_buckets: Annotated[int, Limits(1)],
+    hasher: Hasher = "fasthash",
+    hasher_key_0: int = 0,
+    hasher_key_1: int = 0,
+):
     """The bucket of each string: ``hash(string) % num_buckets``, the hash taken as unsigned.
 
     Inputs:
@@ -20,18 +29,13 @@ def StringToHashBucket(strings, *, num_buckets: int, hasher: str = "fasthash", h
     Output: int64 in ``[0, num_buckets)``, of the strings' shape.
 
     Attributes:
-        num_buckets: at least 1.
+        num_buckets: how many buckets there are.
         hasher: ``fasthash`` (FarmHash Fingerprint64), ``legacy`` (TensorFlow's Hash64) or ``stronghash`` (SipHash-2-4).
         hasher_key_0, hasher_key_1: stronghash's key, each word as two's complement.
 
     Source: TensorFlow, ``tf.strings.to_hash_bucket_fast``, ``to_hash_bucket`` and ``to_hash_bucket_strong``.
     """
-    if num_buckets < 1:
-        raise ValueError(f"StringToHashBucket: num_buckets: {num_buckets} where 1 or more was expected")
-    try:
-        buckets = hash_buckets(encode(strings.reshape(-1)), num_buckets, hasher, (hasher_key_0, hasher_key_1))
-    except ValueError as error:
-        raise ValueError(f"StringToHashBucket: {error}") from None
+    buckets = hash_buckets(encode(strings.reshape(-1)), num_buckets, hasher, (hasher_key_0, hasher_key_1))
     return buckets.reshape(strings.shape)
 
 

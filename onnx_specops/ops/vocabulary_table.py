@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 
-from onnx_specops.domain import NoBodyError, operator
-from onnx_specops.hashing import encode, hash_buckets, quoted
+from onnx_specops.domain import Limits, NoBodyError, operator
+from onnx_specops.hashing import Hasher, encode, hash_buckets, quoted
 
 
 @operator(
@@ -18,9 +20,9 @@ def VocabularyTable(
     keys,
     vocabulary,
     *,
-    num_oov_buckets: int = 0,
+    num_oov_buckets: Annotated[int, Limits(0)] = 0,
     default_value: int = -1,
-    hasher: str = "fasthash",
+    hasher: Hasher = "fasthash",
     hasher_key_0: int = 0,
     hasher_key_1: int = 0,
 ):
@@ -49,8 +51,6 @@ def VocabularyTable(
     for the other hashers.
     """
     name = "VocabularyTable"
-    if num_oov_buckets < 0:
-        raise ValueError(f"{name}: num_oov_buckets: {num_oov_buckets} where 0 or more was expected")
     if vocabulary.ndim != 1:
         raise ValueError(f"{name}: vocabulary: shape {list(vocabulary.shape)} where [n] was expected")
     count = len(vocabulary)
@@ -70,13 +70,10 @@ def VocabularyTable(
     flat = encode(keys.reshape(-1)) if texts else keys.reshape(-1).tolist()
     ids = np.fromiter((table.get(key, -1) for key in flat), np.int64, len(flat))
     missed = np.flatnonzero(ids < 0)
-    try:
-        # Also where nothing is missed: an unknown hasher is an error in any case.
+    ids[missed] = default_value
+    if num_oov_buckets:
         unknown = [flat[row] if texts else str(flat[row]).encode() for row in missed.tolist()]
-        buckets = hash_buckets(unknown, max(num_oov_buckets, 1), hasher, (hasher_key_0, hasher_key_1))
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from None
-    ids[missed] = count + buckets if num_oov_buckets else default_value
+        ids[missed] = count + hash_buckets(unknown, num_oov_buckets, hasher, (hasher_key_0, hasher_key_1))
     return ids.reshape(keys.shape)
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from onnx_specops.runtime.errors import MissingKernelError
 
@@ -37,8 +39,13 @@ def has_library() -> bool:
     return _PATH.is_file()
 
 
+def description() -> dict[str, Any]:
+    """What the library says of its operators (description.h has the form); raises `MissingKernelError` as `library_path`."""
+    describe = ctypes.CDLL(library_path()).OnnxSpecopsOperators
+    describe.restype = ctypes.c_char_p
+    return json.loads(describe())
+
+
 def native_operators() -> frozenset[str]:
     """The operators that the library has kernels for; raises `MissingKernelError` as `library_path` does."""
-    list_names = ctypes.CDLL(library_path()).OnnxSpecopsOperators
-    list_names.restype = ctypes.c_char_p
-    return frozenset(list_names().decode().split())
+    return frozenset(operator["name"] for operator in description()["operators"])

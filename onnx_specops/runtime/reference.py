@@ -38,7 +38,7 @@ def _op_run(operator: Operator) -> type[OpRun]:
             None if value is None or (optional and np.size(value) == 0) else value
             for value, optional in zip(inputs, operator.optional, strict=False)
         ]
-        results = operator(*arrays, **operator.node_attributes(attributes))
+        results = operator(*arrays, **attributes)
         return results if isinstance(results, tuple) else (results,)
 
     return type(operator.name, (OpRun,), {"op_domain": DOMAIN, "_run": run})

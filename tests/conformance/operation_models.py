@@ -1,102 +1,187 @@
-"""Models of one operation, built with OpenVINO's factories from the arrays that they are run with."""
+"""Cases built with OpenVINO's Python API, from a function that makes the layer and from what each of its inputs is."""
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
-from collections.abc import Callable, Collection, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from tests.conformance.case import Case, IRText, Oracle
 
-Run = Sequence[np.ndarray]
+Run = Sequence[Any]
+
+TYPES = {
+    "boolean": np.bool_,
+    "i8": np.int8,
+    "i16": np.int16,
+    "i32": np.int32,
+    "i64": np.int64,
+    "u8": np.uint8,
+    "u16": np.uint16,
+    "u32": np.uint32,
+    "u64": np.uint64,
+    "f16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "f32": np.float32,
+    "f64": np.float64,
+}
+"""NumPy's types of numbers, by OpenVINO's names."""
 
 
-def case(
+@dataclasses.dataclass(frozen=True)
+class Input:
+    """A Parameter with its array for each run.
+
+    Attributes:
+        arrays: the arrays.
+        dims: its dimensions: -1 for a dynamic one, ``None`` for any rank.
+    """
+
+    arrays: tuple[np.ndarray, ...]
+    dims: tuple[int, ...] | None
+
+
+def static(*arrays: Any) -> Input:
+    """A Parameter of the first array's own shape."""
+    return Input(tuple(map(np.asarray, arrays)), np.shape(arrays[0]))
+
+
+def dynamic(*arrays: Any, dims: Sequence[int] | None = None) -> Input:
+    """A Parameter whose dimensions are all dynamic, or ``dims``."""
+    return Input(tuple(map(np.asarray, arrays)), (-1,) * np.ndim(arrays[0]) if dims is None else tuple(dims))
+
+
+def unranked(*arrays: Any) -> Input:
+    """A Parameter of unknown rank."""
+    return Input(tuple(map(np.asarray, arrays)), None)
+
+
+def statics(*runs: Run) -> list[Input]:
+    """For each input a Parameter of its own shape; a run has the arrays of all inputs."""
+    return [static(*arrays) for arrays in zip(*runs, strict=True)]
+
+
+def dynamics(*runs: Run) -> list[Input]:
+    """For each input a Parameter whose dimensions are all dynamic."""
+    return [dynamic(*arrays) for arrays in zip(*runs, strict=True)]
+
+
+def shaped(shapes: Sequence[Sequence[int] | None], *runs: Run) -> list[Input]:
+    """For each input a Parameter of the dimensions that ``shapes`` gives, ``None`` for any rank."""
+    inputs = zip(zip(*runs, strict=True), shapes, strict=True)
+    return [unranked(*arrays) if dims is None else dynamic(*arrays, dims=dims) for arrays, dims in inputs]
+
+
+def layer_case(
     operation: str,
     version: str,
-    name: str,
     make: str | Callable[..., Any],
-    *runs: Run,
-    constants: Collection[int] = (),
-    shapes: Sequence[Any] | None = None,
-    dynamic: bool = False,
-    options: dict[str, Any] | None = None,
-    **attributes: Any,
+    name: str,
+    inputs: Iterable[Any] = (),
+    attributes: dict[str, Any] | None = None,
+    *,
+    opset: str | None = None,
+    **settings: Any,
 ) -> Case:
-    """A case of one operation.
+    """A case of one operation, or of the small graph that ``make`` builds around it.
 
     Args:
         operation: its name in the specification.
         version: its opset in the IR.
+        make: the factory's name, or the operation's own, which takes any inputs and attributes; with that of another opset
+            before it where need be (``"opset1.add"``). Or a function ``make(ops, *nodes, **attributes)`` that gets the
+            opset's module; it gives a node, or the results and sinks.
         name: what is special about the case.
-        make: the factory (``"opset1.add"``), called with the inputs' nodes and ``attributes``; or a function of the nodes.
-        runs: for each run the arrays of all the operation's inputs.
-        constants: the indexes of the inputs that are constants, taken from the first run.
-        shapes: the Parameters' partial shapes, one for every input; by default those of the first run's arrays.
-        dynamic: whether every Parameter's dimensions are unknown.
-        options: further fields of the `Case`.
-        attributes: the factory's keyword arguments.
+        inputs: `Input` for a Parameter, an array or a number for a constant, ``None`` for one left out, a type's name as it
+            is, a function for the node that it gives.
+        attributes: keyword arguments of what makes the layer.
+        opset: the opset whose module makes it, where that is not ``version``.
+        settings: the `Case`'s own.
     """
+    inputs, attributes = list(inputs), attributes or {}
+    given = [i.arrays for i in inputs if isinstance(i, Input)]
+    runs = list(zip(*given, strict=True)) if given else [()]
+    return Case(operation, version, name, lambda: _model(opset or version, make, inputs, attributes), runs, **settings)
 
-    def build() -> Any:
+
+def _model(opset: str, make: str | Callable[..., Any], inputs: Sequence[Any], attributes: dict[str, Any]) -> Any:
+    import openvino as ov
+
+    parameters, nodes = [], []
+    for given in inputs:
+        if isinstance(given, Input):
+            nodes.append(_parameter(given))
+            parameters.append(nodes[-1])
+        else:
+            nodes.append(_node(given))
+    made = _layer(opset, make, nodes, attributes)
+    outputs = [
+        output
+        for node in (made if isinstance(made, (list, tuple)) else [made])
+        for output in (node.outputs() if hasattr(node, "outputs") else [node])
+    ]
+    sinks = [_is_sink(output) for output in outputs]
+    results = [output for output, sink in zip(outputs, sinks, strict=True) if not sink]
+    return ov.Model(results, [output.node for output, sink in zip(outputs, sinks, strict=True) if sink], parameters)
+
+
+def _is_sink(output: Any) -> bool:
+    return output.node.get_type_name() == "Assign"
+
+
+def _node(given: Any) -> Any:
+    if given is None or isinstance(given, str):
+        return given
+    return given() if callable(given) else constant(np.asarray(given))
+
+
+def _layer(opset: str, make: str | Callable[..., Any], nodes: list[Any], attributes: dict[str, Any]) -> Any:
+    from openvino.utils.node_factory import NodeFactory
+
+    if callable(make):
+        return make(importlib.import_module(f"openvino.{opset}"), *nodes, **attributes)
+    module, _, factory = make.rpartition(".")
+    module = module or opset
+    if factory[0].isupper():
+        return NodeFactory(module).create(factory, [node.output(0) for node in nodes], attributes)
+    return getattr(importlib.import_module(f"openvino.{module}"), factory)(*nodes, **attributes)
+
+
+def _parameter(given: Input) -> Any:
+    import openvino as ov
+    from openvino import opset1
+
+    shape = ov.PartialShape.dynamic() if given.dims is None else ov.PartialShape(list(given.dims))
+    return opset1.parameter(shape, element_type(given.arrays[0]))
+
+
+def constant(array: np.ndarray) -> Any:
+    """A constant, of strings and without elements as well."""
+    import openvino as ov
+
+    kind = element_type(array)
+    if kind == ov.Type.string:
+        return ov.op.Constant(ov.Tensor(array.astype(str)), shared_memory=False)
+    if kind != ov.Type.bf16:
+        return ov.op.Constant(ov.Tensor(np.ascontiguousarray(array).reshape(array.shape)), shared_memory=False)
+    tensor = ov.Tensor(kind, ov.Shape(list(array.shape)))
+    tensor.data[...] = array.view(tensor.data.dtype)
+    return ov.op.Constant(tensor, shared_memory=False)
+
+
+def of_no_bytes(dtype: Any) -> Callable[[], Any]:
+    """An input: a constant without elements for which the IR states no byte; for others OpenVINO writes one."""
+
+    def make() -> Any:
         import openvino as ov
 
-        nodes, parameters = [], []
-        for index, array in enumerate(runs[0]):
-            kind = element_type(array)
-            if index in constants:
-                nodes.append(constant(array))
-                continue
-            shape = shapes[index] if shapes is not None else [-1] * array.ndim if dynamic else list(array.shape)
-            shape = ov.PartialShape.dynamic() if shape is None else ov.PartialShape(shape)
-            nodes.append(importlib.import_module("openvino.opset1").parameter(shape, kind))
-            parameters.append(nodes[-1])
-        result = factory(make)(*nodes, **attributes) if isinstance(make, str) else make(*nodes, **attributes)
-        results = result if isinstance(result, list) else result.outputs()
-        return ov.Model(results, parameters)
-
-    inputs = [tuple(array for i, array in enumerate(run) if i not in constants) for run in runs]
-    return Case(operation, version, name, build, inputs, **(options or {}))
-
-
-def decided(oracle: Oracle, reason: str, *expected: np.ndarray) -> dict[str, Any]:
-    """The `Case` fields for a case that one oracle decides: ``expected`` holds one run's outputs for ``"expected"``."""
-    fields: dict[str, Any] = {"oracle": oracle, "reason": reason}
-    return fields | ({"expected": [list(expected)]} if expected else {})
-
-
-def text_case(operation: str, version: str, name: str, replace: Callable[[str], str], model: Case, **options: Any) -> Case:
-    """The case ``model`` with its IR's text changed by ``replace``, for what no factory builds."""
-
-    def build() -> IRText:
-        import tempfile
-        from pathlib import Path
-
-        with tempfile.TemporaryDirectory() as folder:
-            path = model.save(Path(folder))
-            text, weights = path.read_text(), path.with_suffix(".bin").read_bytes()
-        changed = replace(text)
-        assert changed != text, "the replacement finds nothing in the IR"
-        return IRText(changed, weights)
-
-    return Case(operation, version, name, build, model.inputs, **options)
-
-
-def factory(name: str) -> Callable[..., Any]:
-    """``"opset1.add"`` as the function."""
-    module, _, function = name.rpartition(".")
-    return getattr(importlib.import_module(f"openvino.{module}"), function)
-
-
-def node(kind: str, opset: str, **attributes: Any) -> Callable[..., Any]:
-    """A function of nodes that makes a node of any type, where the factory leaves an attribute out."""
-
-    def make(*inputs: Any) -> Any:
-        from openvino.utils.node_factory import NodeFactory
-
-        return NodeFactory(opset).create(kind, [i.output(0) for i in inputs], attributes)
+        return ov.op.Constant(ov.Tensor(np.zeros(0, dtype)), shared_memory=True)
 
     return make
 
@@ -105,13 +190,47 @@ def element_type(array: np.ndarray) -> Any:
     """OpenVINO's element type for the array's."""
     import openvino as ov
 
-    return {"bfloat16": ov.Type.bf16}.get(str(array.dtype)) or ov.Type(array.dtype)
+    if array.dtype.kind in "OU":
+        return ov.Type.string
+    return ov.Type.bf16 if array.dtype.name == "bfloat16" else ov.Type(array.dtype)
 
 
-def constant(array: np.ndarray) -> Any:
-    """A constant; an empty one as well."""
-    import openvino as ov
+def decided(oracle: Oracle, reason: str, *expected: np.ndarray, runs: Sequence[Sequence[np.ndarray]] = ()) -> dict[str, Any]:
+    """The settings of a case that one oracle decides: with ``"expected"`` the outputs of its one run, or of all ``runs``."""
+    outputs = [list(run) for run in runs] or ([list(expected)] if expected else None)
+    return {"oracle": oracle, "reason": reason} | ({} if outputs is None else {"expected": outputs})
 
-    if array.size and str(array.dtype) != "bfloat16":
-        return ov.op.Constant(np.ascontiguousarray(array).reshape(array.shape))
-    return ov.op.Constant(element_type(array), ov.Shape(list(array.shape)), array.astype(np.float64).reshape(-1).tolist())
+
+def edited(model: Case, edit: Callable[[str, bytes], tuple[str, bytes]]) -> Case:
+    """The case with its IR changed by ``edit``, which gets the .xml's text and the .bin: for what no factory builds."""
+
+    def build() -> IRText:
+        with tempfile.TemporaryDirectory() as folder:
+            path = model.save(Path(folder))
+            return IRText(*edit(path.read_text(), path.with_suffix(".bin").read_bytes()))
+
+    return dataclasses.replace(model, build=build)
+
+
+def replaced(model: Case, old: str, new: str) -> Case:
+    """The case with a text of its .xml replaced by another."""
+
+    def edit(text: str, weights: bytes) -> tuple[str, bytes]:
+        assert old in text
+        return text.replace(old, new), weights
+
+    return edited(model, edit)
+
+
+def ramp(*shape: int, dtype: Any = np.float32) -> np.ndarray:
+    """Distinct values 0, 1, ... in the shape; for booleans alternating."""
+    values = np.arange(int(np.prod(shape)))
+    return (values % 2 if dtype in (bool, np.bool_) else values).astype(dtype).reshape(shape)
+
+
+def mixed(*shape: int, dtype: Any = np.float32, seed: int = 0) -> np.ndarray:
+    """Values without order, some equal, some negative (where the type has them)."""
+    generator = np.random.default_rng(seed)
+    low = 0 if np.dtype(dtype).kind in "ub" else -9
+    values = generator.integers(low, 2 if dtype in (bool, np.bool_) else 10, shape)
+    return (values / 2 if np.dtype(dtype).kind == "f" else values).astype(dtype)

@@ -14,7 +14,8 @@ from openvino import opset13 as ops
 
 from converters.openvino import convert
 from onnx_specops.runtime.reference import reference_evaluator
-from tests.conformance.operations.cases.low_precision import BITS, _bytes, _filled, _through
+from tests.conformance.operation_models import layer_case, static
+from tests.conformance.operations.cases.low_precision import BITS, codes_of, filled, through, zeros
 
 SHAPE = [197, 211]
 COUNT = 197 * 211
@@ -31,11 +32,8 @@ GROUPS = {"u3": 8, "u6": 4}
 def write(folder: Path, kind: str) -> Path:
     """A constant of random bytes, converted to float32 and added to an input."""
     size = COUNT * np.dtype(PLAIN[kind]).itemsize if kind in PLAIN else 0
-    content = np.random.default_rng(1).integers(0, 48, size, np.uint8).tobytes() if size else _bytes(kind, COUNT)
-    text = _filled(_through(SHAPE, kind), {kind: content})()
-    (folder / "model.xml").write_text(text.xml)
-    (folder / "model.bin").write_bytes(text.weights)
-    return folder / "model.xml"
+    content = np.random.default_rng(1).integers(0, 48, size, np.uint8).tobytes() if size else codes_of(kind, COUNT)
+    return through("", kind, SHAPE, content).save(folder)
 
 
 @pytest.mark.parametrize("weights", ["embed", "copy", "reference"])
@@ -75,28 +73,27 @@ def test_every_type_in_every_place(tmp_path: Path, kind: str, weights: str) -> N
 def test_codes_within_a_body(tmp_path: Path, kind: str) -> None:
     """The numbers of a constant that a loop's body holds are looked up once, outside of it."""
 
-    def build() -> ov.Model:
-        x, state = ops.parameter([1], np.float32, name="x"), ops.parameter(SHAPE, np.float32)
-        constant = ov.op.Constant(getattr(ov.Type, kind), ov.Shape(SHAPE), [0] * COUNT)
+    def make(ops, x, *, constant):
+        state = ops.parameter(SHAPE, np.float32)
         body = ov.Model(
-            [ops.result(ops.constant(np.bool_(True))), ops.result(ops.add(state, ops.convert(constant, "f32")))], [state]
+            [ops.result(ops.constant(np.bool_(True))), ops.result(ops.add(state, ops.convert(constant(), "f32")))], [state]
         )
         loop = ops.loop(ops.constant(np.int64(3)).output(0), ops.constant(np.bool_(True)).output(0))
         loop.set_function(body)
         loop.set_special_body_ports([-1, 0])
         start = ops.broadcast(x, ops.constant(SHAPE))
         loop.set_merged_input(state, start.output(0), body.get_results()[1].output(0))
-        return ov.Model([loop.get_iter_value(body.get_results()[1].output(0), -1)], [x])
+        return [loop.get_iter_value(body.get_results()[1].output(0), -1)]
 
-    text = _filled(build, {kind: _bytes(kind, COUNT)})()
-    (tmp_path / "model.xml").write_text(text.xml)
-    (tmp_path / "model.bin").write_bytes(text.weights)
+    inputs = [static(np.zeros(1, np.float32))]
+    attributes = {"constant": zeros(kind, *SHAPE)}
+    filled(layer_case("Loop", "opset13", make, "", inputs, attributes), {kind: codes_of(kind, COUNT)}).save(tmp_path)
     model, _ = convert(tmp_path / "model.xml", tmp_path / "model.onnx", weights="reference")
     assert [node.op_type for node in model.graph.node].count("Gather") == 1
     (loop,) = (node for node in model.graph.node if node.op_type == "Loop")
     assert "Gather" not in [node.op_type for node in loop.attribute[0].g.node]
     x = np.zeros(1, np.float32)
-    (got,) = ort.InferenceSession(tmp_path / "model.onnx").run(None, {"x": x})
+    (got,) = ort.InferenceSession(tmp_path / "model.onnx").run(None, {model.graph.input[0].name: x})
     expected = ov.Core().compile_model(tmp_path / "model.xml", "CPU", {"INFERENCE_PRECISION_HINT": "f32"})([x])[0]
     np.testing.assert_allclose(got, expected, rtol=1e-6, atol=1e-37)
 

@@ -15,6 +15,8 @@ import pytest
 
 import onnx_specops
 from converters.cli import data
+from converters.openvino.coverage.departures import stated_departures
+from converters.openvino.rule import EVERYWHERE, OPENVINO_RELEASE, Departure
 from onnx_specops.domain import operators
 from onnx_specops.runtime.errors import MissingKernelError
 from onnx_specops.runtime.library import native_operators
@@ -53,13 +55,36 @@ def test_lists_of_docstrings_become_markdown(make: ModuleType) -> None:
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "CONTRIBUTING.md", "docs/command.md", "docs/operations.md", "models/README.md"]
+    "page",
+    ["README.md", "CONTRIBUTING.md", "docs/command.md", "docs/departures.md", "docs/operations.md", "models/README.md"],
 )
 def test_links_lead_somewhere(page: str) -> None:
     path = ROOT / page
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", path.read_text(encoding="utf-8")):
         if "://" not in target:
             assert (path.parent / target).exists(), target
+
+
+_DEPARTURES = list(dict.fromkeys([*EVERYWHERE, *(stated.departure for stated in stated_departures())]))
+
+
+@pytest.mark.parametrize("departure", _DEPARTURES, ids=lambda departure: departure.where)
+def test_departures_are_written_in_one_style(departure: Departure) -> None:
+    """Phrases: no capital in front, no full stop behind."""
+    assert departure.release == OPENVINO_RELEASE
+    for text in (departure.where, departure.cpu, departure.specification or departure.reference):
+        assert re.fullmatch(r"[a-z0-9`(](.|\n)*[^.\s]", text), text
+        assert "  " not in text and "\n" not in text, text
+        assert text.count("`") % 2 == 0, text
+        assert not re.search(r"CPU|OpenVINO's", departure.cpu), "the column says who it is"
+
+
+def test_a_departure_has_one_counterpart() -> None:
+    for other in ({}, {"specification": "adds", "reference": "wraps"}):
+        with pytest.raises(ValueError, match="either the specification or the reference"):
+            Departure(where="u8", cpu="bounds", follows="cpu", **other)
+    with pytest.raises(ValueError, match="follows the specification"):
+        Departure(where="u8", cpu="bounds", reference="wraps", follows="specification")
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from typing import Any
 
 from converters.errors import LayerError
 from converters.openvino import rules as _rules  # noqa: F401  (importing it registers the rules)
+from converters.openvino import walk
 from converters.openvino.coverage.operations import Operation, operations
 from converters.openvino.rule import Rule, find_rule
-from converters.openvino.walk import STRUCTURAL
 
 RECORD = importlib.resources.files("converters.openvino.coverage") / "conformance.json"
 """What came of the conformance cases; ``python -m tests.conformance.operations.record`` writes it."""
@@ -26,6 +26,7 @@ class Coverage:
     Attributes:
         operation: the operation and its version.
         has_rule: whether it can be converted.
+        module: the module that converts it, ``""`` where none does.
         standard: whether there are layers of it that become standard ONNX alone.
         custom: the domain's operators that other layers of it become.
         cases: how many models with it were compared with OpenVINO.
@@ -35,6 +36,7 @@ class Coverage:
 
     operation: Operation
     has_rule: bool
+    module: str
     standard: bool
     custom: Sequence[str]
     cases: int
@@ -66,10 +68,11 @@ def openvino_version() -> str:
 
 def _coverage(operation: Operation) -> Coverage:
     entry = _record()["operations"].get(str(operation), {"standard": False, "custom": [], "cases": 0, "passed": 0})
-    structural = operation.name in (*STRUCTURAL, "Constant")
-    rule = None if structural else _rule(operation)
+    structural = operation.name in (*walk.STRUCTURAL, "Constant")
+    rule = None if structural else rule_of(operation)
+    module = walk.__name__ if structural else rule.function.__module__ if rule else ""
     restrictions = rule.restrictions if rule else ""
-    return Coverage(operation, structural or rule is not None, restrictions=restrictions, **entry)
+    return Coverage(operation, structural or rule is not None, module, restrictions=restrictions, **entry)
 
 
 @functools.cache
@@ -77,7 +80,8 @@ def _record() -> dict[str, Any]:
     return json.loads(RECORD.read_text(encoding="utf-8"))
 
 
-def _rule(operation: Operation) -> Rule | None:
+def rule_of(operation: Operation) -> Rule | None:
+    """The rule that converts an operation, ``None`` where there is none."""
     try:
         return find_rule(operation.name, operation.version)
     except LayerError:

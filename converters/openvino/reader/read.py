@@ -144,6 +144,8 @@ class _Reader:
             weights=weights,
             remarks=self.remarks,
         )
+        if not model.results:
+            self.wrong("the model has no Result: nothing is computed", root, "convert a model that has outputs")
         if "pre-process" in parts:
             subtract_mean(model, parts["pre-process"], self.problems)
         return None if len(self.problems) else model

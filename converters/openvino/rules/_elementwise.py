@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import numpy as np
 import onnx_ir as ir
 
 from converters.errors import Malformed
-from converters.openvino.rule import rule
+from converters.openvino.rule import Departure, rule
 from converters.openvino.rules._precision import D
 from onnx_specops.building import Builder, Value
 
 AutoBroadcast = Literal["numpy", "none", "explicit", "pdpd"]
 """The attribute ``auto_broadcast``; OpenVINO knows "explicit" as another word for "none"."""
 
+PDPD_REFUSED = Departure(
+    where="`auto_broadcast=pdpd`",
+    cpu="refuses it",
+    reference="lays the second operand on the first",
+    follows="reference",
+)
 
-def binary(*operations: str, since: str = "opset1") -> Callable[[Callable[..., Value]], Callable[..., Value]]:
+
+def binary(
+    *operations: str, since: str = "opset1", departs: Sequence[Departure] = ()
+) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
     """Register ``function(op, a, b)`` as the rule of binary operations whose only attribute is ``auto_broadcast``."""
 
     def register(function: Callable[..., Value]) -> Callable[..., Value]:
@@ -31,8 +40,8 @@ def binary(*operations: str, since: str = "opset1") -> Callable[[Callable[..., V
         ):
             return function(op, a, align(op, a, b, auto_broadcast, auto_broadcast_axis))
 
-        emit.__doc__ = function.__doc__
-        rule(*operations, since=since)(emit)
+        emit.__doc__, emit.__module__ = function.__doc__, function.__module__
+        rule(*operations, since=since, departs=departs)(emit)
         return function
 
     return register

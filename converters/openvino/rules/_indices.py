@@ -16,7 +16,7 @@ from converters.openvino.onnx_types import data_type
 from converters.openvino.reader.element_types import ElementType
 from onnx_specops.building import Builder, Value
 
-FIRST, LAST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+INT64_MIN, INT64_MAX = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
 def int64(op: Builder, x: Value) -> Value:

@@ -51,8 +51,8 @@ def _f4e2m1(op: Builder, x: Value) -> Value:
 
 def _f8e8m0(op: Builder, x: Value) -> Value:
     """To the nearest power of two, halves to the even code; 2^-127 for what is less, 2^127 for what is more."""
-    lowest, highest = 2.0**-127, 2.0**127
-    wide = op.Clip(op.Cast(x, to=D.DOUBLE), lowest, highest)
+    low, high = 2.0**-127, 2.0**127
+    wide = op.Clip(op.Cast(x, to=D.DOUBLE), low, high)
     # The logarithm may be off by its rounding: the power below is brought into place.
     exponent = op.Floor(op.Div(op.Log(wide), math.log(2)))
     power = op.Pow(op.const(2.0, D.DOUBLE), exponent)

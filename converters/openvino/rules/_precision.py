@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import onnx_ir as ir
 
+from converters.openvino.rule import Departure
 from onnx_specops.building import Builder, Value
 
 D = ir.DataType
@@ -22,6 +23,13 @@ SIGNED = {D.INT8, D.INT16, D.INT32, D.INT64}
 UNSIGNED = {D.UINT8, D.UINT16, D.UINT32, D.UINT64}
 INTEGERS = SIGNED | UNSIGNED
 WIDE = {D.INT32, D.INT64, D.UINT32, D.UINT64}
+
+INTEGERS_IN_FLOAT32 = Departure(
+    where="integers of 32 bits or more beyond 2^24",
+    cpu="computes in f32, which rounds them",
+    reference="computes in their type",
+    follows="reference",
+)
 
 
 def halves_in_float32(op: Builder, function: Callable[..., Value], *values: Value) -> Value:
@@ -61,8 +69,8 @@ def integers_in_float32(op: Builder, function: Callable[..., Value], *values: Va
 def integers_rounded(op: Builder, function: Callable[[Value], Value], x: Value) -> Value:
     """``function`` of ``x``; of integers by way of floats, the result rounded to the nearest integer.
 
-    OpenVINO's specification leaves functions of integers open but for Sqrt, which rounds; its CPU plugin rounds all, and
-    bounds those of 8 bits by their range.
+    OpenVINO's specification leaves functions of integers open but for Sqrt, which rounds. Those of 8 bits are bounded by
+    their range.
     """
     if x.dtype not in INTEGERS:
         return function(x)
@@ -76,7 +84,7 @@ def integers_rounded(op: Builder, function: Callable[[Value], Value], x: Value) 
 def saturating_8_bits(op: Builder, function: Callable[..., Value], *values: Value) -> Value:
     """``function`` of values of one type; integers of 8 bits are computed in 32, the result bounded by their range.
 
-    (Wider ones wrap. The specification leaves both open; the reference kernels wrap 8 bits where they know them at all.)
+    (Wider ones wrap. The specification leaves both open.)
     """
     dtype = values[0].dtype
     if dtype not in BYTES:

@@ -26,16 +26,16 @@ _MOVING = {
 
 
 def bounds(value: ir.Value) -> Bounds:
-    """The least and the greatest integer that ``value`` may hold; those of its type where no more is known."""
+    """The smallest and the largest integer that ``value`` may hold; those of its type where no more is known."""
     return _bounds(value, _DEPTH, {})
 
 
 def _bounds(value: ir.Value, depth: int, known: dict[ir.Value, Bounds]) -> Bounds:
     if value not in known:
-        least, most = limits = _limits(value.dtype)
+        type_min, type_max = limits = _limits(value.dtype)
         low, high = _found(value, depth, known) or limits
         # Where arithmetic may wrap around, nothing is known but the type.
-        known[value] = (low, high) if least <= low and high <= most else limits
+        known[value] = (low, high) if type_min <= low and high <= type_max else limits
     return known[value]
 
 
@@ -106,14 +106,14 @@ def _mod(node: ir.Node, x: Bounds, divisor: Bounds) -> Bounds | None:
 
 
 def _clip(node: ir.Node, x: Bounds, low: Bounds, high: Bounds) -> Bounds:
-    return _least(node, _greatest(node, x, low), high)
+    return _minimum(node, _maximum(node, x, low), high)
 
 
-def _least(node: ir.Node, *parts: Bounds) -> Bounds:
+def _minimum(node: ir.Node, *parts: Bounds) -> Bounds:
     return min(low for low, _ in parts), min(high for _, high in parts)
 
 
-def _greatest(node: ir.Node, *parts: Bounds) -> Bounds:
+def _maximum(node: ir.Node, *parts: Bounds) -> Bounds:
     return max(low for low, _ in parts), max(high for _, high in parts)
 
 
@@ -140,8 +140,8 @@ _FUNCTIONS: dict[str, Callable[..., Bounds | None]] = {
     "Where": _union,
     "Mod": _mod,
     "Clip": _clip,
-    "Min": _least,
-    "Max": _greatest,
+    "Min": _minimum,
+    "Max": _maximum,
     "Add": _corners(lambda a, b: a + b),
     "Sub": _corners(lambda a, b: a - b),
     "Mul": _corners(lambda a, b: a * b),

@@ -14,7 +14,7 @@ from onnx_specops.building import Builder, Value
 
 AutoPad = Literal["explicit", "notset", "same_upper", "same_lower", "valid"]
 
-_LARGEST = 2**31 - 1
+_MAX_INT32 = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,9 @@ class Window:
         size = spatial_shape(op, data, self.rank)
         reach = op.Mul(op.Sub(ceil_divide(op, size, self.strides), 1), self.strides)
         total = op.Max(op.Sub(op.Add(reach, self.extent(op, kernel)), size), op.const([0]))
-        less = op.Div(total, 2)
-        more = op.Sub(total, less)
-        return (less, more) if self.auto_pad == "same_upper" else (more, less)
+        half = op.Div(total, 2)
+        rest = op.Sub(total, half)
+        return (half, rest) if self.auto_pad == "same_upper" else (rest, half)
 
     def pad(self, op: Builder, data: Value, kernel: Value) -> tuple[Value, list[int]]:
         """``data`` and the padding that is left for the attribute ``pads`` of an ONNX operator.
@@ -112,7 +112,7 @@ def window(
         begin, end = [0] * rank, [0] * rank
     if not rank or any(len(numbers) != rank for numbers in (dilations, begin, end)):
         raise Malformed("strides, dilations and pads differ in length", "check that the file is intact")
-    if min(*strides, *dilations) < 1 or min(*begin, *end) < 0 or max(*strides, *dilations, *begin, *end) > _LARGEST:
+    if min(*strides, *dilations) < 1 or min(*begin, *end) < 0 or max(*strides, *dilations, *begin, *end) > _MAX_INT32:
         raise Malformed("a stride, dilation or pad is out of range", "check that the file is intact")
     return Window(list(strides), list(dilations), begin, end, auto_pad)
 

@@ -8,21 +8,49 @@ from typing import Literal
 import numpy as np
 
 from converters.errors import Malformed
-from converters.openvino.rule import rule
+from converters.openvino.rule import Departure, rule
 from converters.openvino.rules._elementwise import check_types, checked_onto, typed, within_rank
-from converters.openvino.rules._precision import INTEGERS, UNSIGNED, D, integers_rounded, mixed_in_float32
+from converters.openvino.rules._precision import (
+    INTEGERS,
+    INTEGERS_IN_FLOAT32,
+    UNSIGNED,
+    D,
+    integers_rounded,
+    mixed_in_float32,
+)
 from onnx_specops.building import Builder, Value
 
+_NAN_TO_0 = Departure(where="a NaN", cpu="gives 0", reference="keeps it", follows="reference")
+_SOFTMAX_OF_NAN = Departure(
+    where="a NaN among the elements",
+    cpu="gives one NaN, and the other elements as if all were negligible",
+    specification="makes all elements NaN",
+    follows="specification",
+)
+_NOT_CONSTANT = Departure(
+    where="parameters that are not constant", cpu="refuses them", specification="allows them", follows="specification"
+)
 
-@rule("Relu")
+
+@rule("Relu", departs=[_NAN_TO_0, INTEGERS_IN_FLOAT32])
 def relu(op: Builder, x: Value):
-    """Relu-1; a NaN stays NaN. (OpenVINO's CPU makes it 0.)"""
+    """Relu-1."""
     if x.dtype in INTEGERS:
         return x if x.dtype in UNSIGNED else op.Max(x, 0)
     return op.Relu(x)
 
 
-@rule("PRelu")
+@rule(
+    "PRelu",
+    departs=[
+        Departure(
+            where="a slope for the last dimension, or of more dimensions than the data, where dimensions are unknown",
+            cpu="fails",
+            reference="broadcasts it",
+            follows="reference",
+        ),
+    ],
+)
 def prelu(op: Builder, x: Value, slope: Value):
     """PRelu-1: a slope of rank 1 is the channels' where it has their number, else NumPy's broadcasting applies.
 
@@ -61,7 +89,7 @@ def sigmoid(op: Builder, x: Value):
     return integers_rounded(op, op.Sigmoid, x)
 
 
-@rule("HardSigmoid")
+@rule("HardSigmoid", departs=[_NOT_CONSTANT])
 def hard_sigmoid(op: Builder, x: Value, alpha: Value, beta: Value):
     """HardSigmoid-1."""
     check_types(x, alpha, beta)
@@ -76,9 +104,9 @@ def hard_sigmoid(op: Builder, x: Value, alpha: Value, beta: Value):
     return integers_rounded(op, function, x)
 
 
-@rule("HSigmoid", since="opset5")
+@rule("HSigmoid", since="opset5", departs=[_NAN_TO_0])
 def hsigmoid(op: Builder, x: Value):
-    """HSigmoid-5; a NaN stays NaN. (OpenVINO's CPU makes it 0.)"""
+    """HSigmoid-5."""
     return integers_rounded(op, lambda x: op.HardSigmoid(x, alpha=1 / 6, beta=0.5), x)
 
 
@@ -110,7 +138,7 @@ def elu(op: Builder, x: Value, *, alpha: float):
     return op.Where(op.Greater(x, 0), x, result) if x.dtype in INTEGERS else result
 
 
-@rule("Selu")
+@rule("Selu", departs=[_NOT_CONSTANT])
 def selu(op: Builder, x: Value, alpha: Value, lambda_: Value):
     """Selu-1."""
     check_types(x, alpha, lambda_)
@@ -151,9 +179,9 @@ def soft_sign(op: Builder, x: Value):
     return op.Softsign(x)
 
 
-@rule("Clamp")
+@rule("Clamp", departs=[Departure(where="a NaN", cpu="gives `min`", reference="keeps it", follows="reference")])
 def clamp(op: Builder, x: Value, *, min: float, max: float):
-    """Clamp-1: for integers the bounds are rounded inwards. A NaN stays NaN. (OpenVINO's CPU makes it ``min``.)"""
+    """Clamp-1: for integers the bounds are rounded inwards."""
     if not min <= max:
         raise Malformed(f"its bounds min={min} and max={max} leave nothing between them")
     if x.dtype not in INTEGERS:
@@ -164,7 +192,7 @@ def clamp(op: Builder, x: Value, *, min: float, max: float):
     return op.Min(op.Max(x, low), high)
 
 
-@rule("Softmax")
+@rule("Softmax", departs=[_SOFTMAX_OF_NAN])
 def softmax_1(op: Builder, x: Value, *, axis: int = 1):
     """Softmax-1: along one axis, counted from the front."""
     if axis < 0:
@@ -172,13 +200,13 @@ def softmax_1(op: Builder, x: Value, *, axis: int = 1):
     return integers_rounded(op, lambda x: op.Softmax(x, axis=axis), x)
 
 
-@rule("Softmax", since="opset8")
+@rule("Softmax", since="opset8", departs=[_SOFTMAX_OF_NAN])
 def softmax(op: Builder, x: Value, *, axis: int = 1):
     """Softmax-8."""
     return integers_rounded(op, lambda x: op.Softmax(x, axis=axis), x)
 
 
-@rule("LogSoftmax", since="opset5")
+@rule("LogSoftmax", since="opset5", departs=[_SOFTMAX_OF_NAN])
 def log_softmax(op: Builder, x: Value, *, axis: int = 1):
     """LogSoftmax-5."""
     return integers_rounded(op, lambda x: op.LogSoftmax(x, axis=axis), x)

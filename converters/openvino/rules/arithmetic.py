@@ -1,8 +1,7 @@
 """Element by element: arithmetic.
 
 Integers compute in their own type, exactly. Where a result does not fit, 8 bits are bounded by their range and wider types
-wrap, as in OpenVINO's CPU plugin; but that computes 64 bits in 32 and some operations of 32 bits in float32, unlike the
-reference kernels and the specification.
+wrap.
 """
 
 from __future__ import annotations
@@ -11,12 +10,13 @@ from typing import Literal
 
 import numpy as np
 
-from converters.openvino.rule import rule
-from converters.openvino.rules._elementwise import AutoBroadcast, align, binary, check_types, typed
+from converters.openvino.rule import Departure, rule
+from converters.openvino.rules._elementwise import PDPD_REFUSED, AutoBroadcast, align, binary, check_types, typed
 from converters.openvino.rules._indices import constant_axis, int64
 from converters.openvino.rules._precision import (
     FLOATS,
     INTEGERS,
+    INTEGERS_IN_FLOAT32,
     SIGNED,
     UNSIGNED,
     D,
@@ -25,6 +25,24 @@ from converters.openvino.rules._precision import (
     saturating_8_bits,
 )
 from onnx_specops.building import Builder, Value
+
+_ROUNDED = Departure(
+    where="integers of 32 and 64 bits",
+    cpu="rounds the result to the nearest integer",
+    reference="cuts off its fraction",
+    follows="cpu",
+)
+_BOUNDED = Departure(
+    where="results beyond the range of i8 and u8", cpu="bounds them by it", reference="wraps", follows="cpu"
+)
+_LOWEST = "gives the lowest i8, or the bits of the lowest i32"
+_BY_0 = Departure(where="an integer divisor of 0", cpu=_LOWEST, reference="fails", follows="cpu")
+_BIG_QUOTIENT = Departure(
+    where="floats whose quotient is beyond 2^24",
+    cpu="takes a multiple of the rounded quotient, which is off by its rounding",
+    specification="gives the remainder",
+    follows="specification",
+)
 
 # Functions that ONNX has under a name of its own; each with the opset that OpenVINO gives it in an IR.
 _UNARY = {
@@ -47,8 +65,16 @@ _UNARY = {
 }
 
 
+_UNARY_DEPARTS = {
+    "Asin": [_ROUNDED],
+    "Log": [_ROUNDED],
+    "Sin": [_ROUNDED],
+    "Exp": [_ROUNDED, Departure(where="a NaN", cpu="gives infinity", reference="keeps it", follows="reference")],
+}
+
+
 def _register_unary(operation: str, node: str, since: str) -> None:
-    @rule(operation, since=since)
+    @rule(operation, since=since, departs=_UNARY_DEPARTS.get(operation, []))
     def emit(op: Builder, x: Value):
         return integers_rounded(op, lambda x: op.node(node, x), x)
 
@@ -70,7 +96,14 @@ def sign(op: Builder, x: Value):
     return halves_in_float32(op, op.Sign, x)
 
 
-@rule("Negative")
+@rule(
+    "Negative",
+    departs=[
+        Departure(
+            where="unsigned integers", cpu="refuses them", specification="takes any numeric type", follows="specification"
+        ),
+    ],
+)
 def negative(op: Builder, x: Value):
     """Negative-1."""
     return saturating_8_bits(op, lambda x: op.Sub(0, x) if x.dtype in UNSIGNED else op.Neg(x), x)
@@ -88,7 +121,18 @@ def floor(op: Builder, x: Value):
     return x if x.dtype in INTEGERS else op.Floor(x)
 
 
-@rule("Round", since="opset5")
+@rule(
+    "Round",
+    since="opset5",
+    departs=[
+        Departure(
+            where="`half_away_from_zero`, of the last number below a half",
+            cpu="rounds it away from zero",
+            specification="rounds it to zero",
+            follows="specification",
+        ),
+    ],
+)
 def round_(op: Builder, x: Value, *, mode: Literal["half_to_even", "half_away_from_zero"] = "half_to_even"):
     """Round-5; integers and booleans stay as they are."""
     if x.dtype not in FLOATS:
@@ -102,13 +146,13 @@ def round_(op: Builder, x: Value, *, mode: Literal["half_to_even", "half_away_fr
     return op.Where(op.Less(x, 0), op.Neg(rounded), rounded)
 
 
-@binary("Add")
+@binary("Add", departs=[_BOUNDED])
 def add(op: Builder, a: Value, b: Value):
     """Add-1."""
     return saturating_8_bits(op, op.Add, a, b)
 
 
-@binary("Subtract")
+@binary("Subtract", departs=[_BOUNDED, PDPD_REFUSED])
 def subtract(op: Builder, a: Value, b: Value):
     """Subtract-1."""
     return saturating_8_bits(op, op.Sub, a, b)
@@ -120,9 +164,16 @@ def multiply(op: Builder, a: Value, b: Value):
     return saturating_8_bits(op, op.Mul, a, b)
 
 
-@binary("SquaredDifference")
+@binary(
+    "SquaredDifference",
+    departs=[
+        Departure(
+            where="i8 and u8", cpu="gives other numbers than squares", specification="gives squares", follows="specification"
+        ),
+    ],
+)
 def squared_difference(op: Builder, a: Value, b: Value):
-    """SquaredDifference-1. (OpenVINO's CPU gives other numbers than squares for 8 bits.)"""
+    """SquaredDifference-1."""
 
     def square(a: Value, b: Value) -> Value:
         difference = op.Sub(a, b)
@@ -131,19 +182,40 @@ def squared_difference(op: Builder, a: Value, b: Value):
     return saturating_8_bits(op, square, a, b)
 
 
-@binary("Maximum")
+_NAN_AND_NUMBER = [
+    Departure(
+        where="a NaN in the first operand alone", cpu="gives the second", reference="gives the NaN", follows="reference"
+    ),
+    Departure(where="a NaN in the second operand alone", cpu="gives the NaN", reference="gives the first", follows="cpu"),
+]
+
+
+@binary("Maximum", departs=_NAN_AND_NUMBER)
 def maximum(op: Builder, a: Value, b: Value):
-    """Maximum-1; a NaN stays NaN. (OpenVINO's CPU takes the second operand then, the reference kernel the first.)"""
+    """Maximum-1; a NaN stays NaN."""
     return op.Max(a, b)
 
 
-@binary("Minimum")
+@binary("Minimum", departs=_NAN_AND_NUMBER)
 def minimum(op: Builder, a: Value, b: Value):
-    """Minimum-1; a NaN stays NaN. (OpenVINO's CPU takes the second operand then, the reference kernel the first.)"""
+    """Minimum-1; a NaN stays NaN."""
     return op.Min(a, b)
 
 
-@rule("Divide")
+@rule(
+    "Divide",
+    departs=[
+        Departure(
+            where="integers with `m_pythondiv`, whose quotient is negative and no integer",
+            cpu="cuts off its fraction",
+            specification="rounds down",
+            follows="specification",
+        ),
+        _BY_0,
+        INTEGERS_IN_FLOAT32,
+        PDPD_REFUSED,
+    ],
+)
 def divide(
     op: Builder,
     a: Value,
@@ -153,7 +225,7 @@ def divide(
     auto_broadcast: AutoBroadcast = "numpy",
     auto_broadcast_axis: int = 0,
 ):
-    """Divide-1: integers round down with ``m_pythondiv``, else towards zero. (OpenVINO's CPU always truncates.)"""
+    """Divide-1: integers round down with ``m_pythondiv``, else towards zero."""
     b = align(op, a, b, auto_broadcast, auto_broadcast_axis)
     if a.dtype in FLOATS:
         return op.Div(a, b)
@@ -184,7 +256,7 @@ def _divisor(op: Builder, b: Value) -> tuple[Value, Value | None, Value | None]:
 
 
 def _defined(op: Builder, result: Value, zero: Value | None) -> Value:
-    """``result``, and where the divisor was 0 what OpenVINO's CPU gives: the lowest i8, or the bits of the lowest i32."""
+    """``result``, and where the divisor was 0 the lowest i8, or the bits of the lowest i32."""
     if zero is None:
         return result
     assert result.dtype is not None
@@ -192,12 +264,21 @@ def _defined(op: Builder, result: Value, zero: Value | None) -> Value:
     return op.Where(zero, lowest, result)
 
 
-@binary("FloorMod")
+@binary(
+    "FloorMod",
+    departs=[
+        Departure(
+            where="an integer divisor of 0, of other types than i32",
+            cpu=_LOWEST,
+            reference="gives other numbers",
+            follows="cpu",
+        ),
+        INTEGERS_IN_FLOAT32,
+        _BIG_QUOTIENT,
+    ],
+)
 def floor_mod(op: Builder, a: Value, b: Value):
-    """FloorMod-1: the remainder has the divisor's sign; of an infinite divisor, whose multiples are none, it is NaN.
-
-    (OpenVINO's CPU computes 32-bit integers in float32.)
-    """
+    """FloorMod-1: the remainder has the divisor's sign; of an infinite divisor, whose multiples are none, it is NaN."""
     if a.dtype in FLOATS:
         remainder = op.Mod(a, b, fmod=1)
         remainder = op.Where(op.Less(op.Mul(op.Sign(remainder), op.Sign(b)), 0), op.Add(remainder, b), remainder)
@@ -208,9 +289,22 @@ def floor_mod(op: Builder, a: Value, b: Value):
     return _defined(op, op.Mod(a, divisor), zero)
 
 
-@binary("Mod")
+@binary(
+    "Mod",
+    departs=[
+        _BY_0,
+        INTEGERS_IN_FLOAT32,
+        _BIG_QUOTIENT,
+        Departure(
+            where="an infinite divisor of a finite number",
+            cpu="gives NaN",
+            specification="gives the number, as in C",
+            follows="specification",
+        ),
+    ],
+)
 def mod(op: Builder, a: Value, b: Value):
-    """Mod-1: the remainder has the dividend's sign. (OpenVINO's CPU computes 32-bit integers in float32.)"""
+    """Mod-1: the remainder has the dividend's sign."""
     if a.dtype in FLOATS:
         return op.Mod(a, b, fmod=1)
     divisor, zero, _ = _divisor(op, b)
@@ -220,7 +314,7 @@ def mod(op: Builder, a: Value, b: Value):
     return _defined(op, remainder, zero)
 
 
-@binary("Power")
+@binary("Power", departs=[INTEGERS_IN_FLOAT32])
 def power(op: Builder, a: Value, b: Value):
     """Power-1."""
     check_types(a, b)

@@ -32,7 +32,7 @@ def scaled_dot_product_attention(
         columns = op.Range(0, op.Squeeze(op.Shape(key, start=-2, end=-1), [0]), 1)
         seen = op.LessOrEqual(columns, op.Unsqueeze(rows, [1]))
         weights = op.Where(seen, weights, op.const(-math.inf, query.dtype))
-    elif attention_mask is not None and not _is_nought(attention_mask):
+    elif attention_mask is not None and not _is_zero(attention_mask):
         if attention_mask.dtype == ir.DataType.BOOL:
             weights = op.Where(attention_mask, weights, op.const(-math.inf, query.dtype))
         else:
@@ -63,6 +63,6 @@ def _factor(op: Builder, query: Value) -> Value:
     return op.Reciprocal(op.Sqrt(size))
 
 
-def _is_nought(mask: Value) -> bool:
+def _is_zero(mask: Value) -> bool:
     """Whether the mask is the number 0 that stands for none."""
     return mask.constant is not None and mask.constant.size == 1 and not mask.constant.any()

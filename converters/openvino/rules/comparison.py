@@ -3,39 +3,44 @@
 from __future__ import annotations
 
 from converters.errors import Malformed
-from converters.openvino.rule import rule
-from converters.openvino.rules._elementwise import AutoBroadcast, align, binary
-from converters.openvino.rules._precision import FLOATS, D
+from converters.openvino.rule import Departure, rule
+from converters.openvino.rules._elementwise import PDPD_REFUSED, AutoBroadcast, align, binary
+from converters.openvino.rules._precision import FLOATS, INTEGERS_IN_FLOAT32, D
 from onnx_specops.building import Builder, Value
 
+_OF_NAN = Departure(
+    where="a NaN", cpu="holds it to be greater than, and equal to, any number", reference="is false", follows="reference"
+)
+
+# Operation -> the node that it becomes, and where the CPU plugin parts from the others.
 _COMPARISONS = {
-    "Equal": "Equal",
-    "Greater": "Greater",
-    "GreaterEqual": "GreaterOrEqual",
-    "Less": "Less",
-    "LessEqual": "LessOrEqual",
+    "Equal": ("Equal", [INTEGERS_IN_FLOAT32, PDPD_REFUSED]),
+    "Greater": ("Greater", [INTEGERS_IN_FLOAT32, _OF_NAN]),
+    "GreaterEqual": ("GreaterOrEqual", [INTEGERS_IN_FLOAT32, _OF_NAN]),
+    "Less": ("Less", [INTEGERS_IN_FLOAT32, PDPD_REFUSED]),
+    "LessEqual": ("LessOrEqual", [INTEGERS_IN_FLOAT32, PDPD_REFUSED]),
 }
 
 
-def _register_comparison(operation: str, node: str) -> None:
-    @binary(operation)
+def _register_comparison(operation: str, node: str, departs: list[Departure]) -> None:
+    @binary(operation, departs=departs)
     def emit(op: Builder, a: Value, b: Value):
         if a.dtype == D.BOOL and node != "Equal":  # false is less than true
             a, b = op.Cast(a, to=D.UINT8), op.Cast(b, to=D.UINT8)
         return op.node(node, a, b)
 
 
-for _operation, _node in _COMPARISONS.items():
-    _register_comparison(_operation, _node)
+for _operation, _row in _COMPARISONS.items():
+    _register_comparison(_operation, *_row)
 
 
-@binary("NotEqual")
+@binary("NotEqual", departs=[INTEGERS_IN_FLOAT32, PDPD_REFUSED])
 def not_equal(op: Builder, a: Value, b: Value):
     """NotEqual-1."""
     return op.Not(op.Equal(a, b))
 
 
-@rule("Select")
+@rule("Select", departs=[PDPD_REFUSED])
 def select(
     op: Builder,
     condition: Value,

@@ -11,12 +11,19 @@ from converters.errors import Malformed
 from converters.openvino.onnx_types import data_type
 from converters.openvino.reader.graph import Body, Layer, OutputPort, PortMapInput, PortMapOutput
 from converters.openvino.reader.shapes import same_dims
-from converters.openvino.rule import Context, rule
+from converters.openvino.rule import Context, Departure, rule
 from converters.openvino.rules import state
-from converters.openvino.rules._indices import LAST, product
+from converters.openvino.rules._indices import INT64_MAX, product
 from onnx_specops.building import Builder, DimsLike, Value
 
-_FOREVER = np.int64(2**63 - 1)
+_MAX_TRIP_COUNT = np.int64(2**63 - 1)
+
+_START = Departure(
+    where="a sliced input whose `start` is not its first element, or with a negative stride its last",
+    cpu="counts the slices from there, but takes the first one from the very end",
+    specification="takes the first slice at `start`",
+    follows="cpu",
+)
 
 
 @rule("If", since="opset8")
@@ -50,7 +57,7 @@ def _of_rank(op: Builder, value: Value, port: OutputPort) -> Value:
     return op.Reshape(value, [-1]) if port.dims is not None and len(port.dims) == 1 and value.rank != 1 else value
 
 
-@rule("TensorIterator")
+@rule("TensorIterator", departs=[_START])
 def tensor_iterator(op: Builder, *inputs: Value, ctx: Context):
     """TensorIterator-1: as many iterations as the sliced inputs have slices; one where none is sliced."""
     body = ctx.layer.bodies["body"]
@@ -69,12 +76,12 @@ def tensor_iterator(op: Builder, *inputs: Value, ctx: Context):
     return _iterate(op, inputs, body, count, op.const(np.bool_(True)), ctx)
 
 
-@rule("Loop", since="opset5")
+@rule("Loop", since="opset5", departs=[_START])
 def loop(op: Builder, trip_count: Value, condition: Value, *inputs: Value, ctx: Context):
     """Loop-5: a negative trip count means no limit."""
     body = ctx.layer.bodies["body"]
     count = op.Reshape(op.Cast(trip_count, to=ir.DataType.INT64), np.array([], np.int64))
-    count = op.Where(op.Less(count, 0), op.const(_FOREVER), count)
+    count = op.Where(op.Less(count, 0), op.const(_MAX_TRIP_COUNT), count)
     condition = op.Reshape(condition, np.array([], np.int64))
     return _iterate(op, [trip_count, condition, *inputs], body, count, condition, ctx)
 
@@ -224,7 +231,7 @@ def _slice_count(op: Builder, value: Value, entry: PortMapInput) -> Value:
 
 
 def _slice(op: Builder, value: Value, entry: PortMapInput, iteration: Value) -> Value:
-    """The iteration's slice: from the front, with a negative stride from the back; OpenVINO's ``start`` does not move it."""
+    """The iteration's slice: from the front, with a negative stride from the back; ``start`` does not move it."""
     assert entry.axis is not None
     place = op.Mul(iteration, np.int64(entry.stride))
     if entry.stride < 0:
@@ -242,9 +249,9 @@ def _join(op: Builder, scanned: Value, entry: PortMapOutput) -> Value:
     assert entry.axis is not None
     if entry.stride < 0:
         scanned = op.Slice(scanned, [-1], [-(2**62)], [0], [-1])
-    axis, behind = entry.axis, entry.axis + 1 or LAST
+    axis, behind = entry.axis, entry.axis + 1 or INT64_MAX
     count, dims = op.Shape(scanned, end=1), op.Shape(scanned, start=1)
-    before, after = op.Slice(dims, [0], [axis]), op.Slice(dims, [behind], [LAST])
+    before, after = op.Slice(dims, [0], [axis]), op.Slice(dims, [behind], [INT64_MAX])
     size = product(op, op.Slice(dims, [axis], [behind]))  # 1 for scalars
     if axis:
         blocks = op.Concat(count, product(op, before), size, product(op, after), axis=0)

@@ -11,7 +11,7 @@ import onnx_ir as ir
 from converters.errors import Malformed, Unsupported
 from converters.openvino.onnx_types import data_type
 from converters.openvino.reader.element_types import ElementType
-from converters.openvino.rule import Context, rule
+from converters.openvino.rule import Context, Departure, rule
 from converters.openvino.rules._low_precision import LOW_PRECISION, to_low_precision
 from converters.openvino.rules._precision import FLOATS, INTEGERS, D, truncated
 from onnx_specops.building import Builder, Value
@@ -20,7 +20,37 @@ _T = ElementType
 _FLOAT8 = {D.FLOAT8E4M3FN, D.FLOAT8E5M2}
 
 
-@rule("Convert")
+@rule(
+    "Convert",
+    departs=[
+        Departure(
+            where="floats beyond the range of i32, to u32, i64 and u64",
+            cpu="gives the bits of the lowest i32",
+            reference="converts them, those of u32 modulo 2^32",
+            follows="reference",
+        ),
+        Departure(
+            where="f64 beyond the range of i8 and u8, to these", cpu="bounds them", reference="wraps", follows="reference"
+        ),
+        Departure(where="a NaN to boolean", cpu="gives false", reference="gives true", follows="reference"),
+        Departure(
+            where="integers beyond the range of f16, to it",
+            cpu="gives infinity",
+            reference="gives its largest finite number",
+            follows="cpu",
+        ),
+        Departure(
+            where="f32 to f16 and back", cpu="leaves them as they are", reference="rounds to f16", follows="reference"
+        ),
+        Departure(
+            where="numbers to i4 or u4, and to a wider type again",
+            cpu="leaves them as they are",
+            reference="keeps their lowest four bits",
+            follows="reference",
+        ),
+        Departure(where="numbers to u3 and u6", cpu="refuses them", reference="converts them", follows="reference"),
+    ],
+)
 def convert(op: Builder, x: Value, *, destination_type: ElementType, context: Context):
     """Convert-1: floats become integers by truncation, integers wrap, whatever is not 0 is true.
 

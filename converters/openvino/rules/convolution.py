@@ -10,13 +10,26 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.errors import Malformed
-from converters.openvino.rule import rule
+from converters.openvino.rule import Departure, rule
 from converters.openvino.rules._precision import integers_in_float32
 from converters.openvino.rules._windows import Dilated, Window, pad_spatial, spatial_shape
 from onnx_specops.building import Builder, Value
 
+_KERNEL_REFUSED = Departure(
+    where="a kernel of unknown dimensions", cpu="refuses it", specification="allows it", follows="specification"
+)
+_SHAPE_REFUSED = Departure(
+    where="an `output_shape` that is not constant", cpu="refuses it", specification="allows it", follows="specification"
+)
+_PADS_STAND = Departure(
+    where="`output_shape` and explicit pads",
+    cpu="cuts off `pads_begin`, and at the end what is then too much",
+    specification="ignores the pads, and cuts off half at each side",
+    follows="cpu",
+)
 
-@rule("Convolution")
+
+@rule("Convolution", departs=[_KERNEL_REFUSED])
 def convolution(
     op: Builder,
     data: Value,
@@ -32,7 +45,7 @@ def convolution(
     return integers_in_float32(op, lambda x, w: _convolve(op, x, w, at, 1), data, kernel)
 
 
-@rule("GroupConvolution")
+@rule("GroupConvolution", departs=[_KERNEL_REFUSED])
 def group_convolution(
     op: Builder,
     data: Value,
@@ -48,7 +61,7 @@ def group_convolution(
     return integers_in_float32(op, lambda x, w: _in_groups(op, x, w, at, _convolve), data, kernel)
 
 
-@rule("ConvolutionBackpropData")
+@rule("ConvolutionBackpropData", departs=[_PADS_STAND, _SHAPE_REFUSED])
 def convolution_backprop_data(
     op: Builder,
     data: Value,
@@ -58,8 +71,7 @@ def convolution_backprop_data(
     sliding: Dilated,
     output_padding: tuple[int, ...] = (),
 ):
-    """ConvolutionBackpropData-1. With ``output_shape`` and explicit pads the pads stand, as OpenVINO's shape inference and
-    CPU have it; the specification's text ignores them."""
+    """ConvolutionBackpropData-1. With ``output_shape`` and explicit pads the pads stand."""
     at = sliding.window()
 
     def transpose(op: Builder, x: Value, w: Value, at: Window, groups: int) -> Value:
@@ -68,7 +80,7 @@ def convolution_backprop_data(
     return integers_in_float32(op, lambda x, w: transpose(op, x, w, at, 1), data, kernel)
 
 
-@rule("GroupConvolutionBackpropData")
+@rule("GroupConvolutionBackpropData", departs=[_PADS_STAND])
 def group_convolution_backprop_data(
     op: Builder,
     data: Value,

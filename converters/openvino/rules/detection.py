@@ -43,7 +43,7 @@ def detection_output(
     input_width: int = 1,
     objectness_score: float = 0.0,
 ):
-    """DetectionOutput-1 and -8, whose number of classes follows from the shapes, as that of -1 does for the CPU plugin."""
+    """DetectionOutput-1 and -8: the number of classes follows from the shapes."""
     if not keep_top_k:
         raise Malformed("its keep_top_k is empty")
     if (aux_class_preds is None) != (aux_box_preds is None):

@@ -8,17 +8,34 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.errors import Malformed
-from converters.openvino.rule import Context, rule
+from converters.openvino.rule import Context, Departure, rule
 from converters.openvino.rules._indices import scalar
 from converters.openvino.rules._shapes import match_shapes
-from converters.openvino.rules.proposals import MOST
 from converters.openvino.rules.roi import check_bins
 from onnx_specops.building import Builder, Value
 
 D = ir.DataType
+_MOST_ROIS = 2**24  # of an image; no network has more
 
 
-@rule("ExperimentalDetectronDetectionOutput", since="opset6")
+@rule(
+    "ExperimentalDetectronDetectionOutput",
+    since="opset6",
+    departs=[
+        Departure(
+            where="boxes that reach beyond the image's right or lower edge",
+            cpu="leaves them as they are",
+            specification="clips them",
+            follows="cpu",
+        ),
+        Departure(
+            where="the background, which is class 0, without `class_agnostic_box_regression`",
+            cpu="leaves out its boxes, as with it",
+            specification="gives them too",
+            follows="cpu",
+        ),
+    ],
+)
 def detection_output(
     op: Builder,
     rois: Value,
@@ -36,12 +53,12 @@ def detection_output(
     deltas_weights: tuple[float, ...],
     context: Context,
 ):
-    """ExperimentalDetectronDetectionOutput-6. Like the CPU plugin it neither clips boxes to the image's far edges nor
-    minds ``class_agnostic_box_regression``; the elements that the specification leaves undefined are 0."""
+    """ExperimentalDetectronDetectionOutput-6: all classes but the first, the background. The elements that the specification
+    leaves undefined are 0."""
     del im_info, class_agnostic_box_regression
     match_shapes(rois=(rois, "R 4"), deltas=(deltas, f"R {4 * num_classes}"), scores=(scores, f"R {num_classes}"))
-    if len(deltas_weights) != 4 or not 0 < max_detections_per_image <= MOST:
-        raise Malformed("its deltas_weights are not four, or its max_detections_per_image is out of range")
+    if len(deltas_weights) != 4:
+        raise Malformed("its deltas_weights are not four")
     boxes, classes, box_scores = op.specops.ExperimentalDetectronDetectionOutput(
         rois, deltas, scores, op.const(np.array(deltas_weights), rois.dtype),
         score_threshold=score_threshold, nms_threshold=nms_threshold, post_nms_count=post_nms_count,
@@ -64,8 +81,6 @@ def generate_proposals_single_image(
     post_nms_count: int,
 ):
     """ExperimentalDetectronGenerateProposalsSingleImage-6."""
-    if not 0 < post_nms_count <= MOST or pre_nms_count < 0:
-        raise Malformed(f"its pre_nms_count {pre_nms_count} or post_nms_count {post_nms_count} is out of range")
     match_shapes(im_info=(im_info, "3"), anchors=(anchors, "_ 4"), deltas=(deltas, "D H W"), scores=(scores, "A H W"))
     return op.specops.ExperimentalDetectronGenerateProposalsSingleImage(
         im_info, anchors, deltas, scores,
@@ -111,7 +126,18 @@ def prior_grid_generator(
     return op.Cast(op.Reshape(grid, [-1, 4]) if flatten else grid, to=priors.dtype)
 
 
-@rule("ExperimentalDetectronROIFeatureExtractor", since="opset6")
+@rule(
+    "ExperimentalDetectronROIFeatureExtractor",
+    since="opset6",
+    departs=[
+        Departure(
+            where="regions of several levels, in the second output",
+            cpu="gives them as they came",
+            specification="gives them in the order of their levels",
+            follows="cpu",
+        ),
+    ],
+)
 def roi_feature_extractor(
     op: Builder,
     rois: Value,
@@ -122,7 +148,7 @@ def roi_feature_extractor(
     aligned: bool = False,
 ):
     """ExperimentalDetectronROIFeatureExtractor-6: each region from the pyramid's level that its area asks for; zeros for one
-    without an area. The second output is the regions as they came, as the CPU plugin has it."""
+    without an area. The second output is the regions as they came."""
     check_bins(output_size, output_size, sampling_ratio)
     levels = len(pyramid)
     if not levels or len(pyramid_scales) < levels or min(pyramid_scales) < 1:
@@ -173,8 +199,8 @@ def roi_feature_extractor(
 def top_k_rois(op: Builder, rois: Value, probs: Value, *, max_rois: int = 0):
     """ExperimentalDetectronTopKROIs-6: of equal probabilities the first; rows without a region, undefined in the
     specification, are 0."""
-    if not 0 <= max_rois <= MOST:
-        raise Malformed(f"its max_rois {max_rois} is out of range [0, {MOST}]")
+    if not 0 <= max_rois <= _MOST_ROIS:
+        raise Malformed(f"its max_rois {max_rois} is out of range [0, {_MOST_ROIS}]")
     match_shapes(rois=(rois, "R 4"), probs=(probs, "R"))
     count = op.Min(op.Shape(probs), max_rois)
     _, best = op.TopK(probs, count, axis=0, outputs=2)

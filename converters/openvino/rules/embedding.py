@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from converters.errors import Malformed
 from converters.openvino.rule import rule
-from converters.openvino.rules._indices import LAST, flat_range, int64, scalar, vector
+from converters.openvino.rules._indices import INT64_MAX, flat_range, int64, scalar, vector
 from converters.openvino.rules._shapes import match_shapes
 from onnx_specops.building import Builder, Value
 
@@ -64,7 +64,7 @@ def embedding_bag_offsets(
         raise Malformed("it has per_sample_weights, which the mean does not take")
     sums, to = embedding_bag_offsets_sum(op, *_rows(op, emb_table, indices), offsets, default_index), emb_table.dtype
     starts = vector(op, offsets)
-    ends = op.Concat(op.Slice(starts, [1], [LAST]), op.Shape(indices), axis=0)
+    ends = op.Concat(op.Slice(starts, [1], [INT64_MAX]), op.Shape(indices), axis=0)
     return _divided(op, sums, op.Sub(ends, starts), to)
 
 

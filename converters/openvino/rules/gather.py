@@ -7,9 +7,9 @@ import onnx_ir as ir
 
 from converters.errors import Malformed
 from converters.openvino.reader.shapes import same_dims
-from converters.openvino.rule import rule
+from converters.openvino.rule import Departure, rule
 from converters.openvino.rules._indices import (
-    LAST,
+    INT64_MAX,
     constant_axis,
     dim,
     int64,
@@ -22,16 +22,23 @@ from converters.openvino.rules._indices import (
 from converters.openvino.rules._value_ranges import bounds
 from onnx_specops.building import Builder, Value
 
+_NEGATIVE = Departure(
+    where="negative indices into data that are not constant",
+    cpu="gives zeros, as for all that are out of range",
+    reference="counts them from the end",
+    follows="cpu",
+)
 
-@rule("Gather")
+
+@rule("Gather", departs=[_NEGATIVE])
 def gather_1(op: Builder, data: Value, indices: Value, axis: Value):
-    """Gather-1: negative indices are out of range, as the CPU plugin has it (its reference wraps them)."""
+    """Gather-1: negative indices are out of range."""
     return _gather(op, data, indices, axis, 0, negative=False)
 
 
-@rule("Gather", since="opset7")
+@rule("Gather", since="opset7", departs=[_NEGATIVE])
 def gather_7(op: Builder, data: Value, indices: Value, axis: Value, *, batch_dims: int = 0):
-    """Gather-7: negative indices are out of range, as the CPU plugin has it (its reference wraps them)."""
+    """Gather-7: negative indices are out of range."""
     return _gather(op, data, indices, axis, batch_dims, negative=False)
 
 
@@ -73,12 +80,12 @@ def _valid(op: Builder, indices: Value, size: Value, negative: bool) -> Value | 
     """Where ``indices`` lie within the ``size`` elements of their axis; ``None`` where they all do."""
     # Of a dimension of unknown size the ends are taken to be there.
     limit = 1 if size.constant is None else int(size.constant[0])
-    least, most = bounds(indices)
-    if (-limit if negative else 0) <= least and most < limit:
+    low, high = bounds(indices)
+    if (-limit if negative else 0) <= low and high < limit:
         return None
     size = op.CastLike(scalar(op, size), indices)
-    lowest = op.Neg(size) if negative else op.CastLike(0, indices)
-    return op.And(op.GreaterOrEqual(indices, lowest), op.Less(indices, size))
+    min_index = op.Neg(size) if negative else op.CastLike(0, indices)
+    return op.And(op.GreaterOrEqual(indices, min_index), op.Less(indices, size))
 
 
 def _zeroed(op: Builder, gathered: Value, valid: Value | None, after: int) -> Value:
@@ -101,9 +108,9 @@ def _gather_flattened(op: Builder, data: Value, indices: Value, axis: Value, bat
     at = op.Where(op.Less(at, 0), op.Add(at, rank_of(op, data)), at)
     next_ = op.Add(at, 1)
     batch = op.const([batch_dims]) if batch_dims >= 0 else op.Add(rank_of(op, indices), batch_dims)
-    before, after = op.Slice(dims, batch, at), op.Slice(dims, next_, [LAST])
+    before, after = op.Slice(dims, batch, at), op.Slice(dims, next_, [INT64_MAX])
     batches, size = op.Slice(dims, [0], batch), op.Gather(dims, at)
-    own = op.Slice(shape, batch, [LAST])
+    own = op.Slice(shape, batch, [INT64_MAX])
     blocks = op.Concat(product(op, batches), product(op, before), size, product(op, after), axis=0)
     blocks = op.Transpose(op.Reshape(data, blocks, allowzero=1), perm=[0, 2, 1, 3])
     indices = op.Reshape(int64(op, indices), op.Concat(product(op, batches), product(op, own), axis=0), allowzero=1)

@@ -9,7 +9,7 @@ import onnx_ir as ir
 from converters.errors import Malformed
 from converters.openvino.onnx_types import data_type
 from converters.openvino.reader.element_types import ElementType
-from converters.openvino.rule import rule
+from converters.openvino.rule import Departure, rule
 from converters.openvino.rules._indices import (
     flat_range,
     int64,
@@ -50,11 +50,11 @@ def one_hot(
     if indices.rank is not None:
         axis = normal_axis(axis, indices.rank + 1)
     match_shapes(**ranks)
-    least, most = bounds(indices)
-    if least < 0 and negative_indices_mode == "normalize":
+    low, high = bounds(indices)
+    if low < 0 and negative_indices_mode == "normalize":
         indices = op.Where(op.Less(indices, 0), op.Add(indices, depth), indices)
     written = op.Expand(on_value, op.Shape(indices))
-    if least < 0 or depth.constant is None or most >= int(depth.constant):
+    if low < 0 or depth.constant is None or high >= int(depth.constant):
         # Of an index out of range the first place receives what it holds anyway.
         valid = op.And(op.GreaterOrEqual(indices, 0), op.Less(indices, depth))
         indices, written = op.Where(valid, indices, 0), op.Where(valid, on_value, off_value)
@@ -73,26 +73,49 @@ def _filled(op: Builder, shape: Value, value: Value) -> Value:
     return op.ConstantOfShape(shape, value=value.constant.reshape(1))
 
 
-@rule("Range")
+_WRONG_WAY = Departure(
+    where="a step away from `stop`",
+    cpu="gives as many elements as if it led there",
+    specification="gives none",
+    follows="specification",
+)
+_HOW_MANY = Departure(
+    where="floats with `(stop - start) / step` a little above a whole number",
+    cpu="counts the elements in single precision, and may give one less",
+    reference="counts in double precision",
+    follows="reference",
+)
+
+
+@rule("Range", departs=[_WRONG_WAY, _HOW_MANY])
 def range_1(op: Builder, start: Value, stop: Value, step: Value):
     """Range-1: in the inputs' own type."""
     return _range(op, start, stop, step, start.dtype or ir.DataType.FLOAT)
 
 
-@rule("Range", since="opset4")
+@rule(
+    "Range",
+    since="opset4",
+    departs=[
+        _WRONG_WAY,
+        _HOW_MANY,
+        Departure(
+            where="floats as an integer `output_type`",
+            cpu="adds up the floats, and rounds after that",
+            specification="cuts off the fractions of start, stop and step first",
+            follows="specification",
+        ),
+    ],
+)
 def range_4(op: Builder, start: Value, stop: Value, step: Value, *, output_type: ElementType):
-    """Range-4: start, stop and step are truncated to an integer ``output_type`` first, as the specification and the
-    reference have it (the CPU plugin rounds afterwards)."""
+    """Range-4: start, stop and step are truncated to an integer ``output_type`` first."""
     if output_type in (ElementType.BOOLEAN, ElementType.STRING):
         raise Malformed(f"its output_type {output_type} is no type of numbers")
     return _range(op, start, stop, step, data_type(output_type))
 
 
 def _range(op: Builder, start: Value, stop: Value, step: Value, to: ir.DataType) -> Value:
-    """A step away from ``stop`` gives nothing, as the specification has it (the CPU plugin counts as if it led there).
-
-    How many floats there are is reckoned in double precision like in the reference (the CPU plugin: in single).
-    """
+    """A step away from ``stop`` gives nothing. How many floats there are is reckoned in double precision."""
     wide = ir.DataType.INT64 if to.is_integer() else to if to == ir.DataType.DOUBLE else ir.DataType.FLOAT
     bounds = [one_element(op, x if x.dtype == wide else op.Cast(x, to=wide)) for x in (start, stop, step)]
     if to.is_integer() and step.dtype is not None and step.dtype.is_floating_point():

@@ -10,14 +10,33 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.errors import Malformed
-from converters.openvino.rule import AttributeGroup, rule
+from converters.openvino.rule import AttributeGroup, Departure, rule
 from converters.openvino.rules._precision import integers_in_float32
 from onnx_specops.building import Builder, Value
 
 # OpenVINO's CPU plugin takes no tensors of more dimensions.
-_LARGEST_RANK = 8
+_MAX_RANK = 8
 
 _INT64, _FLOAT = ir.DataType.INT64, ir.DataType.FLOAT
+
+_CUBIC_3D = Departure(
+    where="`cubic` of three-dimensional data along the first axis and others",
+    cpu="gives other numbers",
+    reference="interpolates along all of them",
+    follows="reference",
+)
+_ANTIALIAS = Departure(
+    where="`linear` with `antialias`, the channels second",
+    cpu="overlooks `antialias`",
+    specification="widens the kernel where it shrinks the image",
+    follows="specification",
+)
+_INTEGERS = Departure(
+    where="`linear`, `linear_onnx` and `cubic` of i8 and u8",
+    cpu="rounds the result, and bounds it by the type",
+    reference="cuts off its fraction",
+    follows="cpu",
+)
 
 Coordinates = Literal["half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners"]
 Rounding = Literal["round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple"]
@@ -36,7 +55,7 @@ class Resizing(AttributeGroup):
     cube_coeff: float = -0.75
 
 
-class _Manner(NamedTuple):
+class _Method(NamedTuple):
     """How an image is interpolated, and whether by scales that stand exactly so in the file."""
 
     mode: str
@@ -73,10 +92,10 @@ def interpolate_1(
     along = op.const(sorted(axes))
     data = _padded(op, data, pads_begin, pads_end)
     scales = _quotients(op, data, along, sizes)
-    return _interpolated(op, data, sizes, scales, along, _Manner(mode, coordinates, "simple", antialias, -0.75, False))
+    return _interpolated(op, data, sizes, scales, along, _Method(mode, coordinates, "simple", antialias, -0.75, False))
 
 
-@rule("Interpolate", since="opset4")
+@rule("Interpolate", since="opset4", departs=[_ANTIALIAS, _CUBIC_3D, _INTEGERS])
 def interpolate_4(
     op: Builder,
     image: Value,
@@ -87,12 +106,32 @@ def interpolate_4(
     mode: Literal["nearest", "linear", "linear_onnx", "cubic"],
     resizing: Resizing,
 ):
-    """Interpolate-4. ``antialias`` applies in all layouts (OpenVINO's CPU leaves it out unless channels come last)."""
+    """Interpolate-4."""
     given = sizes if resizing.shape_calculation_mode == "sizes" else scales
     return _as_asked(op, image, given, axes, mode, resizing)
 
 
-@rule("Interpolate", since="opset11")
+@rule(
+    "Interpolate",
+    since="opset11",
+    departs=[
+        _ANTIALIAS,
+        _CUBIC_3D,
+        _INTEGERS,
+        Departure(
+            where="`bilinear_pillow` of i8 and u8",
+            cpu="rounds halves to even",
+            reference="rounds them away from zero, and after each of the two axes",
+            follows="cpu",
+        ),
+        Departure(
+            where="`bicubic_pillow` with a `cube_coeff` other than -0.5",
+            cpu="takes -0.5",
+            specification="takes the attribute's",
+            follows="specification",
+        ),
+    ],
+)
 def interpolate_11(
     op: Builder,
     image: Value,
@@ -102,7 +141,7 @@ def interpolate_11(
     mode: Literal["nearest", "linear", "linear_onnx", "cubic", "bilinear_pillow", "bicubic_pillow"],
     resizing: Resizing,
 ):
-    """Interpolate-11. ``cube_coeff`` counts for bicubic_pillow too (OpenVINO's CPU takes -0.5 whatever it says)."""
+    """Interpolate-11."""
     return _as_asked(op, image, scales_or_sizes, axes, mode, resizing)
 
 
@@ -110,8 +149,8 @@ def _as_asked(op: Builder, image: Value, given: Value, axes: Value | None, mode:
     """Interpolation to sizes or by scales, whichever are given."""
     image, sizes, scales, along = _inputs(op, image, given, axes, how)
     exact = how.shape_calculation_mode == "scales"
-    manner = _Manner(mode, how.coordinate_transformation_mode, how.nearest_mode, how.antialias, how.cube_coeff, exact)
-    return _interpolated(op, image, sizes, scales, along, manner)
+    method = _Method(mode, how.coordinate_transformation_mode, how.nearest_mode, how.antialias, how.cube_coeff, exact)
+    return _interpolated(op, image, sizes, scales, along, method)
 
 
 @rule("GridSample", since="opset9")
@@ -178,11 +217,11 @@ def _inputs(op: Builder, image: Value, given: Value, axes: Value | None, how: Re
     return image, op.Cast(op.Floor(product), to=_INT64), scales, along
 
 
-def _interpolated(op: Builder, image: Value, sizes: Value, scales: Value, along: Value, manner: _Manner) -> Value:
+def _interpolated(op: Builder, image: Value, sizes: Value, scales: Value, along: Value, method: _Method) -> Value:
     """ONNX's Resize where ONNX Runtime computes the same, else the domain's Interpolate."""
     if along.constant is None:
         if image.rank is None:
-            return _with_ones_in_front(op, image, sizes, scales, along, manner)
+            return _with_ones_in_front(op, image, sizes, scales, along, method)
         rank = image.rank
         # Which axes are known at run time only: resize along all of them.
         sizes = op.ScatterElements(op.Shape(image), along, sizes)
@@ -190,8 +229,8 @@ def _interpolated(op: Builder, image: Value, sizes: Value, scales: Value, along:
         axes = list(range(rank))
     else:
         axes = [int(axis) for axis in along.constant.reshape(-1)]
-        most = 64 if image.rank is None else image.rank
-        if any(not 0 <= axis < most for axis in axes) or len(set(axes)) != len(axes):
+        max_rank = 64 if image.rank is None else image.rank
+        if any(not 0 <= axis < max_rank for axis in axes) or len(set(axes)) != len(axes):
             raise Malformed(f"its axes are {axes} for a rank of {image.rank}")
         counts = [value.dims[0] for value in (sizes, scales) if value.dims and value.dims[0] is not None]
         if any(count != len(axes) for count in counts):
@@ -200,7 +239,7 @@ def _interpolated(op: Builder, image: Value, sizes: Value, scales: Value, along:
             return op.Identity(image)
         if not sizes.is_static:
             sizes = op.Reshape(sizes, [len(axes)])  # ONNX's inference takes none of an unknown number
-        resized = _resized(op, image, sizes, scales, axes, manner)
+        resized = _resized(op, image, sizes, scales, axes, method)
         if resized is not None:
             return resized
     return op.specops.Interpolate(
@@ -208,27 +247,27 @@ def _interpolated(op: Builder, image: Value, sizes: Value, scales: Value, along:
         sizes,
         scales,
         axes=",".join(map(str, axes)),
-        mode=manner.mode,
-        coordinate_transformation_mode=manner.coordinates,
-        nearest_mode=manner.rounding,
-        antialias=int(manner.antialias),
-        cube_coeff=manner.cube_coeff,
+        mode=method.mode,
+        coordinate_transformation_mode=method.coordinates,
+        nearest_mode=method.rounding,
+        antialias=int(method.antialias),
+        cube_coeff=method.cube_coeff,
     )
 
 
-def _with_ones_in_front(op: Builder, image: Value, sizes: Value, scales: Value, along: Value, manner: _Manner) -> Value:
+def _with_ones_in_front(op: Builder, image: Value, sizes: Value, scales: Value, along: Value, method: _Method) -> Value:
     """An image of unknown rank as one of the largest, which changes along the last of its axes only."""
     shape = op.Shape(image)
-    more = op.Sub(_LARGEST_RANK, op.Shape(shape))
-    types = [(image.dtype, [None] * _LARGEST_RANK)]
+    more = op.Sub(_MAX_RANK, op.Shape(shape))
+    types = [(image.dtype, [None] * _MAX_RANK)]
     wide = op.Reshape(image, op.Concat(op.Expand(op.const([1]), more), shape, axis=0), types=types, allowzero=1)
-    result = _interpolated(op, wide, sizes, scales, op.Add(along, more), manner)
+    result = _interpolated(op, wide, sizes, scales, op.Add(along, more), method)
     return op.Reshape(result, op.ScatterElements(shape, along, sizes), allowzero=1)
 
 
-def _resized(op: Builder, image: Value, sizes: Value, scales: Value, axes: list[int], manner: _Manner) -> Value | None:
+def _resized(op: Builder, image: Value, sizes: Value, scales: Value, axes: list[int], method: _Method) -> Value | None:
     """ONNX's Resize, or ``None`` where ONNX Runtime's differs or lacks the case."""
-    mode, coordinates, rounding, antialias, cube_coeff, exact = manner
+    mode, coordinates, rounding, antialias, cube_coeff, exact = method
     rank, types = image.rank, {ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16}
     factors = None if scales.constant is None else [float(s) for s in scales.constant.reshape(-1)]
     attributes: dict[str, object] = {"axes": axes}

@@ -9,19 +9,29 @@ from collections.abc import Sequence
 
 from converters.errors import Malformed
 from converters.openvino.reader.shapes import same_dims
-from converters.openvino.rule import rule
+from converters.openvino.rule import Departure, rule
 from converters.openvino.rules._precision import saturating_8_bits
 from converters.openvino.rules._shapes import match_shapes
 from onnx_specops.building import Builder, Value
 
 
-@rule("MatMul")
+@rule(
+    "MatMul",
+    departs=[
+        Departure(
+            where="an empty dimension to sum over, of data of unknown dimensions",
+            cpu="fails",
+            reference="gives zeros",
+            follows="reference",
+        ),
+    ],
+)
 def mat_mul(op: Builder, a: Value, b: Value, *, transpose_a: bool = False, transpose_b: bool = False):
     """MatMul-1: ONNX's MatMul is the same once the operands are transposed; those of rank 1 never are.
 
     A vector times a transposed matrix is the matrix times the vector, without transposing anything. (ONNX Runtime
     1.31 fuses Transpose and MatMul into a wrong result when the other operand is a vector.) Of 8-bit integers the sums
-    are bounded by their range, as in OpenVINO's CPU plugin.
+    are bounded by their range.
     """
     return saturating_8_bits(op, lambda a, b: _product(op, a, b, transpose_a, transpose_b), a, b)
 

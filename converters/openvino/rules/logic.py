@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 from converters.errors import Malformed
-from converters.openvino.rule import rule
-from converters.openvino.rules._elementwise import binary, check_types
+from converters.openvino.rule import Departure, rule
+from converters.openvino.rules._elementwise import PDPD_REFUSED, binary, check_types
 from converters.openvino.rules._precision import SIGNED, UNSIGNED, D
 from onnx_specops.building import Builder, Value
 
-# Operations of booleans, and of bits where a boolean is one bit: operation -> (since, node for booleans, node for integers).
+_PDPD_REFUSED = Departure(
+    where="`auto_broadcast=pdpd`",
+    cpu="refuses it",
+    specification="lays the second operand on the first",
+    follows="specification",
+)
+
+# Operations of booleans, and of bits where a boolean is one bit:
+# operation -> (since, node for booleans, node for integers, where the CPU plugin parts from the reference).
 _BINARY = {
-    "LogicalAnd": ("opset1", "And", None),
-    "LogicalOr": ("opset1", "Or", None),
-    "LogicalXor": ("opset1", "Xor", None),
-    "Xor": ("opset1", "Xor", None),
-    "BitwiseAnd": ("opset13", "And", "BitwiseAnd"),
-    "BitwiseOr": ("opset13", "Or", "BitwiseOr"),
-    "BitwiseXor": ("opset13", "Xor", "BitwiseXor"),
+    "LogicalAnd": ("opset1", "And", None, [PDPD_REFUSED]),
+    "LogicalOr": ("opset1", "Or", None, [PDPD_REFUSED]),
+    "LogicalXor": ("opset1", "Xor", None, [PDPD_REFUSED]),
+    "Xor": ("opset1", "Xor", None, []),
+    "BitwiseAnd": ("opset13", "And", "BitwiseAnd", [_PDPD_REFUSED]),
+    "BitwiseOr": ("opset13", "Or", "BitwiseOr", [_PDPD_REFUSED]),
+    "BitwiseXor": ("opset13", "Xor", "BitwiseXor", [_PDPD_REFUSED]),
 }
 
 
-def _register(operation: str, since: str, of_booleans: str, of_integers: str | None) -> None:
-    @binary(operation, since=since)
+def _register(operation: str, since: str, of_booleans: str, of_integers: str | None, departs: list[Departure]) -> None:
+    @binary(operation, since=since, departs=departs)
     def emit(op: Builder, a: Value, b: Value):
         return op.node(of_integers if of_integers and a.dtype != D.BOOL else of_booleans, a, b)
 
@@ -42,16 +50,34 @@ def bitwise_not(op: Builder, x: Value):
     return op.Not(x) if x.dtype == D.BOOL else op.BitwiseNot(x)
 
 
+_PDPD_OF_BITS = Departure(
+    where="`auto_broadcast=pdpd`",
+    cpu="takes the second operand's first element for all",
+    specification="lays the second operand on the first",
+    follows="specification",
+)
 _UNSIGNED_OF = {D.INT8: D.UINT8, D.INT16: D.UINT16, D.INT32: D.UINT32, D.INT64: D.UINT64}
 
 
-@binary("BitwiseLeftShift", since="opset15")
+@binary("BitwiseLeftShift", since="opset15", departs=[_PDPD_OF_BITS])
 def bitwise_left_shift(op: Builder, a: Value, b: Value):
     """BitwiseLeftShift-15: what is shifted beyond the type's width is lost."""
     return _shift(op, a, b, "LEFT")
 
 
-@binary("BitwiseRightShift", since="opset15")
+@binary(
+    "BitwiseRightShift",
+    since="opset15",
+    departs=[
+        Departure(
+            where="u32 and u64 whose top bit is set",
+            cpu="moves that bit in, as if it were a sign",
+            specification="moves zeros in",
+            follows="specification",
+        ),
+        _PDPD_OF_BITS,
+    ],
+)
 def bitwise_right_shift(op: Builder, a: Value, b: Value):
     """BitwiseRightShift-15: negative numbers stay negative, their sign bit moves in."""
     if a.dtype not in SIGNED:

@@ -9,10 +9,10 @@ import onnx_ir as ir
 
 from converters.errors import Malformed
 from converters.openvino.reader.shapes import same_dims
-from converters.openvino.rule import rule
+from converters.openvino.rule import Departure, rule
 from converters.openvino.rules._indices import (
-    FIRST,
-    LAST,
+    INT64_MAX,
+    INT64_MIN,
     coordinates,
     dim,
     flat_range,
@@ -46,7 +46,7 @@ def reverse(op: Builder, data: Value, reversed_axes: Value, *, mode: Literal["in
             return data
     count = op.Shape(axes)
     last, steps = op.Expand(op.const([-1]), count), op.Expand(op.const([-1]), count)
-    return op.Slice(data, last, op.Expand(op.const([FIRST]), count), axes, steps)
+    return op.Slice(data, last, op.Expand(op.const([INT64_MIN]), count), axes, steps)
 
 
 @rule("ReverseSequence")
@@ -70,7 +70,18 @@ def reverse_sequence(op: Builder, data: Value, seq_lengths: Value, *, batch_axis
     return transposed(op, moved, op.ReduceSum(op.Where(here, op.Unsqueeze(axes, [0]), 0), [1], keepdims=0))
 
 
-@rule("Roll", since="opset7")
+@rule(
+    "Roll",
+    since="opset7",
+    departs=[
+        Departure(
+            where="one shift, a scalar, for several axes",
+            cpu="refuses it",
+            specification="shifts all the axes by it",
+            follows="specification",
+        ),
+    ],
+)
 def roll(op: Builder, data: Value, shift: Value, axes: Value):
     """Roll-7: the shifts of an axis that is named twice add up; one shift serves all axes."""
     axes, shift = vector(op, axes), vector(op, shift)
@@ -85,7 +96,7 @@ def roll(op: Builder, data: Value, shift: Value, axes: Value):
             size = op.Max(dim(op, data, axis), 1)
             start = op.Mod(op.Sub(0, op.Slice(shift, [position], [position + 1])), size)
             at = op.const([axis])
-            data = op.Concat(op.Slice(data, start, [LAST], at), op.Slice(data, [0], start, at), axis=axis)
+            data = op.Concat(op.Slice(data, start, [INT64_MAX], at), op.Slice(data, [0], start, at), axis=axis)
         return data
     dims = op.Shape(data)
     none = op.Expand(op.const([0]), rank_of(op, data))
@@ -144,9 +155,20 @@ def depth_to_space(op: Builder, data: Value, *, mode: Order, block_size: int = 1
     return _rearranged(op, data, op.Concat(*split, axis=0), order, shape)
 
 
-@rule("SpaceToBatch", since="opset2")
+@rule(
+    "SpaceToBatch",
+    since="opset2",
+    departs=[
+        Departure(
+            where="padding of several dimensions",
+            cpu="fills some of it with data",
+            specification="fills it with zeros",
+            follows="specification",
+        ),
+    ],
+)
 def space_to_batch(op: Builder, data: Value, block_shape: Value, pads_begin: Value, pads_end: Value):
-    """SpaceToBatch-2, as the reference has it. (OpenVINO's CPU fills the padding of several dimensions with data.)"""
+    """SpaceToBatch-2."""
     blocks, rank = _blocks(op, data, block_shape)
     data = op.Pad(data, op.Concat(vector(op, pads_begin), vector(op, pads_end), axis=0))
     inner = op.Div(op.Shape(data), blocks)

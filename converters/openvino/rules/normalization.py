@@ -7,7 +7,7 @@ from typing import Literal
 import onnx_ir as ir
 
 from converters.errors import Malformed, Unsupported
-from converters.openvino.rule import rule
+from converters.openvino.rule import Departure, rule
 from onnx_specops.building import Builder, Value
 
 _INT64 = ir.DataType.INT64
@@ -62,7 +62,17 @@ def mvn_6(
     return _mean_variance(op, data, _as_list(op, axes), normalize_variance, eps, outside=eps_mode == "outside_sqrt")
 
 
-@rule("NormalizeL2")
+@rule(
+    "NormalizeL2",
+    departs=[
+        Departure(
+            where="no axes, given at run time",
+            cpu="fails",
+            specification="makes every number that is not 0 a 1",
+            follows="specification",
+        ),
+    ],
+)
 def normalize_l2(op: Builder, data: Value, axes: Value, *, eps: float, eps_mode: Literal["add", "max"]):
     """NormalizeL2-1. Over no axes at all every number that is not 0 becomes 1."""
     axes = _as_list(op, axes)
@@ -92,19 +102,38 @@ def group_normalization(op: Builder, data: Value, scale: Value, bias: Value, *, 
     return op.Add(op.Mul(normal, op.Reshape(scale, each)), op.Reshape(bias, each))
 
 
-@rule("LRN", restrictions="where the rank is unknown, its axes must be constants that are not negative")
+@rule(
+    "LRN",
+    restrictions="where the rank is unknown, its axes must be constants that are not negative",
+    departs=[
+        Departure(
+            where="an even `size`",
+            cpu="adds up `(size - 1) // 2` elements to both sides, as the reference kernel does",
+            specification="adds up `size // 2`",
+            follows="cpu",
+        ),
+        Departure(
+            where="axes that hold all dimensions behind the channels and others too",
+            cpu="leaves out the others",
+            specification="adds up along all axes",
+            follows="specification",
+        ),
+        Departure(
+            where="axes that are not constant, negative, or neither the channels alone nor all dimensions behind them",
+            cpu="refuses them",
+            specification="allows them",
+            follows="specification",
+        ),
+    ],
+)
 def lrn(op: Builder, data: Value, axes: Value, *, alpha: float, beta: float, bias: float, size: int):
-    """LRN-1. A region reaches ``(size - 1) // 2`` elements to both sides, in OpenVINO's CPU and reference kernel.
-
-    (By the specification's formula it is ``size // 2``, which is more for even sizes. OpenVINO's CPU leaves out the
-    channels where axes has them beside others.)
-    """
+    """LRN-1. A region reaches ``(size - 1) // 2`` elements to both sides."""
     if size < 1:
         raise Malformed(f"its size is {size}")
     axes = _as_list(op, axes)
     known = _known_axes(data, axes)
     region = 2 * ((size - 1) // 2) + 1
-    if known == [1]:
+    if known == [1] and alpha > 0 and beta > 0:  # ONNX Runtime's LRN wants both so
         return _across_channels(op, data, alpha=alpha * region / size, beta=beta, bias=bias, size=region)
     squares = op.Mul(data, data)
     for k in known or ():

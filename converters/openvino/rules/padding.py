@@ -10,7 +10,7 @@ import onnx_ir as ir
 from converters.errors import Malformed
 from converters.openvino.rule import rule
 from converters.openvino.rules._indices import (
-    FIRST,
+    INT64_MIN,
     coordinates,
     dim,
     flat_range,
@@ -74,8 +74,8 @@ def _repeated(op: Builder, data: Value, begin: Value, end: Value, mode: Mode) ->
 def _check_reflected(dims: list[int | None], pads: list[tuple[int, int]], mode: Mode) -> None:
     """Refuse pads longer than what there is to repeat."""
     for size, (before, after) in zip(dims, pads, strict=True):
-        most = None if size is None or mode == "edge" else size - (mode == "reflect")
-        if most is not None and max(before, after) > max(most, 0):
+        max_pad = None if size is None or mode == "edge" else size - (mode == "reflect")
+        if max_pad is not None and max(before, after) > max(max_pad, 0):
             raise Malformed(f"it pads {size} elements by {max(before, after)} in the mode {mode}")
 
 
@@ -100,7 +100,7 @@ def _mirrored(op: Builder, data: Value, axis: int, before: int, after: int) -> V
     """``data`` with so many elements of its ends repeated backwards."""
     parts = [data]
     if before:
-        parts.insert(0, op.Slice(data, [before - 1], [FIRST], [axis], [-1]))
+        parts.insert(0, op.Slice(data, [before - 1], [INT64_MIN], [axis], [-1]))
     if after:
         parts.append(op.Slice(data, [-1], [-1 - after], [axis], [-1]))
     return data if len(parts) == 1 else op.Concat(*parts, axis=axis)

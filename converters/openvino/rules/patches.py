@@ -14,7 +14,7 @@ from converters.openvino.rule import rule
 from converters.openvino.rules._indices import dim, flat_range, product, vector
 from onnx_specops.building import Builder, Value
 
-_MOST_SLICES = 64  # beyond that gathering is faster
+_MAX_SLICES = 64  # beyond that gathering is faster
 
 
 @rule("ExtractImagePatches", since="opset3")
@@ -40,15 +40,15 @@ def extract_image_patches(
         else:
             count = op.Div(op.Add(length, stride - 1), stride)
             missing = op.Max(op.Sub(op.Add(op.Mul(op.Sub(count, 1), stride), reach), length), 0)
-            least = op.Div(missing, 2)
-            most = op.Sub(missing, least)
-            before, after = (least, most) if auto_pad == "same_upper" else (most, least)
+            half = op.Div(missing, 2)
+            rest = op.Sub(missing, half)
+            before, after = (half, rest) if auto_pad == "same_upper" else (rest, half)
             data = op.Pad(data, op.Concat(before, after, axis=0), None, [axis])
         counts.append(count)
     if sizes == strides and sizes[0] == sizes[1] and rates == (1, 1) and data.dtype == ir.DataType.FLOAT:
         used = op.Mul(op.Concat(*counts, axis=0), sizes[0])
         return op.SpaceToDepth(op.Slice(data, [0, 0], used, [2, 3]), blocksize=sizes[0])
-    if sizes[0] * sizes[1] <= _MOST_SLICES:
+    if sizes[0] * sizes[1] <= _MAX_SLICES:
         extent = op.Mul(op.Concat(*counts, axis=0), list(strides))
         starts = [[row * rates[0], column * rates[1]] for row in range(sizes[0]) for column in range(sizes[1])]
         places = [op.Slice(data, start, op.Add(extent, start), [2, 3], list(strides)) for start in starts]

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from converters.errors import Malformed, Unsupported
 from converters.openvino.reader.element_types import ElementType
-from converters.openvino.rule import rule
+from converters.openvino.rule import Departure, rule
 from converters.openvino.rules._indices import index_type
 from converters.openvino.rules._windows import (
     MaybeDilated,
@@ -27,10 +27,16 @@ from onnx_specops.building import Builder, Value
 Rounding = Literal["floor", "ceil"]
 RoundingTorch = Literal["floor", "ceil", "ceil_torch"]
 
+_SAME = Departure(
+    where="`auto_pad` `same_upper` or `same_lower`, of data of unknown dimensions",
+    cpu="reads beyond the data",
+    specification="pads them",
+    follows="specification",
+)
 _RANK = "the rank of the data or the length of output_shape must be known"
 
 _INT64 = ir.DataType.INT64
-_MOST_WINDOWS = 64  # along an axis, of which each is a node of its own
+_MAX_WINDOWS = 64  # along an axis, of which each is a node of its own
 
 
 @rule("AvgPool")
@@ -89,7 +95,7 @@ def max_pool_1(
     return _maximum(op, data, kernel, sliding.window(), rounding_type)[0]
 
 
-@rule("MaxPool", since="opset8")
+@rule("MaxPool", since="opset8", departs=[_SAME])
 def max_pool_8(
     op: Builder,
     data: Value,
@@ -105,7 +111,7 @@ def max_pool_8(
     return _maximum_with_indices(op, data, kernel, at, rounding_type, index_element_type, axis)
 
 
-@rule("MaxPool", since="opset14")
+@rule("MaxPool", since="opset14", departs=[_SAME])
 def max_pool_14(
     op: Builder,
     data: Value,
@@ -145,7 +151,14 @@ def adaptive_avg_pool(op: Builder, data: Value, output_shape: Value):
     return data
 
 
-@rule("AdaptiveMaxPool", since="opset8", restrictions=_RANK)
+@rule(
+    "AdaptiveMaxPool",
+    since="opset8",
+    restrictions=_RANK,
+    departs=[
+        Departure(where="data or indices of i64", cpu="refuses them", specification="allows them", follows="specification"),
+    ],
+)
 def adaptive_max_pool(op: Builder, data: Value, output_shape: Value, *, index_element_type: ElementType = ElementType.I64):
     """AdaptiveMaxPool-8: windows as in AdaptiveAvgPool; the indices count within the spatial dimensions."""
     rank = _adaptive_rank(data, output_shape)
@@ -203,7 +216,7 @@ def _known_windows(data: Value, sizes: Value, counts: Value, k: int) -> list[tup
     if sizes.constant is None or counts.constant is None or data.dtype not in (ir.DataType.FLOAT, ir.DataType.DOUBLE):
         return None
     size, count = int(sizes.constant[k]), int(counts.constant[k])
-    if size < 1 or count > _MOST_WINDOWS:
+    if size < 1 or count > _MAX_WINDOWS:
         return None
     return [(i * size // count, -(-(i + 1) * size // count)) for i in range(count)]
 
@@ -318,10 +331,7 @@ def _average(
 def _maximum(
     op: Builder, data: Value, kernel: tuple[int, ...], at: Window, rounding: str, outputs: int = 1
 ) -> tuple[Value, Value | None]:
-    """The maxima, and where ``outputs`` is 2 their places in the whole of ``data``.
-
-    A window of negative infinities only gives those; OpenVINO's CPU gives the lowest finite number.
-    """
+    """The maxima, and where ``outputs`` is 2 their places in the whole of ``data``."""
     x, dtype = data, data.dtype
     integer = dtype is not None and dtype.is_integer() and dtype not in (ir.DataType.INT8, ir.DataType.UINT8)
     if integer and dtype is not None:  # ONNX has no such maxima

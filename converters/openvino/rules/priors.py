@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.errors import Malformed
-from converters.openvino.rule import AttributeGroup, rule
+from converters.openvino.rule import AttributeGroup, Departure, rule
 from converters.openvino.rules._indices import int64
 from converters.openvino.rules._shapes import match_shapes
 from onnx_specops.building import Builder, Value
@@ -54,21 +54,37 @@ class PriorBoxes(AttributeGroup):
         return _checked_count(count)
 
 
-@rule("PriorBox")
+_ODD = Departure(
+    where="an odd `fixed_size`, and sizes that are not constant",
+    cpu="places the boxes in the middle; of constant sizes OpenVINO folds the layer by its reference kernel",
+    reference="places them half a pixel off",
+    follows="cpu",
+)
+
+
+@rule("PriorBox", departs=[_ODD])
 def prior_box_1(op: Builder, output_size: Value, image_size: Value, *, priors: PriorBoxes):
     """PriorBox-1: as PriorBox-8, boxes of the greatest size before those of other ratios."""
     return _grid(op, output_size, image_size, priors, max_first=True)
 
 
-@rule("PriorBox", since="opset8")
+@rule(
+    "PriorBox",
+    since="opset8",
+    departs=[
+        _ODD,
+        Departure(
+            where="`min_max_aspect_ratios_order` false, sizes that are not constant",
+            cpu="refuses it",
+            specification="allows it",
+            follows="specification",
+        ),
+    ],
+)
 def prior_box_8(
     op: Builder, output_size: Value, image_size: Value, *, priors: PriorBoxes, min_max_aspect_ratios_order: bool = True
 ):
-    """PriorBox-8.
-
-    Where the sizes are constants OpenVINO folds the layer by its reference kernel, which places the boxes of an odd
-    ``fixed_size`` half a pixel off; the CPU plugin's does not.
-    """
+    """PriorBox-8."""
     return _grid(op, output_size, image_size, priors, max_first=min_max_aspect_ratios_order)
 
 

@@ -13,8 +13,6 @@ from converters.openvino.rule import Context, rule
 from converters.openvino.rules._shapes import match_shapes
 from onnx_specops.building import Builder, Value
 
-MOST = 2**24  # boxes of an image; more is no network's
-
 
 @rule("Proposal")
 def proposal(
@@ -40,8 +38,8 @@ def proposal(
     context: Context,
 ):
     """Proposal-1, and -4, which gives the probabilities as well."""
-    if not 0 < post_nms_topn <= MOST or pre_nms_topn <= 0:
-        raise Malformed(f"its pre_nms_topn {pre_nms_topn} or post_nms_topn {post_nms_topn} is out of range [1, {MOST}]")
+    if post_nms_topn <= 0 or pre_nms_topn <= 0:
+        raise Malformed(f"its pre_nms_topn {pre_nms_topn} or post_nms_topn {post_nms_topn} is not positive")
     count = len(ratio) * len(scale)
     match_shapes(
         class_probs=(class_probs, f"N {2 * count} H W"),
@@ -77,8 +75,6 @@ def generate_proposals(
     """GenerateProposals-9. OpenVINO takes an ``nms_eta`` of 1 only."""
     if nms_eta != 1.0:
         raise Malformed(f"its nms_eta is {nms_eta}; OpenVINO knows 1 only")
-    if post_nms_count < 0 or pre_nms_count < 0:
-        raise Malformed(f"its pre_nms_count {pre_nms_count} or post_nms_count {post_nms_count} is negative")
     match_shapes(
         im_info=(im_info, "N _"),
         anchors=(anchors, "H W A 4"),

@@ -7,13 +7,51 @@ from typing import Literal
 import numpy as np
 
 from converters.errors import Malformed
-from converters.openvino.rule import rule
+from converters.openvino.rule import Departure, rule
 from converters.openvino.rules._elementwise import AutoBroadcast, align, checked_onto, within_rank
 from converters.openvino.rules._precision import D, halves_in_float32
 from onnx_specops.building import Builder, Value
 
 
-@rule("FakeQuantize")
+@rule(
+    "FakeQuantize",
+    departs=[
+        Departure(
+            where="constant limits, and a number halfway between two levels",
+            cpu="scales by one factor, whose rounding may move it to the other level",
+            specification="computes in the order of its formula, halves to even",
+            follows="specification",
+        ),
+        Departure(
+            where="constant input limits that are equal, of data of two dimensions or more",
+            cpu="gives NaN",
+            specification="gives one end",
+            follows="specification",
+        ),
+        Departure(
+            where="constant input limits in the wrong order, of data of two dimensions or more",
+            cpu="gives the lower end",
+            specification="gives levels by its formula",
+            follows="specification",
+        ),
+        Departure(
+            where="constant limits of different shapes",
+            cpu="takes them for each other's",
+            specification="broadcasts each",
+            follows="specification",
+        ),
+        Departure(
+            where="65,536 levels with constant limits in f32", cpu="refuses it", reference="quantizes", follows="reference"
+        ),
+        Departure(where="a NaN", cpu="gives the lower end", reference="keeps it", follows="reference"),
+        Departure(
+            where="`auto_broadcast=pdpd`",
+            cpu="repeats the limits over the elements, as the reference kernel does",
+            specification="lays them on the data's dimensions from an axis on",
+            follows="specification",
+        ),
+    ],
+)
 def fake_quantize(
     op: Builder,
     x: Value,
@@ -26,8 +64,7 @@ def fake_quantize(
     auto_broadcast: AutoBroadcast = "numpy",
     auto_broadcast_axis: int = 0,
 ):
-    """FakeQuantize-1, in the specification's order of operations; halves go to even. (OpenVINO's CPU scales first where the
-    limits are constants, which may move a half to the other level, and gives NaN where they are equal.)"""
+    """FakeQuantize-1, in the specification's order of operations; halves go to even."""
     if levels < 2:
         raise Malformed(f"it has levels={levels}, quantization needs 2 at least")
     limits = (input_low, input_high, output_low, output_high)
@@ -53,16 +90,21 @@ def fake_quantize(
 _FLOAT8 = {"f8e4m3": (D.FLOAT8E4M3FN, 448.0), "f8e5m2": (D.FLOAT8E5M2, 57344.0)}
 
 
-@rule("FakeConvert", since="opset13")
+@rule(
+    "FakeConvert",
+    since="opset13",
+    departs=[
+        Departure(
+            where="subnormal numbers of f8e4m3", cpu="rounds to the nearest", reference="cuts off the rest", follows="cpu"
+        ),
+    ],
+)
 def fake_convert(
     op: Builder, x: Value, scale: Value, shift: Value | None = None, *, destination_type: Literal["f8e4m3", "f8e5m2"]
 ):
     """FakeConvert-13: by way of f16, as OpenVINO goes; numbers beyond the 8-bit type's range become its largest. 16-bit
-    floats are scaled and shifted in their own type.
-
-    (OpenVINO's reference kernel truncates f8e4m3's subnormal numbers where the CPU rounds.)
-    """
-    to, largest = _FLOAT8[destination_type]
+    floats are scaled and shifted in their own type."""
+    to, max_value = _FLOAT8[destination_type]
 
     def rounded(result: Value) -> Value:
         return result if x.dtype == D.FLOAT else op.Cast(op.Cast(result, to=x.dtype), to=D.FLOAT)
@@ -74,7 +116,7 @@ def fake_convert(
     data = rounded(op.Mul(wide(x), scale))
     if shift is not None:
         data = rounded(op.Sub(data, shift))
-    half = op.Clip(op.Cast(data, to=D.FLOAT16), np.float16(-largest), np.float16(largest))
+    half = op.Clip(op.Cast(data, to=D.FLOAT16), np.float16(-max_value), np.float16(max_value))
     data = op.Cast(op.Cast(half, to=to), to=D.FLOAT)
     if shift is not None:
         data = rounded(op.Add(data, shift))

@@ -9,7 +9,7 @@ import onnx_ir as ir
 from converters.errors import Malformed
 from converters.openvino.onnx_types import data_type
 from converters.openvino.reader.element_types import ElementType
-from converters.openvino.rule import rule
+from converters.openvino.rule import Departure, rule
 from converters.openvino.rules._indices import scalar, vector
 from onnx_specops.building import Builder, Value
 
@@ -39,7 +39,31 @@ def multinomial(
     return samples if to == ir.DataType.INT64 else op.Cast(samples, to=to)
 
 
-@rule("RandomUniform", since="opset8")
+@rule(
+    "RandomUniform",
+    since="opset8",
+    departs=[
+        Departure(
+            where="f16 and f64",
+            cpu="converts numbers that it draws as f32",
+            specification="makes each number of the generator's bits for the type",
+            follows="specification",
+        ),
+        Departure(
+            where="i32 whose range is wider than i32 holds",
+            cpu="overflows",
+            specification="draws from the whole range",
+            follows="specification",
+        ),
+        Departure(
+            where="i64 with `TENSORFLOW`",
+            cpu="takes one number of 32 bits for each, as the specification says",
+            reference="takes two",
+            follows="cpu",
+        ),
+        Departure(where="a scalar", cpu="draws nothing", specification="draws a number", follows="specification"),
+    ],
+)
 def random_uniform(
     op: Builder,
     shape: Value,
@@ -51,8 +75,7 @@ def random_uniform(
     op_seed: int = 0,
     alignment: Literal["TENSORFLOW", "PYTORCH"] = "TENSORFLOW",
 ):
-    """RandomUniform-8: every run draws what OpenVINO's first one draws; for f16 and f64 what the specification says, where
-    the CPU plugin converts numbers that it drew as f32."""
+    """RandomUniform-8: every run draws what OpenVINO's first one draws."""
     to = data_type(output_type)
     if minval.dtype != to or maxval.dtype != to:
         raise Malformed(f"its bounds are not of its output_type, {output_type}")

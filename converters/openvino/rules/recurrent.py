@@ -9,12 +9,19 @@ from typing import Any, ClassVar, Literal
 import onnx_ir as ir
 
 from converters.errors import Malformed
-from converters.openvino.rule import AttributeGroup, rule
+from converters.openvino.rule import AttributeGroup, Departure, rule
 from converters.openvino.rules._shapes import match_shapes
 from onnx_specops.building import Builder, Value
 
 Direction = Literal["forward", "reverse", "bidirectional"]
 Activation = Literal["sigmoid", "tanh", "relu"]
+
+_LENGTHS_OVERLOOKED = Departure(
+    where="sequences shorter than the data, where the number of sequences or of steps is unknown",
+    cpu="overlooks their lengths",
+    specification="computes as many steps as they have",
+    follows="specification",
+)
 
 _NAMES = {"sigmoid": "Sigmoid", "tanh": "Tanh", "relu": "Relu"}
 
@@ -133,7 +140,17 @@ def gru_cell(
     return op.Squeeze(last, [0])
 
 
-@rule("LSTMCell")
+@rule(
+    "LSTMCell",
+    departs=[
+        Departure(
+            where="peepholes and `input_forget`, which the specification does not know",
+            cpu="overlooks them",
+            reference="computes with them",
+            follows="reference",
+        ),
+    ],
+)
 def lstm_cell_1(
     op: Builder,
     x: Value,
@@ -150,8 +167,7 @@ def lstm_cell_1(
 ):
     """LSTMCell-1. The gates come in the order f, i, c, o: ``weights_format`` says another without meaning it.
 
-    The specification knows neither peepholes (of f, i, o) nor ``input_forget``, and OpenVINO's CPU leaves them out; they are
-    as in OpenVINO's reference kernel.
+    Peepholes (of f, i, o) and ``input_forget`` are as in OpenVINO's reference kernel.
     """
     _check(attributes, x, weights, recurrence, biases, hidden, cell)
     match_shapes(peepholes=(peepholes, f"{3 * attributes.hidden_size}"))
@@ -181,7 +197,7 @@ def lstm_cell_4(
     return _lstm_cell(op, x, hidden, cell, weights, recurrence, biases, None, node)
 
 
-@rule("RNNSequence", since="opset5")
+@rule("RNNSequence", since="opset5", departs=[_LENGTHS_OVERLOOKED])
 def rnn_sequence(
     op: Builder,
     x: Value,
@@ -204,7 +220,7 @@ def rnn_sequence(
     return _batch_first(op, outputs)
 
 
-@rule("GRUSequence", since="opset5")
+@rule("GRUSequence", since="opset5", departs=[_LENGTHS_OVERLOOKED])
 def gru_sequence(
     op: Builder,
     x: Value,
@@ -227,7 +243,7 @@ def gru_sequence(
     return _batch_first(op, outputs)
 
 
-@rule("LSTMSequence", since="opset5")
+@rule("LSTMSequence", since="opset5", departs=[_LENGTHS_OVERLOOKED])
 def lstm_sequence(
     op: Builder,
     x: Value,
@@ -371,10 +387,7 @@ def _gru_biases(op: Builder, biases: Value | None, attributes: GRU) -> Value | N
 
 
 def _lengths(op: Builder, x: Value, lengths: Value) -> Value | None:
-    """The sequences' lengths, ``None`` where all are known to be whole.
-
-    (OpenVINO's CPU overlooks them where the size of the batch is not known; by the specification they count.)
-    """
+    """The sequences' lengths, ``None`` where all are known to be whole."""
     whole = x.dims[1] if x.dims and len(x.dims) == 3 else None
     if whole is not None and lengths.constant is not None and (lengths.constant == whole).all():
         return None

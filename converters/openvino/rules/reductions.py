@@ -9,22 +9,32 @@ from __future__ import annotations
 import numpy as np
 
 from converters.errors import Malformed
-from converters.openvino.rule import rule
+from converters.openvino.rule import Departure, rule
 from converters.openvino.rules._indices import vector
-from converters.openvino.rules._precision import D, halves_in_float32, saturating_8_bits
+from converters.openvino.rules._precision import INTEGERS_IN_FLOAT32, D, halves_in_float32, saturating_8_bits
 from onnx_specops.building import Builder, Value
 
 _LOWEST = float(np.finfo(np.float32).min)
 _WIDE = {D.INT64, D.UINT64}
 
+_NO_AXES = Departure(
+    where="no axes, without `keep_dims`, of data of two dimensions or more",
+    cpu="refuses it",
+    reference="leaves the data as they are",
+    follows="reference",
+)
+_AXES_AT_RUN_TIME = Departure(
+    where="axes that are not constant", cpu="refuses them", reference="takes them", follows="reference"
+)
 
-@rule("ReduceSum")
+
+@rule("ReduceSum", departs=[_NO_AXES, INTEGERS_IN_FLOAT32])
 def reduce_sum(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
-    """ReduceSum-1. Sums of 8 bits saturate, as the CPU plugin has them (the reference has none)."""
+    """ReduceSum-1. Sums of 8 bits saturate."""
     return _sum(op, x, axes, keep_dims)
 
 
-@rule("ReduceL1", since="opset4")
+@rule("ReduceL1", since="opset4", departs=[_NO_AXES, INTEGERS_IN_FLOAT32])
 def reduce_l1(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
     """ReduceL1-4, of 8 bits as ReduceSum."""
     if x.dtype in _WIDE:
@@ -32,13 +42,13 @@ def reduce_l1(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
     return saturating_8_bits(op, lambda x: _reduce(op, "ReduceL1", x, axes, keep_dims), x)
 
 
-@rule("ReduceL2", since="opset4")
+@rule("ReduceL2", since="opset4", departs=[_NO_AXES])
 def reduce_l2(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
     """ReduceL2-4: the root of integers is truncated."""
     return _reduce(op, "ReduceL2", x, axes, keep_dims)
 
 
-@rule("ReduceProd")
+@rule("ReduceProd", departs=[_NO_AXES])
 def reduce_prod(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
     """ReduceProd-1."""
     if x.dtype not in _WIDE:
@@ -57,7 +67,7 @@ def reduce_prod(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
     return product if keep_dims else _reduce(op, "ReduceMax", product, axes, keep_dims)
 
 
-@rule("ReduceMean")
+@rule("ReduceMean", departs=[_NO_AXES, INTEGERS_IN_FLOAT32])
 def reduce_mean(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
     """ReduceMean-1: the mean of integers is truncated towards zero."""
     if x.dtype not in _WIDE:
@@ -79,7 +89,7 @@ def _sum(op: Builder, x: Value, axes: Value, keep_dims: bool) -> Value:
     return total if to is None else op.Cast(total, to=to)
 
 
-@rule("ReduceMax")
+@rule("ReduceMax", departs=[_NO_AXES, INTEGERS_IN_FLOAT32])
 def reduce_max(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
     """ReduceMax-1. OpenVINO starts from the lowest finite number of float32: the maximum of -inf alone, or of nothing."""
 
@@ -90,9 +100,21 @@ def reduce_max(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
     return halves_in_float32(op, maximum, x)
 
 
-@rule("ReduceMin")
+@rule(
+    "ReduceMin",
+    departs=[
+        Departure(
+            where="nothing, or infinities only",
+            cpu="gives the largest finite number",
+            reference="gives infinity",
+            follows="reference",
+        ),
+        _NO_AXES,
+        INTEGERS_IN_FLOAT32,
+    ],
+)
 def reduce_min(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
-    """ReduceMin-1; inf over nothing, as the reference kernel has it. (OpenVINO's CPU: the largest finite number.)"""
+    """ReduceMin-1; inf over nothing."""
     return _extreme(op, "ReduceMin", x, axes, keep_dims)
 
 
@@ -105,13 +127,13 @@ def _extreme(op: Builder, operation: str, x: Value, axes: Value, keep_dims: bool
     return op.Cast(op.BitwiseXor(_reduce(op, operation, flipped, axes, keep_dims), top), to=D.UINT64)
 
 
-@rule("ReduceLogicalAnd")
+@rule("ReduceLogicalAnd", departs=[_NO_AXES, _AXES_AT_RUN_TIME])
 def reduce_logical_and(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
     """ReduceLogicalAnd-1; true over nothing."""
     return _logical(op, "ReduceMin", x, axes, keep_dims)
 
 
-@rule("ReduceLogicalOr")
+@rule("ReduceLogicalOr", departs=[_NO_AXES, _AXES_AT_RUN_TIME])
 def reduce_logical_or(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
     """ReduceLogicalOr-1; false over nothing."""
     return _logical(op, "ReduceMax", x, axes, keep_dims)

@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Literal
 
 from converters.errors import Malformed
-from converters.openvino.rule import rule
+from converters.openvino.rule import Departure, rule
 from converters.openvino.rules._indices import int64
 from converters.openvino.rules._shapes import match_shapes, of_rank
 from converters.openvino.rules.detection import left_out
 from onnx_specops.building import Builder, Value
+from onnx_specops.domain import find
 
-MOST_SAMPLES = 1024  # along an axis of a bin; more would take for ever
+_DYNAMIC = Departure(
+    where="inputs of unknown dimensions", cpu="refuses them", specification="allows them", follows="specification"
+)
 
 
 @rule("ROIPooling")
@@ -31,8 +34,8 @@ def roi_pooling(
     sizes = [size for size in (output_roi, output_size) if size]
     if pooled_h is not None and pooled_w is not None:
         sizes.append((pooled_h, pooled_w))
-    if not sizes or any(size != sizes[0] for size in sizes) or len(sizes[0]) != 2 or min(sizes[0]) < 1:
-        raise Malformed("its pooled_h and pooled_w are missing, contradict output_roi or are not positive")
+    if not sizes or any(size != sizes[0] for size in sizes) or len(sizes[0]) != 2:
+        raise Malformed("its pooled_h and pooled_w are missing or contradict output_roi")
     height, width = sizes[0]
     match_shapes(feat=(feat, "N C H W"), rois=(rois, "R 5"))
     return op.specops.ROIPooling(
@@ -41,7 +44,18 @@ def roi_pooling(
     )  # fmt: skip
 
 
-@rule("ROIAlign", since="opset3")
+@rule(
+    "ROIAlign",
+    since="opset3",
+    departs=[
+        Departure(
+            where="the mean of a region without an area, `sampling_ratio` 0 and `half_pixel` or `half_pixel_for_nn`",
+            cpu="gives NaN",
+            reference="gives 0",
+            follows="reference",
+        ),
+    ],
+)
 def roi_align(
     op: Builder,
     feat: Value,
@@ -57,10 +71,8 @@ def roi_align(
 ):
     """ROIAlign-3 (always ``asymmetric``) and -9.
 
-    Means are ONNX's, maxima are not: ONNX takes those of a sample's weighted neighbours. A bin without samples is 0, as the
-    reference has it (the CPU plugin: NaN).
+    Means are ONNX's, maxima are not: ONNX takes those of a sample's weighted neighbours. A bin without samples is 0.
     """
-    check_bins(pooled_h, pooled_w, sampling_ratio)
     match_shapes(feat=(feat, "N C H W"), rois=(rois, "R 4"), batch_indices=(batch_indices, "R"))
     batch = of_rank(op, int64(op, batch_indices), 1)
     if mode == "max":
@@ -69,6 +81,7 @@ def roi_align(
             pooled_h=pooled_h, pooled_w=pooled_w, sampling_ratio=sampling_ratio, spatial_scale=spatial_scale,
             mode=mode, aligned_mode=aligned_mode,
         )  # fmt: skip
+    check_bins(pooled_h, pooled_w, sampling_ratio)
     if aligned_mode == "half_pixel":
         rois = op.Add(rois, 0.5)
     # A region whose image is -1 is switched off: its result is undefined, but must not be an error.
@@ -94,7 +107,6 @@ def roi_align_rotated(
     clockwise_mode: bool,
 ):
     """ROIAlignRotated-15."""
-    check_bins(pooled_h, pooled_w, sampling_ratio)
     match_shapes(feat=(feat, "N C H W"), rois=(rois, "R 5"), batch_indices=(batch_indices, "R"))
     return op.specops.ROIAlignRotated(
         of_rank(op, feat, 4), of_rank(op, rois, 2), of_rank(op, int64(op, batch_indices), 1),
@@ -103,15 +115,13 @@ def roi_align_rotated(
     )  # fmt: skip
 
 
-def check_bins(pooled_h: int, pooled_w: int, sampling_ratio: int = 0) -> None:
-    """Raise `Malformed` for sizes that no layer has."""
-    if pooled_h < 1 or pooled_w < 1:
-        raise Malformed(f"its pooled_h {pooled_h} or pooled_w {pooled_w} is not positive")
-    if not 0 <= sampling_ratio <= MOST_SAMPLES:
-        raise Malformed(f"its sampling_ratio {sampling_ratio} is out of range [0, {MOST_SAMPLES}]")
+def check_bins(pooled_h: int, pooled_w: int, sampling_ratio: int) -> None:
+    """Hold a node of ONNX's RoiAlign, which has no limits, to those of ROIAlign."""
+    sizes = {"pooled_h": pooled_h, "pooled_w": pooled_w, "sampling_ratio": sampling_ratio}
+    find("ROIAlign").node_attributes({**sizes, "spatial_scale": 1.0})
 
 
-@rule("PSROIPooling")
+@rule("PSROIPooling", departs=[_DYNAMIC])
 def psroi_pooling(
     op: Builder,
     feat: Value,
@@ -128,7 +138,7 @@ def psroi_pooling(
     if mode == "average":
         spatial_bins_x = spatial_bins_y = 1
     parts = group_size * group_size if mode == "average" else spatial_bins_x * spatial_bins_y
-    _check_channels(feat, output_dim, group_size, spatial_bins_x, spatial_bins_y, parts)
+    _check_channels(feat, output_dim, parts)
     match_shapes(feat=(feat, "N C H W"), rois=(rois, "R 5"))
     return op.specops.PSROIPooling(
         feat, rois,
@@ -137,7 +147,7 @@ def psroi_pooling(
     )  # fmt: skip
 
 
-@rule("DeformablePSROIPooling")
+@rule("DeformablePSROIPooling", departs=[_DYNAMIC])
 def deformable_psroi_pooling(
     op: Builder,
     feat: Value,
@@ -154,9 +164,7 @@ def deformable_psroi_pooling(
     part_size: int = 1,
 ):
     """DeformablePSROIPooling-1."""
-    _check_channels(feat, output_dim, group_size, spatial_bins_x, spatial_bins_y, group_size * group_size)
-    if not 1 <= part_size <= MOST_SAMPLES:
-        raise Malformed(f"its part_size {part_size} is out of range [1, {MOST_SAMPLES}]")
+    _check_channels(feat, output_dim, group_size * group_size)
     match_shapes(feat=(feat, "N C H W"), rois=(rois, "R 5"), offsets=(offsets, f"R _ {part_size} {part_size}"))
     return op.specops.DeformablePSROIPooling(
         feat, rois, offsets or left_out(op, feat),
@@ -165,13 +173,7 @@ def deformable_psroi_pooling(
     )  # fmt: skip
 
 
-def _check_channels(feat: Value, output_dim: int, group_size: int, bins_x: int, bins_y: int, parts: int) -> None:
-    sizes = {"output_dim": output_dim, "group_size": group_size, "spatial_bins_x": bins_x, "spatial_bins_y": bins_y}
-    for name, size in sizes.items():
-        if not 1 <= size <= 2**16:
-            raise Malformed(f"its {name} {size} is out of range [1, {2**16}]")
-    if bins_x * bins_y > MOST_SAMPLES**2:
-        raise Malformed(f"its {bins_x} * {bins_y} spatial bins are more than {MOST_SAMPLES**2}")
+def _check_channels(feat: Value, output_dim: int, parts: int) -> None:
     channels = feat.dims[1] if feat.dims is not None and feat.rank == 4 else None
-    if output_dim * parts > (2**20 if channels is None else channels):
+    if channels is not None and output_dim * parts > channels:
         raise Malformed(f"its {channels} channels are fewer than {output_dim} * {parts}")

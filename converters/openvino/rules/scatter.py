@@ -9,9 +9,9 @@ import onnx_ir as ir
 
 from converters.errors import Malformed
 from converters.openvino.reader.shapes import same_dims
-from converters.openvino.rule import rule
+from converters.openvino.rule import Departure, rule
 from converters.openvino.rules._indices import (
-    LAST,
+    INT64_MAX,
     constant_axis,
     flat_range,
     int64,
@@ -37,7 +37,18 @@ def scatter_elements_update_3(op: Builder, data: Value, indices: Value, updates:
     return scatter_elements_update(op, data, indices, updates, axis)
 
 
-@rule("ScatterElementsUpdate", since="opset12")
+@rule(
+    "ScatterElementsUpdate",
+    since="opset12",
+    departs=[
+        Departure(
+            where="the mean of integers, where it is negative and no integer",
+            cpu="cuts off its fraction",
+            specification="rounds down",
+            follows="specification",
+        ),
+    ],
+)
 def scatter_elements_update(
     op: Builder,
     data: Value,
@@ -69,12 +80,23 @@ def _check_elements(data: Value, indices: Value, updates: Value, axis: int | Non
         return
     if len(indices.dims) != len(data.dims) or (updates.dims is not None and not same_dims(indices.dims, updates.dims)):
         raise Malformed(f"its data {data.dims}, indices {indices.dims} and updates {updates.dims} do not fit together")
-    for place, (most, count) in enumerate(zip(data.dims, indices.dims, strict=True)):
-        if axis is not None and place != axis and most is not None and count is not None and count > most:
+    for place, (size, count) in enumerate(zip(data.dims, indices.dims, strict=True)):
+        if axis is not None and place != axis and size is not None and count is not None and count > size:
             raise Malformed(f"its indices {indices.dims} reach beyond the data {data.dims}")
 
 
-@rule("ScatterUpdate", since="opset3")
+@rule(
+    "ScatterUpdate",
+    since="opset3",
+    departs=[
+        Departure(
+            where="a scalar index into data of unknown dimensions",
+            cpu="refuses it",
+            specification="allows it",
+            follows="specification",
+        )
+    ],
+)
 def scatter_update(op: Builder, data: Value, indices: Value, updates: Value, axis: Value):
     """ScatterUpdate-3: of equal indices the last one's update stays."""
     place = constant_axis(axis, data.rank)
@@ -84,7 +106,7 @@ def scatter_update(op: Builder, data: Value, indices: Value, updates: Value, axi
         return scatter_nd_update(op, data, op.Unsqueeze(int64(op, indices), [-1]), updates)
     dims, at = op.Shape(data), vector(op, axis)
     at = op.Where(op.Less(at, 0), op.Add(at, rank_of(op, data)), at)
-    before, after = product(op, op.Slice(dims, [0], at)), product(op, op.Slice(dims, op.Add(at, 1), [LAST]))
+    before, after = product(op, op.Slice(dims, [0], at)), product(op, op.Slice(dims, op.Add(at, 1), [INT64_MAX]))
     shape = op.Concat(before, op.Reshape(op.Size(indices), [-1]), after, axis=0)
     blocks = op.Reshape(data, op.Concat(before, op.Gather(dims, at), after, axis=0), allowzero=1)
     where = op.Expand(op.Reshape(int64(op, indices), [1, -1, 1]), shape)
@@ -122,7 +144,7 @@ def scatter_nd_update(
         return op.ScatterND(data, indices, updates)
     depth = op.Shape(indices, start=-1)
     dims = op.Shape(data)
-    leading, inner = op.Slice(dims, [0], depth), op.Slice(dims, depth, [LAST])
+    leading, inner = op.Slice(dims, [0], depth), op.Slice(dims, depth, [INT64_MAX])
     rows = op.Where(op.Less(indices, 0), op.Add(indices, leading), indices)
     rows = op.Reshape(op.ReduceSum(op.Mul(rows, strides(op, leading)), [-1], keepdims=0), [-1])
     elements = tuples is not None and tuples == data.rank

@@ -8,13 +8,21 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.openvino.reader.element_types import ElementType
-from converters.openvino.rule import rule
+from converters.openvino.rule import Departure, rule
 from converters.openvino.rules._indices import as_indices, int64, scalar
 from converters.openvino.rules._shapes import match_shapes
 from onnx_specops.building import Builder, Value
 
 
-@rule("SearchSorted", since="opset15")
+@rule(
+    "SearchSorted",
+    since="opset15",
+    departs=[
+        Departure(
+            where="an empty sequence", cpu="reads beyond it", specification="finds the position 0", follows="specification"
+        ),
+    ],
+)
 def search_sorted(
     op: Builder,
     sorted_sequence: Value,
@@ -64,7 +72,18 @@ def bucketize(
     return as_indices(op, found, output_type)
 
 
-@rule("SegmentMax", since="opset16")
+@rule(
+    "SegmentMax",
+    since="opset16",
+    departs=[
+        Departure(
+            where="an empty segment of f16, `fill_mode` `LOWEST`",
+            cpu="gives negative infinity",
+            specification="gives the lowest finite number of the type",
+            follows="specification",
+        ),
+    ],
+)
 def segment_max(
     op: Builder,
     data: Value,

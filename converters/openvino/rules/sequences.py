@@ -7,7 +7,7 @@ import onnx_ir as ir
 
 from converters.openvino.onnx_types import data_type
 from converters.openvino.reader.element_types import ElementType
-from converters.openvino.rule import rule
+from converters.openvino.rule import Departure, rule
 from converters.openvino.rules._indices import int64, scalar
 from converters.openvino.rules._shapes import match_shapes
 from onnx_specops.building import Builder, Value
@@ -58,7 +58,22 @@ def _decode(op: Builder, classes: Value, valid: Value, blank: Value, merge: bool
     return emit_compacted(op, classes, kept, op.Shape(classes, start=1)), lengths
 
 
-@rule("CTCLoss", since="opset4")
+@rule(
+    "CTCLoss",
+    since="opset4",
+    departs=[
+        Departure(
+            where="labels of length 0, with `preprocess_collapse_repeated`",
+            cpu="takes the first label",
+            specification="takes no label",
+            follows="specification",
+        ),
+        Departure(
+            where="labels of length 0, without it", cpu="crashes", specification="takes no label", follows="specification"
+        ),
+        Departure(where="logits above 88", cpu="gives infinity", specification="gives the loss", follows="specification"),
+    ],
+)
 def ctc_loss(
     op: Builder,
     logits: Value,
@@ -71,7 +86,7 @@ def ctc_loss(
     ctc_merge_repeated: bool = True,
     unique: bool = False,
 ):
-    """CTCLoss-4. (With ``preprocess_collapse_repeated`` OpenVINO's CPU gives empty labels their first one.)"""
+    """CTCLoss-4."""
     match_shapes(
         logits=(logits, "N T C"), logit_length=(logit_length, "N"), labels=(labels, "N T"), label_length=(label_length, "N")
     )
@@ -83,7 +98,17 @@ def ctc_loss(
     )  # fmt: skip
 
 
-@rule("GatherTree")
+@rule(
+    "GatherTree",
+    departs=[
+        Departure(
+            where="a `max_seq_len` of 0",
+            cpu="leaves the output as it finds it in memory",
+            specification="gives end tokens",
+            follows="specification",
+        ),
+    ],
+)
 def gather_tree(op: Builder, step_ids: Value, parent_ids: Value, max_seq_len: Value, end_token: Value):
     """GatherTree-1."""
     match_shapes(

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from converters.errors import Malformed
 from converters.openvino.reader.element_types import ElementType
-from converters.openvino.rule import Context, rule
+from converters.openvino.rule import Context, Departure, rule
 from converters.openvino.rules._indices import (
     as_indices,
     constant_axis,
@@ -91,9 +91,19 @@ def _resized(op: Builder, x: Value, count: Value, fill: int | bool) -> Value:
     return op.Slice(op.Concat(x, filled, axis=0), [0], count)
 
 
-@rule("Squeeze")
+@rule(
+    "Squeeze",
+    departs=[
+        Departure(
+            where="axes whose dimension is unknown, and other than 1 at run time",
+            cpu="fails",
+            reference="leaves it",
+            follows="cpu",
+        ),
+    ],
+)
 def squeeze(op: Builder, data: Value, axes: Value | None = None, *, context: Context):
-    """Squeeze-1: a dimension other than 1 stays, as the reference has it (the CPU plugin refuses it at run time)."""
+    """Squeeze-1: a dimension known to be other than 1 stays."""
     return _squeezed(op, data, axes, context)
 
 
@@ -139,7 +149,17 @@ def unsqueeze(op: Builder, data: Value, axes: Value):
     return op.Unsqueeze(data, known) if known else data
 
 
-@rule("Transpose")
+@rule(
+    "Transpose",
+    departs=[
+        Departure(
+            where="an empty order, given at run time",
+            cpu="fails",
+            specification="reverses the dimensions",
+            follows="specification",
+        ),
+    ],
+)
 def transpose(op: Builder, data: Value, order: Value):
     """Transpose-1: an empty order reverses the dimensions."""
     perm = integers(order)
@@ -199,7 +219,17 @@ def _broadcast(op: Builder, data: Value, target_shape: Value, axes_mapping: Valu
     return op.Expand(op.Reshape(data, shape, allowzero=1), target)
 
 
-@rule("Tile")
+@rule(
+    "Tile",
+    departs=[
+        Departure(
+            where="repeats that are not constant",
+            cpu="may leave the result as it finds it in memory",
+            reference="repeats the data",
+            follows="reference",
+        ),
+    ],
+)
 def tile(op: Builder, data: Value, repeats: Value):
     """Tile-1: the shorter of shape and repeats is filled up with ones from the left; a negative number repeats 0 times."""
     repeats = op.Max(vector(op, repeats), 0)

@@ -10,7 +10,7 @@ from typing import Any
 import onnx_ir as ir
 
 from converters.errors import Malformed
-from converters.openvino.rule import rule
+from converters.openvino.rule import Departure, rule
 from converters.openvino.rules._precision import halves_in_float32
 from converters.openvino.rules._shapes import match_shapes
 from onnx_specops.building import Builder, Value
@@ -18,7 +18,7 @@ from onnx_specops.building import Builder, Value
 _INT64 = ir.DataType.INT64
 
 # The largest size for which a transform becomes a product with a matrix of waves.
-_LARGEST_PRODUCT = 2048
+_MAX_PRODUCT = 2048
 
 
 def _halves_in_float32(function: Callable[..., Value]) -> Callable[..., Value]:
@@ -37,6 +37,23 @@ def _halves_in_float32(function: Callable[..., Value]) -> Callable[..., Value]:
     return wide
 
 
+_LONGER_REFUSED = Departure(
+    where="a `signal_size` above the dimension", cpu="fails", specification="pads with zeros", follows="specification"
+)
+_LONGER = Departure(
+    where="several `signal_size`s above their dimensions",
+    cpu="reads beyond the data",
+    specification="pads with zeros",
+    follows="specification",
+)
+_SIZE_KEPT = Departure(
+    where="a `signal_size` of -1 among others", cpu="fails", specification="keeps the dimension", follows="specification"
+)
+_AXES_AT_RUN_TIME = Departure(
+    where="axes that are not constant", cpu="refuses them", specification="allows them", follows="specification"
+)
+
+
 @rule("DFT", since="opset7")
 @_halves_in_float32
 def dft(op: Builder, data: Value, axes: Value, signal_size: Value | None = None):
@@ -53,7 +70,7 @@ def idft(op: Builder, data: Value, axes: Value, signal_size: Value | None = None
     return _transformed(op, data, places, sizes, inverse=True)
 
 
-@rule("RDFT", since="opset9")
+@rule("RDFT", since="opset9", departs=[_LONGER_REFUSED, _AXES_AT_RUN_TIME, _SIZE_KEPT])
 @_halves_in_float32
 def rdft(op: Builder, data: Value, axes: Value, signal_size: Value | None = None):
     """RDFT-9: real numbers; along the last of the axes the first half of the spectrum, along the others all of it."""
@@ -63,7 +80,7 @@ def rdft(op: Builder, data: Value, axes: Value, signal_size: Value | None = None
     return _transformed(op, half, op.Slice(places, [0], [-1]), None if sizes is None else op.Slice(sizes, [0], [-1]))
 
 
-@rule("IRDFT", since="opset9")
+@rule("IRDFT", since="opset9", departs=[_LONGER, _AXES_AT_RUN_TIME, _SIZE_KEPT])
 @_halves_in_float32
 def irdft(op: Builder, data: Value, axes: Value, signal_size: Value | None = None):
     """IRDFT-9: of what RDFT gives the real numbers that it came from."""
@@ -319,10 +336,10 @@ def _chosen(
     if size.constant is not None:
         number = int(size.constant.reshape(-1)[0])
         power = not number & (number - 1)
-        largest = 1 if power and contiguous else _LARGEST_PRODUCT // 2 if power else _LARGEST_PRODUCT
-        return (product if number <= largest else transform)(op)
+        limit = 1 if power and contiguous else _MAX_PRODUCT // 2 if power else _MAX_PRODUCT
+        return (product if number <= limit else transform)(op)
     no_power = op.Greater(op.BitwiseAnd(size, op.Sub(size, 1)), 0)
-    chosen = op.And(no_power, op.LessOrEqual(size, _LARGEST_PRODUCT))
+    chosen = op.And(no_power, op.LessOrEqual(size, _MAX_PRODUCT))
     return op.if_(op.Squeeze(chosen, [0]), product, transform)
 
 

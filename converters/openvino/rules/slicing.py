@@ -8,10 +8,10 @@ import numpy as np
 
 from converters.errors import Malformed
 from converters.openvino.reader.shapes import same_dims
-from converters.openvino.rule import Context, rule
+from converters.openvino.rule import Context, Departure, rule
 from converters.openvino.rules._indices import (
-    FIRST,
-    LAST,
+    INT64_MAX,
+    INT64_MIN,
     dim,
     flat_range,
     int64,
@@ -22,7 +22,7 @@ from converters.openvino.rules._indices import (
 )
 from onnx_specops.building import Builder, Value
 
-_INT32_LAST = 2**31 - 1
+_INT32_MAX = 2**31 - 1
 
 
 @rule("Slice", since="opset8")
@@ -39,7 +39,7 @@ def _ends(op: Builder, stops: Value, steps: Value) -> Value:
     known = integers(steps)
     if known is not None and min(known, default=1) > 0:
         return stops
-    beyond = op.Where(op.Equal(stops, _INT32_LAST), _INT32_LAST + 1, op.Min(stops, LAST - 1))
+    beyond = op.Where(op.Equal(stops, _INT32_MAX), _INT32_MAX + 1, op.Min(stops, INT64_MAX - 1))
     return op.Where(op.Less(steps, 0), beyond, stops)
 
 
@@ -76,7 +76,41 @@ class _Plan:
     ellipsis: bool = False
 
 
-@rule("StridedSlice")
+@rule(
+    "StridedSlice",
+    departs=[
+        Departure(
+            where="a shrunk axis with `begin_mask`",
+            cpu="takes the first element",
+            reference="overlooks the mask",
+            follows="cpu",
+        ),
+        Departure(
+            where="an ellipsis and a new axis at one place",
+            cpu="lets the ellipsis go before",
+            reference="lets the new axis go before",
+            follows="cpu",
+        ),
+        Departure(
+            where="a new axis and a shrunk axis at one place",
+            cpu="reads beyond the data",
+            reference="lets the new axis go before",
+            follows="reference",
+        ),
+        Departure(
+            where="an index of a shrunk axis out of range, of unknown dimensions",
+            cpu="takes the nearest element",
+            reference="fails",
+            follows="cpu",
+        ),
+        Departure(
+            where="an ellipsis and a new axis, with `end` at run time",
+            cpu="fails",
+            reference="slices",
+            follows="reference",
+        ),
+    ],
+)
 def strided_slice(
     op: Builder,
     data: Value,
@@ -93,9 +127,8 @@ def strided_slice(
 ):
     """StridedSlice-1: an ellipsis goes before a new axis, that before a shrunk one; masks end in zeros.
 
-    A shrunk axis takes one element whatever end and stride say; of an axis of unknown size the nearest one, as the CPU
-    plugin has it (the reference refuses an index out of range). Where the number of entries is known at run time only,
-    those that the masks do not know are plain slices, after the others.
+    A shrunk axis takes one element whatever end and stride say; of an axis of unknown size the nearest one. Where the number
+    of entries is known at run time only, those that the masks do not know are plain slices, after the others.
     """
     begin, end = vector(op, begin), vector(op, end)
     stride = op.Expand(op.const([1]), op.Shape(begin)) if stride is None else vector(op, stride)
@@ -116,7 +149,7 @@ def strided_slice(
     # The entries that the masks know, then those beyond them.
     taken = op.const(plan.taken)
     begin, end, stride = (op.Gather(x, taken) for x in (begin, end, stride)) if known is not None else (
-        op.Concat(op.Gather(x, taken), op.Slice(x, [count], [LAST]), axis=0) for x in (begin, end, stride)
+        op.Concat(op.Gather(x, taken), op.Slice(x, [count], [INT64_MAX]), axis=0) for x in (begin, end, stride)
     )  # fmt: skip
     more = op.const([0]) if known is not None else op.Sub(op.Shape(begin), len(plan.taken))
     beyond = max(len(begin_mask), len(end_mask), count) if known is None else count
@@ -210,9 +243,9 @@ def _bounds(
 ) -> tuple[Value, Value, Value]:
     """Starts, stops and steps of ONNX's Slice."""
     backward = op.Less(op.Where(shrunk, 1, stride), 0)
-    starts = op.Where(begin_mask, op.Where(backward, op.const(LAST), op.const(0)), begin)
-    stops = op.Where(end_mask, op.Where(backward, op.const(FIRST), op.const(LAST)), end)
-    next_ = op.Where(op.Equal(starts, -1), op.const(LAST), op.Add(starts, 1))
+    starts = op.Where(begin_mask, op.Where(backward, op.const(INT64_MAX), op.const(0)), begin)
+    stops = op.Where(end_mask, op.Where(backward, op.const(INT64_MIN), op.const(INT64_MAX)), end)
+    next_ = op.Where(op.Equal(starts, -1), op.const(INT64_MAX), op.Add(starts, 1))
     return starts, op.Where(shrunk, next_, stops), op.Where(shrunk, 1, stride)
 
 
@@ -222,7 +255,7 @@ def _sliced(op: Builder, data: Value, starts: Value, stops: Value, axes: Value, 
     known = [integers(x) for x in bounds]
     columns = [x for x in known if x is not None]
     if len(columns) == len(known):
-        rows = [row for row in zip(*columns, strict=True) if (row[0], row[1], row[3]) != (0, LAST, 1)]
+        rows = [row for row in zip(*columns, strict=True) if (row[0], row[1], row[3]) != (0, INT64_MAX, 1)]
         if not rows:
             return data
         bounds = [op.const(list(column)) for column in zip(*rows, strict=True)]

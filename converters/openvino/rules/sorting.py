@@ -8,17 +8,29 @@ import onnx_ir as ir
 
 from converters.errors import Malformed, Unsupported
 from converters.openvino.reader.element_types import ElementType
-from converters.openvino.rule import rule
-from converters.openvino.rules._indices import FIRST, as_indices, constant_axis, integer, vector
+from converters.openvino.rule import Departure, rule
+from converters.openvino.rules._indices import INT64_MIN, as_indices, constant_axis, integer, vector
 from onnx_specops.building import Builder, Value
 
 Mode = Literal["max", "min"]
 Sort = Literal["value", "index", "none"]
 
-_TIES = "equal elements go in their own order; unstably, OpenVINO's CPU plugin may take others of them"
+_TIES = "equal elements go in their own order"
+_OTHERS = Departure(
+    where="equal elements",
+    cpu="may take others of them first",
+    reference="takes those first that stand first",
+    follows="reference",
+)
+_UNSIGNED = Departure(
+    where="u64 beyond the range of i64",
+    cpu="takes their lower bits for the order and for the result",
+    reference="orders them as numbers",
+    follows="reference",
+)
 
 
-@rule("TopK", restrictions=_TIES)
+@rule("TopK", restrictions=_TIES, departs=[_OTHERS, _UNSIGNED])
 def top_k_1(
     op: Builder,
     data: Value,
@@ -29,11 +41,11 @@ def top_k_1(
     sort: Sort,
     index_element_type: ElementType = ElementType.I32,
 ):
-    """TopK-1 and TopK-3: among equal elements the first go before, as in the reference (the CPU plugin's choice is open)."""
+    """TopK-1 and TopK-3: among equal elements the first go before."""
     return _top_k(op, data, k, axis, mode, sort, index_element_type)
 
 
-@rule("TopK", since="opset11", restrictions=_TIES)
+@rule("TopK", since="opset11", restrictions=_TIES, departs=[_OTHERS, _UNSIGNED])
 def top_k(
     op: Builder,
     data: Value,
@@ -45,7 +57,7 @@ def top_k(
     index_element_type: ElementType = ElementType.I32,
     stable: bool = False,
 ):
-    """TopK-11: always stable, by index too, where the CPU plugin is not."""
+    """TopK-11: always stable, by index too."""
     if stable and sort == "none":
         raise Malformed("it is stable without an order")
     return _top_k(op, data, k, axis, mode, sort, index_element_type)
@@ -82,7 +94,7 @@ def unique(
     keys = _ordered(op, data)
     values, *indices, counts = op.Unique(keys, axis=at, sorted=int(sorted), outputs=4)
     if keys is not data:
-        values = op.Add(values, op.const(FIRST))
+        values = op.Add(values, op.const(INT64_MIN))
         values = op.Cast(values, to=ir.DataType.UINT64)
     places = (as_indices(op, x, index_element_type) for x in indices)
     return values, *places, as_indices(op, counts, count_element_type)
@@ -101,4 +113,4 @@ def non_zero(op: Builder, data: Value, *, output_type: ElementType = ElementType
 
 def _ordered(op: Builder, data: Value) -> Value:
     """``data``, 64-bit unsigned integers as signed ones of the same order: ONNX Runtime knows no other order of them."""
-    return op.Add(op.Cast(data, to=ir.DataType.INT64), FIRST) if data.dtype == ir.DataType.UINT64 else data
+    return op.Add(op.Cast(data, to=ir.DataType.INT64), INT64_MIN) if data.dtype == ir.DataType.UINT64 else data

@@ -20,7 +20,7 @@ from converters.openvino.onnx_types import data_type
 from converters.openvino.reader.element_types import ElementType
 from converters.openvino.reader.graph import Graph, Layer
 from converters.openvino.reader.shapes import PartialShape, same_dims
-from converters.openvino.rule import AttributeGroup, Context, find_rule, rule
+from converters.openvino.rule import AttributeGroup, Context, Departure, find_rule, rule
 from converters.variables import Variable
 from onnx_specops.building import Builder, DimsLike, Value, new_value
 
@@ -40,7 +40,11 @@ def read_value_3(op: Builder, initial: Value, *, variable_id: str, ctx: Context)
     return _read(op, initial, VariableAttributes(variable_id=variable_id), ctx)
 
 
-@rule("ReadValue", since="opset6")
+@rule(
+    "ReadValue",
+    since="opset6",
+    departs=[Departure(where="a variable of i64", cpu="refuses it", specification="allows it", follows="specification")],
+)
 def read_value_6(
     op: Builder,
     initial: Value | None = None,
@@ -139,9 +143,9 @@ def _read(op: Builder, initial: Value | None, attributes: VariableAttributes, ct
         raise Malformed(f'the variable "{variable_id}" is read twice')
     if initial is not None and initial.dtype != variable.value.dtype:
         raise Malformed(f'its initial value is {initial.dtype}, the variable "{variable_id}" {variable.value.dtype}')
-    if initial is not None and initial.dims is not None and variable.value.dims is not None:
-        if not same_dims(initial.dims, variable.value.dims):
-            raise Malformed(f'its initial value is {initial.dims}, the variable "{variable_id}" {variable.value.dims}')
+    dims = variable.value.dims
+    if initial is not None and initial.dims is not None and dims is not None and not same_dims(initial.dims, dims):
+        raise Malformed(f'its initial value is {initial.dims}, the variable "{variable_id}" {dims}')
     variable.is_read = True
     if variable.is_set is None or initial is None:
         return op.Identity(variable.value)

@@ -12,7 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.errors import Malformed, Unsupported
-from converters.openvino.rule import rule
+from converters.openvino.rule import Departure, rule
 from onnx_specops.building import Builder, Value
 from onnx_specops.domain import DOMAIN
 
@@ -30,14 +30,22 @@ def strings_of(op: Builder, begins: Value, ends: Value, symbols: Value) -> Value
     return op.specops.StringTensorPack(begins, ends, symbols)
 
 
-@rule("StringTensorUnpack", since="opset15")
+@rule(
+    "StringTensorUnpack",
+    since="opset15",
+    departs=[Departure(where="no strings", cpu="fails", specification="gives empty outputs", follows="specification")],
+)
 @rule("StringTensorUnpack", since="extension")
 def string_tensor_unpack(op: Builder, data: Value, *, mode: Literal["begins_ends"] = "begins_ends"):
     """StringTensorUnpack-15; ``mode`` is what openvino_tokenizers' own, older one carries."""
     return op.specops.StringTensorUnpack(data)
 
 
-@rule("StringTensorPack", since="opset15")
+@rule(
+    "StringTensorPack",
+    since="opset15",
+    departs=[Departure(where="constants only", cpu="fails", specification="packs them", follows="specification")],
+)
 @rule("StringTensorPack", since="extension")
 def string_tensor_pack(
     op: Builder, begins: Value, ends: Value, symbols: Value, *, mode: Literal["begins_ends"] = "begins_ends"

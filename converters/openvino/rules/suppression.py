@@ -10,7 +10,7 @@ import onnx_ir as ir
 from converters.errors import Malformed
 from converters.openvino.onnx_types import data_type
 from converters.openvino.reader.element_types import ElementType
-from converters.openvino.rule import Context, rule
+from converters.openvino.rule import Context, Departure, rule
 from converters.openvino.rules._indices import vector
 from converters.openvino.rules._shapes import match_shapes
 from onnx_specops.building import Builder, Value
@@ -18,7 +18,26 @@ from onnx_specops.building import Builder, Value
 D = ir.DataType
 
 
-@rule("NonMaxSuppression")
+_REACHED = Departure(
+    where="boxes whose overlap equals `iou_threshold`",
+    cpu="removes them",
+    specification="removes those alone that exceed it",
+    follows="cpu",
+)
+
+
+@rule(
+    "NonMaxSuppression",
+    departs=[
+        _REACHED,
+        Departure(
+            where="boxes whose score equals `score_threshold`",
+            cpu="leaves them out",
+            specification="takes them",
+            follows="cpu",
+        ),
+    ],
+)
 def non_max_suppression(
     op: Builder,
     boxes: Value,
@@ -35,7 +54,7 @@ def non_max_suppression(
 ):
     """NonMaxSuppression-1 to -9. Those before -5 have neither a decay nor more outputs than the indices (in -1 int64).
 
-    Not padded: the CPU plugin gives as many rows as boxes are selected, whatever a file states.
+    Not padded: there are as many rows as boxes are selected, whatever a file states.
     """
     limits = max_output_boxes_per_class, iou_threshold, score_threshold, soft_nms_sigma
     indices, selected_scores = _suppress(op, boxes, scores, *limits, box_encoding == "center", sort_result_descending)
@@ -51,7 +70,7 @@ def _suppress(
     op: Builder,
     boxes: Value,
     scores: Value,
-    most: Value | None,
+    max_boxes: Value | None,
     iou_threshold: Value | None,
     score_threshold: Value | None,
     sigma: Value | None,
@@ -60,20 +79,20 @@ def _suppress(
 ) -> tuple[Value, Value]:
     """Indices and scores of the selected boxes, float32.
 
-    The CPU plugin removes boxes whose overlap reaches the threshold (the specification: exceeds it). For a positive
-    threshold ONNX's operator says that with the next smaller float32; one of 0 or less, or a decay, needs the domain's own.
+    A selected box removes those whose overlap reaches the threshold. For a positive threshold ONNX's operator says that with
+    the next smaller float32; one of 0 or less, or a decay, needs the domain's own.
     """
-    match_shapes(boxes=(boxes, "N M 4"), scores=(scores, "N C M"), max_output_boxes_per_class=(most, "1| "))
+    match_shapes(boxes=(boxes, "N M 4"), scores=(scores, "N C M"), max_output_boxes_per_class=(max_boxes, "1| "))
     match_shapes(
         iou_threshold=(iou_threshold, "1| "), score_threshold=(score_threshold, "1| "), soft_nms_sigma=(sigma, "1| ")
     )
     boxes, scores = (_cast(op, x, D.FLOAT) for x in (boxes, scores))
-    most = op.const(np.zeros(1, np.int64)) if most is None else vector(op, most)
+    max_boxes = op.const(np.zeros(1, np.int64)) if max_boxes is None else vector(op, max_boxes)
     iou, threshold, decay = (_float(op, x) for x in (iou_threshold, score_threshold, sigma))
 
     def standard(op: Builder) -> tuple[Value, Value]:
         below = op.Min(op.Mul(iou, np.float32(1 - 2**-24)), 1.0)
-        indices = op.NonMaxSuppression(boxes, scores, most, below, threshold, center_point_box=int(center))
+        indices = op.NonMaxSuppression(boxes, scores, max_boxes, below, threshold, center_point_box=int(center))
         score = op.GatherND(scores, indices)
         if descending:
             score, best = op.TopK(score, op.Shape(score), axis=0, outputs=2)
@@ -83,7 +102,7 @@ def _suppress(
 
     def own(op: Builder) -> tuple[Value, Value]:
         return op.specops.NonMaxSuppression(
-            boxes, scores, most, iou, threshold, decay,
+            boxes, scores, max_boxes, iou, threshold, decay,
             center_point_box=int(center), sort_result_descending=int(descending),
         )  # fmt: skip
 
@@ -137,7 +156,7 @@ def nms_rotated(
 SortResultType = Literal["none", "classid", "score"]
 
 
-@rule("MulticlassNms", since="opset8")
+@rule("MulticlassNms", since="opset8", departs=[_REACHED])
 def multiclass_nms(
     op: Builder,
     boxes: Value,
@@ -158,7 +177,7 @@ def multiclass_nms(
 ):
     """MulticlassNms-8 and -9 (which may give each class boxes of its own, and then ``roisnum``).
 
-    Boxes whose overlap reaches the threshold are removed, as the CPU plugin has it.
+    Boxes whose overlap reaches the threshold are removed.
     """
     if scores.rank == 2:
         match_shapes(boxes=(boxes, "C M 4"), scores=(scores, "C M"), roisnum=(roisnum, "N"))

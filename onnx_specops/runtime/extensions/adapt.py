@@ -8,7 +8,6 @@ what the kernel returns ends the process.
 from __future__ import annotations
 
 import contextlib
-import inspect
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -17,7 +16,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto
 
-from onnx_specops.domain import ATTRIBUTE_TYPES, DOMAIN, Operator, find
+from onnx_specops.domain import DOMAIN, Operator, find
 from onnx_specops.inlining import graphs_and_functions, inline_users, nested_graphs, without_weights
 from onnx_specops.runtime.extensions.kernels import kernel_name, text_attributes
 
@@ -109,10 +108,10 @@ def _complete(holder: Any) -> bool:
                 nodes.append(node)
                 continue
             stated = {attribute.name for attribute in node.attribute}
-            for name, (type_, default) in operator.attributes.items():
-                if name not in stated and default is not inspect.Parameter.empty:
-                    kind = int(ATTRIBUTE_TYPES[type_].value)  # type: ignore[attr-defined]
-                    node.attribute.append(onnx.helper.make_attribute(name, default, attr_type=kind))
+            for name, attribute in operator.attributes.items():
+                if name not in stated and not attribute.required:
+                    made = onnx.helper.make_attribute(name, attribute.default, attr_type=attribute.kind)
+                    node.attribute.append(made)
                     changed = True
             changed |= _write_out(node, operator)
             added = _fill(node, operator)

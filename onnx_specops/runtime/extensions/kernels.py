@@ -47,7 +47,7 @@ def kernel_name(operator: Operator, narrow: Mapping[str, str]) -> str:
 
 def text_attributes(operator: Operator) -> set[str]:
     """The attributes that travel as text (JSON): lists, unknown to the library, and floats, which it cuts to six digits."""
-    return {name for name, (type_, _) in operator.attributes.items() if type_ not in (int, str)}
+    return {name for name, attribute in operator.attributes.items() if attribute.type not in (int, str)}
 
 
 @dataclass
@@ -70,8 +70,8 @@ class _Kernel:
     def attributes(self, texts: Mapping[str, str]) -> dict[str, Any]:
         """Attributes as the kernel takes them; onnxruntime-extensions hands them over as text."""
         return {
-            name: type_(texts[name]) if type_ in (int, float, str) else tuple(json.loads(texts[name]))
-            for name, (type_, _) in self.operator.attributes.items()
+            name: attribute.type(texts[name]) if attribute.type in (int, float, str) else tuple(json.loads(texts[name]))
+            for name, attribute in self.operator.attributes.items()
         }
 
 
@@ -133,7 +133,7 @@ def _define(operator: Operator, extensions: Any) -> None:
             for parameters in (operator.inputs, operator.outputs)
         )
         # Under its own name for plain sessions, where 16-bit floats cannot be, nor lists.
-        plain_kinds = {type_ for type_, _ in operator.attributes.values()} <= {int, float, str}
+        plain_kinds = {attribute.type for attribute in operator.attributes.values()} <= {int, float, str}
         for name in {kernel_name(operator, narrow), *([operator.name] if plain_kinds and not narrow else [])}:
             definition = extensions.PyCustomOpDef()
             definition.op_type = f"{DOMAIN}::{name}"
@@ -151,8 +151,8 @@ def _attribute_types(operator: Operator, definition_type: Any, *, as_text: bool)
     kinds = {int: definition_type.dt_int64, float: definition_type.dt_float, str: definition_type.dt_string}
     texts = text_attributes(operator) if as_text else set()
     return {
-        name: definition_type.dt_string if name in texts else kinds[type_]
-        for name, (type_, _) in operator.attributes.items()
+        name: definition_type.dt_string if name in texts else kinds[attribute.type]
+        for name, attribute in operator.attributes.items()
     }
 
 

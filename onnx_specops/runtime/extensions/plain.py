@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 
-from onnx_specops.domain import DOMAIN, NodeInfo, Operator
+from onnx_specops.domain import DOMAIN, Operator
 from onnx_specops.inlining import graphs_and_functions
 
 _BINDING = ("run_with_iobinding", "run_with_ortvaluevector")
@@ -45,28 +45,13 @@ def _declared_in_subgraphs(session: ort.InferenceSession) -> set[str]:
     return names
 
 
-class _Arrays(NodeInfo):
-    """A node whose inputs are all known."""
-
-    def has(self, index: int) -> bool:
-        return index < len(self._context) and not (self.operator.optional[index] and self._context[index].size == 0)
-
-    def shape(self, index: int) -> list[int | str | None] | None:
-        return list(self._context[index].shape) if self.has(index) else None
-
-    def element_type(self, index: int) -> int:
-        return onnx.helper.np_dtype_to_tensor_dtype(self._context[index].dtype) if self.has(index) else 0
-
-    def constant(self, index: int) -> Any | None:
-        return self._context[index] if self.has(index) else None
-
-
 def output_shapes(operator: Operator, arrays: Sequence[np.ndarray], attributes: Mapping[str, Any]) -> list[tuple[int, ...]]:
     """The shapes that the outputs would have, ``(0,)`` where that cannot be known."""
-    node = _Arrays(operator, attributes, arrays)
-    shapes = operator._infer(node) if operator._infer else [None] * len(operator.outputs)
-    known = [s is not None and all(isinstance(d, int) and d >= 0 for d in s) for s in shapes]
-    return [tuple(shape) if is_known else (0,) for shape, is_known in zip(shapes, known, strict=True)]  # type: ignore[arg-type]
+    given = [
+        None if is_optional and array.size == 0 else array
+        for array, is_optional in zip(arrays, operator.optional, strict=True)
+    ]
+    return [(0,) if shape is None else shape for shape in operator.output_shapes(given, attributes)]
 
 
 def meaningless(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:

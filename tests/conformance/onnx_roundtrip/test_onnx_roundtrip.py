@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from converters.openvino import convert
-from tests.conformance.check import compare, forms, run_model
+from tests.comparison import assert_all_close
+from tests.conformance.check import forms, run_model
 from tests.conformance.onnx_roundtrip.cases import (
     KNOWN_DIMENSIONS,
     PARTED,
@@ -76,7 +77,7 @@ def _check(name: str, path: Path, arrays: list[np.ndarray], expected: Outputs, w
     _, report = convert(path, path.with_suffix(".onnx"))
     for form in forms(report.custom_operators, report.without_body):
         got = run_model(path.with_suffix(".onnx"), [arrays], form)
-        compare(got, expected, 1e-3, 1e-4, f"kernels={form!r} and {who}", values=name not in RANDOM)
+        assert_all_close(got, expected, 1e-3, 1e-4, f"kernels={form!r} and {who}", values=name not in RANDOM)
 
 
 def _expected(name: str, oracle: Oracle, path: Path, arrays: list[np.ndarray]) -> Outputs:

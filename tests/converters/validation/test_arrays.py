@@ -18,7 +18,8 @@ from converters.validation.arrays import (
 TYPES = {
     "bool": np.bool_, "int8": np.int8, "uint8": np.uint8, "int16": np.int16, "uint16": np.uint16, "int32": np.int32,
     "uint32": np.uint32, "int64": np.int64, "uint64": np.uint64, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16,
-    "float": np.float32, "double": np.float64, "string": np.object_,
+    "float": np.float32, "double": np.float64, "string": np.object_, "int4": ml_dtypes.int4, "uint4": ml_dtypes.uint4,
+    "float8e4m3fn": ml_dtypes.float8_e4m3fn, "float8e5m2": ml_dtypes.float8_e5m2,
 }  # fmt: skip
 
 
@@ -59,10 +60,11 @@ def test_arrays_survive_a_file(tmp_path) -> None:
         assert loaded[name].tolist() == array.tolist()
 
 
-def test_brain_floats_as_numpy_stores_them(tmp_path) -> None:
-    array = np.array([1, 2.5], ml_dtypes.bfloat16)
+@pytest.mark.parametrize("kind", ["bfloat16", "float8e4m3fn", "uint4"])
+def test_types_that_numpy_lacks_as_it_stores_them(tmp_path, kind: str) -> None:
+    array = np.array([1, 2.5]).astype(TYPES[kind])
     np.savez(tmp_path / "in.npz", a=array)
-    loaded = load_inputs(tmp_path / "in.npz", [InputSpec("a", "bfloat16", (2,))])["a"]
+    loaded = load_inputs(tmp_path / "in.npz", [InputSpec("a", kind, (2,))])["a"]
     assert (loaded.dtype, loaded.tolist()) == (array.dtype, array.tolist())
 
 

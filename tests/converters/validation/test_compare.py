@@ -73,6 +73,19 @@ def test_narrow_floats_may_differ_in_their_last_places(dtype: type, step: float)
     assert floats([1 + 2 * step], [1], dtype=dtype).exact == 0.0
 
 
+def test_narrow_floats_may_differ_as_many_units_as_are_said() -> None:
+    one, other = np.array([1 + 2**-10], np.float16), np.array([1], np.float16)
+    assert compare(one, other, Tolerance(0, 0, units=1)).agrees
+    assert not compare(one, other, Tolerance(0, 0, units=0.9)).agrees
+    assert not compare(one.astype(np.float32), other.astype(np.float32), Tolerance(0, 0, units=1)).agrees
+
+
+def test_integers_of_four_bits_are_exact() -> None:
+    for dtype in (ml_dtypes.int4, ml_dtypes.uint4):
+        assert floats([1, 2], [1, 2], dtype=dtype, relative=9, absolute=9).agrees
+        assert not floats([1, 2], [1, 3], dtype=dtype, relative=9, absolute=9).agrees
+
+
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint32, np.int64, np.uint64, np.bool_])
 def test_integers_are_exact_whatever_the_tolerance(dtype: type) -> None:
     found = floats([1, 0], [1, 1], dtype=dtype, relative=10, absolute=10)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import openvino as ov
 import pytest
 from openvino import opset13
 
 from converters.validation import openvino_process
-from converters.validation.openvino_process import LayerOutput, OpenVINOError, run_openvino, run_with_layers
+from converters.validation.openvino_inference import LayerOutput, evaluate, infer
+from converters.validation.openvino_process import OpenVINOError, OpenVINOProcess, run_openvino
 from converters.validation.validate import validate
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -37,7 +43,7 @@ def replace_openvino(folder: Path, code: str, monkeypatch: pytest.MonkeyPatch) -
 
 def test_outputs_layers_and_time(plain: Path) -> None:
     found = run_openvino(plain, [X - 3], [LayerOutput("positive", "Relu", 0), LayerOutput("none", "Relu", 0)])
-    np.testing.assert_array_equal(found.outputs[0], np.maximum(X - 3, 0) + 1)
+    np.testing.assert_array_equal(found.outputs[0][0], np.maximum(X - 3, 0) + 1)
     assert found.layers[0] is not None
     np.testing.assert_array_equal(found.layers[0], np.maximum(X - 3, 0))
     assert found.layers[1] is None
@@ -45,10 +51,10 @@ def test_outputs_layers_and_time(plain: Path) -> None:
 
 
 def test_what_it_refuses(plain: Path, tmp_path: Path) -> None:
-    with pytest.raises(OpenVINOError):
+    with pytest.raises(OpenVINOError, match="shape"):
         run_openvino(plain, [X[:1]])
     (tmp_path / "bad.xml").write_text("<net/>")
-    with pytest.raises(OpenVINOError):
+    with pytest.raises(OpenVINOError, match=r"bad\.xml|IR|version"):
         run_openvino(tmp_path / "bad.xml", [])
 
 
@@ -90,6 +96,125 @@ def test_what_openvino_prints_does_not_matter(plain: Path, tmp_path: Path, monke
         run_openvino(plain, [X])
 
 
+# -- several questions to one process ---------------------------------------------------------------------------------------
+
+
+def process_id() -> int:
+    return os.getpid()
+
+
+def crash() -> None:
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def hang() -> None:
+    time.sleep(600)
+
+
+def refuse() -> None:
+    raise ValueError("no luck")
+
+
+class Unreadable:
+    """What cannot be made again on the other side."""
+
+    def __reduce__(self):
+        return refuse, ()
+
+
+@pytest.fixture
+def process() -> Iterator[OpenVINOProcess]:
+    with OpenVINOProcess(60) as process:
+        yield process
+
+
+def test_a_process_lives_on(process: OpenVINOProcess, plain: Path) -> None:
+    first = process.ask(process_id)
+    assert first != os.getpid()
+    for question in (refuse, Unreadable()):
+        with pytest.raises(OpenVINOError, match="ValueError: no luck"):
+            process.ask(question)
+    np.testing.assert_array_equal(process.ask(infer, str(plain), [[X]]).outputs[0][0], X + 1)
+    assert process.ask(process_id) == first
+
+
+def test_after_a_crash_there_is_another(process: OpenVINOProcess) -> None:
+    first = process.ask(process_id)
+    with pytest.raises(OpenVINOError, match="ended with SIGSEGV"):
+        process.ask(crash)
+    assert process.ask(process_id) not in (first, os.getpid())
+
+
+def test_after_a_hang_there_is_another(process: OpenVINOProcess) -> None:
+    first = process.ask(process_id)
+    process.timeout = 1
+    with pytest.raises(OpenVINOError, match="no answer in 1 s"):
+        process.ask(hang)
+    process.timeout = 60
+    assert process.ask(process_id) not in (first, os.getpid())
+
+
+def test_a_closed_process_has_ended(process: OpenVINOProcess) -> None:
+    first = process.ask(process_id)
+    process.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(first, 0)
+    process.close()
+
+
+# -- what is asked ----------------------------------------------------------------------------------------------------------
+
+
+def test_runs_of_several_shapes(process: OpenVINOProcess, tmp_path: Path) -> None:
+    for shape in ([-1, 3], None):
+        dims = ov.PartialShape.dynamic() if shape is None else ov.PartialShape(shape)
+        x = opset13.parameter(dims, np.float32, name="x")
+        path = save(tmp_path, [opset13.multiply(x, opset13.constant(np.float32(3)))], [x])
+        runs = [[X], [X[:1]], [X[:0]]]
+        for answers in (process.ask(infer, str(path), runs).outputs, process.ask(evaluate, str(path), runs)):
+            assert [output.tolist() for (output,) in answers] == [(run[0] * 3).tolist() for run in runs]
+
+
+def test_variables_keep_their_values_where_they_should(process: OpenVINOProcess, tmp_path: Path) -> None:
+    x = opset13.parameter([2, 3], np.float32, name="x")
+    read = opset13.read_value(opset13.constant(np.zeros((2, 3), np.float32)), "memory", ov.Type.f32, ov.PartialShape([2, 3]))
+    total = opset13.add(read, x)
+    ov.save_model(ov.Model(total.outputs(), [opset13.assign(total, "memory")], [x]), tmp_path / "model.xml")
+    for state, factor in ((False, 1), (True, 2)):
+        answer = process.ask(infer, str(tmp_path / "model.xml"), [[X], [X]], state=state)
+        np.testing.assert_array_equal(answer.outputs[1][0], X * factor)
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype"),
+    [
+        ("bf16", ml_dtypes.bfloat16),
+        ("f8e4m3", ml_dtypes.float8_e4m3fn),
+        ("f8e5m2", ml_dtypes.float8_e5m2),
+        ("i4", ml_dtypes.int4),
+        ("u4", ml_dtypes.uint4),
+        ("string", object),
+    ],
+)
+def test_types_that_numpy_lacks(process: OpenVINOProcess, tmp_path: Path, kind: str, dtype: type) -> None:
+    array = np.array([[1, 2, 5], [7, 3, 0]]).astype(dtype)
+    if kind == "string":
+        array = np.array([["a", ""], ["été", "two words"]], object)
+    x = opset13.parameter([-1, -1], getattr(ov.Type, kind), name="x")
+    path = save(tmp_path, [opset13.result(x)], [x])
+    (output,) = process.ask(infer, str(path), [[array]]).outputs[0]
+    assert (output.dtype, output.tolist()) == (array.dtype, array.tolist())
+
+
+@pytest.mark.parametrize("kind", ["f4e2m1", "f8e8m0"])
+def test_types_that_float32_stands_for(process: OpenVINOProcess, tmp_path: Path, kind: str) -> None:
+    array = np.array([0.5, 1, 4, 2, 1], np.float32)
+    x = opset13.parameter([5], np.float32, name="x")
+    path = save(tmp_path, [opset13.convert(x, kind)], [x])
+    (output,) = process.ask(infer, str(path), [[array]]).outputs[0]
+    assert (output.dtype, output.tolist()) == (array.dtype, array.tolist())
+
+
 def test_layers_that_openvino_cannot_hand_out_are_left_out(tmp_path: Path) -> None:
     """Its Multinomial takes one consumer only."""
     probabilities = opset13.parameter([2, 3], np.float32, name="p")
@@ -99,8 +224,9 @@ def test_layers_that_openvino_cannot_hand_out_are_left_out(tmp_path: Path) -> No
     shifted = opset13.add(drawn, opset13.constant(1), name="shifted")
     path = save(tmp_path, [opset13.multiply(shifted, opset13.constant(2), name="end")], [probabilities])
     layers = [LayerOutput("relu", "Relu", 0), LayerOutput("draw", "Multinomial", 0), LayerOutput("shifted", "Add", 0)]
-    with pytest.raises(OpenVINOError):
-        run_openvino(path, [np.ones((2, 3), np.float32)], layers)
-    found = run_with_layers(path, [np.ones((2, 3), np.float32)], layers)
+    arrays = [np.ones((2, 3), np.float32)]
+    with OpenVINOProcess() as process, pytest.raises(OpenVINOError):
+        process.ask(infer, str(path), [arrays], layers=layers)
+    found = run_openvino(path, arrays, layers)
     assert [value is not None for value in found.layers] == [True, False, True]
-    np.testing.assert_array_equal(found.layers[2] * 2, found.outputs[0])
+    np.testing.assert_array_equal(found.layers[2] * 2, found.outputs[0][0])

@@ -124,6 +124,17 @@ def test_layers_of_several_outputs(tmp_path: Path) -> None:
     assert validation.layers_compared == 6
 
 
+def test_inputs_layers_and_outputs_of_types_that_numpy_lacks(tmp_path: Path) -> None:
+    x = ops.parameter([2, 3], ov.Type.f8e4m3, name="x")
+    half = ops.convert(ops.convert(x, "f32", name="wide"), "bf16", name="half")
+    nibbles = ops.convert(ops.convert(x, "i32", name="whole"), "u4", name="nibbles")
+    xml = save(tmp_path, [half, nibbles], [x])
+    validation = validate(xml, per_layer=True, runtimes=["openvino", "none"])
+    assert validation.agrees, validation
+    assert validation.layers_compared == 4
+    assert [c.element_type for c in validation.results[1].outputs.values()] == ["bfloat16", "uint4"]
+
+
 def test_layers_of_one_name_are_not_confused(tmp_path: Path) -> None:
     xml = chain(tmp_path)
     xml.write_text(xml.read_text().replace('name="shift"', 'name="double"'))

@@ -11,7 +11,7 @@ import pytest
 from converters.openvino import convert
 from tests.conformance.case import Case
 from tests.conformance.check import run_model
-from tests.conformance.operation_models import case
+from tests.conformance.operation_models import layer_case, statics
 from tests.conformance.operations.cases.detection import CENTER_SIZE
 from tests.conformance.oracle import Oracle, OracleError
 
@@ -40,14 +40,8 @@ def _detection_outputs(rng: np.random.Generator) -> Iterator[Case]:
         logits = rng.standard_normal((images, priors * 4 * (1 if shared else classes))).astype(F)
         arrays = [logits, scores, np.concatenate([prior, np.full_like(prior, 0.1)], axis=1)]
         for name, more in (("classes", {}), ("priors", {"decrease_label_id": True, "top_k": 2000})):
-            attributes = {**given, **more, "share_location": shared}
-
-            def make(*nodes, attributes=attributes):
-                from openvino import opset8
-
-                return opset8.detection_output(*nodes, attributes)
-
-            yield case("DetectionOutput", "opset8", f"{name}-{shared}", make, arrays)
+            inputs, attributes = statics(arrays), {"attrs": {**given, **more, "share_location": shared}}
+            yield layer_case("DetectionOutput", "opset8", "detection_output", f"{name}-{shared}", inputs, attributes)
 
 
 def _cases() -> Iterator[Case]:
@@ -55,33 +49,21 @@ def _cases() -> Iterator[Case]:
     yield from _detection_outputs(rng)
     arrays = [_boxes(rng, (1, 2000), 560, 80), _scores(rng, (1, 80, 2000))]
     for decay in ("linear", "gaussian"):
-        yield case("MatrixNms", "opset8", decay, "opset8.matrix_nms", arrays, decay_function=decay, score_threshold=0.05)
-    yield case(
-        "MulticlassNms",
-        "opset9",
-        "own",
-        "opset9.multiclass_nms",
-        arrays,
-        iou_threshold=0.5,
-        nms_top_k=400,
-        score_threshold=0.1,
-    )
-
-    def detectron(*nodes, **attributes):
-        from openvino.utils.node_factory import NodeFactory
-
-        create = NodeFactory("opset6").create
-        return create("ExperimentalDetectronDetectionOutput", [n.output(0) for n in nodes], attributes).outputs()
-
+        given = {"decay_function": decay, "score_threshold": 0.05}
+        yield layer_case("MatrixNms", "opset8", "matrix_nms", decay, statics(arrays), given)
+    given = {"iou_threshold": 0.5, "nms_top_k": 400, "score_threshold": 0.1}
+    yield layer_case("MulticlassNms", "opset9", "multiclass_nms", "own", statics(arrays), given)
     arrays = [
         _boxes(rng, (1000,), 1000, 200), rng.standard_normal((1000, 324)).astype(F), _scores(rng, (1000, 81)),
         np.array([[800, 1216, 1]], F),
     ]  # fmt: skip
-    yield case(
-        "ExperimentalDetectronDetectionOutput", "opset6", "best", detectron, arrays,
-        score_threshold=0.05, nms_threshold=0.5, num_classes=81, post_nms_count=2000, max_detections_per_image=2000,
-        class_agnostic_box_regression=False, max_delta_log_wh=4.135, deltas_weights=[10.0, 10.0, 5.0, 5.0],
-    )  # fmt: skip
+    given = {
+        "score_threshold": 0.05, "nms_threshold": 0.5, "num_classes": 81, "post_nms_count": 2000,
+        "max_detections_per_image": 2000, "class_agnostic_box_regression": False, "max_delta_log_wh": 4.135,
+        "deltas_weights": [10.0, 10.0, 5.0, 5.0],
+    }  # fmt: skip
+    operation = "ExperimentalDetectronDetectionOutput"
+    yield layer_case(operation, "opset6", operation, "best", statics(arrays), given)
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +77,7 @@ def oracle() -> Iterator[Oracle]:
 @pytest.mark.parametrize("case", list(_cases()), ids=lambda case: case.id)
 def test_detections_bit_for_bit(case: Case, oracle: Oracle, tmp_path: Path) -> None:
     path, runs = case.save(tmp_path), [list(arrays) for arrays in case.inputs]
-    expected = oracle.run(path, runs, state=False, extensions=False, names=("cpu",))["cpu"]
+    expected = oracle.run(path, runs, names=("cpu",))["cpu"]
     assert not isinstance(expected, OracleError), expected
     convert(path, tmp_path / "model.onnx")
     got = run_model(tmp_path / "model.onnx", runs, "native")

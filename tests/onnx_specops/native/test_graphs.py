@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import onnxruntime as ort
 import pytest
-from onnx import TensorProto
+from onnx import TensorProto, numpy_helper
 
 import onnx_specops
 from tests.onnx_specops.native import nodes
@@ -88,7 +88,7 @@ def test_empty_tensors_stand_for_inputs_left_out() -> None:
             [DATA, AT, UPDATES, AXIS],
             F64,
             {"reduction": "median"},
-            "ScatterElementsUpdate: reduction",
+            "ScatterElementsUpdate: attribute reduction = 'median' is none of none, sum",
         ),
         ("Multinomial", [PROBS, SAMPLES], I64, {}, "Multinomial: attribute with_replacement is missing"),
         ("Multinomial", [PROBS.astype(np.int32), SAMPLES], I64, {"with_replacement": 1}, r"tensor\(int32\)"),
@@ -97,6 +97,22 @@ def test_empty_tensors_stand_for_inputs_left_out() -> None:
 def test_what_no_kernel_is_for_is_said_when_the_session_is_made(op, inputs, type_, attributes, message) -> None:
     with pytest.raises(Exception, match=message):
         nodes.session(nodes.model(op, inputs, [type_], attributes))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("log_probs", 1.5, "log_probs is not an integer"),
+        ("log_probs", "1", "log_probs is not an integer"),
+        ("log_probs", [1, 0], "log_probs is not an integer"),
+        ("log_probs", np.array([1]), "log_probs is not an integer"),
+        ("op_seed", ["a"], "op_seed is not an integer"),
+    ],
+)
+def test_an_attribute_of_another_type_is_not_taken_for_a_missing_one(name, value, message) -> None:
+    value = numpy_helper.from_array(value) if isinstance(value, np.ndarray) else value
+    with pytest.raises(Exception, match=f"Multinomial: attribute {message}"):
+        nodes.session(nodes.model("Multinomial", [PROBS, SAMPLES], [I64], {"with_replacement": 1, name: value}))
 
 
 def test_the_library_may_be_registered_again_and_again() -> None:

@@ -10,7 +10,6 @@ import pytest
 from onnx import TensorProto
 
 from onnx_specops.domain import find
-from onnx_specops.ops.interpolate import COORDINATES, MODES, ROUNDINGS
 from tests.onnx_specops.native import nodes, random_detectors, random_regions
 from tests.onnx_specops.native.nodes import Node
 from tests.onnx_specops.native.random_detectors import scores
@@ -19,6 +18,7 @@ from tests.onnx_specops.native.test_random_nodes import FLOATS, INTEGERS, any_va
 NODES = 25  # a seed
 
 INT64 = TensorProto.INT64
+INTERPOLATE = find("Interpolate").attributes
 
 
 def _type(array: np.ndarray) -> int:
@@ -119,7 +119,7 @@ def erf_inv(rng: np.random.Generator) -> Node:
 
 
 def interpolate(rng: np.random.Generator) -> Node:
-    type_, mode = pick(rng, FLOATS + INTEGERS), pick(rng, MODES)
+    type_, mode = pick(rng, FLOATS + INTEGERS), pick(rng, INTERPOLATE["mode"].choices)
     shape = rng.integers(1, pick(rng, (5, 24)), rng.integers(1, 5))
     axes = rng.permutation(len(shape))[: rng.integers(0, 4)]
     sizes = rng.integers(0, pick(rng, (6, 50)), len(axes))
@@ -129,8 +129,8 @@ def interpolate(rng: np.random.Generator) -> Node:
     attributes = {
         "axes": ",".join(map(str, axes)),
         "mode": mode,
-        "coordinate_transformation_mode": pick(rng, COORDINATES),
-        "nearest_mode": pick(rng, ROUNDINGS),
+        "coordinate_transformation_mode": pick(rng, INTERPOLATE["coordinate_transformation_mode"].choices),
+        "nearest_mode": pick(rng, INTERPOLATE["nearest_mode"].choices),
         "antialias": int(rng.integers(2)),
         "cube_coeff": float(pick(rng, (-0.5, -0.75))),
     }

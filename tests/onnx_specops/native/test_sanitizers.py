@@ -1,4 +1,8 @@
-"""The native kernels' tests again, against a build with AddressSanitizer and UndefinedBehaviorSanitizer."""
+"""The native kernels' tests again, against a build with AddressSanitizer and UndefinedBehaviorSanitizer.
+
+The library is built once, and again only where its sources have changed. The tests run in several processes, which
+pytest-xdist may spread: each of them has a part, and takes no more than 2 GB.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,8 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,13 +21,23 @@ TESTS = [
     "tests/onnx_specops/native/test_random_nodes.py",
     "tests/onnx_specops/native/test_random_layers.py",
     "tests/onnx_specops/native/test_graphs.py",
+    "tests/onnx_specops/native/test_hostile.py::test_the_native_kernels_in_this_process",
     "tests/onnx_specops/ops/test_strings.py",
     "tests/onnx_specops/ops/test_vocabulary_table.py",
     "tests/onnx_specops/ops/test_hashing.py",
 ]
-# NumPy and ONNX Runtime keep memory until the process ends.
-ASAN = "detect_leaks=0:exitcode=86"
+PARTS = 4
+MOST_RESIDENT = 2 * 10**9
+# NumPy and ONNX Runtime keep memory until the process ends. What is freed is kept back for a while, to notice uses of it.
+ASAN = "detect_leaks=0:quarantine_size_mb=64:exitcode=86"
 UBSAN = "print_stacktrace=1:exitcode=86"
+# Says last how much memory its child had.
+MEASURE = """
+import resource, subprocess, sys
+done = subprocess.run(sys.argv[1:])
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)
+sys.exit(done.returncode)
+"""
 
 
 def runtime(name: str) -> str | None:
@@ -32,20 +48,23 @@ def runtime(name: str) -> str | None:
     return found if os.path.isabs(found) and os.path.exists(found) else None
 
 
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """One process at a time."""
+    import fcntl
+
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 def build(folder: Path) -> Path:
     """The instrumented library."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     environment = {**os.environ, "PATH": path}
     configure = [
-        "cmake",
-        "-S",
-        ROOT / "onnx_specops" / "native",
-        "-B",
-        folder / "build",
-        "-DONNX_SPECOPS_SANITIZE=ON",
-    ]
-    configure += [
-        f"-DONNX_SPECOPS_OUTPUT_DIRECTORY={folder}",
+        *("cmake", "-S", ROOT / "onnx_specops" / "native", "-B", folder / "build"),
+        *("-DONNX_SPECOPS_SANITIZE=ON", f"-DONNX_SPECOPS_OUTPUT_DIRECTORY={folder}"),
         *(["-G", "Ninja"] if shutil.which("ninja", path=path) else []),
     ]
     for command in (configure, ["cmake", "--build", folder / "build", "--parallel", "2"]):
@@ -54,34 +73,54 @@ def build(folder: Path) -> Path:
     return folder / "libonnx_specops.so"
 
 
+@pytest.fixture(scope="module")
+def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The instrumented library: from run to run in pytest's cache, where it has one."""
+    cache = getattr(request.config, "cache", None)
+    folder = tmp_path_factory.mktemp("sanitized") if cache is None else cache.mkdir("sanitized")
+    with locked(folder / "lock"):
+        built = build(folder)
+    instrumented = built.read_bytes()
+    assert b"__asan_report_load" in instrumented and b"__ubsan_handle" in instrumented
+    return built
+
+
 @pytest.mark.sanitizer
 @pytest.mark.skipif(sys.platform != "linux", reason="the sanitizers are preloaded as on Linux")
 @pytest.mark.skipif(runtime("libasan.so") is None, reason="no compiler with a shared AddressSanitizer (GCC has one)")
-def test_the_kernels_under_sanitizers(tmp_path: Path) -> None:
-    library = build(tmp_path)
-    instrumented = library.read_bytes()
-    assert b"__asan_report_load" in instrumented and b"__ubsan_handle" in instrumented
+@pytest.mark.parametrize("part", range(PARTS))
+def test_the_kernels_under_sanitizers(part: int, library: Path, tmp_path: Path) -> None:
     # The C++ library goes first, for AddressSanitizer wraps how it throws.
     preloaded = " ".join(filter(None, [runtime("libasan.so"), runtime("libstdc++.so.6")]))
-    environment = {
-        **os.environ,
-        "LD_PRELOAD": preloaded,
-        "ASAN_OPTIONS": f"{ASAN}:log_path={tmp_path}/report",
-        "UBSAN_OPTIONS": f"{UBSAN}:log_path={tmp_path}/report",
-        "ONNX_SPECOPS_TEST_LIBRARY": str(library),
-    }
-    command = [
-        sys.executable,
-        "-c",
-        f"import sys; sys.path.append({str(ROOT)!r}); import pytest; sys.exit(pytest.main(sys.argv[1:]))",
-        "-p",
-        "tests.onnx_specops.native.sanitized",
-        "-p",
-        "no:cacheprovider",
+    sanitized = [
+        f"LD_PRELOAD={preloaded}",
+        f"ASAN_OPTIONS={ASAN}:log_path={tmp_path}/report",
+        f"UBSAN_OPTIONS={UBSAN}:log_path={tmp_path}/report",
+        f"ONNX_SPECOPS_TEST_LIBRARY={library}",
+        f"ONNX_SPECOPS_TEST_PART={part}/{PARTS}",
     ]
-    command += ["-p", "no:xdist", "-q", "-x", "--no-header", *TESTS]
-    command += ["-k", "native and not memory"]  # AddressSanitizer ends the process where an allocation fails
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    command = [
+        *(sys.executable, "-c", MEASURE, "env", *sanitized),
+        *(
+            sys.executable,
+            "-c",
+            f"import sys; sys.path.append({str(ROOT)!r}); import pytest; sys.exit(pytest.main(sys.argv[1:]))",
+        ),
+        *(
+            "-p",
+            "tests.onnx_specops.native.sanitized",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:xdist",
+            "-q",
+            "-x",
+            "--no-header",
+        ),
+        *(*TESTS, "-k", "native and not memory"),  # AddressSanitizer ends the process where an allocation fails
+    ]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     reports = "".join(path.read_text() for path in sorted(tmp_path.glob("report*")))
     assert done.returncode == 0 and not reports, reports[:8000] + done.stdout[-8000:] + done.stderr[-8000:]
     assert "[100%]" in done.stdout
+    assert int(done.stdout.split()[-1]) < MOST_RESIDENT

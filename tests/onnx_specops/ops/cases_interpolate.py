@@ -5,10 +5,11 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 
-from onnx_specops.ops.interpolate import COORDINATES, MODES, ROUNDINGS
+from onnx_specops.domain import find
 from tests.onnx_specops.ops.case import Case
 
 F = np.float32
+KNOWN = find("Interpolate").attributes
 IMAGE = np.random.default_rng(7).normal(size=(2, 3, 5, 6)).astype(F)
 # Larger and smaller, twice as large, smaller in both, one element, unchanged.
 TARGETS = {"mixed": [9, 2], "double": [10, 12], "smaller": [3, 4], "one": [1, 1], "same": [5, 6]}
@@ -44,10 +45,11 @@ def _case(name, mode, sizes, image=IMAGE, axes="2,3", scales=None, **options):
 
 
 def _interpolate():
-    for mode in MODES:
+    for mode in KNOWN["mode"].choices:
         cube = {"cube_coeff": -0.5} if mode == "bicubic_pillow" else {}
-        for coordinates in COORDINATES if not mode.endswith("pillow") else ("half_pixel",):
-            for rounding in ROUNDINGS if mode == "nearest" else ("floor",):
+        every = KNOWN["coordinate_transformation_mode"].choices
+        for coordinates in every if not mode.endswith("pillow") else ("half_pixel",):
+            for rounding in KNOWN["nearest_mode"].choices if mode == "nearest" else ("floor",):
                 for target, sizes in TARGETS.items():
                     if target != "mixed" and (coordinates, rounding) not in (
                         ("half_pixel", "simple"),
@@ -104,7 +106,7 @@ def _interpolate():
                 oracle_type=F,
                 **close,
             )
-    yield _case("error-mode", "area", [7, 8], error="mode = 'area' is none of")
+    yield _case("error-mode", "area", [7, 8], error="attribute mode = 'area' is none of nearest, linear")
     yield _case(
         "error-axes", "nearest", [7, 8], attributes={"axes": "2,2"}, error="axes = '2,2' is no list of different axes"
     )

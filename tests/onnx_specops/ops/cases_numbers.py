@@ -48,7 +48,7 @@ def _random_uniform():
     yield _drawn("vectors", [2], [50], [100], I32, [65, 70])
     for alignment in ("TENSORFLOW", "PYTORCH"):
         yield _drawn(f"no-seed-{alignment.lower()}", [700], 3, 4, I32, [3] * 700, alignment, (0, 0))
-    yield _drawn("error-alignment", [2], 0, 1, F, alignment="NUMPY", error="alignment = 'NUMPY'")
+    yield _drawn("error-alignment", [2], 0, 1, F, alignment="NUMPY", error="attribute alignment = 'NUMPY'")
     yield _drawn("error-shape", [2, -1], 0, 1, F, error="shape = ")
     yield _drawn("error-range", [2], 4, 4, I32, error="minval = 4 is not less than maxval = 4")
     yield _drawn("error-range-64", [2], 4, -4, I64, error="minval = 4 is not less than maxval = -4")

@@ -98,7 +98,7 @@ def _segment_max():
     yield _segments("error-negative", DATA.astype(F), IDS - 1, error="segment_ids.* = -1 is negative")
     yield _segments("error-descending", DATA.astype(F), IDS[::-1].copy(), error="segment_ids.* = 2 is less than")
     yield _segments("error-length", DATA.astype(F), IDS[:4], error="segment_ids has the shape")
-    yield _segments("error-mode", DATA.astype(F), IDS, fill="ONE", error="fill_mode = 'ONE'")
+    yield _segments("error-mode", DATA.astype(F), IDS, fill="ONE", error="attribute fill_mode = 'ONE'")
     yield _segments("error-count", DATA.astype(F), IDS, -2, error="num_segments = -2 is negative")
 
 

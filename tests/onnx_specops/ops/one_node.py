@@ -10,13 +10,22 @@ import onnx
 import onnxruntime as ort
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
+from onnxruntime.capi import onnxruntime_pybind11_state as state
 
 import onnx_specops
-from onnx_specops.bodies import add_bodies
+from onnx_specops.bodies import BodyError, add_bodies
 from onnx_specops.domain import find
 
 KERNELS = ("numpy", "native", "python")
 BODIES = ("body", "reference")
+# What each form raises; onnx's reference evaluator gives NumPy's own errors, in NumPy's words, and a TypeError for some.
+RAISED = {
+    "numpy": (IndexError, ValueError),
+    "python": (IndexError, ValueError),
+    "native": (state.InvalidArgument, state.RuntimeException, state.Fail),
+    "body": (state.InvalidArgument, state.Fail, BodyError),
+    "reference": (IndexError, ValueError, TypeError, BodyError),
+}
 
 
 def strings(values: Any) -> np.ndarray:

@@ -16,8 +16,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import onnx_specops
+from converters.validation.ort_values import to_array
 from tests.onnx_specops.runtime.graphs import PLACES, TABLE, bag, constants, model, sum_of_rows, value
-from tests.onnx_specops.values import from_ort_value
 
 GOOD = {"indices": np.array([1, 3])}
 BAD = {"indices": np.array([1, 17])}
@@ -159,14 +159,25 @@ def test_an_unforeseen_exception_names_the_operator(monkeypatch: pytest.MonkeyPa
     assert any("EmbeddingBagOffsetsSum" in note for note in caught.value.__notes__)
 
 
-@pytest.mark.parametrize("result", [None, "text", np.zeros((2, 2), complex), [[1, 2], [3]], (1, 2, 3)], ids=repr)
-def test_a_kernel_that_returns_nonsense(result, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        (None, "the kernel returned NoneType instead of an array"),
+        ("text", "the kernel returned str instead of an array"),
+        (np.zeros((2, 2), complex), "Cannot cast array data"),
+        ([[1, 2], [3]], "the kernel returned list instead of an array"),
+        ((1, 2, 3), "the kernel returned int instead of an array"),
+    ],
+    ids=repr,
+)
+def test_a_kernel_that_returns_nonsense(result, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(onnx_specops.domain.find("EmbeddingBagOffsetsSum"), "kernel", lambda *_, **__: result)
     runner = session(sum_of_rows())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with pytest.raises(Exception):  # noqa: B017 -- whatever NumPy says of it
+        with pytest.raises(TypeError, match=message) as caught:
             runner.run(None, GOOD)
+    assert any("EmbeddingBagOffsetsSum" in note for note in caught.value.__notes__)
 
 
 def test_an_interrupt_goes_through(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -332,7 +343,7 @@ def test_constants_that_are_not_utf8() -> None:
 def test_16_bit_floats_everywhere(place, type_) -> None:
     runner = session(place(TABLE.astype(type_)))
     indices = {"indices": ort.OrtValue.ortvalue_from_numpy(GOOD["indices"])}
-    output = from_ort_value(runner.run_with_ort_values(None, indices)[0])
+    output = to_array(runner.run_with_ort_values(None, indices)[0])
     assert output.dtype == type_
     np.testing.assert_array_equal(output.astype(np.float32), SUM)
     with pytest.raises(IndexError, match=MESSAGE):

@@ -2,233 +2,206 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import ml_dtypes
 import numpy as np
 
-from tests.conformance.case import Case
-from tests.conformance.operation_models import case, decided, node
+from tests.conformance.operation_models import decided, dynamic, layer_case, static, unranked
 
+F16, BF16, F64, I8, I32 = np.float16, ml_dtypes.bfloat16, np.float64, np.int8, np.int32
 NAN, INF = np.nan, np.inf
 _X = np.array([[0.5, -0.5, 1, -1, 2.5, -2.5], [3.7, -7.9, 0, -0.0, 20, -20]], np.float32)
-_ENDS = np.array([INF, -INF, 1e30, -1e30, 1e-30], np.float32)
-_NAN = np.array([NAN, 1], np.float32)
 _CONSTANT = "the CPU plugin wants constant parameters, and there is no reference kernel"
 _CHANNELS = "the CPU plugin takes a slope of rank 1 for the channels' wherever it does not know the dimensions"
-_ZERO = "the CPU plugin makes a NaN 0"
-_CASES: list[Case] = []
+_NARROW = decided("evaluate", "the CPU plugin computes 64-bit integers in 32 bits")
+_RANK = decided("evaluate", "the CPU plugin takes no Parameter of dynamic rank")
+
+relu = partial(layer_case, "Relu", "opset1", "relu")
+sigmoid = partial(layer_case, "Sigmoid", "opset1", "sigmoid")
+hsigmoid = partial(layer_case, "HSigmoid", "opset5", "hsigmoid")
+hswish = partial(layer_case, "HSwish", "opset4", "hswish")
+mish = partial(layer_case, "Mish", "opset4", "mish")
+softplus = partial(layer_case, "SoftPlus", "opset4", "softplus")
+softsign = partial(layer_case, "SoftSign", "opset9", "softsign")
+swish = partial(layer_case, "Swish", "opset4", "swish")
+hard_sigmoid = partial(layer_case, "HardSigmoid", "opset1", "hard_sigmoid")
+selu = partial(layer_case, "Selu", "opset1", "selu")
+elu = partial(layer_case, "Elu", "opset1", "elu")
+clamp = partial(layer_case, "Clamp", "opset1", "clamp")
+prelu = partial(layer_case, "PRelu", "opset1", "prelu")
+grn = partial(layer_case, "GRN", "opset1", "grn")
 
 
 def _f(*values, dtype=np.float32):
     return np.array(values, dtype)
 
 
+def _bounds(low, high):
+    return {"min_value": low, "max_value": high}
+
+
 # -- of one number, and constants -------------------------------------------------------------------------------------
 
 
-def _activation(operation, opset, name, make, *more, x=_X, run_time=None, **attributes):
+def _activation(case, name, *more, run_time=None, attributes=None):
     """A kind of activation over every form of input; ``more`` holds its further inputs, of one element each."""
-    constants = range(1, len(more) + 1)
-
-    def one(variant, array, **options):
-        inputs = [array, *(m.astype(array.dtype) for m in more)]
-        return case(operation, opset, f"{name}-{variant}", make, inputs, constants=constants, **options, **attributes)
-
-    yield one("f32", x)
-    yield one("f16", x.astype(np.float16))
-    yield one("bf16", x.astype(ml_dtypes.bfloat16))
-    yield one("f64", x.astype(np.float64))
-    yield one("scalar", x[0, 1])
-    yield case(operation, opset, f"{name}-dynamic", make, [x, *more], [x[:1, :3], *more], [x[:0], *more], dynamic=True,
-               constants=constants, **attributes)  # fmt: skip
+    for variant, x in (
+        ("f32", _X), ("f16", _X.astype(F16)), ("bf16", _X.astype(BF16)), ("f64", _X.astype(F64)), ("scalar", _X[0, 1]),
+    ):  # fmt: skip
+        yield case(f"{name}-{variant}", [static(x), *(m.astype(x.dtype) for m in more)], attributes)
+    yield case(f"{name}-dynamic", [dynamic(_X, _X[:1, :3], _X[:0]), *more], attributes)
     if more:
-        options = decided("expected", _CONSTANT, run_time(x)) if run_time else None
-        yield case(operation, opset, f"{name}-run-time", make, [x, *more], options=options, **attributes)
+        settings = decided("expected", _CONSTANT, run_time(_X)) if run_time else {}
+        yield case(f"{name}-run-time", [static(_X), *map(static, more)], attributes, **settings)
 
 
-for _row in (
-    ("Relu", "opset1", "plain", "opset1.relu"),
-    ("Sigmoid", "opset1", "plain", "opset1.sigmoid"),
-    ("HSigmoid", "opset5", "plain", "opset5.hsigmoid"),
-    ("HSwish", "opset4", "plain", "opset4.hswish"),
-    ("Mish", "opset4", "plain", "opset4.mish"),
-    ("SoftPlus", "opset4", "plain", "opset4.softplus"),
-    ("SoftSign", "opset9", "plain", "opset9.softsign"),
-    ("Gelu", "opset2", "plain", "opset2.gelu"),
-    ("Swish", "opset4", "plain", node("Swish", "opset4")),
-):
-    _CASES += _activation(*_row)
-for _mode in ("erf", "tanh"):
-    _CASES += _activation("Gelu", "opset7", _mode, "opset7.gelu", approximation_mode=_mode)
-_CASES += _activation("Swish", "opset4", "beta", "opset4.swish", _f(1.7)[0])
-_CASES += _activation("Swish", "opset4", "negative", "opset4.swish", _f(-0.5)[0])
+def _activations():
+    for case in (relu, sigmoid, hsigmoid, hswish, mish, softplus, softsign):
+        yield from _activation(case, "plain")
+    yield from _activation(partial(layer_case, "Gelu", "opset2", "gelu"), "plain")
+    yield from _activation(partial(layer_case, "Swish", "opset4", "Swish"), "plain")
+    for mode in ("erf", "tanh"):
+        gelu = partial(layer_case, "Gelu", "opset7", "gelu")
+        yield from _activation(gelu, mode, attributes={"approximation_mode": mode})
+    yield from _activation(swish, "beta", _f(1.7)[0])
+    yield from _activation(swish, "negative", _f(-0.5)[0])
+    for name, alpha, beta in (("default", _f(0.2), _f(0.5)), ("steep", _f(-1.5), _f(0.25))):
+
+        def clipped(x, alpha=alpha, beta=beta):
+            return np.clip(x * alpha + beta, 0, 1)
+
+        yield from _activation(hard_sigmoid, name, alpha[0], beta[0], run_time=clipped)
+    for name, alpha, scale in (("default", _f(1.67326), _f(1.0507)), ("other", _f(3), _f(-0.5))):
+
+        def scaled(x, alpha=alpha, scale=scale):
+            return scale * np.where(x > 0, x, alpha * np.expm1(x))
+
+        yield from _activation(selu, name, alpha, scale, run_time=scaled)
+    yield from _activation(elu, "one", attributes={"alpha": 1.0})
+    yield from _activation(elu, "other", attributes={"alpha": -2.5})
+    yield from _activation(clamp, "six", attributes=_bounds(0.0, 6.0))
+    yield from _activation(clamp, "fraction", attributes=_bounds(-1.5, 2.25))
+    yield from _activation(clamp, "one-sided", attributes=_bounds(-INF, 1.0))
+    yield from _activation(clamp, "beyond-f16", attributes=_bounds(-1e10, 3e38))
 
 
-def _hard_sigmoid(alpha, beta):
-    return lambda x: np.clip(x * _f(alpha) + _f(beta), 0, 1)
+def _corners():
+    ends = [static(np.array([INF, -INF, 1e30, -1e30, 1e-30], np.float32))]
+    for case in (relu, sigmoid, hsigmoid, hswish, softsign, softplus, mish):
+        yield case("ends", ends)
+    yield elu("ends", ends, {"alpha": 0.7})
+    yield clamp("ends", ends, _bounds(-1.0, 2.0))
+    for case, attributes in ((relu, {}), (hsigmoid, {}), (clamp, _bounds(-1.0, 2.0))):
+        yield case("nan", [static(_f(NAN, 1))], attributes, **decided("evaluate", "the CPU plugin makes a NaN 0"))
 
 
-def _selu(alpha, scale):
-    return lambda x: _f(scale) * np.where(x > 0, x, _f(alpha) * np.expm1(x))
+def _integers():
+    for dtype in (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64):
+        values, name = np.array([0, 1, 2, 3, 100, 127], np.int64), np.dtype(dtype).name
+        if np.dtype(dtype).kind == "i":
+            values = values * np.array([1, 1, -1, -1, 1, -1])
+        x = static(values.astype(dtype))
+        yield relu(name, [x])
+        yield clamp(name, [x], _bounds(-1.5, 2.7))
+        yield clamp(f"{name}-wide", [x], _bounds(-1e20, 1e20))
+    yield sigmoid("int32", [static(_f(0, 1, -1, 5, dtype=I32))])
+    yield relu("int64-large", [static(np.array([2**53 + 1, -(2**53) - 1]))], **_NARROW)
+    yield clamp("int64-large", [static(np.array([2**40 + 1, -(2**40) - 1]))], _bounds(-5, 2**41), **_NARROW)
 
 
-for _name, _alpha, _beta in (("default", 0.2, 0.5), ("steep", -1.5, 0.25)):
-    _CASES += _activation("HardSigmoid", "opset1", _name, "opset1.hard_sigmoid", _f(_alpha)[0], _f(_beta)[0],
-                          run_time=_hard_sigmoid(_alpha, _beta))  # fmt: skip
-for _name, _alpha, _lambda in (("default", 1.67326, 1.0507), ("other", 3, -0.5)):
-    _CASES += _activation(
-        "Selu", "opset1", _name, "opset1.selu", _f(_alpha), _f(_lambda),
-        run_time=_selu(_alpha, _lambda),
-    )  # fmt: skip
-_CASES += _activation("Elu", "opset1", "one", "opset1.elu", alpha=1.0)
-_CASES += _activation("Elu", "opset1", "other", "opset1.elu", alpha=-2.5)
-_CASES += _activation("Clamp", "opset1", "six", "opset1.clamp", min_value=0.0, max_value=6.0)
-_CASES += _activation("Clamp", "opset1", "fraction", "opset1.clamp", min_value=-1.5, max_value=2.25)
-_CASES += _activation("Clamp", "opset1", "one-sided", "opset1.clamp", min_value=-INF, max_value=1.0)
-_CASES += _activation("Clamp", "opset1", "beyond-f16", "opset1.clamp", min_value=-1e10, max_value=3e38)
+def _rounded():
+    """OpenVINO's CPU rounds to the nearest integer; no reference kernel."""
+    whole = [np.array([[0, 1, 2, 3, 100], [4, 5, 2, 2, 1]]), np.array([[0, -1, 2, -3, 100], [4, -5, 2, -2, -1]])]
+    for dtype in (np.uint8, np.int8, np.int32, np.int64):
+        x, name = static(whole[np.dtype(dtype).kind == "i"].astype(dtype)), f"{np.dtype(dtype).name}-rounded"
+        for operation, version, attributes in (
+            ("Elu", "opset1", {"alpha": 4.8}),
+            ("HSigmoid", "opset5", {}),
+            ("HSwish", "opset4", {}),
+            ("Softmax", "opset1", {"axis": 0}),
+            ("Softmax", "opset8", {"axis": -1}),
+            ("LogSoftmax", "opset5", {"axis": 0}),
+            ("GRN", "opset1", {"bias": 1.0}),
+        ):
+            yield layer_case(operation, version, operation, name, [x], attributes)
+        yield hard_sigmoid(name, [x, dtype(2), dtype(3)])
+    inputs = [static(_f(100, 0, -100, dtype=I8)), static(I8(2)), static(I8(1))]
+    yield hard_sigmoid("int8-run-time", inputs, **decided("expected", _CONSTANT, _f(1, 1, 0, dtype=I8)))
 
-for _operation, _opset, _make, _attributes in (
-    ("Relu", "opset1", "opset1.relu", {}),
-    ("Sigmoid", "opset1", "opset1.sigmoid", {}),
-    ("HSigmoid", "opset5", "opset5.hsigmoid", {}),
-    ("HSwish", "opset4", "opset4.hswish", {}),
-    ("Elu", "opset1", "opset1.elu", {"alpha": 0.7}),
-    ("Clamp", "opset1", "opset1.clamp", {"min_value": -1.0, "max_value": 2.0}),
-    ("SoftSign", "opset9", "opset9.softsign", {}),
-    ("SoftPlus", "opset4", "opset4.softplus", {}),
-    ("Mish", "opset4", "opset4.mish", {}),
-):
-    _CASES.append(case(_operation, _opset, "ends", _make, [_ENDS], **_attributes))
-for _operation, _opset, _make, _attributes in (
-    ("Relu", "opset1", "opset1.relu", {}),
-    ("HSigmoid", "opset5", "opset5.hsigmoid", {}),
-    ("Clamp", "opset1", "opset1.clamp", {"min_value": -1.0, "max_value": 2.0}),
-):
-    _CASES.append(case(_operation, _opset, "nan", _make, [_NAN], options=decided("evaluate", _ZERO), **_attributes))
-for _type in (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64):
-    _values = np.array([0, 1, 2, 3, 100, 127], np.int64)
-    if np.dtype(_type).kind == "i":
-        _values = _values * np.array([1, 1, -1, -1, 1, -1])
-    _values, _name = _values.astype(_type), np.dtype(_type).name
-    _CASES += [
-        case("Relu", "opset1", _name, "opset1.relu", [_values]),
-        case("Clamp", "opset1", _name, "opset1.clamp", [_values], min_value=-1.5, max_value=2.7),
-        case("Clamp", "opset1", _name + "-wide", "opset1.clamp", [_values], min_value=-1e20, max_value=1e20),
-    ]
-_CASES += [
-    case("Sigmoid", "opset1", "int32", "opset1.sigmoid", [np.array([0, 1, -1, 5], np.int32)]),
-    case("Relu", "opset1", "int64-large", "opset1.relu", [np.array([2**53 + 1, -(2**53) - 1])],
-         options=decided("evaluate", "the CPU plugin computes 64-bit integers in 32 bits")),
-    case("Clamp", "opset1", "int64-large", "opset1.clamp", [np.array([2**40 + 1, -(2**40) - 1])],
-         min_value=-5, max_value=2**41, options=decided("evaluate", "the CPU plugin computes 64-bit integers in 32 bits")),
-]  # fmt: skip
 
-# OpenVINO's CPU rounds to the nearest integer; no reference kernel.
-_WHOLE = [np.array([[0, 1, 2, 3, 100], [4, 5, 2, 2, 1]]), np.array([[0, -1, 2, -3, 100], [4, -5, 2, -2, -1]])]
-for _type in (np.uint8, np.int8, np.int32, np.int64):
-    _values, _name = _WHOLE[np.dtype(_type).kind == "i"].astype(_type), np.dtype(_type).name
-    for _operation, _opset, _attributes in (
-        ("Elu", "opset1", {"alpha": 4.8}),
-        ("HSigmoid", "opset5", {}),
-        ("HSwish", "opset4", {}),
-        ("Softmax", "opset1", {"axis": 0}),
-        ("Softmax", "opset8", {"axis": -1}),
-        ("LogSoftmax", "opset5", {"axis": 0}),
-        ("GRN", "opset1", {"bias": 1.0}),
+def _prelus():
+    x = (np.arange(48, dtype=np.float32).reshape(2, 3, 4, 2) * 5 % 7) - 3
+    s = {n: _f(*(0.25 * i - 0.5 for i in range(n))) for n in (1, 2, 3, 4)}
+    parted = {
+        "last": _CHANNELS,
+        "more-dimensions": "the CPU plugin fails on a slope of more dimensions than the data where it does not know them",
+    }
+    for name, data, slope in (
+        ("channels", x, s[3]),
+        ("last", x, s[2]),
+        ("one", x, s[1]),
+        ("rank-1", x[0, 0, 0], s[2]),
+        ("rank-2", x[0, 0], s[2]),
+        ("rank-3-square", x[:, :2, :2, 0], s[2]),
+        ("broadcast", x, s[3].reshape(3, 1, 1)),
+        ("broadcast-inner", x, s[4].reshape(4, 1)),
+        ("full", x, x / 4),
+        ("more-dimensions", x[0, 0], s[2].reshape(1, 1, 1, 2)),
+        ("f16", x.astype(F16), s[3].astype(F16)),
+        ("bf16", x.astype(BF16), s[3].astype(BF16)),
+        ("f64", x.astype(F64), s[3].astype(F64)),
     ):
-        _CASES.append(case(_operation, _opset, f"{_name}-rounded", node(_operation, _opset, **_attributes), [_values]))
-    _CASES.append(case("HardSigmoid", "opset1", f"{_name}-rounded", "opset1.hard_sigmoid",
-                       [_values, _type(2), _type(3)], constants=[1, 2]))  # fmt: skip
-_CASES.append(case("HardSigmoid", "opset1", "int8-run-time", "opset1.hard_sigmoid",
-                   [np.array([100, 0, -100], np.int8), np.int8(2), np.int8(1)],
-                   options=decided("expected", _CONSTANT, np.array([1, 1, 0], np.int8))))  # fmt: skip
+        settings = decided("evaluate", parted[name]) if name in parted else {}
+        yield prelu(name, [static(data), slope])
+        yield prelu(f"{name}-run-time", [static(data), static(slope)])
+        yield prelu(f"{name}-dynamic", [dynamic(data), dynamic(slope)], **settings)
+    slopes = dynamic(s[3], s[2], s[1])
+    yield prelu("channels-or-last", [dynamic(x, x, x), slopes], **decided("evaluate", _CHANNELS))
+    slopes = dynamic(s[3], s[2], s[2], s[1])
+    yield prelu("dynamic-rank", [unranked(x, x, x[0, 0], x[0, 0, 0]), slopes], **_RANK)
+    slopes = unranked(s[3], s[3].reshape(3, 1, 1), s[2])
+    yield prelu("dynamic-ranks", [unranked(x, x, x[0, 0, 0]), slopes], **_RANK)
+    slopes = unranked(s[2].reshape(1, 1, 1, 2), s[4].reshape(4, 1))
+    yield prelu("dynamic-rank-more-dimensions", [unranked(x[0, 0], x), slopes], **_RANK)
+    yield prelu("dynamic-rank-slope", [dynamic(x, x), unranked(s[3], s[4].reshape(4, 1))], **_RANK)
 
-# -- PRelu ------------------------------------------------------------------------------------------------------------
-
-_P4 = (np.arange(48, dtype=np.float32).reshape(2, 3, 4, 2) * 5 % 7) - 3
-_S = {n: _f(*(0.25 * i - 0.5 for i in range(n))) for n in (1, 2, 3, 4)}
-_SLOPES = {
-    "last": _CHANNELS,
-    "more-dimensions": "the CPU plugin fails on a slope of more dimensions than the data where it does not know them",
-}
-for _name, _x, _slope in (
-    ("channels", _P4, _S[3]),
-    ("last", _P4, _S[2]),
-    ("one", _P4, _S[1]),
-    ("rank-1", _P4[0, 0, 0], _S[2]),
-    ("rank-2", _P4[0, 0], _S[2]),
-    ("rank-3-square", _P4[:, :2, :2, 0], _S[2]),
-    ("broadcast", _P4, _S[3].reshape(3, 1, 1)),
-    ("broadcast-inner", _P4, _S[4].reshape(4, 1)),
-    ("full", _P4, _P4 / 4),
-    ("more-dimensions", _P4[0, 0], _S[2].reshape(1, 1, 1, 2)),
-    ("f16", _P4.astype(np.float16), _S[3].astype(np.float16)),
-    ("bf16", _P4.astype(ml_dtypes.bfloat16), _S[3].astype(ml_dtypes.bfloat16)),
-    ("f64", _P4.astype(np.float64), _S[3].astype(np.float64)),
-):
-    _CASES += [
-        case("PRelu", "opset1", _name, "opset1.prelu", [_x, _slope], constants=[1]),
-        case("PRelu", "opset1", _name + "-run-time", "opset1.prelu", [_x, _slope]),
-        case(
-            "PRelu",
-            "opset1",
-            _name + "-dynamic",
-            "opset1.prelu",
-            [_x, _slope],
-            dynamic=True,
-            options=decided("evaluate", _SLOPES[_name]) if _name in _SLOPES else None,
-        ),
-    ]
-_CASES.append(case("PRelu", "opset1", "channels-or-last", "opset1.prelu", [_P4, _S[3]], [_P4, _S[2]], [_P4, _S[1]],
-                   dynamic=True, options=decided("evaluate", _CHANNELS)))  # fmt: skip
-
-_RANK = decided("evaluate", "the CPU plugin takes no Parameter of dynamic rank")
-_CASES += [
-    case("PRelu", "opset1", "dynamic-rank", "opset1.prelu", [_P4, _S[3]], [_P4, _S[2]], [_P4[0, 0], _S[2]],
-         [_P4[0, 0, 0], _S[1]], shapes=[None, [-1]], options=_RANK),
-    case("PRelu", "opset1", "dynamic-ranks", "opset1.prelu", [_P4, _S[3]], [_P4, _S[3].reshape(3, 1, 1)],
-         [_P4[0, 0, 0], _S[2]], shapes=[None, None], options=_RANK),
-    case("PRelu", "opset1", "dynamic-rank-more-dimensions", "opset1.prelu", [_P4[0, 0], _S[2].reshape(1, 1, 1, 2)],
-         [_P4, _S[4].reshape(4, 1)], shapes=[None, None], options=_RANK),
-    case("PRelu", "opset1", "dynamic-rank-slope", "opset1.prelu", [_P4, _S[3]], [_P4, _S[4].reshape(4, 1)],
-         shapes=[[-1, -1, -1, -1], None], options=_RANK),
-]  # fmt: skip
 
 # -- along an axis ----------------------------------------------------------------------------------------------------
 
-_T = (np.arange(24, dtype=np.float32).reshape(2, 3, 4) * 7 % 11) - 5
-_MASKED = _T.copy()
-_MASKED[0, 1, :3] = -INF
-for _operation, _opset, _make, _axes in (
-    ("Softmax", "opset1", "opset1.softmax", (0, 1, 2)),
-    ("Softmax", "opset8", "opset8.softmax", (0, 1, -1, -2, -3)),
-    ("LogSoftmax", "opset5", "opset5.log_softmax", (0, 1, -1, -2, -3)),
-):
-    for _axis in _axes:
-        _CASES.append(case(_operation, _opset, f"axis-{_axis}", _make, [_T], axis=_axis))
-    _CASES += [
-        case(_operation, _opset, "masked", _make, [_MASKED], axis=2),
-        case(_operation, _opset, "large", _make, [_T * 1000], axis=1),
-        case(_operation, _opset, "one", _make, [_T[:, :1]], axis=1),
-        case(_operation, _opset, "rank-1", _make, [_T[0, 0]], axis=0),
-        case(_operation, _opset, "dynamic", _make, [_T], [_T[:1, :2]], [_T[:0]], dynamic=True, axis=1),
-        case(_operation, _opset, "f16", _make, [_T.astype(np.float16)], axis=1),
-        case(_operation, _opset, "bf16", _make, [_T.astype(ml_dtypes.bfloat16)], axis=1),
-        case(_operation, _opset, "f64", _make, [_T.astype(np.float64)], axis=2),
-    ]
 
-for _opset in ("opset1", "opset8"):
-    _CASES.append(
-        case("Softmax", _opset, "dynamic-rank", f"{_opset}.softmax", [_T], [_T[0]], shapes=[None], axis=1, options=_RANK)
-    )
+def _softmaxes():
+    x = (np.arange(24, dtype=np.float32).reshape(2, 3, 4) * 7 % 11) - 5
+    masked = x.copy()
+    masked[0, 1, :3] = -INF
+    for operation, version, make, axes in (
+        ("Softmax", "opset1", "softmax", (0, 1, 2)),
+        ("Softmax", "opset8", "softmax", (0, 1, -1, -2, -3)),
+        ("LogSoftmax", "opset5", "log_softmax", (0, 1, -1, -2, -3)),
+    ):
+        case = partial(layer_case, operation, version, make)
+        for axis in axes:
+            yield case(f"axis-{axis}", [static(x)], {"axis": axis})
+        yield case("masked", [static(masked)], {"axis": 2})
+        yield case("large", [static(x * 1000)], {"axis": 1})
+        yield case("one", [static(x[:, :1])], {"axis": 1})
+        yield case("rank-1", [static(x[0, 0])], {"axis": 0})
+        yield case("dynamic", [dynamic(x, x[:1, :2], x[:0])], {"axis": 1})
+        yield case("f16", [static(x.astype(F16))], {"axis": 1})
+        yield case("bf16", [static(x.astype(BF16))], {"axis": 1})
+        yield case("f64", [static(x.astype(F64))], {"axis": 2})
+        if operation == "Softmax":
+            yield case("dynamic-rank", [unranked(x, x[0])], {"axis": 1}, **_RANK)
 
-_G = (np.arange(24, dtype=np.float32).reshape(1, 3, 4, 2) * 7 % 11) - 5
-_CASES += [
-    case("GRN", "opset1", "rank-4", "opset1.grn", [_G], bias=0.33325),
-    case("GRN", "opset1", "rank-2", "opset1.grn", [_G[0, :, :, 0]], bias=1.0),
-    case("GRN", "opset1", "rank-3", "opset1.grn", [_G[0]], bias=1e-8),
-    case("GRN", "opset1", "dynamic", "opset1.grn", [_G], [_G[:, :2]], dynamic=True, bias=0.5),
-    case("GRN", "opset1", "zeros", "opset1.grn", [_G * 0], bias=0.5),
-    case("GRN", "opset1", "f16", "opset1.grn", [_G.astype(np.float16)], bias=0.5),
-]
 
-CASES = _CASES
+def _grns():
+    x = (np.arange(24, dtype=np.float32).reshape(1, 3, 4, 2) * 7 % 11) - 5
+    yield grn("rank-4", [static(x)], {"bias": 0.33325})
+    yield grn("rank-2", [static(x[0, :, :, 0])], {"bias": 1.0})
+    yield grn("rank-3", [static(x[0])], {"bias": 1e-8})
+    yield grn("dynamic", [dynamic(x, x[:, :2])], {"bias": 0.5})
+    yield grn("zeros", [static(x * 0)], {"bias": 0.5})
+    yield grn("f16", [static(x.astype(F16))], {"bias": 0.5})
+
+
+CASES = [*_activations(), *_corners(), *_integers(), *_rounded(), *_prelus(), *_softmaxes(), *_grns()]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from tests.conformance.case import Case, IRText
+from tests.conformance.operation_models import decided, dynamic, layer_case, statics
 
 F, U8 = np.float32, np.uint8
 
@@ -13,48 +16,24 @@ def _frame(*shape, dtype=F, seed=0):
     return np.random.default_rng(seed).integers(0, 256, shape).astype(dtype)
 
 
-def _convert(name, *shapes, dtype=F):
-    def build():
-        import openvino as ov
-        from openvino import opset8
-
-        planes = [opset8.parameter(list(shape), dtype) for shape in shapes]
-        return ov.Model([getattr(opset8, name)(*planes)], planes)
-
-    return build
-
-
-CASES = []
-for _layer, _name in (
-    ("NV12toRGB", "nv12_to_rgb"),
-    ("NV12toBGR", "nv12_to_bgr"),
-    ("I420toRGB", "i420_to_rgb"),
-    ("I420toBGR", "i420_to_bgr"),
-):
-    _chroma = [(2, 2, 3, 2)] if "NV12" in _layer else [(2, 2, 3, 1)] * 2
-    _dynamic_chroma = [(-1, -1, -1, shape[3]) for shape in _chroma]
-    for _dtype in (F, U8, np.float16):
-        _planes = [_frame(2, 4, 6, 1, dtype=_dtype), *(_frame(*s, dtype=_dtype, seed=i) for i, s in enumerate(_chroma, 1))]
-        _kind = np.dtype(_dtype).name
-        CASES += [
+def _from_planes():
+    for layer, make in (
+        ("NV12toRGB", "nv12_to_rgb"),
+        ("NV12toBGR", "nv12_to_bgr"),
+        ("I420toRGB", "i420_to_rgb"),
+        ("I420toBGR", "i420_to_bgr"),
+    ):
+        case = partial(layer_case, layer, "opset8", make)
+        chroma = [(2, 2, 3, 2)] if "NV12" in layer else [(2, 2, 3, 1)] * 2
+        for dtype in (F, U8, np.float16):
+            planes = [_frame(2, 4, 6, 1, dtype=dtype), *(_frame(*s, dtype=dtype, seed=i) for i, s in enumerate(chroma, 1))]
+            kind = np.dtype(dtype).name
             # Half of a level is rounded up or down as float32's last digit has it.
-            Case(
-                _layer,
-                "opset8",
-                f"plane-{_kind}",
-                _convert(_name, (2, 6, 4, 1), dtype=_dtype),
-                [(_frame(2, 6, 4, 1, dtype=_dtype),)],
-            ),
-            Case(
-                _layer, "opset8", f"planes-{_kind}", _convert(_name, (2, 4, 6, 1), *_chroma, dtype=_dtype), [tuple(_planes)]
-            ),
-        ]
-    CASES += [
-        Case(_layer, "opset8", "dynamic-plane", _convert(_name, (-1, -1, -1, 1)),
-             [(_frame(1, 6, 4, 1),), (_frame(3, 3, 8, 1),)]),
-        Case(_layer, "opset8", "dynamic-planes", _convert(_name, (-1, -1, -1, 1), *_dynamic_chroma),
-             [(_frame(2, 4, 6, 1), *(_frame(*s) for s in _chroma))]),
-    ]  # fmt: skip
+            yield case(f"plane-{kind}", statics([_frame(2, 6, 4, 1, dtype=dtype)]))
+            yield case(f"planes-{kind}", statics(planes))
+        yield case("dynamic-plane", [dynamic(_frame(1, 6, 4, 1), _frame(3, 3, 8, 1), dims=[-1, -1, -1, 1])])
+        planes = [_frame(2, 4, 6, 1), *(_frame(*s) for s in chroma)]
+        yield case("dynamic-planes", [dynamic(plane, dims=[-1, -1, -1, plane.shape[3]]) for plane in planes])
 
 
 def _to_nv12(layer, dtype, single_plane, dims=(1, 2, 4, 3)):
@@ -100,19 +79,21 @@ _Y8 = np.array([[32, 32, 82, 41], [32, 32, 41, 82]])
 _UV8 = np.array([[134, 123, 165, 175]])
 _REASON = "OpenVINO 2026.4 cannot run it; values by the specification's formulas"
 
-for _layer, _image in (("RGBtoNV12", _RGB), ("BGRtoNV12", _RGB[..., ::-1])):
-    for _dtype, _luma, _chroma_values in ((F, _Y, _UV), (U8, _Y8, _UV8)):
-        _kind = np.dtype(_dtype).name
-        _one = np.concatenate([_luma, _chroma_values]).reshape(1, 3, 4, 1).astype(_dtype)
-        _two = [_luma.reshape(1, 2, 4, 1).astype(_dtype), _chroma_values.reshape(1, 1, 2, 2).astype(_dtype)]
-        CASES += [
-            Case(_layer, "opset17", f"one-plane-{_kind}", _to_nv12(_layer, _dtype, True), [(_image.astype(_dtype),)],
-                 oracle="expected", reason=_REASON, expected=[[_one]]),
-            Case(_layer, "opset17", f"two-planes-{_kind}", _to_nv12(_layer, _dtype, False), [(_image.astype(_dtype),)],
-                 oracle="expected", reason=_REASON, expected=[_two]),
-        ]  # fmt: skip
-    CASES.append(
-        Case(_layer, "opset17", "dynamic", _to_nv12(_layer, F, False, (-1, -1, -1, 3)), [(_image.astype(F),)],
-             oracle="expected", reason=_REASON,
-             expected=[[_Y.reshape(1, 2, 4, 1).astype(F), _UV.reshape(1, 1, 2, 2).astype(F)]])
-    )  # fmt: skip
+
+def _to_planes():
+    for layer, image in (("RGBtoNV12", _RGB), ("BGRtoNV12", _RGB[..., ::-1])):
+
+        def case(name, dtype, single_plane, *planes, layer=layer, image=image, **dims):
+            expected = [plane.astype(dtype) for plane in planes]
+            build = _to_nv12(layer, dtype, single_plane, **dims)
+            settings = decided("expected", _REASON, *expected)
+            return Case(layer, "opset17", name, build, [(image.astype(dtype),)], **settings)
+
+        for dtype, luma, chroma in ((F, _Y, _UV), (U8, _Y8, _UV8)):
+            kind, one = np.dtype(dtype).name, np.concatenate([luma, chroma]).reshape(1, 3, 4, 1)
+            yield case(f"one-plane-{kind}", dtype, True, one)
+            yield case(f"two-planes-{kind}", dtype, False, luma.reshape(1, 2, 4, 1), chroma.reshape(1, 1, 2, 2))
+        yield case("dynamic", F, False, _Y.reshape(1, 2, 4, 1), _UV.reshape(1, 1, 2, 2), dims=(-1, -1, -1, 3))
+
+
+CASES = [*_from_planes(), *_to_planes()]

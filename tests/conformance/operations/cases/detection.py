@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 
-from tests.conformance.case import Case
+from tests.conformance.operation_models import dynamic, layer_case, shaped, static, statics
 
 CENTER_SIZE, CORNER = "caffe.PriorBoxParameter.CENTER_SIZE", "caffe.PriorBoxParameter.CORNER"
 
 
-def _detection_output(version, shapes, dtype, attributes, rows=None):
+def _make(ops, *inputs, rows=None, **attributes):
     """``rows``: how many of the output's rows are defined; they are cut off, and its shape stands beside them."""
-    import openvino as ov
-    from openvino import opset1, opset8
+    from openvino import opset8
 
-    inputs = [opset1.parameter(ov.PartialShape(list(s)), dtype) for s in shapes]
-    opset = opset1 if version == 1 else opset8
-    node = opset.detection_output(*inputs[:3], attributes, *inputs[3:])
+    node = ops.detection_output(*inputs[:3], attributes, *inputs[3:])
     if rows is None:
-        return ov.Model([node], inputs)
+        return node
     begin, end, step, axis = (opset8.constant(np.array([n])) for n in (0, rows, 1, 2))
-    return ov.Model([opset8.slice(node, begin, end, step, axis), opset8.shape_of(node)], inputs)
+    return [opset8.slice(node, begin, end, step, axis), opset8.shape_of(node)]
 
 
 def _predictions(
@@ -51,14 +46,14 @@ def _predictions(
 
 
 def _case(name, *, shapes=None, more=(), dtype=np.float32, rows=None, data, **attributes):
-    attributes = {"keep_top_k": [20], "nms_threshold": 0.45, "normalized": True, **attributes}
+    attributes = {"keep_top_k": [20], "nms_threshold": 0.45, "normalized": True, "rows": rows, **attributes}
     arrays = _predictions(**data, normalized=attributes["normalized"], shared=attributes.get("share_location", True),
                           encoded=attributes.get("variance_encoded_in_target", False))  # fmt: skip
-    runs = [tuple(a.astype(dtype) for a in run) for run in (arrays, *more)]
+    runs = [[a.astype(dtype) for a in run] for run in (arrays, *more)]
     for version in (1, 8):
         given = attributes | ({"num_classes": data["classes"]} if version == 1 else {})
-        build = functools.partial(_detection_output, version, shapes or [a.shape for a in arrays], dtype, given, rows)
-        yield Case("DetectionOutput", f"opset{version}", name, build, runs)
+        inputs = statics(*runs) if shapes is None else shaped(shapes, *runs)
+        yield layer_case("DetectionOutput", f"opset{version}", _make, name, inputs, given)
 
 
 def _detection_outputs():
@@ -81,38 +76,29 @@ def _detection_outputs():
     aux = {**small, "prior_images": 2, "aux": True}
     yield from _case("refined", data=aux, objectness_score=0.4, code_type=CENTER_SIZE)
     yield from _case("refined-mxnet", data=aux, objectness_score=0.4, decrease_label_id=True, share_location=False, **pixels)
-    dynamic = [[-1, -1], [-1, -1], [-1, 2, -1]]
+    shapes = [[-1, -1], [-1, -1], [-1, 2, -1]]
     more = [_predictions(1, 15, 4, seed=5), _predictions(3, 4, 4, seed=6)]
-    yield from _case("dynamic", data=small, shapes=dynamic, more=more, keep_top_k=[-1], confidence_threshold=0.2)
+    yield from _case("dynamic", data=small, shapes=shapes, more=more, keep_top_k=[-1], confidence_threshold=0.2)
     yield from _case("f16", data=small, dtype=np.float16, code_type=CENTER_SIZE, confidence_threshold=0.3)
 
 
-def _region_yolo(shapes, dtype, arguments):
-    import openvino as ov
-    from openvino import opset1
-
-    data = opset1.parameter(ov.PartialShape(list(shapes)), dtype)
-    return ov.Model([opset1.region_yolo(data, *arguments)], [data])
-
-
 def _region_yolos():
-    def case(name, runs, arguments, *, shape=None, dtype=np.float32):
-        build = functools.partial(_region_yolo, shape or runs[0], dtype, arguments)
-        inputs = [(np.random.default_rng(0).standard_normal(run).astype(dtype) * 3,) for run in runs]
-        return Case("RegionYolo", "opset1", name, build, inputs)
+    def case(name, arguments, *shapes, dtype=np.float32):
+        arrays = [np.random.default_rng(0).standard_normal(shape).astype(dtype) * 3 for shape in shapes]
+        x = dynamic(*arrays) if len(arrays) > 1 else static(*arrays)
+        return layer_case("RegionYolo", "opset1", lambda ops, x: ops.region_yolo(x, *arguments), name, [x])
 
-    dynamic = [-1, -1, -1, -1]
     # coordinates, classes, regions, softmax, mask, axis, end axis, anchors
-    yield case("softmax", [(2, 50, 3, 4)], [4, 5, 5, True, [0, 1], 1, 3, [1.5, 2.0]])
-    yield case("softmax-some-axes", [(2, 50, 3, 4)], [4, 5, 5, True, [], 2, -1, []])
-    yield case("softmax-one-class", [(1, 18, 2, 2)], [4, 1, 3, True, [], 0, 1, []])
-    yield case("logistic", [(1, 30, 3, 4)], [4, 5, 9, False, [0, 1, 2], 1, 3, [1.5, 2.0]])
-    yield case("logistic-batch", [(3, 14, 3, 2)], [3, 3, 6, False, [3, 5], 1, 3, []])
-    yield case("one-coordinate", [(1, 8, 2, 3)], [1, 2, 2, True, [], 1, 3, []])
-    yield case("logistic-no-coordinates", [(2, 12, 2, 3)], [0, 5, 2, False, [0, 1], 1, 3, []])
-    yield case("dynamic", [(1, 50, 3, 4), (2, 50, 2, 2)], [4, 5, 5, True, [], 1, 3, []], shape=dynamic)
-    yield case("dynamic-logistic", [(1, 30, 3, 4), (2, 30, 2, 2)], [4, 5, 5, False, [0, 1, 2], 1, 3, []], shape=dynamic)
-    yield case("f16", [(1, 30, 3, 4)], [4, 5, 3, True, [], 1, 3, []], dtype=np.float16)
+    yield case("softmax", [4, 5, 5, True, [0, 1], 1, 3, [1.5, 2.0]], (2, 50, 3, 4))
+    yield case("softmax-some-axes", [4, 5, 5, True, [], 2, -1, []], (2, 50, 3, 4))
+    yield case("softmax-one-class", [4, 1, 3, True, [], 0, 1, []], (1, 18, 2, 2))
+    yield case("logistic", [4, 5, 9, False, [0, 1, 2], 1, 3, [1.5, 2.0]], (1, 30, 3, 4))
+    yield case("logistic-batch", [3, 3, 6, False, [3, 5], 1, 3, []], (3, 14, 3, 2))
+    yield case("one-coordinate", [1, 2, 2, True, [], 1, 3, []], (1, 8, 2, 3))
+    yield case("logistic-no-coordinates", [0, 5, 2, False, [0, 1], 1, 3, []], (2, 12, 2, 3))
+    yield case("dynamic", [4, 5, 5, True, [], 1, 3, []], (1, 50, 3, 4), (2, 50, 2, 2))
+    yield case("dynamic-logistic", [4, 5, 5, False, [0, 1, 2], 1, 3, []], (1, 30, 3, 4), (2, 30, 2, 2))
+    yield case("f16", [4, 5, 3, True, [], 1, 3, []], (1, 30, 3, 4), dtype=np.float16)
 
 
 CASES = [*_detection_outputs(), *_region_yolos()]

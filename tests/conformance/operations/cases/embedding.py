@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.conformance.operations.models import dynamic, layer_case, mixed, static
+from tests.conformance.operation_models import decided, dynamic, layer_case, mixed, static
 
 I8, I32, I64, U8, F16, F32, F64 = np.int8, np.int32, np.int64, np.uint8, np.float16, np.float32, np.float64
 
@@ -21,7 +21,7 @@ def _offsets():
         make = "embedding_bag_offsets_sum" if version == "opset3" else "embedding_bag_offsets"
 
         def case(name, *inputs, attributes=None, operation=operation, version=version, make=make, **settings):
-            return layer_case(operation, version, name, make, inputs, attributes, **settings)
+            return layer_case(operation, version, make, name, inputs, attributes, **settings)
 
         table, indices = dynamic(_TABLE, _TABLE), dynamic(np.array([0, 2, 3, 4]), np.array([4, 4, 0]))
         offsets = dynamic(np.array([0, 2, 2]), np.array([0, 0]))
@@ -41,8 +41,7 @@ def _offsets():
         yield case("no-bags", table, indices, dynamic(np.zeros(0, I64), np.zeros(0, I64)))
         yield case("rank-3", dynamic(mixed(4, 2, 3)), dynamic(np.array([3, 1, 1])), dynamic(np.array([0, 1])))
         yield case("rank-1", dynamic(mixed(4)), dynamic(np.array([3, 1, 1])), dynamic(np.array([0, 1])),
-                   oracle="expected", reason="the CPU plugin takes no table of rank 1",
-                   expected=[[np.array([mixed(4)[3], 2 * mixed(4)[1]], F32)]])  # fmt: skip
+                   **decided("expected", "the CPU plugin takes no table of rank 1", np.array([mixed(4)[3], 2 * mixed(4)[1]], F32)))  # fmt: skip
         for dtype in (F16, I32, I8, U8):
             yield case(
                 np.dtype(dtype).name,
@@ -67,7 +66,7 @@ def _packed():
         make = "embedding_bag_packed_sum" if version == "opset3" else "embedding_bag_packed"
 
         def case(name, *inputs, attributes=None, operation=operation, version=version, make=make, **settings):
-            return layer_case(operation, version, name, make, inputs, attributes, **settings)
+            return layer_case(operation, version, make, name, inputs, attributes, **settings)
 
         indices = dynamic(np.array([[0, 2], [1, 2], [3, 4]]), np.array([[0, 0, 1]]))
         yield case("plain", dynamic(_TABLE, _TABLE), indices)
@@ -88,7 +87,7 @@ def _packed():
 
 def _segments():
     def case(name, *inputs, **settings):
-        return layer_case("EmbeddingSegmentsSum", "opset3", name, "embedding_segments_sum", inputs, **settings)
+        return layer_case("EmbeddingSegmentsSum", "opset3", "embedding_segments_sum", name, inputs, **settings)
 
     table, indices = dynamic(_TABLE, _TABLE), dynamic(np.array([0, 2, 3, 4], I32), np.array([4, 4, 0], I32))
     ids = dynamic(np.array([0, 0, 2, 2], I32), np.array([1, 1, 1], I32))
@@ -98,7 +97,7 @@ def _segments():
     zeros = np.zeros((3, 2), F32)
     zeros[0], zeros[2] = _TABLE[0] + _TABLE[2], _TABLE[3] + _TABLE[4]
     yield case("no-default-index", *(dynamic(x.arrays[0]) for x in (table, indices, ids)), np.array(3, I32), np.array(-1, I32),
-               oracle="expected", reason="the CPU plugin crashes", expected=[[zeros]])  # fmt: skip
+               **decided("expected", "the CPU plugin crashes", zeros))  # fmt: skip
     yield case("weights", static(_TABLE), static(np.array([0, 2, 3, 4])), static(np.array([0, 0, 2, 2])), np.array(3),
                np.array(0), static(_WEIGHTS))  # fmt: skip
     yield case("ids-beyond", dynamic(_TABLE), dynamic(np.array([0, 2, 3, 4])), dynamic(np.array([-1, 0, 1, 2])), np.array(2))

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.conformance.operations.models import dynamic, layer_case, mixed, ramp, static, unranked
+from tests.conformance.operation_models import decided, dynamic, layer_case, mixed, ramp, static, unranked
 
 I32, I64, U8, F16, F64 = np.int32, np.int64, np.uint8, np.float16, np.float64
 
-_BATCHED = {"oracle": "cpu", "reason": "the reference cannot run it"}
+_BATCHED = decided("cpu", "the reference cannot run it")
 
 
 def _gather():
     def case(version, name, inputs, attributes=None, **settings):
-        return layer_case("Gather", version, name, "gather", inputs, attributes, **settings)
+        return layer_case("Gather", version, "gather", name, inputs, attributes, **settings)
 
     for version in ("opset1", "opset7", "opset8"):
         data = dynamic(ramp(4, 3, 2), ramp(3, 0, 2))
@@ -43,9 +43,7 @@ def _gather():
             "out-of-range-axis-at-run-time",
             [dynamic(ramp(3, 2) + 1), dynamic(np.array([1, 2], I32)), static(np.array(1))],
         )
-        wrapped = {} if version == "opset8" else {
-            "oracle": "cpu", "reason": "the reference wraps negative indices, which the specification does not allow"
-        }  # fmt: skip
+        wrapped = {} if version == "opset8" else decided("cpu", "the reference wraps negative indices, which the specification does not allow")  # fmt: skip
         indices = np.array([-1, -3, -4, 1])
         yield case(version, "negative", [dynamic(ramp(3, 2) + 1), dynamic(indices), np.array(0)], **wrapped)
         yield case(version, "negative-constant", [static(ramp(3, 2) + 1), indices, np.array(0)], **wrapped)
@@ -78,9 +76,9 @@ def _gather():
 
 def _gather_elements():
     def case(name, data, indices, axis, **settings):
-        return layer_case("GatherElements", "opset6", name, "gather_elements", [data, indices], {"axis": axis}, **settings)
+        return layer_case("GatherElements", "opset6", "gather_elements", name, [data, indices], {"axis": axis}, **settings)
 
-    only_cpu = {"oracle": "cpu", "reason": "the reference cannot run it"}
+    only_cpu = decided("cpu", "the reference cannot run it")
     yield case("rows", dynamic(ramp(3, 2), ramp(1, 1)), dynamic(np.array([[0, 2], [1, 0]], I32), np.array([[0]], I32)), 0)
     yield case("negative-axis", static(ramp(2, 3)), static(np.array([[0, 2, 2, 1], [1, 0, 0, 0]])), -1)
     yield case("negative-indices", dynamic(ramp(2, 3)), dynamic(np.array([[-1, 2], [-3, 0]])), 1, **only_cpu)
@@ -95,14 +93,14 @@ def _gather_nd():
         def case(name, data, indices, batch_dims=0, version=version, **settings):
             dims = (*[-1] * (indices.arrays[0].ndim - 1), indices.arrays[0].shape[-1])
             inputs = [data, dynamic(*indices.arrays, dims=dims)]
-            return layer_case("GatherND", version, name, "gather_nd", inputs, {"batch_dims": batch_dims}, **settings)
+            return layer_case("GatherND", version, "gather_nd", name, inputs, {"batch_dims": batch_dims}, **settings)
 
         data = dynamic(ramp(2, 3, 4), ramp(3, 3, 1))
         yield case("slices", data, static(np.array([[1], [0]]), np.array([[2], [1]])))
         yield case("elements", data, static(np.array([[1, 0, 3]], I32), np.array([[0, 1, 0]], I32)))
         yield case("scalar-result", static(ramp(2, 2)), static(np.array([1, 0])))
         yield case("negative", data, static(np.array([[0, -1], [1, 0]]), np.array([[-3, 1], [-1, -1]])),
-                   oracle="cpu", reason="the reference cannot run it")  # fmt: skip
+                   **decided("cpu", "the reference cannot run it"))  # fmt: skip
         yield case("batch", data, static(np.array([[1], [0]]), np.array([[2], [1], [0]])), 1)
         yield case("batch-of-several", data, static(np.array([[[1], [0]], [[2], [2]]]), np.array([[[0]], [[1]], [[2]]])), 1)
         indices = static(np.array([[[1], [0], [3]], [[2], [1], [0]]]), np.zeros((3, 3, 1), I64))

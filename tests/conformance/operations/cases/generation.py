@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.conformance.operations.models import dynamic, layer_case, static
+from tests.conformance.operation_models import decided, dynamic, layer_case, static
 
 I8, I32, I64, U8, F16, F32, F64 = np.int8, np.int32, np.int64, np.uint8, np.float16, np.float32, np.float64
 
@@ -15,7 +15,7 @@ def _scalars(dtypes, *runs):
 
 def _range():
     def case(version, name, inputs, attributes=None, **settings):
-        return layer_case("Range", version, name, "Range", inputs, attributes, **settings)
+        return layer_case("Range", version, "Range", name, inputs, attributes, **settings)
 
     for version, to in (("opset1", lambda _: {}), ("opset4", lambda t: {"output_type": t})):
         for kind, dtype in (("f32", F32), ("f16", F16), ("i32", I32), ("i64", I64), ("i8", I8), ("u8", U8)):
@@ -24,9 +24,8 @@ def _range():
         yield case(version, "fractions", _scalars([F32] * 3, (0, 1, 0.1), (1, 0, -0.3), (0.1, 100.1, 12.3)), to("f32"))
         yield case(version, "f64", _scalars([F64] * 3, (0, 1, 0.25), (1, 0, -0.3)), to("f64"))
         yield case(version, "constant", [np.array(x, F32) for x in (0, 5, 2)], to("f32"))
-        yield case(version, "wrong-way", _scalars([I32] * 3, (5, 1, 1), (1, 5, -2)), to("i32"), oracle="evaluate",
-                   reason="the CPU plugin counts as if the step led from start to stop")  # fmt: skip
-    cast = {"oracle": "evaluate", "reason": "the CPU plugin rounds after adding up, the specification truncates before"}
+        yield case(version, "wrong-way", _scalars([I32] * 3, (5, 1, 1), (1, 5, -2)), to("i32"), **decided("evaluate", "the CPU plugin counts as if the step led from start to stop"))  # fmt: skip
+    cast = decided("evaluate", "the CPU plugin rounds after adding up, the specification truncates before")
     for name, kinds, kind, *runs in (
         ("f32-to-i32", [F32] * 3, "i32", (0.9, 5.2, 1.1), (-0.9, 3.7, 1.9), (5.5, 1.2, -1.5)),
         ("mixed-to-i64", [F32, I32, I64], "i64", (0.5, 4, 1), (-1.5, 4, 2)),
@@ -45,7 +44,7 @@ def _range():
 
 def _eye():
     def case(name, inputs, kind, **settings):
-        return layer_case("Eye", "opset9", name, lambda o, r, c, d, *b: o.eye(r, c, d, kind, *b), inputs, **settings)
+        return layer_case("Eye", "opset9", lambda o, r, c, d, *b: o.eye(r, c, d, kind, *b), name, inputs, **settings)
 
     for k, kind in ((0, "f32"), (1, "i8"), (-1, "u8"), (5, "i64"), (-9, "f16"), (1, "f64"), (1, "i32")):
         yield case(f"{kind}-{k}", [*_scalars([I32] * 2, (2, 4), (3, 2), (0, 2)), np.array(k)], kind)
@@ -57,7 +56,7 @@ def _eye():
         [*_scalars([I64] * 3, (2, 3, 1), (3, 3, -1)), static(np.array([2, 1]), np.array([0, 3]))],
         "i32",
     )
-    only_cpu = {"oracle": "cpu", "reason": "the reference has no kernel of the type"}
+    only_cpu = decided("cpu", "the reference has no kernel of the type")
     yield case("boolean", _scalars([I32] * 3, (2, 3, 1)), "boolean", **only_cpu)
     yield case("u16", _scalars([I32] * 3, (2, 3, 1)), "u16", **only_cpu)
 
@@ -71,7 +70,7 @@ def _one_hot():
             suffix = "-" + mode["negative_indices_mode"] if mode else ""
 
             def case(name, inputs, axis, version=version, mode=mode, suffix=suffix, **settings):
-                return layer_case("OneHot", version, name + suffix, "one_hot", inputs, {"axis": axis, **mode}, **settings)
+                return layer_case("OneHot", version, "one_hot", name + suffix, inputs, {"axis": axis, **mode}, **settings)
 
             indices = np.array([[0, 2, 3], [-1, -3, -4]])
             for axis in (0, 1, -1, -3):

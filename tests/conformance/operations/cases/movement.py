@@ -1,26 +1,39 @@
-"""Elements in another order: reversed, rolled, shuffled, moved between channels, batch and space."""
+"""Elements in another order: reversed, rolled, shuffled, moved between channels, batch and space; or as they are."""
 
 from __future__ import annotations
 
+from functools import partial
+
+import ml_dtypes
 import numpy as np
 
-from tests.conformance.operations.models import dynamic, layer_case, mixed, ramp, static, unranked
+from tests.conformance.operation_models import decided, dynamic, layer_case, mixed, of_no_bytes, ramp, static, unranked
 
-I32, I64, U8, F16, F64 = np.int32, np.int64, np.uint8, np.float16, np.float64
+I32, I64, U8, F16, F64, BF16 = np.int32, np.int64, np.uint8, np.float16, np.float64, ml_dtypes.bfloat16
 
-_SPOILS_MEMORY = {"oracle": "cpu", "reason": "the reference writes beyond its output where dimensions are dynamic"}
+_SPOILS_MEMORY = decided("cpu", "the reference writes beyond its output where dimensions are dynamic")
+
+
+def _identity():
+    case = partial(layer_case, "Identity", "opset16", "identity")
+    array = np.arange(6).reshape(2, 3)
+    for dtype in (np.float32, F16, I64, U8, bool, F64, BF16):
+        yield case(np.dtype(dtype).name, [static(array.astype(dtype))])
+    array = array.astype(BF16)
+    yield case("dynamic", [dynamic(array, array[:0])])
+    yield case("constant", [array])
+    yield case("scalar", [static(np.array(7, I32))])
 
 
 def _reverse():
     def case(name, data, axes, mode, **settings):
-        return layer_case("Reverse", "opset1", name, "Reverse", [data, axes], {"mode": mode}, **settings)
+        return layer_case("Reverse", "opset1", "Reverse", name, [data, axes], {"mode": mode}, **settings)
 
     data = dynamic(ramp(2, 3, 2), ramp(3, 1, 4))
     yield case("index", data, np.array([2, 0]), "index")
     yield case("one-index", data, np.array([1], I32), "index")
     yield case("mask", data, np.array([True, False, True]), "mask")
-    yield case("no-axes", dynamic(ramp(2, 3)), np.zeros(0, I64), "index", oracle="expected",
-               reason="OpenVINO refuses an empty constant", expected=[[ramp(2, 3)]])  # fmt: skip
+    yield case("no-axes", dynamic(ramp(2, 3)), of_no_bytes(I64), "index", **decided("expected", "OpenVINO refuses an empty constant", ramp(2, 3)))  # fmt: skip
     yield case("empty-mask", data, np.array([False] * 3), "mask")
     yield case("index-at-run-time", data, static(np.array([0, 1], I32), np.array([2, 0], I32)), "index")
     yield case("mask-at-run-time", data, static(np.array([True, False, False]), np.array([False] * 3)), "mask")
@@ -31,7 +44,7 @@ def _reverse():
 def _reverse_sequence():
     def case(name, data, lengths, batch_axis=0, seq_axis=1, **settings):
         attributes = {"batch_axis": batch_axis, "seq_axis": seq_axis}
-        return layer_case("ReverseSequence", "opset1", name, "reverse_sequence", [data, lengths], attributes, **settings)
+        return layer_case("ReverseSequence", "opset1", "reverse_sequence", name, [data, lengths], attributes, **settings)
 
     data = dynamic(ramp(3, 4, 2), ramp(2, 4, 1))
     yield case("default", data, dynamic(np.array([1, 4, 2]), np.array([3, 3])))
@@ -51,16 +64,14 @@ def _reverse_sequence():
 
 def _roll():
     def case(name, *inputs, **settings):
-        return layer_case("Roll", "opset7", name, "roll", inputs, **settings)
+        return layer_case("Roll", "opset7", "roll", name, inputs, **settings)
 
     data = dynamic(ramp(3, 4), ramp(5, 2))
     yield case("one-axis", data, np.array(1), np.array(0))
     yield case("negative", data, np.array([-1], I32), np.array([-1], I32))
     yield case("two-axes", data, np.array([2, -3]), np.array([1, 0]))
     yield case("axis-twice", data, np.array([1, 1]), np.array([0, 0]))
-    yield case("one-shift-for-all", dynamic(ramp(3, 4)), np.array(1), np.array([0, 1]), oracle="expected",
-               reason="OpenVINO's kernels take as many shifts as axes only",
-               expected=[[np.roll(ramp(3, 4), (1, 1), (0, 1))]])  # fmt: skip
+    yield case("one-shift-for-all", dynamic(ramp(3, 4)), np.array(1), np.array([0, 1]), **decided("expected", "OpenVINO's kernels take as many shifts as axes only", np.roll(ramp(3, 4), (1, 1), (0, 1))))  # fmt: skip
     yield case("beyond-size", data, np.array([9, -11]), np.array([0, 1]))
     yield case("shift-at-run-time", data, static(np.array([1, 0], I32), np.array([-2, 5], I32)), np.array([0, 1]))
     yield case(
@@ -74,7 +85,7 @@ def _roll():
 def _shuffle():
     def case(name, data, axis, group, **settings):
         attributes = {"axis": axis, "group": group}
-        return layer_case("ShuffleChannels", "opset1", name, "ShuffleChannels", [data], attributes, **settings)
+        return layer_case("ShuffleChannels", "opset1", "ShuffleChannels", name, [data], attributes, **settings)
 
     yield case("default-axis", static(ramp(1, 6, 2, 2)), 1, 3)
     yield case("dynamic", dynamic(ramp(1, 6, 2, 2), ramp(2, 4, 1, 3)), 1, 2)
@@ -90,7 +101,7 @@ def _depth():
         factory = {"SpaceToDepth": "space_to_depth", "DepthToSpace": "depth_to_space"}[operation]
         attributes = {"mode": mode, "block_size": size}
         settings = {} if name == "static" else _SPOILS_MEMORY
-        return layer_case(operation, "opset1", f"{name}-{mode}", factory, [data], attributes, **settings)
+        return layer_case(operation, "opset1", factory, f"{name}-{mode}", [data], attributes, **settings)
 
     for mode in ("blocks_first", "depth_first"):
         for operation, shapes in (
@@ -110,7 +121,7 @@ def _depth():
 def _batch():
     def case(operation, name, *inputs, **settings):
         factory = {"SpaceToBatch": "space_to_batch", "BatchToSpace": "batch_to_space"}[operation]
-        return layer_case(operation, "opset2", name, factory, inputs, **settings)
+        return layer_case(operation, "opset2", factory, name, inputs, **settings)
 
     for operation, data, other in (
         ("SpaceToBatch", ramp(2, 4, 3, 3), ramp(1, 2, 5, 1)),
@@ -136,9 +147,9 @@ def _batch():
         yield case(operation, "any-rank", unranked(data, other), *run_time)
         for dtype in (U8, F16, I32):
             yield case(operation, np.dtype(dtype).name, dynamic(data.astype(dtype)), block, begin, end)
-    filled = {"oracle": "evaluate", "reason": "the CPU plugin fills the padding of several dimensions with data"}
+    filled = decided("evaluate", "the CPU plugin fills the padding of several dimensions with data")
     yield case("SpaceToBatch", "padded-twice", static(ramp(1, 3, 2, 1, 1) + 1), np.array([1, 1, 1, 3, 3]), np.zeros(5, I64),
                np.array([0, 0, 0, 2, 2]), **filled)  # fmt: skip
 
 
-CASES = [*_reverse(), *_reverse_sequence(), *_roll(), *_shuffle(), *_depth(), *_batch()]
+CASES = [*_identity(), *_reverse(), *_reverse_sequence(), *_roll(), *_shuffle(), *_depth(), *_batch()]

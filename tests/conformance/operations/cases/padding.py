@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.conformance.operations.models import dynamic, layer_case, mixed, ramp, static, unranked
+from tests.conformance.operation_models import dynamic, layer_case, mixed, ramp, static, unranked
 
 I32, I64, U8, F16, F64 = np.int32, np.int64, np.uint8, np.float16, np.float64
 
@@ -16,7 +16,7 @@ def _pad():
         def make(o, data, begin, end, value=None):
             return o.pad(data, begin, end, mode, value)
 
-        return layer_case("Pad", version, name, make, inputs, **settings)
+        return layer_case("Pad", version, make, name, inputs, **settings)
 
     data = dynamic(ramp(3, 4), ramp(4, 3))
     for version in ("opset1", "opset12"):

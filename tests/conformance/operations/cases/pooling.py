@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
-from tests.conformance.case import Case
+from tests.conformance.operation_models import decided, dynamic, layer_case, static
 
 _NO_INDICES = "the CPU plugin takes 32-bit indices only, Model.evaluate none at all; values by torch"
 _KEPT = "Model.evaluate keeps the padding of the first run"
@@ -20,37 +22,20 @@ def _values(*shape, dtype=np.float32, seed=0):
     return r.integers(0 if np.dtype(dtype).kind == "u" else -9, 10, shape).astype(dtype)
 
 
-def _average(
-    version, data, kernel, strides, begin, end, exclude, rounding="floor", auto="explicit", dtype=np.float32, dilations=None
-):
-    def build():
-        import openvino as ov
-        from openvino import opset1, opset14, opset16
-
-        x = opset1.parameter(ov.PartialShape(list(data)), dtype)
-        make = {1: opset1, 14: opset14, 16: opset16}[version].avg_pool
-        more = {"dilations": dilations or [1] * len(kernel)} if version == 16 else {}
-        return ov.Model([make(x, strides, begin, end, kernel, exclude, rounding, auto, **more)], [x])
-
-    return build
+def _pool(operation, make, version, name, data, kernel, strides, begin, end, rounding="floor", auto="explicit",
+          settings=None, **more):  # fmt: skip
+    """A case of a pooling; ``more``: attributes that not every version has."""
+    attributes = {
+        "kernel_shape": kernel, "strides": strides, "pads_begin": begin, "pads_end": end, "rounding_type": rounding,
+        "auto_pad": auto,
+    }  # fmt: skip
+    if (operation, version) not in (("AvgPool", 1), ("AvgPool", 14), ("MaxPool", 1)):
+        attributes["dilations"] = [1] * len(kernel)
+    return layer_case(operation, f"opset{version}", make, name, [data], {**attributes, **more}, **(settings or {}))
 
 
-def _maximum(
-    version, data, kernel, strides, begin, end, rounding="floor", auto="explicit", dtype=np.float32, dilations=None, **more
-):
-    def build():
-        import openvino as ov
-        from openvino import opset1, opset8, opset14
-
-        x = opset1.parameter(ov.PartialShape(list(data)), dtype)
-        if version == 1:
-            node = opset1.max_pool(x, strides, begin, end, kernel, rounding, auto)
-        else:
-            make = {8: opset8, 14: opset14}[version].max_pool
-            node = make(x, strides, dilations or [1] * len(kernel), begin, end, kernel, rounding, auto, **more)
-        return ov.Model(node.outputs(), [x])
-
-    return build
+_average = partial(_pool, "AvgPool", "avg_pool")
+_maximum = partial(_pool, "MaxPool", "max_pool")
 
 
 # name: data, kernel, strides, pads_begin, pads_end, rounding_type, auto_pad
@@ -78,180 +63,105 @@ _TORCH = {
 
 
 def _dynamic(data):
-    """A partial shape that leaves all but the channels open, and two sets of inputs for it."""
+    """An input that leaves all but the channels open, with two arrays."""
     other = (data[0] + 1, data[1], *(d + 1 + k for k, d in enumerate(data[2:])))
-    return (-1, data[1], *([-1] * (len(data) - 2))), [(_values(*data),), (_values(*other),)]
+    return dynamic(_values(*data), _values(*other), dims=(-1, data[1], *[-1] * (len(data) - 2)))
 
 
 def _averages():
     for version in (1, 14, 16):
         windows = _WINDOWS if version == 1 else _TORCH | {k: _WINDOWS[k] for k in ("ceil-pads", "same-upper", "3d")}
-        for name, (data, kernel, strides, begin, end, rounding, auto) in windows.items():
+        for name, (data, *arguments) in windows.items():
             for exclude in (True, False):
                 case = f"{name}-{'exclude' if exclude else 'include'}-pad"
-                shape, runs = _dynamic(data)
-                arguments = (kernel, strides, begin, end, exclude, rounding, auto)
-                yield Case("AvgPool", f"opset{version}", case, _average(version, data, *arguments), [(_values(*data),)])
-                yield Case("AvgPool", f"opset{version}", f"{case}-dynamic", _average(version, shape, *arguments), runs)
-    ones, k = [1, 1], [2, 2]
-    for name, arguments in {
-        "dilations": (k, ones, [0, 0], [0, 0], True, "floor"),
-        "dilations-exclude-pad": (k, [2, 2], ones, ones, True, "ceil"),
-        "dilations-include-pad": (k, [2, 2], ones, ones, False, "ceil_torch"),
-        "dilations-same-upper": (k, [2, 1], [0, 0], [0, 0], False, "floor", "same_upper"),
-        "dilations-same-lower": (k, [1, 2], [0, 0], [0, 0], True, "floor", "same_lower"),
-    }.items():
-        shape, runs = _dynamic((2, 2, 7, 8))
-        yield Case("AvgPool", "opset16", name, _average(16, (2, 2, 7, 8), *arguments, dilations=[2, 3]), runs[:1])
-        yield Case("AvgPool", "opset16", f"{name}-dynamic", _average(16, shape, *arguments, dilations=[2, 3]), runs)
+                yield _average(version, case, static(_values(*data)), *arguments, exclude_pad=exclude)
+                yield _average(version, f"{case}-dynamic", _dynamic(data), *arguments, exclude_pad=exclude)
+    ones, zero, k = [1, 1], [0, 0], [2, 2]
+    for name, exclude, *arguments in (
+        ("dilations", True, k, ones, zero, zero, "floor"),
+        ("dilations-exclude-pad", True, k, [2, 2], ones, ones, "ceil"),
+        ("dilations-include-pad", False, k, [2, 2], ones, ones, "ceil_torch"),
+        ("dilations-same-upper", False, k, [2, 1], zero, zero, "floor", "same_upper"),
+        ("dilations-same-lower", True, k, [1, 2], zero, zero, "floor", "same_lower"),
+    ):
+        more = {"exclude_pad": exclude, "dilations": [2, 3]}
+        yield _average(16, name, static(_values(2, 2, 7, 8)), *arguments, **more)
+        yield _average(16, f"{name}-dynamic", _dynamic((2, 2, 7, 8)), *arguments, **more)
     for dtype in (np.float16, np.float64, np.int32, np.int64, np.uint8, np.int8):
         for version in (1, 16):
-            yield Case(
-                "AvgPool",
-                f"opset{version}",
-                np.dtype(dtype).name,
-                _average(version, (1, 2, 5, 6), k, ones, [0, 0], ones, False, dtype=dtype),
-                [(_values(1, 2, 5, 6, dtype=dtype),)],
-            )
-    yield Case(
-        "AvgPool",
-        "opset14",
-        "ceil-torch-partly-dynamic",
-        _average(14, (1, -1, -1, 9), [3, 2], [3, 3], [0, 0], [0, 0], True, "ceil_torch", "valid"),
-        [(_values(1, 3, 6, 9),)],
-    )
+            data = static(_values(1, 2, 5, 6, dtype=dtype))
+            yield _average(version, np.dtype(dtype).name, data, k, ones, zero, ones, exclude_pad=False)
+    data = dynamic(_values(1, 3, 6, 9), dims=(1, -1, -1, 9))
+    arguments = [3, 2], [3, 3], zero, zero, "ceil_torch", "valid"
+    yield _average(14, "ceil-torch-partly-dynamic", data, *arguments, exclude_pad=True)
     halves = np.arange(1 * 3 * 8 * 3, dtype=np.uint8).reshape(1, 3, 8, 3) * 5 % 19
-    yield Case(
-        "AvgPool",
-        "opset16",
-        "uint8-halves",
-        _average(16, halves.shape, [3, 2], [1, 3], [0, 0], [0, 0], True, "ceil", "same_upper", np.uint8, dilations=[2, 1]),
-        [(halves,)],
-    )
+    arguments = [3, 2], [1, 3], zero, zero, "ceil", "same_upper"
+    yield _average(16, "uint8-halves", static(halves), *arguments, exclude_pad=True, dilations=[2, 1])
 
 
 def _maxima():
+    unsized, kept = decided("cpu", _UNSIZED), decided("cpu", _KEPT)
     for version in (1, 8, 14):
         windows = _TORCH | {k: _WINDOWS[k] for k in ("ceil-pads", "same-upper", "3d")} if version == 14 else _WINDOWS
-        for name, (data, kernel, strides, begin, end, rounding, auto) in windows.items():
-            shape, runs = _dynamic(data)
-            arguments = (kernel, strides, begin, end, rounding, auto)
-            yield Case("MaxPool", f"opset{version}", name, _maximum(version, data, *arguments), [(_values(*data),)])
-            if version > 1 and auto.startswith("same"):
+        for name, (data, *arguments) in windows.items():
+            yield _maximum(version, name, static(_values(*data)), *arguments)
+            same = arguments[-1].startswith("same")
+            if version > 1 and same:
                 continue  # see `_same_cases`
-            reason = _UNSIZED if version > 1 else _KEPT if auto.startswith("same") else ""
-            one = {"oracle": "cpu", "reason": reason} if reason else {}
-            yield Case("MaxPool", f"opset{version}", f"{name}-dynamic", _maximum(version, shape, *arguments), runs, **one)
-        data = (1, 2, 4, 5)
-        arguments = ([2, 2], [1, 2], [3, 2], [2, 3], "floor", "explicit")
-        yield Case(
-            "MaxPool", f"opset{version}", "pads-beyond-kernel", _maximum(version, data, *arguments), [(_values(*data),)]
-        )
+            settings = unsized if version > 1 else kept if same else {}
+            yield _maximum(version, f"{name}-dynamic", _dynamic(data), *arguments, settings=settings)
+        arguments = [2, 2], [1, 2], [3, 2], [2, 3], "floor", "explicit"
+        yield _maximum(version, "pads-beyond-kernel", static(_values(1, 2, 4, 5)), *arguments)
         for dtype in (np.float16, np.float64):  # windows of nothing but padding
-            yield Case(
-                "MaxPool",
-                f"opset{version}",
-                f"pads-beyond-kernel-{np.dtype(dtype).name}",
-                _maximum(version, data, *arguments, dtype=dtype),
-                [(_values(*data, dtype=dtype),)],
-            )
+            data = static(_values(1, 2, 4, 5, dtype=dtype))
+            yield _maximum(version, f"pads-beyond-kernel-{np.dtype(dtype).name}", data, *arguments)
         lowest = np.full((2, 2, 4, 5), np.finfo(np.float32).min, np.float32)
         lowest[1, 0, 2, 2] = -1
         lowest[0, 1, 1, 1] = np.inf
-        yield Case(
-            "MaxPool",
-            f"opset{version}",
-            "lowest",
-            _maximum(version, lowest.shape, [2, 2], [1, 1], [0, 0], [0, 0]),
-            [(lowest,)],
-        )
+        yield _maximum(version, "lowest", static(lowest), [2, 2], [1, 1], [0, 0], [0, 0])
         for dtype in (np.float16, np.float64, np.int32, np.int64, np.uint8, np.int8):
-            yield Case(
-                "MaxPool",
-                f"opset{version}",
-                np.dtype(dtype).name,
-                _maximum(version, (1, 2, 5, 6), [2, 2], [1, 1], [1, 0], [0, 1], dtype=dtype),
-                [(_values(1, 2, 5, 6, dtype=dtype),)],
-            )
+            data = static(_values(1, 2, 5, 6, dtype=dtype))
+            yield _maximum(version, np.dtype(dtype).name, data, [2, 2], [1, 1], [1, 0], [0, 1])
     for version in (8, 14):
         for axis in (0, 1, 2, 3, -2, -3):
-            yield Case(
-                "MaxPool",
-                f"opset{version}",
-                f"axis{axis}",
-                _maximum(version, (2, 3, 5, 6), [2, 2], [2, 1], [1, 0], [0, 1], axis=axis, index_element_type="i32"),
-                [(_values(2, 3, 5, 6),)],
-            )
-        for name, arguments in {
-            "dilations": ([2, 3], [1, 2], [1, 0], [1, 1], "floor", "explicit"),
-            "dilations-same-lower": ([2, 3], [1, 2], [0, 0], [0, 0], "floor", "same_lower"),
-            "dilations-ceil": ([2, 2], [2, 3], [1, 1], [0, 1], "ceil", "explicit"),
-        }.items():
-            shape, runs = _dynamic((2, 2, 7, 8))
+            data, more = static(_values(2, 3, 5, 6)), {"axis": axis, "index_element_type": "i32"}
+            yield _maximum(version, f"axis{axis}", data, [2, 2], [2, 1], [1, 0], [0, 1], **more)
+        for name, *arguments in (
+            ("dilations", [2, 3], [1, 2], [1, 0], [1, 1], "floor", "explicit"),
+            ("dilations-same-lower", [2, 3], [1, 2], [0, 0], [0, 0], "floor", "same_lower"),
+            ("dilations-ceil", [2, 2], [2, 3], [1, 1], [0, 1], "ceil", "explicit"),
+        ):
             more = {"dilations": [2, 3], "axis": 1}
-            yield Case("MaxPool", f"opset{version}", name, _maximum(version, (2, 2, 7, 8), *arguments, **more), runs[:1])
+            yield _maximum(version, name, static(_values(2, 2, 7, 8)), *arguments, **more)
             if "same" not in name:
-                yield Case(
-                    "MaxPool",
-                    f"opset{version}",
-                    f"{name}-dynamic",
-                    _maximum(version, shape, *arguments, **more),
-                    runs,
-                    oracle="cpu",
-                    reason=_UNSIZED,
-                )
+                data = _dynamic((2, 2, 7, 8))
+                yield _maximum(version, f"{name}-dynamic", data, *arguments, settings=unsized, **more)
 
 
 def _same_cases():
     """Same padding of dynamic shapes: two rows of numbers, windows of two by three."""
     x = np.array([[3, 1, 4, 1, 5, 9, 2], [6, 5, 3, 5, 8, 9, 7]], np.float32)[None, None]
-    shape, kernel, zero = (-1, 1, -1, -1), [2, 3], [0, 0]
+    zero = [0, 0]
     for name, auto, strides, dilations, values, places in (
         ("same-upper", "same_upper", [1, 2], [1, 1], [6, 5, 9, 9, 6, 5, 9, 9], [7, 8, 5, 5, 7, 8, 12, 12]),
         ("same-lower", "same_lower", [2, 2], [1, 1], [6, 5, 9, 9], [7, 8, 5, 5]),
         ("same-lower-dilations", "same_lower", [1, 3], [1, 2], [4, 9, 5, 6, 9, 8], [2, 5, 4, 7, 5, 11]),
     ):
+        shape = 1, 1, 2 // strides[0], -1
+        expected = np.array(values, np.float32).reshape(shape), np.array(places).reshape(shape)
         for version in (8, 14):
-            yield Case(
-                "MaxPool",
-                f"opset{version}",
-                f"{name}-dynamic",
-                _maximum(version, shape, kernel, strides, zero, zero, "floor", auto, dilations=dilations),
-                [(x,)],
-                oracle="expected",
-                reason=_CORRUPTED,
-                expected=[
-                    [
-                        np.array(v, t).reshape(1, 1, 2 // strides[0], -1)
-                        for v, t in ((values, np.float32), (places, np.int64))
-                    ]
-                ],
-            )
-
-
-def _adaptive(kind, data, output_shape, dtype=np.float32, **more):
-    """``output_shape``: the shape, or how many numbers of it come at run time."""
-
-    def build():
-        import openvino as ov
-        from openvino import opset8
-
-        x = opset8.parameter(ov.PartialShape(list(data)), dtype)
-        if isinstance(output_shape, int):
-            shape = opset8.parameter([output_shape], np.int64)
-            inputs = [x, shape]
-        else:
-            shape, inputs = opset8.constant(np.array(output_shape, np.int32)), [x]
-        return ov.Model(getattr(opset8, kind)(x, shape, **more).outputs(), inputs)
-
-    return build
+            yield _maximum(
+                version, f"{name}-dynamic", dynamic(x, dims=(-1, 1, -1, -1)), [2, 3], strides, zero, zero, "floor", auto,
+                dilations=dilations, settings=decided("expected", _CORRUPTED, *expected),
+            )  # fmt: skip
 
 
 def _adaptive_cases():
-    for operation, kind, more in (
+    for operation, make, more in (
         ("AdaptiveAvgPool", "adaptive_avg_pool", {}),
         ("AdaptiveMaxPool", "adaptive_max_pool", {"index_element_type": "i32"}),
     ):
+        case = partial(layer_case, operation, "opset8", make, attributes=more)
         for name, data, shape in (
             ("even", (2, 3, 6, 8), [3, 2]),
             ("uneven", (2, 3, 7, 5), [3, 4]),
@@ -261,43 +171,20 @@ def _adaptive_cases():
             ("3d", (1, 2, 5, 4, 7), [2, 3, 3]),
             ("same-size", (1, 2, 4, 5), [4, 5]),
         ):
-            yield Case(operation, "opset8", name, _adaptive(kind, data, shape, **more), [(_values(*data),)])
-        yield Case(
-            operation,
-            "opset8",
-            "dynamic",
-            _adaptive(kind, (-1, 2, -1, -1), [3, 2], **more),
-            [(_values(1, 2, 6, 4),), (_values(2, 2, 5, 7),), (_values(1, 2, 1, 1),)],
-        )
-        yield Case(
-            operation,
-            "opset8",
-            "run-time-shape",
-            _adaptive(kind, (-1, 2, -1, -1), 2, **more),
-            [(_values(1, 2, 6, 4), np.array([3, 3])), (_values(2, 2, 5, 7), np.array([1, 9]))],
-        )
-        yield Case(
-            operation,
-            "opset8",
-            "float16",
-            _adaptive(kind, (1, 2, 5, 6), [2, 4], np.float16, **more),
-            [(_values(1, 2, 5, 6, dtype=np.float16),)],
-        )
-    yield Case(
-        "AdaptiveMaxPool",
-        "opset8",
-        "i64",
-        _adaptive("adaptive_max_pool", (1, 2, 3, 4), [2, 3], index_element_type="i64"),
-        [(_PLACES,)],
-        oracle="expected",
-        reason=_NO_INDICES,
-        expected=[
-            [
-                np.array([8, 8, 5, 9, 9, 6, 9, 9, 9, 9, 9, 7], np.float32).reshape(1, 2, 2, 3),
-                np.array([1, 1, 6, 8, 9, 10, 0, 2, 2, 8, 9, 11]).reshape(1, 2, 2, 3),
-            ]
-        ],
+            yield case(name, [static(_values(*data)), np.array(shape, np.int32)])
+        images = partial(dynamic, dims=(-1, 2, -1, -1))
+        data = images(_values(1, 2, 6, 4), _values(2, 2, 5, 7), _values(1, 2, 1, 1))
+        yield case("dynamic", [data, np.array([3, 2], np.int32)])
+        data = images(_values(1, 2, 6, 4), _values(2, 2, 5, 7))
+        yield case("run-time-shape", [data, static(np.array([3, 3]), np.array([1, 9]))])
+        yield case("float16", [static(_values(1, 2, 5, 6, dtype=np.float16)), np.array([2, 4], np.int32)])
+    expected = (
+        np.array([8, 8, 5, 9, 9, 6, 9, 9, 9, 9, 9, 7], np.float32).reshape(1, 2, 2, 3),
+        np.array([1, 1, 6, 8, 9, 10, 0, 2, 2, 8, 9, 11]).reshape(1, 2, 2, 3),
     )
+    inputs, settings = [static(_PLACES), np.array([2, 3], np.int32)], decided("expected", _NO_INDICES, *expected)
+    given = {"index_element_type": "i64"}
+    yield layer_case("AdaptiveMaxPool", "opset8", "adaptive_max_pool", "i64", inputs, given, **settings)
 
 
 _PLACES = np.array([[[3, 8, 1, 4], [2, 0, 5, 5], [9, 9, 6, 1]], [[9, 2, 9, 1], [2, 6, 0, 5], [9, 9, 3, 7]]], np.float32)[

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.conformance.operations.models import dynamic, layer_case, static
+from tests.conformance.operation_models import decided, dynamic, layer_case, of_no_bytes, static
 
 I32, I64, F16, F32, F64 = np.int32, np.int64, np.float16, np.float32, np.float64
 
-_SPECIFIED = {"oracle": "evaluate", "reason": "the CPU plugin converts numbers drawn as f32, against the specification"}
-_FUSED = {"oracle": "cpu", "reason": "the CPU plugin rounds once, the reference twice"}
+_SPECIFIED = decided("evaluate", "the CPU plugin converts numbers drawn as f32, against the specification")
+_FUSED = decided("cpu", "the CPU plugin rounds once, the reference twice")
 
 
 def _random_uniform():
@@ -18,7 +18,7 @@ def _random_uniform():
         inputs = [shape, low, high]
         settings = {"rtol": 0.0, "atol": 0.0, **settings}
         name = f"{name}-{alignment.lower()}"
-        return layer_case("RandomUniform", "opset8", name, "RandomUniform", inputs, attributes, **settings)
+        return layer_case("RandomUniform", "opset8", "RandomUniform", name, inputs, attributes, **settings)
 
     for alignment in ("TENSORFLOW", "PYTORCH"):
         zero, one = np.array(0, F32), np.array(1, F32)
@@ -30,13 +30,13 @@ def _random_uniform():
         yield case("f64", np.array([2, 51]), np.array(2, F64), np.array(10, F64), "f64", alignment, (80, 100), **_SPECIFIED)
         yield case("i32", np.array([2, 3]), np.array(50, I32), np.array(100, I32), "i32", alignment, (80, 100))
         yield case("i32-whole-range", np.array([50]), np.array(-(2**31), I32), np.array(2**31 - 1, I32), "i32", alignment,
-                   oracle="evaluate", reason="the CPU plugin overflows")  # fmt: skip
-        specified = {"oracle": "cpu", "reason": "the reference takes two numbers for one, the specification one"}
+                   **decided("evaluate", "the CPU plugin overflows"))  # fmt: skip
+        specified = decided("cpu", "the reference takes two numbers for one, the specification one")
         yield case("i64", np.array([50]), np.array(-50), np.array(100), "i64", alignment, (80, 100),
                    **(specified if alignment == "TENSORFLOW" else {}))  # fmt: skip
         yield case("empty", np.array([0, 3]), zero, one, "f32", alignment)
-        yield case("scalar", np.zeros(0, I64), zero, one, "f32", alignment,
-                   oracle="evaluate", reason="the CPU plugin draws no scalar")  # fmt: skip
+        yield case("scalar", of_no_bytes(I64), zero, one, "f32", alignment,
+                   **decided("evaluate", "the CPU plugin draws no scalar"))  # fmt: skip
         # One run each: in later ones OpenVINO draws on.
         for shape, high in (([2, 3], one), ([5, 1], one * 3)):
             inputs = [static(np.array(shape, I32)), static(zero), static(high)]
@@ -44,7 +44,7 @@ def _random_uniform():
         yield case("vectors-of-one", np.array([4]), np.array([1], I32), np.array([9], I32), "i32", alignment)
     for low, high in ((-5, 2**41), (2**40, 2**62 + 11), (-(2**62), 2**62)):
         yield case(f"i64-{low}-{high}", np.array([40]), np.array(low), np.array(high), "i64", "PYTORCH", (80, 1),
-                   oracle="evaluate", reason="the CPU plugin holds 64-bit integers in 32 bits")  # fmt: skip
+                   **decided("evaluate", "the CPU plugin holds 64-bit integers in 32 bits"))  # fmt: skip
     yield case("no-seed-of-operation", np.array([9]), np.array(0, F32), np.array(1, F32), "f32", seeds=(7, 0))
     yield case("no-global-seed", np.array([9]), np.array(0, F32), np.array(1, F32), "f32", seeds=(0, 7))
 
@@ -55,7 +55,7 @@ def _multinomial():
         attributes |= {"global_seed": seeds[0], "op_seed": seeds[1]}
         settings = {"seeded_body": False, "oracle": "cpu", "reason": "the reference draws other numbers", **settings}
         inputs = [probs, samples]
-        return layer_case("Multinomial", "opset13", name, "Multinomial", inputs, attributes, **settings)
+        return layer_case("Multinomial", "opset13", "Multinomial", name, inputs, attributes, **settings)
 
     probs = np.array([[0.1, 0.5, 0.4], [0.3, 0.3, 0.4]], F32)
     for replacement in (True, False):

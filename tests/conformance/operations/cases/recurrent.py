@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 
-from tests.conformance.case import Case, IRText
+from tests.conformance.operation_models import decided, dynamic, edited, layer_case, static, statics
 
 N, T, INPUT, HIDDEN = 3, 4, 5, 2
 
@@ -24,63 +22,42 @@ def _values(*shape, dtype=np.float32, seed=0, scale=1.0):
     return (np.random.default_rng(seed + sum(shape)).normal(size=shape) * scale).astype(dtype)
 
 
-def _model(opset, operation, shapes, attributes, constants, dtype=np.float32, lengths_at=None):
-    """A model of one node; of its inputs those in ``constants`` are constants."""
-
-    def build():
-        import openvino as ov
-        from openvino import opset1
-        from openvino.utils.node_factory import NodeFactory
-
-        nodes, inputs = [], []
-        for k, shape in enumerate(shapes):
-            if k in constants:
-                nodes.append(opset1.constant(constants[k]))
-            else:
-                nodes.append(opset1.parameter(ov.PartialShape(list(shape)), np.int64 if k == lengths_at else dtype))
-                inputs.append(nodes[-1])
-        return ov.Model(NodeFactory(opset).create(operation, nodes, attributes).outputs(), inputs)
-
-    return build
-
-
-def _weights(gates, dtype=np.float32, bias_gates=None, directions=None, scale=0.5):
-    """Weights of the input, of the recurrence, and biases."""
+def _weights(gates, dtype=np.float32, bias_gates=None, directions=None):
+    """Weights of the input, of the recurrence, and biases: numbers of float32, whatever their type."""
     lead = [] if directions is None else [directions]
-    return [
-        _values(*lead, gates * HIDDEN, INPUT, dtype=dtype, seed=1, scale=scale),
-        _values(*lead, gates * HIDDEN, HIDDEN, dtype=dtype, seed=2, scale=scale),
-        _values(*lead, (bias_gates or gates) * HIDDEN, dtype=dtype, seed=3, scale=scale),
-    ]
+    shapes = (gates * HIDDEN, INPUT), (gates * HIDDEN, HIDDEN), ((bias_gates or gates) * HIDDEN,)
+    arrays = [_values(*lead, *shape, dtype=dtype, seed=k, scale=0.5) for k, shape in enumerate(shapes, 1)]
+    return [array.astype(np.float32).astype(dtype) for array in arrays]
 
 
-def _cell(
-    operation, name, *, opset=None, batch=N, dtype=np.float32, run_time=False, biases=True, extra=None, runs=None, **changes
-):
+def _input(batches, make, dims):
+    """A Parameter with what ``make`` gives for each batch; where there are several, their sizes are unknown."""
+    arrays = [make(*batch) for batch in batches]
+    return static(*arrays) if len(arrays) == 1 else dynamic(*arrays, dims=dims)
+
+
+def _cell(operation, name, *, opset=None, dtype=np.float32, run_time=False, batches=(N,), **changes):
+    """``batches``: the size of each run's; where there are several it is unknown."""
     since, gates, states, activations = _CELLS[operation]
     bias_gates = 4 if operation == "GRUCell" and changes.get("linear_before_reset") else None
     weights = _weights(gates, dtype, bias_gates)
     attributes = {"hidden_size": HIDDEN, "activations": activations} | changes
-    first = 1 + states
-    shapes = [(batch, INPUT), *[(batch, HIDDEN)] * states, *(w.shape for w in weights)]
-    constants = {} if run_time else {first + k: w for k, w in enumerate(weights)}
-    data = [
-        (
-            _values(n, INPUT, dtype=dtype),
-            *(_values(n, HIDDEN, dtype=dtype, seed=7 + k) for k in range(states)),
-            *(weights if run_time else ()),
-        )
-        for n in runs or (batch,)
-    ]
-    return Case(
-        operation, opset or since, name, _model(opset or since, operation, shapes, attributes, constants, dtype), data
-    )
+    sizes = [(n,) for n in batches]
+    inputs = [_input(sizes, lambda n: _values(n, INPUT, dtype=dtype), (-1, INPUT))]
+    for seed in range(7, 7 + states):
+
+        def state(n, seed=seed):
+            return _values(n, HIDDEN, dtype=dtype, seed=seed)
+
+        inputs.append(_input(sizes, state, (-1, HIDDEN)))
+    inputs += statics(weights) if run_time else weights
+    return layer_case(operation, opset or since, operation, name, inputs, attributes)
 
 
 def _cells():
     for operation, (_, _, _, activations) in _CELLS.items():
         yield _cell(operation, "plain")
-        yield _cell(operation, "dynamic-batch", batch=-1, runs=(1, 0, 4))
+        yield _cell(operation, "dynamic-batch", batches=(1, 0, 4))
         yield _cell(operation, "run-time-weights", run_time=True)
         yield _cell(operation, "clip", clip=0.3)
         yield _cell(operation, "activations", activations=["tanh", "relu", "sigmoid"][: len(activations)])
@@ -88,10 +65,10 @@ def _cells():
         yield _cell(operation, "float16", dtype=np.float16)
     for name, changes in (("clip", {"clip": 0.3}), ("activations", {"activations": ["tanh", "relu"]}), ("plain", {})):
         yield _cell("GRUCell", f"linear-before-reset-{name}", linear_before_reset=True, **changes)
-    yield _cell("GRUCell", "linear-before-reset-dynamic", linear_before_reset=True, batch=-1, runs=(1, 0, 4))
+    yield _cell("GRUCell", "linear-before-reset-dynamic", linear_before_reset=True, batches=(1, 0, 4))
     original: dict[str, dict] = {
         "plain": {},
-        "dynamic-batch": {"batch": -1, "runs": (1, 0, 4)},
+        "dynamic-batch": {"batches": (1, 0, 4)},
         "clip": {"clip": 0.3},
         "activations": {"activations": ["tanh", "relu", "sigmoid"]},
         "run-time-weights": {"run_time": True},
@@ -111,32 +88,19 @@ def _peepholes():
         forget, enter = _sigmoid(f * cell), _sigmoid(i * cell)
         state = forget * cell + (1 - forget if input_forget else enter) * np.tanh(bias)
         hidden = _sigmoid(o * state) * np.tanh(state)
-        yield Case(
-            "LSTMCell",
-            "opset1",
-            name,
-            _with_peepholes(biases, np.concatenate([f, i, o]), input_forget),
-            [(_values(2, 3), _values(2, 2), cell)],
-            oracle="expected",
-            reason="the CPU plugin leaves out peepholes and input_forget; values by the reference kernel's equations",
-            expected=[[hidden.astype(np.float32), state.astype(np.float32)]],
-        )
+        reason = "the CPU plugin leaves out peepholes and input_forget; values by the reference kernel's equations"
+        settings = decided("expected", reason, hidden.astype(np.float32), state.astype(np.float32))
+        zeros = np.zeros((8, 3), np.float32), np.zeros((8, 2), np.float32)
+        inputs = [*statics([_values(2, 3), _values(2, 2), cell]), *zeros, biases]
+        model = layer_case("LSTMCell", "opset1", "LSTMCell", name, inputs, {"hidden_size": 2}, **settings)
+        yield _with_peepholes(model, np.concatenate([f, i, o]), input_forget)
 
 
-def _with_peepholes(biases, peepholes, input_forget):
+def _with_peepholes(model, peepholes, input_forget):
     """OpenVINO's API puts zeros in the place of the seventh input and does not write it: here it is written, and filled."""
 
-    def build():
-        import openvino as ov
-
-        constants = {3: np.zeros((8, 3), np.float32), 4: np.zeros((8, 2), np.float32), 5: biases}
-        shapes = [(2, 3), (2, 2), (2, 2), *(constant.shape for constant in constants.values())]
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "model.xml"
-            ov.save_model(
-                _model("opset1", "LSTMCell", shapes, {"hidden_size": 2}, constants)(), path, compress_to_fp16=False
-            )
-            root, weights = ElementTree.parse(path).getroot(), path.with_suffix(".bin").read_bytes()
+    def edit(text, weights):
+        root = ElementTree.fromstring(text)
         layers = {layer.get("type"): layer for layer in root.iter("layer")}
         unused = next(data for data in layers["Const"].iter("data") if data.get("shape") == "6")
         cell, data = layers["LSTMCell"], peepholes.astype(np.float32).tobytes()
@@ -147,9 +111,10 @@ def _with_peepholes(biases, peepholes, input_forget):
         if input_forget:
             cell.find("data").set("input_forget", "true")
         offset = int(unused.get("offset"))
-        return IRText(ElementTree.tostring(root, "unicode"), weights[:offset] + data + weights[offset + len(data) :])
+        filled = weights[:offset] + data + weights[offset + len(data) :]
+        return ElementTree.tostring(root, "unicode"), filled
 
-    return build
+    return edited(model, edit)
 
 
 def _sigmoid(x):
@@ -163,42 +128,27 @@ _SEQUENCES = {
 }
 
 
-def _sequence(
-    operation,
-    name,
-    *,
-    direction="forward",
-    lengths=None,
-    batch=N,
-    time=T,
-    dtype=np.float32,
-    run_time=False,
-    runs=None,
-    **changes,
-):
-    """``lengths``: the constant lengths; ``None`` makes them an input."""
+def _sequence(operation, name, *, direction="forward", lengths=None, dtype=np.float32, run_time=False,
+              runs=((N, T, [T, 1, 2]),), **changes):  # fmt: skip
+    """``lengths``: the constant lengths; ``None`` makes them an input. ``runs``: each one's batch, time and lengths."""
     gates, states, activations = _SEQUENCES[operation]
     directions = 2 if direction == "bidirectional" else 1
     bias_gates = 4 if operation == "GRUSequence" and changes.get("linear_before_reset") else None
     weights = _weights(gates, dtype, bias_gates, directions)
     attributes = {"hidden_size": HIDDEN, "activations": activations, "direction": direction} | changes
-    at = 1 + states
-    shapes = [
-        (batch, time, INPUT),
-        *[(batch, directions, HIDDEN)] * states,
-        (batch,),
-        *(w.shape for w in weights),
-    ]
-    constants = {} if run_time else {at + 1 + k: w for k, w in enumerate(weights)}
-    if lengths is not None:
-        constants[at] = np.array(lengths, np.int64)
-    data = []
-    for n, t, given in runs or ((batch, time, [time, 1, 2]),):
-        row = [_values(n, t, INPUT, dtype=dtype)]
-        row += [_values(n, directions, HIDDEN, dtype=dtype, seed=7 + k) for k in range(states)]
-        row += [np.array(given, np.int64)] if lengths is None else []
-        data.append((*row, *(weights if run_time else ())))
-    return Case(operation, "opset5", name, _model("opset5", operation, shapes, attributes, constants, dtype, at), data)
+    inputs = [_input(runs, lambda n, t, _: _values(n, t, INPUT, dtype=dtype), (-1, -1, INPUT))]
+    for seed in range(7, 7 + states):
+
+        def state(n, t, _, seed=seed):
+            return _values(n, directions, HIDDEN, dtype=dtype, seed=seed)
+
+        inputs.append(_input(runs, state, (-1, directions, HIDDEN)))
+    if lengths is None:
+        inputs.append(_input(runs, lambda n, t, given: np.array(given, np.int64), (-1,)))
+    else:
+        inputs.append(np.array(lengths))
+    inputs += statics(weights) if run_time else weights
+    return layer_case(operation, "opset5", operation, name, inputs, attributes)
 
 
 def _sequences():
@@ -210,8 +160,6 @@ def _sequences():
                 operation,
                 f"{direction}-dynamic",
                 direction=direction,
-                batch=-1,
-                time=-1,
                 runs=((2, 3, [3, 3]), (0, 4, []), (1, 5, [5])),  # the CPU plugin ignores other lengths of dynamic shapes
             )
             yield _sequence(operation, f"{direction}-clip", direction=direction, clip=0.3)
@@ -222,7 +170,7 @@ def _sequences():
                 activations=["tanh", "relu", "sigmoid"][: len(activations)],
             )
         yield _sequence(operation, "run-time-weights", run_time=True)
-        yield _sequence(operation, "one-step", time=1, runs=((N, 1, [1, 1, 1]),))
+        yield _sequence(operation, "one-step", runs=((N, 1, [1, 1, 1]),))
         yield _sequence(operation, "float16", dtype=np.float16)
         yield _sequence(operation, "float64", dtype=np.float64)
         if operation == "GRUSequence":

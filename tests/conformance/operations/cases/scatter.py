@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.conformance.operations.models import dynamic, layer_case, mixed, ramp, static
+from tests.conformance.operation_models import decided, dynamic, layer_case, mixed, ramp, static
 
 I8, I32, I64, U8, F16, F32, F64 = np.int8, np.int32, np.int64, np.uint8, np.float16, np.float32, np.float64
 
-_FLOORS = {
-    "oracle": "evaluate",
-    "reason": "the CPU plugin truncates the mean of integers where the specification and the reference floor it",
-}
-_NO_KERNEL = {"oracle": "cpu", "reason": "the reference has no kernel of the type"}
+_FLOORS = decided(
+    "evaluate", "the CPU plugin truncates the mean of integers where the specification and the reference floor it"
+)
+_NO_KERNEL = decided("cpu", "the reference has no kernel of the type")
 
 
 def _elements():
     def case(version, name, inputs, attributes=None, **settings):
         make = "scatter_elements_update"
-        return layer_case("ScatterElementsUpdate", version, name, make, inputs, attributes, **settings)
+        return layer_case("ScatterElementsUpdate", version, make, name, inputs, attributes, **settings)
 
     indices = np.array([[2, 0, -1], [0, 0, 2]])
     for version in ("opset3", "opset12"):
@@ -62,7 +61,7 @@ def _elements():
 
 def _update():
     def case(name, *inputs, **settings):
-        return layer_case("ScatterUpdate", "opset3", name, "scatter_update", inputs, **settings)
+        return layer_case("ScatterUpdate", "opset3", "scatter_update", name, inputs, **settings)
 
     data = dynamic(ramp(4, 3))
     for axis, updates in ((0, -ramp(2, 3)), (1, -ramp(4, 2)), (-1, -ramp(4, 2))):
@@ -80,7 +79,7 @@ def _update():
         np.array(1),
     )
     yield case("scalar-index", data, static(np.array(2)), dynamic(-ramp(3)), np.array(0),
-               oracle="evaluate", reason="the CPU plugin takes no scalar indices")  # fmt: skip
+               **decided("evaluate", "the CPU plugin takes no scalar indices"))  # fmt: skip
     yield case("empty", data, dynamic(np.zeros(0, I64)), dynamic(ramp(0, 3)), np.array(0))
     for dtype in (bool, U8, F16, I64):
         yield case(np.dtype(dtype).name, dynamic(mixed(4, 3, dtype=dtype)), dynamic(np.array([3, 1])),
@@ -93,7 +92,7 @@ def _nd_update():
             *indices.arrays, dims=(*[-1] * (indices.arrays[0].ndim - 1), indices.arrays[0].shape[-1])
         )  # fmt: skip
         inputs = [data, indices, updates]
-        return layer_case("ScatterNDUpdate", version, name, "ScatterNDUpdate", inputs, attributes, **settings)
+        return layer_case("ScatterNDUpdate", version, "ScatterNDUpdate", name, inputs, attributes, **settings)
 
     wrapped = np.array([[1], [1], [-1]], I32)
     for version in ("opset4", "opset15"):  # version 3 of the operation is written as of opset4

@@ -1,10 +1,10 @@
-"""Where values belong: sorted sequences, buckets, segments, beams, empty rows of sparse tensors."""
+"""Where values belong: sorted sequences, buckets, segments, empty rows of sparse tensors."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from tests.conformance.operations.models import dynamic, layer_case, mixed, static
+from tests.conformance.operation_models import decided, dynamic, layer_case, mixed, static
 
 I8, I32, I64, U8, F16, F32, F64 = np.int8, np.int32, np.int64, np.uint8, np.float16, np.float32, np.float64
 
@@ -14,7 +14,7 @@ def _search_sorted():
         for right in (False, True):
             attributes = {"right_mode": right, "output_type": kind}
             suffix = "right" if right else "left"
-            yield layer_case("SearchSorted", "opset15", f"{name}-{suffix}", "SearchSorted", inputs, attributes, **settings)
+            yield layer_case("SearchSorted", "opset15", "SearchSorted", f"{name}-{suffix}", inputs, attributes, **settings)
 
     sequence = np.array([[1, 3, 3, 7], [0, 0, 2, 9]])
     values = np.array([[3, 0, 8], [0, 2, 9]])
@@ -29,8 +29,7 @@ def _search_sorted():
     )
     yield from case("no-values", dynamic(sequence.astype(F32)), dynamic(np.zeros((2, 0), F32)))
     yield from case("empty-sequence", dynamic(np.zeros(0, F32)), dynamic(np.array([1, 2], F32)),
-                    oracle="expected", reason="the CPU plugin reads beyond the sequence",
-                    expected=[[np.zeros(2, I64)]])  # fmt: skip
+                    **decided("expected", "the CPU plugin reads beyond the sequence", np.zeros(2, I64)))  # fmt: skip
     yield from case(
         "nan-and-infinity", dynamic(np.array([1, 3, 3, np.inf], F32)), dynamic(np.array([np.nan, np.inf, -np.inf], F32))
     )
@@ -42,7 +41,7 @@ def _bucketize():
         for right in (False, True):
             attributes = {"output_type": kind, "with_right_bound": right}
             suffix = "right" if right else "left"
-            yield layer_case("Bucketize", "opset3", f"{name}-{suffix}", "Bucketize", [data, buckets], attributes, **settings)
+            yield layer_case("Bucketize", "opset3", "Bucketize", f"{name}-{suffix}", [data, buckets], attributes, **settings)
 
     values = np.array([[3, 50, 10], [-1, 0, 5]])
     for dtype in (F32, F16, I32, I64):
@@ -60,7 +59,7 @@ def _bucketize():
 
 def _segment_max():
     def case(name, *inputs, fill="ZERO", **settings):
-        return layer_case("SegmentMax", "opset16", f"{name}-{fill}", "SegmentMax", inputs, {"fill_mode": fill}, **settings)
+        return layer_case("SegmentMax", "opset16", "SegmentMax", f"{name}-{fill}", inputs, {"fill_mode": fill}, **settings)
 
     data = np.array([[-3, 5], [-7, 2], [1, 0], [4, 4], [9, -9]])
     ids = np.array([0, 0, 2, 3, 3])
@@ -80,8 +79,7 @@ def _segment_max():
                    dynamic(np.array([0, 0, 1, 1, 2, 3])), fill=fill)  # fmt: skip
     yield case("float16", dynamic(data.astype(F16)), dynamic(ids))
     least = np.array([[-3, 5], [-65504, -65504], [1, 0], [9, 4]], F16)
-    yield case("float16", dynamic(data.astype(F16)), dynamic(ids), fill="LOWEST", oracle="expected", expected=[[least]],
-               reason="the CPU plugin takes the lowest float32, which is none of float16")  # fmt: skip
+    yield case("float16", dynamic(data.astype(F16)), dynamic(ids), fill="LOWEST", **decided("expected", "the CPU plugin takes the lowest float32, which is none of float16", least))  # fmt: skip
 
 
 def _sparse_fill_empty_rows():
@@ -94,7 +92,7 @@ def _sparse_fill_empty_rows():
             dynamic(indices, dims=[-1, 2]),
             static(np.array(42, dtype)),
         ]
-        return layer_case("SparseFillEmptyRows", "opset16", name, "SparseFillEmptyRows", inputs, **settings)
+        return layer_case("SparseFillEmptyRows", "opset16", "SparseFillEmptyRows", name, inputs, **settings)
 
     some = [[0, 1], [0, 3], [2, 0], [3, 1]]
     for dtype in (F32, F16, I32, U8):
@@ -105,28 +103,8 @@ def _sparse_fill_empty_rows():
     yield case("nothing", [], [2, 3])
     yield case("none-empty", [[0, 0], [1, 2]], [2, 3])
     yield case("no-rows", [], [0, 3])
-    yield layer_case("SparseFillEmptyRows", "opset16", "constants", "SparseFillEmptyRows", [
+    yield layer_case("SparseFillEmptyRows", "opset16", "SparseFillEmptyRows", "constants", [
         dynamic(np.array([1, 2], F32)), np.array([4, 2]), np.array([[1, 0], [2, 1]]), np.array(-1, F32)])  # fmt: skip
 
 
-def _gather_tree():
-    def case(name, steps, parents, lengths, end, dtype=I32, **settings):
-        arrays = [np.asarray(x, dtype) for x in (steps, parents, lengths)]
-        inputs = [*map(dynamic, arrays), static(np.array(end, dtype))]
-        return layer_case("GatherTree", "opset1", name, "GatherTree", inputs, **settings)
-
-    steps = np.arange(1, 10).reshape(3, 1, 3)
-    parents = np.array([[[0, 0, 0]], [[0, 1, 1]], [[2, 1, 2]]])
-    for dtype in (I32, F32):
-        yield case(np.dtype(dtype).name, steps, parents, [3], 10, dtype)
-    for length in (1, 2, 9):
-        yield case(f"length-{length}", steps, parents, [length], 10)
-    yield case("end-token-within", steps, parents, [3], 5)
-    many = np.random.default_rng(0)
-    yield case("batches", many.integers(0, 9, (6, 4, 5)), many.integers(0, 5, (6, 4, 5)), [6, 3, 1, 5], 7)
-    yield case("unused-parents", steps, [[[9, 9, 9]], [[0, 1, 1]], [[-5, 7, 9]]], [2], 10)
-    yield case("no-length", steps, parents, [0], 10, oracle="expected", expected=[[np.full((3, 1, 3), 10, I32)]],
-               reason="the CPU plugin leaves its output as it finds it")  # fmt: skip
-
-
-CASES = [*_search_sorted(), *_bucketize(), *_segment_max(), *_sparse_fill_empty_rows(), *_gather_tree()]
+CASES = [*_search_sorted(), *_bucketize(), *_segment_max(), *_sparse_fill_empty_rows()]

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.conformance.operations.models import dynamic, layer_case, mixed, ramp, static
+from tests.conformance.operation_models import decided, dynamic, layer_case, mixed, ramp, static
 
 I32, I64, U8, F16, F64 = np.int32, np.int64, np.uint8, np.float16, np.float64
 MOST, LEAST = np.iinfo(np.int64).max, np.iinfo(np.int64).min
 
 
 _PARTINGS = {
-    "shrink-begin-mask": {"oracle": "cpu", "reason": "the reference overlooks begin_mask at a shrunk axis"},
-    "ellipsis-before-new-and-shrink": {"oracle": "cpu", "reason": "the reference lets a new axis go before an ellipsis"},
-    "shrink-new-axis": {"oracle": "evaluate", "reason": "the CPU plugin reads beyond its input"},
+    "shrink-begin-mask": decided("cpu", "the reference overlooks begin_mask at a shrunk axis"),
+    "ellipsis-before-new-and-shrink": decided("cpu", "the reference lets a new axis go before an ellipsis"),
+    "shrink-new-axis": decided("evaluate", "the CPU plugin reads beyond its input"),
 }
 
 
@@ -26,7 +26,7 @@ def _strided_slice():
         return {f"{n}_mask": [*masks.get(n, []), *[0] * (longest - len(masks.get(n, [])))] for n in names}
 
     def case(name, inputs, settings=None, **masks):
-        return layer_case("StridedSlice", "opset1", name, "strided_slice", inputs, attributes(masks), **(settings or {}))
+        return layer_case("StridedSlice", "opset1", "strided_slice", name, inputs, attributes(masks), **(settings or {}))
 
     # Each at once constant and with begins, ends and strides at run time.
     for name, begin, end, stride, masks in (
@@ -57,15 +57,14 @@ def _strided_slice():
     masks = {"ellipsis": [0, 1, 0, 0], "new_axis": [0, 0, 1, 0]}
     bounds = [[1, 0, 0, 1], [2, 9, 0, 3], [1, 1, 1, 1]]
     yield case("ellipsis-and-new-axis", [data, *map(np.array, bounds)], **masks)
-    yield case("ellipsis-and-new-axis-at-run-time", [data, *(static(np.array(x)) for x in bounds)], {
-        "oracle": "evaluate", "reason": "the CPU plugin fails on these masks with ends at run time"}, **masks)  # fmt: skip
+    yield case("ellipsis-and-new-axis-at-run-time", [data, *(static(np.array(x)) for x in bounds)], decided("evaluate", "the CPU plugin fails on these masks with ends at run time"), **masks)  # fmt: skip
     bounds = [[0, 1, -2, -2, -1, 0], [1, -2, -1, 1, 1, 2], [2, 1, 1, 2, 2, 2]]
     masks = {"begin": [0, 1, 0, 1, 0, 1], "end": [0, 1], "new_axis": [0, 0, 0, 1, 0, 1], "shrink_axis": [0, 0, 1, 1],
              "ellipsis": [1]}  # fmt: skip
     yield case("ellipsis-first-and-new-axes-at-run-time", [dynamic(ramp(4, 1, 3, 2), dims=[4, -1, -1, 2]),
                *(static(np.array(x)) for x in bounds)], **masks)  # fmt: skip
     yield layer_case(
-        "StridedSlice", "opset1", "no-stride", "StridedSlice", [data, np.array([0, 1]), np.array([2, 3])], attributes({})
+        "StridedSlice", "opset1", "StridedSlice", "no-stride", [data, np.array([0, 1]), np.array([2, 3])], attributes({})
     )
     yield case("whole", [data, np.array([0, 0]), np.array([0, MOST]), np.array([1, 1])], end=[1, 0])
     yield case(
@@ -73,18 +72,18 @@ def _strided_slice():
     )
     yield case("several-shapes", [dynamic(ramp(5, 2), ramp(3, 4), ramp(0, 4)), np.array([1, -1], I32), np.array([-1, 0], I32),
                np.array([1, -1], I32)], end=[0, 1])  # fmt: skip
-    beyond = {"oracle": "cpu", "reason": "the reference refuses an index out of range"}
+    beyond = decided("cpu", "the reference refuses an index out of range")
     for index in (2, -4):
         yield case(f"shrink-beyond{index}", [dynamic(ramp(2, 3), ramp(3, 3), dims=[-1, 3]), np.array([index]), np.array([0]),
                    np.array([1])], beyond, shrink_axis=[1])  # fmt: skip
-    unknown = {"oracle": "evaluate", "reason": "the CPU plugin takes no begins of unknown number"}
+    unknown = decided("evaluate", "the CPU plugin takes no begins of unknown number")
     bounds = [dynamic(np.array(a), np.array(b)) for a, b in (([1, 0], [0, 1, 1]), ([2, 2], [2, 3, 3]), ([1, 1], [1, 1, 1]))]
     yield case("unknown-number", [dynamic(ramp(2, 3, 4), ramp(2, 3, 4)), *bounds], unknown, begin=[0, 1], end=[1])
 
 
 def _slice():
     def case(name, *inputs, **settings):
-        return layer_case("Slice", "opset8", name, "slice", inputs, **settings)
+        return layer_case("Slice", "opset8", "slice", name, inputs, **settings)
 
     data = dynamic(ramp(3, 4, 5), ramp(1, 4, 2))
     yield case("no-axes", data, np.array([1, 0]), np.array([3, 2]), np.array([1, 1]))
@@ -105,7 +104,7 @@ def _slice():
 
 def _slice_scatter():
     def case(name, *inputs, **settings):
-        return layer_case("SliceScatter", "opset15", name, "slice_scatter", inputs, **settings)
+        return layer_case("SliceScatter", "opset15", "slice_scatter", name, inputs, **settings)
 
     data = dynamic(ramp(3, 5), ramp(4, 5))
     yield case("axis", data, dynamic(-ramp(3, 2), -ramp(4, 2)), np.array([1]), np.array([5]), np.array([2]), np.array([1]))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.conformance.operations.models import dynamic, layer_case, mixed, static
+from tests.conformance.operation_models import decided, dynamic, layer_case, mixed, static
 
 I8, I32, I64, U8, U64, F16, F32, F64 = (
     np.int8, np.int32, np.int64, np.uint8, np.uint64, np.float16, np.float32, np.float64,
 )  # fmt: skip
 
-_TIED = {"oracle": "evaluate", "reason": "the CPU plugin chooses otherwise among equal elements"}
+_TIED = decided("evaluate", "the CPU plugin chooses otherwise among equal elements")
 
 
 def _distinct(*shape, dtype=F32, seed=0):
@@ -23,7 +23,7 @@ def _top_k():
 
         def case(name, data, k, axis, mode="max", sort="value", version=version, settings=None, **attributes):
             attributes = {"axis": axis, "mode": mode, "sort": sort, **attributes}
-            return layer_case("TopK", version, name, "topk", [data, k], attributes, **(settings or {}))
+            return layer_case("TopK", version, "topk", name, [data, k], attributes, **(settings or {}))
 
         data = dynamic(_distinct(3, 4), _distinct(2, 5, seed=1))
         for mode in ("max", "min"):
@@ -36,7 +36,7 @@ def _top_k():
         yield case("whole", static(_distinct(7)), np.array(7), 0, "min")
         at_run_time = static(np.array(1, I32), np.array(3, I32))
         yield case("k-at-run-time", data, at_run_time, 1, "max", "index",
-                   settings={"oracle": "cpu", "reason": "the reference takes another k when that is not constant"})  # fmt: skip
+                   settings=decided("cpu", "the reference takes another k when that is not constant"))  # fmt: skip
         for dtype in (I8, U8, I32, I64, F16, F64):
             yield case(np.dtype(dtype).name, dynamic(_distinct(2, 9, dtype=dtype)), np.array(3), 1)
         if version != "opset1":
@@ -47,9 +47,7 @@ def _top_k():
         yield case(f"stable-{sort}-min-i32", dynamic(mixed(4, 12, dtype=I32)), np.array(5), 1, "min", sort, stable=True,
                    settings={} if sort == "value" else _TIED)  # fmt: skip
     huge = np.array([[1, 2**63, 2**64 - 1, 0, 2**63 - 1, 5]], U64)
-    yield case("u64", dynamic(huge), np.array(3), 1, settings={"oracle": "expected",
-               "reason": "neither oracle has an order of 64-bit unsigned integers",
-               "expected": [[huge[:, [2, 1, 4]], np.array([[2, 1, 4]], I32)]]})  # fmt: skip
+    yield case("u64", dynamic(huge), np.array(3), 1, settings=decided("expected", "neither oracle has an order of 64-bit unsigned integers", huge[:, [2, 1, 4]], np.array([[2, 1, 4]], I32)))  # fmt: skip
     yield case("infinities", dynamic(np.array([[1, np.inf, -np.inf, 0, 3]], F32)), np.array(5), 1, "min")
 
 
@@ -60,7 +58,7 @@ def _unique():
         def make(o, data, axis=None, **attributes):
             return o.unique(data, axis, **attributes)
 
-        return layer_case("Unique", "opset10", name, make, inputs, {"sorted": sorted, **attributes})
+        return layer_case("Unique", "opset10", make, name, inputs, {"sorted": sorted, **attributes})
 
     rows = np.array([[1, 2], [0, 5], [1, 2], [0, 4]], F32)
     for order in (True, False):
@@ -78,16 +76,15 @@ def _unique():
 
 def _non_zero():
     def case(name, data, kind="i64", **settings):
-        return layer_case("NonZero", "opset3", name, "NonZero", [data], {"output_type": kind}, **settings)
+        return layer_case("NonZero", "opset3", "NonZero", name, [data], {"output_type": kind}, **settings)
 
     for dtype in (F32, F16, I8, I32, I64, U8, bool):
         yield case(np.dtype(dtype).name, dynamic(mixed(3, 4, dtype=dtype), mixed(1, 2, dtype=dtype)), "i32")
     yield case("nan-and-minus-zero", dynamic(np.array([[0, np.nan], [-0.0, 3]], F32)))
     yield case("scalar", static(np.array(3, F32)))
-    yield case("scalar-zero", static(np.array(0, F32)), oracle="cpu", reason="the reference forgets the rank")
+    yield case("scalar-zero", static(np.array(0, F32)), **decided("cpu", "the reference forgets the rank"))
     yield case("empty", dynamic(np.zeros((0, 3), I32)))
-    yield case("tiny-f64", dynamic(np.array([0, 1e-320, 1e-200])), oracle="evaluate",
-               reason="the CPU plugin converts to float32, where these are zeros")  # fmt: skip
+    yield case("tiny-f64", dynamic(np.array([0, 1e-320, 1e-200])), **decided("evaluate", "the CPU plugin converts to float32, where these are zeros"))  # fmt: skip
 
 
 CASES = [*_top_k(), *_unique(), *_non_zero()]

@@ -1,59 +1,19 @@
-"""Strings: taking them apart and putting them together, vocabularies, hash buckets."""
+"""Strings: taking them apart and putting them together."""
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
-from tests.conformance.case import Case
+from tests.conformance.operation_models import decided, dynamic, dynamics, layer_case, static, statics
 
 TEXTS = np.array(["emerson", "", "Grüße", "漢字かな", "a b", "x" * 300, "lake"], object)
 FEW = np.array([["lake", "palmer"], ["", "and"]], object)
 
 
-def _type(array: np.ndarray):
-    import openvino as ov
-
-    return ov.Type.string if array.dtype.kind == "O" else ov.Type(array.dtype)
-
-
-def _model(emit, *arrays, dynamic=False, constants=()):
-    """The results of ``emit(ops, extension, *nodes)``: a Parameter for each array, or a constant where its index says so."""
-
-    def build():
-        import openvino as ov
-        from openvino import opset15 as ops
-
-        nodes, parameters = [], []
-        for index, array in enumerate(arrays):
-            if index in constants:
-                data = ov.Tensor(array.astype(str)) if array.dtype.kind == "O" else ov.Tensor(np.ascontiguousarray(array))
-                nodes.append(ov.op.Constant(data, shared_memory=False))
-            else:
-                shape = [-1] * array.ndim if dynamic else list(array.shape)
-                nodes.append(ops.parameter(shape, _type(array), f"p{index}"))
-                parameters.append(nodes[-1])
-        return ov.Model([ops.result(value) for value in emit(ops, *nodes)], parameters)
-
-    return build
-
-
-def _extension(name, *inputs, **attributes):
-    """A layer of openvino_tokenizers; of a function, since importing that package changes OpenVINO's factories."""
-    import openvino_tokenizers
-
-    outputs = [output for node in inputs for output in (node.outputs() if hasattr(node, "outputs") else [node])]
-    return openvino_tokenizers._get_factory().create(name, outputs, attributes)
-
-
-# -- StringTensorUnpack and StringTensorPack -------------------------------------------------------------------------------
-
-
-def _unpack(ops, x):
-    return ops.string_tensor_unpack(x).outputs()
-
-
-def _pack(ops, begins, ends, symbols):
-    return [ops.string_tensor_pack(begins, ends, symbols)]
+def _strings(*texts):
+    return np.array(texts, object)
 
 
 def _repack(ops, x):
@@ -63,34 +23,37 @@ def _repack(ops, x):
     return [ops.string_tensor_pack(begins, ends, symbols), ops.string_tensor_pack(later, ends, symbols)]
 
 
-SYMBOLS = np.frombuffer(b"emersonlakepalmer", np.uint8)
-BEGINS, ENDS = np.array([0, 7, 11], np.int32), np.array([7, 11, 17], np.int32)
-CASES = [
-    Case("StringTensorUnpack", "opset15", "vector", _model(_unpack, TEXTS), [(TEXTS,)]),
-    Case("StringTensorUnpack", "opset15", "matrix", _model(_unpack, FEW), [(FEW,)]),
-    Case("StringTensorUnpack", "opset15", "dynamic", _model(_unpack, FEW, dynamic=True), [(FEW,), (FEW[:1, :1],)]),
-    Case("StringTensorUnpack", "opset15", "no-strings", _model(_unpack, FEW, dynamic=True), [(FEW[:0],)], "expected",
-         "the CPU plugin leaves the outputs' shapes as they were",
-         expected=[[np.zeros((0, 2), np.int32), np.zeros((0, 2), np.int32), np.zeros(0, np.uint8)]]),
-    Case("StringTensorUnpack", "opset15", "constant", _model(_unpack, TEXTS, constants=(0,)), [()]),
-    Case("StringTensorUnpack", "opset15", "empty-strings", _model(_unpack, TEXTS), [(np.full(7, "", object),)]),
-    Case("StringTensorUnpack", "opset15", "repacked", _model(_repack, np.array(["ab", "", "c"], object)),
-         [(np.array(["ab", "", "c"], object),)]),
-    Case("StringTensorPack", "opset15", "vector", _model(_pack, BEGINS, ENDS, SYMBOLS), [(BEGINS, ENDS, SYMBOLS)]),
-    Case("StringTensorPack", "opset15", "i64", _model(_pack, BEGINS.astype(np.int64), ENDS.astype(np.int64), SYMBOLS),
-         [(BEGINS.astype(np.int64), ENDS.astype(np.int64), SYMBOLS)]),
-    Case("StringTensorPack", "opset15", "dynamic", _model(_pack, BEGINS, ENDS, SYMBOLS, dynamic=True),
-         [(BEGINS, ENDS, SYMBOLS), (BEGINS[:1], ENDS[1:2], SYMBOLS), (BEGINS[:0], ENDS[:0], SYMBOLS)]),
-    Case("StringTensorPack", "opset15", "gaps-overlaps-and-repetitions", _model(_pack, BEGINS, ENDS, SYMBOLS),
-         [(np.array([2, 0, 2], np.int32), np.array([9, 17, 2], np.int32), SYMBOLS)]),
-    Case("StringTensorPack", "opset15", "matrix", _model(_pack, BEGINS[None], ENDS[None], SYMBOLS),
-         [(BEGINS[None], ENDS[None], SYMBOLS)]),
-    Case("StringTensorPack", "opset15", "characters-of-several-bytes",
-         _model(_pack, BEGINS[:2], ENDS[:2], np.frombuffer("Grüße漢".encode(), np.uint8)),
-         [(np.array([0, 7], np.int32), np.array([7, 10], np.int32), np.frombuffer("Grüße漢".encode(), np.uint8))]),
-    Case("StringTensorPack", "opset15", "constants", _model(_pack, BEGINS, ENDS, SYMBOLS, constants=(0, 1, 2)), [()],
-         "expected", "the CPU plugin cannot hold strings that it computes while it compiles",
-         expected=[[np.array(["emerson", "lake", "palmer"], object)]]),
-    Case("StringTensorPack", "opset15", "repacked", _model(_repack, np.array(["ab", "", "c"], object)),
-         [(np.array(["ab", "", "c"], object),)]),
-]  # fmt: skip
+def _unpacked():
+    case = partial(layer_case, "StringTensorUnpack", "opset15", "string_tensor_unpack")
+    yield case("vector", [static(TEXTS)])
+    yield case("matrix", [static(FEW)])
+    yield case("dynamic", [dynamic(FEW, FEW[:1, :1])])
+    expected = np.zeros((0, 2), np.int32), np.zeros((0, 2), np.int32), np.zeros(0, np.uint8)
+    kept = decided("expected", "the CPU plugin leaves the outputs' shapes as they were", *expected)
+    yield case("no-strings", [dynamic(FEW[:0])], **kept)
+    yield case("constant", [TEXTS])
+    yield case("empty-strings", [static(np.full(7, "", object))])
+    yield layer_case("StringTensorUnpack", "opset15", _repack, "repacked", [static(_strings("ab", "", "c"))])
+
+
+def _packed():
+    case = partial(layer_case, "StringTensorPack", "opset15", "string_tensor_pack")
+    symbols = np.frombuffer(b"emersonlakepalmer", np.uint8)
+    begins, ends = np.array([0, 7, 11], np.int32), np.array([7, 11, 17], np.int32)
+    yield case("vector", statics([begins, ends, symbols]))
+    yield case("i64", statics([begins.astype(np.int64), ends.astype(np.int64), symbols]))
+    runs = (begins, ends, symbols), (begins[:1], ends[1:2], symbols), (begins[:0], ends[:0], symbols)
+    yield case("dynamic", dynamics(*runs))
+    given = np.array([2, 0, 2], np.int32), np.array([9, 17, 2], np.int32), symbols
+    yield case("gaps-overlaps-and-repetitions", statics(given))
+    yield case("matrix", statics([begins[None], ends[None], symbols]))
+    wide = np.frombuffer("Grüße漢".encode(), np.uint8)
+    given = np.array([0, 7], np.int32), np.array([7, 10], np.int32), wide
+    yield case("characters-of-several-bytes", statics(given))
+    reason = "the CPU plugin cannot hold strings that it computes while it compiles"
+    settings = decided("expected", reason, _strings("emerson", "lake", "palmer"))
+    yield case("constants", [begins, ends, symbols], **settings)
+    yield layer_case("StringTensorPack", "opset15", _repack, "repacked", [static(_strings("ab", "", "c"))])
+
+
+CASES = [*_unpacked(), *_packed()]

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import ml_dtypes
 import numpy as np
 
-from tests.conformance.case import Case
+from tests.conformance.operation_models import TYPES as NUMBERS
+from tests.conformance.operation_models import decided, dynamic, layer_case, static
 
 F = np.float32
-TYPES = {
-    "boolean": np.bool_,
-    "i8": np.int8,
-    "i16": np.int16,
-    "i32": np.int32,
-    "i64": np.int64,
-    "u8": np.uint8,
-    "u16": np.uint16,
-    "u32": np.uint32,
-    "u64": np.uint64,
-    "f16": np.float16,
-    "bf16": ml_dtypes.bfloat16,
-    "f32": np.float32,
-    "f64": np.float64,
-    "string": np.object_,
-}
+TYPES = {**NUMBERS, "string": np.object_}
 _TEXTS = ["", "a", "two words", "Grüße", "漢字", "x" * 100]
 
 
@@ -44,174 +32,70 @@ def _values(kind: str, *shape: int) -> np.ndarray:
     return np.resize(values, size).reshape(shape)
 
 
-def _type(kind: str):
-    import openvino as ov
-
-    return getattr(ov.Type, kind)
+def _as_they_are(ops, *nodes):
+    return nodes
 
 
-def _constant(array: np.ndarray, kind: str):
-    import openvino as ov
+def _parameters():
+    case = partial(layer_case, "Parameter", "opset1")
+    for kind in TYPES:
+        yield case(_as_they_are, kind, [static(_values(kind, 2, 5))])
+        yield case(_as_they_are, f"{kind}-scalar", [static(_values(kind))])
+    for kind in ("f32", "i64", "boolean", "string", "bf16"):
+        arrays = _values(kind, 2, 5), _values(kind, 1, 1), _values(kind, 0, 3)
+        yield case(_as_they_are, f"{kind}-dynamic", [dynamic(*arrays)])
+    for kind in ("f32", "i64", "boolean", "string"):
+        yield case(_as_they_are, f"{kind}-empty", [static(_values(kind, 0, 2))])
+    bounded = dynamic(np.ones((1, 3), F), np.ones((4, 3), F), dims=["1..4", 3])
+    yield case(_as_they_are, "bounded-dimensions", [bounded])
 
-    if kind == "string":
-        return ov.op.Constant(ov.Tensor(array.astype(str)), shared_memory=False)
-    tensor = ov.Tensor(_type(kind), ov.Shape(list(array.shape)))
-    if array.size:
-        tensor.data[...] = array.view(tensor.data.dtype) if kind == "bf16" else array
-    return ov.op.Constant(tensor, shared_memory=False)
+    def some(ops, *p):
+        return ops.subtract(p[11], p[2]), ops.add(p[10], p[1]), ops.relu(p[0])
 
-
-def _parameters(*given: tuple[str, list], through=None):
-    """A Parameter for each type and shape, and the result of ``through``, or the Parameters themselves."""
-
-    def build():
-        import openvino as ov
-        from openvino import opset13 as ops
-
-        inputs = [ops.parameter(ov.PartialShape(shape), _type(kind), f"p{i}") for i, (kind, shape) in enumerate(given)]
-        results = inputs if through is None else through(ops, *inputs)
-        return ov.Model([ops.result(r) for r in results], inputs)
-
-    return build
+    inputs = [static(np.array([i, -(i**2)], F)) for i in range(12)]
+    yield case(some, "order-and-one-unused", inputs)
+    x = static(_values("i8", 2, 3).astype(np.int32))
+    yield case(lambda ops, x: (ops.add(x, x), x, ops.shape_of(x), x), "several-consumers", [x], opset="opset13")
 
 
-def _constants(*arrays: tuple[str, np.ndarray]):
-    """Constants alone, each a result."""
-
-    def build():
-        import openvino as ov
-        from openvino import opset13 as ops
-
-        return ov.Model([ops.result(_constant(array, kind)) for kind, array in arrays], [])
-
-    return build
-
-
-def _added(kind: str, array: np.ndarray):
-    """A constant of a number's type, added to a Parameter."""
-
-    def build():
-        import openvino as ov
-        from openvino import opset13 as ops
-
-        x = ops.parameter(list(array.shape), _type(kind), "x")
-        return ov.Model([ops.result(ops.add(x, _constant(array, kind)))], [x])
-
-    return build
+def _constants():
+    case = partial(layer_case, "Constant", "opset1")
+    bounded = decided("evaluate", "the CPU plugin bounds constants of this type to those of i32 or f32")
+    for kind in TYPES:
+        settings = bounded if kind in ("i64", "u32", "u64", "f64") else {}
+        yield case(_as_they_are, kind, [_values(kind, 2, 5)], **settings)
+        yield case(_as_they_are, f"{kind}-scalar", [_values(kind)], **settings)
+        yield case(_as_they_are, f"{kind}-large", [_values(kind, 73, 79)], **settings)
+        if kind != "string":
+            yield case(_as_they_are, f"{kind}-empty", [_values(kind, 2, 0)])
+    for kind in ("i8", "i16", "u8", "u32", "i64", "u64", "f16", "bf16", "f64"):
+        ones = np.ones((61, 83), TYPES[kind])
+        yield case("add", f"{kind}-added", [static(ones), ones])
+    ones = np.ones((70, 70), F)
+    yield case(_as_they_are, "one-for-several", [ones, ones, ones.reshape(-1)])
 
 
-def _results(emit, *shapes):
-    def build():
-        import openvino as ov
-        from openvino import opset13 as ops
+def _results():
+    def case(name, make, *arrays):
+        inputs = [static(array) for i, array in enumerate(arrays)]
+        return layer_case("Result", "opset1", make, name, inputs, opset="opset13")
 
-        inputs = [ops.parameter(list(shape), np.float32, f"x{i}") for i, shape in enumerate(shapes)]
-        return ov.Model([ops.result(value) for value in emit(ops, *inputs)], inputs)
+    def three(ops, x):
+        return ops.split(x, ops.constant(1), 3)
 
-    return build
+    a = np.arange(6, dtype=F).reshape(2, 3)
+    yield case("of-a-parameter", _as_they_are, a)
+    yield case("of-one-value-twice", lambda ops, x: [ops.relu(x)] * 2, a - 2)
+    yield case("of-equal-values", lambda ops, x: [ops.relu(x), ops.relu(x), ops.abs(x)], a - 2)
+    yield case("of-a-parameter-twice", lambda ops, x: [x, x, ops.exp(x)], a - 2)
+    yield case("of-several-outputs", lambda ops, x: three(ops, x).outputs()[::-1], a)
+    yield case("of-one-output-of-several", lambda ops, x: [three(ops, x).output(1)], a)
+
+    def mixture(ops, x):
+        return ops.constant(F(3)), x, ops.constant(F(3)), ops.shape_of(x)
+
+    yield case("of-constant-and-parameter", mixture, a)
+    yield case("crossed-inputs", lambda ops, x, y: [y, x, ops.add(y, x)], a, a[:1] + 10)
 
 
-def _decided(kind: str):
-    if kind not in ("i64", "u32", "u64", "f64"):
-        return {}
-    return {"oracle": "evaluate", "reason": "the CPU plugin bounds constants of this type to those of i32 or f32"}
-
-
-A = np.arange(6, dtype=F).reshape(2, 3)
-CASES = [
-    # -- Parameter
-    *(Case("Parameter", "opset1", k, _parameters((k, [2, 5])), [(_values(k, 2, 5),)]) for k in TYPES),
-    *(
-        Case(
-            "Parameter",
-            "opset1",
-            f"{k}-dynamic",
-            _parameters((k, [-1, -1])),
-            [(_values(k, 2, 5),), (_values(k, 1, 1),), (_values(k, 0, 3),)],
-        )
-        for k in ("f32", "i64", "boolean", "string", "bf16")
-    ),
-    *(Case("Parameter", "opset1", f"{k}-scalar", _parameters((k, [])), [(_values(k),)]) for k in TYPES),
-    *(
-        Case("Parameter", "opset1", f"{k}-empty", _parameters((k, [0, 2])), [(_values(k, 0, 2),)])
-        for k in ("f32", "i64", "boolean", "string")
-    ),
-    Case(
-        "Parameter",
-        "opset1",
-        "bounded-dimensions",
-        _parameters(("f32", ["1..4", 3])),
-        [(np.ones((1, 3), F),), (np.ones((4, 3), F),)],
-    ),
-    Case(
-        "Parameter",
-        "opset1",
-        "order-and-one-unused",
-        _parameters(
-            *[("f32", [2])] * 12, through=lambda ops, *p: [ops.subtract(p[11], p[2]), ops.add(p[10], p[1]), ops.relu(p[0])]
-        ),
-        [tuple(np.array([i, -(i**2)], F) for i in range(12))],
-    ),
-    Case(
-        "Parameter",
-        "opset1",
-        "several-consumers",
-        _parameters(("i32", [2, 3]), through=lambda ops, x: [ops.add(x, x), x, ops.shape_of(x), x]),
-        [(_values("i8", 2, 3).astype(np.int32),)],
-    ),
-    # -- Constant
-    *(Case("Constant", "opset1", k, _constants((k, _values(k, 2, 5))), [()], **_decided(k)) for k in TYPES),
-    *(Case("Constant", "opset1", f"{k}-scalar", _constants((k, _values(k))), [()], **_decided(k)) for k in TYPES),
-    *(Case("Constant", "opset1", f"{k}-large", _constants((k, _values(k, 73, 79))), [()], **_decided(k)) for k in TYPES),
-    *(Case("Constant", "opset1", f"{k}-empty", _constants((k, _values(k, 2, 0))), [()]) for k in TYPES if k != "string"),
-    *(
-        Case("Constant", "opset1", f"{k}-added", _added(k, np.ones((61, 83), TYPES[k])), [(np.ones((61, 83), TYPES[k]),)])
-        for k in ("i8", "i16", "u8", "u32", "i64", "u64", "f16", "bf16", "f64")
-    ),
-    Case(
-        "Constant",
-        "opset1",
-        "one-for-several",
-        _constants(("f32", np.ones((70, 70), F)), ("f32", np.ones((70, 70), F)), ("f32", np.ones((4900,), F))),
-        [()],
-    ),
-    # -- Result
-    Case("Result", "opset1", "of-a-parameter", _results(lambda ops, x: [x], (2, 3)), [(A,)]),
-    Case("Result", "opset1", "of-one-value-twice", _results(lambda ops, x: [ops.relu(x)] * 2, (2, 3)), [(A - 2,)]),
-    Case(
-        "Result",
-        "opset1",
-        "of-equal-values",
-        _results(lambda ops, x: [ops.relu(x), ops.relu(x), ops.abs(x)], (2, 3)),
-        [(A - 2,)],
-    ),
-    Case("Result", "opset1", "of-a-parameter-twice", _results(lambda ops, x: [x, x, ops.exp(x)], (2, 3)), [(A - 2,)]),
-    Case(
-        "Result",
-        "opset1",
-        "of-several-outputs",
-        _results(lambda ops, x: ops.split(x, ops.constant(1), 3).outputs()[::-1], (2, 3)),
-        [(A,)],
-    ),
-    Case(
-        "Result",
-        "opset1",
-        "of-one-output-of-several",
-        _results(lambda ops, x: [ops.split(x, ops.constant(1), 3).output(1)], (2, 3)),
-        [(A,)],
-    ),
-    Case(
-        "Result",
-        "opset1",
-        "of-constant-and-parameter",
-        _results(lambda ops, x: [ops.constant(F(3)), x, ops.constant(F(3)), ops.shape_of(x)], (2, 3)),
-        [(A,)],
-    ),
-    Case(
-        "Result",
-        "opset1",
-        "crossed-inputs",
-        _results(lambda ops, x, y: [y, x, ops.add(y, x)], (2, 3), (1, 3)),
-        [(A, A[:1] + 10)],
-    ),
-]
+CASES = [*_parameters(), *_constants(), *_results()]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import functools
+from functools import partial
 
 import numpy as np
 
-from tests.conformance.case import Case
-from tests.conformance.operation_models import case
+from tests.conformance.operation_models import dynamic, layer_case, shaped, static, statics
 
 
 def boxes_and_scores(batches, classes, count, *, seed=0, ties=False, center=False, dtype=np.float32):
@@ -23,170 +22,137 @@ def boxes_and_scores(batches, classes, count, *, seed=0, ties=False, center=Fals
     return boxes.astype(dtype), scores.astype(dtype)
 
 
-def _build(opset, shapes, most, iou, score, sigma, dtype, scalars, attributes):
-    import openvino as ov
-
-    opset = __import__(f"openvino.{opset}", fromlist=["opset"])
-    boxes, scores = (opset.parameter(ov.PartialShape(list(s)), dtype) for s in shapes)
-    parameters = [boxes, scores]
-    inputs = []
-    for value in (most, iou, score, sigma):
-        if isinstance(value, type):
-            parameters.append(opset.parameter([] if value in scalars else [1], value))
-            inputs.append(parameters[-1])
-        elif value is not None:
-            inputs.append(opset.constant(value, np.int32 if len(inputs) == 0 else np.float32))
-    keywords = dict(
-        zip(("max_output_boxes_per_class", "iou_threshold", "score_threshold", "soft_nms_sigma"), inputs, strict=False)
-    )
-    node = opset.non_max_suppression(boxes, scores, **keywords, **attributes)
-    return ov.Model(node.outputs(), parameters)
-
-
-def nms(version, name, inputs, most=3, iou=0.5, score=0.0, sigma=None, shapes=None, dtype=np.float32, **attributes):
-    """A model of one NonMaxSuppression; a type in the place of a value makes it an input of the model."""
-    opset = f"opset{version}"
-    scalars = (np.int64, np.float32) if version < 5 else (np.int64,)
-    shapes = shapes or [a.shape for a in inputs[0][:2]]
-    build = functools.partial(_build, opset, shapes, most, iou, score, sigma, dtype, scalars, attributes)
-    return Case("NonMaxSuppression", opset, name, build, inputs)
+def nms(version, name, inputs, limits=(3, 0.5, 0.0), **attributes):
+    """A case of one NonMaxSuppression; its limits, as far as they are given, are numbers for constants, or inputs too."""
+    kinds = (np.int32, np.float32, np.float32, np.float32)
+    limits = [kind(limit) if isinstance(limit, (int, float)) else limit for kind, limit in zip(kinds, limits, strict=False)]
+    make = "non_max_suppression"
+    return layer_case("NonMaxSuppression", f"opset{version}", make, name, [*inputs, *limits], attributes)
 
 
 def _versions():
-    dynamic = [[-1, -1, 4], [-1, -1, -1]]
     plain, ties = boxes_and_scores(2, 3, 20), boxes_and_scores(2, 2, 30, seed=1, ties=True)
     center = boxes_and_scores(1, 2, 25, seed=2, center=True)
+    dynamic = partial(shaped, [[-1, -1, 4], [-1, -1, -1]])
     for version in (1, 3, 4, 5, 9):
-        yield nms(version, "ties-sorted", [ties], most=20, iou=0.25, score=0.125)
-        yield nms(version, "unsorted", [plain], iou=0.3, score=0.2, sort_result_descending=False)
-        yield nms(version, "center", [center], box_encoding="center", iou=0.4)
-        yield nms(
-            version,
-            "dynamic",
-            [plain, boxes_and_scores(1, 1, 7, seed=3), (plain[0][:, :0], plain[1][:, :0, :0])],
-            shapes=dynamic,
-        )
+        yield nms(version, "ties-sorted", statics(ties), (20, 0.25, 0.125))
+        yield nms(version, "unsorted", statics(plain), (3, 0.3, 0.2), sort_result_descending=False)
+        yield nms(version, "center", statics(center), (3, 0.4, 0.0), box_encoding="center")
+        runs = plain, boxes_and_scores(1, 1, 7, seed=3), (plain[0][:, :0], plain[1][:, :0, :0])
+        yield nms(version, "dynamic", dynamic(*runs))
         limits = [(4, 0.3, 0.1), (0, 0.3, 0.1), (50, 0, 0.5), (9, 1.5, -1)]
         shape = () if version < 5 else (1,)
         runs = [(*plain, np.int64(n), np.full(shape, iou, "f"), np.full(shape, score, "f")) for n, iou, score in limits]
-        yield nms(version, "limits-at-run-time", runs, most=np.int64, iou=np.float32, score=np.float32)
+        yield nms(version, "limits-at-run-time", statics(*runs), ())
         if version > 1:
-            yield nms(version, "i32", [plain], iou=0.6, output_type="i32")
-    yield nms(1, "no-limits", [plain], most=None)
+            yield nms(version, "i32", statics(plain), (3, 0.6, 0.0), output_type="i32")
+    yield nms(1, "no-limits", statics(plain), (0, 0.0))
     for version in (5, 9):
-        yield nms(version, "soft", [plain, ties], sigma=0.4, most=12, score=0.05, shapes=dynamic)
-        yield nms(
-            version,
-            "soft-center",
-            [center],
-            sigma=0.1,
-            most=40,
-            score=0.1,
-            sort_result_descending=False,
-            box_encoding="center",
-        )
-        runs = [(*plain, np.float32([sigma])) for sigma in (0.5, 0, -1)]
-        yield nms(version, "sigma-at-run-time", runs, sigma=np.float32, most=30)
-        yield nms(version, "threshold-0", [ties], iou=0.0, most=9)
-        yield nms(version, "f16", [[a.astype(np.float16) for a in ties]], sigma=0.3, most=9, dtype=np.float16)
-    yield nms(9, "no-thresholds", [plain], most=5, iou=None)
+        yield nms(version, "soft", dynamic(plain, ties), (12, 0.5, 0.05, 0.4))
+        unsorted = {"sort_result_descending": False, "box_encoding": "center"}
+        yield nms(version, "soft-center", statics(center), (40, 0.5, 0.1, 0.1), **unsorted)
+        sigmas = static(*(np.float32([sigma]) for sigma in (0.5, 0, -1)))
+        yield nms(version, "sigma-at-run-time", statics(plain, plain, plain), (30, 0.5, 0.0, sigmas))
+        yield nms(version, "threshold-0", statics(ties), (9, 0.0, 0.0))
+        yield nms(version, "f16", statics([a.astype(np.float16) for a in ties]), (9, 0.5, 0.0, 0.3))
+    yield nms(9, "no-thresholds", statics(plain), (5, 0.0))
 
 
 def _boxes_of_selected():
     """Layers behind a NonMaxSuppression whose file states more rows than there are."""
 
-    def build(version):
-        import openvino as ov
+    def make(ops, boxes, scores, *limits):
         from openvino import opset8
 
-        opset = __import__(f"openvino.opset{version}", fromlist=["opset"])
-        boxes, scores = opset.parameter(data[0].shape, np.float32), opset.parameter(data[1].shape, np.float32)
-        limits = opset.constant(9, np.int32), opset.constant(0.3, np.float32), opset.constant(0.5, np.float32)
-        chosen = opset8.gather(opset.non_max_suppression(boxes, scores, *limits), opset8.constant([2]), opset8.constant(1))
+        chosen = opset8.gather(ops.non_max_suppression(boxes, scores, *limits), opset8.constant([2]), opset8.constant(1))
         flat = opset8.reshape(chosen, opset8.constant([-1]), False)
         found = opset8.gather(opset8.squeeze(boxes, opset8.constant([0])), flat, opset8.constant(0))
-        return ov.Model([opset8.multiply(found, found), opset8.reduce_sum(found, opset8.constant([0]))], [boxes, scores])
+        return [opset8.multiply(found, found), opset8.reduce_sum(found, opset8.constant([0]))]
 
-    data = boxes_and_scores(1, 2, 12, seed=4)
+    inputs = [*statics(boxes_and_scores(1, 2, 12, seed=4)), np.int32(9), np.float32(0.3), np.float32(0.5)]
     for version in (1, 3, 4):
-        build_it = functools.partial(build, version)
-        yield Case("NonMaxSuppression", f"opset{version}", "boxes-of-selected", build_it, [data])
+        yield layer_case("NonMaxSuppression", f"opset{version}", make, "boxes-of-selected", inputs)
+
+
+def _multiclass_nms(version, name, inputs, **given):
+    return layer_case("MulticlassNms", version, "multiclass_nms", name, inputs, {"iou_threshold": 0.3} | given)
 
 
 def _multiclass():
     plain, ties = boxes_and_scores(2, 3, 20), boxes_and_scores(2, 3, 30, seed=1, ties=True)
-    one, dynamic = boxes_and_scores(1, 2, 7, seed=3), [[-1, -1, 4], [-1, -1, -1]]
+    one = boxes_and_scores(1, 2, 7, seed=3)
     for version in ("opset8", "opset9"):
-
-        def make(name, *runs, make=f"{version}.multiclass_nms", version=version, **given):
-            return case("MulticlassNms", version, name, make, *runs, **{"iou_threshold": 0.3} | given)
-
-        yield make("plain", plain)
+        case = partial(_multiclass_nms, version)
+        yield case("plain", statics(plain))
         for sort in ("none", "score", "classid"):
-            yield make(f"ties-{sort}", ties, sort_result_type=sort, score_threshold=0.25, keep_top_k=9)
-            yield make(f"across-{sort}", ties, sort_result_type=sort, sort_result_across_batch=True, nms_top_k=12)
-        yield make("pixels", plain, normalized=False, background_class=0, output_type="i32")
-        yield make("eta", plain, nms_eta=0.8, iou_threshold=0.9, nms_top_k=15)
-        yield make("eta-ties", ties, nms_eta=0.6, iou_threshold=0.8, score_threshold=0.5, background_class=1)
-        yield make("threshold-0", plain, iou_threshold=0.0)
-        yield make("dynamic", plain, one, shapes=dynamic, sort_result_type="score", keep_top_k=5)
-        yield make("f16", tuple(a.astype(np.float16) for a in plain), score_threshold=0.5)
+            yield case(f"ties-{sort}", statics(ties), sort_result_type=sort, score_threshold=0.25, keep_top_k=9)
+            across = {"sort_result_type": sort, "sort_result_across_batch": True, "nms_top_k": 12}
+            yield case(f"across-{sort}", statics(ties), **across)
+        yield case("pixels", statics(plain), normalized=False, background_class=0, output_type="i32")
+        yield case("eta", statics(plain), nms_eta=0.8, iou_threshold=0.9, nms_top_k=15)
+        eta = {"nms_eta": 0.6, "iou_threshold": 0.8, "score_threshold": 0.5, "background_class": 1}
+        yield case("eta-ties", statics(ties), **eta)
+        yield case("threshold-0", statics(plain), iou_threshold=0.0)
+        inputs = shaped([[-1, -1, 4], [-1, -1, -1]], plain, one)
+        yield case("dynamic", inputs, sort_result_type="score", keep_top_k=5)
+        yield case("f16", statics([a.astype(np.float16) for a in plain]), score_threshold=0.5)
 
     def own(numbers, classes, seed=0):
         boxes, scores = boxes_and_scores(classes, 1, sum(numbers), seed=seed)
         return boxes, scores[:, 0], np.array(numbers, np.int64)
 
-    yield make("own-boxes", own([9, 0, 12], 3), own([2, 5, 1], 3, 1), shapes=[[-1, -1, 4], [-1, -1], [-1]], keep_top_k=7)
-    yield make("own-boxes-classid", own([9, 12], 2), sort_result_type="classid", sort_result_across_batch=True)
-    yield make(
-        "own-boxes-eta", own([9, 12], 4), sort_result_type="score", nms_eta=0.7, iou_threshold=0.7, background_class=2
-    )
+    inputs = shaped([[-1, -1, 4], [-1, -1], [-1]], own([9, 0, 12], 3), own([2, 5, 1], 3, 1))
+    yield case("own-boxes", inputs, keep_top_k=7)
+    inputs = statics(own([9, 12], 2))
+    yield case("own-boxes-classid", inputs, sort_result_type="classid", sort_result_across_batch=True)
+    eta = {"sort_result_type": "score", "nms_eta": 0.7, "iou_threshold": 0.7, "background_class": 2}
+    yield case("own-boxes-eta", statics(own([9, 12], 4)), **eta)
 
 
 def _matrix():
-    def make(name, *runs, **given):
-        return case("MatrixNms", "opset8", name, "opset8.matrix_nms", *runs, **given)
-
+    case = partial(layer_case, "MatrixNms", "opset8", "matrix_nms")
     plain, ties = boxes_and_scores(2, 3, 20), boxes_and_scores(2, 3, 30, seed=1, ties=True)
     for function in ("linear", "gaussian"):
-        yield make(function, plain, decay_function=function, gaussian_sigma=1.5, post_threshold=0.1)
+        attributes = {"decay_function": function, "gaussian_sigma": 1.5, "post_threshold": 0.1}
+        yield case(function, statics(plain), attributes)
     for sort in ("none", "score", "classid"):
-        yield make(sort, plain, sort_result_type=sort, score_threshold=0.2, keep_top_k=9, nms_top_k=8)
-        yield make(
-            f"across-{sort}", plain, sort_result_type=sort, sort_result_across_batch=True, nms_top_k=12, output_type="i32"
-        )
-    yield make("pixels", plain, normalized=False, background_class=0)
+        attributes = {"sort_result_type": sort, "score_threshold": 0.2, "keep_top_k": 9, "nms_top_k": 8}
+        yield case(sort, statics(plain), attributes)
+        attributes = {"sort_result_type": sort, "sort_result_across_batch": True, "nms_top_k": 12, "output_type": "i32"}
+        yield case(f"across-{sort}", statics(plain), attributes)
+    yield case("pixels", statics(plain), {"normalized": False, "background_class": 0})
     # Of equal scores OpenVINO's sorting decides which box is better.
-    yield make("ties", ties, post_threshold=0.1, keep_top_k=9, nms_top_k=25, options={"seeded_body": False})
-    yield make("ties-gaussian", ties, decay_function="gaussian", keep_top_k=9, options={"seeded_body": False})
+    attributes = {"post_threshold": 0.1, "keep_top_k": 9, "nms_top_k": 25}
+    yield case("ties", statics(ties), attributes, seeded_body=False)
+    attributes = {"decay_function": "gaussian", "keep_top_k": 9}
+    yield case("ties-gaussian", statics(ties), attributes, seeded_body=False)
     equal = ties[0], np.random.default_rng(5).random(ties[1].shape).astype(np.float32)
-    yield make("equal-boxes", equal, post_threshold=0.3, score_threshold=0.1)
-    shapes = [[-1, -1, 4], [-1, -1, -1]]
-    yield make("dynamic", plain, boxes_and_scores(1, 2, 7, seed=3), shapes=shapes, sort_result_type="score", keep_top_k=5)
+    yield case("equal-boxes", statics(equal), {"post_threshold": 0.3, "score_threshold": 0.1})
+    inputs = shaped([[-1, -1, 4], [-1, -1, -1]], plain, boxes_and_scores(1, 2, 7, seed=3))
+    yield case("dynamic", inputs, {"sort_result_type": "score", "keep_top_k": 5})
 
 
 def _rotated():
-    def make(name, *runs, **given):
-        return case("NMSRotated", "opset13", name, "opset13.nms_rotated", *runs, **{"constants": (2, 3, 4)} | given)
+    case = partial(layer_case, "NMSRotated", "opset13", "nms_rotated")
 
-    def data(batches, classes, count, most=20, iou=0.4, score=0.1, seed=0, ties=False):
+    def data(batches, classes, count, seed=0, ties=False):
         boxes, scores = boxes_and_scores(batches, classes, count, seed=seed, ties=ties, center=True)
         rng = np.random.default_rng(seed)
         angles = rng.integers(-4, 5, (batches, count, 1)) * np.pi / 8 if ties else rng.random((batches, count, 1)) * 6 - 3
-        limits = np.int64(most), np.float32(iou), np.float32(score)
-        return (np.concatenate([boxes, angles.astype(np.float32)], axis=2), scores, *limits)
+        return np.concatenate([boxes, angles.astype(np.float32)], axis=2), scores
+
+    def limits(most=20, iou=0.4, score=0.1):
+        return np.int64(most), np.float32(iou), np.float32(score)
 
     plain, ties = data(2, 2, 40), data(1, 2, 60, seed=1, ties=True)
-    yield make("clockwise", plain)
-    yield make("counterclockwise", plain, clockwise=False)
-    yield make("unsorted", data(2, 3, 25, iou=0.25, most=4), sort_result_descending=False, output_type="i32")
-    yield make("ties", ties, shapes=[[-1, -1, 5], [-1, -1, -1], [], [], []])
-    yield make("ties-counterclockwise", ties, clockwise=False)
-    runs = [
-        (*plain[:2], np.array(n), np.float32(iou), np.float32(score)) for n, iou, score in ((3, 0.2, 0.5), (90, 0.8, -1))
-    ]
-    yield make("limits-at-run-time", *runs, constants=())
-    yield make("f16", tuple(a.astype(np.float16) if a.ndim else a for a in plain))
+    yield case("clockwise", [*statics(plain), *limits()])
+    yield case("counterclockwise", [*statics(plain), *limits()], {"clockwise": False})
+    inputs = [*statics(data(2, 3, 25)), *limits(4, 0.25)]
+    yield case("unsorted", inputs, {"sort_result_descending": False, "output_type": "i32"})
+    yield case("ties", [dynamic(ties[0], dims=[-1, -1, 5]), dynamic(ties[1]), *limits()])
+    yield case("ties-counterclockwise", [*statics(ties), *limits()], {"clockwise": False})
+    yield case("limits-at-run-time", statics((*plain, *limits(3, 0.2, 0.5)), (*plain, *limits(90, 0.8, -1))))
+    yield case("f16", [*statics([a.astype(np.float16) for a in plain]), *limits()])
 
 
 CASES = [*_versions(), *_boxes_of_selected(), *_rotated(), *_multiclass(), *_matrix()]

@@ -168,7 +168,7 @@ def test_undamaged_strings_are_not(tmp_path):
 def test_a_count_of_strings_that_the_data_cannot_hold_takes_no_memory(tmp_path):
     path = string_ir(tmp_path, int32(2**31 - 1, 0, 0), shape=(2**31 - 1,))
     tracemalloc.start()
-    with pytest.raises(MalformedError):
+    with pytest.raises(MalformedError, match="Const_0"):
         read(path)
     assert tracemalloc.get_traced_memory()[1] < 1 << 22
     tracemalloc.stop()

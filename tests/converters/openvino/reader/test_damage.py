@@ -50,8 +50,13 @@ def refusal(tmp_path, text, weights=bytes(16)):
 
 
 def test_the_undamaged_files_are_read(tmp_path):
-    for text in (GOOD, with_body(), with_constant('element_type="f32" shape="2" offset="8" size="8"')):
-        read(ir_text.write(tmp_path, text, bytes(16)))
+    constant = with_constant('element_type="f32" shape="2" offset="8" size="8"')
+    for text, types in (
+        (GOOD, ["Parameter", "ReLU", "Result"]),
+        (with_body(), ["Parameter", "TensorIterator", "Result"]),
+        (constant, ["Const", "Result"]),
+    ):
+        assert [layer.type for layer in read(ir_text.write(tmp_path, text, bytes(16))).layers] == types
 
 
 NO_IR = {
@@ -305,7 +310,10 @@ PASSED_OVER = {
     "in body": (with_body(replaced(BODY, "<body>", "<body><meta/>")), "the element <meta> in <body>"),
     "in port map": (with_body(replaced(BODY, "<port_map>", "<port_map><inout/>")), "the element <inout> in a port map"),
     "in back edges": (with_body(replaced(BODY, "<back_edges>", "<back_edges><arc/>")), "the element <arc> in a port map"),
-    "attribute of a port map": (with_body(replaced(BODY, "<input ", '<input step="2" ')), "the attribute step in a port map"),
+    "attribute of a port map": (
+        with_body(replaced(BODY, "<input ", '<input step="2" ')),
+        "the attribute step in a port map",
+    ),
     "stale shape": (replaced(GOOD, 'shape="2"', 'shape="3"'), "the dimensions of a Parameter's port that differ"),
     "stale port": (
         replaced(GOOD, '<input><port id="0"><dim>2</dim>', '<input><port id="0"><dim>4</dim>'),

@@ -8,28 +8,17 @@ from pathlib import Path
 import pytest
 
 from converters.openvino import ConversionError, convert
-from tests.conformance.operations.cases import control_flow
+from tests.conformance.operations.cases import control_flow, state
+from tests.converters.openvino.rules.malformed import assert_fault
 
+CASES = {case.id: case for module in (control_flow, state) for case in module.CASES}
 MODELS = {
-    "TensorIterator": control_flow._iterator(),
-    "Loop": control_flow._loop(),
-    "If": control_flow._if(),
-    "ReadValue": control_flow._variable(),
-    "ReadValue-3": control_flow._variable("opset3"),
+    "TensorIterator": CASES["TensorIterator-1-forward"],
+    "Loop": CASES["Loop-5-run-time-trips"],
+    "If": CASES["If-8-both"],
+    "ReadValue": CASES["ReadValue-6-constant-initial"],
+    "ReadValue-3": CASES["ReadValue-3-constant-initial"],
 }
-
-
-@pytest.fixture(scope="module")
-def texts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[str, bytes]]:
-    """Each model as OpenVINO writes it."""
-    import openvino as ov
-
-    folder = tmp_path_factory.mktemp("models")
-    found = {}
-    for name, build in MODELS.items():
-        ov.save_model(build(), folder / "model.xml", compress_to_fp16=False)
-        found[name] = (folder / "model.xml").read_text(), (folder / "model.bin").read_bytes()
-    return found
 
 
 @pytest.mark.parametrize(
@@ -92,12 +81,12 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[str, byte
         ("ReadValue-3", r' variable_id="memory"', ' variable_id="other"', "no ReadValue before it"),
     ],
 )
-def test_damaged_layers(texts, tmp_path: Path, model: str, pattern: str, replacement: str, message: str) -> None:
-    text, weights = texts[model]
-    changed, count = re.subn(pattern, replacement, text, count=1, flags=re.DOTALL)
+def test_damaged_layers(tmp_path: Path, model: str, pattern: str, replacement: str, message: str) -> None:
+    path = MODELS[model].save(tmp_path)
+    changed, count = re.subn(pattern, replacement, path.read_text(), count=1, flags=re.DOTALL)
     assert count == 1
-    (tmp_path / "model.xml").write_text(changed)
-    (tmp_path / "model.bin").write_bytes(weights)
-    with pytest.raises(ConversionError, match=message):
-        convert(tmp_path / "model.xml", tmp_path / "model.onnx")
+    path.write_text(changed)
+    with pytest.raises(ConversionError, match=message) as caught:
+        convert(path, tmp_path / "model.onnx")
+    assert_fault(caught.value)
     assert not (tmp_path / "model.onnx").exists()

@@ -5,14 +5,12 @@ Each ends as a `ConversionError` that names the layer.
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
 
 from converters.openvino import ConversionError, convert
-from tests.conformance.operation_models import case
-from tests.converters.openvino.rules.malformed import BOOL, I64, PASSED_OVER, U8, assert_as_openvino_reads, assert_named
+from tests.conformance.operation_models import layer_case, static, unranked
+from tests.converters.openvino.rules.malformed import BOOL, I64, U8, assert_fault, assert_told, rows
 
 S = (2, 3)
 
@@ -152,21 +150,15 @@ for _kind in ("BitwiseAnd", "BitwiseOr", "BitwiseXor"):
     ]
 
 
-@pytest.mark.parametrize(
-    ("kind", "version", "data", "inputs", "output", "message"),
-    MALFORMED,
-    ids=[f"{row[0]}-{i}" for i, row in enumerate(MALFORMED)],
-)
-def test_a_malformed_layer_is_named(tmp_path, kind, version, data, inputs, output, message):
-    if re.search(PASSED_OVER, message):
-        assert_as_openvino_reads(tmp_path, kind, version, data, inputs, output)
-    else:
-        assert_named(tmp_path, kind, version, data, inputs, output, message)
+@pytest.mark.parametrize("row", rows(MALFORMED))
+def test_a_malformed_layer_is_named(tmp_path, row):
+    assert_told(tmp_path, *row)
 
 
 def test_a_type_that_a_rank_decides(tmp_path):
-    inputs = [np.array([1], np.uint8), np.int64(1)]
-    model = case("ConvertPromoteTypes", "opset14", "", "opset14.convert_promote_types", inputs, shapes=[None, []],
-                 promote_unsafe=True, pytorch_scalar_promotion=True)  # fmt: skip
-    with pytest.raises(ConversionError, match=r"ConvertPromoteTypes.*ranks.*decide the type"):
+    inputs = [unranked(np.array([1], np.uint8)), static(np.int64(1))]
+    attributes = {"promote_unsafe": True, "pytorch_scalar_promotion": True}
+    model = layer_case("ConvertPromoteTypes", "opset14", "convert_promote_types", "", inputs, attributes)
+    with pytest.raises(ConversionError, match=r"ConvertPromoteTypes.*ranks.*decide the type") as caught:
         convert(model.save(tmp_path))
+    assert_fault(caught.value)

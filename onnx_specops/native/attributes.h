@@ -1,0 +1,81 @@
+// The attributes of an operator: what it declares of them, and what a node says.
+//
+// What stands here of each is what onnx_specops/ops/ says in Python (tests/onnx_specops/native/test_contract.py compares
+// them), and the only place in C++ where it stands: kernels read attributes by these declarations.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "errors.h"
+
+namespace specops {
+
+// One attribute. A node must have it unless there is a default.
+struct Attribute {
+  enum class Kind { integer, number, string };  // ONNX's INT, FLOAT and STRING
+  using Value = std::variant<std::int64_t, float, std::string>;
+
+  static constexpr std::int64_t lowest = std::numeric_limits<std::int64_t>::min();
+  static constexpr std::int64_t highest = std::numeric_limits<std::int64_t>::max();
+
+  const char* name;
+  Kind kind;
+  std::optional<Value> otherwise;               // the default
+  std::int64_t least = lowest, most = highest;  // of an integer
+  std::vector<const char*> choices = {};        // of a string; it may be any where there are none
+
+  static Attribute integer(const char* name) { return {name, Kind::integer, {}}; }
+  static Attribute integer(const char* name, std::int64_t otherwise) { return {name, Kind::integer, otherwise}; }
+  static Attribute flag(const char* name) { return integer(name); }  // any but 0 is true
+  static Attribute flag(const char* name, bool otherwise) { return integer(name, otherwise ? 1 : 0); }
+  static Attribute number(const char* name) { return {name, Kind::number, {}}; }
+  static Attribute number(const char* name, float otherwise) { return {name, Kind::number, otherwise}; }
+  static Attribute string(const char* name) { return {name, Kind::string, {}}; }
+  static Attribute string(const char* name, const char* otherwise) { return {name, Kind::string, std::string(otherwise)}; }
+
+  Attribute at_least(std::int64_t limit) && { return std::move(*this).within(limit, most); }
+  Attribute within(std::int64_t first, std::int64_t last) && {
+    least = first;
+    most = last;
+    return std::move(*this);
+  }
+  Attribute one_of(std::vector<const char*> all) && {
+    choices = std::move(all);
+    return std::move(*this);
+  }
+};
+
+// Integers that ask for work together: the limit of their product. None of them is negative.
+struct Product {
+  std::vector<const char*> factors;
+  std::int64_t most;
+};
+
+// What a node says of the attributes that its operator declares. All of them are read and checked when this is made.
+class Attributes {
+ public:
+  Attributes(const abi::Api& api, const abi::OrtKernelInfo* info, const std::vector<Attribute>& declared,
+             const std::vector<Product>& products);
+
+  std::int64_t integer(std::string_view name) const;
+  bool flag(std::string_view name) const { return integer(name) != 0; }
+  float number(std::string_view name) const;
+  const std::string& string(std::string_view name) const;
+  // The position of a string among its choices.
+  std::size_t choice(std::string_view name) const;
+
+ private:
+  std::size_t find(std::string_view name) const;
+
+  const std::vector<Attribute>& declared_;
+  std::vector<Attribute::Value> values_;
+};
+
+}  // namespace specops

@@ -1,0 +1,594 @@
+"""Where OpenVINO's CPU plugin parts from its specification: that it still does, and that the converted model follows.
+
+Each departure that the rules state (`converters.openvino.rule.Departure`) has an example here, the smallest model that shows
+it. A release of OpenVINO that mends one fails its test: then the rule's ``departs`` is to be changed, and where the rule
+followed the CPU plugin, the rule itself.
+
+All of them: ``pytest tests/conformance/operations/test_departures.py --conformance=all``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from converters.openvino import convert
+from converters.openvino import rules as _rules  # noqa: F401  (importing it registers the rules)
+from converters.openvino.rule import EVERYWHERE, Departure, find_rule, rules
+from tests.comparison import assert_all_close
+from tests.conformance.case import Case
+from tests.conformance.check import forms, run_model
+from tests.conformance.operation_models import dynamic, layer_case, static, statics
+from tests.conformance.operations import cases
+from tests.conformance.operations.cases.arithmetic import pdpd
+from tests.conformance.oracle import Oracle, OracleError, Outputs
+
+F, I32, I64 = np.float32, np.int32, np.int64
+NAN, INF = np.nan, np.inf
+
+EXAMPLES: list[Case] = []
+"""Of each case the name is how the departure's ``where`` begins, and ``expected`` what the specification says."""
+
+UNSHOWN = {
+    "`auto_pad` `same_upper`": "what is read beyond the data may be anything, and spoils the oracle's process",
+    "an empty sequence": "what is read beyond it may be the right answer",
+    "repeats that are not constant": "what was in memory may be the right answer",
+}
+"""Departures without an example, by how their ``where`` begins; why they have none."""
+
+
+def _floats(*values: Any) -> np.ndarray:
+    return np.array(values, F)
+
+
+def _shown(
+    operation: str, version: int, where: str, make: Any, inputs: Iterable[Any], attributes: Any = None, expected: Any = None
+) -> None:
+    """An example; without ``expected`` the answer of ``Model.evaluate`` is what the CPU plugin parts from."""
+    settings = {} if expected is None else {"expected": [expected if isinstance(expected, list) else [expected]]}
+    EXAMPLES.append(layer_case(operation, f"opset{version}", make, where, inputs, attributes, **settings))
+
+
+def _shown_by(name: str, where: str, **changes: Any) -> None:
+    """An example that is one of the operations' own cases."""
+    (found,) = (c for c in cases.CASES if c.id == name)
+    EXAMPLES.append(replace(found, name=where, inputs=found.inputs[:1], **changes))
+
+
+# -- everywhere ------------------------------------------------------------------------------------------------------------
+
+_shown("Abs", 1, "integers of 64 bits", "abs", [static(np.array([-(2**40) - 1]))])
+_shown("Add", 1, "f64", "add", [static(np.array([1e300])), static(np.array([0.0]))], expected=np.array([1e300]))
+_shown(
+    "Multiply",
+    1,
+    "f16 and bf16",
+    lambda ops, x, y: ops.multiply(ops.multiply(x, x), y),
+    [static(np.array([300], np.float16)), static(np.array([0.001], np.float16))],
+)
+_shown(
+    "Reshape",
+    1,
+    "inputs and results of unknown rank",
+    "reshape",
+    [dynamic(_floats(1, 2), dims=[2]), dynamic(np.array([2, 1]), dims=[-1])],
+    {"special_zero": False},
+)
+_shown_by("Constant-1-f8e8m0-7", "constants of f8e8m0")
+
+# -- activations -----------------------------------------------------------------------------------------------------------
+
+for _operation, _version, _make, _given in (
+    ("Relu", 1, "relu", {}),
+    ("HSigmoid", 5, "hsigmoid", {}),
+    ("Clamp", 1, "clamp", {"min_value": -1.0, "max_value": 1.0}),
+):
+    _shown(_operation, _version, "a NaN", _make, [static(_floats(NAN))], _given)
+for _version in (1, 8):
+    _shown("Softmax", _version, "a NaN among", "softmax", [static(_floats(NAN, 1, 2))], {"axis": 0})
+_shown(
+    "LogSoftmax", 5, "a NaN among", "log_softmax", [static(_floats(NAN, 1, 2))], {"axis": 0}, expected=_floats(NAN, NAN, NAN)
+)
+_shown("Relu", 1, "integers of 32 bits", "relu", [static(np.array([2**24 + 1], I32))])
+_shown("PRelu", 1, "a slope for the last", "prelu", [dynamic(np.full((1, 2, 3), -1, F)), dynamic(_floats(1, 2, 3))])
+_shown(
+    "HardSigmoid",
+    1,
+    "parameters",
+    "hard_sigmoid",
+    [static(_floats(0.5)), static(np.array(0.2, F)), static(np.array(0.5, F))],
+    expected=_floats(0.6),
+)
+_shown("Selu", 1, "parameters", "selu", [static(_floats(2)), static(_floats(1)), static(_floats(3))], expected=_floats(6))
+
+# -- arithmetic ------------------------------------------------------------------------------------------------------------
+
+for _operation, _number in (("Asin", 1), ("Exp", 1), ("Log", 2), ("Sin", 1)):
+    _shown(_operation, 1, "integers of 32 and 64 bits", _operation.lower(), [static(np.array([_number], I32))])
+_shown("Exp", 1, "a NaN", "exp", [static(_floats(NAN))])
+_shown("Negative", 1, "unsigned", "negative", [static(np.array([0], np.uint8))], expected=np.array([0], np.uint8))
+_shown("Round", 5, "`half_away_from_zero`", "round", [static(_floats(0.49999997))], {"mode": "half_away_from_zero"})
+for _operation in ("Add", "Subtract"):
+    _shown(
+        _operation,
+        1,
+        "results beyond",
+        _operation.lower(),
+        [static(np.array([100, 3], np.uint8)), static(np.array([200, 7], np.uint8))],
+    )
+_shown(
+    "SquaredDifference",
+    1,
+    "i8 and u8",
+    "squared_difference",
+    [static(np.array([5], np.uint8)), static(np.array([2], np.uint8))],
+    expected=np.array([9], np.uint8),
+)
+for _operation in ("Maximum", "Minimum"):
+    _shown(_operation, 1, "a NaN in the first", _operation.lower(), [static(_floats(NAN)), static(_floats(1))])
+    _shown(_operation, 1, "a NaN in the second", _operation.lower(), [static(_floats(1)), static(_floats(NAN))])
+_shown("Divide", 1, "integers with `m_pythondiv`", "divide", [static(np.array([-7], I32)), static(np.array([2], I32))])
+_shown("Divide", 1, "an integer divisor", "divide", [static(np.array([1], I32)), static(np.array([0], I32))])
+_shown("FloorMod", 1, "an integer divisor", "floor_mod", [static(np.array([1], np.int8)), static(np.array([0], np.int8))])
+for _operation, _make, _number in (
+    ("Divide", "divide", 1),
+    ("Mod", "mod", 10),
+    ("FloorMod", "floor_mod", 10),
+    ("Power", "power", 1),
+):
+    _shown(
+        _operation, 1, "integers of 32 bits", _make, [static(np.array([1000000007], I32)), static(np.array([_number], I32))]
+    )
+_shown("FloorMod", 1, "floats whose quotient", "floor_mod", [static(_floats(1e9)), static(_floats(3))])
+_shown("Mod", 1, "floats whose quotient", "mod", [static(_floats(1e9)), static(_floats(3))], expected=_floats(1))
+_shown("Mod", 1, "an infinite divisor", "mod", [static(_floats(5)), static(_floats(INF))], expected=_floats(5))
+
+
+def _pdpd(operation: str, version: int, make_opset: int, *run: np.ndarray, expected: Any = None) -> None:
+    make = f"opset{make_opset}.{operation}"
+    _shown(operation, version, "`auto_broadcast=pdpd`", make, statics(run), pdpd(0), expected=expected)
+
+
+_LEFT, _RIGHT = np.arange(6, dtype=I32).reshape(2, 3) + 1, np.array([2, 4], I32)
+for _operation in ("Subtract", "Divide", "Equal", "NotEqual", "Less", "LessEqual"):
+    _pdpd(_operation, 1, 1, _LEFT.astype(F), _RIGHT.astype(F))
+for _operation, _version in (("LogicalAnd", 1), ("LogicalOr", 1), ("LogicalXor", 2)):
+    _pdpd(_operation, _version, 1, _LEFT > 2, _RIGHT > 2)
+for _operation, _function in (("LeftShift", np.left_shift), ("RightShift", np.right_shift)):
+    _pdpd(f"Bitwise{_operation}", 15, 15, _LEFT, _RIGHT, expected=_function(_LEFT, _RIGHT[:, None]))
+for _operation, _function in (("And", np.bitwise_and), ("Or", np.bitwise_or), ("Xor", np.bitwise_xor)):
+    _pdpd(f"Bitwise{_operation}", 13, 13, _LEFT, _RIGHT, expected=_function(_LEFT, _RIGHT[:, None]))
+_shown_by("Select-1-pdpd-front", "`auto_broadcast=pdpd`")
+
+# -- comparison, logic -----------------------------------------------------------------------------------------------------
+
+for _operation, _make in (
+    ("Equal", "equal"),
+    ("NotEqual", "not_equal"),
+    ("Less", "less"),
+    ("LessEqual", "less_equal"),
+    ("Greater", "greater"),
+    ("GreaterEqual", "greater_equal"),
+):
+    _numbers = [2**24 + 1, 2**24] if _operation in ("Greater", "LessEqual") else [2**24, 2**24 + 1]
+    _shown(_operation, 1, "integers of 32 bits", _make, [static(np.array([n], I32)) for n in _numbers])
+for _operation, _make in (("Greater", "greater"), ("GreaterEqual", "greater_equal")):
+    _shown(_operation, 1, "a NaN", _make, [static(_floats(NAN)), static(_floats(1))])
+_shown(
+    "BitwiseRightShift",
+    15,
+    "u32 and u64",
+    "bitwise_right_shift",
+    [static(np.array([2**31], np.uint32)), static(np.array([31], np.uint32))],
+    expected=np.array([1], np.uint32),
+)
+
+# -- conversion, quantization ----------------------------------------------------------------------------------------------
+
+
+def _converts(where: str, array: np.ndarray, *types: str) -> None:
+    def make(ops: Any, x: Any) -> Any:
+        for name in types:
+            x = ops.convert(x, name)
+        return x
+
+    _shown("Convert", 1, where, make, [static(array)])
+
+
+_converts("floats beyond the range of i32", _floats(5e9), "u32")
+_converts("f64 beyond the range of i8", np.array([300.0]), "u8")
+_converts("a NaN to boolean", _floats(NAN), "boolean")
+_converts("integers beyond the range of f16", np.array([70000], I32), "f16")
+_converts("f32 to f16 and back", _floats(1.0001, 1e6), "f16", "f32")
+_converts("numbers to i4 or u4", np.array([17], I32), "u4", "i32")
+_converts("numbers to u3 and u6", np.array([3], I32), "u3", "i32")
+
+
+def _quantizes(where: str, x: np.ndarray, *limits: Any, levels: int) -> None:
+    inputs = [static(x), *(np.asarray(limit, F) for limit in limits)]
+    _shown("FakeQuantize", 1, where, "fake_quantize", inputs, {"levels": levels})
+
+
+_STEP = (np.float64(F(0.9)) - F(-0.3)) / 15
+_quantizes(
+    "constant limits, and a number halfway", (F(-0.3) + (np.arange(15) + 0.5) * _STEP).astype(F), -0.3, 0.9, 0, 15, levels=16
+)
+_quantizes("constant input limits that are equal", _floats([0], [1]), 0.1, 0.1, -1, 1, levels=2)
+_quantizes("constant input limits in the wrong", _floats([-0.5], [0], [0.5]), 1, -1, 0, 15, levels=16)
+_quantizes("constant limits of different", np.ones((1, 2, 2), F), [[[-1], [-2]]], 1.5, [0, 1], 3, levels=16)
+_quantizes("65,536 levels", _floats(-0.5, 0, 0.5), -1, 1, -1, 1, levels=65536)
+_quantizes("a NaN", _floats(NAN), -1, 1, -1, 1, levels=16)
+_shown_by("FakeQuantize-1-pdpd", "`auto_broadcast=pdpd`")
+_shown_by("FakeConvert-13-f8e4m3-subnormal", "subnormal")
+
+# -- convolution, pooling --------------------------------------------------------------------------------------------------
+
+_IMAGE, _KERNEL = np.arange(9, dtype=F).reshape(1, 1, 3, 3), np.ones((1, 1, 3, 3), F)
+_WINDOW = {"strides": [1, 1], "pads_begin": [0, 0], "pads_end": [0, 0], "dilations": [1, 1]}
+_shown(
+    "Convolution",
+    1,
+    "a kernel of unknown",
+    "convolution",
+    [dynamic(_IMAGE, dims=[1, 1, 3, 3]), dynamic(_KERNEL, dims=[-1] * 4)],
+    _WINDOW,
+    expected=np.full((1, 1, 1, 1), 36, F),
+)
+_shown(
+    "GroupConvolution",
+    1,
+    "a kernel of unknown",
+    "group_convolution",
+    [dynamic(_IMAGE, dims=[1, 1, 3, 3]), dynamic(_KERNEL[None], dims=[1, -1, -1, -1, -1])],
+    _WINDOW,
+    expected=np.full((1, 1, 1, 1), 36, F),
+)
+_WHOLE = np.array([[0, 1, 3, 3, 2], [3, 8, 15, 12, 7], [9, 21, 36, 27, 15], [9, 20, 33, 24, 13], [6, 13, 21, 15, 8]], F)
+for _operation, _make, _kernel in (
+    ("ConvolutionBackpropData", "convolution_backprop_data", _KERNEL),
+    ("GroupConvolutionBackpropData", "group_convolution_backprop_data", _KERNEL[None]),
+):
+    # Of the whole result, five by five, one row and column are too many at each side.
+    _shown(
+        _operation,
+        1,
+        "`output_shape` and explicit",
+        _make,
+        [static(_IMAGE), _kernel],
+        {"output_shape": np.array([3, 3]), **_WINDOW},
+        expected=_WHOLE[None, None, 1:4, 1:4],
+    )
+_shown(
+    "ConvolutionBackpropData",
+    1,
+    "an `output_shape` that is not",
+    lambda ops, x, w, size: ops.convolution_backprop_data(
+        x, w, strides=[1, 1], dilations=[1, 1], output_shape=size, auto_pad="same_upper"
+    ),
+    [static(_IMAGE), _KERNEL, static(np.array([3, 3]))],
+    expected=_WHOLE[None, None, 1:4, 1:4],
+)
+_shown_by("AdaptiveMaxPool-8-i64", "data or indices")
+
+# -- detectors and regions -------------------------------------------------------------------------------------------------
+
+
+def _detects(where: str, scores: Any, boxes: Any, classes: Any, found: Any) -> None:
+    """Two regions of ten by ten, one of which reaches beyond the image; two classes, the first is the background."""
+    attributes = {
+        "score_threshold": 0.05,
+        "nms_threshold": 0.5,
+        "num_classes": 2,
+        "post_nms_count": 4,
+        "max_detections_per_image": 2,
+        "class_agnostic_box_regression": False,
+        "max_delta_log_wh": 1.0,
+        "deltas_weights": [1.0] * 4,
+    }
+    arrays = [_floats([0, 0, 9, 9], [20, 0, 29, 9]), np.zeros((2, 8), F), _floats(*scores), _floats([25, 25, 1])]
+    operation, expected = "ExperimentalDetectronDetectionOutput", [_floats(*boxes), np.array(classes, I32), _floats(*found)]
+    _shown(operation, 6, where, operation, statics(arrays), attributes, expected)
+
+
+_detects("boxes that reach", [[0, 0.8], [0, 0.7]], [[0, 0, 9, 9], [20, 0, 25, 9]], [1, 1], [0.8, 0.7])
+_detects("the background", [[0.9, 0], [0, 0.7]], [[0, 0, 9, 9], [20, 0, 29, 9]], [0, 1], [0.9, 0.7])
+_shown(
+    "ExperimentalDetectronROIFeatureExtractor",
+    6,
+    "regions of several levels",
+    "ExperimentalDetectronROIFeatureExtractor",
+    [static(_floats([0, 0, 448, 448], [0, 0, 8, 8])), static(np.ones((1, 1, 4, 4), F)), static(np.full((1, 1, 2, 2), 2, F))],
+    {"output_size": 1, "sampling_ratio": 1, "pyramid_scales": [4, 8], "aligned": False},
+    expected=[_floats([[[2]]], [[[1]]]), _floats([0, 0, 8, 8], [0, 0, 448, 448])],
+)
+_shown(
+    "ROIAlign",
+    9,
+    "the mean of a region",
+    "roi_align",
+    [static(np.ones((1, 1, 4, 4), F)), static(_floats([1, 1, 1, 1])), static(np.array([0], I32))],
+    {"pooled_h": 1, "pooled_w": 1, "sampling_ratio": 0, "spatial_scale": 1.0, "mode": "avg", "aligned_mode": "half_pixel"},
+    expected=np.zeros((1, 1, 1, 1), F),
+)
+_shown_by("PSROIPooling-1-dynamic", "inputs of unknown")
+_shown_by("DeformablePSROIPooling-1-dynamic", "inputs of unknown")
+_ODD = {"fixed_size": _floats(3), "density": _floats(1), "offset": 0.5, "step": 4.0, "variance": _floats(0.1)}
+for _version in (1, 8):
+    _shown(
+        "PriorBox",
+        _version,
+        "an odd `fixed_size`",
+        "prior_box",
+        [static(np.array([1, 1])), static(np.array([8, 8]))],
+        {"attrs": _ODD},
+        expected=np.array([[0.125, 0.125, 0.5, 0.5], [0.1] * 4], F),
+    )
+_shown_by("PriorBox-8-ratios-before-max", "`min_max_aspect")
+_BOXES, _SCORES = _floats([[0, 0, 1, 1], [0, 0, 1, 0.5]]), _floats([[0.9, 0.8]])
+for _version in (1, 3, 4, 5, 9):
+    for _where, _overlap, _least in (("boxes whose overlap", 0.5, 0), ("boxes whose score", 0.9, 0.8)):
+        _both = [np.array([[0, 0, 0], [0, 0, 1]])]
+        if _version > 4:
+            _both += [_floats([0, 0, 0.9], [0, 0, 0.8]), np.array([2])]
+        _shown(
+            "NonMaxSuppression",
+            _version,
+            _where,
+            "non_max_suppression",
+            [static(_BOXES), static(_SCORES), np.array(5), np.array(_overlap, F), np.array(_least, F)],
+            expected=_both,
+        )
+
+# -- elements by place -----------------------------------------------------------------------------------------------------
+
+for _version in (1, 7):
+    _shown("Gather", _version, "negative indices", "gather", [static(_floats(1, 2)), static(np.array([-1])), np.array(0)])
+for _version in (1, 4):
+    _given = {"output_type": "f32"} if _version == 4 else {}
+    for _where, _numbers in (("a step away", (0, 2, -1)), ("floats with", (0, 0.3, 0.1))):
+        _shown("Range", _version, _where, "Range", [static(np.array(n, F)) for n in _numbers], _given)
+_shown("Range", 4, "floats as", "Range", [static(np.array(n, F)) for n in (0.6, 4, 1.5)], {"output_type": "i32"})
+_shown(
+    "Roll",
+    7,
+    "one shift",
+    "roll",
+    [static(_floats([1, 2], [3, 4])), np.array(1), np.array([0, 1])],
+    expected=_floats([4, 3], [2, 1]),
+)
+_shown_by("SpaceToBatch-2-padded-twice", "padding of several")
+_shown(
+    "ScatterElementsUpdate",
+    12,
+    "the mean of integers",
+    lambda ops, *x: ops.scatter_elements_update(*x, reduction="mean", use_init_val=True),
+    [static(np.array([-1], I32)), static(np.array([0])), static(np.array([-2], I32)), np.array(0)],
+)
+_shown_by("ScatterUpdate-3-scalar-index", "a scalar index")
+_shown_by("SegmentMax-16-float16-LOWEST", "an empty segment")
+_shown_by("GatherTree-1-no-length", "a `max_seq_len`")
+for _name, _where in (
+    ("shrink-begin-mask", "a shrunk axis with"),
+    ("ellipsis-before-new-and-shrink", "an ellipsis and a new axis at"),
+    ("shrink-new-axis", "a new axis and a shrunk"),
+    ("shrink-beyond2", "an index of a shrunk"),
+    ("ellipsis-and-new-axis-at-run-time", "an ellipsis and a new axis, with"),
+):
+    _shown_by(f"StridedSlice-1-{_name}", _where)
+_shown(
+    "Transpose",
+    1,
+    "an empty order",
+    "transpose",
+    [dynamic(_floats([1, 2]), dims=[1, 2]), dynamic(np.zeros(0, I64), dims=[-1])],
+)
+_shown("Squeeze", 1, "axes whose dimension", "squeeze", [dynamic(_floats([1], [2]), dims=[-1, -1]), np.array([0, 1])])
+for _version in (1, 3, 11):
+    _shown_by(f"TopK-{_version}-min-value-ties", "equal elements")
+_shown_by("TopK-11-u64", "u64 beyond")
+
+# -- images ----------------------------------------------------------------------------------------------------------------
+
+_X = np.sin(np.arange(36, dtype=F)).reshape(1, 1, 6, 6)
+
+
+def _resized(version: int, where: str, x: np.ndarray, mode: str, axes: list[int], sizes: list[int], **given: Any) -> None:
+    target, along, ones = np.array(sizes), np.array(axes), np.ones(len(axes), F)
+    inputs = [static(x), target, *([ones] if version == 4 else []), along]
+    attributes = {"mode": mode, "shape_calculation_mode": "sizes", **given}
+    _shown("Interpolate", version, where, "Interpolate", inputs, attributes)
+
+
+for _version in (4, 11):
+    _resized(_version, "`linear` with", _X, "linear", [2, 3], [3, 3], antialias=True)
+    _resized(_version, "`cubic` of three", _X[0, :, :2, :2] * _floats([[1]], [[2]]), "cubic", [0, 1], [3, 3])
+    _resized(_version, "`linear`, `linear_onnx`", np.array([[[[0, 3]]]], np.uint8), "linear_onnx", [2, 3], [1, 4])
+_resized(11, "`bilinear_pillow`", np.array([[[[0, 5]]]], np.uint8), "bilinear_pillow", [2, 3], [1, 3])
+_resized(11, "`bicubic_pillow`", _X, "bicubic_pillow", [2, 3], [9, 9], cube_coeff=-0.75)
+_shown_by("RGBtoNV12-17-one-plane-float32", "all inputs")
+_shown_by("BGRtoNV12-17-one-plane-float32", "all inputs")
+
+# -- sums ------------------------------------------------------------------------------------------------------------------
+
+_REDUCTIONS = (
+    ("Sum", 1),
+    ("Mean", 1),
+    ("Max", 1),
+    ("Min", 1),
+    ("L1", 4),
+    ("Prod", 1),
+    ("L2", 4),
+    ("LogicalAnd", 1),
+    ("LogicalOr", 1),
+)
+for _name, _version in _REDUCTIONS:
+    _make = "reduce_" + {"LogicalAnd": "logical_and", "LogicalOr": "logical_or"}.get(_name, _name.lower())
+    _data = np.array([[True, False]]) if "Logical" in _name else _floats([1, 2])
+    _shown(f"Reduce{_name}", _version, "no axes", _make, [static(_data), np.zeros(0, I64)], {"keep_dims": False})
+    if "Logical" in _name:
+        _shown(f"Reduce{_name}", _version, "axes that", _make, [static(_data), static(np.array([0]))], {"keep_dims": True})
+    elif _name not in ("Prod", "L2"):
+        _numbers = np.array([2**24 + 1, 2**24 + 3 if _name == "Min" else 1], I32)
+        _shown(f"Reduce{_name}", _version, "integers of 32", _make, [static(_numbers), np.array([0])], {"keep_dims": False})
+_shown("ReduceMin", 1, "nothing", "reduce_min", [static(_floats(INF)), np.array([0])], {"keep_dims": False})
+_shown_by("MatMul-1-nothing-summed", "an empty dimension")
+_shown(
+    "NormalizeL2",
+    1,
+    "no axes",
+    lambda ops, x, axes: ops.normalize_l2(x, axes, 1e-6, "add"),
+    [dynamic(_floats([0, 2]), dims=[1, 2]), dynamic(np.zeros(0, I64), dims=[-1])],
+    expected=_floats([0, 1]),
+)
+
+
+def _normalizes(where: str, x: list[float], axes: list[int], expected: list[float], **given: Any) -> None:
+    attributes = {"alpha": 1.0, "beta": 1.0, "bias": 1.0, "size": 1} | given
+    data, result = (_floats(*numbers).reshape(1, -1, 1, 1) for numbers in (x, expected))
+    _shown("LRN", 1, where, "LRN", [static(data), np.array(axes)], attributes, result)
+
+
+_normalizes("an even `size`", [1, 2], [1], [1 / 3.5, 2 / 3.5], size=2)
+_normalizes("axes that hold all", [1, 2], [1, 2, 3], [1 / (1 + 5 / 27), 2 / (1 + 5 / 27)], size=3)
+_normalizes("axes that are not", [1, 2], [-3], [1 / 2, 2 / 5])
+for _kind in ("RDFT", "IRDFT"):
+    _shown_by(f"{_kind}-9-run-time-axes", "axes that")
+    _shown_by(f"{_kind}-9-size-kept", "a `signal_size` of -1")
+_shown_by("RDFT-9-longer", "a `signal_size` above")
+_shown_by("IRDFT-9-both-longer", "several `signal_size`s")
+
+# -- sequences -------------------------------------------------------------------------------------------------------------
+
+
+def _recurs(operation: str, gates: int, states: int, expected: Any) -> None:
+    """A sequence of one step in two: the last hidden state is that after the first."""
+    x, state, lengths = _floats([[1], [1]]), np.zeros((1, 1, 1), F), np.array([1], I32)
+    weights, biases = np.ones((1, gates, 1), F), np.zeros((1, gates), F)
+    inputs = [dynamic(x, dims=[1, -1, 1]), *[static(state)] * states, static(lengths), weights, weights, biases]
+
+    def make(ops: Any, *nodes: Any) -> Any:
+        return getattr(ops, operation.replace("Sequence", "_sequence").lower())(*nodes, 1, "forward")
+
+    _shown(operation, 5, "sequences shorter", make, inputs, expected=expected)
+
+
+_one, _half = np.tanh(1.0), 1 / (1 + np.exp(-1.0))
+_gru = (1 - _half) * _one
+_cell = _half * _one
+_lstm = _half * np.tanh(_cell)
+_recurs("RNNSequence", 1, 1, [_floats([[[_one], [0]]]), _floats([[_one]])])
+_recurs("GRUSequence", 3, 1, [_floats([[[_gru], [0]]]), _floats([[_gru]])])
+_recurs("LSTMSequence", 4, 2, [_floats([[[_lstm], [0]]]), _floats([[_lstm]]), _floats([[_cell]])])
+_shown_by("LSTMCell-1-peepholes-input-forget", "peepholes")
+_COUNTED = next(c for c in cases.CASES if c.id == "TensorIterator-1-slices-negative-start").inputs[0][0]
+_shown_by(
+    "TensorIterator-1-slices-negative-start",
+    "a sliced input",
+    expected=[[100 * _COUNTED[:, 3:4] + 10 * _COUNTED[:, 4:5] + _COUNTED[:, 5:6]]],
+)
+
+
+def _loss(where: str, logits: np.ndarray, length: int, expected: float, **given: Any) -> None:
+    labels = np.array([[1, 0]], I32)
+    _shown(
+        "CTCLoss",
+        4,
+        where,
+        "ctc_loss",
+        [static(logits), static(np.array([2], I32)), static(labels), static(np.array([length], I32)), np.array(2, I32)],
+        {"ctc_merge_repeated": False, **given},
+        expected=_floats(expected),
+    )
+
+
+# Without labels the loss is that of two blanks.
+_loss("labels of length 0, with `", _floats([[0, 0, 0], [0, 0, 0]]), 0, np.log(9), preprocess_collapse_repeated=True)
+_loss("labels of length 0, without", _floats([[0, 0, 0], [0, 0, 0]]), 0, np.log(9))
+_loss("logits above 88", _floats([[0, 100, 0], [0, 0, 100]]), 1, 0)
+
+# -- random numbers, strings, variables ------------------------------------------------------------------------------------
+
+
+def _draws(where: str, shape: list[int], low: Any, high: Any, kind: str) -> None:
+    attributes = {"output_type": kind, "global_seed": 150, "op_seed": 10, "alignment": "TENSORFLOW"}
+    inputs = [np.array(shape, I64), low, high]
+    _shown("RandomUniform", 8, where, "RandomUniform", inputs, attributes)
+
+
+_draws("f16 and f64", [3], np.float64(0), np.float64(1), "f64")
+_draws("i32 whose range", [3], I32(-(2**31)), I32(2**31 - 1), "i32")
+_draws("i64 with", [3], I64(0), I64(100), "i64")
+_draws("a scalar", [], F(0), F(1), "f32")
+_shown_by("StringTensorUnpack-15-no-strings", "no strings")
+_shown_by("StringTensorPack-15-constants", "constants only")
+
+
+def _counted(ops: Any, x: Any) -> Any:
+    total = ops.add(ops.read_value(ops.constant(np.array([0])), "total", I64, [1]), x)
+    return [total, ops.assign(total, "total")]
+
+
+_shown("ReadValue", 6, "a variable of i64", _counted, [static(np.array([3]))], expected=np.array([3]))
+
+# -- the tests -------------------------------------------------------------------------------------------------------------
+
+
+def _departure(example: Case) -> Departure:
+    """The departure that an example shows."""
+    stated = (
+        (*find_rule(example.operation, example.version).departs, *EVERYWHERE)
+        if example.operation != "Constant"
+        else EVERYWHERE
+    )
+    (found,) = (departure for departure in stated if departure.where.startswith(example.name))
+    return found
+
+
+def _answer(oracle: Oracle, path: Path, example: Case, name: str) -> Outputs | OracleError:
+    runs = [list(arrays) for arrays in example.inputs]
+    return oracle.run(path, runs, names=(name,))[name]
+
+
+def _part(one: Outputs | OracleError, other: Outputs | OracleError) -> bool:
+    """Whether two answers differ."""
+    if isinstance(one, OracleError) or isinstance(other, OracleError):
+        return isinstance(one, OracleError) != isinstance(other, OracleError)
+    try:
+        assert_all_close(one, other, 1e-4, 1e-45, "they")
+    except AssertionError:
+        return True
+    return False
+
+
+@pytest.mark.conformance
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.id)
+def test_departure(example: Case, oracle: Oracle, tmp_path: Path) -> None:
+    departure, path = _departure(example), example.save(tmp_path)
+    cpu = _answer(oracle, path, example, "cpu")
+    other = [list(outputs) for outputs in example.expected or ()] or _answer(oracle, path, example, "evaluate")
+    assert _part(cpu, other), f"they no longer part: {departure}"
+    failing = departure.cpu.startswith(("refuses", "fails", "crashes"))
+    assert isinstance(cpu, OracleError) == failing, f"the CPU plugin: {cpu}; stated: {departure.cpu}"
+    followed = cpu if departure.follows == "cpu" else other
+    _, report = convert(path, tmp_path / "model.onnx")
+    for form in forms(report.custom_operators, report.without_body):
+        try:
+            got = run_model(tmp_path / "model.onnx", [list(arrays) for arrays in example.inputs], form)
+        except Exception:
+            assert isinstance(followed, OracleError)  # so does the converted model
+            continue
+        assert not isinstance(followed, OracleError), followed
+        assert_all_close(got, followed, example.rtol, example.atol, f"kernels={form!r} and {departure.follows}")
+
+
+def test_every_departure_has_an_example() -> None:
+    shown = {id(_departure(example)) for example in EXAMPLES}
+    stated = [*EVERYWHERE, *(departure for versions in rules().values() for rule in versions for departure in rule.departs)]
+    missing = {d.where for d in stated if id(d) not in shown and not any(d.where.startswith(name) for name in UNSHOWN)}
+    assert missing == set()
+    assert [name for name in UNSHOWN if not any(d.where.startswith(name) for d in stated)] == []

@@ -1,0 +1,127 @@
+"""Transposed constants are laid out anew at conversion."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+from onnx_ir.passes.common import RemoveUnusedNodesPass
+
+from converters.passes.constant_transposes import FoldConstantTransposes
+from tests.converters.passes.graphs import floats, graph, operators, run
+
+# More elements than the builder folds by itself.
+SHAPE = (30, 40, 20)
+WEIGHTS = np.random.default_rng(0).integers(-9, 9, SHAPE).astype(np.float32)
+X = np.ones((1,), np.float32)
+
+
+def folded(emit) -> tuple[ir.Model, bool]:
+    model = graph(emit, floats("x", 1))
+    modified = FoldConstantTransposes()(model).modified
+    RemoveUnusedNodesPass()(model)
+    return model, modified
+
+
+@pytest.mark.parametrize("perm", [(2, 0, 1), (1, 0, 2), (2, 1, 0)])
+def test_a_transposed_constant_is_a_constant(perm: tuple[int, ...]) -> None:
+    model, modified = folded(lambda op, x: op.Add(op.Transpose(op.const(WEIGHTS), perm=perm), x))
+    assert modified
+    assert operators(model) == ["Add"]
+    (weights,) = model.graph.initializers.values()
+    assert list(weights.shape) == [SHAPE[axis] for axis in perm]
+    np.testing.assert_array_equal(run(model, X)[0], WEIGHTS.transpose(perm) + 1)
+
+
+def test_axes_are_reversed_where_none_are_said() -> None:
+    model, _ = folded(lambda op, x: op.Add(op.node("Transpose", op.const(WEIGHTS)), x))
+    assert operators(model) == ["Add"]
+    np.testing.assert_array_equal(run(model, X)[0], WEIGHTS.T + 1)
+
+
+SAME_NAME = pytest.mark.xfail(strict=True, raises=ValueError, reason="both transposed constants get the same name")
+
+
+@pytest.mark.parametrize("perms", [[(2, 0, 1)] * 2, pytest.param([(2, 0, 1), (1, 0, 2)], marks=SAME_NAME)])
+def test_a_constant_that_is_transposed_twice(perms: list[tuple[int, ...]]) -> None:
+    def emit(op, x):
+        weights = op.const(WEIGHTS)
+        return [op.Add(op.Transpose(weights, perm=perm), x) for perm in perms]
+
+    model, _ = folded(emit)
+    assert operators(model) == ["Add", "Add"]
+    assert len(model.graph.initializers) == len(set(perms))
+    for output, perm in zip(run(model, X), perms, strict=True):
+        np.testing.assert_array_equal(output, WEIGHTS.transpose(perm) + 1)
+
+
+def test_the_constant_itself_may_be_used_too() -> None:
+    def emit(op, x):
+        weights = op.const(WEIGHTS)
+        return [op.Add(op.Transpose(weights, perm=[1, 0, 2]), x), op.Add(weights, x)]
+
+    model, _ = folded(emit)
+    assert len(model.graph.initializers) == 2
+    np.testing.assert_array_equal(run(model, X)[1], WEIGHTS + 1)
+
+
+def test_the_cast_of_weights_stored_in_16_bits_comes_after() -> None:
+    def emit(op, x):
+        wide = op.Cast(op.const(WEIGHTS.astype(np.float16)), to=ir.DataType.FLOAT)
+        return op.Add(op.Transpose(wide, perm=[2, 1, 0]), x)
+
+    model, _ = folded(emit)
+    assert operators(model) == ["Add", "Cast"]
+    (weights,) = model.graph.initializers.values()
+    assert weights.dtype == ir.DataType.FLOAT16
+    np.testing.assert_array_equal(run(model, X)[0], WEIGHTS.T + 1)
+
+
+@pytest.mark.parametrize("cast", [False, True])
+@pytest.mark.parametrize("also_used", [False, True])
+def test_a_transposed_constant_that_is_an_output(cast: bool, also_used: bool) -> None:
+    def emit(op, x):
+        weights = op.const(WEIGHTS.astype(np.float16) if cast else WEIGHTS)
+        turned = op.Transpose(op.Cast(weights, to=ir.DataType.FLOAT) if cast else weights, perm=[1, 2, 0])
+        return [turned, op.Add(turned, x)] if also_used else turned
+
+    model = graph(emit, floats("x", 1))
+    names = [output.name for output in model.graph.outputs]
+    assert FoldConstantTransposes()(model).modified
+    RemoveUnusedNodesPass()(model)
+    assert [output.name for output in model.graph.outputs] == names
+    assert "Transpose" not in operators(model)
+    outputs = run(model, X)
+    np.testing.assert_array_equal(outputs[0], WEIGHTS.transpose(1, 2, 0))
+    if also_used:
+        np.testing.assert_array_equal(outputs[1], WEIGHTS.transpose(1, 2, 0) + 1)
+
+
+def test_two_outputs_of_one_transposed_constant() -> None:
+    def emit(op, x):
+        weights = op.const(WEIGHTS)
+        return [op.node("Transpose", weights, perm=[1, 2, 0]) for _ in range(2)]
+
+    model, _ = folded(emit)
+    assert len({output.name for output in model.graph.outputs}) == 2
+    for output in run(model, X):
+        np.testing.assert_array_equal(output, WEIGHTS.transpose(1, 2, 0))
+
+
+def test_what_is_no_constant_stays() -> None:
+    model = graph(lambda op, x: op.Transpose(x, perm=[1, 0]), floats("x", 2, 3))
+    assert not FoldConstantTransposes()(model).modified
+    assert operators(model) == ["Transpose"]
+
+
+def test_constants_within_branches() -> None:
+    def emit(op, x):
+        weights = op.const(WEIGHTS)
+        turned = lambda op: op.Transpose(weights, perm=[0, 2, 1])  # noqa: E731
+        return op.if_(op.Greater(x, op.const(np.zeros(1, np.float32))), turned, lambda op: op.Neg(turned(op)))
+
+    model, modified = folded(emit)
+    assert modified
+    assert "Transpose" not in operators(model)
+    np.testing.assert_array_equal(run(model, X)[0], WEIGHTS.transpose(0, 2, 1))
+    np.testing.assert_array_equal(run(model, -X)[0], -WEIGHTS.transpose(0, 2, 1))

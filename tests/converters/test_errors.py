@@ -1,0 +1,202 @@
+"""Errors: whose fault they are, what becomes of their causes, and how the command ends with them."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from converters.cli.app import app
+from converters.errors import (
+    REPORT,
+    ConversionError,
+    Fault,
+    InternalError,
+    Malformed,
+    MalformedError,
+    Problem,
+    Problems,
+    Unsupported,
+    UnsupportedError,
+    short,
+)
+from converters.openvino import convert
+from converters.openvino.inspection import inspect
+from converters.openvino.rule import find_rule
+from converters.openvino.rules import activations
+from tests.converters.openvino.reader import ir_text
+
+UNSUPPORTED, MALFORMED, INTERNAL = Fault.UNSUPPORTED, Fault.MALFORMED, Fault.INTERNAL
+
+
+def problem(fault: Fault, cause: BaseException | None = None) -> Problem:
+    return Problem(f"{fault} it is", fault=fault, cause=cause)
+
+
+@pytest.mark.parametrize(
+    ("faults", "kind"),
+    [
+        ([UNSUPPORTED], UnsupportedError),
+        ([MALFORMED], MalformedError),
+        ([INTERNAL], InternalError),
+        ([UNSUPPORTED, MALFORMED], MalformedError),
+        ([MALFORMED, UNSUPPORTED], MalformedError),
+        ([UNSUPPORTED, INTERNAL, MALFORMED], InternalError),
+        ([INTERNAL, UNSUPPORTED], InternalError),
+    ],
+)
+def test_the_worst_problem_decides_the_kind(faults: list[Fault], kind: type[ConversionError]) -> None:
+    error = ConversionError.of(problem(fault) for fault in faults)
+    assert type(error) is kind
+    assert [found.fault for found in error.problems] == faults
+    assert str(error).splitlines() == [f"{fault} it is" for fault in faults]
+
+
+def test_one_problem_needs_no_list() -> None:
+    error = ConversionError.of(problem(UNSUPPORTED))
+    assert (type(error), error.problems) == (UnsupportedError, (problem(UNSUPPORTED),))
+
+
+def test_the_cause_is_that_of_the_worst_problem() -> None:
+    causes = [ValueError("lesser"), KeyError("worst"), TypeError("later")]
+    found = [problem(MALFORMED, causes[0]), problem(INTERNAL), problem(INTERNAL, causes[1]), problem(INTERNAL, causes[2])]
+    assert ConversionError.of(found).__cause__ is causes[1]
+    assert ConversionError.of([problem(MALFORMED), problem(UNSUPPORTED, causes[0])]).__cause__ is None
+
+
+def test_causes_count_for_nothing_when_problems_are_compared() -> None:
+    assert problem(MALFORMED, ValueError("one")) == problem(MALFORMED, KeyError("other"))
+    assert problem(MALFORMED) != problem(UNSUPPORTED)
+
+
+def test_a_problem_as_text() -> None:
+    place = {"file": "model.xml", "line": 7, "layer_name": "a\nb", "layer_type": "Relu", "layer_id": 3}
+    text = 'model.xml:7: layer "a\\nb" (Relu, id 3): it is odd; mend it'
+    assert str(Problem("it is odd", **place, remedy="mend it")) == text
+    assert str(Problem("it is odd", line=7)) == "line 7: it is odd"
+    assert str(Problem("it is odd", layer_name="y")) == 'layer "y": it is odd'
+    assert short("x" * 300) == "x" * 200 + "..."
+
+
+def test_so_many_problems_that_no_one_reads_on() -> None:
+    problems = Problems("model.xml")
+    for _ in range(999):
+        problems.add("once more")
+    with pytest.raises(MalformedError, match="once more") as caught:
+        problems.add("once more")
+    assert len(caught.value.problems) == len(problems) == 1000
+
+
+# -- what rules raise ----------------------------------------------------------------------------------------------------
+
+
+def model(folder: Path, *types_of_layers: str) -> Path:
+    """A chain of layers of these types, each on a line of its own."""
+    layers, edges = [ir_text.parameter()], []
+    for i, kind in enumerate(types_of_layers, 1):
+        layers.append(ir_text.layer(i, kind, inputs=[(2,)], outputs=[(2,)]))
+        edges.append(ir_text.edge(i - 1, min(i - 1, 1), i, 0))
+    layers.append(ir_text.result(len(types_of_layers) + 1))
+    edges.append(ir_text.edge(len(types_of_layers), 1, len(types_of_layers) + 1, 0))
+    return ir_text.write(folder, ir_text.net(layers, edges))
+
+
+def in_our_code(function: Callable) -> Callable:
+    """The function as if it stood in a module of rules."""
+    return types.FunctionType(function.__code__, vars(activations), function.__name__)
+
+
+def mistaken(op, data):
+    return data.no_such_attribute
+
+
+def failing(op, data):
+    raise AssertionError("a claim of ours")
+
+
+def odd(op, data):
+    raise Malformed("its colour is red")
+
+
+def new(op, data):
+    raise Unsupported("its colour is new", "paint it")
+
+
+def invalid(op, data):
+    raise ValueError("no such shape")
+
+
+@pytest.fixture
+def rule_is(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable], None]:
+    """Puts another function in the place of the rule of Relu."""
+    monkeypatch.setattr(activations, "Malformed", Malformed, raising=False)
+    monkeypatch.setattr(activations, "Unsupported", Unsupported, raising=False)
+
+    def put(function: Callable) -> None:
+        monkeypatch.setattr(find_rule("Relu", "opset1"), "function", function)
+
+    return put
+
+
+ENDS = [
+    (new, UnsupportedError, 1, "its colour is new; paint it"),
+    (odd, MalformedError, 2, "its colour is red; check that the file is intact"),
+    (
+        invalid,
+        MalformedError,
+        2,
+        "its inputs or attributes do not fit together: no such shape; check that the file is intact",
+    ),
+    (mistaken, InternalError, 3, "internal error: AttributeError: 'Value' object has no attribute 'no_such_attribute'"),
+    (failing, InternalError, 3, "internal error: AssertionError: a claim of ours"),
+]
+
+
+def specops(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.mark.parametrize(("function", "kind", "code", "message"), ENDS, ids=[row[0].__name__ for row in ENDS])
+def test_what_a_rule_raises(tmp_path: Path, rule_is, function, kind, code: int, message: str) -> None:
+    rule_is(in_our_code(function))
+    path = model(tmp_path, "ReLU")
+    with pytest.raises(kind) as caught:
+        convert(path)
+    (found,) = caught.value.problems
+    assert (found.fault, found.layer_name, found.layer_type, found.layer_id) == (kind.fault, "ReLU_1", "ReLU", 1)
+    assert path.read_text().splitlines()[found.line - 1].startswith('<layer id="1"')
+    assert f"(ReLU, id 1): {message}" in str(caught.value)
+    assert caught.value.__cause__ is found.cause is not None
+    assert (found.remedy == REPORT) == (kind is InternalError)
+    for command in ("convert", "inspect"):
+        result = specops(command, path)
+        assert result.exit_code == code
+        assert "Traceback" not in result.output
+    result = specops("convert", path, "--debug")
+    assert result.exit_code == code
+    assert "Traceback (most recent call last)" in result.stderr
+    assert f"in {function.__name__}" in result.stderr
+
+
+def test_an_error_of_a_kind_like_ours_from_elsewhere_is_the_file_s_fault(tmp_path: Path, rule_is) -> None:
+    """NumPy and ONNX raise TypeError and the like about what they are given."""
+    rule_is(mistaken)  # stands in this module
+    with pytest.raises(MalformedError, match="do not fit together: 'Value' object has no attribute"):
+        convert(model(tmp_path, "ReLU"))
+
+
+def test_problems_of_every_kind_at_once(tmp_path: Path, rule_is) -> None:
+    rule_is(in_our_code(mistaken))
+    path = model(tmp_path, "Magic", "ReLU", "Concat")
+    with pytest.raises(InternalError) as caught:
+        convert(path, tmp_path / "model.onnx")
+    assert [found.fault for found in caught.value.problems] == [UNSUPPORTED, INTERNAL, MALFORMED]
+    assert isinstance(caught.value.__cause__, AttributeError)
+    assert not (tmp_path / "model.onnx").exists()
+    assert [found.fault for found in inspect(path).problems] == [UNSUPPORTED, INTERNAL, MALFORMED]
+    assert specops("convert", path).exit_code == 3
+    rule_is(in_our_code(new))
+    assert specops("convert", path).exit_code == 2
