@@ -27,7 +27,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="N",
         help="convert the operations' conformance cases at this opset; what it cannot say is skipped, with the reason",
     )
+    parser.addoption(
+        "--networks",
+        default="",
+        metavar="all|WORD,...",
+        help="which whole networks to build from their libraries and run: all, or those whose names or families contain a "
+        "word (default: none; those that lie in tests/conformance/models/files run always)",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "conformance: compared with OpenVINO; sampled unless --conformance=all")
+    config.addinivalue_line("markers", "network: a whole network, built from its library; with --networks")

@@ -13,6 +13,7 @@ from onnx_ir.passes.common import RemoveUnusedNodesPass, RemoveUnusedOpsetsPass
 from converters.passes.activations import FuseHardSigmoid, FuseHardSwish
 from converters.passes.constant_transposes import FoldConstantTransposes
 from converters.passes.four_bits import LookUpFourBits
+from converters.passes.pads import KeepPads
 from converters.passes.precision import InFloat16, InFloat32
 from converters.passes.vocabulary_tables import FuseVocabularyTables, LabelVocabularyTables
 from onnx_specops.bodies import BodyError, attach_bodies, inline_bodies
@@ -136,6 +137,7 @@ def finish(
     passes += [
         InsertCasts(keep_float32=keep_float32, converted_unrounded=converted_unrounded, opset=opset, spared=spared),
         RemoveUnusedNodesPass(),
+        KeepPads(),
         bodies,
         RemoveUnusedOpsetsPass(),
     ]

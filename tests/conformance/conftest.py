@@ -18,7 +18,18 @@ def oracle() -> Iterator[Oracle]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep a sample of the marked cases, unless all are asked for."""
+    """Keep a sample of the marked cases, unless all are asked for, and the networks that are asked for."""
+    words = config.getoption("--networks").split(",")
+    unwanted = [
+        item
+        for item in items
+        if isinstance(item, pytest.Function)
+        and item.get_closest_marker("network")
+        and words != ["all"]
+        and not (any(words) and item.callspec.params["network"].chosen([word for word in words if word]))
+    ]
+    items[:] = [item for item in items if item not in set(unwanted)]
+    config.hook.pytest_deselected(items=unwanted)
     wanted = config.getoption("--conformance")
     if wanted == "all" or config.getoption("keyword"):
         return

@@ -14,7 +14,7 @@ from openvino import opset13 as ops
 
 from converters.openvino import convert
 from onnx_specops.runtime.reference import reference_evaluator
-from tests.conformance.models import layer_case, static
+from tests.conformance.operation_models import layer_case, static
 from tests.conformance.operations.cases.low_precision import BITS, codes_of, filled, through, zeros
 
 SHAPE = [197, 211]

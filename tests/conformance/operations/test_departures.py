@@ -23,7 +23,7 @@ from converters.openvino.rule import EVERYWHERE, Departure, find_rule, rules
 from tests.comparison import assert_all_close
 from tests.conformance.case import Case
 from tests.conformance.check import forms, run_model
-from tests.conformance.models import dynamic, layer_case, static, statics
+from tests.conformance.operation_models import dynamic, layer_case, static, statics
 from tests.conformance.operations import cases
 from tests.conformance.operations.cases.arithmetic import pdpd
 from tests.conformance.oracle import Oracle, OracleError, Outputs

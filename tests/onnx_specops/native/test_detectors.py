@@ -11,7 +11,7 @@ import pytest
 from converters.openvino import convert
 from tests.conformance.case import Case
 from tests.conformance.check import run_model
-from tests.conformance.models import layer_case, statics
+from tests.conformance.operation_models import layer_case, statics
 from tests.conformance.operations.cases.detection import CENTER_SIZE
 from tests.conformance.oracle import Oracle, OracleError
 

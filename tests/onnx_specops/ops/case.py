@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.conformance.models import layer_case, statics
+from tests.conformance.operation_models import layer_case, statics
 from tests.conformance.oracle import Oracle, OracleError
 
 Arrays = Mapping[str, np.ndarray]

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from tests.conformance.models import decided, dynamics, layer_case, shaped, statics
+from tests.conformance.operation_models import decided, dynamics, layer_case, shaped, statics
 
 _case = partial(layer_case, "ScaledDotProductAttention", "opset13", "ScaledDotProductAttention")
 

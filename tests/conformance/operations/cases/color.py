@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from tests.conformance.case import Case, IRText
-from tests.conformance.models import decided, dynamic, layer_case, statics
+from tests.conformance.operation_models import decided, dynamic, layer_case, statics
 
 F, U8 = np.float32, np.uint8
 

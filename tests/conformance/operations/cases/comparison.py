@@ -7,7 +7,7 @@ from functools import partial
 import ml_dtypes
 import numpy as np
 
-from tests.conformance.models import decided, dynamic, layer_case, static, statics, unranked
+from tests.conformance.operation_models import decided, dynamic, layer_case, static, statics, unranked
 from tests.conformance.operations.cases.arithmetic import INTEGERS, NO_PDPD, broadcasts, pdpd
 
 F16, BF16, F32, F64, I32, U64 = np.float16, ml_dtypes.bfloat16, np.float32, np.float64, np.int32, np.uint64

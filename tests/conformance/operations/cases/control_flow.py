@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from tests.conformance.models import dynamic, layer_case, ramp, static, unranked
+from tests.conformance.operation_models import dynamic, layer_case, ramp, static, unranked
 
 F = np.float32
 TRUE, FALSE = np.array(True), np.array(False)

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from tests.conformance.models import decided, dynamic, layer_case, ramp, static
+from tests.conformance.operation_models import decided, dynamic, layer_case, ramp, static
 
 
 def _values(*shape, dtype=np.float32, seed=0):

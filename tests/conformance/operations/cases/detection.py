@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.conformance.models import dynamic, layer_case, shaped, static, statics
+from tests.conformance.operation_models import dynamic, layer_case, shaped, static, statics
 
 CENTER_SIZE, CORNER = "caffe.PriorBoxParameter.CENTER_SIZE", "caffe.PriorBoxParameter.CORNER"
 

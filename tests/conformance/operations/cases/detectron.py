@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from tests.conformance.models import dynamics, layer_case, statics
+from tests.conformance.operation_models import dynamics, layer_case, statics
 
 
 def _detectron(operation, keep=None):

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from tests.conformance.models import Input, decided, dynamic, dynamics, layer_case, static, statics, unranked
+from tests.conformance.operation_models import Input, decided, dynamic, dynamics, layer_case, static, statics, unranked
 
 F16, F32, I64 = np.float16, np.float32, np.int64
 _MODES = ("nearest", "linear", "linear_onnx", "cubic")

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from tests.conformance.models import decided, dynamic, layer_case, mixed, shaped, static, statics, unranked
+from tests.conformance.operation_models import decided, dynamic, layer_case, mixed, shaped, static, statics, unranked
 
 I32, I64, U8, F16, F32, F64 = np.int32, np.int64, np.uint8, np.float16, np.float32, np.float64
 

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from tests.conformance.case import Case
-from tests.conformance.models import decided, dynamic, edited, layer_case, static
+from tests.conformance.operation_models import decided, dynamic, edited, layer_case, static
 
 F = np.float32
 BITS = {"u1": 1, "u2": 2, "u3": 3, "u4": 4, "u6": 6, "i4": 4, "nf4": 4, "f4e2m1": 4, "f8e4m3": 8, "f8e5m2": 8, "f8e8m0": 8}

@@ -7,7 +7,7 @@ from functools import partial
 import ml_dtypes
 import numpy as np
 
-from tests.conformance.models import decided, dynamic, layer_case, mixed, of_no_bytes, ramp, static, unranked
+from tests.conformance.operation_models import decided, dynamic, layer_case, mixed, of_no_bytes, ramp, static, unranked
 
 I32, I64, U8, F16, F64, BF16 = np.int32, np.int64, np.uint8, np.float16, np.float64, ml_dtypes.bfloat16
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.conformance.models import decided, dynamic, layer_case, replaced, static, statics, unranked
+from tests.conformance.operation_models import decided, dynamic, layer_case, replaced, static, statics, unranked
 
 F16, F32 = np.float16, np.float32
 _UNSIZED = decided("cpu", "Model.evaluate writes beyond outputs of dynamic shape")

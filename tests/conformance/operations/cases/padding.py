@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.conformance.models import dynamic, layer_case, mixed, ramp, static, unranked
+from tests.conformance.operation_models import dynamic, layer_case, mixed, ramp, static, unranked
 
 I32, I64, U8, F16, F64 = np.int32, np.int64, np.uint8, np.float16, np.float64
 

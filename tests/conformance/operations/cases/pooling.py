@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from tests.conformance.models import decided, dynamic, layer_case, static
+from tests.conformance.operation_models import decided, dynamic, layer_case, static
 
 _NO_INDICES = "the CPU plugin takes 32-bit indices only, Model.evaluate none at all; values by torch"
 _KEPT = "Model.evaluate keeps the padding of the first run"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.conformance.models import decided, layer_case, static
+from tests.conformance.operation_models import decided, layer_case, static
 
 F = np.float32
 _SIZES = [static(np.array([2, 3]), np.array([3, 1])), static(np.array([20, 30]), np.array([17, 40]))]

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from tests.conformance.models import dynamics, layer_case, shaped, statics
+from tests.conformance.operation_models import dynamics, layer_case, shaped, statics
 from tests.conformance.operations.cases.detectron import PLAIN, PROPOSALS, TIES, ZEROS, halves, proposal_inputs
 
 

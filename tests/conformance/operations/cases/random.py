@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.conformance.models import decided, dynamic, layer_case, of_no_bytes, static
+from tests.conformance.operation_models import decided, dynamic, layer_case, of_no_bytes, static
 
 I32, I64, F16, F32, F64 = np.int32, np.int64, np.float16, np.float32, np.float64
 

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from tests.conformance.models import decided, dynamic, edited, layer_case, static, statics
+from tests.conformance.operation_models import decided, dynamic, edited, layer_case, static, statics
 
 N, T, INPUT, HIDDEN = 3, 4, 5, 2
 

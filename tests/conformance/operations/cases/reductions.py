@@ -7,7 +7,7 @@ from functools import partial
 import ml_dtypes
 import numpy as np
 
-from tests.conformance.models import decided, dynamic, dynamics, layer_case, static, unranked
+from tests.conformance.operation_models import decided, dynamic, dynamics, layer_case, static, unranked
 
 BF16, F16, F32, F64, I8, I32, I64, U8, U32, U64 = (
     ml_dtypes.bfloat16, np.float16, np.float32, np.float64, np.int8, np.int32, np.int64, np.uint8, np.uint32, np.uint64,

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from tests.conformance.models import decided, dynamic, layer_case, shaped, statics, unranked
+from tests.conformance.operation_models import decided, dynamic, layer_case, shaped, statics, unranked
 
 F16, F32 = np.float16, np.float32
 _MAPS, _BOXES = [-1, -1, -1, -1], [-1, 5]

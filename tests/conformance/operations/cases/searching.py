@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.conformance.models import decided, dynamic, layer_case, mixed, static
+from tests.conformance.operation_models import decided, dynamic, layer_case, mixed, static
 
 I8, I32, I64, U8, F16, F32, F64 = np.int8, np.int32, np.int64, np.uint8, np.float16, np.float32, np.float64
 

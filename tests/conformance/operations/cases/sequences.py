@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from tests.conformance.models import decided, dynamic, dynamics, layer_case, static, statics
+from tests.conformance.operation_models import decided, dynamic, dynamics, layer_case, static, statics
 
 I32, F16, F32 = np.int32, np.float16, np.float32
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.conformance.models import decided, dynamic, layer_case, mixed, of_no_bytes, ramp, static
+from tests.conformance.operation_models import decided, dynamic, layer_case, mixed, of_no_bytes, ramp, static
 
 I32, I64, U8, F16, F64 = np.int32, np.int64, np.uint8, np.float16, np.float64
 

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from tests.conformance.models import Input, decided, dynamic, dynamics, layer_case, static, statics, unranked
+from tests.conformance.operation_models import Input, decided, dynamic, dynamics, layer_case, static, statics, unranked
 
 F16 = np.float16
 

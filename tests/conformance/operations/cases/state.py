@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from tests.conformance.models import dynamic, layer_case, ramp, static
+from tests.conformance.operation_models import dynamic, layer_case, ramp, static
 from tests.conformance.operations.cases.control_flow import FALSE, TRUE, A, F, always, body, loop_node
 
 

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from tests.conformance.models import decided, dynamic, dynamics, layer_case, static, statics
+from tests.conformance.operation_models import decided, dynamic, dynamics, layer_case, static, statics
 
 TEXTS = np.array(["emerson", "", "Grüße", "漢字かな", "a b", "x" * 300, "lake"], object)
 FEW = np.array([["lake", "palmer"], ["", "and"]], object)

@@ -7,8 +7,8 @@ from functools import partial
 import ml_dtypes
 import numpy as np
 
-from tests.conformance.models import TYPES as NUMBERS
-from tests.conformance.models import decided, dynamic, layer_case, static
+from tests.conformance.operation_models import TYPES as NUMBERS
+from tests.conformance.operation_models import decided, dynamic, layer_case, static
 
 F = np.float32
 TYPES = {**NUMBERS, "string": np.object_}

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from tests.conformance.models import dynamic, layer_case, shaped, static, statics
+from tests.conformance.operation_models import dynamic, layer_case, shaped, static, statics
 
 
 def boxes_and_scores(batches, classes, count, *, seed=0, ties=False, center=False, dtype=np.float32):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from converters.openvino import ConversionError, convert
-from tests.conformance.models import layer_case, static, unranked
+from tests.conformance.operation_models import layer_case, static, unranked
 from tests.converters.openvino.rules.malformed import BOOL, I64, U8, assert_fault, assert_told, rows
 
 S = (2, 3)

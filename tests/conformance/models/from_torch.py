@@ -1,0 +1,216 @@
+"""Networks in PyTorch: made small from their configuration, with random weights, and imported by OpenVINO."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import logging
+import operator
+import os
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+Arrays = Mapping[str, np.ndarray]
+
+# Nothing here asks a hub for anything.
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+
+def imported(make: Callable[[], Any], *, positional: bool = True, scripted: bool = False) -> Callable[[Arrays], Any]:
+    """What makes the ``openvino.Model`` of a module.
+
+    Args:
+        make: makes the module; its random numbers come from a fixed seed.
+        positional: whether the inputs are its arguments in their order; else they are keyword arguments.
+        scripted: whether it is a scripted module, which OpenVINO imports as it is; others are traced.
+    """
+
+    def build(arrays: Arrays) -> Any:
+        import openvino as ov
+        import torch
+
+        torch.set_num_threads(1)  # many networks are made side by side
+        torch.manual_seed(0)
+        module = make().eval().float()
+        if not scripted:
+            randomize(module)
+        tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+        names = () if positional else tuple(tensors)
+        with torch.no_grad(), quiet():
+            if scripted:
+                return ov.convert_model(
+                    module,
+                    input=[
+                        (list(t.shape), ov.Type(a.dtype)) for t, a in zip(tensors.values(), arrays.values(), strict=True)
+                    ],
+                )
+            return ov.convert_model(_flat(module, names), example_input=tuple(tensors.values()))
+
+    return build
+
+
+def randomize(module: Any) -> None:
+    """Weights by which every layer shows in the outputs.
+
+    Libraries begin with biases of zero, scales of one, statistics of nothing, and matrices so small that a short network's
+    outputs hardly depend on its inputs.
+    """
+    import torch
+
+    for parameter in module.parameters():
+        data = parameter.data
+        if not data.is_floating_point() or data.numel() < 2:
+            continue
+        if bool((data == data.reshape(-1)[0]).all()):
+            parameter.data = data + 0.1 * torch.randn(data.shape)
+        elif data.dim() > 1:
+            usual = (data.shape[0] / data.numel()) ** 0.5  # one over the root of how many numbers are summed
+            parameter.data = data * max(1.0, usual / float(data.std()))
+    for name, buffer in module.named_buffers():
+        if name.endswith("running_mean"):
+            buffer.data = 0.1 * torch.randn(buffer.shape)
+        elif name.endswith("running_var"):
+            buffer.data = 0.5 + torch.rand(buffer.shape)
+
+
+def _flat(module: Any, names: tuple[str, ...]) -> Any:
+    """The module with a tuple of tensors as its result, whatever structure it returns."""
+    import torch
+
+    class Flat(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.module = module
+
+        def forward(self, *inputs):
+            result = self.module(**dict(zip(names, inputs, strict=True))) if names else self.module(*inputs)
+            return tuple(_tensors(result))
+
+    return Flat()
+
+
+def _tensors(result: Any) -> Iterator[Any]:
+    import torch
+
+    if isinstance(result, torch.Tensor):
+        yield result
+    elif isinstance(result, Mapping):
+        for value in result.values():
+            yield from _tensors(value)
+    elif isinstance(result, (tuple, list)):
+        for value in result:
+            yield from _tensors(value)
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Without what tracing warns of."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        level = logging.root.manager.disable
+        logging.disable(logging.WARNING)
+        try:
+            yield
+        finally:
+            logging.disable(level)
+
+
+# -- libraries -------------------------------------------------------------------------------------------------------------
+
+
+def transformer(name: str, config: Mapping[str, Any], part: str | None = None) -> Callable[[], Any]:
+    """A class of transformers, from its configuration class.
+
+    Args:
+        name: the model's class.
+        config: the configuration's fields; a mapping is the configuration of a part.
+        part: the attribute that holds the part of the model to convert; by default all of it.
+    """
+
+    def make() -> Any:
+        from tests.conformance.models import torchvision_ops
+
+        torchvision_ops.load()
+        import transformers
+
+        transformers.logging.set_verbosity_error()
+        cls = getattr(transformers, name)
+        fields = cls.config_class(**{key: value for key, value in config.items() if value is not None})
+        # Of the ways to compute attention and mixtures of experts those that can be traced.
+        model = cls._from_config(fields, attn_implementation="eager", experts_implementation="batched_mm")
+        return operator.attrgetter(part)(model) if part else model
+
+    return make
+
+
+def timm_model(name: str, options: Mapping[str, Any]) -> Callable[[], Any]:
+    """A variant of timm's, without pretrained weights."""
+
+    def make() -> Any:
+        from tests.conformance.models import torchvision_ops
+
+        torchvision_ops.load()
+        import timm
+
+        return timm.create_model(name, pretrained=False, **options)
+
+    return make
+
+
+def torchvision_model(name: str, options: Mapping[str, Any]) -> Callable[[], Any]:
+    """A model of torchvision's, ``"detection.ssd300_vgg16"``; a detector for one picture without the losses."""
+
+    def make() -> Any:
+        from tests.conformance.models import torchvision_ops
+
+        torchvision_ops.load()
+        import torchvision
+
+        model = operator.attrgetter(name)(torchvision.models)(weights=None, **options)
+        return OnePicture(model) if name.startswith("detection.") else model
+
+    return make
+
+
+def diffuser(name: str, options: Mapping[str, Any], method: str | None = None) -> Callable[[], Any]:
+    """A part of diffusers'."""
+
+    def make() -> Any:
+        from tests.conformance.models import torchvision_ops
+
+        torchvision_ops.load()
+        import diffusers
+
+        return getattr(diffusers, name)(**options)
+
+    return make
+
+
+def own(name: str, *args: Any, **options: Any) -> Callable[[], Any]:
+    """A class or function of `tests.conformance.models.modules`."""
+
+    def make() -> Any:
+        from tests.conformance.models import torchvision_ops
+
+        torchvision_ops.load()
+        return getattr(importlib.import_module("tests.conformance.models.modules"), name)(*args, **options)
+
+    return make
+
+
+def OnePicture(model: Any) -> Any:
+    import torch
+
+    class OnePicture(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model
+
+        def forward(self, image):
+            return self.model([image])[0]
+
+    return OnePicture()

@@ -1,0 +1,43 @@
+"""The table of networks: `NETWORKS`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.conformance.models.rows import (
+    diffusers,
+    keras,
+    plain_torch,
+    timm,
+    torchvision,
+    transformers_audio,
+    transformers_text,
+    transformers_vision,
+)
+
+# Their IR lies in files/: small ones of every kind, so that each test run converts them.
+_KEPT = (
+    "DebertaV2Model",
+    "FNetModel",
+    "TapasModel",
+    "LlamaForCausalLM",
+    "MixtralForCausalLM",
+    "MambaForCausalLM",
+    "T5ForConditionalGeneration",
+    "SwinModel",
+    "Dinov2WithRegistersModel",
+    "SegformerForSemanticSegmentation",
+    "BitModel",
+    "Wav2Vec2Model",
+    "CLIPModel",
+    "UNet2DModel",
+    "LSTM, num_layers, bidirectional",
+    "ConvLSTM",
+    "DLRM",
+    "Greedy, scripted",
+    "TwoStages",
+)
+
+_ROWS = (transformers_text, transformers_vision, transformers_audio, timm, torchvision, keras, diffusers, plain_torch)
+
+NETWORKS = [replace(network, kept=network.name in _KEPT) for rows in _ROWS for network in rows.NETWORKS]

@@ -1,0 +1,58 @@
+"""Pads before poolings are as OpenVINO computes them, and those that ONNX Runtime may fuse are left to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from converters.openvino import convert
+from tests.conformance.check import compare, run_model
+from tests.conformance.oracle import Oracle, OracleError
+
+
+@pytest.fixture(scope="module")
+def oracle():
+    oracle = Oracle()
+    yield oracle
+    oracle.close()
+
+
+def _max_pool(ops, x):
+    return ops.max_pool(x, [1, 1], [1, 1], [0, 0], [0, 0], [3, 3]).output(0)
+
+
+def _avg_pool(ops, x):
+    return ops.avg_pool(x, [1, 1], [0, 0], [0, 0], [3, 3], True).output(0)
+
+
+def _conv(ops, x):
+    weights = np.linspace(-1, 1, 2 * 2 * 9, dtype=np.float32).reshape(2, 2, 3, 3)
+    return ops.convolution(x, ops.constant(weights), [1, 1], [0, 0], [0, 0], [1, 1]).output(0)
+
+
+@pytest.mark.parametrize(
+    ("behind", "relu", "kept"),
+    [(_max_pool, False, True), (_max_pool, True, False), (_avg_pool, False, True), (_conv, False, False)],
+    ids=["max", "max-of-relu", "average", "convolution"],
+)
+def test_a_pad_of_zeros(behind, relu: bool, kept: bool, oracle: Oracle, tmp_path: Path):
+    import openvino as ov
+    from openvino import opset14 as ops
+
+    x = ops.parameter([1, 2, 6, 6], np.float32)
+    data = ops.relu(x) if relu else x
+    padded = ops.pad(data, ops.constant([0, 0, 1, 2]), ops.constant([0, 0, 2, 1]), "constant", ops.constant(np.float32(0)))
+    ov.save_model(ov.Model([behind(ops, padded)], [x]), tmp_path / "model.xml", compress_to_fp16=False)
+    runs = [[np.random.default_rng(0).standard_normal((1, 2, 6, 6)).astype(np.float32) - 1]]
+
+    model, _ = convert(tmp_path / "model.xml", tmp_path / "model.onnx")
+
+    expected = oracle.run(tmp_path / "model.xml", runs, names=("cpu",))["cpu"]
+    assert not isinstance(expected, OracleError)
+    compare(run_model(tmp_path / "model.onnx", runs, "none"), expected, 1e-5, 1e-6, "ONNX Runtime and OpenVINO")
+    pads = [node for node in model.graph.node if node.op_type == "Pad"]
+    assert [len(node.input) == 4 for node in pads] == [kept]
+    onnx.checker.check_model(model, full_check=True)
