@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.conformance.oracle import Oracle
-from tests.conformance.random.judge import judge_file
+from tests.conformance.random.judge import Judge
 from tests.conformance.random.models import judged, keep, recipe, run, summary
 
 _EVERY = 60.0
@@ -30,7 +30,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="which models (default: %(default)s)")
     parser.add_argument("--first", type=int, default=0, help="the number of the first one (default: %(default)s)")
     parser.add_argument("--jobs", type=int, default=1, help="how many at a time (default: %(default)s)")
-    parser.add_argument("--keep", type=Path, default=Path("random-findings"), help="where findings go (default: %(default)s)")
+    parser.add_argument(
+        "--keep", type=Path, default=Path("random-findings"), help="where findings go (default: %(default)s)"
+    )
     parser.add_argument("--model", type=int, help="judge the model of this number alone, and print it")
     parser.add_argument("--file", type=Path, help="judge a finding that was kept: the folder of model.xml and inputs.npz")
     given = parser.parse_args()
@@ -43,7 +45,8 @@ def main() -> int:
 
 def _file(folder: Path) -> int:
     with np.load(folder / "inputs.npz") as arrays, Oracle() as oracle:
-        verdict = judge_file(folder / "model.xml", [arrays[f"arr_{k}"] for k in range(len(arrays.files))], oracle, python=True)
+        values = [arrays[f"arr_{k}"] for k in range(len(arrays.files))]
+        verdict = Judge(oracle).judge_file(folder / "model.xml", values, python=True)
     print(f"{verdict.kind}: {verdict.text}")
     return verdict.found
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
 from converters.openvino.rule import find_rule
 from tests.conformance.operation_models import TYPES
 from tests.conformance.oracle import Oracle, OracleError
-from tests.conformance.random.judge import Verdict, differing, judge, save
+from tests.conformance.random.judge import Judge, Verdict, differing, save
 from tests.conformance.random.recipe import Layer, Leaf, Recipe, Ref
 
 _TRIES = 3
@@ -33,31 +35,28 @@ class Explanation:
     verdict: Verdict
 
 
-def explain(recipe: Recipe, verdict: Verdict, oracle: Oracle) -> Explanation:
+def explain(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
     """Look at each layer by itself, with the values that OpenVINO gives it; else make the model as small as can be."""
     departs = None
-    for single in singles(recipe, oracle):
+    for single in singles(recipe, judge.oracle):
         for variant in (single, single.static()):
-            found = judge(variant, oracle)
+            found = judge.judge(variant)
             if found.kind == "reference" and _known(variant):
                 departs = departs or Explanation("departure", variant, found)
-            elif found.found or (found.kind == "reference" and not found.text.startswith("agrees")):
-                if _noisy(variant, oracle):
+            elif found.suspect:
+                if _noisy(variant, judge.oracle):
                     departs = departs or Explanation("noise", variant, found)
                     continue
                 return Explanation("found", variant, found)
     if departs is not None:
         return departs
-    if _noisy(recipe, oracle):
+    if _noisy(recipe, judge.oracle):
         return Explanation("noise", recipe, verdict)
-    return Explanation("found", *shrink(recipe, verdict, oracle))
+    return Explanation("found", *shrink(recipe, verdict, judge))
 
 
 def values(recipe: Recipe, oracle: Oracle) -> dict[Ref, np.ndarray]:
     """What the layers give, by the CPU plugin, or by the reference kernels where it refuses; none where both do."""
-    import tempfile
-    from pathlib import Path
-
     refs = [(place, 0) for place, node in enumerate(recipe.nodes) if isinstance(node, Layer)]
     needed = {ref for node in recipe.nodes if isinstance(node, Layer) for ref in node.inputs if ref[1]}
     refs += sorted(needed | {ref for ref in recipe.results if ref[1]})
@@ -123,9 +122,6 @@ def _known(recipe: Recipe) -> bool:
 
 def _noisy(recipe: Recipe, oracle: Oracle) -> bool:
     """Whether OpenVINO's own answer changes as far when its floats change in their last digits."""
-    import tempfile
-    from pathlib import Path
-
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.xml"
         oracle.ask(save, recipe, str(path))
@@ -146,13 +142,13 @@ def _changed(array: np.ndarray, seed: int) -> np.ndarray:
     return (array.astype(np.float64) * (1 + 3e-7 * rng.standard_normal(array.shape))).astype(array.dtype)
 
 
-def shrink(recipe: Recipe, verdict: Verdict, oracle: Oracle) -> tuple[Recipe, Verdict]:
+def shrink(recipe: Recipe, verdict: Verdict, judge: Judge) -> tuple[Recipe, Verdict]:
     """The smallest recipe found that has a verdict of the same kind."""
     changed = True
     while changed:
         changed = False
-        for smaller in _smaller(recipe, oracle):
-            found = judge(smaller, oracle)
+        for smaller in _smaller(recipe, judge.oracle):
+            found = judge.judge(smaller)
             if found.kind == verdict.kind:
                 recipe, verdict, changed = smaller, found, True
                 break

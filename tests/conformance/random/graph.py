@@ -138,7 +138,9 @@ class Graph:
             return self.rng.integers(0, 2, shape).astype(bool)
         if type_ in INTEGERS:
             least = max(low, 0) if type_ in UNSIGNED else low
-            return self.rng.integers(int(np.ceil(least)), max(int(high), int(np.ceil(least))) + 1, shape).astype(TYPES[type_])
+            return self.rng.integers(int(np.ceil(least)), max(int(high), int(np.ceil(least))) + 1, shape).astype(
+                TYPES[type_]
+            )
         return (np.round(self.rng.uniform(low, high, shape) * 8) / 8).astype(TYPES[type_])
 
     def leaf(self, array: np.ndarray, constant: float = 0.3) -> Value:
@@ -153,7 +155,9 @@ class Graph:
         """Whole numbers, as a Constant mostly."""
         return self.leaf(np.asarray(numbers).astype(TYPES[self.pick(*types)]), constant)
 
-    def fresh(self, types: Sequence[str], shape: Sequence[int], constant: float = 0.3, low: float = -4, high: float = 4) -> Value:
+    def fresh(
+        self, types: Sequence[str], shape: Sequence[int], constant: float = 0.3, low: float = -4, high: float = 4
+    ) -> Value:
         """A new value of one of the types."""
         return self.leaf(self.array(self.type(types), shape, low, high), constant)
 
@@ -314,4 +318,17 @@ def _opened(dim: int, rng: np.random.Generator, share: float) -> Any:
     return (int(rng.integers(0, dim + 1)), dim + int(rng.integers(0, 9))) if rng.random() < 0.15 else -1
 
 
-__all__ = ["ANY", "FLOATS", "INTEGERS", "NUMBERS", "SIGNED", "UNSIGNED", "Dims", "Graph", "Unfit", "Value", "maker", "with_dims"]
+__all__ = [
+    "ANY",
+    "FLOATS",
+    "INTEGERS",
+    "NUMBERS",
+    "SIGNED",
+    "UNSIGNED",
+    "Dims",
+    "Graph",
+    "Unfit",
+    "Value",
+    "maker",
+    "with_dims",
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from converters.validation.compare import Tolerance, compare
 from onnx_specops.runtime.library import has_library
 from tests.conformance.check import run_model
 from tests.conformance.oracle import Oracle, OracleError, Outputs
-from tests.conformance.random.recipe import Recipe, build
+from tests.conformance.random.recipe import Layer, Recipe, build
 
 Kind = Literal["agrees", "reference", "refused", "unjudged", "parts", "lacks", "fails", "breaks"]
 
@@ -34,7 +35,8 @@ class Verdict:
     """What became of a model.
 
     Attributes:
-        kind: ``"agrees"`` with the CPU plugin; with the ``"reference"`` kernels alone; ``"refused"`` by all; ``"unjudged"``,
+        kind: ``"agrees"`` with the CPU plugin, or with the reference kernels where that refuses the model; of both only with the
+            ``"reference"`` kernels; ``"refused"`` by all; ``"unjudged"``,
             for only we answer; ``"parts"`` from both; ``"lacks"``: the conversion refuses what OpenVINO runs; ``"fails"`` when
             it runs; ``"breaks"``: the converter's own mistake.
         text: more of it.
@@ -45,8 +47,13 @@ class Verdict:
 
     @property
     def found(self) -> bool:
-        """Whether something is to be mended."""
+        """Whether it is a mistake for sure."""
         return self.kind in FINDINGS
+
+    @property
+    def suspect(self) -> bool:
+        """Whether there is something to explain."""
+        return self.found or self.kind == "reference"
 
 
 def save(recipe: Recipe, path: str) -> None:
@@ -56,49 +63,123 @@ def save(recipe: Recipe, path: str) -> None:
     ov.save_model(build(recipe), path, compress_to_fp16=False)
 
 
-def judge(recipe: Recipe, oracle: Oracle, *, python: bool = False) -> Verdict:
-    """The verdict on a recipe's model; ``python``: whether its Python kernels are to be run, too."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.xml"
-        try:
-            oracle.ask(save, recipe, str(path))
-        except OracleError as error:
-            return Verdict("refused", f"OpenVINO cannot build it: {error}")
-        drawn = any(layer.operation in _DRAWN for layer in recipe.layers())
-        return judge_file(path, recipe.arrays(), oracle, python=python, drawn=drawn)
+class Judge:
+    """Judges models, with one process for OpenVINO.
 
+    Args:
+        oracle: that process.
+    """
 
-def judge_file(
-    path: Path, arrays: Sequence[np.ndarray], oracle: Oracle, *, python: bool = False, drawn: bool = False
-) -> Verdict:
-    """The verdict on an IR; ``drawn``: whether its bodies draw other random numbers."""
-    answers = oracle.run(path, [list(arrays)])
-    cpu, reference = answers["cpu"], answers["evaluate"]
-    answered = not (isinstance(cpu, OracleError) and isinstance(reference, OracleError))
-    said = "" if answered else f"CPU: {cpu}\nreference: {reference}"
-    target = path.with_suffix(".onnx")
-    try:
-        _, report = convert(path, target)
-    except InternalError as error:
-        return Verdict("breaks", str(error))
-    except ConversionError as error:
-        return Verdict("lacks", str(error)) if answered else Verdict("refused", f"{error}\n{said}")
-    except Exception as error:
-        return Verdict("breaks", f"{type(error).__name__}: {error}")
-    kinds = []
-    for form in _forms(bool(report.custom_operators), bool(report.without_body), python):
+    def __init__(self, oracle: Oracle) -> None:
+        self.oracle = oracle
+
+    def judge(self, recipe: Recipe, *, python: bool = False) -> Verdict:
+        """The verdict on a recipe's model; ``python``: whether its Python kernels are to be run, too."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model.xml"
+            try:
+                self.oracle.ask(save, recipe, str(path))
+            except OracleError as error:
+                return Verdict("refused", f"OpenVINO cannot build it: {error}")
+            drawn = any(layer.operation in _DRAWN for layer in recipe.layers())
+            return self.judge_file(path, recipe.arrays(), python=python, drawn=drawn)
+
+    def judge_file(self, path: Path, arrays: Sequence[np.ndarray], *, python: bool = False, drawn: bool = False) -> Verdict:
+        """The verdict on an IR; ``drawn``: whether its bodies draw other random numbers."""
+        answers = _Answers(self.oracle, path, arrays)
+        target = path.with_suffix(".onnx")
         try:
-            got = run_model(target, [list(arrays)], form)
+            _, report = convert(path, target)
+        except InternalError as error:
+            return Verdict("breaks", str(error))
+        except ConversionError as error:
+            return answers.without("lacks", str(error))
         except Exception as error:
-            text = f"kernels={form!r}: {type(error).__name__}: {error}"
-            kinds.append(Verdict("fails", text) if answered else Verdict("refused", f"{text}\n{said}"))
-            continue
-        kinds.append(_verdict(got, cpu, reference, form, values=not (drawn and form == "none")))
-    for kind in (*FINDINGS, "reference", "unjudged", "refused"):
-        for verdict in kinds:
-            if verdict.kind == kind:
-                return verdict
-    return kinds[0]
+            return Verdict("breaks", f"{type(error).__name__}: {error}")
+        verdicts = []
+        for form in _forms(bool(report.custom_operators), bool(report.without_body), python):
+            try:
+                got = run_model(target, [list(arrays)], form)[0]
+            except Exception as error:
+                verdicts.append(answers.without("fails", f"kernels={form!r}: {type(error).__name__}: {error}"))
+            else:
+                verdicts.append(answers.verdict(got, form, values=not (drawn and form == "none")))
+        return min(verdicts, key=lambda verdict: _GRAVEST.index(verdict.kind))
+
+    def runnable(self, recipe: Recipe) -> Recipe | None:
+        """The recipe, or as much of it as OpenVINO runs; ``None`` where that is nothing."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model.xml"
+            for _ in range(_MENDED):
+                try:
+                    self.oracle.ask(save, recipe, str(path))
+                    answers = _Answers(self.oracle, path, recipe.arrays())
+                    if not isinstance(answers["cpu"], OracleError) or not isinstance(answers["evaluate"], OracleError):
+                        return recipe
+                    said = str(answers["cpu"])
+                except OracleError as error:
+                    said = str(error)
+                recipe = _mended(recipe, said)
+                if not recipe.results:
+                    return None
+        return None
+
+
+_GRAVEST: tuple[Kind, ...] = ("breaks", "parts", "lacks", "fails", "reference", "unjudged", "refused", "agrees")
+# How often a model may be made smaller until OpenVINO runs it.
+_MENDED = 8
+
+
+def _mended(recipe: Recipe, said: str) -> Recipe:
+    """What OpenVINO may run instead: with ranks and shapes known, without the layer that it names, or the first half."""
+    if "dynamic" in said or "unsupported" in said:
+        for known in (recipe.ranked(), recipe.static()):
+            if str(known) != str(recipe):
+                return known
+    for name in re.findall(r"\bv(\d+)\b", said):
+        if int(name) < len(recipe.nodes) and isinstance(recipe.nodes[int(name)], Layer):
+            return recipe.without(int(name))
+    return recipe.first(sum(isinstance(node, Layer) for node in recipe.nodes) // 2)
+
+
+class _Answers:
+    """OpenVINO's answers to a model, asked for when they are needed first."""
+
+    def __init__(self, oracle: Oracle, path: Path, arrays: Sequence[np.ndarray]) -> None:
+        self._oracle, self._path, self._arrays = oracle, path, list(arrays)
+        self._known: dict[str, Outputs | OracleError] = {}
+
+    def __getitem__(self, name: str) -> Outputs | OracleError:
+        if name not in self._known:
+            self._known |= self._oracle.run(self._path, [self._arrays], names=(name,))
+        return self._known[name]
+
+    def without(self, kind: Kind, text: str) -> Verdict:
+        """The verdict where we have no answer, of that kind if OpenVINO has one."""
+        refusals = []
+        for name in ("cpu", "evaluate"):
+            answer = self[name]
+            if not isinstance(answer, OracleError):
+                return Verdict(kind, text)
+            refusals.append(f"{name}: {answer}")
+        return Verdict("refused", "\n".join([text, *refusals]))
+
+    def verdict(self, got: Sequence[np.ndarray], form: str, *, values: bool) -> Verdict:
+        """The verdict on our answer."""
+        said = [f"kernels={form!r}"]
+        refused = 0
+        for name in ("cpu", "evaluate"):
+            answer = self[name]
+            if isinstance(answer, OracleError):
+                refused += 1
+                said.append(f"{name}: {answer}")
+            elif difference := differing(got, answer[0], values=values):
+                said.append(f"{name}: {difference}")
+            elif name == "cpu" or refused:
+                return Verdict("agrees")
+            else:
+                return Verdict("reference", "\n".join(said))
+        return Verdict("unjudged" if refused == 2 else "parts", "\n".join(said))
 
 
 def _forms(custom: bool, without_body: bool, python: bool) -> list[str]:
@@ -107,23 +188,6 @@ def _forms(custom: bool, without_body: bool, python: bool) -> list[str]:
     found = ["native"] if has_library() else []
     found += [] if without_body else ["none"]
     return found + (["python"] if python or without_body else [])
-
-
-def _verdict(
-    got: Outputs, cpu: Outputs | OracleError, reference: Outputs | OracleError, form: str, *, values: bool
-) -> Verdict:
-    parted = []
-    for name, answer in (("agrees", cpu), ("reference", reference)):
-        if isinstance(answer, OracleError):
-            parted.append(f"{name}: {answer}")
-            continue
-        difference = differing(got[0], answer[0], values=values)
-        if not difference:
-            return Verdict("agrees" if name == "agrees" else "reference", "\n".join(parted))
-        parted.append(f"{'CPU' if name == 'agrees' else 'reference'}: {difference}")
-    text = f"kernels={form!r}\n" + "\n".join(parted)
-    both = isinstance(cpu, OracleError) and isinstance(reference, OracleError)
-    return Verdict("unjudged" if both else "parts", text)
 
 
 def differing(got: Sequence[np.ndarray], expected: Sequence[np.ndarray], *, values: bool = True) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 from collections import Counter
@@ -14,9 +15,9 @@ import numpy as np
 
 from tests.conformance.oracle import Oracle
 from tests.conformance.random import layers as _layers  # noqa: F401  (importing it registers the makers)
-from tests.conformance.random.explain import Explanation, explain
+from tests.conformance.random.explain import explain
 from tests.conformance.random.graph import Graph, with_dims
-from tests.conformance.random.judge import SECONDS, judge, save
+from tests.conformance.random.judge import SECONDS, Judge, save
 from tests.conformance.random.recipe import Recipe, build
 from tests.worker import Lost, Worker
 
@@ -65,23 +66,27 @@ def recipe(seed: int, number: int) -> Recipe:
         return opened
 
 
-_oracle: Oracle | None = None
+@functools.cache
+def _judge() -> Judge:
+    """The process's own."""
+    oracle = Oracle()
+    oracle.timeout = SECONDS
+    return Judge(oracle)
 
 
 def judged(seed: int, number: int) -> Outcome:
     """Make and judge a model, and explain what parts."""
-    global _oracle
-    if _oracle is None:
-        _oracle = Oracle()
-        _oracle.timeout = SECONDS
-    made: Recipe = _oracle.ask(recipe, seed, number)
+    judge = _judge()
+    made: Recipe = judge.oracle.ask(recipe, seed, number)
+    verdict = judge.judge(made, python=number % 10 == 0)
+    if verdict.kind in ("unjudged", "refused"):
+        mended = judge.runnable(made)
+        if mended is not None:
+            made, verdict = mended, judge.judge(mended)
     operations = Counter(layer.operation for layer in made.layers())
-    verdict = judge(made, _oracle, python=number % 10 == 0)
-    explanation: Explanation | None = None
-    if verdict.found or (verdict.kind == "reference" and not verdict.text.startswith("agrees")):
-        explanation = explain(made, verdict, _oracle)
-    if explanation is None:
+    if not verdict.suspect:
         return Outcome(number, verdict.kind, operations, verdict.text)
+    explanation = explain(made, verdict, judge)
     names = "+".join(layer.operation for layer in explanation.recipe.layers())
     text = f"{explanation.kind}: {names}\n{explanation.recipe}\n{explanation.verdict.kind}: {explanation.verdict.text}"
     return Outcome(number, explanation.kind, operations, text, explanation.recipe)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -93,6 +93,30 @@ class Recipe:
             nodes.append(node)
         return Recipe(tuple(nodes), tuple((places[source], index) for source, index in self.results))
 
+    def without(self, place: int) -> Recipe:
+        """The recipe without that node and all that needs it; without results where nothing is left."""
+        gone = {place}
+        for k, node in enumerate(self.nodes):
+            if isinstance(node, Layer) and any(source in gone for source, _ in node.inputs):
+                gone.add(k)
+        return self._ending([k for k in range(len(self.nodes)) if k not in gone])
+
+    def first(self, layers: int) -> Recipe:
+        """The recipe of the first layers."""
+        places = [k for k, node in enumerate(self.nodes) if isinstance(node, Layer)]
+        return self._ending(range(places[layers])) if layers < len(places) else self
+
+    def _ending(self, places: Collection[int]) -> Recipe:
+        """The nodes there; results are those of their outputs that nothing takes any more, of those that something took."""
+        taken = {ref for place in places if isinstance(node := self.nodes[place], Layer) for ref in node.inputs}
+        known = {ref for node in self.nodes if isinstance(node, Layer) for ref in node.inputs} | set(self.results)
+        results = [r for r in sorted(known - taken) if r[0] in places and isinstance(self.nodes[r[0]], Layer)]
+        return Recipe(self.nodes, tuple(results)).pruned()
+
+    def ranked(self) -> Recipe:
+        """The recipe with known ranks."""
+        return replace(self, nodes=tuple(_ranked(node) for node in self.nodes))
+
     def static(self) -> Recipe:
         """The recipe with the shapes of its values as its Parameters' dimensions."""
         return replace(self, nodes=tuple(_static(node) for node in self.nodes))
@@ -104,6 +128,12 @@ class Recipe:
 def _static(node: Leaf | Layer) -> Leaf | Layer:
     if isinstance(node, Leaf) and node.array is not None:
         return replace(node, dims=node.array.shape)
+    return node
+
+
+def _ranked(node: Leaf | Layer) -> Leaf | Layer:
+    if isinstance(node, Leaf) and node.dims is None and node.array is not None:
+        return replace(node, dims=(-1,) * node.array.ndim)
     return node
 
 

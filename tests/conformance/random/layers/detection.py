@@ -27,7 +27,11 @@ def _limit(g: Graph, number: Any, kind: Any) -> Value:
 def suppressed(g: Graph) -> None:
     images, classes, count = g.int(1, 2), g.int(1, 3), g.int(1, 8)
     version = g.pick(1, 3, 4, 5, 9)
-    limits = [_limit(g, g.int(0, 5), np.int64), _limit(g, g.float(0, 1), np.float32), _limit(g, g.float(0, 0.75), np.float32)]
+    limits = [
+        _limit(g, g.int(0, 5), np.int64),
+        _limit(g, g.float(0, 1), np.float32),
+        _limit(g, g.float(0, 0.75), np.float32),
+    ]
     if version >= 5 and g.chance(0.3):
         limits.append(_limit(g, g.pick(0.0, 0.5), np.float32))
     boxes = g.leaf(_corners(g, images, count), 0.1)
@@ -39,7 +43,11 @@ def suppressed(g: Graph) -> None:
 def suppressed_rotated(g: Graph) -> None:
     images, classes, count = g.int(1, 2), g.int(1, 3), g.int(1, 6)
     boxes = np.concatenate([_corners(g, images, count), g.rng.uniform(-3, 3, (images, count, 1))], axis=-1)
-    limits = [_limit(g, g.int(0, 5), np.int64), _limit(g, g.float(0, 1), np.float32), _limit(g, g.float(0, 0.75), np.float32)]
+    limits = [
+        _limit(g, g.int(0, 5), np.int64),
+        _limit(g, g.float(0, 1), np.float32),
+        _limit(g, g.float(0, 0.75), np.float32),
+    ]
     given = {"output_type": g.pick("i32", "i64")}
     scores = _scores(g, images, classes, count)
     g.layer("NMSRotated", "opset13", g.leaf(boxes.astype(np.float32), 0.1), scores, *limits, **given)

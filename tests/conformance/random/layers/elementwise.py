@@ -4,14 +4,52 @@ from __future__ import annotations
 
 from tests.conformance.random.graph import ANY, FLOATS, INTEGERS, NUMBERS, SIGNED, Graph, maker
 
-_FLOAT_UNARY = (
-    "Acos Asin Atan Cos Cosh Erf Exp Log Sin Sinh Sqrt Tan Tanh Sigmoid Acosh-4 Asinh-4 Atanh-4 SoftPlus-4 Mish-4 HSwish-4 "
-    "HSigmoid-5 SoftSign-9 Gelu-2 Gelu-7 ErfInv-17 Round-5 Ceiling Floor"
-).split()
-_UNARY = "Abs Negative Relu Sign Identity-16".split()
-_BINARY = "Add Subtract Multiply Divide Maximum Minimum SquaredDifference Mod FloorMod Power PRelu".split()
-_COMPARISONS = "Equal NotEqual Less LessEqual Greater GreaterEqual".split()
-_LOGICAL = "LogicalAnd LogicalOr LogicalXor Xor".split()
+_FLOAT_UNARY = [
+    "Acos",
+    "Asin",
+    "Atan",
+    "Cos",
+    "Cosh",
+    "Erf",
+    "Exp",
+    "Log",
+    "Sin",
+    "Sinh",
+    "Sqrt",
+    "Tan",
+    "Tanh",
+    "Sigmoid",
+    "Acosh-4",
+    "Asinh-4",
+    "Atanh-4",
+    "SoftPlus-4",
+    "Mish-4",
+    "HSwish-4",
+    "HSigmoid-5",
+    "SoftSign-9",
+    "Gelu-2",
+    "Gelu-7",
+    "ErfInv-17",
+    "Round-5",
+    "Ceiling",
+    "Floor",
+]
+_UNARY = ["Abs", "Negative", "Relu", "Sign", "Identity-16"]
+_BINARY = [
+    "Add",
+    "Subtract",
+    "Multiply",
+    "Divide",
+    "Maximum",
+    "Minimum",
+    "SquaredDifference",
+    "Mod",
+    "FloorMod",
+    "Power",
+    "PRelu",
+]
+_COMPARISONS = ["Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual"]
+_LOGICAL = ["LogicalAnd", "LogicalOr", "LogicalXor", "Xor"]
 
 
 def _named(name: str) -> tuple[str, str]:
@@ -31,7 +69,9 @@ def unary(g: Graph) -> None:
 
 @maker()
 def integer_unary(g: Graph) -> None:
-    operation = g.pick("Abs", "Negative", "Relu", "Sign", "Floor", "Ceiling", "Sqrt", "Exp", "Erf", "Cos", "Tan", "BitwiseNot-13")
+    operation = g.pick(
+        "Abs", "Negative", "Relu", "Sign", "Floor", "Ceiling", "Sqrt", "Exp", "Erf", "Cos", "Tan", "BitwiseNot-13"
+    )
     g.layer(*_named(operation), g.value(("boolean", *INTEGERS) if "Not" in operation else INTEGERS))
 
 
@@ -66,7 +106,9 @@ def binary(g: Graph) -> None:
     low = 1 if operation in ("Divide", "Mod", "FloorMod") and g.chance(0.8) else -4
     b = g.broadcasting(a, low=0 if operation == "Power" else low)
     swapped = operation not in ("PRelu", "Divide", "Mod", "FloorMod", "Power") and g.chance(0.4)
-    broadcast = {} if operation == "PRelu" else {"auto_broadcast": "none" if a.shape == b.shape and g.chance(0.1) else "numpy"}
+    broadcast = (
+        {} if operation == "PRelu" else {"auto_broadcast": "none" if a.shape == b.shape and g.chance(0.1) else "numpy"}
+    )
     g.layer(operation, "opset1", *((b, a) if swapped else (a, b)), **broadcast)
 
 
@@ -78,7 +120,9 @@ def paddle(g: Graph) -> None:
     end = g.int(axis + 1, a.rank)
     b = g.fresh((a.type,), a.dims[axis:end], 0.5, 1)
     operation = g.pick("Add", "Multiply", "Maximum", "Mod", "FloorMod", "Power", "Greater", "GreaterEqual", "Minimum")
-    g.layer(operation, "opset1", a, b, auto_broadcast="pdpd", auto_broadcast_axis=axis if end < a.rank or g.chance(0.5) else -1)
+    g.layer(
+        operation, "opset1", a, b, auto_broadcast="pdpd", auto_broadcast_axis=axis if end < a.rank or g.chance(0.5) else -1
+    )
 
 
 @maker(2)

@@ -194,7 +194,9 @@ def bags(g: Graph) -> None:
             ids = leaf(np.sort(g.rng.integers(0, 4, count)))
             weights = [g.fresh((table.type,), [count])] if default and g.chance(0.5) else []
             default = default or [leaf(np.array(0), 0.8)]
-            g.layer("EmbeddingSegmentsSum", "opset3", table, indices, ids, leaf(np.array(g.int(4, 6)), 0.8), *default, *weights)
+            g.layer(
+                "EmbeddingSegmentsSum", "opset3", table, indices, ids, leaf(np.array(g.int(4, 6)), 0.8), *default, *weights
+            )
         case _:
             offsets = leaf(np.sort(np.append(0, g.rng.integers(0, count, g.int(0, 3)))))
             weights = [g.fresh((table.type,), [count])] if default and g.chance(0.5) else []
@@ -219,5 +221,3 @@ def sparse(g: Graph) -> None:
     kind = g.pick(np.int32, np.int64)
     given = [g.leaf(np.asarray(a).astype(kind), 0.2) for a in ([rows, columns], indices)]
     g.layer("SparseFillEmptyRows", "opset16", values, *given, g.leaf(g.array(type_, ()), 0.5))
-
-

@@ -146,18 +146,6 @@ def einsum(g: Graph) -> None:
     g.layer("Einsum", "opset7", *inputs, equation=equation)
 
 
-@maker()
-def grouped_product(g: Graph) -> None:
-    groups, rows, inner, outer = g.int(1, 3), g.int(1, 6), g.int(1, 4), g.int(1, 4)
-    if g.chance(0.5):
-        a, b = g.of_shape("f32", [groups, rows, inner]), g.of_shape("f32", [groups, outer, inner])
-        g.layer("GroupedMatMul", "opset17", a, b)
-    else:
-        ends = np.sort(np.append(g.rng.integers(0, rows + 1, groups - 1), rows))
-        a, b = g.of_shape("f32", [rows, inner]), g.of_shape("f32", [groups, outer, inner])
-        g.layer("GroupedMatMul", "opset17", a, b, g.index(ends, 0.4, ("i32",)))
-
-
 @maker(2)
 def attention(g: Graph) -> None:
     batch, size, keys = g.shape(g.int(1, 2), 3), g.int(1, 4), g.int(1, 5)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.conformance.random.graph import FLOATS, NUMBERS, Graph, Unfit, maker
 
-_REDUCTIONS = "ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceL1 ReduceL2".split()
+_REDUCTIONS = ["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2"]
 
 
 @maker(5)
@@ -72,5 +72,3 @@ def normalised(g: Graph) -> None:
                 g.layer("BatchNormInference", "opset5", x, *four, epsilon=eps)
             else:
                 g.layer("BatchNormInference", "opset1", *four[:2], x, *four[2:], epsilon=eps)
-
-

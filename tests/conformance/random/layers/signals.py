@@ -76,5 +76,10 @@ def drawn(g: Graph) -> None:
         g.layer("RandomUniform", "opset8", g.index(g.shape(g.int(1, 3), 4)), *ends, output_type=type_, **seeds)
     else:
         probs = g.leaf(g.array("f32", (g.int(1, 3), g.int(2, 5)), 0.125, 4), 0.2)
-        given = {"convert_type": g.pick("i32", "i64"), "log_probs": g.chance(0.5), "with_replacement": g.chance(0.6), **seeds}
+        given = {
+            "convert_type": g.pick("i32", "i64"),
+            "log_probs": g.chance(0.5),
+            "with_replacement": g.chance(0.6),
+            **seeds,
+        }
         g.layer("Multinomial", "opset13", probs, g.index(g.int(1, 2), 0.8), **given)
