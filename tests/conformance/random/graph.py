@@ -59,7 +59,8 @@ class Value:
 
     @property
     def rank(self) -> int:
-        assert self.shape is not None
+        if self.shape is None:
+            raise Unfit("its rank depends on data")
         return len(self.shape)
 
     @property

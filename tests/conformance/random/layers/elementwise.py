@@ -2,53 +2,20 @@
 
 from __future__ import annotations
 
-from tests.conformance.random.graph import ANY, FLOATS, INTEGERS, NUMBERS, SIGNED, Graph, maker
+from tests.conformance.random.graph import ANY, FLOATS, INTEGERS, NUMBERS, SIGNED, Graph, Unfit, maker
 
-_FLOAT_UNARY = [
-    "Acos",
-    "Asin",
-    "Atan",
-    "Cos",
-    "Cosh",
-    "Erf",
-    "Exp",
-    "Log",
-    "Sin",
-    "Sinh",
-    "Sqrt",
-    "Tan",
-    "Tanh",
-    "Sigmoid",
-    "Acosh-4",
-    "Asinh-4",
-    "Atanh-4",
-    "SoftPlus-4",
-    "Mish-4",
-    "HSwish-4",
-    "HSigmoid-5",
-    "SoftSign-9",
-    "Gelu-2",
-    "Gelu-7",
-    "ErfInv-17",
-    "Round-5",
-    "Ceiling",
-    "Floor",
-]
-_UNARY = ["Abs", "Negative", "Relu", "Sign", "Identity-16"]
-_BINARY = [
-    "Add",
-    "Subtract",
-    "Multiply",
-    "Divide",
-    "Maximum",
-    "Minimum",
-    "SquaredDifference",
-    "Mod",
-    "FloorMod",
-    "Power",
-    "PRelu",
-]
-_COMPARISONS = ["Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual"]
+# fmt: off
+_FLOAT_UNARY = (
+    "Acos", "Asin", "Atan", "Cos", "Cosh", "Erf", "Exp", "Log", "Sin", "Sinh", "Sqrt", "Tan", "Tanh", "Sigmoid", "Acosh-4",
+    "Asinh-4", "Atanh-4", "SoftPlus-4", "Mish-4", "HSwish-4", "HSigmoid-5", "SoftSign-9", "Gelu-2", "Gelu-7", "ErfInv-17",
+    "Round-5", "Ceiling", "Floor",
+)
+_UNARY = ("Abs", "Negative", "Relu", "Sign", "Identity-16")
+_BINARY = (
+    "Add", "Subtract", "Multiply", "Divide", "Maximum", "Minimum", "SquaredDifference", "Mod", "FloorMod", "Power", "PRelu",
+)
+_COMPARISONS = ("Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual")
+# fmt: on
 _LOGICAL = ["LogicalAnd", "LogicalOr", "LogicalXor", "Xor"]
 
 
@@ -103,6 +70,8 @@ def parametrised(g: Graph) -> None:
 def binary(g: Graph) -> None:
     operation = g.pick(*_BINARY)
     a = g.value(FLOATS if operation in ("Power", "PRelu") and g.chance(0.9) else NUMBERS)
+    if operation == "SquaredDifference" and a.type in ("i8", "u8"):
+        raise Unfit("the CPU plugin gives no squares, and no reference kernel tells more")
     low = 1 if operation in ("Divide", "Mod", "FloorMod") and g.chance(0.8) else -4
     b = g.broadcasting(a, low=0 if operation == "Power" else low)
     swapped = operation not in ("PRelu", "Divide", "Mod", "FloorMod", "Power") and g.chance(0.4)
@@ -144,11 +113,11 @@ def logical(g: Graph) -> None:
 def bitwise(g: Graph) -> None:
     shift = g.chance(0.4)
     a = g.value(INTEGERS if shift else (*INTEGERS, "boolean"))
-    b = g.broadcasting(a, low=0, high=6)
     if shift:
+        b = g.fresh((a.type,), [1 if g.chance(0.3) else d for d in a.dims], 0.5, 0, 6)
         g.layer(g.pick("BitwiseLeftShift", "BitwiseRightShift"), "opset15", a, b, auto_broadcast="numpy")
     else:
-        g.layer(g.pick("BitwiseAnd", "BitwiseOr", "BitwiseXor"), "opset13", a, b, auto_broadcast="numpy")
+        g.layer(g.pick("BitwiseAnd", "BitwiseOr", "BitwiseXor"), "opset13", a, g.broadcasting(a), auto_broadcast="numpy")
 
 
 @maker(2)

@@ -127,8 +127,8 @@ def product(g: Graph) -> None:
 
 
 _EQUATIONS = (
-    "ab,bc->ac", "ab,cb->ca", "ij->ji", "ij->", "ii->i", "ij,ij->", "bij,bjk->bik", "i,j->ij", "...ij,...jk->...ik", "ijk->kj",
-    "ab,ab->ab", "abc,cd,d->ab", "bhqd,bhkd->bhqk", "i,i->", "...a->a...", "ijj->ij",
+    "ab,bc->ac", "ab,cb->ca", "ij->ji", "ij->", "ii->i", "ij,ij->", "bij,bjk->bik", "i,j->ij", "...ij,...jk->...ik",
+    "ijk->kj", "ab,ab->ab", "abc,cd,d->ab", "bhqd,bhkd->bhqk", "i,i->", "...a->a...", "ijj->ij",
 )  # fmt: skip
 
 
