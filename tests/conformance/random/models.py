@@ -69,9 +69,7 @@ def recipe(seed: int, number: int) -> Recipe:
 @functools.cache
 def _judge() -> Judge:
     """The process's own."""
-    oracle = Oracle()
-    oracle.timeout = SECONDS
-    return Judge(oracle)
+    return Judge(Oracle(SECONDS))
 
 
 def judged(seed: int, number: int) -> Outcome:
