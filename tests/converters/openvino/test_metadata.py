@@ -67,7 +67,8 @@ def test_how_it_was_made(tmp_path: Path) -> None:
 
 def test_early_files_say_it_elsewhere(tmp_path: Path) -> None:
     """Before version 11 a file tells of its making in <meta_data>."""
-    extra = '<meta_data><MO_version value="2020.1"/><cli_parameters><mean_values value="data[1.0]"/></cli_parameters></meta_data>'
+    parameters = '<cli_parameters><mean_values value="data[1.0]"/></cli_parameters>'
+    extra = f'<meta_data><MO_version value="2020.1"/>{parameters}</meta_data>'
     layers = [ir_text.parameter(), ir_text.layer(1, "ReLU", inputs=[(2,)], outputs=[(2,)]), ir_text.result(2)]
     text = ir_text.net(layers, [ir_text.edge(0, 0, 1, 0), ir_text.edge(1, 1, 2, 0)], version=10, extra=extra)
     path = ir_text.write(tmp_path, text)
