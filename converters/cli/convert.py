@@ -29,6 +29,7 @@ from converters.cli.options import (
     Weights,
     shapes,
 )
+from converters.outputs import refuse_inputs
 
 if TYPE_CHECKING:
     from converters.openvino.conversion import Conversion
@@ -53,7 +54,12 @@ class Settings:
 
         load_all(self.rules)
         chosen: dict[str, Any] = {"weights": self.weights, "opset": self.opset, "precision": self.precision}
-        return convert_model(model, target, strict=self.strict, **chosen, **more)
+        return convert_model(model, target, strict=self.strict, with_weights=target is None, **chosen, **more)
+
+    @property
+    def files(self) -> list[Path]:
+        """The files among what it was told."""
+        return [path for path in map(Path, self.rules) if path.is_file()]
 
 
 def convert(
@@ -133,6 +139,7 @@ def convert(
             _to_stdout(model, settings, more, check, as_json)
             return
         target = output or model.with_suffix(".onnx")
+        refuse_inputs([target], [model, *settings.files, *([] if inputs is None else [inputs])])
         random_shapes = shapes(shape, "--shape")
         if check:
             require_openvino()

@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from converters.openvino.reader.constants import NF4, Constant, group_bits, parts
 from converters.openvino.reader.element_types import ElementType
-from converters.openvino.tensors import external_tensor
+from converters.openvino.tensors import mapped_tensor
 from onnx_specops.building import Builder, Value, constant_value
 
 PACKED_BYTES = 4096
@@ -46,12 +46,12 @@ def unpacked(op: Builder, constant: Constant, path: Path, name: str) -> Value | 
     if constant.size <= PACKED_BYTES * (3 if grouped else 1):  # what is smaller is folded at once
         return None
     if kind is ElementType.F8E8M0:
-        codes = constant_value(external_tensor(constant, path, ir.DataType.UINT8, constant.shape), name=name)
+        codes = constant_value(mapped_tensor(constant, path, ir.DataType.UINT8, constant.shape), name=name)
         return _looked_up(op, codes, _NUMBERS[kind])
     if not grouped and kind not in (ElementType.U1, ElementType.U2, *_NUMBERS):
         return None
     shape = (constant.size // 3, 3) if grouped else (constant.size,)
-    codes = constant_value(external_tensor(constant, path, ir.DataType.UINT8, shape), name=name)
+    codes = constant_value(mapped_tensor(constant, path, ir.DataType.UINT8, shape), name=name)
     elements = _of_groups(op, codes, kind) if grouped else _looked_up(op, codes, _of_a_byte(kind))
     whole = op.Slice(op.Reshape(elements, [-1]), [0], [constant.count], [0])
     return op.Reshape(whole, list(constant.shape))
