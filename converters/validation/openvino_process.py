@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import signal
@@ -86,7 +87,11 @@ class OpenVINOProcess:
     def _start(self) -> subprocess.Popen[bytes]:
         start = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import _serve; _serve()"
         self._process = subprocess.Popen(
-            [sys.executable, "-c", start], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            [sys.executable, "-c", start],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
         )
         self._end = weakref.finalize(self, _kill, self._process)
         return self._process
@@ -103,6 +108,10 @@ def _exchange(process: subprocess.Popen[bytes], question: bytes) -> tuple[str, A
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
+    # With all that it started: who holds its pipes keeps them from ending.
+    if hasattr(os, "killpg") and process.returncode is None:
+        with contextlib.suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)
     process.kill()
     process.wait()
     for pipe in (process.stdin, process.stdout):
@@ -126,6 +135,8 @@ def _serve() -> None:
     """The process: what stdin asks, answered on stdout, which OpenVINO itself may not write to."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
+    # OpenVINO does without it: each import of it would start another process, to tell of that.
+    sys.modules["openvino_telemetry"] = None  # type: ignore[assignment]
     while True:
         try:
             question = pickle.load(sys.stdin.buffer)
