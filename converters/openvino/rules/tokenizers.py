@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 import onnx_ir as ir
 
 from converters.errors import Malformed, Unsupported
+from converters.openvino.charsmaps import charsmap
 from converters.openvino.rule import Departure, rule
 from converters.openvino.rules.strings import strings_of
 from onnx_specops.building import Builder, Value
@@ -86,6 +88,113 @@ def regex_normalization(op: Builder, *inputs: Value, global_replace: bool = True
         global_replace=int(global_replace),
     )
     return [*results, *([] if skips is None else [skips])]
+
+
+@rule("CharsMapNormalization", since="extension")
+def chars_map_normalization(
+    op: Builder,
+    begins: Value,
+    ends: Value,
+    symbols: Value,
+    *others: Value,
+    normalization_form: str = "",
+    add_dummy_prefix: bool = False,
+    remove_extra_whitespaces: bool = True,
+    escape_whitespaces: bool = False,
+    case_fold: bool = False,
+    nmt: bool = False,
+):
+    """CharsMapNormalization of openvino_tokenizers: by the file's own map, or by one of Unicode's; ``nmt`` counts for nothing."""
+    skips = next((value for value in others if value.dtype == ir.DataType.BOOL), None)
+    maps = [value for value in others if value is not skips]
+    if len(others) > 2 or len(maps) > 1 or (maps and others[-1] is not maps[0]):
+        raise Malformed(f"it has {len(others) + 3} inputs where strings, skips and a map were expected")
+    if normalization_form and maps and skips is None:
+        raise Unsupported("it has both a map and a form, and reads one for the other", "convert the tokenizer anew")
+    if not normalization_form and not maps:
+        raise Malformed("it has neither a map nor a form")
+    mapping = _unicode_map(op, normalization_form, case_fold) if normalization_form else maps[0]
+    results = op.specops.CharsMapNormalization(
+        begins,
+        ends,
+        symbols,
+        mapping,
+        skips,
+        add_dummy_prefix=int(add_dummy_prefix),
+        remove_extra_whitespaces=int(remove_extra_whitespaces),
+        escape_whitespaces=int(escape_whitespaces),
+    )
+    return [*results, *([] if skips is None else [skips])]
+
+
+def _unicode_map(op: Builder, form: str, case_fold: bool) -> Value:
+    try:
+        return op.const(np.frombuffer(charsmap(form, case_fold), np.uint8))
+    except ValueError as error:
+        raise Malformed(str(error)) from None
+
+
+@rule("NormalizeUnicode", since="extension")
+def normalize_unicode(
+    op: Builder, begins: Value, ends: Value, symbols: Value, skips: Value | None = None, *, normalization_form: str = "NFD"
+):
+    """NormalizeUnicode of openvino_tokenizers: a form of Unicode's, as SentencePiece's maps have it."""
+    results = op.specops.CharsMapNormalization(
+        begins, ends, symbols, _unicode_map(op, normalization_form, False), skips, remove_extra_whitespaces=0
+    )
+    return [*results, *([] if skips is None else [skips])]
+
+
+@rule("CaseFold", since="extension")
+def case_fold(
+    op: Builder,
+    begins: Value,
+    ends: Value,
+    symbols: Value,
+    skips: Value | None = None,
+    *,
+    encoding: Literal["", "utf-8"] = "utf-8",
+    lower: bool = True,
+):
+    """CaseFold of openvino_tokenizers: without an encoding the letters of ASCII, in all strings; with UTF-8 all letters."""
+    kept = [] if skips is None else [skips]
+    if encoding:
+        if not lower:
+            raise Malformed("it has an encoding and lower=false")
+        mapping = _unicode_map(op, "identity", True)
+        return [*op.specops.CharsMapNormalization(begins, ends, symbols, mapping, skips, remove_extra_whitespaces=0), *kept]
+    first, last = (ord("A"), ord("Z")) if lower else (ord("a"), ord("z"))
+    codes = op.Cast(symbols, to=ir.DataType.INT32)
+    is_letter = op.And(op.GreaterOrEqual(codes, first), op.LessOrEqual(codes, last))
+    changed = op.Where(is_letter, op.Add(codes, 32 if lower else -32), codes)
+    return [begins, ends, op.Cast(changed, to=ir.DataType.UINT8), *kept]
+
+
+@rule("BytesToChars", since="extension")
+def bytes_to_chars(
+    op: Builder,
+    ragged_begins: Value,
+    ragged_ends: Value,
+    begins: Value,
+    ends: Value,
+    symbols: Value,
+    skips: Value | None = None,
+):
+    """BytesToChars of openvino_tokenizers: a printable character for each byte."""
+    results = op.specops.BytesToChars(begins, ends, symbols, skips)
+    return [ragged_begins, ragged_ends, *results, *([] if skips is None else [skips])]
+
+
+@rule("CharsToBytes", since="extension")
+def chars_to_bytes(op: Builder, ragged_begins: Value, ragged_ends: Value, begins: Value, ends: Value, symbols: Value):
+    """CharsToBytes of openvino_tokenizers: back from those characters, a row's strings as one."""
+    return op.specops.CharsToBytes(ragged_begins, ragged_ends, begins, ends, symbols)
+
+
+@rule("ByteFallback", since="extension")
+def byte_fallback(op: Builder, begins: Value, ends: Value, symbols: Value):
+    """ByteFallback of openvino_tokenizers: the bytes that tokens such as <0x0A> stand for."""
+    return op.specops.ByteFallback(begins, ends, symbols)
 
 
 @rule("UTF8Validate", since="extension")
@@ -200,6 +309,40 @@ def bpe_tokenizer(
     )
 
 
+@rule("WordpieceTokenizer", since="extension")
+def wordpiece_tokenizer(op: Builder, *inputs: Value, suffix_indicator: str = "##", max_bytes_per_word: int = 100):
+    """WordpieceTokenizer of openvino_tokenizers."""
+    if len(inputs) != 9:
+        raise Malformed(f"it has {len(inputs)} inputs where 9 were expected")
+    unknown = int(_constant(inputs[8], "id of unknown words").reshape(-1)[0])
+    return op.specops.WordpieceTokenizer(
+        *inputs[:8], suffix_indicator=suffix_indicator, max_bytes_per_word=max_bytes_per_word, unk_token_id=unknown
+    )
+
+
+@rule("UnigramTokenizer", since="extension")
+def unigram_tokenizer(
+    op: Builder,
+    *inputs: Value,
+    unk_token_id: int = 0,
+    byte_fallback: bool = False,
+    fuse_unk: bool = False,
+    min_score: float = 0.0,
+):
+    """UnigramTokenizer of openvino_tokenizers, which passes over ``byte_fallback``, ``fuse_unk`` and ``min_score``."""
+    if len(inputs) != 9:
+        raise Malformed(f"it has {len(inputs)} inputs where 9 were expected")
+    return op.specops.UnigramTokenizer(*inputs, unk_token_id=unk_token_id)
+
+
+@rule("TrieTokenizer", since="extension")
+def trie_tokenizer(op: Builder, *inputs: Value):
+    """TrieTokenizer of openvino_tokenizers, such as RWKV's."""
+    if len(inputs) != 9:
+        raise Malformed(f"it has {len(inputs)} inputs where 9 were expected")
+    return op.specops.TrieTokenizer(*inputs)
+
+
 # -- rows -----------------------------------------------------------------------------------------------------------------
 
 
@@ -214,7 +357,7 @@ def truncate(op: Builder, *inputs: Value, m_num_inputs: int = 1):
     if side not in ("left", "right") or mode not in ("only_first", "only_second", "longest_first"):
         raise Malformed(f"it truncates {mode!r} from {side!r}")
     lengths = [op.Sub(inputs[3 * i + 1], inputs[3 * i]) for i in range(count)]
-    kept = [op.Min(lengths[0], longest)] if count == 1 else _lengths_of_pairs(op, *lengths, longest, mode)
+    kept = [op.Min(lengths[0], longest)] if count == 1 else _lengths_of_pairs(op, lengths[0], lengths[1], longest, mode)
     results: list[Value] = []
     for i, length in enumerate(kept):
         begins, ends, elements = inputs[3 * i : 3 * i + 3]

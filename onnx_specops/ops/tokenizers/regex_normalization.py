@@ -77,7 +77,8 @@ def _skipped(name: str, skips: np.ndarray | None, count: int) -> list[bool]:
 
 def _parts(name: str, replacement: str, pattern: Pattern) -> list[bytes | int]:
     """The replacement as literal bytes and numbers of groups."""
-    text, parts, at = replacement.encode(), [], 0
+    text, at = replacement.encode(), 0
+    parts: list[bytes | int] = []
     for reference in _REFERENCE.finditer(text):
         parts.append(text[at : reference.start()])
         group = reference[2] or reference[3]

@@ -69,7 +69,9 @@ def RegexSplit(
     except PatternError as error:
         raise PatternError(f"{name}: {error}") from None
     starts = begins.reshape(-1).tolist()
-    counts, pieces, flags = [], [], []
+    counts: list[int] = []
+    pieces: list[tuple[int, int]] = []
+    flags: list[bool] = []
     for row in places:
         before = len(pieces)
         for place in row:

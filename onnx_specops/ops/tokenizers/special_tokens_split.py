@@ -43,7 +43,8 @@ def SpecialTokensSplit(ragged_begins, ragged_ends, begins, ends, symbols, skips=
     except PatternError as error:
         raise PatternError(f"{name}: {error}") from None
     starts = begins.reshape(-1).tolist()
-    counts, pieces = [], []
+    counts: list[int] = []
+    pieces: list[tuple[int, int, bool]] = []
     for row in places:
         before = len(pieces)
         for place in row:
