@@ -44,6 +44,7 @@ def convert(
     strict: bool = False,
     opset: int = OPSET,
     precision: Precision = "model",
+    contrib: bool = True,
 ) -> Conversion:
     """Convert an OpenVINO model into an ONNX model that computes what OpenVINO's CPU computes.
 
@@ -63,6 +64,9 @@ def convert(
         precision: the type that weights and computation have: the model's own; ``"float32"``, with 16-bit weights stored as
             float32; or ``"float16"``, for GPUs and NPUs, wherever float16 is exact enough. Inputs and outputs keep
             OpenVINO's types.
+        contrib: whether the model may hold operators of ONNX Runtime's own (``com.microsoft``). Each carries its body in
+            standard ONNX, which other runtimes take; without them the model is standard ONNX through and through, but for
+            the domain's own operators.
 
     Returns:
         The model (with external weights as the file has them) and the `Report`; they unpack as a pair.
@@ -96,6 +100,7 @@ def convert(
                 converted_unrounded=[ir.DataType.FLOAT16],
                 opset=opset,
                 precision=precision,
+                contrib=contrib,
             )
         except BodyError as error:
             raise ConversionError.of(body_problem(source, error)) from error
