@@ -15,6 +15,7 @@ from converters.passes.constant_transposes import FoldConstantTransposes
 from converters.passes.four_bits import LookUpFourBits
 from converters.passes.pads import KeepPads
 from converters.passes.precision import InFloat16, InFloat32
+from converters.passes.quantized import InIntegers
 from converters.passes.vocabulary_tables import FuseVocabularyTables, LabelVocabularyTables
 from onnx_specops.bodies import DOMAINS, BodyError, attach_bodies, inline_bodies
 from onnx_specops.building import OPSET
@@ -90,6 +91,10 @@ Precision = Literal["model", "float16", "float32"]
 """The type that weights and computation have."""
 
 
+Quantized = Literal["integer", "float"]
+"""What quantised networks are computed in: integers, as far as they fit, or floats that emulate them exactly."""
+
+
 @dataclass(frozen=True)
 class Finished:
     """What the passes did that a user may want to know.
@@ -114,6 +119,7 @@ def finish(
     opset: int = OPSET,
     precision: Precision = "model",
     contrib: bool = True,
+    quantized: Quantized = "integer",
 ) -> Finished:
     """Turn the rules' output into the final model.
 
@@ -124,6 +130,7 @@ def finish(
         opset: the opset that the model shall be in.
         precision: the type that weights and computation shall have.
         contrib: whether the model may hold ONNX Runtime's own operators, with their bodies.
+        quantized: what quantised networks are computed in.
 
     Raises:
         BodyError: where the inputs or attributes of a node of the domain do not fit together.
@@ -133,6 +140,9 @@ def finish(
     # ONNX Runtime itself puts casts around nodes of float16 for which a device has no kernel.
     spared = [ir.DataType.FLOAT16] if precision == "float16" else []
     passes: list[InPlacePass] = [FuseVocabularyTables(), LabelVocabularyTables(), FuseHardSigmoid(), FuseHardSwish()]
+    # QuantizeLinear came to its axis with opset 13.
+    if quantized == "integer" and opset >= 13:
+        passes += [RemoveUnusedNodesPass(), InIntegers(opset, contrib=contrib), RemoveUnusedNodesPass()]
     if fold:
         passes.append(FoldConstantTransposes())
     passes.append(LookUpFourBits())
