@@ -10,8 +10,8 @@
         return [node.shape(0)]
 
 The signature behind ``op`` is the operator's, as ONNX Runtime has it: inputs and attributes with their names, optional ones
-with ``None``; type variables bear ONNX Runtime's names, for its kernel table says by those which types it computes in. Inputs,
-outputs, attributes and types may be left out that no converted model has. A body consists of standard ONNX alone.
+with ``None``; type variables bear ONNX Runtime's names, for its kernel table says by those which types it computes in.
+Inputs, outputs, attributes and types may be left out that no converted model has. A body consists of standard ONNX alone.
 """
 
 from __future__ import annotations

@@ -43,7 +43,9 @@ def FakeQuantize(
 
     Source: OpenVINO specification, FakeQuantize-1.
     """
-    if any(data.shape != np.broadcast_shapes(data.shape, np.shape(x)) for x in (input_low, input_high, output_low, output_high)):
+    if any(
+        data.shape != np.broadcast_shapes(data.shape, np.shape(x)) for x in (input_low, input_high, output_low, output_high)
+    ):
         raise ValueError("FakeQuantize: a limit does not broadcast to the data")
     steps = data.dtype.type(levels - 1)
     low, high = np.minimum(input_low, input_high), np.maximum(input_low, input_high)

@@ -13,7 +13,7 @@ from onnx_specops.building import Builder, Value, constant_value
 NEAR = 1e-3
 """How far, in levels, the zero may be from a level: a file keeps limits in few digits."""
 
-_TYPES = {2**4: np.uint8, 2**8: np.uint8, 2**16: np.uint16}
+_TYPES = {2**8: np.uint8, 2**16: np.uint16}
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,16 @@ class Affine:
         return self.scale.ndim == 0
 
     @property
+    def bits(self) -> int:
+        """The integers' size."""
+        return 8 * self.zero_point.dtype.itemsize
+
+    @property
+    def has_one_zero(self) -> bool:
+        """Whether the same integer stands for zero everywhere."""
+        return bool((self.zero_point == self.zero_point.reshape(-1)[0]).all())
+
+    @property
     def starts_at_zero(self) -> bool:
         """Whether the least integer stands for zero."""
         return bool((self.zero_point == np.iinfo(self.zero_point.dtype).min).all())
@@ -44,14 +54,13 @@ class Affine:
         """Integers that stand for as many times as much."""
         return replace(self, scale=np.asarray(self.scale * factor, np.float32))
 
-    def same(self, other: Affine) -> bool:
-        """Whether both stand for the same numbers."""
-        return (
-            self.axis == other.axis
-            and np.array_equal(self.scale, other.scale)
-            and self.zero_point.dtype == other.zero_point.dtype
-            and np.array_equal(self.zero_point, other.zero_point)
-        )
+    def of_steps(self) -> Affine:
+        """The same integers, standing for how many scales they are."""
+        return Affine(np.ones([], np.float32), self.zero_point.reshape(-1)[0])
+
+    def column(self, rank: int) -> Value:
+        """The scales as a constant that broadcasts to a tensor of ``rank`` dimensions."""
+        return constant_value(self.scale.reshape([-1 if axis == self.axis else 1 for axis in range(rank)]))
 
     def quantize(self, op: Builder, x: ir.Value) -> Value:
         """QuantizeLinear of ``x``."""

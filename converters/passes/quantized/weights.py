@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.passes.quantized.affine import Affine
+from converters.passes.quantized.graph import static_shape
 from onnx_specops.building import Builder, Value, constant_value
 from onnx_specops.domain import DOMAIN
 
@@ -43,14 +44,15 @@ def weights(value: ir.Value | None, axis: int) -> Weights | None:
     if found is None:
         return None
     integers, scale, zero = found
-    shape = [int(dim) for dim in integers.shape or ()]
+    shape = static_shape(integers)
+    assert shape is not None
     moves.reverse()
     scale, zero = (_moved(np.broadcast_to(x, shape), moves) for x in (scale, zero))
     if scale.ndim == 0:
         return None
     axis %= scale.ndim
-    along = [_along(x, axis) for x in (scale, zero)]
-    if along[0] is None or along[1] is None:
+    scales, zeros = _along(scale, axis), _along(zero, axis)
+    if scales is None or zeros is None:
         return None
 
     def emit(op: Builder) -> Value:
@@ -59,10 +61,11 @@ def weights(value: ir.Value | None, axis: int) -> Weights | None:
             if move.op_type == "Transpose":
                 result = op.Transpose(result, perm=move.attributes["perm"].value if "perm" in move.attributes else None)
             else:
-                result = op.Reshape(result, op.const(array(move.inputs[1])), allowzero=move.attributes.get_int("allowzero", 0))
+                result = op.Reshape(
+                    result, op.const(array(move.inputs[1])), allowzero=move.attributes.get_int("allowzero", 0)
+                )
         return result
 
-    scales, zeros = along
     if len(set(scales.tolist())) == 1 and len(set(zeros.tolist())) == 1:
         return Weights(emit, Affine(scales[0], zeros[0]))
     return Weights(emit, Affine(scales, zeros, axis))
@@ -141,7 +144,7 @@ def _moved(x: np.ndarray, moves: list[ir.Node]) -> np.ndarray:
         if move.op_type == "Transpose":
             x = x.transpose(move.attributes["perm"].value if "perm" in move.attributes else None)
         else:
-            x = x.reshape([int(d) for d in move.outputs[0].shape or ()])
+            x = x.reshape(static_shape(move.outputs[0]))
     return x
 
 
@@ -149,5 +152,3 @@ def _along(x: np.ndarray, axis: int) -> np.ndarray | None:
     """The numbers along an axis, if they are the same along all others."""
     rows = np.moveaxis(x, axis, 0).reshape(x.shape[axis], -1)
     return np.ascontiguousarray(rows[:, 0]) if rows.size and (rows == rows[:, :1]).all() else None
-
-
