@@ -18,6 +18,9 @@ D = ir.DataType
 _MOVES = frozenset(("Flatten", "Identity", "MaxPool", "Reshape", "Squeeze", "Transpose", "Unsqueeze"))
 """Operators that only move or choose numbers: they take integers as they take floats."""
 
+_COMPUTES = frozenset(("Add", "AveragePool", "Concat", "Conv", "GlobalAveragePool", "MatMul", "Mul", "ReduceMean", "Resize"))
+"""Operators that ONNX Runtime may compute in integers."""
+
 
 class InIntegers(InPlacePass):
     """FakeQuantize with constant limits becomes QuantizeLinear and DequantizeLinear, and what lies between is arranged so
@@ -49,6 +52,8 @@ def _quantize(work: Arrangement, node: ir.Node, opset: int) -> None:
     low, high, start, end = (array(limit) for limit in limits)
     levels = node.attributes.get_int("levels", 0)
     if data is None or array(data) is not None or data.dtype != D.FLOAT or _is_of_constant(data):
+        return
+    if not _feeds_integers(node.outputs[0]):
         return
     if low is None or high is None or start is None or end is None or (levels > 256 and opset < 21):
         return
@@ -103,6 +108,21 @@ def _mean(work: Arrangement, node: ir.Node) -> None:
     if sorted(int(axis) % rank for axis in axes.reshape(-1)) != list(range(2, rank)) or not only_quantizers(node.outputs[0]):
         return
     work.replace(node, work.before(node).GlobalAveragePool(x))
+
+
+def _feeds_integers(value: ir.Value) -> bool:
+    """Whether what takes a value, as it is or moved, may be computed in integers."""
+    pending, seen = [value], {value}
+    while pending:
+        for user in pending.pop().consumers():
+            if user.domain:
+                continue
+            if user.op_type in _COMPUTES:
+                return True
+            if user.op_type in _MOVES and user.outputs[0] not in seen:
+                seen.add(user.outputs[0])
+                pending.append(user.outputs[0])
+    return False
 
 
 def _is_of_constant(value: ir.Value) -> bool:
