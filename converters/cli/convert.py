@@ -17,10 +17,12 @@ from converters.cli.options import (
     OPSET,
     AbsoluteTolerance,
     Debug,
+    Extensions,
     Inputs,
     Json,
     Opset,
     RelativeTolerance,
+    Rules,
     Runtime,
     Seed,
     Shapes,
@@ -48,10 +50,9 @@ class Settings:
     def convert(self, model: Path, target: Path | None, **more: Any) -> Conversion:
         """Convert one model."""
         from converters.openvino import convert as convert_model
-        from converters.openvino.plugins import load_rules
+        from converters.openvino.plugins import load_all
 
-        for rules in self.rules:
-            load_rules(rules)
+        load_all(self.rules)
         chosen: dict[str, Any] = {"weights": self.weights, "opset": self.opset, "precision": self.precision}
         return convert_model(model, target, strict=self.strict, contrib=self.contrib, **chosen, **more)
 
@@ -94,15 +95,7 @@ def convert(
             show_default=False,
         ),
     ] = None,
-    rules: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--rules",
-            metavar="RULES.py",
-            help="A file of rules (or a module's name) for layers of your own; may be given several times.",
-            show_default=False,
-        ),
-    ] = None,
+    rules: Rules = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Refuse files that hold what OpenVINO passes over, instead of telling of it.")
     ] = False,
@@ -123,6 +116,7 @@ def convert(
     ] = True,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="How many models to convert at a time.")] = 1,
     check: Annotated[bool, typer.Option("--check", help="Run OpenVINO and ONNX Runtime and compare the results.")] = False,
+    extension: Extensions = None,
     inputs: Inputs = None,
     shape: Shapes = None,
     seed: Seed = 0,
@@ -158,7 +152,9 @@ def convert(
         validation = None
         if check:
             runtimes = [runtime.value for runtime in Runtime if runtime is not Runtime.reference]
-            validation = compare_runtimes(model, target, as_json, inputs, random_shapes, seed, rtol, atol, runtimes=runtimes)
+            validation = compare_runtimes(
+                model, target, as_json, inputs, random_shapes, seed, rtol, atol, runtimes, extensions=extension or ()
+            )
         if as_json:
             document = {"output": str(target), **data.conversion(converted.report)}
             if validation is not None:
