@@ -18,7 +18,7 @@ from converters.openvino.report import Report, report
 from converters.openvino.source import is_held, opened
 from converters.openvino.walk import body_problem, emit, opset_problems
 from converters.outputs import refuse_inputs
-from converters.passes.finish import Precision, finish
+from converters.passes.finish import Precision, Quantized, finish
 from converters.saving import Source, save
 from converters.variables import complete
 from onnx_specops.bodies import BodyError
@@ -47,6 +47,8 @@ def convert(
     opset: int = OPSET,
     precision: Precision = "model",
     with_weights: bool = True,
+    contrib: bool = True,
+    quantized: Quantized = "integer",
 ) -> Conversion:
     """Convert an OpenVINO model into an ONNX model that computes what OpenVINO's CPU computes.
 
@@ -69,6 +71,11 @@ def convert(
             OpenVINO's types.
         with_weights: whether the model that is returned has embedded weights, as the file always has. Without them a
             conversion into a file never has them in memory.
+        contrib: whether the model may hold operators of ONNX Runtime's own (``com.microsoft``). Each carries its body in
+            standard ONNX, which other runtimes take; without them the model is standard ONNX through and through, but for
+            the domain's own operators.
+        quantized: what quantised networks (FakeQuantize) are computed in: ``"integer"``, where their form allows it, as
+            OpenVINO does by default; or ``"float"``, which emulates each FakeQuantize exactly.
 
     Returns:
         The model (with external weights as the file has them) and the `Report`; they unpack as a pair.
@@ -82,6 +89,8 @@ def convert(
     check_opset(opset)
     if precision not in get_args(Precision):
         raise ValueError(f"precision is 'model', 'float16' or 'float32', not {precision!r}")
+    if quantized not in get_args(Quantized):
+        raise ValueError(f"quantized is 'integer' or 'float', not {quantized!r}")
     if precision != "model" and weights == "reference":
         raise ValueError(f"weights that become {precision} cannot be referred to: weights is 'auto', 'embed' or 'copy'")
     if weights == "reference" and is_held(model):
@@ -107,6 +116,8 @@ def convert(
                 converted_unrounded=[ir.DataType.FLOAT16],
                 opset=opset,
                 precision=precision,
+                contrib=contrib,
+                quantized=quantized,
             )
         except BodyError as error:
             raise ConversionError.of(body_problem(source, error)) from error
