@@ -16,6 +16,7 @@ from converters.openvino.reader.reshape import reshape
 from converters.openvino.report import Report, report
 from converters.openvino.source import is_held, opened
 from converters.openvino.walk import body_problem, emit, opset_problems
+from converters.passes.compressed_weights import Activations
 from converters.passes.finish import Precision, finish
 from converters.saving import save
 from converters.variables import complete
@@ -44,6 +45,7 @@ def convert(
     strict: bool = False,
     opset: int = OPSET,
     precision: Precision = "model",
+    activations: Activations = "float",
 ) -> Conversion:
     """Convert an OpenVINO model into an ONNX model that computes what OpenVINO's CPU computes.
 
@@ -63,6 +65,9 @@ def convert(
         precision: the type that weights and computation have: the model's own; ``"float32"``, with 16-bit weights stored as
             float32; or ``"float16"``, for GPUs and NPUs, wherever float16 is exact enough. Inputs and outputs keep
             OpenVINO's types.
+        activations: what is multiplied with weights that the model holds in 8 bits or fewer: ``"float"``, as it is; or
+            ``"int8"``, rounded to 8 bits in blocks of 32, which is quicker, and what OpenVINO does unless
+            ``DYNAMIC_QUANTIZATION_GROUP_SIZE`` is 0.
 
     Returns:
         The model (with external weights as the file has them) and the `Report`; they unpack as a pair.
@@ -77,6 +82,8 @@ def convert(
         raise ValueError(f"precision is 'model', 'float16' or 'float32', not {precision!r}")
     if precision != "model" and weights == "reference":
         raise ValueError(f"weights that become {precision} cannot be referred to: weights is 'auto', 'embed' or 'copy'")
+    if activations not in get_args(Activations):
+        raise ValueError(f"activations is 'float' or 'int8', not {activations!r}")
     if weights == "reference" and is_held(model):
         raise ValueError("an openvino.Model has no .bin to refer to: weights is 'auto', 'embed' or 'copy'")
     with opened(model, bin) as source:
@@ -96,6 +103,7 @@ def convert(
                 converted_unrounded=[ir.DataType.FLOAT16],
                 opset=opset,
                 precision=precision,
+                activations=activations,
             )
         except BodyError as error:
             raise ConversionError.of(body_problem(source, error)) from error

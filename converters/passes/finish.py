@@ -11,6 +11,7 @@ from onnx_ir.passes import InPlacePass, PassError, PassResult, Sequential
 from onnx_ir.passes.common import RemoveUnusedNodesPass, RemoveUnusedOpsetsPass
 
 from converters.passes.activations import FuseHardSigmoid, FuseHardSwish
+from converters.passes.compressed_weights import Activations, KeepWeightsCompressed
 from converters.passes.constant_transposes import FoldConstantTransposes
 from converters.passes.four_bits import LookUpFourBits
 from converters.passes.pads import KeepPads
@@ -109,6 +110,7 @@ def finish(
     converted_unrounded: Collection[ir.DataType] = (),
     opset: int = OPSET,
     precision: Precision = "model",
+    activations: Activations = "float",
 ) -> Finished:
     """Turn the rules' output into the final model.
 
@@ -118,6 +120,7 @@ def finish(
         keep_float32, converted_unrounded: what the source's runtime does to 16-bit floats, see `InsertCasts`.
         opset: the opset that the model shall be in.
         precision: the type that weights and computation shall have.
+        activations: what they are multiplied in where weights are compressed.
 
     Raises:
         BodyError: where the inputs or attributes of a node of the domain do not fit together.
@@ -127,6 +130,8 @@ def finish(
     # ONNX Runtime itself puts casts around nodes of float16 for which a device has no kernel.
     spared = [ir.DataType.FLOAT16] if precision == "float16" else []
     passes: list[InPlacePass] = [FuseVocabularyTables(), LabelVocabularyTables(), FuseHardSigmoid(), FuseHardSwish()]
+    if precision == "model" and opset >= OPSET:  # below that the plugin's kernels do not apply
+        passes.append(KeepWeightsCompressed(activations, fold=fold))
     if fold:
         passes.append(FoldConstantTransposes())
     passes.append(LookUpFourBits())
