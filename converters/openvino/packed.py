@@ -15,6 +15,7 @@ import onnx_ir as ir
 from converters.openvino.reader.constants import NF4, Constant, group_bits, parts
 from converters.openvino.reader.element_types import ElementType
 from converters.openvino.tensors import mapped_tensor
+from converters.passes.compressed_weights import PACKED, Codes
 from onnx_specops.building import Builder, Value, constant_value
 
 PACKED_BYTES = 4096
@@ -54,7 +55,11 @@ def unpacked(op: Builder, constant: Constant, path: Path, name: str) -> Value | 
     codes = constant_value(mapped_tensor(constant, path, ir.DataType.UINT8, shape), name=name)
     elements = _of_groups(op, codes, kind) if grouped else _looked_up(op, codes, _of_a_byte(kind))
     whole = op.Slice(op.Reshape(elements, [-1]), [0], [constant.count], [0])
-    return op.Reshape(whole, list(constant.shape))
+    values = op.Reshape(whole, list(constant.shape))
+    if not grouped and kind is not ElementType.U1 and codes.const_value is not None:
+        packed = f"uint{kind.bits}"
+        values.meta[PACKED] = Codes(codes.const_value, packed, constant.shape, _NUMBERS.get(kind), name)
+    return values
 
 
 def _looked_up(op: Builder, codes: Value, table: np.ndarray) -> Value:

@@ -11,6 +11,7 @@ from onnx_ir.passes import InPlacePass, PassError, PassResult, Sequential
 from onnx_ir.passes.common import RemoveUnusedNodesPass, RemoveUnusedOpsetsPass
 
 from converters.passes.activations import FuseHardSigmoid, FuseHardSwish
+from converters.passes.compressed_weights import Activations, KeepWeightsCompressed
 from converters.passes.constant_transposes import FoldConstantTransposes
 from converters.passes.four_bits import LookUpFourBits
 from converters.passes.pads import KeepPads
@@ -120,6 +121,7 @@ def finish(
     precision: Precision = "model",
     contrib: bool = True,
     quantized: Quantized = "integer",
+    activations: Activations = "float",
 ) -> Finished:
     """Turn the rules' output into the final model.
 
@@ -131,6 +133,7 @@ def finish(
         precision: the type that weights and computation shall have.
         contrib: whether the model may hold ONNX Runtime's own operators, with their bodies.
         quantized: what quantised networks are computed in.
+        activations: what they are multiplied in where weights are compressed.
 
     Raises:
         BodyError: where the inputs or attributes of a node of the domain do not fit together.
@@ -143,6 +146,8 @@ def finish(
     # QuantizeLinear came to its axis with opset 13.
     if quantized == "integer" and opset >= 13:
         passes += [RemoveUnusedNodesPass(), InIntegers(opset, contrib=contrib), RemoveUnusedNodesPass()]
+    if precision == "model" and opset >= OPSET:  # below that the plugin's kernels do not apply
+        passes.append(KeepWeightsCompressed(activations, fold=fold))
     if fold:
         passes.append(FoldConstantTransposes())
     passes.append(LookUpFourBits())
