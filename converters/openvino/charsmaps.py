@@ -17,7 +17,7 @@ import numpy as np
 
 FORMS = ("identity", "nfc", "nfd", "nfkc", "nfkd")
 
-# Characters with decompositions or cases that Unicode has had since version 15: Python's tables may be newer than OpenVINO's.
+# Characters that have had decompositions or cases since Unicode 15: Python's tables may be newer than OpenVINO's.
 _NEWER = (
     (0x1C89, 0x1C8A), (0xA7CB, 0xA7CF), (0xA7D2, 0xA7D2), (0xA7D4, 0xA7D4), (0xA7DA, 0xA7DF), (0xA7F1, 0xA7F1),
     (0x105C0, 0x105FF), (0x10D40, 0x10D8F), (0x11380, 0x113FF), (0x16100, 0x1613F), (0x16D40, 0x16D7F),

@@ -6,8 +6,8 @@ OpenVINO writes compressed weights as a constant behind which Convert, Subtract,
 - a MatMul becomes `onnx_specops.MatMulCompressed`, which decodes them as it multiplies;
 - a Gather of rows (an embedding) gathers what is stored, and what was done to all rows is done to those.
 
-How the chain is spelled does not matter, as long as it says that: casts, one zero point, scales, the merging of groups with the
-axis that they are groups of, transpositions of matrices.
+How the chain is spelled does not matter, as long as it says that: casts, one zero point, scales, the merging of groups with
+the axis that they are groups of, transpositions of matrices.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class KeepWeightsCompressed(InPlacePass):
         if blocks is None or (batch and n * k * codes.bits % 8):
             return None
         block_size, dropped = blocks
-        numbers = []
+        numbers: list[Value | None] = []
         for value in (weights.zero, weights.scale):
             if value is None:
                 numbers.append(None)
@@ -467,9 +467,10 @@ def _swapped(op: Builder, matrix: Value) -> Value:
 
 
 def _static(value: ir.Value) -> tuple[int, ...] | None:
-    if value.shape is None or not all(isinstance(dim, int) for dim in value.shape):
+    if value.shape is None:
         return None
-    return tuple(int(dim) for dim in value.shape)  # type: ignore[call-overload]
+    sizes = tuple(dim for dim in value.shape if isinstance(dim, int))
+    return sizes if len(sizes) == len(value.shape) else None
 
 
 def _swaps(node: ir.Node, rank: int) -> bool:

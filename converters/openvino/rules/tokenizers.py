@@ -104,7 +104,7 @@ def chars_map_normalization(
     case_fold: bool = False,
     nmt: bool = False,
 ):
-    """CharsMapNormalization of openvino_tokenizers: by the file's own map, or by one of Unicode's; ``nmt`` counts for nothing."""
+    """CharsMapNormalization of openvino_tokenizers: by the file's own map, or one of Unicode's; ``nmt`` does nothing."""
     skips = next((value for value in others if value.dtype == ir.DataType.BOOL), None)
     maps = [value for value in others if value is not skips]
     if len(others) > 2 or len(maps) > 1 or (maps and others[-1] is not maps[0]):

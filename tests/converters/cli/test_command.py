@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 from openvino import opset13 as ops
 
 import onnx_specops
-from tests.converters.cli.specops import as_json, copy_of, save_dense, specops
+from tests.converters.cli.specops import MODELS, as_json, copy_of, save_dense, specops
 
 
 @pytest.fixture
@@ -129,8 +130,8 @@ def test_convert_and_check(bags: Path, tmp_path: Path) -> None:
 def test_convert_as_json(bags: Path) -> None:
     document = as_json(specops("convert", bags, "--check", "--json"))
     assert set(document) == {
-        "output", "model", "layers", "nodes", "custom_operators", "without_body", "contrib_operators", "opset", "inlined", "clamped",
-        "weights", "weights_bytes", "seconds", "passed_over", "check",
+        "output", "model", "layers", "nodes", "custom_operators", "without_body", "contrib_operators", "opset", "inlined",
+        "clamped", "weights", "weights_bytes", "seconds", "passed_over", "check",
     }  # fmt: skip
     assert document["layers"]["EmbeddingBagOffsetsSum"] == document["nodes"]["onnx_specops.EmbeddingBagOffsetsSum"]
     assert document["custom_operators"] == ["EmbeddingBagOffsetsSum"]
