@@ -157,9 +157,8 @@ def _double_array(entries: list[tuple[bytes, int]]) -> np.ndarray:
     while pending:
         first, last, depth, place = pending.pop()
         children: list[tuple[int, int, int]] = []
-        for label, group in itertools.groupby(
-            range(first, last), lambda i, depth=depth: entries[i][0][depth] if depth < len(entries[i][0]) else 0
-        ):
+        label_at = functools.partial(_label, entries, depth)
+        for label, group in itertools.groupby(range(first, last), label_at):
             members = list(group)
             children.append((label, members[0], members[-1] + 1))
         labels = [label for label, _, _ in children]
@@ -187,3 +186,8 @@ def _double_array(entries: list[tuple[bytes, int]]) -> np.ndarray:
                 units[child] = label
                 pending.append((begin, end, depth + 1, child))
     return np.array(units[: (frontier | 255) + 1], np.uint32)
+
+
+def _label(entries: list[tuple[bytes, int]], depth: int, index: int) -> int:
+    key = entries[index][0]
+    return key[depth] if depth < len(key) else 0

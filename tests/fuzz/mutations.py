@@ -237,7 +237,7 @@ def rename(m: Mutator) -> None:
 
 
 MUTATIONS: tuple[Mutation, ...] = (
-    attribute, attribute, attribute, attribute, new_attribute, no_attribute, dimension, dimension, shape, shape,
-    element_type, element_type, constant_bytes, constant_bytes, constant_bytes, offset, operation, operation, edge, edge, remove, double,
-    move, nest, rename,
+    attribute, attribute, attribute, attribute, new_attribute, no_attribute, dimension, dimension, shape,
+    shape,     element_type, element_type, constant_bytes, constant_bytes, constant_bytes, offset, operation,
+    operation, edge, edge, remove, double,     move, nest, rename,
 )  # fmt: skip
