@@ -136,7 +136,9 @@ def convert(
     with failures(as_json, debug):
         from converters.cli import data, text
 
-        settings = Settings(weights.value, strict, tuple(rules or ()), opset, _precision(fp16, fp32), contrib, quantized.value)
+        settings = Settings(
+            weights.value, strict, tuple(rules or ()), opset, _precision(fp16, fp32), contrib, quantized.value
+        )
         if len(models) > 1 or models[0].is_dir():
             given = {"--bin": bin, "--input-shape": input_shape, "--check": check, "--inputs": inputs, "--shape": shape}
             if alone := [option for option, value in given.items() if value]:
