@@ -21,6 +21,7 @@ from converters.cli.options import (
     Inputs,
     Json,
     Opset,
+    Quantized,
     RelativeTolerance,
     Rules,
     Runtime,
@@ -47,6 +48,7 @@ class Settings:
     opset: int
     precision: str
     contrib: bool
+    quantized: str
 
     def convert(self, model: Path, target: Path | None, **more: Any) -> Conversion:
         """Convert one model."""
@@ -54,10 +56,9 @@ class Settings:
         from converters.openvino.plugins import load_all
 
         load_all(self.rules)
-        chosen: dict[str, Any] = {"weights": self.weights, "opset": self.opset, "precision": self.precision}
-        return convert_model(
-            model, target, strict=self.strict, with_weights=target is None, contrib=self.contrib, **chosen, **more
-        )
+        chosen: dict[str, Any] = {"contrib": self.contrib, "quantized": self.quantized}
+        chosen |= {"weights": self.weights, "opset": self.opset, "precision": self.precision}
+        return convert_model(model, target, strict=self.strict, with_weights=target is None, **chosen, **more)
 
     @property
     def files(self) -> list[Path]:
@@ -122,6 +123,10 @@ def convert(
             help="Operators of ONNX Runtime's own, each with its body in standard ONNX for other runtimes; or none of them.",
         ),
     ] = True,
+    quantized: Annotated[
+        Quantized,
+        typer.Option(help="What networks with FakeQuantize compute in: integers, or floats that emulate it exactly."),
+    ] = Quantized.integer,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="How many models to convert at a time.")] = 1,
     check: Annotated[bool, typer.Option("--check", help="Run OpenVINO and ONNX Runtime and compare the results.")] = False,
     extension: Extensions = None,
@@ -137,7 +142,9 @@ def convert(
     with failures(as_json, debug):
         from converters.cli import data, text
 
-        settings = Settings(weights.value, strict, tuple(rules or ()), opset, _precision(fp16, fp32), contrib)
+        settings = Settings(
+            weights.value, strict, tuple(rules or ()), opset, _precision(fp16, fp32), contrib, quantized.value
+        )
         if len(models) > 1 or models[0].is_dir():
             given = {"--bin": bin, "--input-shape": input_shape, "--check": check, "--inputs": inputs, "--shape": shape}
             if alone := [option for option, value in given.items() if value]:

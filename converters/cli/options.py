@@ -16,6 +16,11 @@ class Weights(StrEnum):
     reference = "reference"
 
 
+class Quantized(StrEnum):
+    integer = "integer"
+    float = "float"
+
+
 class Kernels(StrEnum):
     auto = "auto"
     native = "native"
