@@ -17,7 +17,7 @@ from converters.openvino.report import Report, report
 from converters.openvino.source import is_held, opened
 from converters.openvino.walk import body_problem, emit, opset_problems
 from converters.passes.compressed_weights import Activations
-from converters.passes.finish import Precision, finish
+from converters.passes.finish import Precision, Quantized, finish
 from converters.saving import save
 from converters.variables import complete
 from onnx_specops.bodies import BodyError
@@ -46,6 +46,8 @@ def convert(
     opset: int = OPSET,
     precision: Precision = "model",
     activations: Activations = "float",
+    contrib: bool = True,
+    quantized: Quantized = "integer",
 ) -> Conversion:
     """Convert an OpenVINO model into an ONNX model that computes what OpenVINO's CPU computes.
 
@@ -68,6 +70,11 @@ def convert(
         activations: what is multiplied with weights that the model holds in 8 bits or fewer: ``"float"``, as it is; or
             ``"int8"``, rounded to 8 bits in blocks of 32, which is quicker, and what OpenVINO does unless
             ``DYNAMIC_QUANTIZATION_GROUP_SIZE`` is 0.
+        contrib: whether the model may hold operators of ONNX Runtime's own (``com.microsoft``). Each carries its body in
+            standard ONNX, which other runtimes take; without them the model is standard ONNX through and through, but for
+            the domain's own operators.
+        quantized: what quantised networks (FakeQuantize) are computed in: ``"integer"``, where their form allows it, as
+            OpenVINO does by default; or ``"float"``, which emulates each FakeQuantize exactly.
 
     Returns:
         The model (with external weights as the file has them) and the `Report`; they unpack as a pair.
@@ -80,6 +87,8 @@ def convert(
     check_opset(opset)
     if precision not in get_args(Precision):
         raise ValueError(f"precision is 'model', 'float16' or 'float32', not {precision!r}")
+    if quantized not in get_args(Quantized):
+        raise ValueError(f"quantized is 'integer' or 'float', not {quantized!r}")
     if precision != "model" and weights == "reference":
         raise ValueError(f"weights that become {precision} cannot be referred to: weights is 'auto', 'embed' or 'copy'")
     if activations not in get_args(Activations):
@@ -104,6 +113,8 @@ def convert(
                 opset=opset,
                 precision=precision,
                 activations=activations,
+                contrib=contrib,
+                quantized=quantized,
             )
         except BodyError as error:
             raise ConversionError.of(body_problem(source, error)) from error

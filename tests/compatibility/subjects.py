@@ -10,7 +10,7 @@ import numpy as np
 
 from converters.errors import UnsupportedError
 from converters.openvino import convert
-from tests.conformance.check import _decide
+from tests.conformance.check import decide
 from tests.conformance.operations.cases import CASES
 from tests.conformance.oracle import Oracle
 
@@ -120,7 +120,7 @@ def _cases(oracle: Oracle, folder: Path) -> list[Subject]:
         place = folder / case.id
         place.mkdir(parents=True, exist_ok=True)
         path, runs = case.save(place), [list(arrays) for arrays in case.inputs]
-        expected = _decide(case, oracle.run(path, runs, names={"expected": ()}.get(case.oracle, ("cpu", "evaluate"))))
+        expected = decide(case, oracle.run(path, runs, names={"expected": ()}.get(case.oracle, ("cpu", "evaluate"))))
         data = _saved(folder / f"{case.id}.npz", runs, expected)
         found.append(Subject(case.id, path, data, case.rtol, case.atol, True))
     return found

@@ -12,8 +12,9 @@ import pytest
 from converters.errors import Fault, UnsupportedError
 from converters.openvino import convert
 from onnx_specops.lowering import ir_version, newest
+from tests.comparison import assert_all_close
 from tests.conformance.case import Case
-from tests.conformance.check import _decide, compare, forms, run_model
+from tests.conformance.check import decide, forms, run_model
 from tests.conformance.oracle import Oracle
 
 
@@ -22,8 +23,8 @@ def check_at(opset: int, case: Case, oracle: Oracle, folder: Path) -> None:
     path, target = case.save(folder), folder / "model.onnx"
     runs = [list(arrays) for arrays in case.inputs]
     names = {"both": ("cpu",), "expected": ()}.get(case.oracle, (case.oracle,))
-    answers = oracle.run(path, runs, state=case.state, extensions="extension" in case.version, names=names)
-    expected = _decide(case, answers)
+    answers = oracle.run(path, runs, state=case.state, names=names)
+    expected = decide(case, answers)
     try:
         proto, report = convert(path, target, opset=opset)
     except UnsupportedError as error:
@@ -37,7 +38,7 @@ def check_at(opset: int, case: Case, oracle: Oracle, folder: Path) -> None:
     for form in forms(report.custom_operators, report.without_body):
         got = run_model(target, runs, form, keep=case.state)
         exact = case.seeded_body or form != "none"
-        compare(got, expected, case.rtol, case.atol, f"opset {opset}, kernels={form!r} and OpenVINO", values=exact)
+        assert_all_close(got, expected, case.rtol, case.atol, f"opset {opset}, kernels={form!r} and OpenVINO", values=exact)
 
 
 def check_valid(proto: onnx.ModelProto) -> None:

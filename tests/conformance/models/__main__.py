@@ -36,10 +36,11 @@ _HEAD = """\
 <!-- Made by `python -m tests.conformance.models`. -->
 
 {agree} of {total} architectures agree with OpenVINO's CPU in float32. Each is made small, with random weights, by the
-library named; imported by OpenVINO and saved as OpenVINO saves it (weights in float16); converted once; and run at two sizes,
-with the plugin's kernels and, where it has operators of the domain, without. Floats may part by 1e-3 of their value and 1e-4, all
-else must be equal. *Error* is the largest relative distance (L2) of any output. Where a network amplifies rounding, outputs
-may part by as much as OpenVINO's own do for inputs changed by 1e-6: the figure behind the error.
+library named; imported by OpenVINO and saved as OpenVINO saves it (weights in float16); converted once; and run at two
+sizes, with the plugin's kernels and, where it has operators of the domain, without. Floats may part by 1e-3 of their
+value and 1e-4, all else must be equal. *Error* is the largest relative distance (L2) of any output. Where a network
+amplifies rounding, outputs may part by as much as OpenVINO's own do for inputs changed by 1e-6: the figure behind the
+error.
 
 {versions}
 """

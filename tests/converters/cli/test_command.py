@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -12,45 +10,20 @@ import onnx
 import openvino as ov
 import pytest
 from openvino import opset13 as ops
-from typer.testing import CliRunner, Result
 
 import onnx_specops
-from converters.cli.app import app
-
-MODELS = Path(__file__).parents[3] / "models"
-
-
-def specops(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments], terminal_width=80)
-
-
-def as_json(result: Result) -> dict:
-    """What was printed, which must be one JSON object and nothing else."""
-    assert result.stdout.count("\n") == 1, result.stdout
-    return json.loads(result.stdout, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+from tests.converters.cli.specops import as_json, copy_of, save_dense, specops
 
 
 @pytest.fixture
 def dense(tmp_path: Path) -> Path:
-    """A dense layer of 32 x 32 weights, of standard ONNX only."""
-    x = ops.parameter([-1, 32], np.float32, name="x")
-    weights = np.random.default_rng(0).standard_normal((32, 32)).astype(np.float32)
-    y = ops.relu(ops.matmul(x, ops.constant(weights), False, True), name="y")
-    y.output(0).set_names({"y"})
-    ov.save_model(ov.Model([y], [x], "dense"), tmp_path / "model.xml", compress_to_fp16=False)
-    return tmp_path / "model.xml"
+    return save_dense(tmp_path / "model.xml")
 
 
 @pytest.fixture
 def bags(tmp_path: Path) -> Path:
     """The embedding bags of models/, which become operators of the domain."""
     return copy_of("embedding_bag_offsets_sum", tmp_path)
-
-
-def copy_of(name: str, folder: Path) -> Path:
-    for file in ("model.xml", "model.bin", "inputs.npz", "expected.npz"):
-        shutil.copy(MODELS / name / file, folder / file)
-    return folder / "model.xml"
 
 
 def unknown_layer(xml: Path) -> Path:
@@ -156,8 +129,8 @@ def test_convert_and_check(bags: Path, tmp_path: Path) -> None:
 def test_convert_as_json(bags: Path) -> None:
     document = as_json(specops("convert", bags, "--check", "--json"))
     assert set(document) == {
-        "output", "model", "layers", "nodes", "custom_operators", "without_body", "weights", "weights_bytes", "seconds",
-        "passed_over", "check",
+        "output", "model", "layers", "nodes", "custom_operators", "without_body", "contrib_operators", "weights",
+        "weights_bytes", "seconds", "passed_over", "check", "opset", "inlined", "clamped",
     }  # fmt: skip
     assert document["layers"]["EmbeddingBagOffsetsSum"] == document["nodes"]["onnx_specops.EmbeddingBagOffsetsSum"]
     assert document["custom_operators"] == ["EmbeddingBagOffsetsSum"]
