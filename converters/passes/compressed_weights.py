@@ -74,6 +74,7 @@ class Weights:
         zero, scale: they are broadcast against that; None where there are none.
         matrices: the shape as it is used, ``[..., rows, columns]``.
         swapped: whether the last two dimensions of those are swapped after that.
+        cast: the type that the codes' numbers are cast to first.
     """
 
     codes: Codes
@@ -82,6 +83,7 @@ class Weights:
     scale: ir.Value | None = None
     matrices: tuple[int, ...] = ()
     swapped: bool = False
+    cast: ir.DataType | None = None
 
 
 class KeepWeightsCompressed(InPlacePass):
@@ -221,6 +223,8 @@ class KeepWeightsCompressed(InPlacePass):
         if weights is None or weights.swapped or len(weights.matrices) != 2 or weights.shape[0] != weights.matrices[0]:
             return None
         codes, rest = weights.codes, weights.shape[1:]
+        if codes.codebook is not None and weights.cast == D.FLOAT16:  # (OpenVINO's MatMul takes nf4 unrounded)
+            codes = replace(codes, codebook=codes.codebook.astype(np.float16).astype(np.float32))
         rows, columns = weights.matrices
         if columns * codes.bits % 8:
             return None
@@ -300,7 +304,10 @@ def _decompressed(current: ir.Value, found: Weights) -> Weights | None:
             else:
                 return None
             current = whole
-        elif (node.op_type == "Cast" and current.dtype in _CAST_TO) or node.op_type == "Reshape":
+        elif node.op_type == "Cast" and current.dtype in _CAST_TO:
+            found = replace(found, cast=current.dtype)
+            current = _source(node)
+        elif node.op_type == "Reshape":
             current = _source(node)
         else:
             return None
@@ -467,10 +474,11 @@ def _swapped(op: Builder, matrix: Value) -> Value:
 
 
 def _static(value: ir.Value) -> tuple[int, ...] | None:
+    """The dimensions where all are known."""
     if value.shape is None:
         return None
-    sizes = tuple(dim for dim in value.shape if isinstance(dim, int))
-    return sizes if len(sizes) == len(value.shape) else None
+    dims = tuple(dim for dim in value.shape if isinstance(dim, int))
+    return dims if len(dims) == len(value.shape) else None
 
 
 def _swaps(node: ir.Node, rank: int) -> bool:

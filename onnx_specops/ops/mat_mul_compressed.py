@@ -129,8 +129,10 @@ def _spread(what: str, array: np.ndarray, shape: tuple[int, ...], block_size: in
     whole = array.reshape((1,) * (2 - array.ndim) + array.shape)
     whole = whole if transB else np.swapaxes(whole, -1, -2)
     leading = whole.shape[:-2]
-    fits = whole.shape[-2] in (1, N) and whole.shape[-1] in (1, blocks)
-    if not fits or not (math.prod(leading) == 1 or leading == shape[:-2]):
+    fits = (
+        whole.shape[-2] in (1, N) and whole.shape[-1] in (1, blocks) and (math.prod(leading) == 1 or leading == shape[:-2])
+    )
+    if not fits:
         message = f"{what} has the shape {list(array.shape)} where N is {N} in {blocks} groups"
         raise ValueError(f"MatMulCompressed: {message}")
     whole = whole.astype(np.float32)
