@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from onnx_specops.domain import operator
 from onnx_specops.ops.tokenizers._strings import NO_BODY, ROWS_OF_STRINGS, STRINGS, pack, rows, unpack
 
