@@ -35,7 +35,7 @@ TEXTS: dict[str, list[str]] = {
     "punctuation": ["...!!!???---___***(((a)))[b]{c}<d>#$%^&*@~`|\\/"],
     "NUL": ["a\0b"],
     "batch": [LONG[:length] for length in range(0, len(LONG), 7)],
-    "truncated": ["word number %d and all the rest " % i * 20 for i in range(3)] + ["short", ""],
+    "truncated": [f"word number {i} and all the rest " * 20 for i in range(3)] + ["short", ""],
 }
 """By name; what is called truncated is tokenized with truncation."""
 
