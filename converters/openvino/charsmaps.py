@@ -17,7 +17,7 @@ import numpy as np
 
 FORMS = ("identity", "nfc", "nfd", "nfkc", "nfkd")
 
-# Characters that have had decompositions or cases since Unicode 15: Python's tables may be newer than OpenVINO's.
+# Characters with decompositions or cases that Unicode has had since version 15: Python's tables may be newer than these.
 _NEWER = (
     (0x1C89, 0x1C8A), (0xA7CB, 0xA7CF), (0xA7D2, 0xA7D2), (0xA7D4, 0xA7D4), (0xA7DA, 0xA7DF), (0xA7F1, 0xA7F1),
     (0x105C0, 0x105FF), (0x10D40, 0x10D8F), (0x11380, 0x113FF), (0x16100, 0x1613F), (0x16D40, 0x16D7F),
@@ -157,10 +157,13 @@ def _double_array(entries: list[tuple[bytes, int]]) -> np.ndarray:
     while pending:
         first, last, depth, place = pending.pop()
         children: list[tuple[int, int, int]] = []
-        label_at = functools.partial(_label, entries, depth)
-        for label, group in itertools.groupby(range(first, last), label_at):
-            members = list(group)
-            children.append((label, members[0], members[-1] + 1))
+        for i in range(first, last):
+            key = entries[i][0]
+            label = key[depth] if depth < len(key) else 0
+            if children and children[-1][0] == label:
+                children[-1] = (label, children[-1][1], i + 1)
+            else:
+                children.append((label, i, i + 1))
         labels = [label for label, _, _ in children]
         candidate = max(1, frontier - _WINDOW)
         while True:
@@ -186,8 +189,3 @@ def _double_array(entries: list[tuple[bytes, int]]) -> np.ndarray:
                 units[child] = label
                 pending.append((begin, end, depth + 1, child))
     return np.array(units[: (frontier | 255) + 1], np.uint32)
-
-
-def _label(entries: list[tuple[bytes, int]], depth: int, index: int) -> int:
-    key = entries[index][0]
-    return key[depth] if depth < len(key) else 0

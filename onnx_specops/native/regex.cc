@@ -1,6 +1,7 @@
 #include "regex.h"
 
 #include <cstring>
+#include <new>
 
 #include "errors.h"
 #include "ragged.h"
@@ -53,11 +54,8 @@ std::uint32_t Regex::groups() const {
 
 Search::Search(const Regex& regex)
     : regex_(regex),
-      data_(pcre2_match_data_create_from_pattern(regex.valid_.get(), nullptr)),
-      context_(pcre2_match_context_create(nullptr)),
-      stack_(pcre2_jit_stack_create(32 * 1024, 8 * 1024 * 1024, nullptr)) {
-  if (data_ == nullptr || context_ == nullptr) throw std::bad_alloc();
-  if (stack_ != nullptr) pcre2_jit_stack_assign(context_.get(), nullptr, stack_.get());
+      data_(pcre2_match_data_create_from_pattern(regex.valid_.get(), nullptr)) {
+  if (data_ == nullptr) throw std::bad_alloc();
   offsets_ = pcre2_get_ovector_pointer(data_.get());
 }
 
@@ -67,10 +65,23 @@ void Search::text(std::string_view text) {
   code_ = is_valid_ ? regex_.valid_.get() : regex_.any_.get();
 }
 
+bool Search::grow_stack() {
+  if (stack_ != nullptr) return false;
+  context_.reset(pcre2_match_context_create(nullptr));
+  stack_.reset(pcre2_jit_stack_create(32 * 1024, 64 * 1024 * 1024, nullptr));
+  if (context_ == nullptr || stack_ == nullptr) throw std::bad_alloc();
+  pcre2_jit_stack_assign(context_.get(), nullptr, stack_.get());
+  return true;
+}
+
 bool Search::next(std::size_t start, std::uint32_t options) {
   const auto* subject = reinterpret_cast<PCRE2_SPTR>(text_.data() == nullptr ? "" : text_.data());
-  const int result = pcre2_match(code_, subject, text_.size(), start, options | (is_valid_ ? PCRE2_NO_UTF_CHECK : 0),
-                                 data_.get(), context_.get());
+  options |= is_valid_ ? PCRE2_NO_UTF_CHECK : 0;
+  const auto match = [&] {
+    return pcre2_match(code_, subject, text_.size(), start, options, data_.get(), context_.get());
+  };
+  int result = match();
+  if (result == PCRE2_ERROR_JIT_STACKLIMIT && grow_stack()) result = match();
   if (result == PCRE2_ERROR_NOMATCH) return false;
   if (result < 0) fail("pattern: ", message(result), " in a string of ", text_.size(), " bytes");
   count_ = static_cast<std::size_t>(result);

@@ -56,13 +56,16 @@ class Search {
     }
   };
 
+  // For the rare text that needs more than the little stack that there is always; false where there is a large one already.
+  bool grow_stack();
+
   const Regex& regex_;
   const pcre2_code* code_ = nullptr;
   bool is_valid_ = true;
   std::string_view text_;
   std::unique_ptr<pcre2_match_data, Free<pcre2_match_data_free>> data_;
-  std::unique_ptr<pcre2_match_context, Free<pcre2_match_context_free>> context_;
   std::unique_ptr<pcre2_jit_stack, Free<pcre2_jit_stack_free>> stack_;
+  std::unique_ptr<pcre2_match_context, Free<pcre2_match_context_free>> context_;
   const std::size_t* offsets_ = nullptr;
   std::size_t count_ = 0;
 };

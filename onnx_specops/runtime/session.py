@@ -246,7 +246,7 @@ class InferenceSession(ort.InferenceSession):
 
 
 def _able(path_or_bytes: Any) -> Kernels:
-    """The kernels for a model where both kinds may be had: Python's, where the library lacks one of its operators."""
+    """The kernels for a model where the library is built: Python's, where it was built without an operator of the model."""
     absent = {operator.name for operator in operators()} - native_operators()
     if not absent:
         return "native"

@@ -104,7 +104,7 @@ def chars_map_normalization(
     case_fold: bool = False,
     nmt: bool = False,
 ):
-    """CharsMapNormalization of openvino_tokenizers: by the file's own map, or one of Unicode's; ``nmt`` does nothing."""
+    """CharsMapNormalization of openvino_tokenizers: by the file's own map, or by one of Unicode's; it reads no ``nmt``."""
     skips = next((value for value in others if value.dtype == ir.DataType.BOOL), None)
     maps = [value for value in others if value is not skips]
     if len(others) > 2 or len(maps) > 1 or (maps and others[-1] is not maps[0]):
@@ -223,7 +223,13 @@ def special_tokens_split(op: Builder, *inputs: Value):
             cpu="gives one row, however many there are",
             specification="is silent; one row each would be",
             follows="cpu",
-        )
+        ),
+        Departure(
+            where="bytes that are no UTF-8",
+            cpu="reads beyond the characters, and may end the process",
+            specification="is PCRE2's: such bytes match nothing",
+            follows="specification",
+        ),
     ],
 )
 def regex_split(op: Builder, *inputs: Value, behaviour: Behaviour = "remove", invert: bool = False, max_splits: int = -1):
