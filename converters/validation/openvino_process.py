@@ -38,6 +38,9 @@ class OpenVINOProcess:
         timeout: the seconds that an answer may take; `TIMEOUT` by default.
     """
 
+    serving = __name__, "serve"
+    """The module and the function that the process runs."""
+
     def __init__(self, timeout: float | None = None) -> None:
         self.timeout = timeout
         self._process: subprocess.Popen[bytes] | None = None
@@ -85,7 +88,8 @@ class OpenVINOProcess:
         self._end()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        start = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import _serve; _serve()"
+        module, function = self.serving
+        start = f"import sys; sys.path[:] = {sys.path!r}; from {module} import {function}; {function}()"
         self._process = subprocess.Popen(
             [sys.executable, "-c", start],
             stdin=subprocess.PIPE,
@@ -104,7 +108,7 @@ def _exchange(process: subprocess.Popen[bytes], question: bytes) -> tuple[str, A
         process.stdin.flush()
         return pickle.load(process.stdout)
     except (OSError, EOFError, pickle.UnpicklingError):
-        return "ended", _ending(process.wait())
+        return "ended", ending(process.wait())
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
@@ -122,7 +126,8 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
                 continue
 
 
-def _ending(code: int) -> str:
+def ending(code: int) -> str:
+    """How a process ended, by its exit code, which is negative for a signal."""
     if code >= 0:
         return f"exit code {code}"
     try:
@@ -131,7 +136,7 @@ def _ending(code: int) -> str:
         return f"signal {-code}"
 
 
-def _serve() -> None:
+def serve() -> None:
     """The process: what stdin asks, answered on stdout, which OpenVINO itself may not write to."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)

@@ -113,7 +113,7 @@ def _unreadable(path: Path, data: bytes) -> None:
 
 
 def _changing(path: Path, data: bytes) -> None:
-    """A file that grows and shrinks while it is read, but loses no page that is mapped: that would be the reader's end."""
+    """A file that grows and shrinks while it is read, but loses no page that is mapped, which would end the reader."""
     size = len(data) % 4096 or 4096
     path.write_bytes(data)
 

@@ -18,7 +18,6 @@ NUMBERS = (
 WORDS = (
     "", " ", "nan", "inf", "-inf", "1e30", "-1e30", "1e-30", "true", "false", "?", "...", "1..2", "2..1", "-1..3", "x",
     "x" * 3000, "1,2,3", "0,0,0,0", "-1,-1", ",", "1,", "1e400", "0x10", "\uff11", "é\u2028", "same_upper", "max", "none",
-    "numpy",
 )  # fmt: skip
 TYPES = (
     "f32", "f16", "bf16", "f64", "i64", "i32", "i16", "i8", "i4", "u64", "u32", "u16", "u8", "u4", "u1", "u2", "u3", "u6",
@@ -237,7 +236,15 @@ def rename(m: Mutator) -> None:
 
 
 MUTATIONS: tuple[Mutation, ...] = (
-    attribute, attribute, attribute, attribute, new_attribute, no_attribute, dimension, dimension, shape,
-    shape,     element_type, element_type, constant_bytes, constant_bytes, constant_bytes, offset, operation,
-    operation, edge, edge, remove, double,     move, nest, rename,
-)  # fmt: skip
+    *(attribute,) * 4,
+    *(constant_bytes,) * 3,
+    *(dimension, shape, element_type, operation, edge) * 2,
+    new_attribute,
+    no_attribute,
+    offset,
+    remove,
+    double,
+    move,
+    nest,
+    rename,
+)

@@ -6,6 +6,7 @@ import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 
 from converters.openvino.rule import find_rule
@@ -139,7 +140,8 @@ def _changed(array: np.ndarray, seed: int) -> np.ndarray:
     if not seed or array.dtype.kind not in "fV":
         return array
     rng = np.random.default_rng(seed)
-    return (array.astype(np.float64) * (1 + 3e-7 * rng.standard_normal(array.shape))).astype(array.dtype)
+    relative = max(3e-7, float(ml_dtypes.finfo(array.dtype).eps))
+    return (array.astype(np.float64) * (1 + relative * rng.standard_normal(array.shape))).astype(array.dtype)
 
 
 def shrink(recipe: Recipe, verdict: Verdict, judge: Judge) -> tuple[Recipe, Verdict]:

@@ -22,7 +22,7 @@ NUMBERS = FLOATS + INTEGERS
 ANY = (*NUMBERS, "boolean")
 
 # How often a new value is of these types; others come as often as the last one.
-_WEIGHTS = {"f32": 24.0, "i32": 4.0, "i64": 4.0, "boolean": 2.0, "f16": 2.0}
+_WEIGHTS = {"f32": 24.0, "i32": 4.0, "i64": 4.0, "boolean": 2.0, "f16": 2.0, "bf16": 0.4, "f64": 0.4, "u8": 0.8, "i8": 0.8}
 MOST_ELEMENTS = 4000
 
 MAKERS: list[Callable[[Graph], Any]] = []
@@ -81,6 +81,7 @@ class Graph:
 
     def __init__(self, rng: np.random.Generator, inputs: Sequence[tuple[str, Sequence[int]]] = (), depth: int = 0) -> None:
         self.rng, self.depth = rng, depth
+        self.static = False  # a layer asks for known dimensions
         self.nodes: list[Leaf | Layer] = []
         self.values: list[Value] = []
         self._outputs: list[Sequence[Any]] = []
@@ -110,7 +111,7 @@ class Graph:
         return [options[k] for k in self.rng.permutation(len(options))[:count]]
 
     def type(self, types: Sequence[str]) -> str:
-        weights = np.array([_WEIGHTS.get(name, 0.4) for name in types])
+        weights = np.array([_WEIGHTS.get(name, 0.1) for name in types])
         return str(self.rng.choice(np.array(types), p=weights / weights.sum()))
 
     def shape(self, rank: int, most: int = 6) -> tuple[int, ...]:
@@ -301,7 +302,7 @@ def _broadcast(one: tuple[int | None, ...] | None, other: tuple[int | None, ...]
 
 def with_dims(recipe: Recipe, rng: np.random.Generator) -> Recipe:
     """The recipe with dimensions of its Parameters unknown: none, some or all of them, or their ranks."""
-    mode = rng.choice(["static", "some", "all", "rank"], p=[0.4, 0.3, 0.2, 0.1])
+    mode = rng.choice(["static", "some", "all", "rank"], p=[0.45, 0.3, 0.2, 0.05])
 
     def opened(node: Leaf | Layer) -> Leaf | Layer:
         if not isinstance(node, Leaf) or node.constant or node.array is None or mode == "static":

@@ -134,13 +134,14 @@ _MENDED = 8
 
 def _mended(recipe: Recipe, said: str) -> Recipe:
     """What OpenVINO may run instead: with ranks and shapes known, without the layer that it names, or the first half."""
-    if "dynamic" in said or "unsupported" in said:
+    places = [int(name) for name in re.findall(r"\bv(\d+)\b", said)]
+    named = next((k for k in places if k < len(recipe.nodes) and isinstance(recipe.nodes[k], Layer)), None)
+    if named is None or "dynamic" in said or "unsupported" in said:
         for known in (recipe.ranked(), recipe.static()):
             if str(known) != str(recipe):
                 return known
-    for name in re.findall(r"\bv(\d+)\b", said):
-        if int(name) < len(recipe.nodes) and isinstance(recipe.nodes[int(name)], Layer):
-            return recipe.without(int(name))
+    if named is not None:
+        return recipe.without(named)
     return recipe.first(sum(isinstance(node, Layer) for node in recipe.nodes) // 2)
 
 

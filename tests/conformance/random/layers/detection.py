@@ -94,6 +94,8 @@ def detections(g: Graph) -> None:
     }
     if version == "opset1":
         given["num_classes"] = classes
+    if given["background_label_id"]:
+        given["decrease_label_id"] = False
     rows = 1 if given["variance_encoded_in_target"] else 2
     prior = np.full((1, rows, priors * 4), 0.125, np.float32)
     prior[0, 0] = _corners(g, priors, extent=0.6, size=0.3).reshape(-1)

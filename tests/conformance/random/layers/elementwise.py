@@ -63,7 +63,7 @@ def parametrised(g: Graph) -> None:
             slope = (x.dims[1],) if x.rank > 1 and g.chance(0.5) else (1,)
             g.layer("PRelu", "opset1", x, g.leaf(g.array(x.type, slope), 0.6))
         case operation:
-            g.layer(operation, "opset1", x, *(g.leaf(g.array(x.type, (), 0, 2), 0.7) for _ in range(2)))
+            g.layer(operation, "opset1", x, *(g.leaf(g.array(x.type, (), 0, 2), 0.98) for _ in range(2)))
 
 
 @maker(6)
@@ -88,7 +88,7 @@ def paddle(g: Graph) -> None:
     axis = g.int(0, a.rank - 1)
     end = g.int(axis + 1, a.rank)
     b = g.fresh((a.type,), a.dims[axis:end], 0.5, 1)
-    operation = g.pick("Add", "Multiply", "Maximum", "Mod", "FloorMod", "Power", "Greater", "GreaterEqual", "Minimum")
+    operation = g.pick("Add", "Multiply", "Maximum", "FloorMod", "Power", "Greater", "GreaterEqual", "Minimum")
     g.layer(
         operation, "opset1", a, b, auto_broadcast="pdpd", auto_broadcast_axis=axis if end < a.rank or g.chance(0.5) else -1
     )

@@ -37,7 +37,7 @@ def reshape(g: Graph) -> None:
 def squeeze(g: Graph) -> None:
     x = g.value(ANY, (1, 5), where=lambda v: 1 in (v.shape or ()))
     ones = [axis for axis, d in enumerate(x.dims) if d == 1]
-    axes = [] if g.chance(0.2) else [g.index(g.signed(g.some(ones, 1), x.rank))]
+    axes = [] if g.chance(0.1) else [g.index(g.signed(g.some(ones, 1), x.rank), 0.97)]
     g.layer("Squeeze", g.pick("opset1", "opset15"), x, *axes)
 
 
@@ -47,7 +47,7 @@ def unsqueeze(g: Graph) -> None:
     count = g.int(1, 5 - x.rank)
     rank = x.rank + count
     axes = g.signed(g.some(range(rank), count, count), rank)
-    g.layer("Unsqueeze", "opset1", x, g.index(axes[0] if count == 1 and g.chance(0.3) else axes))
+    g.layer("Unsqueeze", "opset1", x, g.index(axes[0] if count == 1 and g.chance(0.3) else axes, 0.97))
 
 
 @maker(3)

@@ -14,7 +14,7 @@ def reduce(g: Graph) -> None:
     if 0 in x.dims and operation in ("ReduceMax", "ReduceMin", "ReduceMean"):
         raise Unfit("nothing to reduce")
     axes = g.signed(g.some(range(x.rank), 0 if g.chance(0.1) else 1), x.rank)
-    numbers = g.index(axes[0] if len(axes) == 1 and g.chance(0.2) else axes)
+    numbers = g.index(axes[0] if len(axes) == 1 and g.chance(0.2) else axes, 0.97)
     g.layer(operation, "opset4" if "L" in operation else "opset1", x, numbers)
 
 
@@ -22,7 +22,7 @@ def reduce(g: Graph) -> None:
 def reduce_logical(g: Graph) -> None:
     x = g.value(("boolean",), (1, 4))
     axes = g.signed(g.some(range(x.rank), 1), x.rank)
-    g.layer(g.pick("ReduceLogicalAnd", "ReduceLogicalOr"), "opset1", x, g.index(axes))
+    g.layer(g.pick("ReduceLogicalAnd", "ReduceLogicalOr"), "opset1", x, g.index(axes, 0.98))
 
 
 @maker()

@@ -49,6 +49,7 @@ def pooled(g: Graph) -> None:
 
 @maker()
 def position_sensitive(g: Graph) -> None:
+    g.static = True
     group, outputs = g.int(1, 3), g.int(1, 2)
     shape = [g.int(1, 2), group * group * outputs, g.int(3, 6), g.int(3, 6)]
     maps = g.fresh(("f32",), shape, 0.1)
