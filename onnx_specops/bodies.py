@@ -18,12 +18,8 @@ import onnx
 import onnx_ir as ir
 
 from onnx_specops.building import IR_VERSION, OPSET, OPSET_IMPORTS, Builder, Value, constant_value, new_value
-<<<<<<< HEAD
-from onnx_specops.domain import CONTRIB_DOMAIN, DOMAIN, Declaration, NoBodyError, find_declaration
-=======
 from onnx_specops.dispatching import Variant, dispatcher
-from onnx_specops.domain import DOMAIN, INTERNAL, NoBodyError, Operator, find
->>>>>>> networks
+from onnx_specops.domain import CONTRIB_DOMAIN, DOMAIN, INTERNAL, Declaration, NoBodyError, find_declaration
 from onnx_specops.graphs import all_nodes, all_values
 from onnx_specops.inlining import inline_users
 from onnx_specops.kernel_types import insert_casts
@@ -63,13 +59,8 @@ def attach_bodies(model: ir.Model, opset: int = OPSET, *, contrib: bool = True) 
     """
     for identifier in [identifier for identifier in model.functions if _carries(*identifier[:2])]:
         del model.functions[identifier]
-<<<<<<< HEAD
-    functions: dict[Hashable, ir.Function] = {}
-    variants: dict[tuple[str, str], int] = {}
-=======
     found: dict[Hashable, Variant] = {}
-    variants: dict[str, list[Variant]] = {}
->>>>>>> networks
+    variants: dict[Declaration, list[Variant]] = {}
     bodiless: set[str] = set()
     pending: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
     while pending:
@@ -95,11 +86,7 @@ def attach_bodies(model: ir.Model, opset: int = OPSET, *, contrib: bool = True) 
                 node.overload = found[key].function.overload
                 found[key].nodes.append(node)
                 continue
-<<<<<<< HEAD
-            number = variants.get((operator.domain, operator.name), 0)
-=======
-            number = len(variants.get(operator.name, ()))
->>>>>>> networks
+            number = len(variants.get(operator, ()))
             try:
                 function = _trace(operator, attributes, node, absent, constants, overload=str(number) if number else "")
             except NoBodyError:
@@ -108,24 +95,19 @@ def attach_bodies(model: ir.Model, opset: int = OPSET, *, contrib: bool = True) 
                 continue
             except Exception as error:  # as many kinds as there are ways for inputs not to fit
                 raise BodyError(node, error) from error
-<<<<<<< HEAD
             if not contrib:
                 _inline(Builder(function.graph, function=True), (CONTRIB_DOMAIN,))
-            variants[operator.domain, operator.name] = number + 1
-            functions[key] = function
-=======
             found[key] = Variant(function, [node])
-            variants.setdefault(operator.name, []).append(found[key])
->>>>>>> networks
+            variants.setdefault(operator, []).append(found[key])
             node.overload = function.overload
             model.functions[function.identifier()] = function
             pending.append(function)
     for variant in found.values():
         # A body is one computation, however many nodes it has: nothing within it is rounded to 16 bits.
         insert_casts(variant.function, keep_float32=True, converted_unrounded=[ir.DataType.FLOAT16], opset=opset)
-    for name, several in variants.items():
+    for operator, several in variants.items():
         if len(several) > 1:
-            function = dispatcher(find(name), several, _declared(find(name)))
+            function = dispatcher(operator, several, _declared(operator))
             model.functions[function.identifier()] = function
     return sorted(bodiless)
 

@@ -19,7 +19,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnx_specops.building import OPSET_IMPORTS, Builder, Value, new_value
-from onnx_specops.domain import DOMAIN, INTERNAL, Operator
+from onnx_specops.domain import DOMAIN, INTERNAL, Declaration
 from onnx_specops.graphs import all_nodes, all_values
 
 OVERLOAD = "any"
@@ -56,7 +56,7 @@ class Variant:
         return [value.dtype for value in self.function.outputs]
 
 
-def dispatcher(operator: Operator, variants: Sequence[Variant], attributes: Sequence[ir.Attr]) -> ir.Function:
+def dispatcher(operator: Declaration, variants: Sequence[Variant], attributes: Sequence[ir.Attr]) -> ir.Function:
     """The function that takes the body which a node asks for; the nodes are made to ask for it.
 
     Args:
@@ -71,7 +71,7 @@ def dispatcher(operator: Operator, variants: Sequence[Variant], attributes: Sequ
         graph.append(ir.Node(_NEEDS, _REFUSAL, graph.inputs, num_outputs=len(operator.outputs)))
         graph.opset_imports[_NEEDS] = 1
         graph.outputs.extend(graph[0].outputs)
-        return ir.Function(DOMAIN, operator.name, OVERLOAD, graph=graph, attributes=attributes)
+        return ir.Function(operator.domain, operator.name, OVERLOAD, graph=graph, attributes=attributes)
     _fill_absent(operator, variants)
     types = zip(*(variant.output_types for variant in variants), strict=True)
     told = [len(set(of_output)) > 1 for of_output in types]
@@ -90,7 +90,7 @@ def dispatcher(operator: Operator, variants: Sequence[Variant], attributes: Sequ
         graph.outputs.append(value)
     names = [BODY, *(_TYPE.format(index) for index, is_told in enumerate(told) if is_told)]
     declared = [ir.Attr(name, ir.AttributeType.INT, None) for name in names]
-    return ir.Function(DOMAIN, operator.name, OVERLOAD, graph=graph, attributes=[*attributes, *declared])
+    return ir.Function(operator.domain, operator.name, OVERLOAD, graph=graph, attributes=[*attributes, *declared])
 
 
 def _ask(variants: Sequence[Variant], told: Sequence[bool]) -> None:
@@ -104,7 +104,7 @@ def _ask(variants: Sequence[Variant], told: Sequence[bool]) -> None:
                     node.attributes.add(ir.AttrInt64(_TYPE.format(index), int(dtype)))
 
 
-def _fill_absent(operator: Operator, variants: Sequence[Variant]) -> None:
+def _fill_absent(operator: Declaration, variants: Sequence[Variant]) -> None:
     """Give the nodes that leave out an input which others have the empty tensor that says the same."""
     variables = list(operator.inputs.values())
     for index, variable in enumerate(variables):

@@ -55,13 +55,11 @@ __all__ = [
 DOMAIN = "onnx_specops"
 OPSET_VERSION = 1
 
-<<<<<<< HEAD
 CONTRIB_DOMAIN = "com.microsoft"
 """The domain of ONNX Runtime's own operators, version 1; `onnx_specops.contrib` declares those that have bodies."""
-=======
+
 INTERNAL = "__"
 """How the names of attributes begin that are a file's own affair: ONNX's checker allows them at any node."""
->>>>>>> networks
 
 FLOATS = ("float16", "bfloat16", "float", "double")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
