@@ -106,7 +106,7 @@ def attach_bodies(model: ir.Model, opset: int = OPSET, *, contrib: bool = True) 
         # A body is one computation, however many nodes it has: nothing within it is rounded to 16 bits.
         insert_casts(variant.function, keep_float32=True, converted_unrounded=[ir.DataType.FLOAT16], opset=opset)
     for operator, several in variants.items():
-        if len(several) > 1:
+        if len(several) > 1 and operator.domain == DOMAIN:  # runtimes that heed no overload have the others' kernels
             function = dispatcher(operator, several, _declared(operator))
             model.functions[function.identifier()] = function
     return sorted(bodiless)

@@ -24,7 +24,9 @@ from onnx_ir.passes import InPlacePass, PassResult
 from onnx_specops.building import Builder, Value, constant_value
 from onnx_specops.folding import FOLDED_ELEMENTS
 from onnx_specops.graphs import all_values
+from onnx_specops.mapped import same_bytes
 from onnx_specops.replacing import take_place
+from onnx_specops.widening import HALVES
 
 D = ir.DataType
 
@@ -33,6 +35,10 @@ Activations = Literal["float", "int8"]
 
 PACKED = "packed"
 """The key in a value's ``meta`` under which the `Codes` stand that its elements were looked up from."""
+
+HALVES_BYTES = 32 * 2**20
+"""A model with fewer bytes of 16-bit floats keeps them in standard ONNX: what fits into caches as float32 is multiplied
+quicker so, but for single rows."""
 
 _WIDTH = {"uint2": 2, "uint4": 4, "int4": 4}
 _FLOATS = (D.FLOAT, D.FLOAT16, D.BFLOAT16)
@@ -97,10 +103,12 @@ class KeepWeightsCompressed(InPlacePass):
     def __init__(self, activations: Activations = "float", *, fold: bool = True) -> None:
         self.activations, self.fold = activations, fold
         self._views: dict[tuple[object, ...], ir.TensorProtocol] = {}
+        self._keeps_halves = False
 
     def call(self, model: ir.Model) -> PassResult:
         root = Builder(model.graph)
         root.reserve(value.name for value in all_values(model.graph))
+        self._keeps_halves = _halves(model.graph) > HALVES_BYTES
         count = 0
         for node in list(ir.traversal.RecursiveGraphIterator(model.graph)):
             if node.domain or not isinstance(node.graph, ir.Graph) or node.op_type not in ("MatMul", "Gather"):
@@ -136,6 +144,8 @@ class KeepWeightsCompressed(InPlacePass):
         codes, rows, columns = weights.codes, *weights.matrices[-2:]
         batch = weights.matrices[:-2]
         n, k = (rows, columns) if weights.swapped else (columns, rows)
+        if codes.tensor.dtype in HALVES and not self._keeps_halves:
+            return None
         blocks = _blocks(weights)
         if blocks is None or (batch and n * k * codes.bits % 8):
             return None
@@ -500,6 +510,12 @@ def _source(node: ir.Node) -> ir.Value:
     return node.inputs[0]
 
 
+def _halves(graph: ir.Graph) -> int:
+    """The bytes of the matrices of 16-bit floats."""
+    tensors = [value.const_value for value in graph.initializers.values()]
+    return sum(t.nbytes for t in tensors if t is not None and t.dtype in HALVES and len(t.shape) > 1)
+
+
 # -- bytes --------------------------------------------------------------------------------------------------------------
 
 
@@ -507,9 +523,7 @@ def _view(tensor: ir.TensorProtocol, dtype: ir.DataType, shape: tuple[int, ...])
     """The same bytes in another type and shape."""
     dims = ir.Shape(shape)
     if isinstance(tensor, ir.ExternalTensor):
-        return ir.ExternalTensor(
-            tensor.location, tensor.offset, tensor.length, dtype, shape=dims, name="", base_dir=tensor.base_dir
-        )
+        return same_bytes(tensor, dtype, shape)
 
     def compute() -> ir.TensorProtocol:
         return ir.Tensor(np.frombuffer(tensor.tobytes(), dtype.numpy()).reshape(shape), dtype=dtype)
