@@ -214,8 +214,8 @@ class KeepWeightsCompressed(InPlacePass):
             def compute(tensor: ir.TensorProtocol = codes.tensor) -> ir.TensorProtocol:
                 if codes.packed == "no":
                     return ir.Tensor(np.ascontiguousarray(tensor.numpy().reshape(shape).swapaxes(-1, -2)), dtype=dtype)
-                flat = _unpack(np.frombuffer(tensor.tobytes(), np.uint8), bits)[: math.prod(shape)]
-                return ir.Tensor(_pack(flat.reshape(shape).swapaxes(-1, -2).reshape(-1), bits))
+                flat = unpack(np.frombuffer(tensor.tobytes(), np.uint8), bits)[: math.prod(shape)]
+                return ir.Tensor(pack(flat.reshape(shape).swapaxes(-1, -2).reshape(-1), bits))
 
             size = math.prod(shape)
             dims = shape[:-2] + (shape[-1], shape[-2]) if codes.packed == "no" else ((size * bits + 7) // 8,)
@@ -534,19 +534,19 @@ def _view(tensor: ir.TensorProtocol, dtype: ir.DataType, shape: tuple[int, ...])
 def _table(codes: Codes) -> Value:
     """The numbers that each byte holds."""
     width = codes.bits
-    every = _unpack(np.arange(256, dtype=np.uint8), width).reshape(256, -1)
+    every = unpack(np.arange(256, dtype=np.uint8), width).reshape(256, -1)
     if codes.codebook is not None:
         return constant_value(codes.codebook[every])
     signed = np.where(every >= 8, every.astype(np.int16) - 16, every) if codes.packed == "int4" else every
     return constant_value(signed.astype(np.float32))
 
 
-def _unpack(data: np.ndarray, bits: int) -> np.ndarray:
+def unpack(data: np.ndarray, bits: int) -> np.ndarray:
     """The codes in bytes, the lowest bits first, flat."""
     return (data.reshape(-1, 1) >> np.arange(0, 8, bits, dtype=np.uint8) & ((1 << bits) - 1)).reshape(-1)
 
 
-def _pack(codes: np.ndarray, bits: int) -> np.ndarray:
-    """The same back again, zeros in what the last byte has left."""
+def pack(codes: np.ndarray, bits: int) -> np.ndarray:
+    """Codes (uint8, flat) in bytes, the first one lowest, zeros in what the last byte has left."""
     whole = np.concatenate([codes, np.zeros(-len(codes) % (8 // bits), np.uint8)]).reshape(-1, 8 // bits)
     return np.bitwise_or.reduce(whole << np.arange(0, 8, bits, dtype=np.uint8), axis=1).astype(np.uint8)

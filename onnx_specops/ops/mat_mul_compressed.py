@@ -9,6 +9,7 @@ import numpy as np
 
 from onnx_specops.attributes import Limits
 from onnx_specops.domain import operator
+from onnx_specops.ops._checks import required
 
 BLOCK = 32
 """Elements that share a scale where activations are quantised."""
@@ -51,7 +52,7 @@ def MatMulCompressed(
             lowest: ``[..., rows, bytes of a row]``, or all bytes of one matrix, ``[bytes]``.
         scales: ``[..., N, blocks]``, with ``transB=0`` ``[..., blocks, N]``; dimensions that are 1 or missing serve all.
             1 where it is left out.
-        zero_points: in the same shapes. 0 where it is left out.
+        zero_points: in the same shapes. 0 where it is left out. Integers are numbers that the elements may have, too.
         codebook: the numbers that unsigned integers in ``B`` stand for: one for each that their bits can say.
 
     Attributes:
@@ -61,7 +62,8 @@ def MatMulCompressed(
         transB: whether ``B`` holds the matrices' columns one after another.
         activations: ``"int8"`` rounds each block of 32 elements along ``K`` of ``A`` to 8-bit integers, the largest of them
             to 127, if ``B`` holds integers, ``transB`` is 1, and ``K`` and ``block_size`` (unless it is not less than ``K``)
-            are multiples of 32.
+            are multiples of 32. (ONNX Runtime's own operator, of which bodies consist for 4 bits, rounds blocks of
+            ``block_size``.)
 
     Output: ``[..., M, N]``, or ``[..., N]``.
 
@@ -70,7 +72,8 @@ def MatMulCompressed(
     name = "MatMulCompressed"
     if not A.ndim or A.shape[-1] != K:
         raise ValueError(f"{name}: A has the shape {list(A.shape)} where K is {K}")
-    codes = _codes(B, packed, N * K).reshape(*_batch(B, packed, N, K), *((N, K) if transB else (K, N)))
+    shape = (*_batch(B, packed, N, K), *((N, K) if transB else (K, N)))
+    codes = _codes(B, packed, math.prod(shape)).reshape(shape)
     if codebook is not None:
         codes = _looked_up(codes, codebook, B, packed)
     weights = codes.astype(np.float32) if transB else np.swapaxes(codes, -1, -2).astype(np.float32)
@@ -109,7 +112,7 @@ def _codes(B: np.ndarray, packed: str, count: int) -> np.ndarray:
         raise ValueError(f"MatMulCompressed: element type {B.dtype} where uint8 was expected")
     bits = _BITS[packed]
     codes = (B.reshape(-1, 1) >> np.arange(0, 8, bits, dtype=np.uint8) & ((1 << bits) - 1)).reshape(-1)
-    codes = codes[: B.nbytes * 8 // bits // count * count] if count else codes[:0]
+    codes = codes[:count]
     return np.where(codes > 7, codes.astype(np.int8) - 16, codes).astype(np.int8) if packed == "int4" else codes
 
 
@@ -165,6 +168,8 @@ def _(node):
 
 @MatMulCompressed.body
 def _(op, A, B, scales, zero_points, codebook, *, N, K, block_size, packed, transB, activations):
+    if codebook is None and transB and _has_n_bits(A, B, zero_points, N, K, block_size, packed):
+        return _in_n_bits(op, A, B, scales, zero_points, N, K, block_size, packed, 4 if activations == "int8" else 0)
     weights = _in_order(op, B, packed, N, K, transB, codebook)
     for what, array in (("Sub", zero_points), ("Mul", scales)):
         if array is not None:
@@ -179,7 +184,40 @@ def _(op, A, B, scales, zero_points, codebook, *, N, K, block_size, packed, tran
     return op.CastLike(op.MatMul(wide, weights), A)
 
 
-_FLOAT = 1  # onnx.TensorProto.FLOAT
+_FLOAT, _UINT8, _INT32 = 1, 2, 6  # of onnx.TensorProto
+
+
+def _has_n_bits(A, B, zero_points, N, K, block_size, packed) -> bool:
+    """Whether ONNX Runtime's MatMulNBits says the same: of one matrix, in blocks that are powers of two."""
+    power = block_size >= 16 and block_size & (block_size - 1) == 0
+    whole = packed in ("uint4", "int4") and B.rank == 2 and A.rank is not None and N * K > 0 and K % block_size == 0
+    integers = zero_points is None or (zero_points.dtype is not None and zero_points.dtype.name in ("UINT8", "INT8"))
+    return power and whole and integers
+
+
+def _in_n_bits(op, A, B, scales, zero_points, N, K, block_size, packed, accuracy_level):
+    """Quick in ONNX Runtime without any plugin, and as small in memory (4 bits only: 8 are slow there)."""
+    blocks = K // block_size
+    offset = 8 if packed == "int4" else 0  # its numbers are unsigned
+    codes = op.BitwiseXor(B, np.uint8(0x88)) if offset else B
+    codes = op.Reshape(codes, [N, blocks, block_size // 2])
+    factors = op.Cast(1.0 if scales is None else scales, to=_FLOAT)
+    factors = op.Reshape(op.Expand(factors, [N, blocks]), [-1])
+    packed_zeros = None
+    if zero_points is not None or not offset:
+        zeros = op.Add(op.Cast(0 if zero_points is None else zero_points, to=_INT32), np.int32(offset))
+        beyond = op.Or(op.Less(zeros, np.int32(0)), op.Greater(zeros, np.int32(15)))
+        zeros = op.Expand(required(op, "zero_points_beyond_4_bits", beyond, zeros), [N, blocks])
+        if blocks % 2:
+            zeros = op.Pad(zeros, [0, 0, 0, 1])
+        pairs = op.Reshape(zeros, [-1, 2])
+        both = op.ReduceSum(op.Mul(pairs, np.array([1, 16], np.int32)), [1], keepdims=0)
+        packed_zeros = op.Cast(both, to=_UINT8)
+    product = op.contrib.MatMulNBits(
+        op.Cast(A, to=_FLOAT), codes, factors, packed_zeros,
+        K=K, N=N, bits=4, block_size=block_size, accuracy_level=accuracy_level,
+    )  # fmt: skip
+    return op.CastLike(product, A)
 
 
 def _is_float(value) -> bool:
