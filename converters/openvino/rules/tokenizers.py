@@ -441,6 +441,38 @@ def ragged_to_dense(
     return op.specops.RaggedToDense(begins, ends, data, length, default_value, side)
 
 
+@rule("RaggedToSparse", since="extension")
+def ragged_to_sparse(op: Builder, begins: Value, ends: Value):
+    """RaggedToSparse of openvino_tokenizers: the row and the place in it of every element, ``[n, 2]``."""
+    lengths = op.Sub(ends, begins)
+    longest = op.ReduceMax(op.Concat(lengths, op.const(np.zeros(1, np.int32)), axis=0), keepdims=0)
+    places = op.Range(op.const(np.int32(0)), longest, op.const(np.int32(1)))
+    taken = op.Less(op.Unsqueeze(places, [0]), op.Unsqueeze(lengths, [1]))
+    return op.Cast(op.Transpose(op.NonZero(taken), perm=[1, 0]), to=ir.DataType.INT32)
+
+
+@rule("RaggedToRagged", since="extension")
+def ragged_to_ragged(op: Builder, row_ids: Value, count: Value):
+    """RaggedToRagged of openvino_tokenizers: ascending ids of rows as where each row begins and ends."""
+    rows = op.Range(op.const(np.int32(0)), op.Reshape(count, []), op.const(np.int32(1)))
+    return [op.Cast(op.specops.SearchSorted(row_ids, rows, right_mode=right), to=ir.DataType.INT32) for right in (0, 1)]
+
+
+@rule("RaggedTensorPack", since="extension")
+def ragged_tensor_pack(op: Builder, begins: Value, ends: Value, elements: Value):
+    """RaggedTensorPack of openvino_tokenizers, which hands on the elements alone."""
+    return op.Identity(elements)
+
+
+@rule("EqualStr", since="extension")
+def equal_str(
+    op: Builder, begins: Value, ends: Value, symbols: Value, others_begins: Value, others_ends: Value, others_symbols: Value
+):
+    """EqualStr of openvino_tokenizers: which strings are the same, ``[n]`` of i32; one is compared with all."""
+    first, second = strings_of(op, begins, ends, symbols), strings_of(op, others_begins, others_ends, others_symbols)
+    return op.Cast(op.Equal(op.Reshape(first, [-1]), op.Reshape(second, [-1])), to=ir.DataType.INT32)
+
+
 # -- detokenizers ---------------------------------------------------------------------------------------------------------
 
 

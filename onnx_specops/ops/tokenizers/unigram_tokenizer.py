@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
+from typing import Annotated
 
 import numpy as np
 
-from onnx_specops.domain import operator
+from onnx_specops.domain import Limits, operator
 from onnx_specops.ops.tokenizers._strings import NO_BODY, RAGGED, ROWS_OF_STRINGS, pack_rows, rows, unpack
 from onnx_specops.ops.tokenizers.bpe_tokenizer import VOCABULARY
 
@@ -19,7 +20,17 @@ _PENALTY = 10.0
     no_body=NO_BODY,
 )
 def UnigramTokenizer(
-    ragged_begins, ragged_ends, begins, ends, symbols, vocab_begins, vocab_ends, vocab_symbols, scores, *, unk_token_id: int
+    ragged_begins,
+    ragged_ends,
+    begins,
+    ends,
+    symbols,
+    vocab_begins,
+    vocab_ends,
+    vocab_symbols,
+    scores,
+    *,
+    unk_token_id: Annotated[int, Limits(-1)],
 ):
     """The ids of strings: of the tokens that make up the string and whose scores have the greatest sum.
 
