@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import multiprocessing
 import os
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping
 from multiprocessing.connection import Connection
 from typing import Any
@@ -29,7 +31,7 @@ class Worker:
     """A process for questions, one after another; it starts with the first one, and anew after it was lost.
 
     Args:
-        seconds: how long an answer may take.
+        seconds: how long an answer may take: of the processor's time, or on a busy machine ten times as long by the clock.
         memory: how many bytes more than before a question the process may have resident at once; ``None`` for any number.
         environment: variables that only this process has, from its start on.
     """
@@ -52,10 +54,10 @@ class Worker:
         Raises:
             Lost: the process ended, was silent for too long, or took too much memory.
         """
-        connection = self._connection or self._start()
         try:
+            connection = self._connection or self._start(function.__module__)
             connection.send((function, arguments))
-            if not connection.poll(self.seconds):
+            if not self._answers(connection):
                 raise self._lost(f"no answer in {self.seconds:g} s")
             answer, error, taken = connection.recv()
         except (EOFError, OSError):
@@ -74,6 +76,15 @@ class Worker:
             self._process.join()
             self._connection = self._process = None
 
+    def _answers(self, connection: Connection) -> bool:
+        """Wait for an answer; whether there is one in time."""
+        began, used = time.monotonic(), _processor_time(self._process.pid)
+        while not connection.poll(min(1.0, self.seconds)):
+            spent = _processor_time(self._process.pid) - used
+            if max(spent, (time.monotonic() - began) / 10) > self.seconds:
+                return False
+        return True
+
     def _lost(self, message: str) -> Lost:
         self._process.join(1 if message == "crashed" else 0)
         code = self._process.exitcode
@@ -83,7 +94,7 @@ class Worker:
         self._errors.seek(max(0, self._errors.seek(0, os.SEEK_END) - _TAIL))
         return Lost(message, self._errors.read().decode(errors="replace"))
 
-    def _start(self) -> Connection:
+    def _start(self, module: str) -> Connection:
         self._errors.truncate(0)
         context = multiprocessing.get_context("spawn")
         self._connection, other = context.Pipe()
@@ -99,7 +110,23 @@ class Worker:
                 else:
                     os.environ[name] = value
         other.close()
+        # What it takes to load all that is not the question's time.
+        self._connection.send((_prepare, (module,)))
+        self._connection.recv()
         return self._connection
+
+
+def _prepare(module: str) -> None:
+    importlib.import_module(module)
+
+
+def _processor_time(process: int) -> float:
+    try:
+        with open(f"/proc/{process}/stat") as file:
+            fields = file.read().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _serve(connection: Connection, errors: str, path: list[str]) -> None:
