@@ -290,7 +290,7 @@ NETWORKS = [
     decoder("DogeForCausalLM"),
     decoder("DiffLlamaForCausalLM"),
     decoder("BitNetForCausalLM"),
-    decoder("xLSTMForCausalLM", masked=False),
+    decoder("xLSTMForCausalLM", masked=False, sizes=({"b": 2, "s": 12}, {"b": 1, "s": 12})),  # tracing fixes the length
     decoder(
         "MiniMaxForCausalLM",
         num_local_experts=2,
