@@ -293,6 +293,7 @@ NETWORKS = [
     decoder("xLSTMForCausalLM", masked=False, sizes=({"b": 2, "s": 12}, {"b": 1, "s": 12})),  # tracing fixes the length
     decoder(
         "MiniMaxForCausalLM",
+        sizes=({"b": 2, "s": 12}, {"b": 1, "s": 12}),  # tracing fixes the length
         num_local_experts=2,
         head_dim=8,
         block_size=8,
@@ -300,6 +301,7 @@ NETWORKS = [
     ),
     decoder(
         "ProphetNetForCausalLM",
+        num_hidden_layers=None,
         num_decoder_layers=2,
         num_decoder_attention_heads=4,
         decoder_ffn_dim=64,
