@@ -41,7 +41,7 @@ _HEAD = """\
 
 <!-- Made by `python -m tests.conformance.models`. -->
 
-{agree} of {total} architectures agree with OpenVINO's CPU in float32. Each is made small, with random weights, by the
+{agree} of {total} architectures agree with OpenVINO's CPU in float32{rest}. Each is made small, with random weights, by the
 library named; imported by OpenVINO and saved as OpenVINO saves it (weights in float16); converted once; and run at two
 sizes, with the plugin's kernels and, where it has operators of the domain, without. Floats may part by 1e-3 of their
 value and 1e-4, all else must be equal. *Error* is the largest relative distance (L2) of any output. Where a network
@@ -89,7 +89,9 @@ def page(results: dict[str, dict[str, Any]]) -> Iterator[str]:
     """The lines of docs/networks.md."""
     rows = [(network, results[network.name]) for network in NETWORKS if network.name in results]
     agree = sum(not result["problems"] for _, result in rows)
-    yield _HEAD.format(agree=agree, total=len(rows), versions=_versions())
+    rest = len(NETWORKS) - len(rows)
+    missing = f"; {rest} more stand in the table and have not been run" if rest else ""
+    yield _HEAD.format(agree=agree, total=len(rows), rest=missing, versions=_versions())
     for family in dict.fromkeys(network.family for network, _ in rows):
         yield f"\n## {family[0].upper()}{family[1:]}\n"
         yield "| architecture | library | layers | nodes | custom operators | agrees | error |"
