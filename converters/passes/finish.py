@@ -14,6 +14,7 @@ from converters.passes.activations import FuseHardSigmoid, FuseHardSwish
 from converters.passes.compressed_weights import Activations, KeepWeightsCompressed
 from converters.passes.constant_transposes import FoldConstantTransposes
 from converters.passes.four_bits import LookUpFourBits
+from converters.passes.normalizations import FuseScaleAndBias
 from converters.passes.pads import KeepPads
 from converters.passes.precision import InFloat16, InFloat32
 from converters.passes.quantized import InIntegers
@@ -143,6 +144,7 @@ def finish(
     # ONNX Runtime itself puts casts around nodes of float16 for which a device has no kernel.
     spared = [ir.DataType.FLOAT16] if precision == "float16" else []
     passes: list[InPlacePass] = [FuseVocabularyTables(), LabelVocabularyTables(), FuseHardSigmoid(), FuseHardSwish()]
+    passes.append(FuseScaleAndBias())
     # QuantizeLinear came to its axis with opset 13.
     if quantized == "integer" and opset >= 13:
         passes += [RemoveUnusedNodesPass(), InIntegers(opset, contrib=contrib), RemoveUnusedNodesPass()]
