@@ -45,6 +45,7 @@ class Settings:
     rules: tuple[str, ...]
     opset: int
     precision: str
+    contrib: bool
 
     def convert(self, model: Path, target: Path | None, **more: Any) -> Conversion:
         """Convert one model."""
@@ -53,7 +54,7 @@ class Settings:
 
         load_all(self.rules)
         chosen: dict[str, Any] = {"weights": self.weights, "opset": self.opset, "precision": self.precision}
-        return convert_model(model, target, strict=self.strict, **chosen, **more)
+        return convert_model(model, target, strict=self.strict, contrib=self.contrib, **chosen, **more)
 
 
 def convert(
@@ -106,6 +107,13 @@ def convert(
     fp32: Annotated[
         bool, typer.Option("--fp32", help="Weights and computation in float32, also of models with 16-bit weights.")
     ] = False,
+    contrib: Annotated[
+        bool,
+        typer.Option(
+            "--contrib/--no-contrib",
+            help="Operators of ONNX Runtime's own, each with its body in standard ONNX for other runtimes; or none of them.",
+        ),
+    ] = True,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="How many models to convert at a time.")] = 1,
     check: Annotated[bool, typer.Option("--check", help="Run OpenVINO and ONNX Runtime and compare the results.")] = False,
     extension: Extensions = None,
@@ -121,7 +129,7 @@ def convert(
     with failures(as_json, debug):
         from converters.cli import data, text
 
-        settings = Settings(weights.value, strict, tuple(rules or ()), opset, _precision(fp16, fp32))
+        settings = Settings(weights.value, strict, tuple(rules or ()), opset, _precision(fp16, fp32), contrib)
         if len(models) > 1 or models[0].is_dir():
             given = {"--bin": bin, "--input-shape": input_shape, "--check": check, "--inputs": inputs, "--shape": shape}
             if alone := [option for option, value in given.items() if value]:

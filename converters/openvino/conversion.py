@@ -16,7 +16,7 @@ from converters.openvino.reader.reshape import reshape
 from converters.openvino.report import Report, report
 from converters.openvino.source import is_held, opened
 from converters.openvino.walk import body_problem, emit, opset_problems
-from converters.passes.finish import Precision, finish
+from converters.passes.finish import Precision, Quantized, finish
 from converters.saving import save
 from converters.variables import complete
 from onnx_specops.bodies import BodyError
@@ -44,6 +44,8 @@ def convert(
     strict: bool = False,
     opset: int = OPSET,
     precision: Precision = "model",
+    contrib: bool = True,
+    quantized: Quantized = "integer",
 ) -> Conversion:
     """Convert an OpenVINO model into an ONNX model that computes what OpenVINO's CPU computes.
 
@@ -63,6 +65,11 @@ def convert(
         precision: the type that weights and computation have: the model's own; ``"float32"``, with 16-bit weights stored as
             float32; or ``"float16"``, for GPUs and NPUs, wherever float16 is exact enough. Inputs and outputs keep
             OpenVINO's types.
+        contrib: whether the model may hold operators of ONNX Runtime's own (``com.microsoft``). Each carries its body in
+            standard ONNX, which other runtimes take; without them the model is standard ONNX through and through, but for
+            the domain's own operators.
+        quantized: what quantised networks (FakeQuantize) are computed in: ``"integer"``, where their form allows it, as
+            OpenVINO does by default; or ``"float"``, which emulates each FakeQuantize exactly.
 
     Returns:
         The model (with external weights as the file has them) and the `Report`; they unpack as a pair.
@@ -75,6 +82,8 @@ def convert(
     check_opset(opset)
     if precision not in get_args(Precision):
         raise ValueError(f"precision is 'model', 'float16' or 'float32', not {precision!r}")
+    if quantized not in get_args(Quantized):
+        raise ValueError(f"quantized is 'integer' or 'float', not {quantized!r}")
     if precision != "model" and weights == "reference":
         raise ValueError(f"weights that become {precision} cannot be referred to: weights is 'auto', 'embed' or 'copy'")
     if weights == "reference" and is_held(model):
@@ -96,6 +105,8 @@ def convert(
                 converted_unrounded=[ir.DataType.FLOAT16],
                 opset=opset,
                 precision=precision,
+                contrib=contrib,
+                quantized=quantized,
             )
         except BodyError as error:
             raise ConversionError.of(body_problem(source, error)) from error

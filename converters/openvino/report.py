@@ -13,6 +13,7 @@ from converters.openvino.reader.graph import Model
 from converters.openvino.walk import Emitted, all_layers, operator_name
 from converters.passes.finish import Finished
 from converters.saving import Weights
+from onnx_specops.domain import CONTRIB_DOMAIN
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Report:
         nodes: how many nodes of each operator the ONNX model has.
         custom_operators: the domain's operators that the model uses.
         without_body: those among them that need a kernel, since standard ONNX cannot say them.
+        contrib_operators: ONNX Runtime's own operators that the model uses, with their bodies.
         opset: the opset that the model is in.
         inlined: the domain's operators that stand in the model as standard ONNX, since the opset lets no file carry them
             with their bodies: the plugin's kernels no longer apply.
@@ -44,6 +46,7 @@ class Report:
     nodes: dict[str, int]
     custom_operators: list[str]
     without_body: list[str]
+    contrib_operators: list[str]
     opset: int
     inlined: list[str]
     clamped: list[str]
@@ -88,6 +91,7 @@ def report(
         nodes=dict(sorted(nodes.items())),
         custom_operators=sorted({n.op_type for n in graph.all_nodes() if n.domain == onnx_specops.DOMAIN}),
         without_body=finished.without_body,
+        contrib_operators=sorted({n.op_type for n in graph.all_nodes() if n.domain == CONTRIB_DOMAIN}),
         opset=opset,
         inlined=finished.inlined,
         clamped=finished.clamped,

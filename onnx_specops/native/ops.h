@@ -12,6 +12,7 @@ const Op& embedding_bag_offsets_sum();
 const Op& erf_inv();
 const Op& experimental_detectron_detection_output();
 const Op& experimental_detectron_generate_proposals_single_image();
+const Op& fake_quantize();
 const Op& gather_tree();
 const Op& generate_proposals();
 const Op& grouped_mat_mul();
@@ -46,6 +47,7 @@ inline std::vector<const Op*> all_ops() {
       &erf_inv(),
       &experimental_detectron_detection_output(),
       &experimental_detectron_generate_proposals_single_image(),
+      &fake_quantize(),
       &gather_tree(),
       &generate_proposals(),
       &grouped_mat_mul(),
