@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 import onnx
 import onnx_ir as ir
 
-from converters.errors import ConversionError
+from converters.errors import ConversionError, Fault, Problem
 from converters.openvino.metadata import describe
 from converters.openvino.reader.reshape import reshape
 from converters.openvino.report import Report, report
 from converters.openvino.source import is_held, opened
 from converters.openvino.walk import body_problem, emit, opset_problems
+from converters.passes.attention import NotACache, expose_caches
 from converters.passes.finish import Precision, Quantized, finish
 from converters.saving import save
 from converters.variables import complete
@@ -25,6 +26,10 @@ from onnx_specops.lowering import LoweringError, check_opset
 
 if TYPE_CHECKING:
     import openvino
+
+
+Form = Literal["openvino", "genai"]
+"""What the keys and values of a language model are."""
 
 
 class Conversion(NamedTuple):
@@ -46,6 +51,8 @@ def convert(
     precision: Precision = "model",
     contrib: bool = True,
     quantized: Quantized = "integer",
+    form: Form = "openvino",
+    positions: int | None = None,
 ) -> Conversion:
     """Convert an OpenVINO model into an ONNX model that computes what OpenVINO's CPU computes.
 
@@ -70,6 +77,9 @@ def convert(
             the domain's own operators.
         quantized: what quantised networks (FakeQuantize) are computed in: ``"integer"``, where their form allows it, as
             OpenVINO does by default; or ``"float"``, which emulates each FakeQuantize exactly.
+        form: what a language model's keys and values are: variables, as OpenVINO has them; or ``"genai"``: inputs and outputs
+            as ONNX Runtime's generators have them, extended by GroupQueryAttention (see `converters.passes.attention`).
+        positions: with ``form="genai"``: the most tokens that the model is made for, where that is known.
 
     Returns:
         The model (with external weights as the file has them) and the `Report`; they unpack as a pair.
@@ -86,6 +96,8 @@ def convert(
         raise ValueError(f"quantized is 'integer' or 'float', not {quantized!r}")
     if precision != "model" and weights == "reference":
         raise ValueError(f"weights that become {precision} cannot be referred to: weights is 'auto', 'embed' or 'copy'")
+    if form not in get_args(Form):
+        raise ValueError(f"form is 'openvino' or 'genai', not {form!r}")
     if weights == "reference" and is_held(model):
         raise ValueError("an openvino.Model has no .bin to refer to: weights is 'auto', 'embed' or 'copy'")
     with opened(model, bin) as source:
@@ -93,6 +105,18 @@ def convert(
         emitted = emit(source)
         if strict and len(source.remarks):
             raise ConversionError.of(source.remarks.problems())
+        decoder = None
+        if form == "genai":
+            try:
+                decoder = expose_caches(
+                    emitted.model, emitted.variables, positions=positions, contrib=contrib and opset == OPSET
+                )
+            except NotACache as error:
+                remedy = "convert it without --genai: its variables are kept by onnx_specops.InferenceSession then"
+                message = f"it is no decoder with a cache: {error}"
+                problem = Problem(message, str(source.path), remedy=remedy, fault=Fault.UNSUPPORTED)
+                raise ConversionError.of(problem) from error
+            emitted.variables = []
         # By name: where a pass takes a value's place, the new one bears its name.
         names = {key: value.name or "" for key, value in emitted.values.items()}
         try:
@@ -119,4 +143,4 @@ def convert(
         source_weights = None if is_held(model) or precision != "model" else source.weights_path
         proto, placement, size = save(emitted.model, target, weights, source=source.path, source_weights=source_weights)
         seconds = time.perf_counter() - started
-        return Conversion(proto, report(source, emitted, names, finished, opset, placement, size, seconds))
+        return Conversion(proto, report(source, emitted, names, finished, opset, placement, size, seconds, decoder))
