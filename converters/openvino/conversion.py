@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 import onnx
 import onnx_ir as ir
 
-from converters.errors import ConversionError
+from converters.errors import ConversionError, Fault, Problem
 from converters.openvino.metadata import describe
 from converters.openvino.reader.graph import Model
 from converters.openvino.reader.reshape import reshape
@@ -18,6 +18,7 @@ from converters.openvino.report import Report, report
 from converters.openvino.source import is_held, opened
 from converters.openvino.walk import body_problem, emit, opset_problems
 from converters.outputs import refuse_inputs
+from converters.passes.attention import NotACache, expose_caches
 from converters.passes.compressed_weights import Activations
 from converters.passes.finish import Precision, Quantized, finish
 from converters.saving import Source, save
@@ -28,6 +29,10 @@ from onnx_specops.lowering import LoweringError, check_opset
 
 if TYPE_CHECKING:
     import openvino
+
+
+Form = Literal["openvino", "genai"]
+"""What the keys and values of a language model are."""
 
 
 class Conversion(NamedTuple):
@@ -51,6 +56,8 @@ def convert(
     contrib: bool = True,
     quantized: Quantized = "integer",
     activations: Activations = "float",
+    form: Form = "openvino",
+    positions: int | None = None,
 ) -> Conversion:
     """Convert an OpenVINO model into an ONNX model that computes what OpenVINO's CPU computes.
 
@@ -81,6 +88,10 @@ def convert(
         activations: what is multiplied with weights that the model holds in 8 bits or fewer: ``"float"``, as it is; or
             ``"int8"``, rounded to 8 bits in blocks of 32, which is quicker, and what OpenVINO does unless
             ``DYNAMIC_QUANTIZATION_GROUP_SIZE`` is 0.
+        form: what a language model's keys and values are: variables, as OpenVINO has them; or ``"genai"``: inputs and
+            outputs as ONNX Runtime's generators have them, extended by GroupQueryAttention (see
+            `converters.passes.attention`).
+        positions: with ``form="genai"``: the most tokens that the model is made for, where that is known.
 
     Returns:
         The model (with external weights as the file has them) and the `Report`; they unpack as a pair.
@@ -100,6 +111,8 @@ def convert(
         raise ValueError(f"weights that become {precision} cannot be referred to: weights is 'auto', 'embed' or 'copy'")
     if activations not in get_args(Activations):
         raise ValueError(f"activations is 'float' or 'int8', not {activations!r}")
+    if form not in get_args(Form):
+        raise ValueError(f"form is 'openvino' or 'genai', not {form!r}")
     if weights == "reference" and is_held(model):
         raise ValueError("an openvino.Model has no .bin to refer to: weights is 'auto', 'embed' or 'copy'")
     target = None if onnx_path is None else Path(onnx_path)
@@ -111,6 +124,18 @@ def convert(
         emitted = emit(source)
         if strict and len(source.remarks):
             raise ConversionError.of(source.remarks.problems())
+        decoder = None
+        if form == "genai":
+            try:
+                decoder = expose_caches(
+                    emitted.model, emitted.variables, positions=positions, contrib=contrib and opset == OPSET
+                )
+            except NotACache as error:
+                remedy = "convert it without --genai: its variables are kept by onnx_specops.InferenceSession then"
+                message = f"it is no decoder with a cache: {error}"
+                problem = Problem(message, str(source.path), remedy=remedy, fault=Fault.UNSUPPORTED)
+                raise ConversionError.of(problem) from error
+            emitted.variables = []
         # By name: where a pass takes a value's place, the new one bears its name.
         names = {key: value.name or "" for key, value in emitted.values.items()}
         try:
@@ -135,7 +160,7 @@ def convert(
         describe(emitted.model, source)
         saved = save(emitted.model, target, weights, saved_source, filled=with_weights)
         seconds = time.perf_counter() - started
-        done = report(source, emitted, names, finished, opset, saved.weights, saved.size, seconds)
+        done = report(source, emitted, names, finished, opset, saved.weights, saved.size, seconds, decoder)
         return Conversion(saved.proto, done)
 
 
