@@ -14,11 +14,13 @@ from converters.cli.failures import DIFFERENCE, exit_code, failures, print_probl
 from converters.cli.options import (
     AbsoluteTolerance,
     Debug,
+    Extensions,
     Inputs,
     Json,
     Kernels,
     ModelXml,
     RelativeTolerance,
+    Rules,
     Runtime,
     Seed,
     Shapes,
@@ -76,12 +78,17 @@ def run(
     """Run an ONNX model in ONNX Runtime with the plugin."""
     with failures(as_json, debug):
         from converters.cli import data, text
+        from converters.outputs import refuse_inputs
         from converters.validation.arrays import write_arrays
+        from converters.validation.onnx_model import files_of
         from converters.validation.runtimes import run_once
 
+        if outputs is not None:
+            taken = [*files_of(model), *([] if inputs is None else [inputs])]
+            refuse_inputs([outputs], taken)
         results = run_once(model, inputs, kernels=kernels.value, seed=seed, shapes=shapes(shape, "--shape"))
         if outputs is not None:
-            write_arrays(outputs, results)
+            write_arrays(outputs, results, inputs=taken)
         if as_json:
             print_json({"model": str(model), "outputs": {name: data.array(a) for name, a in results.items()}})
         else:
@@ -103,6 +110,8 @@ def validate(
     per_layer: Annotated[
         bool, typer.Option("--per-layer", help="Compare every layer's output and name the first that differs.")
     ] = False,
+    rules: Rules = None,
+    extension: Extensions = None,
     runtime: Annotated[
         list[Runtime] | None,
         typer.Option(help="A runtime to take part; may be given several times. By default all.", show_default=False),
@@ -113,12 +122,14 @@ def validate(
     """Run the same inputs through OpenVINO, ONNX Runtime and ONNX's reference evaluator, and compare."""
     with failures(as_json, debug):
         from converters.cli import data, text
+        from converters.openvino.plugins import load_all
 
         if onnx_model is not None and not onnx_model.is_file():
             raise ValueError(f"{onnx_model} is not a file")
-        runtimes = [chosen.value for chosen in runtime or Runtime]
+        load_all(rules)
+        runtimes, sizes = [chosen.value for chosen in runtime or Runtime], shapes(shape, "--shape")
         validation = compare_runtimes(
-            model, onnx_model, as_json, inputs, shapes(shape, "--shape"), seed, rtol, atol, runtimes, per_layer
+            model, onnx_model, as_json, inputs, sizes, seed, rtol, atol, runtimes, per_layer, extension or ()
         )
         if as_json:
             print_json(data.validation(validation))
@@ -137,6 +148,7 @@ def inspect(
     all_operations: Annotated[
         bool, typer.Option("--all-operations", help="List OpenVINO's operations instead, and what each becomes.")
     ] = False,
+    rules: Rules = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -156,7 +168,9 @@ def inspect(
                 text.print_coverage(out, covered)
             return
         from converters.openvino.inspection import inspect as inspect_model
+        from converters.openvino.plugins import load_all
 
+        load_all(rules)
         inspection = inspect_model(model)
         if as_json:
             print_json(data.inspection(inspection))

@@ -16,17 +16,22 @@ from converters.cli.failures import DIFFERENCE, failures
 from converters.cli.options import (
     OPSET,
     AbsoluteTolerance,
+    Activations,
     Debug,
+    Extensions,
     Inputs,
     Json,
     Opset,
+    Quantized,
     RelativeTolerance,
+    Rules,
     Runtime,
     Seed,
     Shapes,
     Weights,
     shapes,
 )
+from converters.outputs import refuse_inputs
 
 if TYPE_CHECKING:
     from converters.openvino.conversion import Conversion
@@ -43,16 +48,24 @@ class Settings:
     rules: tuple[str, ...]
     opset: int
     precision: str
+    contrib: bool
+    quantized: str
+    activations: str
 
     def convert(self, model: Path, target: Path | None, **more: Any) -> Conversion:
         """Convert one model."""
         from converters.openvino import convert as convert_model
-        from converters.openvino.plugins import load_rules
+        from converters.openvino.plugins import load_all
 
-        for rules in self.rules:
-            load_rules(rules)
-        chosen: dict[str, Any] = {"weights": self.weights, "opset": self.opset, "precision": self.precision}
-        return convert_model(model, target, strict=self.strict, **chosen, **more)
+        load_all(self.rules)
+        chosen: dict[str, Any] = {"contrib": self.contrib, "quantized": self.quantized, "activations": self.activations}
+        chosen |= {"weights": self.weights, "opset": self.opset, "precision": self.precision}
+        return convert_model(model, target, strict=self.strict, with_weights=target is None, **chosen, **more)
+
+    @property
+    def files(self) -> list[Path]:
+        """The files among what it was told."""
+        return [path for path in map(Path, self.rules) if path.is_file()]
 
 
 def convert(
@@ -93,15 +106,7 @@ def convert(
             show_default=False,
         ),
     ] = None,
-    rules: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--rules",
-            metavar="RULES.py",
-            help="A file of rules (or a module's name) for layers of your own; may be given several times.",
-            show_default=False,
-        ),
-    ] = None,
+    rules: Rules = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Refuse files that hold what OpenVINO passes over, instead of telling of it.")
     ] = False,
@@ -113,8 +118,24 @@ def convert(
     fp32: Annotated[
         bool, typer.Option("--fp32", help="Weights and computation in float32, also of models with 16-bit weights.")
     ] = False,
+    contrib: Annotated[
+        bool,
+        typer.Option(
+            "--contrib/--no-contrib",
+            help="Operators of ONNX Runtime's own, each with its body in standard ONNX for other runtimes; or none of them.",
+        ),
+    ] = True,
+    quantized: Annotated[
+        Quantized,
+        typer.Option(help="What networks with FakeQuantize compute in: integers, or floats that emulate it exactly."),
+    ] = Quantized.integer,
+    activations: Annotated[
+        Activations,
+        typer.Option(help="What compressed weights are multiplied with: floats, or blocks rounded to 8 bits, quicker."),
+    ] = Activations.float,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="How many models to convert at a time.")] = 1,
     check: Annotated[bool, typer.Option("--check", help="Run OpenVINO and ONNX Runtime and compare the results.")] = False,
+    extension: Extensions = None,
     inputs: Inputs = None,
     shape: Shapes = None,
     seed: Seed = 0,
@@ -127,7 +148,16 @@ def convert(
     with failures(as_json, debug):
         from converters.cli import data, text
 
-        settings = Settings(weights.value, strict, tuple(rules or ()), opset, _precision(fp16, fp32))
+        settings = Settings(
+            weights.value,
+            strict,
+            tuple(rules or ()),
+            opset,
+            _precision(fp16, fp32),
+            contrib,
+            quantized.value,
+            activations.value,
+        )
         if len(models) > 1 or models[0].is_dir():
             given = {"--bin": bin, "--input-shape": input_shape, "--check": check, "--inputs": inputs, "--shape": shape}
             if alone := [option for option, value in given.items() if value]:
@@ -139,6 +169,7 @@ def convert(
             _to_stdout(model, settings, more, check, as_json)
             return
         target = output or model.with_suffix(".onnx")
+        refuse_inputs([target], [model, *settings.files, *([] if inputs is None else [inputs])])
         random_shapes = shapes(shape, "--shape")
         if check:
             require_openvino()
@@ -150,7 +181,9 @@ def convert(
         validation = None
         if check:
             runtimes = [runtime.value for runtime in Runtime if runtime is not Runtime.reference]
-            validation = compare_runtimes(model, target, as_json, inputs, random_shapes, seed, rtol, atol, runtimes=runtimes)
+            validation = compare_runtimes(
+                model, target, as_json, inputs, random_shapes, seed, rtol, atol, runtimes, extensions=extension or ()
+            )
         if as_json:
             document = {"output": str(target), **data.conversion(converted.report)}
             if validation is not None:

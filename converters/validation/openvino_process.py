@@ -160,7 +160,11 @@ def serve() -> None:
 
 
 def run_openvino(
-    path: Path, arrays: Sequence[np.ndarray], layers: Sequence[LayerOutput] = (), timeout: float | None = None
+    path: Path,
+    arrays: Sequence[np.ndarray],
+    layers: Sequence[LayerOutput] = (),
+    timeout: float | None = None,
+    extensions: Sequence[str] = (),
 ) -> Inference:
     """Infer the IR once for the outputs, and again for the time, in a process for this question alone.
 
@@ -170,6 +174,7 @@ def run_openvino(
         layers: further values to hand out; left out (``None``) are those that OpenVINO cannot hand out, since some layers
             fail with a second consumer.
         timeout: seconds until the process is ended; `TIMEOUT` by default.
+        extensions: of OpenVINO, as of `converters.validation.openvino_extensions.new_core`.
 
     Raises:
         OpenVINOError: with OpenVINO's own message, or how its process ended.
@@ -178,7 +183,9 @@ def run_openvino(
     with OpenVINOProcess(timeout) as process:
 
         def ask(wanted: Sequence[LayerOutput]) -> Inference:
-            return process.ask(infer, str(path), [list(arrays)], layers=list(wanted), timed=True)
+            return process.ask(
+                infer, str(path), [list(arrays)], layers=list(wanted), timed=True, extensions=list(extensions)
+            )
 
         try:
             return ask(layers)

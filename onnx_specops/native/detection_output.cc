@@ -318,7 +318,7 @@ const Op& detection_output() {
       "DetectionOutput",
       {{"box_logits"}, {"class_preds"}, {"proposals"}, {"aux_class_preds", true}, {"aux_box_preds", true}},
       {{"output"}},
-      {Attribute::integer("keep_top_k").within(-1, most_boxes), Attribute::number("nms_threshold"),
+      {Attribute::integer("keep_top_k").within(-2147483648LL, most_boxes), Attribute::number("nms_threshold"),
        Attribute::integer("background_label_id", 0), Attribute::integer("top_k", -1).at_least(-1),
        Attribute::flag("variance_encoded_in_target", false),
        Attribute::string("code_type", corner).one_of({corner, center_size}), Attribute::flag("share_location", true),

@@ -30,7 +30,6 @@ Most = Annotated[int, Limits(0)]
 Rows = Annotated[int, Limits(0, 2**20)]
 """How many boxes of an image are given, be there as many or not; no network has more."""
 
-RowsOrAll = Annotated[int, Limits(-1, 2**20)]
 """The same; -1 for all that there may be."""
 
 

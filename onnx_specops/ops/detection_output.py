@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 import numpy as np
 from onnx import TensorProto as Type
 
+from onnx_specops.attributes import Limits
 from onnx_specops.domain import FLOATS, operator
 from onnx_specops.ops._boxes import (
     MostOrAll,
-    RowsOrAll,
     areas,
     corners,
     emit_areas,
@@ -41,7 +41,7 @@ def DetectionOutput(
     aux_class_preds=None,
     aux_box_preds=None,
     *,
-    keep_top_k: RowsOrAll,
+    keep_top_k: Annotated[int, Limits(-(2**31), 2**20)],
     nms_threshold: float,
     background_label_id: int = 0,
     top_k: MostOrAll = -1,
@@ -69,7 +69,7 @@ def DetectionOutput(
         aux_box_preds: the shape of ``box_logits``; refines the priors first. Both may be left out or empty.
 
     Attributes:
-        keep_top_k: how many boxes of an image are kept, -1 for all.
+        keep_top_k: how many boxes of an image are kept; all where it is negative.
         nms_threshold: a box that overlaps a better one of its class by more is removed.
         background_label_id: the class that is no result, -1 for none.
         top_k: how many candidates of each class (of each image if ``decrease_label_id``) enter the suppression, -1 for all.

@@ -27,7 +27,7 @@ def check(case: Case, oracle: Oracle, folder: Path) -> None:
     runs = [list(arrays) for arrays in case.inputs]
     names = {"both": ("cpu", "evaluate"), "expected": ()}.get(case.oracle, (case.oracle,))
     answers = oracle.run(path, runs, state=case.state, names=names)
-    expected = _decide(case, answers)
+    expected = decide(case, answers)
     _, report = convert(path, folder / "model.onnx")
     for form in forms(report.custom_operators, report.without_body):
         got = run_model(folder / "model.onnx", runs, form, keep=case.state)
@@ -50,7 +50,7 @@ def _layers(path: Path) -> set[tuple[str, str]]:
     }
 
 
-def _decide(case: Case, answers: dict[str, Outputs | OracleError]) -> Outputs:
+def decide(case: Case, answers: dict[str, Outputs | OracleError]) -> Outputs:
     if case.oracle == "expected":
         assert case.expected is not None
         return [list(outputs) for outputs in case.expected]

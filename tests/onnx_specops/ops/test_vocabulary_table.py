@@ -120,7 +120,7 @@ def test_what_tensorflow_refuses_is_refused():
     refused = {name for name, error in tensorflow()["errors"].items() if error}
     assert refused == set(calls)
     for name in refused:
-        with pytest.raises(ValueError, match=r"repeats|no entries|1 or more"):
+        with pytest.raises(ValueError, match=r"repeats|no entries|less than 1"):
             calls[name]()
 
 
