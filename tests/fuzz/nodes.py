@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 import warnings
 from collections.abc import Callable, Iterator
@@ -243,6 +244,34 @@ def described(node: Node) -> str:
     return "\n".join(lines)
 
 
+def dump(node: Node) -> str:
+    """The node as JSON, for the corpus."""
+    name, arrays, types, attributes = node
+    inputs = [
+        None if array is None else {"type": array.dtype.name, "shape": array.shape, "values": _plain(array)}
+        for array in arrays
+    ]
+    return json.dumps({"operator": name, "inputs": inputs, "outputs": types, "attributes": attributes})
+
+
+def _plain(array: np.ndarray) -> list[Any]:
+    wide = array.astype(np.float64) if array.dtype.kind == "V" else array
+    return wide.reshape(-1).tolist()
+
+
+def load(text: str) -> Node:
+    """The node that `dump` wrote."""
+    given = json.loads(text)
+    arrays = [
+        None if i is None else np.array(i["values"], _DTYPES.get(i["type"], i["type"])).reshape(i["shape"])
+        for i in given["inputs"]
+    ]
+    return given["operator"], arrays, given["outputs"], given["attributes"]
+
+
+_DTYPES = {"bfloat16": ml_dtypes.bfloat16}
+
+
 def agreeing(form: str, node: Node) -> str:
     """Run the node in a form and with the NumPy kernel: either both answer, alike, or both refuse it.
 
@@ -270,10 +299,14 @@ def _said(outcome: list[np.ndarray] | str) -> str:
 
 def run_native(seed: int, number: int) -> str:
     """The native kernels against the NumPy ones; now and then the body, too."""
-    made = node(seed, number)
-    kind = agreeing("native", made)
-    if number % 10 == 0 and find(made[0]).emit_body is not None:
-        outcome("body", made)
+    return try_native(node(seed, number), with_body=number % 10 == 0)
+
+
+def try_native(node: Node, with_body: bool = True) -> str:
+    """Run the native kernel and the NumPy one, perhaps the body as well; raises `Finding` as `agreeing` does."""
+    kind = agreeing("native", node)
+    if with_body and find(node[0]).emit_body is not None:
+        outcome("body", node)
     return kind
 
 
