@@ -19,6 +19,7 @@ import onnx_specops
 from converters.validation.ort_values import run_session
 from onnx_specops.domain import Operator, find, operators
 from onnx_specops.runtime import library
+from tests.fuzz import texts
 from tests.fuzz.engine import Finding, Target
 from tests.onnx_specops.native import nodes, test_random_layers, test_random_nodes
 from tests.onnx_specops.native.nodes import Node
@@ -32,9 +33,15 @@ _SECONDS, _MEMORY = 20.0, 2 * 2**30
 
 
 def _string_nodes() -> Iterator[Node]:
-    texts = np.array(["a", "bc"], object)
-    yield "StringToHashBucket", [texts], [TensorProto.INT64], {"num_buckets": 3}
-    yield "VocabularyTable", [texts, texts[1:]], [TensorProto.INT64], {"num_oov_buckets": 3}
+    some = np.array(["a", "bc"], object)
+    yield "StringToHashBucket", [some], [TensorProto.INT64], {"num_buckets": 3}
+    yield "VocabularyTable", [some, some[1:]], [TensorProto.INT64], {"num_oov_buckets": 3}
+
+
+def _fake_quantize(rng: np.random.Generator) -> Node:
+    data = rng.standard_normal(rng.integers(0, 5, rng.integers(0, 4))).astype(rng.choice([np.float32, np.float64]))
+    ends = [np.array(end, data.dtype) for end in (-1, 1, -2, 2)]
+    return "FakeQuantize", [data, *ends], [nodes.element_type(data)], {"levels": int(rng.integers(2, 300))}
 
 
 def _of_one_type(make: Callable[..., Any], rng: np.random.Generator) -> Node:
@@ -47,7 +54,13 @@ def makers() -> list[Callable[[np.random.Generator], Node]]:
     """What makes random nodes that are right, for each operator."""
     typed = (test_random_nodes.scatter, test_random_nodes.multinomial, test_random_nodes.embedding_bag)
     strings = [lambda rng, node=node: node for node in _string_nodes()]
-    return [*test_random_layers.MAKERS, *(functools.partial(_of_one_type, make) for make in typed), *strings]
+    return [
+        *test_random_layers.MAKERS,
+        *texts.MAKERS,
+        _fake_quantize,
+        *(functools.partial(_of_one_type, make) for make in typed),
+        *strings,
+    ]
 
 
 def valid_nodes(rng: np.random.Generator) -> dict[str, Node]:
@@ -70,7 +83,7 @@ def hostile_values(operator: Operator, name: str) -> Iterator[Any]:
         if attribute.limits is not None:
             yield from {attribute.limits.least, attribute.limits.most} - {None}
     else:
-        yield "x" * 100_000
+        yield from ("x" * 100_000, "(a+)+$", "(")
 
 
 def hostile_nodes(rng: np.random.Generator, share: float) -> Iterator[Node]:

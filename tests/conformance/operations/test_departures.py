@@ -503,8 +503,9 @@ _shown(
     "RNNCell",
     1,
     "a constant `x`",
-    lambda ops, hidden, *constants: ops.rnn_cell(constants[0], hidden, *constants[1:], 1, ["tanh"], [], [], 9.0),
-    [static(_row), _row, _one_by_one, _one_by_one, _floats(1)],
+    "RNNCell",
+    [_row, static(_row), _one_by_one, _one_by_one, _floats(1)],
+    {"hidden_size": 1, "activations": ["tanh"], "clip": 9.0},
     expected=_floats([np.tanh(1.0)]),
 )
 _COUNTED = next(c for c in cases.CASES if c.id == "TensorIterator-1-slices-negative-start").inputs[0][0]
