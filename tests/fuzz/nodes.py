@@ -294,6 +294,8 @@ def agreeing(form: str, node: Node) -> str:
     got = outcome(form, node)
     # Empty optional inputs may stand for ones left out.
     expected = [outcome(reference, node) for reference in ("numpy", "left out")]
+    if any(isinstance(answer, str) and "pattern" in answer for answer in (got, *expected)):
+        return "refused"  # PCRE2 and Python's kernels do not take all the same patterns
     if not any(_alike(got, answer) for answer in expected):
         said = [f"{name}: {_said(o)}" for name, o in zip((form, "numpy"), (got, expected[0]), strict=True)]
         raise Finding("\n".join([*said, described(node)]))
