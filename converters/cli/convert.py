@@ -16,6 +16,7 @@ from converters.cli.failures import DIFFERENCE, failures
 from converters.cli.options import (
     OPSET,
     AbsoluteTolerance,
+    Activations,
     Debug,
     Extensions,
     Inputs,
@@ -30,6 +31,7 @@ from converters.cli.options import (
     Weights,
     shapes,
 )
+from converters.outputs import refuse_inputs
 
 if TYPE_CHECKING:
     from converters.openvino.conversion import Conversion
@@ -48,6 +50,7 @@ class Settings:
     precision: str
     contrib: bool
     quantized: str
+    activations: str
 
     def convert(self, model: Path, target: Path | None, **more: Any) -> Conversion:
         """Convert one model."""
@@ -55,9 +58,14 @@ class Settings:
         from converters.openvino.plugins import load_all
 
         load_all(self.rules)
-        chosen: dict[str, Any] = {"contrib": self.contrib, "quantized": self.quantized}
+        chosen: dict[str, Any] = {"contrib": self.contrib, "quantized": self.quantized, "activations": self.activations}
         chosen |= {"weights": self.weights, "opset": self.opset, "precision": self.precision}
-        return convert_model(model, target, strict=self.strict, **chosen, **more)
+        return convert_model(model, target, strict=self.strict, with_weights=target is None, **chosen, **more)
+
+    @property
+    def files(self) -> list[Path]:
+        """The files among what it was told."""
+        return [path for path in map(Path, self.rules) if path.is_file()]
 
 
 def convert(
@@ -121,6 +129,10 @@ def convert(
         Quantized,
         typer.Option(help="What networks with FakeQuantize compute in: integers, or floats that emulate it exactly."),
     ] = Quantized.integer,
+    activations: Annotated[
+        Activations,
+        typer.Option(help="What compressed weights are multiplied with: floats, or blocks rounded to 8 bits, quicker."),
+    ] = Activations.float,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="How many models to convert at a time.")] = 1,
     check: Annotated[bool, typer.Option("--check", help="Run OpenVINO and ONNX Runtime and compare the results.")] = False,
     extension: Extensions = None,
@@ -137,7 +149,14 @@ def convert(
         from converters.cli import data, text
 
         settings = Settings(
-            weights.value, strict, tuple(rules or ()), opset, _precision(fp16, fp32), contrib, quantized.value
+            weights.value,
+            strict,
+            tuple(rules or ()),
+            opset,
+            _precision(fp16, fp32),
+            contrib,
+            quantized.value,
+            activations.value,
         )
         if len(models) > 1 or models[0].is_dir():
             given = {"--bin": bin, "--input-shape": input_shape, "--check": check, "--inputs": inputs, "--shape": shape}
@@ -150,6 +169,7 @@ def convert(
             _to_stdout(model, settings, more, check, as_json)
             return
         target = output or model.with_suffix(".onnx")
+        refuse_inputs([target], [model, *settings.files, *([] if inputs is None else [inputs])])
         random_shapes = shapes(shape, "--shape")
         if check:
             require_openvino()

@@ -28,6 +28,11 @@ class Kernels(StrEnum):
     none = "none"
 
 
+class Activations(StrEnum):
+    float = "float"
+    int8 = "int8"
+
+
 class Runtime(StrEnum):
     openvino = "openvino"
     native = "native"

@@ -13,7 +13,7 @@ from onnx_specops.building import Builder, Value, constant_value
 NEAR = 1e-3
 """How far, in levels, the zero may be from a level: a file keeps limits in few digits."""
 
-_TYPES = {2**8 - 1: np.uint8, 2**8: np.uint8, 2**16 - 1: np.uint16, 2**16: np.uint16}
+_TYPES: dict[int, type[np.unsignedinteger]] = {2**8 - 1: np.uint8, 2**8: np.uint8, 2**16 - 1: np.uint16, 2**16: np.uint16}
 
 
 @dataclass(frozen=True)
