@@ -77,8 +77,8 @@ def convert(
             the domain's own operators.
         quantized: what quantised networks (FakeQuantize) are computed in: ``"integer"``, where their form allows it, as
             OpenVINO does by default; or ``"float"``, which emulates each FakeQuantize exactly.
-        form: what a language model's keys and values are: variables, as OpenVINO has them; or ``"genai"``: inputs and outputs
-            as ONNX Runtime's generators have them, extended by GroupQueryAttention (see `converters.passes.attention`).
+        form: what a language model's keys and values are: variables, as OpenVINO has them; or ``"genai"``: inputs and
+            outputs as ONNX Runtime's generators have them, extended by GroupQueryAttention (`converters.passes.attention`).
         positions: with ``form="genai"``: the most tokens that the model is made for, where that is known.
 
     Returns:
