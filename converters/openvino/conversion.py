@@ -61,50 +61,45 @@ def convert(
 ) -> Conversion:
     """Convert an OpenVINO model into an ONNX model that computes what OpenVINO's CPU computes.
 
-        Inputs and outputs keep OpenVINO's order, names, element types and dynamic dimensions.
+    Inputs and outputs keep OpenVINO's order, names, element types and dynamic dimensions.
 
-        Args:
-            model: the .xml of an IR, or an ``openvino.Model``.
-            onnx_path: where to write the model; ``None`` writes nothing.
-            bin: the IR's weights; by default the .bin of the same name beside the .xml.
-            weights: ``"embed"`` puts the weights into the .onnx file; ``"reference"`` lets it refer to the IR's own .bin, which
-                must lie in the same folder (where it is a link that leads out of it, the file gets another name there,
-                ``.onnx.data``, since no runtime follows such links); ``"copy"`` puts them into a file of their own beside it;
-                ``"auto"`` embeds up to 1 GiB and above that refers to the .bin where it lies beside the .onnx, else copies.
-            input_shapes: dimensions of inputs, by tensor name or friendly name, that the ONNX model has fixed.
-            strict: whether it is an error where the file holds what OpenVINO passes over; else the report tells of it.
-            opset: the ONNX opset that the model is in, 11 to the newest of the installed onnx. Below 21 a file cannot carry the
-                domain's operators with their bodies: the bodies stand in their places, and the plugin's kernels no longer apply.
-            precision: the type that weights and computation have: the model's own; ``"float32"``, with 16-bit weights stored as
-                float32; or ``"float16"``, for GPUs and NPUs, wherever float16 is exact enough. Inputs and outputs keep
-                OpenVINO's types.
-            with_weights: whether the model that is returned has embedded weights, as the file always has. Without them a
-                conversion into a file never has them in memory.
-            contrib: whether the model may hold operators of ONNX Runtime's own (``com.microsoft``). Each carries its body in
-                standard ONNX, which other runtimes take; without them the model is standard ONNX through and through, but for
-                the domain's own operators.
-            quantized: what quantised networks (FakeQuantize) are computed in: ``"integer"``, where their form allows it, as
-                OpenVINO does by default; or ``"float"``, which emulates each FakeQuantize exactly.
-    <<<<<<< HEAD
-            activations: what is multiplied with weights that the model holds in 8 bits or fewer: ``"float"``, as it is; or
-                ``"int8"``, rounded to 8 bits in blocks of 32, which is quicker, and what OpenVINO does unless
-                ``DYNAMIC_QUANTIZATION_GROUP_SIZE`` is 0.
-            form: what a language model's keys and values are: variables, as OpenVINO has them; or ``"genai"``: inputs and
-                outputs as ONNX Runtime's generators have them, extended by GroupQueryAttention (see
-                `converters.passes.attention`).
-    =======
-            form: what a language model's keys and values are: variables, as OpenVINO has them; or ``"genai"``: inputs and
-                outputs as ONNX Runtime's generators have them, extended by GroupQueryAttention (`converters.passes.attention`).
-    >>>>>>> genai
-            positions: with ``form="genai"``: the most tokens that the model is made for, where that is known.
+    Args:
+        model: the .xml of an IR, or an ``openvino.Model``.
+        onnx_path: where to write the model; ``None`` writes nothing.
+        bin: the IR's weights; by default the .bin of the same name beside the .xml.
+        weights: ``"embed"`` puts the weights into the .onnx file; ``"reference"`` lets it refer to the IR's own .bin, which
+            must lie in the same folder (where it is a link that leads out of it, the file gets another name there,
+            ``.onnx.data``, since no runtime follows such links); ``"copy"`` puts them into a file of their own beside it;
+            ``"auto"`` embeds up to 1 GiB and above that refers to the .bin where it lies beside the .onnx, else copies.
+        input_shapes: dimensions of inputs, by tensor name or friendly name, that the ONNX model has fixed.
+        strict: whether it is an error where the file holds what OpenVINO passes over; else the report tells of it.
+        opset: the ONNX opset that the model is in, 11 to the newest of the installed onnx. Below 21 a file cannot carry the
+            domain's operators with their bodies: the bodies stand in their places, and the plugin's kernels no longer apply.
+        precision: the type that weights and computation have: the model's own; ``"float32"``, with 16-bit weights stored as
+            float32; or ``"float16"``, for GPUs and NPUs, wherever float16 is exact enough. Inputs and outputs keep
+            OpenVINO's types.
+        with_weights: whether the model that is returned has embedded weights, as the file always has. Without them a
+            conversion into a file never has them in memory.
+        contrib: whether the model may hold operators of ONNX Runtime's own (``com.microsoft``). Each carries its body in
+            standard ONNX, which other runtimes take; without them the model is standard ONNX through and through, but for
+            the domain's own operators.
+        quantized: what quantised networks (FakeQuantize) are computed in: ``"integer"``, where their form allows it, as
+            OpenVINO does by default; or ``"float"``, which emulates each FakeQuantize exactly.
+        activations: what is multiplied with weights that the model holds in 8 bits or fewer: ``"float"``, as it is; or
+            ``"int8"``, rounded to 8 bits in blocks of 32, which is quicker, and what OpenVINO does unless
+            ``DYNAMIC_QUANTIZATION_GROUP_SIZE`` is 0.
+        form: what a language model's keys and values are: variables, as OpenVINO has them; or ``"genai"``: inputs and
+            outputs as ONNX Runtime's generators have them, extended by GroupQueryAttention (see
+            `converters.passes.attention`).
+        positions: with ``form="genai"``: the most tokens that the model is made for, where that is known.
 
-        Returns:
-            The model (with external weights as the file has them) and the `Report`; they unpack as a pair.
+    Returns:
+        The model (with external weights as the file has them) and the `Report`; they unpack as a pair.
 
-        Raises:
-            ConversionError: with every problem of the model at once: file, line, layer and remedy.
-            ValueError: for arguments that no model can be converted with, as an output that is an input.
-            OSError: a file cannot be written; what was there before is still there.
+    Raises:
+        ConversionError: with every problem of the model at once: file, line, layer and remedy.
+        ValueError: for arguments that no model can be converted with, as an output that is an input.
+        OSError: a file cannot be written; what was there before is still there.
     """
     started = time.perf_counter()
     check_opset(opset)

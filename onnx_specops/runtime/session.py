@@ -16,14 +16,9 @@ from onnx_specops.domain import DOMAIN, operators
 from onnx_specops.runtime.errors import MissingKernelError
 from onnx_specops.runtime.extensions import adapt
 from onnx_specops.runtime.extensions import kernels as python_kernels
-<<<<<<< HEAD
+from onnx_specops.runtime.growing import Growing
 from onnx_specops.runtime.library import has_library, library_path, native_operators
 from onnx_specops.runtime.state import State, as_array, as_ort_value, variables_of
-=======
-from onnx_specops.runtime.growing import Growing
-from onnx_specops.runtime.library import has_library, library_path
-from onnx_specops.runtime.state import State, as_ort_value, variables_of
->>>>>>> genai
 
 Kernels = Literal["auto", "native", "python", "none"]
 
@@ -130,19 +125,16 @@ class InferenceSession(ort.InferenceSession):
         if self.kernels == "python":
             path_or_bytes = _adapted(path_or_bytes, options)
         super().__init__(path_or_bytes, options, providers, provider_options, **kwargs)
-<<<<<<< HEAD
-        self._state = State(variables_of(self))
-        self._has_strings = any(value.type == "tensor(string)" for value in (*self.get_inputs(), *self.get_outputs()))
-=======
         variables = variables_of(self)
-        grows = bool(variables) and all(variable.axis >= 0 for variable in variables)
-        self._state = Growing(self, variables) if grows else State(variables)
+        self._state: State | Growing = State(variables)
+        self._has_strings = any(value.type == "tensor(string)" for value in (*self.get_inputs(), *self.get_outputs()))
+        if variables and not self._has_strings and all(variable.axis >= 0 for variable in variables):
+            self._state = Growing(self, variables)
 
     def get_inputs(self) -> Any:
         """The model's own inputs, without those that carry its variables."""
         hidden = {variable.input for variable in self._state.variables}
         return [value for value in super().get_inputs() if value.name not in hidden]
->>>>>>> genai
 
     def get_outputs(self) -> Any:
         """The model's own outputs, without those that carry its variables."""
@@ -209,6 +201,7 @@ class InferenceSession(ort.InferenceSession):
                 lambda wanted, feeds: self._guarded(
                     plain, wanted, {name: as_array(value) for name, value in feeds.items()}, run_options=run_options
                 ),
+                lambda binding: self.run_with_iobinding(binding, run_options),
                 names,
                 input_feed,
             )

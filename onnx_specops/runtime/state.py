@@ -82,12 +82,8 @@ class State:
 
     def run(
         self,
-<<<<<<< HEAD
         run: Callable[[list[str], dict[str, Any]], Sequence[Any]],
-=======
-        run_with_ort_values: Callable[[list[str], dict[str, ort.OrtValue]], Sequence[ort.OrtValue]],
         run_bound: Callable[[ort.IOBinding], None],
->>>>>>> genai
         output_names: Sequence[str],
         feeds: Mapping[str, Any],
     ) -> list[Any]:
