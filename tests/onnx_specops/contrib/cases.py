@@ -50,7 +50,7 @@ def _integers(type_: type, *shape: int, seed: int = 0) -> np.ndarray:
 
 _ROWS = {"A": _integers(np.uint8, 2, 3, 8), "B": _integers(np.int8, 8, 5, seed=1)}
 _SCALES = {"a_scale": np.float32([0.02]), "b_scale": np.float32([0.01])}
-_COLUMNS = {"a_scale": np.float32(0.02), "b_scale": np.linspace(0.01, 0.02, 5, dtype=np.float32)}
+_COLUMNS = {"a_scale": np.array(0.02, np.float32), "b_scale": np.linspace(0.01, 0.02, 5, dtype=np.float32)}
 
 _LAST = {"gamma": _random(8, seed=2), "beta": _random(8, seed=3), "bias": _random(8, seed=4)}
 _NORMALISED = {"input": _random(2, 3, 8), "skip": _random(2, 3, 8, seed=1)}
@@ -121,7 +121,7 @@ CASES = (
         {
             **_ROWS,
             **_COLUMNS,
-            "a_zero_point": np.uint8(117),
+            "a_zero_point": np.array(117, np.uint8),
             "b_zero_point": np.zeros(5, np.int8),
             "bias": _random(5, seed=3),
         },
