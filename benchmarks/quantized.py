@@ -7,9 +7,8 @@
     python -m benchmarks.quantized --json
 
 The networks are built from timm's classes (the extra ``networks``) with random weights: nothing is downloaded. NNCF
-quantises
-what OpenVINO imports of them; ``onnxruntime.quantization.quantize_static`` (QDQ, u8 activations, s8 weights by channel)
-quantises the same network exported straight to ONNX, with the same samples.
+quantises what OpenVINO imports of them; ``onnxruntime.quantization.quantize_static`` (QDQ, u8 activations, s8 weights by
+channel) quantises the same network exported straight to ONNX, with the same samples.
 
 As in `benchmarks.models` each runtime has a process of its own and they take turns. A distance is that of outputs from
 OpenVINO's exact emulation (``LP_TRANSFORMS_MODE=NO``), relative, in the L2 norm: ours, and that of OpenVINO as it ships.
