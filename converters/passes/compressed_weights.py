@@ -24,6 +24,7 @@ from onnx_ir.passes import InPlacePass, PassResult
 from onnx_specops.building import Builder, Value, constant_value
 from onnx_specops.folding import FOLDED_ELEMENTS
 from onnx_specops.graphs import all_values
+from onnx_specops.ops.mat_mul_compressed import LARGEST
 from onnx_specops.replacing import take_place
 
 D = ir.DataType
@@ -137,7 +138,7 @@ class KeepWeightsCompressed(InPlacePass):
         batch = weights.matrices[:-2]
         n, k = (rows, columns) if weights.swapped else (columns, rows)
         blocks = _blocks(weights)
-        if blocks is None or (batch and n * k * codes.bits % 8):
+        if blocks is None or max(n, k) > LARGEST or (batch and n * k * codes.bits % 8):
             return None
         block_size, dropped = blocks
         numbers: list[Value | None] = []
