@@ -25,6 +25,7 @@ from onnx_specops.building import Builder, Value, constant_value
 from onnx_specops.folding import FOLDED_ELEMENTS
 from onnx_specops.graphs import all_values
 from onnx_specops.mapped import same_bytes
+from onnx_specops.ops.mat_mul_compressed import LARGEST
 from onnx_specops.replacing import take_place
 from onnx_specops.widening import HALVES
 
@@ -147,7 +148,7 @@ class KeepWeightsCompressed(InPlacePass):
         if codes.tensor.dtype in HALVES and not self._keeps_halves:
             return None
         blocks = _blocks(weights)
-        if blocks is None or (batch and n * k * codes.bits % 8):
+        if blocks is None or max(n, k) > LARGEST or (batch and n * k * codes.bits % 8):
             return None
         block_size, dropped = blocks
         numbers: list[Value | None] = []
