@@ -1,8 +1,8 @@
 """The caches of a language model in OpenVINO's form, made inputs and outputs of the graph.
 
 OpenVINO keeps keys and values in variables: ReadValue, Gather by beam_idx (the choice of rows after a step of a beam
-search), Concat with those of this run's tokens, Assign. Here the caller holds them: an input that has no tokens at first, and an
-output with this run's added. Who searches with beams chooses the rows himself.
+search), Concat with those of this run's tokens, Assign. Here the caller holds them: an input that has no tokens at first,
+and an output with this run's added. Who searches with beams chooses the rows himself.
 """
 
 from __future__ import annotations
