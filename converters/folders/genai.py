@@ -19,9 +19,10 @@ from converters.passes.attention import PAST, PRESENT, Decoder
 MODEL, CONFIG = "model.onnx", "genai_config.json"
 
 # Those that onnxruntime-genai treats like any other decoder are named as such.
-_TYPES = frozenset(
-    ["chatglm", "ernie4_5", "gemma", "gemma2", "gemma3_text", "gptoss", "granite", "internlm2", "llama", "mistral", "nemotron", "olmo", "phi", "phimoe", "phi3", "phi3small", "qwen2", "qwen3", "smollm3"]
-)
+_TYPES = {
+    "chatglm", "ernie4_5", "gemma", "gemma2", "gemma3_text", "gptoss", "granite", "internlm2", "llama", "mistral", "nemotron",
+    "olmo", "phi", "phimoe", "phi3", "phi3small", "qwen2", "qwen3", "smollm3",
+}  # fmt: skip
 _USUAL_POSITIONS = 2048
 
 _SEARCH = {

@@ -67,7 +67,7 @@ class State:
     def __init__(self, variables: Sequence[Variable]) -> None:
         self.variables = variables
         self._links = {name: output for variable in variables for name, output in variable.links.items()}
-        self.values: dict[str, ort.OrtValue] = {}
+        self.values: dict[str, Any] = {}
         self._lock = threading.Lock()
 
     @property
@@ -82,12 +82,14 @@ class State:
 
     def run(
         self,
-        run_with_ort_values: Callable[[list[str], dict[str, ort.OrtValue]], Sequence[ort.OrtValue]],
+        run: Callable[[list[str], dict[str, Any]], Sequence[Any]],
         run_bound: Callable[[ort.IOBinding], None],
         output_names: Sequence[str],
-        feeds: Mapping[str, ort.OrtValue],
-    ) -> list[ort.OrtValue]:
+        feeds: Mapping[str, Any],
+    ) -> list[Any]:
         """One run: feed what the variables hold, keep what they become, return the outputs asked for.
+
+        Values are OrtValues, or arrays where ``run`` gives arrays. ``run_bound`` is for variables in place (`Growing`).
 
         Runs of one session follow each other: each needs what the one before has left.
         """
@@ -96,7 +98,7 @@ class State:
             for variable in self.variables:
                 if variable.is_set and not variable.is_set_output and variable.input in held:
                     held[variable.is_set] = ort.OrtValue.ortvalue_from_numpy(np.array(True))
-            results = run_with_ort_values([*output_names, *self.outputs], {**held, **feeds})
+            results = run([*output_names, *self.outputs], {**held, **feeds})
             kept = results[len(output_names) :]
             self.values = dict(zip(self._links, kept, strict=True))
             return list(results[: len(output_names)])
@@ -108,3 +110,8 @@ def as_ort_value(value: Any) -> ort.OrtValue:
         return value
     array = np.asarray(value)
     return ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array).reshape(array.shape))
+
+
+def as_array(value: Any) -> np.ndarray:
+    """An input as an array."""
+    return value.numpy() if isinstance(value, ort.OrtValue) else np.asarray(value)
