@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
 from converters.cli.console import err, out, print_json, progress
-from converters.cli.failures import problems_of
 
 if TYPE_CHECKING:
     from converters.cli.convert import Settings
@@ -19,7 +18,7 @@ _HINT = "--genai"
 def convert_folder(models: list[Path], output: Path | None, settings: Settings, as_json: bool) -> None:
     """Convert the decoder in one folder, its tokenizers, and what belongs to them."""
     from converters.cli import data, text
-    from converters.folders.genai import MODEL, write_genai
+    from converters.folders.genai import MODEL, write_genai, write_tokenizers
 
     if len(models) != 1 or not models[0].is_dir():
         raise typer.BadParameter("it takes one folder, as optimum-intel writes it", param_hint=_HINT)
@@ -30,7 +29,7 @@ def convert_folder(models: list[Path], output: Path | None, settings: Settings, 
         step("converting")
         written = write_genai(folder, output, settings.convert)
         step("converting the tokenizer")
-        tokenizers, remarks = _tokenizers(folder, output, settings)
+        tokenizers, remarks = write_tokenizers(folder, output, settings.convert)
     remarks = [*written.remarks, *remarks]
     if as_json:
         document = {"output": str(output / MODEL), **data.conversion(written.report)}
@@ -41,23 +40,3 @@ def convert_folder(models: list[Path], output: Path | None, settings: Settings, 
         out.print(f"{path}", highlight=False, soft_wrap=True, markup=False)
     for remark in remarks:
         err.print(f"  {remark}", highlight=False, soft_wrap=True, markup=False)
-
-
-def _tokenizers(folder: Path, output: Path, settings: Settings) -> tuple[list[Path], list[str]]:
-    """The tokenizer's models, converted; and a line for each that cannot be: onnxruntime-genai has tokenizers of its own."""
-    from converters.errors import ConversionError
-    from converters.folders.language_model import DETOKENIZER, TOKENIZER
-
-    written, remarks = [], []
-    chosen: dict[str, Any] = {"weights": "embed"}
-    for name in (TOKENIZER, DETOKENIZER):
-        if not (folder / name).is_file():
-            continue
-        target = (output / name).with_suffix(".onnx")
-        try:
-            settings.convert(folder / name, target, **chosen)
-            written.append(target)
-        except ConversionError as error:
-            first = problems_of(error)[0]
-            remarks.append(f"{name} is not converted: {first.message}")
-    return written, remarks
