@@ -10,8 +10,9 @@ from typing import Any
 
 import onnx
 
+from converters.errors import ConversionError
 from converters.folders.companions import copy_companions
-from converters.folders.language_model import LanguageModel, read_language_model
+from converters.folders.language_model import DETOKENIZER, TOKENIZER, LanguageModel, read_language_model
 from converters.openvino.conversion import Conversion
 from converters.openvino.report import Report
 from converters.passes.attention import PAST, PRESENT, Decoder
@@ -19,29 +20,10 @@ from converters.passes.attention import PAST, PRESENT, Decoder
 MODEL, CONFIG = "model.onnx", "genai_config.json"
 
 # Those that onnxruntime-genai treats like any other decoder are named as such.
-_TYPES = frozenset(
-    [
-        "chatglm",
-        "ernie4_5",
-        "gemma",
-        "gemma2",
-        "gemma3_text",
-        "gptoss",
-        "granite",
-        "internlm2",
-        "llama",
-        "mistral",
-        "nemotron",
-        "olmo",
-        "phi",
-        "phimoe",
-        "phi3",
-        "phi3small",
-        "qwen2",
-        "qwen3",
-        "smollm3",
-    ]
-)
+_TYPES = {
+    "chatglm", "ernie4_5", "gemma", "gemma2", "gemma3_text", "gptoss", "granite", "internlm2", "llama", "mistral",
+    "nemotron", "olmo", "phi", "phimoe", "phi3", "phi3small", "qwen2", "qwen3", "smollm3",
+}  # fmt: skip
 _USUAL_POSITIONS = 2048
 
 _SEARCH = {
@@ -86,6 +68,25 @@ def write_genai(folder: Path, target: Path, convert: Callable[..., Conversion]) 
     config = genai_config(source, decoder, [value.name for value in model.graph.input], vocabulary)
     (target / CONFIG).write_text(json.dumps(config, indent=4) + "\n", encoding="utf-8")
     return GenaiFolder(report, list(_remarks(source, decoder, target)))
+
+
+def write_tokenizers(folder: Path, target: Path, convert: Callable[..., Conversion]) -> tuple[list[Path], list[str]]:
+    """Convert the tokenizer and the detokenizer of a folder, where it holds them; arguments as of `write_genai`.
+
+    Returns:
+        What was written, and a line for each that cannot be converted: onnxruntime-genai has tokenizers of its own.
+    """
+    written, remarks = [], []
+    for name in (TOKENIZER, DETOKENIZER):
+        if not (folder / name).is_file():
+            continue
+        place = (target / name).with_suffix(".onnx")
+        try:
+            convert(folder / name, place, weights="embed")
+            written.append(place)
+        except ConversionError as error:
+            remarks.append(f"{name} is not converted: {error.problems[0].message}")
+    return written, remarks
 
 
 def genai_config(source: LanguageModel, decoder: Decoder, inputs: list[str], vocabulary: int) -> dict[str, Any]:

@@ -89,7 +89,7 @@ class State:
     ) -> list[Any]:
         """One run: feed what the variables hold, keep what they become, return the outputs asked for.
 
-        Values are OrtValues, or arrays where ``run`` gives arrays.
+        Values are OrtValues, or arrays where ``run`` gives arrays. ``run_bound`` is for variables in place (`Growing`).
 
         Runs of one session follow each other: each needs what the one before has left.
         """
