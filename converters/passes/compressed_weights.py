@@ -452,7 +452,20 @@ def _of_blocks(op: Builder, value: ir.Value, weights: Weights, dropped: int | No
             return None
         dims = dims[-2:]
     plain = _plain(value)
+    if plain.dtype in (D.UINT8, D.INT8) and not _fits(plain, weights.codes):
+        plain = op.Cast(plain, to=D.FLOAT)
     return plain if _static(plain) == dims else op.Reshape(plain, list(dims))
+
+
+def _fits(zero: ir.Value, codes: Codes) -> bool:
+    """Whether integer zero points are numbers that the elements may have, too."""
+    if codes.packed == "no":
+        return True
+    if zero.const_value is None:
+        return False
+    numbers, half = zero.const_value.numpy().astype(np.int64), 1 << (codes.bits - 1)
+    least, most = (-half, half - 1) if codes.packed == "int4" else (0, 2 * half - 1)
+    return not numbers.size or bool(least <= numbers.min() and numbers.max() <= most)
 
 
 def _plain(value: ir.Value) -> Value:
