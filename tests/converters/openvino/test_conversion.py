@@ -54,7 +54,7 @@ def test_weights_where_they_were_asked_for(tmp_path, weights, fp16):
     assert locations == {"copy": {"model.onnx.data"}, "reference": {"model.bin"}}.get(weights, set())
     operators = [node.op_type for node in model.graph.node]
     # Where the .bin's own layout must stay, ONNX Runtime folds the transposition when it loads the model.
-    assert ("Transpose" in operators) == (weights == "reference" and not fp16)  # 16 bits are multiplied as they lie
+    assert ("Transpose" in operators) == (weights == "reference")
 
 
 def test_references_need_the_bin_beside_the_model(tmp_path):
