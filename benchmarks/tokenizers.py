@@ -1,4 +1,4 @@
-"""Tokenizers and detokenizers against OpenVINO's: a text at a time and batches of 1,000, as ratios of times (less: faster).
+"""Tokenizers and detokenizers against OpenVINO's: ratios of times for one text and for 1,000 (less is better).
 
     python benchmarks/tokenizers.py [KIND ...]
 

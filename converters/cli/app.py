@@ -11,6 +11,7 @@ from converters.cli.checking import compare_runtimes
 from converters.cli.console import out, print_json
 from converters.cli.convert import convert
 from converters.cli.failures import DIFFERENCE, exit_code, failures, print_problems
+from converters.cli.generate import generate
 from converters.cli.options import (
     AbsoluteTolerance,
     Debug,
@@ -55,6 +56,7 @@ def _common(
 
 
 app.command()(convert)
+app.command()(generate)
 
 
 @app.command()

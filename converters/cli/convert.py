@@ -13,6 +13,7 @@ from converters.cli import batch
 from converters.cli.checking import compare_runtimes, require_openvino
 from converters.cli.console import err, out, print_json, progress
 from converters.cli.failures import DIFFERENCE, failures
+from converters.cli.genai import convert_folder
 from converters.cli.options import (
     OPSET,
     AbsoluteTolerance,
@@ -59,8 +60,8 @@ class Settings:
 
         load_all(self.rules)
         chosen: dict[str, Any] = {"contrib": self.contrib, "quantized": self.quantized, "activations": self.activations}
-        chosen |= {"weights": self.weights, "opset": self.opset, "precision": self.precision}
-        return convert_model(model, target, strict=self.strict, with_weights=target is None, **chosen, **more)
+        chosen |= {"weights": self.weights, "opset": self.opset, "precision": self.precision, **more}
+        return convert_model(model, target, strict=self.strict, with_weights=target is None, **chosen)
 
     @property
     def files(self) -> list[Path]:
@@ -133,6 +134,14 @@ def convert(
         Activations,
         typer.Option(help="What compressed weights are multiplied with: floats, or blocks rounded to 8 bits, quicker."),
     ] = Activations.float,
+    genai: Annotated[
+        bool,
+        typer.Option(
+            "--genai",
+            help="Of a language model's folder, what onnxruntime-genai loads: model.onnx with the cache as inputs and "
+            "outputs, genai_config.json, the tokenizer's files.",
+        ),
+    ] = False,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="How many models to convert at a time.")] = 1,
     check: Annotated[bool, typer.Option("--check", help="Run OpenVINO and ONNX Runtime and compare the results.")] = False,
     extension: Extensions = None,
@@ -158,10 +167,13 @@ def convert(
             quantized.value,
             activations.value,
         )
+        alone = {"--bin": bin, "--input-shape": input_shape, "--check": check, "--inputs": inputs, "--shape": shape}
+        if genai:
+            _only_for_one(alone)
+            convert_folder(models, output, settings, as_json)
+            return
         if len(models) > 1 or models[0].is_dir():
-            given = {"--bin": bin, "--input-shape": input_shape, "--check": check, "--inputs": inputs, "--shape": shape}
-            if alone := [option for option, value in given.items() if value]:
-                raise typer.BadParameter("it is for one model alone", param_hint=alone[0])
+            _only_for_one(alone)
             raise typer.Exit(batch.convert_all(models, output, settings, jobs, as_json))
         (model,) = models
         more = {"bin": bin, "input_shapes": shapes(input_shape, "--input-shape")}
@@ -193,6 +205,11 @@ def convert(
             text.print_validation(out, validation)
         if validation is not None and not validation.agrees:
             raise typer.Exit(DIFFERENCE)
+
+
+def _only_for_one(given: dict[str, Any]) -> None:
+    if alone := [option for option, value in given.items() if value]:
+        raise typer.BadParameter("it is for one model alone", param_hint=alone[0])
 
 
 def _precision(fp16: bool, fp32: bool) -> str:

@@ -25,6 +25,7 @@ from onnx_specops.building import Builder, Value, constant_value
 from onnx_specops.folding import FOLDED_ELEMENTS
 from onnx_specops.graphs import all_values
 from onnx_specops.mapped import same_bytes
+from onnx_specops.ops.mat_mul_compressed import LARGEST
 from onnx_specops.replacing import take_place
 from onnx_specops.widening import HALVES
 
@@ -147,7 +148,7 @@ class KeepWeightsCompressed(InPlacePass):
         if codes.tensor.dtype in HALVES and not self._keeps_halves:
             return None
         blocks = _blocks(weights)
-        if blocks is None or (batch and n * k * codes.bits % 8):
+        if blocks is None or max(n, k) > LARGEST or (batch and n * k * codes.bits % 8):
             return None
         block_size, dropped = blocks
         numbers: list[Value | None] = []
@@ -451,7 +452,20 @@ def _of_blocks(op: Builder, value: ir.Value, weights: Weights, dropped: int | No
             return None
         dims = dims[-2:]
     plain = _plain(value)
+    if plain.dtype in (D.UINT8, D.INT8) and not _fits(plain, weights.codes):
+        plain = op.Cast(plain, to=D.FLOAT)
     return plain if _static(plain) == dims else op.Reshape(plain, list(dims))
+
+
+def _fits(zero: ir.Value, codes: Codes) -> bool:
+    """Whether integer zero points are numbers that the elements may have, too."""
+    if codes.packed == "no":
+        return True
+    if zero.const_value is None:
+        return False
+    numbers, half = zero.const_value.numpy().astype(np.int64), 1 << (codes.bits - 1)
+    least, most = (-half, half - 1) if codes.packed == "int4" else (0, 2 * half - 1)
+    return not numbers.size or bool(least <= numbers.min() and numbers.max() <= most)
 
 
 def _plain(value: ir.Value) -> Value:

@@ -18,6 +18,8 @@ using compressed::Weights;
 
 // Rows up to which weights are multiplied as they are decoded, without a copy of them.
 constexpr std::int64_t few_rows = 3;
+// The most rows and columns that a matrix may have.
+constexpr std::int64_t largest = 1 << 24;
 // Weights that are worth a piece of work of their own.
 constexpr std::int64_t grain = 1 << 15;
 
@@ -310,8 +312,8 @@ const Op& mat_mul_compressed() {
        {"zero_points", true, {Type::uint8, Type::int8, Type::float32, Type::float16, Type::bfloat16}},
        {"codebook", true, {Type::float32}}},
       {{"Y"}},
-      {Attribute::integer("N").at_least(0), Attribute::integer("K").at_least(0),
-       Attribute::integer("block_size").at_least(1),
+      {Attribute::integer("N").within(0, largest), Attribute::integer("K").within(0, largest),
+       Attribute::integer("block_size").within(1, largest),
        Attribute::string("packed", "no").one_of({"no", "uint2", "uint4", "int4"}), Attribute::integer("transB", 1).within(0, 1),
        Attribute::string("activations", "float").one_of({"float", "int8"})},
       {{{Type::float32, Type::undefined, Type::undefined, Type::undefined, Type::undefined}, {Type::float32}},

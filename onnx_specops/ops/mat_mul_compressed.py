@@ -14,6 +14,9 @@ from onnx_specops.ops._checks import required
 BLOCK = 32
 """Elements that share a scale where activations are quantised."""
 
+LARGEST = 1 << 24
+"""The most rows and columns that a matrix may have."""
+
 _BITS = {"uint2": 2, "uint4": 4, "int4": 4}
 
 
@@ -34,9 +37,9 @@ def MatMulCompressed(
     zero_points=None,
     codebook=None,
     *,
-    N: Annotated[int, Limits(0)],
-    K: Annotated[int, Limits(0)],
-    block_size: Annotated[int, Limits(1)],
+    N: Annotated[int, Limits(0, LARGEST)],
+    K: Annotated[int, Limits(0, LARGEST)],
+    block_size: Annotated[int, Limits(1, LARGEST)],
     packed: Literal["no", "uint2", "uint4", "int4"] = "no",
     transB: Annotated[int, Limits(0, 1)] = 1,
     activations: Literal["float", "int8"] = "float",
@@ -144,7 +147,7 @@ def _spread(what: str, array: np.ndarray, shape: tuple[int, ...], block_size: in
 
 def _rounded(a: np.ndarray) -> np.ndarray:
     """Blocks of 8-bit integers, times their scales."""
-    blocks = a.reshape(*a.shape[:-1], -1, BLOCK)
+    blocks = a.reshape(*a.shape[:-1], a.shape[-1] // BLOCK, BLOCK)
     largest = np.abs(blocks).max(axis=-1, keepdims=True)
     factor = np.divide(np.float32(127), largest, out=np.zeros_like(largest), where=largest > 0)
     return (np.rint(blocks * factor) * (largest / np.float32(127))).reshape(a.shape)
@@ -170,17 +173,14 @@ def _(node):
 def _(op, A, B, scales, zero_points, codebook, *, N, K, block_size, packed, transB, activations):
     if codebook is None and transB and _has_n_bits(A, B, zero_points, N, K, block_size, packed):
         return _in_n_bits(op, A, B, scales, zero_points, N, K, block_size, packed, 4 if activations == "int8" else 0)
-    weights = _in_order(op, B, packed, N, K, transB, codebook)
-    for what, array in (("Sub", zero_points), ("Mul", scales)):
-        if array is not None:
-            weights = op.node(what, weights, _spread_body(op, array, K, block_size, transB))
+    weights = _scaled(op, _in_order(op, B, packed, N, K, transB, codebook), zero_points, scales, N, K, block_size, transB)
     if transB:
         weights = _swapped(op, weights)
     wide = op.Cast(A, to=_FLOAT)
     integers = codebook is None and not _is_float(B)
     group = max(min(block_size, K), 1)
     if activations == "int8" and integers and transB and K and K % BLOCK == 0 and group % BLOCK == 0:
-        wide = _rounded_body(op, wide)
+        wide = _rounded_body(op, wide, K)
     return op.CastLike(op.MatMul(wide, weights), A)
 
 
@@ -244,24 +244,28 @@ def _in_order(op, B, packed, N, K, transB, codebook):
     return op.Reshape(elements, op.Concat(op.Shape(B, end=-2), [rows, columns], axis=0))
 
 
-def _spread_body(op, array, K, block_size, transB):
-    """Scales or zero points, broadcast against the weights."""
-    wide = op.Cast(array, to=_FLOAT)
+def _scaled(op, weights, zero_points, scales, N, K, block_size, transB):
+    """``(weights - zero_points) * scales``."""
     group = max(min(block_size, K), 1)
     blocks = -(-K // group)
-    if array.rank is not None and (array.rank == 0 or (array.rank == 1 and not transB)):
-        return wide
-    axis = -1 if transB else -2
-    known = array.dims is not None and isinstance(array.dims[axis], int)
-    if blocks == 1 or (known and array.dims[axis] == 1):
-        return wide
-    if group == 1:
-        return wide
-    # Each one as often as it is shared, the last ones as K has it.
-    index = np.minimum(np.arange(K) // group, blocks - 1)
-    size = op.Shape(array, start=axis, end=None if axis == -1 else -1)
-    at = op.Mul(index, op.Cast(op.Greater(size, 1), to=7))
-    return op.Gather(wide, at, axis=axis)
+    in_blocks = 1 < blocks < K and (zero_points is not None or scales is not None)
+    leading = op.Shape(weights, end=-2)
+    if in_blocks:  # a dimension of their own
+        if rest := -K % group:
+            weights = op.Pad(weights, [0, rest], None, [-1 if transB else -2])
+        split = [N, blocks, group] if transB else [blocks, group, N]
+        weights = op.Reshape(weights, op.Concat(leading, split, axis=0))
+    for what, array in (("Sub", zero_points), ("Mul", scales)):
+        if array is None:
+            continue
+        wide = op.Cast(array, to=_FLOAT)
+        if in_blocks and array.rank != 0 and (transB or array.rank != 1):
+            wide = op.Unsqueeze(wide, [-1 if transB else -2])
+        weights = op.node(what, weights, wide)
+    if in_blocks:
+        whole = [N, blocks * group] if transB else [blocks * group, N]
+        weights = op.Slice(op.Reshape(weights, op.Concat(leading, whole, axis=0)), [0], [K], [-1 if transB else -2])
+    return weights
 
 
 def _swapped(op, matrices):
@@ -271,8 +275,8 @@ def _swapped(op, matrices):
     raise ValueError("weights of unknown rank have no body")
 
 
-def _rounded_body(op, a):
-    blocks = op.Reshape(a, op.Concat(op.Shape(a, end=-1), [-1, BLOCK], axis=0))
+def _rounded_body(op, a, K):
+    blocks = op.Reshape(a, op.Concat(op.Shape(a, end=-1), [K // BLOCK, BLOCK], axis=0))
     largest = op.ReduceMax(op.Abs(blocks), [-1], keepdims=1)
     factor = op.Where(op.Greater(largest, 0.0), op.Div(127.0, largest), 0.0)
     rounded = op.Mul(op.Round(op.Mul(blocks, factor)), op.Div(largest, 127.0))

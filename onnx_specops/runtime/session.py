@@ -16,6 +16,7 @@ from onnx_specops.domain import DOMAIN, operators
 from onnx_specops.runtime.errors import MissingKernelError
 from onnx_specops.runtime.extensions import adapt
 from onnx_specops.runtime.extensions import kernels as python_kernels
+from onnx_specops.runtime.growing import Growing
 from onnx_specops.runtime.library import has_library, library_path, native_operators
 from onnx_specops.runtime.state import State, as_array, as_ort_value, variables_of
 
@@ -93,6 +94,9 @@ class InferenceSession(ort.InferenceSession):
     OpenVINO infer request; `reset_state` sets them back. The session shows and takes the model's own inputs and outputs.
     Runs of several threads follow each other then. With IO binding the caller carries them.
 
+    So do the keys and values of a language model's past tokens, where they are inputs and outputs of the model; where its
+    attention extends them in place, nothing is copied from token to token.
+
     Raises:
         MissingKernelError: if the native library is asked for and not built, or if with ``"none"`` the model holds a node
             without a body.
@@ -121,8 +125,16 @@ class InferenceSession(ort.InferenceSession):
         if self.kernels == "python":
             path_or_bytes = _adapted(path_or_bytes, options)
         super().__init__(path_or_bytes, options, providers, provider_options, **kwargs)
-        self._state = State(variables_of(self))
+        variables = variables_of(self)
+        self._state: State | Growing = State(variables)
         self._has_strings = any(value.type == "tensor(string)" for value in (*self.get_inputs(), *self.get_outputs()))
+        if variables and not self._has_strings and all(variable.axis >= 0 for variable in variables):
+            self._state = Growing(self, variables)
+
+    def get_inputs(self) -> Any:
+        """The model's own inputs, without those that carry its variables."""
+        hidden = {variable.input for variable in self._state.variables}
+        return [value for value in super().get_inputs() if value.name not in hidden]
 
     def get_outputs(self) -> Any:
         """The model's own outputs, without those that carry its variables."""
@@ -189,6 +201,7 @@ class InferenceSession(ort.InferenceSession):
                 lambda wanted, feeds: self._guarded(
                     plain, wanted, {name: as_array(value) for name, value in feeds.items()}, run_options=run_options
                 ),
+                lambda binding: self.run_with_iobinding(binding, run_options),
                 names,
                 input_feed,
             )
@@ -207,7 +220,10 @@ class InferenceSession(ort.InferenceSession):
             return self._guarded(plain, output_names, input_dict_ort_values, run_options=run_options)
         names = [output.name for output in self.get_outputs()] if output_names is None else list(output_names)
         return self._state.run(
-            lambda wanted, feeds: self._guarded(plain, wanted, feeds, run_options=run_options), names, input_dict_ort_values
+            lambda wanted, feeds: self._guarded(plain, wanted, feeds, run_options=run_options),
+            lambda binding: self.run_with_iobinding(binding, run_options),
+            names,
+            input_dict_ort_values,
         )
 
     def run_with_iobinding(self, iobinding: ort.IOBinding, run_options: ort.RunOptions | None = None) -> None:

@@ -97,6 +97,11 @@ def main(folder: Path) -> None:
             pieces = create("RegexSplit", [*rows(4), *unpacked(node), text(pattern)], settings).outputs()
             name = f"RegexSplit-{behaviour}-{'ny'[invert]}{most}-{index}"
             yield name, [*pieces[:2], packed(pieces[2:5])], [node], [array]
+        for index, pattern in enumerate((r"\w+|[^\w\s]+", r"\W", r"\b\w", r"[[:alpha:]\w]+x", r"[]\w]", r"\[\w")):
+            array = np.array(["हिन्दी e\u0301x_y‿z", "a]b[c x", "x\u20ddx", "[a]"])
+            node = parameter(array)
+            pieces = create("RegexSplit", [*rows(4), *unpacked(node), text(pattern)], {"behaviour": "isolate"}).outputs()
+            yield f"RegexSplit-words-{index}", [*pieces[:2], packed(pieces[2:5])], [node], [array]
         for index, (pattern, replacement) in enumerate(
             [(r"^\s*|\s*$", ""), (r"(a)|(b)", "[$1]"), (r"(a|b)(c)?", r"<\1>"), (r"\b", "|"), (r"x*", "-"), ("a", "$$" * 40)]
         ):

@@ -83,3 +83,15 @@ def test_bytes_that_are_no_utf8(kind: str) -> None:
         encoded = text.encode("latin-1")
         ids = tokenizer.run(None, {name: np.array([encoded], f"S{len(encoded) + 1}")})[0]
         assert ids.tolist() == expected, encoded
+
+
+@pytest.mark.skipif(not NATIVE, reason="no native library with PCRE2 is built here")
+def test_python_kernels_serve_where_the_library_lacks_regular_expressions(monkeypatch: pytest.MonkeyPatch) -> None:
+    lacking = native_operators() - {"RegexSplit"}
+    monkeypatch.setattr("onnx_specops.runtime.session.native_operators", lambda: lacking)
+    model = convert(FILES / "gpt2" / "tokenizer.xml").model.SerializeToString()
+    with pytest.warns(RuntimeWarning, match="built without RegexSplit"):
+        tokenizer = onnx_specops.InferenceSession(model)
+    assert tokenizer.kernels == "python"
+    ids = tokenizer.run(None, {tokenizer.get_inputs()[0].name: np.array(TEXTS["one"], object)})[0]
+    assert ids.tolist() == EXPECTED["gpt2"]["tokenizer"]["one"]["input_ids"]

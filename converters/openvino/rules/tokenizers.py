@@ -65,6 +65,34 @@ def _split_skips(inputs: Sequence[Value], strings: int, others: int) -> tuple[li
     return list(inputs[:strings]), inputs[strings] if has_skips else None, list(inputs[strings + has_skips :])
 
 
+_WORD = r"\p{L}\p{N}\p{Mn}\p{Pc}"
+_WORDS = {
+    r"\w": f"[{_WORD}]",
+    r"\W": f"[^{_WORD}]",
+    r"\b": f"(?:(?<=[{_WORD}])(?![{_WORD}])|(?<![{_WORD}])(?=[{_WORD}]))",
+    r"\B": f"(?:(?<=[{_WORD}])(?=[{_WORD}])|(?<![{_WORD}])(?![{_WORD}]))",
+}
+_TOKEN = re.compile(r"\[:\^?[a-z]+:\]|\\Q.*?(?:\\E|\Z)|\\.|\[\^?\]?|\]|[^\\\[\]]+", re.DOTALL)
+
+
+def _pattern(value: Value, what: str) -> str:
+    """A pattern, in which words are those of PCRE2 since 10.43, which OpenVINO has: kernels may have an older one."""
+    out, in_class = [], False
+    for token in _TOKEN.findall(_text(value, what)):
+        if in_class and token.startswith("[:"):
+            out.append(token)
+        elif in_class and token.startswith("["):
+            out.append(token)
+            in_class = not token.endswith("]")
+        elif in_class:
+            out.append(_WORD if token == r"\w" else token)
+            in_class = token != "]"
+        else:
+            out.append(_WORDS.get(token, token))
+            in_class = token.startswith("[")
+    return "".join(out)
+
+
 # -- normalization --------------------------------------------------------------------------------------------------------
 
 # What openvino_tokenizers reads for patterns that its older releases wrote.
@@ -79,11 +107,10 @@ _OLD_PATTERNS = {
 def regex_normalization(op: Builder, *inputs: Value, global_replace: bool = True):
     """RegexNormalization of openvino_tokenizers: what a pattern matches is replaced."""
     strings, skips, (pattern, replacement) = _split_skips(inputs, 3, 2)
-    search = _text(pattern, "search pattern")
     results = op.specops.RegexNormalization(
         *strings,
         skips,
-        pattern=_OLD_PATTERNS.get(search, search),
+        pattern=_OLD_PATTERNS.get(_text(pattern, "search pattern"), _pattern(pattern, "search pattern")),
         replacement=re.sub(r"\\([1-9])", r"$\1", _text(replacement, "replacement")),
         global_replace=int(global_replace),
     )
@@ -210,7 +237,7 @@ def utf8_validate(op: Builder, begins: Value, ends: Value, symbols: Value, *, re
 def special_tokens_split(op: Builder, *inputs: Value):
     """SpecialTokensSplit of openvino_tokenizers: special tokens apart from the text around them."""
     strings, skips, (pattern,) = _split_skips(inputs, 5, 1)
-    *rows, begins, ends, skips = op.specops.SpecialTokensSplit(*strings, skips, pattern=_text(pattern, "split pattern"))
+    *rows, begins, ends, skips = op.specops.SpecialTokensSplit(*strings, skips, pattern=_pattern(pattern, "split pattern"))
     return [*rows, begins, ends, strings[4], skips]
 
 
@@ -245,7 +272,7 @@ def regex_split(op: Builder, *inputs: Value, behaviour: Behaviour = "remove", in
     *rows, begins, ends, pieces = op.specops.RegexSplit(
         *strings,
         skips,
-        pattern=_text(pattern, "split pattern"),
+        pattern=_pattern(pattern, "split pattern"),
         behaviour=behaviour,
         invert=int(invert),
         max_splits=max_splits,

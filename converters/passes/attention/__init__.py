@@ -7,6 +7,7 @@ What comes in is a model in OpenVINO's form: keys and values in variables, rows 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ from converters.passes.attention.setting import Inputs, Setting
 from converters.variables import ExposedVariable
 from onnx_specops.building import Builder
 from onnx_specops.graphs import all_values
+from onnx_specops.runtime.state import METADATA_KEY
 
 __all__ = ["PAST", "PRESENT", "Decoder", "NotACache", "expose_caches"]
 
@@ -101,10 +103,27 @@ def expose_caches(
     else:
         kept["operators of ONNX Runtime's own are not wanted"] = list(range(len(layers)))
     _rename(graph, layers, results)
+    _name_tokens(inputs)
     RemoveUnusedNodesPass()(model)
     _remove_unused_inputs(graph)
-    decoder.in_place = decoder.grouped == decoder.layers and not _reads_caches(inputs)
+    decoder.in_place = decoder.grouped == decoder.layers and inputs.mask is not None and not _reads_caches(inputs)
+    model.metadata_props[METADATA_KEY] = json.dumps(_described(layers, results, decoder.in_place))
     return decoder
+
+
+def _described(layers: Sequence[_Layer], results: dict[ir.Value, ir.Value], in_place: bool) -> list[dict[str, object]]:
+    """What sessions are told of the caches."""
+    caches = [cache for layer in layers for cache in (layer.keys, layer.values)]
+    return [
+        {
+            "name": cache.variable,
+            "input": cache.past.name,
+            "output": results.get(cache.present, cache.present).name,
+            "axis": cache.axis,
+            "in_place": in_place,
+        }
+        for cache in caches
+    ]
 
 
 def _matches(graph: ir.Graph, matcher: Matcher) -> Iterable[Attention | NoFit]:
@@ -248,6 +267,17 @@ def _name_dims(past: ir.Value, present: ir.Value, axis: int) -> None:
     for value, tokens in ((past, "past_sequence_length"), (present, "total_sequence_length")):
         named = [tokens if i == axis else "batch_size" if i == 0 else d for i, d in enumerate(dims)]
         value.shape = ir.Shape(named)
+
+
+def _name_tokens(inputs: Inputs) -> None:
+    """The dimensions that inputs share have one name."""
+    tokens = ["batch_size", "sequence_length"]
+    whole = ["batch_size", "total_sequence_length"]
+    named = [(inputs.mask, whole), (inputs.positions, tokens), *((value, tokens) for value in inputs.data)]
+    for value, names in named:
+        if value is not None and value.shape is not None and len(value.shape) >= len(names):
+            dims = [d if isinstance(d, int) else names[i] if i < 2 else d for i, d in enumerate(value.shape)]
+            value.shape = ir.Shape(dims)
 
 
 def _remove_unused_inputs(graph: ir.Graph) -> None:

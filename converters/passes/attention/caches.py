@@ -1,8 +1,8 @@
 """The caches of a language model in OpenVINO's form, made inputs and outputs of the graph.
 
-OpenVINO keeps keys and values in variables: ReadValue, Gather by beam_idx (the choice of rows after a step of a beam search),
-Concat with those of this run's tokens, Assign. Here the caller holds them: an input that has no tokens at first, and an
-output with this run's added. Who searches with beams chooses the rows himself.
+OpenVINO keeps keys and values in variables: ReadValue, Gather by beam_idx (the choice of rows after a step of a beam
+search), Concat with those of this run's tokens, Assign. Here the caller holds them: an input that has no tokens at first,
+and an output with this run's added. Who searches with beams chooses the rows himself.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import onnx_ir as ir
 from converters.passes.attention.probing import Dependence, ProbeError
 from converters.passes.attention.setting import BEAMS, Inputs, Setting
 from converters.variables import ExposedVariable
+from onnx_specops.graphs import all_nodes, nested
 from onnx_specops.replacing import take_place
 
 
@@ -65,6 +66,15 @@ def make_explicit(graph: ir.Graph, variables: Sequence[ExposedVariable]) -> list
                 _count_rows(node, inputs.data[0])
         graph.inputs.remove(inputs.beams)
     return caches
+
+
+def _detach(node: ir.Node) -> None:
+    """Let what the nested graphs of a node, which is to go, take from around them count as used no more."""
+    for graph in nested(node):
+        graph.outputs.clear()
+        for inner in all_nodes(graph):
+            for index in range(len(inner.inputs)):
+                inner.replace_input_with(index, None)
 
 
 def _count_rows(node: ir.Node, data: ir.Value) -> None:
@@ -129,6 +139,8 @@ class _Form:
         for value in (self.chosen, self.read):
             if value is not self.past and (value.uses() or value.is_graph_output()):
                 take_place(value, self.past)
+        if (choice := self.read.producer()) is not None:
+            _detach(choice)
         return Cache(self.name, self.past, self.present, self.new, self.axis)
 
 

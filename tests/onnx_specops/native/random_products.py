@@ -24,10 +24,9 @@ KINDS = (
     "float16",
     "bfloat16",
 )
-_E4M3, _E5M2 = (
-    np.arange(256, dtype=np.uint8).view(type_).astype(np.float32)
-    for type_ in (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2)
-)
+_BYTES = np.arange(256, dtype=np.uint8)
+_E4M3 = _BYTES.view(ml_dtypes.float8_e4m3fn).astype(np.float32)
+_E5M2 = _BYTES.view(ml_dtypes.float8_e5m2).astype(np.float32)
 
 
 def _pick(rng: np.random.Generator, options: Any) -> Any:

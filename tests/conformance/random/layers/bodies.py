@@ -108,7 +108,12 @@ def iterator(g: Graph) -> None:
     results = [_result(g, inner, state.type, state.dims)]
     ports.insert(0, ("set_merged_input", 0, 0, 0))
     _outputs(g, inner, results, ports)
-    g.add(Layer("TensorIterator", "opset1", tuple(v.ref for v in values), {}, (_recipe(inner, results),), tuple(ports)))
+    body = _recipe(inner, results)
+    taken = {ref[0] for node in body.nodes if isinstance(node, Layer) for ref in node.inputs}
+    taken |= {ref[0] for ref in body.results}
+    if not any(port[2] in taken for port in ports if port[0] == "set_sliced_input"):
+        raise Unfit("where nothing takes a slice the CPU plugin runs the body once")
+    g.add(Layer("TensorIterator", "opset1", tuple(v.ref for v in values), {}, (body,), tuple(ports)))
 
 
 @maker(2)

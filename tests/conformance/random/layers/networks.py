@@ -96,6 +96,8 @@ def pooling(g: Graph) -> None:
     operation, number = version.split("-")
     if version == "AvgPool-16" or (operation == "MaxPool" and number != "1"):
         given["dilations"] = [g.pick(1, 1, 2) for _ in range(spatial)]
+        if max(given["dilations"]) > 1 and given.get("auto_pad", "").startswith("same"):
+            given["auto_pad"] = "explicit"  # the CPU plugin pads for kernels without dilations, and reads beyond the data
     if operation == "MaxPool" and number != "1":
         given |= {"index_element_type": g.pick("i32", "i64"), "axis": g.pick(0, 0, 1, 2)}
     g.layer(operation, f"opset{number}", x, **given)
