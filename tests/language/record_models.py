@@ -63,6 +63,16 @@ CONFIGURATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "gpt2": ("GPT2Config", GPT),
     "gptneox": ("GPTNeoXConfig", {**COMMON, "num_attention_heads": 2, "rotary_pct": 0.5}),
     "bloom": ("BloomConfig", {k: v for k, v in {**GPT, "hidden_size": 32}.items() if k != "n_embd"}),
+    "gptoss": (
+        "GptOssConfig",
+        {
+            **COMMON,
+            "num_local_experts": 2,
+            "num_experts_per_tok": 1,
+            "sliding_window": 8,
+            "layer_types": ["sliding_attention", "full_attention"],
+        },
+    ),
     "mixtral": ("MixtralConfig", {**COMMON, "num_local_experts": 2}),
 }
 

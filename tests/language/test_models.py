@@ -1,4 +1,4 @@
-"""Language models give OpenVINO's tokens: in a session that keeps their cache, in onnxruntime-genai, by ``specops generate``."""
+"""Language models give OpenVINO's tokens: in a session that keeps their cache, in onnxruntime-genai, as text."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_without_operators_of_onnx_runtime_the_cache_is_still_explicit(place: Pa
     source, _, _ = folders("llama", place)
     target = place / "standard"
     write_genai(source, target, lambda *args, **more: convert(*args, contrib=False, **more))
-    assert not {node.domain for node in onnx.load(target / "model.onnx").graph.node}
+    assert not any(node.domain for node in onnx.load(target / "model.onnx").graph.node)
     model = LanguageModel(target)
     model.ends = frozenset()
     wanted = expected("llama")
@@ -184,14 +184,12 @@ def test_a_token_that_the_model_does_not_know(place: Path) -> None:
         next(LanguageModel(target).generate([5, 320], 1))
 
 
-def test_a_folder_without_a_tokenizer(place: Path) -> None:
-    _, target, _ = folders("gpt2", place)
-    (target / "tokenizer.json").rename(target / "elsewhere.json")
-    try:
-        with pytest.raises(GenerationError, match="holds no tokenizer"):
-            LanguageModel(target).encode("text")
-    finally:
-        (target / "elsewhere.json").rename(target / "tokenizer.json")
+def test_a_folder_without_a_tokenizer(place: Path, tmp_path: Path) -> None:
+    _, target, _ = folders("llama", place)
+    for name in ("model.onnx", "genai_config.json"):
+        (tmp_path / name).write_bytes((target / name).read_bytes())
+    with pytest.raises(GenerationError, match="holds no tokenizer"):
+        LanguageModel(tmp_path).encode("text")
 
 
 def test_a_tokenizer_of_another_vocabulary(place: Path, tmp_path: Path) -> None:
