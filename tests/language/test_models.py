@@ -23,7 +23,6 @@ from onnx_specops.runtime.reference import reference_evaluator
 ARCHIVES = Path(__file__).parent / "models"
 NAMES = sorted(path.stem for path in ARCHIVES.glob("*.zip"))
 KEPT = {
-    # What stays in standard ONNX, and what is turned outside of the attention.
     "bloom": "its heads see differently",
 }
 """The models whose attention does not fit, and why."""
@@ -60,8 +59,9 @@ def test_attention_over_a_cache_is_grouped_query_attention(name: str, place: Pat
         assert decoder.grouped == 0 and not decoder.in_place
         assert any(KEPT[name] in remark for remark in written.remarks)
     else:
-        assert decoder.grouped == decoder.layers == 2 and decoder.in_place and "Softmax" not in operators
-        assert decoder.turned == (0 if name == "gpt2" else 2) and not decoder.kept
+        assert decoder.grouped == decoder.layers == 2 and decoder.in_place
+        assert decoder.turned == (0 if name in ("gpt2", "gptneox") else 2)
+        assert list(decoder.kept) == (["ONNX Runtime does not turn 8 of 16 elements"] if name == "gptneox" else [])
 
 
 @pytest.mark.parametrize("name", NAMES)
