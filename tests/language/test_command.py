@@ -36,7 +36,8 @@ def test_every_ir_of_a_folder_and_what_belongs_to_it(folder: Path, tmp_path: Pat
     written = {path.relative_to(target).as_posix() for path in target.rglob("*") if path.is_file()}
     assert {
         "openvino_model.onnx", "openvino_tokenizer.onnx", "openvino_detokenizer.onnx",
-        "text_encoder/openvino_tokenizer.onnx", "config.json", "text_encoder/config.json", "tokenizer.json", "chat_template.jinja",
+        "text_encoder/openvino_tokenizer.onnx", "config.json", "text_encoder/config.json",
+        "tokenizer.json", "chat_template.jinja",
     } <= written  # fmt: skip
     assert (
         not {name for name in written if Path(name).suffix in (".xml", ".bin", ".safetensors")}
