@@ -17,11 +17,13 @@ from converters.cli.genai import convert_folder
 from converters.cli.options import (
     OPSET,
     AbsoluteTolerance,
+    Activations,
     Debug,
     Extensions,
     Inputs,
     Json,
     Opset,
+    Quantized,
     RelativeTolerance,
     Rules,
     Runtime,
@@ -30,6 +32,7 @@ from converters.cli.options import (
     Weights,
     shapes,
 )
+from converters.outputs import refuse_inputs
 
 if TYPE_CHECKING:
     from converters.openvino.conversion import Conversion
@@ -47,6 +50,8 @@ class Settings:
     opset: int
     precision: str
     contrib: bool
+    quantized: str
+    activations: str
 
     def convert(self, model: Path, target: Path | None, **more: Any) -> Conversion:
         """Convert one model."""
@@ -54,8 +59,14 @@ class Settings:
         from converters.openvino.plugins import load_all
 
         load_all(self.rules)
-        chosen: dict[str, Any] = {"weights": self.weights, "opset": self.opset, "precision": self.precision, **more}
-        return convert_model(model, target, strict=self.strict, contrib=self.contrib, **chosen)
+        chosen: dict[str, Any] = {"contrib": self.contrib, "quantized": self.quantized, "activations": self.activations}
+        chosen |= {"weights": self.weights, "opset": self.opset, "precision": self.precision, **more}
+        return convert_model(model, target, strict=self.strict, with_weights=target is None, **chosen)
+
+    @property
+    def files(self) -> list[Path]:
+        """The files among what it was told."""
+        return [path for path in map(Path, self.rules) if path.is_file()]
 
 
 def convert(
@@ -115,6 +126,14 @@ def convert(
             help="Operators of ONNX Runtime's own, each with its body in standard ONNX for other runtimes; or none of them.",
         ),
     ] = True,
+    quantized: Annotated[
+        Quantized,
+        typer.Option(help="What networks with FakeQuantize compute in: integers, or floats that emulate it exactly."),
+    ] = Quantized.integer,
+    activations: Annotated[
+        Activations,
+        typer.Option(help="What compressed weights are multiplied with: floats, or blocks rounded to 8 bits, quicker."),
+    ] = Activations.float,
     genai: Annotated[
         bool,
         typer.Option(
@@ -138,7 +157,16 @@ def convert(
     with failures(as_json, debug):
         from converters.cli import data, text
 
-        settings = Settings(weights.value, strict, tuple(rules or ()), opset, _precision(fp16, fp32), contrib)
+        settings = Settings(
+            weights.value,
+            strict,
+            tuple(rules or ()),
+            opset,
+            _precision(fp16, fp32),
+            contrib,
+            quantized.value,
+            activations.value,
+        )
         alone = {"--bin": bin, "--input-shape": input_shape, "--check": check, "--inputs": inputs, "--shape": shape}
         if genai:
             _only_for_one(alone)
@@ -153,6 +181,7 @@ def convert(
             _to_stdout(model, settings, more, check, as_json)
             return
         target = output or model.with_suffix(".onnx")
+        refuse_inputs([target], [model, *settings.files, *([] if inputs is None else [inputs])])
         random_shapes = shapes(shape, "--shape")
         if check:
             require_openvino()

@@ -24,6 +24,7 @@ const Op& generate_proposals();
 const Op& grouped_mat_mul();
 const Op& interpolate();
 const Op& inverse();
+const Op& mat_mul_compressed();
 const Op& matrix_nms();
 const Op& multiclass_nms();
 const Op& multinomial();
@@ -76,6 +77,7 @@ inline std::vector<const Op*> all_ops() {
       &grouped_mat_mul(),
       &interpolate(),
       &inverse(),
+      &mat_mul_compressed(),
       &matrix_nms(),
       &multiclass_nms(),
       &multinomial(),

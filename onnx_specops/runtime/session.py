@@ -126,9 +126,10 @@ class InferenceSession(ort.InferenceSession):
             path_or_bytes = _adapted(path_or_bytes, options)
         super().__init__(path_or_bytes, options, providers, provider_options, **kwargs)
         variables = variables_of(self)
-        grows = bool(variables) and all(variable.axis >= 0 for variable in variables)
-        self._state = Growing(self, variables) if grows else State(variables)
+        self._state: State | Growing = State(variables)
         self._has_strings = any(value.type == "tensor(string)" for value in (*self.get_inputs(), *self.get_outputs()))
+        if variables and not self._has_strings and all(variable.axis >= 0 for variable in variables):
+            self._state = Growing(self, variables)
 
     def get_inputs(self) -> Any:
         """The model's own inputs, without those that carry its variables."""

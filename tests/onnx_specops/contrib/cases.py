@@ -43,6 +43,15 @@ def _random(*shape: int, seed: int = 0, scale: float = 2.0) -> np.ndarray:
     return (np.random.default_rng(seed).standard_normal(shape) * scale).astype(np.float32)
 
 
+def _integers(type_: type, *shape: int, seed: int = 0) -> np.ndarray:
+    info = np.iinfo(type_)
+    return np.random.default_rng(seed).integers(info.min, info.max, shape, type_, endpoint=True)
+
+
+_ROWS = {"A": _integers(np.uint8, 2, 3, 8), "B": _integers(np.int8, 8, 5, seed=1)}
+_SCALES = {"a_scale": np.float32([0.02]), "b_scale": np.float32([0.01])}
+_COLUMNS = {"a_scale": np.array(0.02, np.float32), "b_scale": np.linspace(0.01, 0.02, 5, dtype=np.float32)}
+
 _LAST = {"gamma": _random(8, seed=2), "beta": _random(8, seed=3), "bias": _random(8, seed=4)}
 _NORMALISED = {"input": _random(2, 3, 8), "skip": _random(2, 3, 8, seed=1)}
 
@@ -104,19 +113,55 @@ CASES = (
     Case("FastGelu", "alone", {"X": _random(3, 7)}),
     Case("FastGelu", "bias", {"X": _random(2, 3, 8), "bias": _random(8, seed=1)}),
     Case("FastGelu", "large", {"X": np.float32([-1e4, -88, -5, 0, 5, 88, 1e4])}),
+    Case("MatMulIntegerToFloat", "scales", {**_ROWS, **_SCALES}),
+    Case("MatMulIntegerToFloat", "columns", {**_ROWS, **_COLUMNS}, constants=("B", "b_scale")),
     Case(
         "MatMulIntegerToFloat",
-        "columns",
+        "zero-points-and-bias",
         {
-            "A": np.random.default_rng(0).integers(0, 256, (2, 3, 8), np.uint8),
-            "B": np.random.default_rng(1).integers(-128, 128, (8, 5), np.int8),
-            "a_scale": np.array(0.01, np.float32),
-            "b_scale": np.abs(_random(5, seed=2)),
+            **_ROWS,
+            **_COLUMNS,
             "a_zero_point": np.array(117, np.uint8),
             "b_zero_point": np.zeros(5, np.int8),
             "bias": _random(5, seed=3),
         },
-        rtol=1e-4,
+        atol=1e-5,
+    ),
+    Case(
+        "MatMulIntegerToFloat",
+        "batches",
+        {
+            "A": _integers(np.uint8, 2, 4, 3, 8),
+            "B": _integers(np.uint8, 2, 4, 8, 6, seed=1),
+            **_SCALES,
+            "a_zero_point": np.uint8([128]),
+            "b_zero_point": np.uint8([3]),
+        },
+        atol=1e-4,
+    ),
+    Case(
+        "MatMulNBits",
+        "zero-points",
+        {
+            "A": _random(2, 3, 48),
+            "B": np.random.default_rng(1).integers(0, 256, (5, 3, 8), dtype=np.uint8),
+            "scales": _random(15, seed=2),
+            "zero_points": np.random.default_rng(3).integers(0, 256, 10, dtype=np.uint8),
+        },
+        {"K": 48, "N": 5, "block_size": 16},
+        constants=("B", "scales", "zero_points"),
+        atol=1e-4,
+    ),
+    Case(
+        "MatMulNBits",
+        "no-zero-points",
+        {
+            "A": _random(1, 40),
+            "B": np.random.default_rng(1).integers(0, 256, (5, 2, 16), dtype=np.uint8),
+            "scales": _random(10, seed=2),
+        },
+        {"K": 40, "N": 5, "block_size": 32},
+        constants=("B", "scales"),
         atol=1e-4,
     ),
     Case("QuickGelu", "default", {"X": _random(3, 7)}),
