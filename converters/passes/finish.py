@@ -11,9 +11,10 @@ from onnx_ir.passes import InPlacePass, PassError, PassResult, Sequential
 from onnx_ir.passes.common import RemoveUnusedNodesPass, RemoveUnusedOpsetsPass
 
 from converters.passes.activations import FuseHardSigmoid, FuseHardSwish
+from converters.passes.attention import FUSE_ATTENTION
 from converters.passes.constant_transposes import FoldConstantTransposes
 from converters.passes.four_bits import LookUpFourBits
-from converters.passes.normalizations import FuseScaleAndBias
+from converters.passes.normalizations import FuseScaleAndBias, SumBeforeNormalization
 from converters.passes.pads import KeepPads
 from converters.passes.precision import InFloat16, InFloat32
 from converters.passes.quantized import InIntegers
@@ -142,6 +143,8 @@ def finish(
     spared = [ir.DataType.FLOAT16] if precision == "float16" else []
     passes: list[InPlacePass] = [FuseVocabularyTables(), LabelVocabularyTables(), FuseHardSigmoid(), FuseHardSwish()]
     passes.append(FuseScaleAndBias())
+    if contrib and opset >= OPSET and precision != "float16":
+        passes += [step() for step in FUSE_ATTENTION]
     # QuantizeLinear came to its axis with opset 13.
     if quantized == "integer" and opset >= 13:
         passes += [RemoveUnusedNodesPass(), InIntegers(opset, contrib=contrib), RemoveUnusedNodesPass()]
@@ -158,6 +161,7 @@ def finish(
         InsertCasts(keep_float32=keep_float32, converted_unrounded=converted_unrounded, opset=opset, spared=spared),
         RemoveUnusedNodesPass(),
         KeepPads(),
+        SumBeforeNormalization(),
         bodies,
         RemoveUnusedOpsetsPass(),
     ]

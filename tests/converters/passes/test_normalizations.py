@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 from tests.conformance.oracle import Oracle
@@ -82,3 +83,23 @@ def test_what_is_no_layer(oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
         folder = tmp_path / str(number)
         folder.mkdir()
         assert "LayerNormalization" not in operators(converted(model, [X], oracle, folder))
+
+
+@pytest.mark.parametrize("used_again", [False, True])
+def test_of_a_sum(used_again: bool, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+    """ONNX Runtime must not make SkipLayerNormalization of it."""
+    import onnxruntime as ort
+    import openvino as ov
+    from openvino import opset14 as ops
+
+    x, y = ops.parameter([1, 5, 8], np.float32), ops.parameter([1, 5, 8], np.float32)
+    total = ops.add(x, y)
+    normal = ops.mvn(total, ops.constant(np.array([2])), True, 1e-5, "inside_sqrt")
+    scaled = ops.add(ops.multiply(normal, ops.constant(_numbers(1, 1, 8))), ops.constant(_numbers(1, 1, 8)))
+    model = ov.Model([scaled, ops.relu(total)] if used_again else [scaled], [x, y])
+    found = operators(converted(model, [X[:1], X[1:]], oracle, tmp_path))
+    assert found == (["Add", "LayerNormalization", "Relu"] if used_again else ["LayerNormalization", "Sum"])
+    options = ort.SessionOptions()
+    options.optimized_model_filepath = str(tmp_path / "optimised.onnx")
+    ort.InferenceSession(tmp_path / "model.onnx", options, providers=["CPUExecutionProvider"])
+    assert "SkipLayerNormalization" not in operators(onnx.load(tmp_path / "optimised.onnx"))

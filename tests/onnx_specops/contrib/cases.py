@@ -45,12 +45,25 @@ def _random(*shape: int, seed: int = 0, scale: float = 2.0) -> np.ndarray:
 
 _LAST = {"gamma": _random(8, seed=2), "beta": _random(8, seed=3), "bias": _random(8, seed=4)}
 _NORMALISED = {"input": _random(2, 3, 8), "skip": _random(2, 3, 8, seed=1)}
+_ATTENDED = ("query", "key", "value")
 
 CASES = (
     Case("BiasGelu", "last-dimension", {"A": _random(2, 3, 8), "B": _random(8, seed=1)}),
     Case("FastGelu", "alone", {"X": _random(3, 7)}),
     Case("FastGelu", "bias", {"X": _random(2, 3, 8), "bias": _random(8, seed=1)}),
     Case("FastGelu", "large", {"X": np.float32([-1e4, -88, -5, 0, 5, 88, 1e4])}),
+    Case(
+        "MultiHeadAttention",
+        "default",
+        {name: _random(2, 5, 12, seed=i) for i, name in enumerate(_ATTENDED)},
+        {"num_heads": 3},
+    ),
+    Case(
+        "MultiHeadAttention",
+        "scale-and-other-sizes",
+        {"query": _random(2, 3, 8), "key": _random(2, 5, 8, seed=1), "value": _random(2, 5, 12, seed=2)},
+        {"num_heads": 2, "scale": 0.3},
+    ),
     Case("QuickGelu", "default", {"X": _random(3, 7)}),
     Case("QuickGelu", "swish", {"X": _random(3, 7)}, {"alpha": 1.0}),
     Case("SkipLayerNormalization", "scale", {**_NORMALISED, "gamma": _LAST["gamma"]}),
