@@ -12,12 +12,14 @@ from onnx_ir.passes.common import RemoveUnusedNodesPass, RemoveUnusedOpsetsPass
 
 from converters.passes.activations import FuseHardSigmoid, FuseHardSwish
 from converters.passes.attention import FUSE_ATTENTION
+from converters.passes.biases import FlattenBiases
 from converters.passes.constant_transposes import FoldConstantTransposes
 from converters.passes.four_bits import LookUpFourBits
 from converters.passes.normalizations import FuseScaleAndBias, SumBeforeNormalization
 from converters.passes.pads import KeepPads
 from converters.passes.precision import InFloat16, InFloat32
 from converters.passes.quantized import InIntegers
+from converters.passes.root_mean_squares import SpellRootMeanSquares
 from converters.passes.vocabulary_tables import FuseVocabularyTables, LabelVocabularyTables
 from onnx_specops.bodies import DOMAINS, BodyError, attach_bodies, inline_bodies
 from onnx_specops.building import OPSET
@@ -142,7 +144,7 @@ def finish(
     # ONNX Runtime itself puts casts around nodes of float16 for which a device has no kernel.
     spared = [ir.DataType.FLOAT16] if precision == "float16" else []
     passes: list[InPlacePass] = [FuseVocabularyTables(), LabelVocabularyTables(), FuseHardSigmoid(), FuseHardSwish()]
-    passes.append(FuseScaleAndBias())
+    passes += [FuseScaleAndBias(), SpellRootMeanSquares(), FlattenBiases()]
     if contrib and opset >= OPSET and precision != "float16":
         passes += [step() for step in FUSE_ATTENTION]
     # QuantizeLinear came to its axis with opset 13.
