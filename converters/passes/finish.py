@@ -10,7 +10,7 @@ import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassError, PassResult, Sequential
 from onnx_ir.passes.common import RemoveUnusedNodesPass, RemoveUnusedOpsetsPass
 
-from converters.passes.activations import FuseHardSigmoid, FuseHardSwish
+from converters.passes.activations import FuseHardSigmoid, FuseHardSwish, SpellMish
 from converters.passes.attention import FUSE_ATTENTION
 from converters.passes.biases import FlattenBiases
 from converters.passes.constant_transposes import FoldConstantTransposes
@@ -145,6 +145,8 @@ def finish(
     spared = [ir.DataType.FLOAT16] if precision == "float16" else []
     passes: list[InPlacePass] = [FuseVocabularyTables(), LabelVocabularyTables(), FuseHardSigmoid(), FuseHardSwish()]
     passes += [FuseScaleAndBias(), SpellRootMeanSquares(), FlattenBiases()]
+    if precision != "float16":  # whose numbers end where its terms do not
+        passes.append(SpellMish())
     if contrib and opset >= OPSET and precision != "float16":
         passes += [step() for step in FUSE_ATTENTION]
     # QuantizeLinear came to its axis with opset 13.
