@@ -14,6 +14,7 @@ from converters.passes.activations import FuseHardSigmoid, FuseHardSwish, SpellM
 from converters.passes.attention import FUSE_ATTENTION
 from converters.passes.biases import FlattenBiases
 from converters.passes.constant_transposes import FoldConstantTransposes
+from converters.passes.copies import DropCopies
 from converters.passes.four_bits import LookUpFourBits
 from converters.passes.normalizations import FuseScaleAndBias, SumBeforeNormalization
 from converters.passes.pads import KeepPads
@@ -144,7 +145,7 @@ def finish(
     # ONNX Runtime itself puts casts around nodes of float16 for which a device has no kernel.
     spared = [ir.DataType.FLOAT16] if precision == "float16" else []
     passes: list[InPlacePass] = [FuseVocabularyTables(), LabelVocabularyTables(), FuseHardSigmoid(), FuseHardSwish()]
-    passes += [FuseScaleAndBias(), SpellRootMeanSquares(), FlattenBiases()]
+    passes += [DropCopies(), FuseScaleAndBias(), SpellRootMeanSquares(), FlattenBiases()]
     if precision != "float16":  # whose numbers end where its terms do not
         passes.append(SpellMish())
     if contrib and opset >= OPSET and precision != "float16":
