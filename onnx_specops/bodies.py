@@ -4,7 +4,8 @@ So do nodes of ONNX Runtime's own operators (`onnx_specops.contrib`), in graphs 
 
 A body is emitted for the node at hand: for its attributes, its element types, the optional inputs that it leaves out and
 the numbers among its inputs (an axis, a count) that are constants.
-Where a model holds several bodies of one operator, ``overload`` tells them apart; a kernel, once registered, serves all.
+Where a model holds several bodies of one operator, ``overload`` tells them apart; a kernel, once registered, serves all. For
+runtimes that take no notice of ``overload`` the last of them chooses among the others (`dispatching`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ import onnx
 import onnx_ir as ir
 
 from onnx_specops.building import IR_VERSION, OPSET, OPSET_IMPORTS, Builder, Value, constant_value, new_value
-from onnx_specops.domain import CONTRIB_DOMAIN, DOMAIN, Declaration, NoBodyError, find_declaration
+from onnx_specops.dispatching import Variant, dispatcher
+from onnx_specops.domain import CONTRIB_DOMAIN, DOMAIN, INTERNAL, Declaration, NoBodyError, find_declaration
 from onnx_specops.graphs import all_nodes, all_values
 from onnx_specops.inlining import inline_users
 from onnx_specops.kernel_types import insert_casts
@@ -57,13 +59,15 @@ def attach_bodies(model: ir.Model, opset: int = OPSET, *, contrib: bool = True) 
     """
     for identifier in [identifier for identifier in model.functions if _carries(*identifier[:2])]:
         del model.functions[identifier]
-    functions: dict[Hashable, ir.Function] = {}
-    variants: dict[tuple[str, str], int] = {}
+    found: dict[Hashable, Variant] = {}
+    variants: dict[Declaration, list[Variant]] = {}
     bodiless: set[str] = set()
     pending: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
     while pending:
         for node in _nodes_with_bodies(pending.pop()):
             operator, attributes = _stated(node)
+            for name in [name for name in node.attributes if name.startswith(INTERNAL)]:
+                del node.attributes[name]
             absent = [_is_absent(operator, node, index) for index in range(len(operator.inputs))]
             types = tuple(
                 None if value is None else (value.dtype, None if value.shape is None else len(value.shape))
@@ -78,10 +82,11 @@ def attach_bodies(model: ir.Model, opset: int = OPSET, *, contrib: bool = True) 
                 tuple(absent),
                 tuple((index, array.shape, array.item()) for index, array in constants.items()),
             )
-            if key in functions:
-                node.overload = functions[key].overload
+            if key in found:
+                node.overload = found[key].function.overload
+                found[key].nodes.append(node)
                 continue
-            number = variants.get((operator.domain, operator.name), 0)
+            number = len(variants.get(operator, ()))
             try:
                 function = _trace(operator, attributes, node, absent, constants, overload=str(number) if number else "")
             except NoBodyError:
@@ -92,14 +97,18 @@ def attach_bodies(model: ir.Model, opset: int = OPSET, *, contrib: bool = True) 
                 raise BodyError(node, error) from error
             if not contrib:
                 _inline(Builder(function.graph, function=True), (CONTRIB_DOMAIN,))
-            variants[operator.domain, operator.name] = number + 1
-            functions[key] = function
+            found[key] = Variant(function, [node])
+            variants.setdefault(operator, []).append(found[key])
             node.overload = function.overload
             model.functions[function.identifier()] = function
             pending.append(function)
-    for function in functions.values():
+    for variant in found.values():
         # A body is one computation, however many nodes it has: nothing within it is rounded to 16 bits.
-        insert_casts(function, keep_float32=True, converted_unrounded=[ir.DataType.FLOAT16], opset=opset)
+        insert_casts(variant.function, keep_float32=True, converted_unrounded=[ir.DataType.FLOAT16], opset=opset)
+    for operator, several in variants.items():
+        if len(several) > 1 and operator.domain == DOMAIN:  # runtimes that heed no overload have the others' kernels
+            function = dispatcher(operator, several, _declared(operator))
+            model.functions[function.identifier()] = function
     return sorted(bodiless)
 
 

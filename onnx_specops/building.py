@@ -23,6 +23,7 @@ import onnx_ir as ir
 from onnx_specops.attributes import attribute_kind
 from onnx_specops.domain import CONTRIB_DOMAIN, DOMAIN, OPSET_VERSION, find_declaration
 from onnx_specops.folding import FOLDED_ELEMENTS, fold
+from onnx_specops.mapped import same_bytes
 from onnx_specops.widening import WIDER, wider_of_kind
 
 OPSET = 21
@@ -333,10 +334,7 @@ class Builder:
         if key not in views:
             view: ir.TensorProtocol
             if isinstance(tensor, ir.ExternalTensor):
-                view = ir.ExternalTensor(
-                    tensor.location, tensor.offset, tensor.length, tensor.dtype,
-                    shape=ir.Shape(dims), name="", base_dir=tensor.base_dir,
-                )  # fmt: skip
+                view = same_bytes(tensor, tensor.dtype, dims)
             else:
                 view = ir.Tensor(tensor.numpy().reshape(dims), dtype=tensor.dtype)
             # The tensor stays alive beside its view: its identity is the key.

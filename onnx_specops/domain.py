@@ -58,6 +58,9 @@ OPSET_VERSION = 1
 CONTRIB_DOMAIN = "com.microsoft"
 """The domain of ONNX Runtime's own operators, version 1; `onnx_specops.contrib` declares those that have bodies."""
 
+INTERNAL = "__"
+"""How the names of attributes begin that are a file's own affair: ONNX's checker allows them at any node."""
+
 FLOATS = ("float16", "bfloat16", "float", "double")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 NUMERIC = (*FLOATS, *INTEGERS)
@@ -232,13 +235,13 @@ class Declaration:
         return schema
 
     def node_attributes(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """``given`` completed by the defaults.
+        """``given`` completed by the defaults, without what is `INTERNAL`.
 
         Raises:
             LimitError: an attribute asks for too much.
             ValueError: one is unknown, missing or without meaning.
         """
-        if unknown := set(given) - set(self.attributes):
+        if unknown := {name for name in given if not name.startswith(INTERNAL)} - set(self.attributes):
             raise ValueError(f"{self.name}: unknown attribute {sorted(unknown)[0]!r}")
         complete = {name: given.get(name, attribute.default) for name, attribute in self.attributes.items()}
         for name, value in complete.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Collection, Mapping
 
 import numpy as np
@@ -26,7 +25,7 @@ def converted(tensor: ir.TensorProtocol, dtype: ir.DataType) -> ir.TensorProtoco
     def compute() -> ir.TensorProtocol:
         return ir.Tensor(np.ascontiguousarray(tensor.numpy().astype(dtype.numpy())), dtype=dtype)
 
-    return ir.LazyTensor(functools.cache(compute), dtype=dtype, shape=ir.Shape(tensor.shape.numpy()), name=tensor.name)
+    return ir.LazyTensor(compute, dtype=dtype, shape=ir.Shape(tensor.shape.numpy()), name=tensor.name)
 
 
 def retype(model: ir.Model, types: Types, *, kept: Collection[ir.Value] = (), convert: Convert = converted) -> list[ir.Node]:

@@ -11,6 +11,7 @@ from converters.cli.checking import compare_runtimes
 from converters.cli.console import out, print_json
 from converters.cli.convert import convert
 from converters.cli.failures import DIFFERENCE, exit_code, failures, print_problems
+from converters.cli.generate import generate
 from converters.cli.options import (
     AbsoluteTolerance,
     Debug,
@@ -55,6 +56,7 @@ def _common(
 
 
 app.command()(convert)
+app.command()(generate)
 
 
 @app.command()
@@ -78,12 +80,17 @@ def run(
     """Run an ONNX model in ONNX Runtime with the plugin."""
     with failures(as_json, debug):
         from converters.cli import data, text
+        from converters.outputs import refuse_inputs
         from converters.validation.arrays import write_arrays
+        from converters.validation.onnx_model import files_of
         from converters.validation.runtimes import run_once
 
+        if outputs is not None:
+            taken = [*files_of(model), *([] if inputs is None else [inputs])]
+            refuse_inputs([outputs], taken)
         results = run_once(model, inputs, kernels=kernels.value, seed=seed, shapes=shapes(shape, "--shape"))
         if outputs is not None:
-            write_arrays(outputs, results)
+            write_arrays(outputs, results, inputs=taken)
         if as_json:
             print_json({"model": str(model), "outputs": {name: data.array(a) for name, a in results.items()}})
         else:

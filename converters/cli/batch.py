@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from converters.cli.console import err, out, print_json
 from converters.cli.failures import BAD_INPUT, MISTAKE, exit_code, problems_of
+from converters.folders.companions import copy_companions, is_model_folder
+from converters.outputs import refuse_inputs
 
 if TYPE_CHECKING:
     from converters.cli.convert import Settings
@@ -44,10 +47,12 @@ def convert_all(models: Sequence[Path], output: Path | None, settings: Settings,
         ValueError: where there is nothing to convert, or two models would become one file.
     """
     targets = _targets(models, output)
+    refuse_inputs(targets.values(), [*targets, *(model.with_suffix(".bin") for model in targets), *settings.files])
     outcomes: dict[Path, Outcome] = {}
     for outcome in _shown(_converted(targets, settings, jobs), len(targets), as_json):
         outcomes[outcome.model] = outcome
     ordered = [outcomes[model] for model in targets]
+    copied = _companions(models, output)
     if as_json:
         failed = sum(outcome.code > 0 for outcome in ordered)
         print_json(
@@ -55,12 +60,15 @@ def convert_all(models: Sequence[Path], output: Path | None, settings: Settings,
                 "conversions": [outcome.document for outcome in ordered],
                 "converted": len(ordered) - failed,
                 "failed": failed,
+                "copied": [str(path) for path in copied],
             }
         )
     else:
         from converters.cli import text
 
         text.print_batch(out, ordered)
+        if copied:
+            out.print(f"{len(copied)} files came along: configurations, tokenizer files and the like", highlight=False)
     return max(outcome.code for outcome in ordered)
 
 
@@ -74,13 +82,21 @@ def _targets(models: Sequence[Path], output: Path | None) -> dict[Path, Path]:
         for model in found:
             place = model.relative_to(given) if given.is_dir() else Path(model.name)
             targets[model] = (model if output is None else output / place).with_suffix(".onnx")
-    places: dict[Path, Path] = {}
+    places: dict[str, Path] = {}
     for model, target in targets.items():
-        if (other := places.setdefault(target, model)) is not model:
+        if (other := places.setdefault(os.path.normcase(os.path.realpath(target)), model)) is not model:
             raise ValueError(f"{other} and {model} would both become {target}")
     if output is not None and output.is_file():
         raise ValueError(f"{output} is a file: several models need a folder")
     return targets
+
+
+def _companions(models: Sequence[Path], output: Path | None) -> list[Path]:
+    """What belongs to the models whose folders were given, copied to where their IRs went."""
+    if output is None:
+        return []
+    folders = [given for given in models if given.is_dir() and is_model_folder(given)]
+    return [path for folder in folders for path in copy_companions(folder, output)]
 
 
 def _is_ir(path: Path) -> bool:
@@ -121,7 +137,8 @@ def _convert_apart(model: Path, target: Path, settings: Settings) -> Outcome:
     command = [sys.executable, "-m", "converters.cli", "convert", str(model), "-o", str(target), "--json"]
     command += ["--weights", settings.weights, "--opset", str(settings.opset), *(["--strict"] if settings.strict else [])]
     command += {"float16": ["--fp16"], "float32": ["--fp32"]}.get(settings.precision, [])
-    command += [] if settings.contrib else ["--no-contrib"]
+    command += ["--activations", settings.activations]
+    command += ["--quantized", settings.quantized, *([] if settings.contrib else ["--no-contrib"])]
     command += [part for rules in settings.rules for part in ("--rules", rules)]
     done = subprocess.run(command, capture_output=True, text=True)
     try:

@@ -13,14 +13,17 @@ from converters.cli import batch
 from converters.cli.checking import compare_runtimes, require_openvino
 from converters.cli.console import err, out, print_json, progress
 from converters.cli.failures import DIFFERENCE, failures
+from converters.cli.genai import convert_folder
 from converters.cli.options import (
     OPSET,
     AbsoluteTolerance,
+    Activations,
     Debug,
     Extensions,
     Inputs,
     Json,
     Opset,
+    Quantized,
     RelativeTolerance,
     Rules,
     Runtime,
@@ -29,6 +32,7 @@ from converters.cli.options import (
     Weights,
     shapes,
 )
+from converters.outputs import refuse_inputs
 
 if TYPE_CHECKING:
     from converters.openvino.conversion import Conversion
@@ -46,6 +50,8 @@ class Settings:
     opset: int
     precision: str
     contrib: bool
+    quantized: str
+    activations: str
 
     def convert(self, model: Path, target: Path | None, **more: Any) -> Conversion:
         """Convert one model."""
@@ -53,8 +59,14 @@ class Settings:
         from converters.openvino.plugins import load_all
 
         load_all(self.rules)
-        chosen: dict[str, Any] = {"weights": self.weights, "opset": self.opset, "precision": self.precision}
-        return convert_model(model, target, strict=self.strict, contrib=self.contrib, **chosen, **more)
+        chosen: dict[str, Any] = {"contrib": self.contrib, "quantized": self.quantized, "activations": self.activations}
+        chosen |= {"weights": self.weights, "opset": self.opset, "precision": self.precision, **more}
+        return convert_model(model, target, strict=self.strict, with_weights=target is None, **chosen)
+
+    @property
+    def files(self) -> list[Path]:
+        """The files among what it was told."""
+        return [path for path in map(Path, self.rules) if path.is_file()]
 
 
 def convert(
@@ -114,6 +126,22 @@ def convert(
             help="Operators of ONNX Runtime's own, each with its body in standard ONNX for other runtimes; or none of them.",
         ),
     ] = True,
+    quantized: Annotated[
+        Quantized,
+        typer.Option(help="What networks with FakeQuantize compute in: integers, or floats that emulate it exactly."),
+    ] = Quantized.integer,
+    activations: Annotated[
+        Activations,
+        typer.Option(help="What compressed weights are multiplied with: floats, or blocks rounded to 8 bits, quicker."),
+    ] = Activations.float,
+    genai: Annotated[
+        bool,
+        typer.Option(
+            "--genai",
+            help="Of a language model's folder, what onnxruntime-genai loads: model.onnx with the cache as inputs and "
+            "outputs, genai_config.json, the tokenizer's files.",
+        ),
+    ] = False,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="How many models to convert at a time.")] = 1,
     check: Annotated[bool, typer.Option("--check", help="Run OpenVINO and ONNX Runtime and compare the results.")] = False,
     extension: Extensions = None,
@@ -129,11 +157,23 @@ def convert(
     with failures(as_json, debug):
         from converters.cli import data, text
 
-        settings = Settings(weights.value, strict, tuple(rules or ()), opset, _precision(fp16, fp32), contrib)
+        settings = Settings(
+            weights.value,
+            strict,
+            tuple(rules or ()),
+            opset,
+            _precision(fp16, fp32),
+            contrib,
+            quantized.value,
+            activations.value,
+        )
+        alone = {"--bin": bin, "--input-shape": input_shape, "--check": check, "--inputs": inputs, "--shape": shape}
+        if genai:
+            _only_for_one(alone)
+            convert_folder(models, output, settings, as_json)
+            return
         if len(models) > 1 or models[0].is_dir():
-            given = {"--bin": bin, "--input-shape": input_shape, "--check": check, "--inputs": inputs, "--shape": shape}
-            if alone := [option for option, value in given.items() if value]:
-                raise typer.BadParameter("it is for one model alone", param_hint=alone[0])
+            _only_for_one(alone)
             raise typer.Exit(batch.convert_all(models, output, settings, jobs, as_json))
         (model,) = models
         more = {"bin": bin, "input_shapes": shapes(input_shape, "--input-shape")}
@@ -141,6 +181,7 @@ def convert(
             _to_stdout(model, settings, more, check, as_json)
             return
         target = output or model.with_suffix(".onnx")
+        refuse_inputs([target], [model, *settings.files, *([] if inputs is None else [inputs])])
         random_shapes = shapes(shape, "--shape")
         if check:
             require_openvino()
@@ -164,6 +205,11 @@ def convert(
             text.print_validation(out, validation)
         if validation is not None and not validation.agrees:
             raise typer.Exit(DIFFERENCE)
+
+
+def _only_for_one(given: dict[str, Any]) -> None:
+    if alone := [option for option, value in given.items() if value]:
+        raise typer.BadParameter("it is for one model alone", param_hint=alone[0])
 
 
 def _precision(fp16: bool, fp32: bool) -> str:

@@ -16,11 +16,21 @@ class Weights(StrEnum):
     reference = "reference"
 
 
+class Quantized(StrEnum):
+    integer = "integer"
+    float = "float"
+
+
 class Kernels(StrEnum):
     auto = "auto"
     native = "native"
     python = "python"
     none = "none"
+
+
+class Activations(StrEnum):
+    float = "float"
+    int8 = "int8"
 
 
 class Runtime(StrEnum):

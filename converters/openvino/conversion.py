@@ -10,14 +10,18 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 import onnx
 import onnx_ir as ir
 
-from converters.errors import ConversionError
+from converters.errors import ConversionError, Fault, Problem
 from converters.openvino.metadata import describe
+from converters.openvino.reader.graph import Model
 from converters.openvino.reader.reshape import reshape
 from converters.openvino.report import Report, report
 from converters.openvino.source import is_held, opened
 from converters.openvino.walk import body_problem, emit, opset_problems
+from converters.outputs import refuse_inputs
+from converters.passes.attention import NotACache, expose_caches
+from converters.passes.compressed_weights import Activations
 from converters.passes.finish import Precision, Quantized, finish
-from converters.saving import save
+from converters.saving import Source, save
 from converters.variables import complete
 from onnx_specops.bodies import BodyError
 from onnx_specops.building import OPSET
@@ -25,6 +29,10 @@ from onnx_specops.lowering import LoweringError, check_opset
 
 if TYPE_CHECKING:
     import openvino
+
+
+Form = Literal["openvino", "genai"]
+"""What the keys and values of a language model are."""
 
 
 class Conversion(NamedTuple):
@@ -44,8 +52,12 @@ def convert(
     strict: bool = False,
     opset: int = OPSET,
     precision: Precision = "model",
+    with_weights: bool = True,
     contrib: bool = True,
     quantized: Quantized = "integer",
+    activations: Activations = "float",
+    form: Form = "openvino",
+    positions: int | None = None,
 ) -> Conversion:
     """Convert an OpenVINO model into an ONNX model that computes what OpenVINO's CPU computes.
 
@@ -56,8 +68,9 @@ def convert(
         onnx_path: where to write the model; ``None`` writes nothing.
         bin: the IR's weights; by default the .bin of the same name beside the .xml.
         weights: ``"embed"`` puts the weights into the .onnx file; ``"reference"`` lets it refer to the IR's own .bin, which
-            must lie in the same folder; ``"copy"`` puts them into a file of their own beside it; ``"auto"`` embeds up to
-            1 GiB and above that refers to the .bin where it lies beside the .onnx, else copies.
+            must lie in the same folder (where it is a link that leads out of it, the file gets another name there,
+            ``.onnx.data``, since no runtime follows such links); ``"copy"`` puts them into a file of their own beside it;
+            ``"auto"`` embeds up to 1 GiB and above that refers to the .bin where it lies beside the .onnx, else copies.
         input_shapes: dimensions of inputs, by tensor name or friendly name, that the ONNX model has fixed.
         strict: whether it is an error where the file holds what OpenVINO passes over; else the report tells of it.
         opset: the ONNX opset that the model is in, 11 to the newest of the installed onnx. Below 21 a file cannot carry the
@@ -65,18 +78,28 @@ def convert(
         precision: the type that weights and computation have: the model's own; ``"float32"``, with 16-bit weights stored as
             float32; or ``"float16"``, for GPUs and NPUs, wherever float16 is exact enough. Inputs and outputs keep
             OpenVINO's types.
+        with_weights: whether the model that is returned has embedded weights, as the file always has. Without them a
+            conversion into a file never has them in memory.
         contrib: whether the model may hold operators of ONNX Runtime's own (``com.microsoft``). Each carries its body in
             standard ONNX, which other runtimes take; without them the model is standard ONNX through and through, but for
             the domain's own operators.
         quantized: what quantised networks (FakeQuantize) are computed in: ``"integer"``, where their form allows it, as
             OpenVINO does by default; or ``"float"``, which emulates each FakeQuantize exactly.
+        activations: what is multiplied with weights that the model holds in 8 bits or fewer: ``"float"``, as it is; or
+            ``"int8"``, rounded to 8 bits in blocks of 32, which is quicker, and what OpenVINO does unless
+            ``DYNAMIC_QUANTIZATION_GROUP_SIZE`` is 0.
+        form: what a language model's keys and values are: variables, as OpenVINO has them; or ``"genai"``: inputs and
+            outputs as ONNX Runtime's generators have them, extended by GroupQueryAttention (see
+            `converters.passes.attention`).
+        positions: with ``form="genai"``: the most tokens that the model is made for, where that is known.
 
     Returns:
         The model (with external weights as the file has them) and the `Report`; they unpack as a pair.
 
     Raises:
         ConversionError: with every problem of the model at once: file, line, layer and remedy.
-        ValueError: for arguments that no model can be converted with.
+        ValueError: for arguments that no model can be converted with, as an output that is an input.
+        OSError: a file cannot be written; what was there before is still there.
     """
     started = time.perf_counter()
     check_opset(opset)
@@ -86,13 +109,33 @@ def convert(
         raise ValueError(f"quantized is 'integer' or 'float', not {quantized!r}")
     if precision != "model" and weights == "reference":
         raise ValueError(f"weights that become {precision} cannot be referred to: weights is 'auto', 'embed' or 'copy'")
+    if activations not in get_args(Activations):
+        raise ValueError(f"activations is 'float' or 'int8', not {activations!r}")
+    if form not in get_args(Form):
+        raise ValueError(f"form is 'openvino' or 'genai', not {form!r}")
     if weights == "reference" and is_held(model):
         raise ValueError("an openvino.Model has no .bin to refer to: weights is 'auto', 'embed' or 'copy'")
+    target = None if onnx_path is None else Path(onnx_path)
     with opened(model, bin) as source:
+        saved_source = _saved_source(source, is_held(model), precision)
+        if target is not None:
+            refuse_inputs([target], saved_source.files)
         reshape(source, input_shapes or {})
         emitted = emit(source)
         if strict and len(source.remarks):
             raise ConversionError.of(source.remarks.problems())
+        decoder = None
+        if form == "genai":
+            try:
+                decoder = expose_caches(
+                    emitted.model, emitted.variables, positions=positions, contrib=contrib and opset == OPSET
+                )
+            except NotACache as error:
+                remedy = "convert it without --genai: its variables are kept by onnx_specops.InferenceSession then"
+                message = f"it is no decoder with a cache: {error}"
+                problem = Problem(message, str(source.path), remedy=remedy, fault=Fault.UNSUPPORTED)
+                raise ConversionError.of(problem) from error
+            emitted.variables = []
         # By name: where a pass takes a value's place, the new one bears its name.
         names = {key: value.name or "" for key, value in emitted.values.items()}
         try:
@@ -107,6 +150,7 @@ def convert(
                 precision=precision,
                 contrib=contrib,
                 quantized=quantized,
+                activations=activations,
             )
         except BodyError as error:
             raise ConversionError.of(body_problem(source, error)) from error
@@ -114,9 +158,15 @@ def convert(
             raise ConversionError.of(opset_problems(source, error, opset)) from error
         complete(emitted.model, emitted.variables)
         describe(emitted.model, source)
-        target = None if onnx_path is None else Path(onnx_path)
-        # Weights of another type than the .bin's cannot be referred to.
-        source_weights = None if is_held(model) or precision != "model" else source.weights_path
-        proto, placement, size = save(emitted.model, target, weights, source=source.path, source_weights=source_weights)
+        saved = save(emitted.model, target, weights, saved_source, filled=with_weights)
         seconds = time.perf_counter() - started
-        return Conversion(proto, report(source, emitted, names, finished, opset, placement, size, seconds))
+        done = report(source, emitted, names, finished, opset, saved.weights, saved.size, seconds, decoder)
+        return Conversion(saved.proto, done)
+
+
+def _saved_source(source: Model, held: bool, precision: Precision) -> Source:
+    """The source, as `converters.saving` looks at it."""
+    files = () if held else tuple(path for path in (source.path, source.weights_path) if path is not None)
+    # Weights of another type than the .bin's cannot be referred to.
+    weights = None if held or precision != "model" else source.weights_path
+    return Source(source.path, source.weights, weights, files, source.check)

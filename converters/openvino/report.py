@@ -11,6 +11,7 @@ import onnx_specops
 from converters.errors import Remark
 from converters.openvino.reader.graph import Model
 from converters.openvino.walk import Emitted, all_layers, operator_name
+from converters.passes.attention import Decoder
 from converters.passes.finish import Finished
 from converters.saving import Weights
 from onnx_specops.domain import CONTRIB_DOMAIN
@@ -37,6 +38,7 @@ class Report:
         weights: where the weights are: ``"embed"``, ``"copy"`` or ``"reference"``.
         weights_bytes: how many bytes of weights the model has.
         seconds: the time that it took.
+        decoder: what became of a language model's attention, where its cache is inputs and outputs.
         passed_over: what OpenVINO does not read in the file, or takes otherwise than the file says, each kind once.
     """
 
@@ -55,6 +57,7 @@ class Report:
     weights_bytes: int
     seconds: float
     passed_over: list[Remark]
+    decoder: Decoder | None = None
 
 
 def report(
@@ -66,6 +69,7 @@ def report(
     placement: Weights,
     size: int,
     seconds: float,
+    decoder: Decoder | None = None,
 ) -> Report:
     """The report of a conversion.
 
@@ -77,6 +81,7 @@ def report(
         opset: the opset that the model is in.
         placement, size: where the weights are, and how many bytes of them there are.
         seconds: the time that it took.
+        decoder: what became of a language model's attention.
     """
     graph = emitted.model.graph
     nodes = Counter(map(operator_name, graph.all_nodes()))
@@ -101,4 +106,5 @@ def report(
         weights_bytes=size,
         seconds=seconds,
         passed_over=list(source.remarks),
+        decoder=decoder,
     )

@@ -11,6 +11,7 @@ from converters.openvino.onnx_types import data_type
 from converters.openvino.reader.constants import Constant
 from converters.openvino.reader.element_types import ElementType
 from onnx_specops.folding import FOLDED_ELEMENTS
+from onnx_specops.mapped import MappedTensor
 
 # The types whose bytes stand in the .bin as ONNX would write them.
 _SAME_BYTES = {t for t in ElementType if t.bits > 0 and not t.is_packed} - {ElementType.BOOLEAN, ElementType.F8E8M0}
@@ -24,15 +25,13 @@ def constant_tensor(constant: Constant, path: Path | None) -> ir.TensorProtocol:
         strings = constant.numpy()
         return ir.StringTensor(strings, shape=ir.Shape(constant.shape))
     if constant.count > FOLDED_ELEMENTS and constant.element_type in _SAME_BYTES and path is not None:
-        return external_tensor(constant, path, dtype, constant.shape)
+        return mapped_tensor(constant, path, dtype, constant.shape)
     return ir.Tensor(decoded(constant), dtype=dtype)
 
 
-def external_tensor(constant: Constant, path: Path, dtype: ir.DataType, shape: tuple[int, ...]) -> ir.ExternalTensor:
+def mapped_tensor(constant: Constant, path: Path, dtype: ir.DataType, shape: tuple[int, ...]) -> MappedTensor:
     """The constant's bytes in the .bin at ``path``, as a tensor of a type and shape that may differ from its own."""
-    return ir.ExternalTensor(
-        path.name, constant.offset, constant.size, dtype, shape=ir.Shape(shape), name="", base_dir=path.parent
-    )
+    return MappedTensor(constant.raw, path, constant.offset or 0, dtype, shape)
 
 
 def decoded(constant: Constant) -> np.ndarray:

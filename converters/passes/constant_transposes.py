@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
@@ -57,5 +55,5 @@ def _transposed(source: ir.Value, tensor: ir.TensorProtocol, perm: tuple[int, ..
         return ir.Tensor(np.ascontiguousarray(tensor.numpy().transpose(perm)), dtype=tensor.dtype)
 
     shape = ir.Shape([tensor.shape.numpy()[axis] for axis in perm])
-    lazy = ir.LazyTensor(functools.cache(compute), dtype=tensor.dtype, shape=shape, name=name)
+    lazy = ir.LazyTensor(compute, dtype=tensor.dtype, shape=shape, name=name)
     return Value(name=lazy.name, type=source.type, shape=shape, const_value=lazy)

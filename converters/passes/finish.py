@@ -11,11 +11,12 @@ from onnx_ir.passes import InPlacePass, PassError, PassResult, Sequential
 from onnx_ir.passes.common import RemoveUnusedNodesPass, RemoveUnusedOpsetsPass
 
 from converters.passes.activations import FuseHardSigmoid, FuseHardSwish, SpellMish
-from converters.passes.attention import FUSE_ATTENTION
 from converters.passes.biases import FlattenBiases
+from converters.passes.compressed_weights import Activations, KeepWeightsCompressed
 from converters.passes.constant_transposes import FoldConstantTransposes
 from converters.passes.copies import DropCopies
 from converters.passes.four_bits import LookUpFourBits
+from converters.passes.multi_head_attention import FUSE_ATTENTION
 from converters.passes.normalizations import FuseScaleAndBias, SumBeforeNormalization
 from converters.passes.pads import KeepPads
 from converters.passes.precision import InFloat16, InFloat32
@@ -125,6 +126,7 @@ def finish(
     precision: Precision = "model",
     contrib: bool = True,
     quantized: Quantized = "integer",
+    activations: Activations = "float",
 ) -> Finished:
     """Turn the rules' output into the final model.
 
@@ -136,6 +138,7 @@ def finish(
         precision: the type that weights and computation shall have.
         contrib: whether the model may hold ONNX Runtime's own operators, with their bodies.
         quantized: what quantised networks are computed in.
+        activations: what they are multiplied in where weights are compressed.
 
     Raises:
         BodyError: where the inputs or attributes of a node of the domain do not fit together.
@@ -153,6 +156,8 @@ def finish(
     # QuantizeLinear came to its axis with opset 13.
     if quantized == "integer" and opset >= 13:
         passes += [RemoveUnusedNodesPass(), InIntegers(opset, contrib=contrib), RemoveUnusedNodesPass()]
+    if precision == "model" and opset >= OPSET:  # below that the plugin's kernels do not apply
+        passes.append(KeepWeightsCompressed(activations, fold=fold))
     if fold:
         passes.append(FoldConstantTransposes())
     passes.append(LookUpFourBits())

@@ -6,8 +6,6 @@ as small in the file as they were, at any opset; ONNX Runtime folds the lookup w
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
@@ -15,6 +13,7 @@ from onnx_ir.passes import InPlacePass, PassResult
 from onnx_specops.building import Builder, Value, constant_value
 from onnx_specops.folding import FOLDED_ELEMENTS
 from onnx_specops.graphs import all_values
+from onnx_specops.mapped import same_bytes
 from onnx_specops.replacing import take_place
 from onnx_specops.retyping import converted
 
@@ -96,13 +95,10 @@ def _packed(tensor: ir.TensorProtocol) -> Value:
     size = (tensor.size + 1) // 2
     name = f"{tensor.name}/codes" if tensor.name else None
     if isinstance(tensor, ir.ExternalTensor):
-        same = ir.ExternalTensor(
-            tensor.location, tensor.offset, tensor.length, D.UINT8, shape=ir.Shape([size]), name="", base_dir=tensor.base_dir
-        )
-        return constant_value(same, name=name)
+        return constant_value(same_bytes(tensor, D.UINT8, [size]), name=name)
 
     def compute() -> ir.TensorProtocol:
         return ir.Tensor(np.frombuffer(tensor.tobytes(), np.uint8))
 
-    lazy = ir.LazyTensor(functools.cache(compute), dtype=D.UINT8, shape=ir.Shape([size]), name=name or "")
+    lazy = ir.LazyTensor(compute, dtype=D.UINT8, shape=ir.Shape([size]), name=name or "")
     return constant_value(lazy, name=name)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
 import ml_dtypes
 import numpy as np
+
+from converters.outputs import Outputs
 
 # The size that an unknown dimension gets; indices that random integers form stay valid for the smallest of tables.
 DYNAMIC_SIZE = 2
@@ -159,10 +161,25 @@ def _fit(array: np.ndarray, spec: InputSpec, where: str) -> np.ndarray:
     return converted
 
 
-def write_arrays(path: str | Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write arrays by name as .npz, strings as NumPy's unicode, what NumPy has no type for as float32."""
-    with Path(path).open("wb") as file:  # a name without .npz stays as it is
-        np.savez(file, allow_pickle=False, **{name: _storable(array) for name, array in arrays.items()})
+def write_arrays(path: str | Path, arrays: Mapping[str, np.ndarray], *, inputs: Iterable[Path] = ()) -> None:
+    """Write arrays by name as .npz, strings as NumPy's unicode, what NumPy has no type for as float32.
+
+    Args:
+        path: the file; a name without .npz stays as it is.
+        arrays: the arrays.
+        inputs: files that it may not be.
+
+    Raises:
+        OSError: it cannot be written; what was there before is still there.
+    """
+    with (
+        Outputs(inputs) as outputs,
+        outputs.open(Path(path)) as file,
+        zipfile.ZipFile(file, "w", allowZip64=True) as archive,
+    ):
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asanyarray(_storable(array)), allow_pickle=False)
 
 
 def _storable(array: np.ndarray) -> np.ndarray:

@@ -76,6 +76,17 @@ class OnnxModel:
         return target
 
 
+def files_of(path: Path) -> list[Path]:
+    """The model's file, and those that it keeps weights in; its own only where it is no model."""
+    try:
+        proto = onnx.load(path, load_external_data=False)
+    except (OSError, DecodeError):
+        return [path]
+    attributes = (attribute.t for node in all_nodes(proto.graph) for attribute in node.attribute)
+    locations = (e.value for t in (*proto.graph.initializer, *attributes) for e in t.external_data if e.key == "location")
+    return [path, *(path.parent / location for location in dict.fromkeys(locations))]
+
+
 def all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
     """The graph's nodes and those of the graphs nested in it."""
     for node in graph.node:

@@ -42,6 +42,7 @@ def _numbers(op, integers, scale, zero):
 @MatMulIntegerToFloat.infer_shapes
 def _(node):
     a, b = node.shape(0), node.shape(1)
-    if a is None or b is None or len(a) < 2 or len(b) != 2:
+    if a is None or b is None or len(a) < 2 or len(b) < 2:
         return [None]
-    return [[*a[:-1], b[-1]]]
+    batch = a[:-2] if len(b) == 2 else [None] * (max(len(a), len(b)) - 2)
+    return [[*batch, a[-2], b[-1]]]

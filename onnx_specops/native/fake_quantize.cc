@@ -59,13 +59,13 @@ void quantize_each(const T* from, std::int64_t count, const std::array<const T*,
 // How many elements of a limit lie between neighbours along each axis of the data; 0 along those it is repeated on.
 Shape strides(const Input& limit, const Shape& shape) {
   const Shape& own = limit.shape();
-  if (own.size() > shape.size()) fail("FakeQuantize: a limit does not broadcast to the data");
+  if (own.size() > shape.size()) fail("a limit does not broadcast to the data");
   Shape result(shape.size(), 0);
   std::int64_t step = 1;
   for (std::size_t i = 0; i < own.size(); ++i) {
     const std::int64_t dim = own[own.size() - 1 - i];
     const std::size_t axis = shape.size() - 1 - i;
-    if (dim != 1 && dim != shape[axis]) fail("FakeQuantize: a limit does not broadcast to the data");
+    if (dim != 1 && dim != shape[axis]) fail("a limit does not broadcast to the data");
     result[axis] = dim == 1 ? 0 : step;
     step *= dim;
   }

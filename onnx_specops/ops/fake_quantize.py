@@ -43,10 +43,10 @@ def FakeQuantize(
 
     Source: OpenVINO specification, FakeQuantize-1.
     """
-    if any(
-        data.shape != np.broadcast_shapes(data.shape, np.shape(x)) for x in (input_low, input_high, output_low, output_high)
-    ):
-        raise ValueError("FakeQuantize: a limit does not broadcast to the data")
+    for limit in (input_low, input_high, output_low, output_high):
+        fits = zip(reversed(np.shape(limit)), reversed(data.shape), strict=False)
+        if np.ndim(limit) > data.ndim or any(size not in (1, of_data) for size, of_data in fits):
+            raise ValueError("FakeQuantize: a limit does not broadcast to the data")
     steps = data.dtype.type(levels - 1)
     low, high = np.minimum(input_low, input_high), np.maximum(input_low, input_high)
     with np.errstate(all="ignore"):

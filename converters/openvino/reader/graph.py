@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -234,6 +235,7 @@ class Model(Graph):
         path: the .xml file.
         weights_path: the .bin file; None when there is none (and no constant needs it).
         weights: the .bin's bytes: a read-only view into the mapped file.
+        check: raises `MalformedError` where the .bin is no longer the file that was read.
         remarks: what OpenVINO passes over in the file, and what it takes otherwise than the file says.
         input_names: the tensor names by which OpenVINO knows each input, in order; one at least.
         output_names: the same of each output.
@@ -246,6 +248,7 @@ class Model(Graph):
     weights_path: Path | None
     weights: memoryview
     remarks: Remarks
+    check: Callable[[], None] = lambda: None
     input_names: list[tuple[str, ...]] = field(default_factory=list)
     output_names: list[tuple[str, ...]] = field(default_factory=list)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import heapq
 import mmap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,7 @@ def read(xml_path: str | Path, bin_path: str | Path | None = None) -> Model:
     path = Path(xml_path)
     with _no_collection():
         root = xml.parse(path)
+        check = _unchanged(path.with_suffix(".bin") if bin_path is None else Path(bin_path))
         weights_path, weights = _map_weights(path, None if bin_path is None else Path(bin_path))
         problems, remarks = Problems(str(path)), Remarks(str(path))
         reader = _Reader(problems, remarks, LayerData(problems, remarks, weights, weights_path))
@@ -62,6 +63,7 @@ def read(xml_path: str | Path, bin_path: str | Path | None = None) -> Model:
         settle_dims(model)
         settle_names(model)
         ir10.forget_sizes(model)
+        model.check = check
         return model
 
 
@@ -81,13 +83,35 @@ def _map_weights(path: Path, bin_path: Path | None) -> tuple[Path | None, memory
     weights_path = path.with_suffix(".bin") if bin_path is None else bin_path
     if bin_path is None and not weights_path.exists():
         return None, memoryview(b"")
-    if xml.regular_file_size(weights_path) == 0:
+    if xml.regular_file_size(weights_path, "name the IR's .bin file") == 0:
         return weights_path, memoryview(b"")
     try:
         with weights_path.open("rb") as file:
             return weights_path, memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     except (OSError, ValueError) as error:
         raise MalformedError(Problem(f"cannot be read: {error}", file=str(weights_path))) from None
+
+
+def _unchanged(path: Path | None) -> Callable[[], None]:
+    """A function that raises `MalformedError` where the file at ``path`` is another one by then, or has been written to."""
+
+    def state() -> tuple[int, ...]:
+        if path is None:
+            return ()
+        try:
+            status = path.stat()
+        except OSError:
+            return ()
+        return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+    before = state()
+
+    def check() -> None:
+        if state() != before:
+            remedy = "convert again when nothing writes to it"
+            raise MalformedError(Problem("changed while it was read", file=str(path), remedy=remedy))
+
+    return check
 
 
 _Edge = tuple[int, int, int, int, int]

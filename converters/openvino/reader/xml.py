@@ -15,8 +15,8 @@ _ENCODING = re.compile(rb"""^\s*<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._-]
 _INTEGER = re.compile(r"-?[0-9]{1,19}", re.ASCII)
 
 
-def regular_file_size(path: Path) -> int:
-    """The size of the file at `path` in bytes.
+def regular_file_size(path: Path, remedy: str = "name the IR's .xml file") -> int:
+    """The size of the file at `path` in bytes; ``remedy`` is what to do where it is no file.
 
     Raises:
         MalformedError: there is none, it cannot be reached, or it is not a regular file.
@@ -28,7 +28,7 @@ def regular_file_size(path: Path) -> int:
         raise MalformedError(Problem(f"cannot be read: {reason}", file=str(path))) from None
     if not stat.S_ISREG(status.st_mode):
         kind = "a directory" if stat.S_ISDIR(status.st_mode) else "not a regular file"
-        raise MalformedError(Problem(f"is {kind}", file=str(path), remedy="name the IR's .xml file"))
+        raise MalformedError(Problem(f"is {kind}", file=str(path), remedy=remedy))
     return status.st_size
 
 

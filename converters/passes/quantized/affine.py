@@ -13,7 +13,7 @@ from onnx_specops.building import Builder, Value, constant_value
 NEAR = 1e-3
 """How far, in levels, the zero may be from a level: a file keeps limits in few digits."""
 
-_TYPES = {2**8: np.uint8, 2**16: np.uint16}
+_TYPES: dict[int, type[np.unsignedinteger]] = {2**8 - 1: np.uint8, 2**8: np.uint8, 2**16 - 1: np.uint16, 2**16: np.uint16}
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Affine:
 
 
 def affine(low: np.ndarray, high: np.ndarray, levels: int, rank: int | None) -> Affine | None:
-    """What ``levels`` integers from 0 on stand for, the first for ``low`` and the last for ``high``.
+    """What the last ``levels`` integers of a type stand for, the first of them for ``low`` and the last for ``high``.
 
     ``None`` where ONNX cannot say it: zero is none of the levels, these are of no type's number, or the limits, in the shape
     that broadcasts to a tensor of ``rank`` dimensions, differ along several axes.
@@ -92,6 +92,7 @@ def affine(low: np.ndarray, high: np.ndarray, levels: int, rank: int | None) -> 
     zero = np.rint(exact)
     if (np.abs(exact - zero) > NEAR).any() or (zero < 0).any() or (zero > levels - 1).any():
         return None
+    zero += np.iinfo(_TYPES[levels]).max + 1 - levels
     axis, shape = 0, np.broadcast_shapes(scale.shape, zero.shape)
     scale, zero = np.broadcast_to(scale, shape), np.broadcast_to(zero, shape)
     if scale.size > 1:

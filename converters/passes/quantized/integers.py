@@ -10,6 +10,7 @@ from converters.passes.quantized.convolutions import convolution
 from converters.passes.quantized.graph import Arrangement, Quantized, is_node, only_quantizers, remove
 from converters.passes.quantized.products import product
 from converters.passes.quantized.weights import array
+from onnx_specops.building import constant_value
 from onnx_specops.domain import DOMAIN
 from onnx_specops.graphs import all_nodes
 
@@ -62,6 +63,8 @@ def _quantize(work: Arrangement, node: ir.Node, opset: int) -> None:
     if inner is None or outer is None or not (inner.has_one_zero and outer.has_one_zero) or (inner.axis != outer.axis):
         return
     op = work.before(node)
+    if levels % 2 and not (is_node(data.producer(), "Relu") and not low.any()):
+        data = op.Max(data, constant_value(low))  # there is an integer below those of the levels
     if inner.is_whole and outer.is_whole:
         work.dequantized(op, node.outputs[0], inner.quantize(op, data), outer)
     elif rank is not None:
@@ -88,7 +91,7 @@ def _arrange(work: Arrangement, node: ir.Node) -> None:
         convolution(work, node)
     elif (quantized := work.quantized.get(first)) is None:
         return
-    elif node.op_type in _MOVES and len(node.outputs) == 1:
+    elif node.op_type in _MOVES and len(node.outputs) == 1 and quantized.affine.bits == 8:
         op = work.before(node)
         attributes = {name: attribute.value for name, attribute in node.attributes.items()}
         moved = op.node(node.op_type, quantized.integers, *node.inputs[1:], **attributes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 from openvino import opset13 as ops
 
 import onnx_specops
-from tests.converters.cli.specops import as_json, copy_of, save_dense, specops
+from tests.converters.cli.specops import MODELS, as_json, copy_of, save_dense, specops
 
 
 @pytest.fixture
@@ -129,8 +130,8 @@ def test_convert_and_check(bags: Path, tmp_path: Path) -> None:
 def test_convert_as_json(bags: Path) -> None:
     document = as_json(specops("convert", bags, "--check", "--json"))
     assert set(document) == {
-        "output", "model", "layers", "nodes", "custom_operators", "without_body", "contrib_operators", "weights", "weights_bytes", "seconds",
-        "passed_over", "check", "opset", "inlined", "clamped",
+        "output", "model", "layers", "nodes", "custom_operators", "without_body", "contrib_operators", "opset", "inlined",
+        "clamped", "weights", "weights_bytes", "seconds", "passed_over", "check",
     }  # fmt: skip
     assert document["layers"]["EmbeddingBagOffsetsSum"] == document["nodes"]["onnx_specops.EmbeddingBagOffsetsSum"]
     assert document["custom_operators"] == ["EmbeddingBagOffsetsSum"]
@@ -195,7 +196,46 @@ def test_a_target_that_cannot_be_written(dense: Path) -> None:
     assert (result.exit_code, result.stderr) == (2, f"error: {target}: No such file or directory\n")
 
 
+@pytest.mark.parametrize("output", ["model.xml", "model.bin", "inputs.npz"])
+def test_no_output_over_an_input(bags: Path, output: str) -> None:
+    before = (bags.parent / output).read_bytes()
+    target = bags.parent / output
+    result = specops("convert", bags, "-o", target, "--check", "--inputs", bags.parent / "inputs.npz")
+    assert (result.exit_code, result.stderr) == (2, f"error: {target} is an input, which would be overwritten\n")
+    assert target.read_bytes() == before
+
+
+def test_no_output_of_several_over_any_input(bags: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "model.onnx").symlink_to(bags)
+    before = bags.read_bytes()
+    for arguments in ((tmp_path,), (bags, MODELS / "recommender" / "model.xml")):
+        result = specops("convert", *arguments, "-o", tmp_path / "out")
+        assert result.exit_code == 2, result.output
+    assert bags.read_bytes() == before
+
+
+def test_two_models_do_not_become_one_file(bags: Path, tmp_path: Path) -> None:
+    shutil.copy(bags, tmp_path / "other.xml")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "model.onnx").symlink_to("other.onnx")
+    result = specops("convert", bags, tmp_path / "other.xml", "-o", tmp_path / "out")
+    assert result.exit_code == 2
+    assert "would both become" in result.stderr
+
+
 # -- run -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("output", ["model.onnx", "model.onnx.data", "inputs.npz"])
+def test_outputs_are_not_written_over_what_is_run(dense: Path, output: str) -> None:
+    specops("convert", dense, "--weights", "copy")
+    target, inputs = dense.parent / output, dense.parent / "inputs.npz"
+    np.savez(inputs, x=np.zeros((2, 32), np.float32))
+    before = target.read_bytes()
+    result = specops("run", dense.with_suffix(".onnx"), "--inputs", inputs, "--outputs", target)
+    assert (result.exit_code, result.stderr) == (2, f"error: {target} is an input, which would be overwritten\n")
+    assert target.read_bytes() == before
 
 
 @pytest.mark.parametrize("kernels", ["auto", "python", "none"])

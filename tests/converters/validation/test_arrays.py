@@ -52,9 +52,10 @@ def test_random_inputs_of_given_shapes() -> None:
 
 
 def test_arrays_survive_a_file(tmp_path) -> None:
-    arrays = {name: array for kind in TYPES for name, array in random_inputs([InputSpec(kind, kind, (2, 3))], 1).items()}
+    names = {f"a/{kind}": kind for kind in TYPES} | {"file": "float"}  # `np.savez` has a parameter of that name
+    arrays = {name: random_inputs([InputSpec("x", kind, (2, 3))], 1)["x"] for name, kind in names.items()}
     write_arrays(tmp_path / "file", arrays)
-    loaded = load_inputs(tmp_path / "file", [InputSpec(kind, kind, (2, None)) for kind in TYPES])
+    loaded = load_inputs(tmp_path / "file", [InputSpec(name, kind, (2, None)) for name, kind in names.items()])
     for name, array in arrays.items():
         assert loaded[name].dtype == array.dtype
         assert loaded[name].tolist() == array.tolist()

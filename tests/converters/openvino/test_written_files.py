@@ -1,0 +1,294 @@
+"""What a conversion writes: never over what it reads, whole or not at all, wherever the weights lie."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import openvino as ov
+import pytest
+from openvino import opset15 as ops
+
+from converters.errors import MalformedError
+from converters.openvino import ConversionError, convert
+from converters.outputs import OverInputError
+
+links = pytest.mark.skipif(sys.platform == "win32", reason="links take rights there that users lack")
+MODES = ("embed", "copy", "reference")
+
+
+def dense(folder: Path, size: int = 70, seed: int = 0) -> Path:
+    """A dense layer and a constant of strings; more weights than are folded or stay in an .onnx."""
+    x = ops.parameter([-1, size], np.float32, name="x")
+    weights = np.random.default_rng(seed).standard_normal((size, size)).astype(np.float32)
+    words = ops.constant(ov.Tensor(np.array(["some", "words", "äöü"])))
+    results = [ops.result(ops.matmul(x, ops.constant(weights), False, False)), ops.result(words)]
+    ov.save_model(ov.Model(results, [x], "dense"), folder / "model.xml", compress_to_fp16=False)
+    return folder / "model.xml"
+
+
+def expected(xml: Path, x: np.ndarray) -> np.ndarray:
+    return ov.Core().compile_model(xml, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})([x])[0]
+
+
+def assert_runs(xml: Path, onnx_path: Path) -> None:
+    """The file computes what OpenVINO computes of the IR."""
+    session = ort.InferenceSession(str(onnx_path))
+    x = np.random.default_rng(1).standard_normal((3, session.get_inputs()[0].shape[1])).astype(np.float32)
+    product, words = session.run(None, {"x": x})
+    np.testing.assert_allclose(product, expected(xml, x), rtol=1e-4, atol=1e-5)
+    assert list(words) == ["some", "words", "äöü"]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+# -- never over an input ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weights", MODES)
+@pytest.mark.parametrize("output", ["model.xml", "model.bin", "./model.xml", "link", "name"])
+@links
+def test_no_output_over_an_input(tmp_path: Path, output: str, weights: str) -> None:
+    xml = dense(tmp_path)
+    (tmp_path / "link").symlink_to("model.bin")
+    os.link(xml, tmp_path / "name")
+    before = contents(tmp_path)
+    with pytest.raises(OverInputError):
+        convert(xml, f"{tmp_path}/{output}", weights=weights)  # type: ignore[arg-type]
+    assert contents(tmp_path) == before
+
+
+def test_no_weights_over_an_input(tmp_path: Path) -> None:
+    xml = dense(tmp_path)
+    bin = (tmp_path / "model.bin").rename(tmp_path / "model.onnx.data")
+    before = contents(tmp_path)
+    with pytest.raises(OverInputError):
+        convert(xml, tmp_path / "model.onnx", bin=bin, weights="copy")
+    assert contents(tmp_path) == before
+    convert(xml, tmp_path / "model.onnx", bin=bin, weights="reference")
+    convert(xml, tmp_path / "model.onnx", bin=bin, weights="embed")
+    assert {**before, "model.onnx": b""} == {**contents(tmp_path), "model.onnx": b""}
+
+
+# -- whole or not at all ---------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def largest_file(size: int) -> Iterator[None]:
+    """A limit to the size of files, which shows as a full disk does: writing fails after so many bytes."""
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize(
+    ("weights", "limit", "named"),
+    [
+        ("embed", 9000, "model.onnx"),
+        ("copy", 9000, "model.onnx.data"),
+        ("copy", 1000, "model.onnx.data"),
+        ("reference", 100, "model.onnx"),
+    ],
+)
+def test_a_full_disk_leaves_the_files_of_before(tmp_path: Path, weights: str, limit: int, named: str) -> None:
+    xml = dense(tmp_path)
+    convert(xml, tmp_path / "model.onnx", weights="copy")
+    dense(tmp_path, seed=1)
+    before = contents(tmp_path)
+    with pytest.raises(OSError) as error, largest_file(limit):
+        convert(xml, tmp_path / "model.onnx", weights=weights)  # type: ignore[arg-type]
+    assert error.value.filename == str(tmp_path / named)
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("weights", MODES)
+def test_an_interruption_leaves_the_files_of_before(tmp_path: Path, weights, monkeypatch: pytest.MonkeyPatch) -> None:
+    xml = dense(tmp_path)
+    convert(xml, tmp_path / "model.onnx", weights="copy")
+    before = contents(tmp_path)
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("converters.saving.write_model", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        convert(xml, tmp_path / "model.onnx", weights=weights)
+    assert contents(tmp_path) == before
+
+
+def test_a_bin_that_changes_meanwhile_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    xml = dense(tmp_path)
+    import converters.saving
+
+    write_model = converters.saving.write_model
+
+    def meanwhile(*arguments) -> None:
+        write_model(*arguments)
+        other = tmp_path / "other"
+        other.mkdir()
+        dense(other, seed=1).with_suffix(".bin").replace(xml.with_suffix(".bin"))
+
+    monkeypatch.setattr("converters.saving.write_model", meanwhile)
+    with pytest.raises(MalformedError, match="changed while it was read"):
+        convert(xml, tmp_path / "model.onnx", weights="reference")
+    assert not (tmp_path / "model.onnx").exists()
+
+
+# -- no stale and no empty weights -----------------------------------------------------------------------------------------
+
+
+def test_weights_that_nothing_refers_to_any_more_go(tmp_path: Path) -> None:
+    xml, target = dense(tmp_path), tmp_path / "model.onnx"
+    for weights in ("embed", "reference"):
+        convert(xml, target, weights="copy")
+        assert (tmp_path / "model.onnx.data").stat().st_size >= 70 * 70 * 4
+        convert(xml, target, weights=weights)  # type: ignore[arg-type]
+        assert not (tmp_path / "model.onnx.data").exists()
+        assert_runs(xml, target)
+
+
+def test_a_file_that_no_model_refers_to_is_not_ours(tmp_path: Path) -> None:
+    xml, target = dense(tmp_path), tmp_path / "model.onnx"
+    (tmp_path / "model.onnx.data").write_bytes(b"notes")
+    convert(xml, target)
+    convert(xml, target)
+    assert (tmp_path / "model.onnx.data").read_bytes() == b"notes"
+
+
+def test_no_empty_file_of_weights(tmp_path: Path) -> None:
+    xml = dense(tmp_path, size=4)
+    _, report = convert(xml, tmp_path / "model.onnx", weights="copy")
+    assert report.weights == "embed"
+    assert not (tmp_path / "model.onnx.data").exists()
+    assert_runs(xml, tmp_path / "model.onnx")
+
+
+# -- links -----------------------------------------------------------------------------------------------------------------
+
+
+@links
+@pytest.mark.parametrize("weights", MODES)
+def test_files_in_a_cache_of_models(tmp_path: Path, weights: str) -> None:
+    """As hubs lay them out: links by the files' names to others elsewhere."""
+    blobs, snapshot = tmp_path / "blobs", tmp_path / "snapshot"
+    blobs.mkdir(), snapshot.mkdir()
+    xml = dense(blobs)
+    for name in ("model.xml", "model.bin"):
+        (blobs / name).rename(blobs / f"{name}-hash")
+        (snapshot / name).symlink_to(Path("..", "blobs", f"{name}-hash"))
+    xml, before = snapshot / "model.xml", contents(blobs)
+    for _ in range(2):
+        _, report = convert(xml, snapshot / "model.onnx", weights=weights)  # type: ignore[arg-type]
+        assert report.weights == weights
+        assert_runs(xml, snapshot / "model.onnx")
+    data = snapshot / "model.onnx.data"
+    assert data.exists() == (weights != "embed")
+    assert weights != "reference" or data.samefile(blobs / "model.bin-hash")
+    for after in ("copy", "reference", "embed"):
+        convert(xml, snapshot / "model.onnx", weights=after)  # type: ignore[arg-type]
+        assert_runs(xml, snapshot / "model.onnx")
+    assert contents(blobs) == before
+    assert not data.exists()
+
+
+@links
+def test_beside_the_file_that_a_link_leads_to(tmp_path: Path) -> None:
+    xml = dense(tmp_path)
+    (tmp_path / "model.bin").rename(tmp_path / "real")
+    (tmp_path / "model.bin").symlink_to("real")
+    model, _ = convert(xml, tmp_path / "model.onnx", weights="reference")
+    assert {e.value for t in model.graph.initializer for e in t.external_data if e.key == "location"} == {"real"}
+    assert not (tmp_path / "model.onnx.data").exists()
+    assert_runs(xml, tmp_path / "model.onnx")
+
+
+@links
+def test_where_no_other_name_can_be_given_a_reference_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "blobs").mkdir()
+    xml = dense(tmp_path)
+    (tmp_path / "model.bin").rename(tmp_path / "blobs" / "hash")
+    (tmp_path / "model.bin").symlink_to("blobs/hash")
+
+    def refuse(*_: object) -> None:
+        raise OSError(18, "Invalid cross-device link")
+
+    monkeypatch.setattr(os, "link", refuse)
+    monkeypatch.setattr("converters.saving.EMBEDDED_BYTES", 1000)
+    with pytest.raises(ConversionError, match=r"Invalid cross-device link.*use weights='copy'"):
+        convert(xml, tmp_path / "model.onnx", weights="reference")
+    assert convert(xml, tmp_path / "model.onnx").report.weights == "copy"
+    assert_runs(xml, tmp_path / "model.onnx")
+
+
+@links
+@pytest.mark.parametrize("weights", MODES)
+def test_files_with_several_names(tmp_path: Path, weights: str) -> None:
+    xml = dense(tmp_path)
+    os.link(tmp_path / "model.bin", tmp_path / "other")
+    convert(xml, tmp_path / "model.onnx", weights=weights)  # type: ignore[arg-type]
+    assert_runs(xml, tmp_path / "model.onnx")
+
+
+# -- the bytes -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weights", MODES)
+def test_the_file_is_the_model_that_is_returned(tmp_path: Path, weights: str) -> None:
+    xml = dense(tmp_path)
+    model, _ = convert(xml, tmp_path / "model.onnx", weights=weights)  # type: ignore[arg-type]
+    assert onnx.load(tmp_path / "model.onnx", load_external_data=False) == model
+    bare, _ = convert(xml, tmp_path / "model.onnx", weights=weights, with_weights=False)  # type: ignore[arg-type]
+    assert onnx.load(tmp_path / "model.onnx", load_external_data=False) == model
+    assert bare.ByteSize() < 3000
+
+
+def test_a_model_beyond_what_one_file_may_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("converters.streaming.MESSAGE_BYTES", 10_000)
+    xml = dense(tmp_path)
+    with pytest.raises(ConversionError, match="do not fit into one ONNX file; use weights='reference' or 'copy'"):
+        convert(xml, tmp_path / "model.onnx", weights="embed")
+    assert set(contents(tmp_path)) == {"model.xml", "model.bin"}
+    convert(xml, tmp_path / "model.onnx", weights="copy")
+    assert_runs(xml, tmp_path / "model.onnx")
+
+
+def overlapping(folder: Path, count: int, size: int = 1 << 20) -> Path:
+    """Constants that begin a byte after one another in a .bin of ``size`` bytes, each to its end."""
+    (folder / "model.bin").write_bytes(os.urandom(size))
+    layers, edges = [], []
+    for i in range(count):
+        shape, port = size - i, f'<port id="0" precision="U8"><dim>{size - i}</dim></port>'
+        layers += [
+            f'<layer id="{2 * i}" name="c{i}" type="Const" version="opset1"><data element_type="u8" offset="{i}" '
+            f'size="{shape}" shape="{shape}"/><output>{port}</output></layer>',
+            f'<layer id="{2 * i + 1}" name="r{i}" type="Result" version="opset1"><input>{port}</input></layer>',
+        ]
+        edges.append(f'<edge from-layer="{2 * i}" from-port="0" to-layer="{2 * i + 1}" to-port="0"/>')
+    text = f'<net name="n" version="11"><layers>{"".join(layers)}</layers><edges>{"".join(edges)}</edges></net>'
+    (folder / "model.xml").write_text(text)
+    return folder / "model.xml"
+
+
+def test_bytes_that_many_constants_share_are_stored_once(tmp_path: Path) -> None:
+    xml = overlapping(tmp_path, 80)
+    for keywords in ({}, {"onnx_path": tmp_path / "model.onnx", "weights": "embed"}):
+        with pytest.raises(ConversionError, match="share bytes"):
+            convert(xml, **keywords)
+    for weights in ("copy", "reference", "auto"):
+        convert(xml, tmp_path / "model.onnx", weights=weights)  # type: ignore[arg-type]
+        size = sum(path.stat().st_size for path in tmp_path.glob("model.onnx*"))
+        assert size < 1.2 * (1 << 20)
+        last = ort.InferenceSession(str(tmp_path / "model.onnx")).run(None, {})[-1]
+        assert last.tobytes() == xml.with_suffix(".bin").read_bytes()[79:]
