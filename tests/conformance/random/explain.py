@@ -42,7 +42,8 @@ def explain(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
     for single in singles(recipe, judge.oracle):
         for variant in (single, single.static()):
             found = judge.judge(variant)
-            known = _known(variant) if found.kind == "reference" else found.kind == "parts" and _unsaid(variant)
+            known = (found.kind == "reference" or found.unseconded) and _known(variant)
+            known = known or (found.kind == "parts" and _unsaid(variant))
             if known:
                 departs = departs or Explanation("departure", variant, found)
             elif found.suspect:
