@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -231,7 +231,7 @@ def layer_problem(file: str, layer: Layer, error: Exception) -> Problem:
 def body_problem(source: Model, error: BodyError) -> Problem:
     """What is wrong with the layer that a node comes from, whose name begins with the layer's."""
     cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
-    if (layer := _layer_of(source, error.node_name)) is not None:
+    if (layer := _layer_of(_by_name(source), error.node_name)) is not None:
         return layer_problem(str(source.path), layer, cause)
     message = f"its inputs or attributes do not fit together: {one_line(error)}"
     return Problem(message, str(source.path), remedy=Malformed.usual_remedy, cause=cause)
@@ -242,8 +242,9 @@ def opset_problems(source: Model, error: LoweringError, opset: int) -> list[Prob
     ports = {names[0]: layer for layer, names in zip(source.parameters, source.input_names, strict=True)}
     ports |= {names[0]: layer for layer, names in zip(source.results, source.output_names, strict=True)}
     found: dict[Layer | None, dict[str, int]] = {}
+    layers = _by_name(source)
     for refusal in error.refusals:
-        layer = ports.get(refusal.node_name) or _layer_of(source, refusal.node_name)
+        layer = ports.get(refusal.node_name) or _layer_of(layers, refusal.node_name)
         found.setdefault(layer, {})[refusal.message] = refusal.least
     problems = Problems(str(source.path))
     for layer, messages in found.items():
@@ -252,10 +253,17 @@ def opset_problems(source: Model, error: LoweringError, opset: int) -> list[Prob
     return problems.found
 
 
-def _layer_of(source: Model, node_name: str) -> Layer | None:
-    """The layer that a node comes from, whose name begins with the layer's."""
-    layers = [layer for layer in all_layers(source) if f"{node_name}/".startswith(f"{layer.name}/")]
-    return max(layers, key=lambda layer: len(layer.name), default=None)
+def _by_name(source: Model) -> dict[str, Layer]:
+    """The layers by name, of several the first."""
+    return {layer.name: layer for layer in reversed(list(all_layers(source)))}
+
+
+def _layer_of(layers: Mapping[str, Layer], node_name: str) -> Layer | None:
+    """The layer that a node comes from, whose name begins with the layer's; of several the one of the longest name."""
+    name = node_name
+    while name not in layers and "/" in name:
+        name = name.rpartition("/")[0]
+    return layers.get(name)
 
 
 def _is_mistake(error: Exception) -> bool:
