@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from converters.cli.checking import compare_runtimes
+from converters.cli.commands import Command, Commands
 from converters.cli.console import out, print_json
 from converters.cli.convert import convert
 from converters.cli.failures import DIFFERENCE, exit_code, failures, print_problems
@@ -22,6 +23,7 @@ from converters.cli.options import (
     Runtime,
     Seed,
     Shapes,
+    flag,
     shapes,
 )
 
@@ -29,7 +31,7 @@ app = typer.Typer(
     name="specops",
     help="OpenVINO IR to ONNX: convert, run, validate, inspect.",
     no_args_is_help=True,
-    add_completion=False,
+    cls=Commands,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -46,16 +48,16 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def _common(
     version: Annotated[
-        bool, typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True)
+        bool, flag("--version", help="Show the version and exit.", callback=_show_version, is_eager=True)
     ] = False,
 ) -> None:
     pass
 
 
-app.command()(convert)
+app.command(cls=Command)(convert)
 
 
-@app.command()
+@app.command(cls=Command)
 def run(
     model: Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="The ONNX model.")],
     inputs: Annotated[
@@ -93,7 +95,7 @@ def run(
             text.print_arrays(out, results)
 
 
-@app.command()
+@app.command(cls=Command)
 def validate(
     model: ModelXml,
     onnx_model: Annotated[
@@ -106,7 +108,7 @@ def validate(
     rtol: RelativeTolerance = 1e-3,
     atol: AbsoluteTolerance = 1e-4,
     per_layer: Annotated[
-        bool, typer.Option("--per-layer", help="Compare every layer's output and name the first that differs.")
+        bool, flag("--per-layer", help="Compare every layer's output and name the first that differs.")
     ] = False,
     runtime: Annotated[
         list[Runtime] | None,
@@ -133,14 +135,14 @@ def validate(
             raise typer.Exit(DIFFERENCE)
 
 
-@app.command()
+@app.command(cls=Command)
 def inspect(
     model: Annotated[
         Path | None,
         typer.Argument(metavar="[MODEL.xml]", help="The OpenVINO IR; its .bin lies beside it.", show_default=False),
     ] = None,
     all_operations: Annotated[
-        bool, typer.Option("--all-operations", help="List OpenVINO's operations instead, and what each becomes.")
+        bool, flag("--all-operations", help="List OpenVINO's operations instead, and what each becomes.")
     ] = False,
     as_json: Json = False,
     debug: Debug = False,
@@ -172,7 +174,7 @@ def inspect(
             raise typer.Exit(exit_code(inspection.problems))
 
 
-@app.command()
+@app.command(cls=Command)
 def ops(as_json: Json = False, debug: Debug = False) -> None:
     """List the domain's operators, and which forms of each this installation has."""
     with failures(as_json, debug):

@@ -25,6 +25,7 @@ from converters.cli.options import (
     Seed,
     Shapes,
     Weights,
+    flag,
     shapes,
 )
 from converters.outputs import refuse_inputs
@@ -64,9 +65,7 @@ class Settings:
 def convert(
     models: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="MODEL.xml...", help="OpenVINO IR files, or folders of them; the .bin lies beside each .xml."
-        ),
+        typer.Argument(metavar="MODEL.xml", help="OpenVINO IR files, or folders of them; the .bin lies beside each .xml."),
     ],
     output: Annotated[
         Path | None,
@@ -109,18 +108,18 @@ def convert(
         ),
     ] = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Refuse files that hold what OpenVINO passes over, instead of telling of it.")
+        bool, flag("--strict", help="Refuse files that hold what OpenVINO passes over, instead of telling of it.")
     ] = False,
     opset: Opset = OPSET,
     fp16: Annotated[
         bool,
-        typer.Option("--fp16", help="Weights and computation in float16, for GPUs and NPUs, wherever that is exact enough."),
+        flag("--fp16", help="Weights and computation in float16, for GPUs and NPUs, wherever that is exact enough."),
     ] = False,
     fp32: Annotated[
-        bool, typer.Option("--fp32", help="Weights and computation in float32, also of models with 16-bit weights.")
+        bool, flag("--fp32", help="Weights and computation in float32, also of models with 16-bit weights.")
     ] = False,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="How many models to convert at a time.")] = 1,
-    check: Annotated[bool, typer.Option("--check", help="Run OpenVINO and ONNX Runtime and compare the results.")] = False,
+    check: Annotated[bool, flag("--check", help="Run OpenVINO and ONNX Runtime and compare the results.")] = False,
     inputs: Inputs = None,
     shape: Shapes = None,
     seed: Seed = 0,

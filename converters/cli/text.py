@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from converters.errors import Problem, Remark, short
+from converters.errors import SHOWN_PLACES, Problem, Remark, grouped, short
 
 if TYPE_CHECKING:
     from converters.cli.batch import Outcome
@@ -36,14 +36,13 @@ def _line(console: Console, text: str, style: str = "") -> None:
 
 def print_problems(console: Console, problems: Iterable[Problem]) -> None:
     """Every problem: the finding, its places, the remedy. What is wrong with several layers alike is said once."""
-    groups: dict[tuple[str, str], list[Problem]] = {}
-    for problem in problems:
-        groups.setdefault((problem.message, problem.remedy), []).append(problem)
-    for (message, remedy), places in groups.items():
+    for (message, remedy), problems_alike in grouped(problems).items():
         console.print(Text.assemble(("error", "bold red"), (": ", "bold"), (message, "bold")), soft_wrap=True)
-        for problem in places:
-            if place := _place(problem):
-                console.print(Text.assemble(("  --> ", "blue"), place), soft_wrap=True)
+        places = list(filter(None, map(_place, problems_alike)))
+        for place in places[:SHOWN_PLACES]:
+            console.print(Text.assemble(("  --> ", "blue"), place), soft_wrap=True)
+        if len(places) > SHOWN_PLACES:
+            console.print(Text.assemble(("  --> ", "blue"), f"and {len(places) - SHOWN_PLACES} more"), soft_wrap=True)
         if remedy:
             console.print(Text.assemble(("  help", "bold cyan"), f": {remedy}"), soft_wrap=True)
 
