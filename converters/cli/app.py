@@ -23,7 +23,6 @@ from converters.cli.options import (
     Runtime,
     Seed,
     Shapes,
-    flag,
     shapes,
 )
 
@@ -48,7 +47,7 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def _common(
     version: Annotated[
-        bool, flag("--version", help="Show the version and exit.", callback=_show_version, is_eager=True)
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True)
     ] = False,
 ) -> None:
     pass
@@ -100,7 +99,7 @@ def validate(
     model: ModelXml,
     onnx_model: Annotated[
         Path | None,
-        typer.Argument(metavar="[MODEL.onnx]", help="Its conversion; made anew by default.", show_default=False),
+        typer.Argument(metavar="MODEL.onnx", help="Its conversion; made anew by default.", show_default=False),
     ] = None,
     inputs: Inputs = None,
     shape: Shapes = None,
@@ -108,7 +107,7 @@ def validate(
     rtol: RelativeTolerance = 1e-3,
     atol: AbsoluteTolerance = 1e-4,
     per_layer: Annotated[
-        bool, flag("--per-layer", help="Compare every layer's output and name the first that differs.")
+        bool, typer.Option("--per-layer", help="Compare every layer's output and name the first that differs.")
     ] = False,
     runtime: Annotated[
         list[Runtime] | None,
@@ -139,10 +138,10 @@ def validate(
 def inspect(
     model: Annotated[
         Path | None,
-        typer.Argument(metavar="[MODEL.xml]", help="The OpenVINO IR; its .bin lies beside it.", show_default=False),
+        typer.Argument(metavar="MODEL.xml", help="The OpenVINO IR; its .bin lies beside it.", show_default=False),
     ] = None,
     all_operations: Annotated[
-        bool, flag("--all-operations", help="List OpenVINO's operations instead, and what each becomes.")
+        bool, typer.Option("--all-operations", help="List OpenVINO's operations instead, and what each becomes.")
     ] = False,
     as_json: Json = False,
     debug: Debug = False,

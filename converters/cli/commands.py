@@ -17,31 +17,33 @@ _USAGE: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ 
 
 
 class Command(TyperCommand):
-    """A subcommand, whose ``--help`` is a flag like others."""
+    """A subcommand whose help shows flags as flags."""
 
-    def get_help_option(self, ctx: Any) -> Any:
-        return _as_flag(super().get_help_option(ctx))
+    def get_params(self, ctx: Any) -> Any:
+        return _flags_shown(super().get_params(ctx))
 
 
 class Commands(TyperGroup):
     """All subcommands. With ``--json`` an error of usage, too, is one JSON object on standard output."""
 
-    def get_help_option(self, ctx: Any) -> Any:
-        return _as_flag(super().get_help_option(ctx))
+    def get_params(self, ctx: Any) -> Any:
+        return _flags_shown(super().get_params(ctx))
 
-    def main(self, args: Sequence[str] | None = None, *more: Any, standalone_mode: bool = True, **keywords: Any) -> Any:
+    def main(self, args: Sequence[str] | None = None, *more: Any, **keywords: Any) -> Any:
         given = sys.argv[1:] if args is None else list(args)
-        if not standalone_mode or "--json" not in given:
-            return super().main(given, *more, standalone_mode=standalone_mode, **keywords)
+        if "--json" not in given:
+            return super().main(given, *more, **keywords)
         try:
-            code = super().main(given, *more, standalone_mode=False, **keywords)
+            code = super().main(given, *more, **keywords | {"standalone_mode": False})
         except _USAGE as error:
             tell([Problem(error.format_message())], as_json=True)
             code = error.exit_code
         sys.exit(code if isinstance(code, int) else 0)
 
 
-def _as_flag(option: Any) -> Any:
-    if option is not None:
-        option.metavar = ""
-    return option
+def _flags_shown(parameters: Sequence[Any]) -> Sequence[Any]:
+    """The parameters, of which those that take no value say so: typer would show the type of one."""
+    for parameter in parameters:
+        if getattr(parameter, "is_flag", False) and parameter.metavar is None:
+            parameter.metavar = ""
+    return parameters

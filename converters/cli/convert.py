@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +27,6 @@ from converters.cli.options import (
     Seed,
     Shapes,
     Weights,
-    flag,
     shapes,
 )
 from converters.outputs import refuse_inputs
@@ -68,13 +69,13 @@ def convert(
         typer.Argument(metavar="MODEL.xml", help="OpenVINO IR files, or folders of them; the .bin lies beside each .xml."),
     ],
     output: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             "-o",
             "--output",
             metavar="OUT",
-            help="The .onnx file, or - for standard output; of several models, or a folder of them, a folder. By default "
-            "beside the IR.",
+            help="The .onnx file, a folder for it, or - for standard output; of several models, or a folder of them, a "
+            "folder. By default beside the IR.",
             show_default=False,
         ),
     ] = None,
@@ -108,18 +109,18 @@ def convert(
         ),
     ] = None,
     strict: Annotated[
-        bool, flag("--strict", help="Refuse files that hold what OpenVINO passes over, instead of telling of it.")
+        bool, typer.Option("--strict", help="Refuse files that hold what OpenVINO passes over, instead of telling of it.")
     ] = False,
     opset: Opset = OPSET,
     fp16: Annotated[
         bool,
-        flag("--fp16", help="Weights and computation in float16, for GPUs and NPUs, wherever that is exact enough."),
+        typer.Option("--fp16", help="Weights and computation in float16, for GPUs and NPUs, wherever that is exact enough."),
     ] = False,
     fp32: Annotated[
-        bool, flag("--fp32", help="Weights and computation in float32, also of models with 16-bit weights.")
+        bool, typer.Option("--fp32", help="Weights and computation in float32, also of models with 16-bit weights.")
     ] = False,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="How many models to convert at a time.")] = 1,
-    check: Annotated[bool, flag("--check", help="Run OpenVINO and ONNX Runtime and compare the results.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Run OpenVINO and ONNX Runtime and compare the results.")] = False,
     inputs: Inputs = None,
     shape: Shapes = None,
     seed: Seed = 0,
@@ -137,13 +138,14 @@ def convert(
             given = {"--bin": bin, "--input-shape": input_shape, "--check": check, "--inputs": inputs, "--shape": shape}
             if alone := [option for option, value in given.items() if value]:
                 raise typer.BadParameter("it is for one model alone", param_hint=alone[0])
-            raise typer.Exit(batch.convert_all(models, output, settings, jobs, as_json))
+            folder = None if output is None else Path(output)
+            raise typer.Exit(batch.convert_all(models, folder, settings, jobs, as_json))
         (model,) = models
         more = {"bin": bin, "input_shapes": shapes(input_shape, "--input-shape")}
-        if output == _STDOUT:
+        if output == str(_STDOUT):
             _to_stdout(model, settings, more, check, as_json)
             return
-        target = output or model.with_suffix(".onnx")
+        target = _target(model, output)
         refuse_inputs([target], [model, *settings.files, *([] if inputs is None else [inputs])])
         random_shapes = shapes(shape, "--shape")
         if check:
@@ -166,6 +168,19 @@ def convert(
             text.print_validation(out, validation)
         if validation is not None and not validation.agrees:
             raise typer.Exit(DIFFERENCE)
+
+
+def _target(model: Path, output: str | None) -> Path:
+    """The .onnx that a model becomes: in the folder that ``output`` names, or at its place."""
+    beside = model.with_suffix(".onnx")
+    if output is None:
+        return beside
+    path = Path(output)
+    if path.is_dir():
+        return path / beside.name
+    if output.endswith(("/", os.sep)):
+        raise NotADirectoryError(errno.ENOTDIR, "there is no such folder", output)
+    return path
 
 
 def _precision(fp16: bool, fp32: bool) -> str:

@@ -1,6 +1,6 @@
 """Errors as a user reads them, and the exit code that each deserves.
 
-0 good, 1 a difference or an unsupported layer, 2 bad usage or input, 3 a mistake in onnx-specops itself, 130 an interruption.
+0 good, 1 a difference or an unsupported layer, 2 bad usage or input, 3 a mistake in onnx-specops itself, 130 interrupted.
 """
 
 from __future__ import annotations

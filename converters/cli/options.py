@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -32,15 +32,8 @@ class Runtime(StrEnum):
 
 
 ModelXml = Annotated[Path, typer.Argument(metavar="MODEL.xml", help="The OpenVINO IR; its .bin lies beside it.")]
-
-
-def flag(*names: str, help: str, **keywords: Any) -> Any:
-    """An option that is given or not; without ``metavar`` its help would ask for a value."""
-    return typer.Option(*names, help=help, metavar="", **keywords)
-
-
-Json = Annotated[bool, flag("--json", help="Print one JSON object for programs.")]
-Debug = Annotated[bool, flag("--debug", help="Show Python's traceback of what went wrong.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for programs.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show Python's traceback of what went wrong.")]
 Inputs = Annotated[
     Path | None,
     typer.Option(
