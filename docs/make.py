@@ -15,7 +15,19 @@ from pathlib import Path
 from converters.openvino.coverage.departures import stated_departures
 from converters.openvino.coverage.table import Coverage, coverage, openvino_version
 from converters.openvino.rule import EVERYWHERE, Departure
-from onnx_specops.domain import DOMAIN, MOST_ELEMENTS, MOST_GROWTH, OPSET_VERSION, Attribute, Operator, find, operators
+from onnx_specops.domain import (
+    CONTRIB_DOMAIN,
+    DOMAIN,
+    MOST_ELEMENTS,
+    MOST_GROWTH,
+    OPSET_VERSION,
+    Attribute,
+    Declaration,
+    Operator,
+    declared,
+    find,
+    operators,
+)
 
 DOCS = Path(__file__).parent
 _NATIVE = DOCS.parent / "onnx_specops" / "native" / "ops.h"
@@ -66,6 +78,15 @@ installation has.
 What an attribute may be is checked wherever the node comes from, before the operator runs in any form; so is how much
 attributes ask for together. Kernels make no output of more than {MOST_ELEMENTS:,} elements, or {MOST_GROWTH:,} times as many
 as all inputs together have, whichever is more: a few numbers in a file shall not take all memory.
+
+[Operators of ONNX Runtime's own](#operators-of-onnx-runtimes-own) follow.
+"""
+
+_CONTRIB = f"""\
+## Operators of ONNX Runtime's own
+
+Converted models may hold these of the domain `{CONTRIB_DOMAIN}` too. Each node carries its body: ONNX Runtime takes its own
+kernel all the same, every other runtime the body. `specops convert --no-contrib` writes the bodies in their places.
 """
 
 
@@ -166,11 +187,19 @@ def operators_page() -> Iterator[str]:
     for operator in operators():
         yield ""
         yield from _operator_section(operator)
+    yield ""
+    yield _CONTRIB
+    rows = ((operator.name, _first(operator)) for operator in declared(CONTRIB_DOMAIN))
+    yield from table(("operator", "what it does"), rows)
 
 
 def _operator_row(operator: Operator) -> tuple[str, str, str]:
-    first = operator.doc.partition("\n\n")[0].replace("\n", " ")
-    return f"[{operator.name}](#{operator.name.lower()})", first, ", ".join(forms_of(operator))
+    return f"[{operator.name}](#{operator.name.lower()})", _first(operator), ", ".join(forms_of(operator))
+
+
+def _first(operator: Declaration) -> str:
+    """The first paragraph of what is said of an operator."""
+    return operator.doc.partition("\n\n")[0].replace("\n", " ")
 
 
 def _operator_section(operator: Operator) -> Iterator[str]:

@@ -3,6 +3,7 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from onnx_specops import contrib as _contrib
 from onnx_specops import ops as _ops
 from onnx_specops.domain import DOMAIN, OPSET_VERSION, register_schemas
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from onnx_specops.runtime.session import InferenceSession, register
 
 register_schemas()
-del _ops
+del _contrib, _ops
 
 __version__ = "0.1.0"
 
@@ -33,3 +34,7 @@ def __getattr__(name: str) -> Any:
     value = getattr(importlib.import_module(_LAZY[name]), name)
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

@@ -1,13 +1,16 @@
 """Bodies: what a node of the domain means, in standard ONNX, carried by the model as model-local functions.
 
+So do nodes of ONNX Runtime's own operators (`onnx_specops.contrib`), in graphs and in other bodies.
+
 A body is emitted for the node at hand: for its attributes, its element types, the optional inputs that it leaves out and
 the numbers among its inputs (an axis, a count) that are constants.
-Where a model holds several bodies of one operator, ``overload`` tells them apart; a kernel, once registered, serves all.
+Where a model holds several bodies of one operator, ``overload`` tells them apart; a kernel, once registered, serves all. For
+runtimes that take no notice of ``overload`` the last of them chooses among the others (`dispatching`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +18,8 @@ import onnx
 import onnx_ir as ir
 
 from onnx_specops.building import IR_VERSION, OPSET, OPSET_IMPORTS, Builder, Value, constant_value, new_value
-from onnx_specops.domain import DOMAIN, NoBodyError, Operator, find
+from onnx_specops.dispatching import Variant, dispatcher
+from onnx_specops.domain import CONTRIB_DOMAIN, DOMAIN, INTERNAL, Declaration, NoBodyError, find_declaration
 from onnx_specops.graphs import all_nodes, all_values
 from onnx_specops.inlining import inline_users
 from onnx_specops.kernel_types import insert_casts
@@ -35,24 +39,35 @@ class BodyError(ValueError):
         super().__init__(f"{node.op_type} {self.node_name!r}: {self.reason}")
 
 
-def attach_bodies(model: ir.Model, opset: int = OPSET) -> list[str]:
-    """Give every node of the domain in ``model`` its body; returns the operators that have none, by name.
+DOMAINS = (DOMAIN, CONTRIB_DOMAIN)
+"""The domains whose nodes carry bodies."""
 
-    Nodes of operators whose meaning standard ONNX cannot say are left as they are: they need a kernel. ``opset`` is the one
-    whose kernels the bodies' types are fitted to.
+
+def attach_bodies(model: ir.Model, opset: int = OPSET, *, contrib: bool = True) -> list[str]:
+    """Give every node of the domain in ``model``, and of ONNX Runtime's own operators, its body; returns the domain's
+    operators that have none, by name.
+
+    Nodes of operators whose meaning standard ONNX cannot say are left as they are: they need a kernel.
+
+    Args:
+        model: changed in place.
+        opset: the one whose kernels the bodies' types are fitted to.
+        contrib: whether bodies may hold ONNX Runtime's own operators; else their bodies stand in their places.
 
     Raises:
         BodyError: where a node's inputs or attributes do not fit together or are beyond the operator's limits.
     """
-    for identifier in [identifier for identifier in model.functions if identifier[0] == DOMAIN]:
+    for identifier in [identifier for identifier in model.functions if _carries(*identifier[:2])]:
         del model.functions[identifier]
-    functions: dict[Hashable, ir.Function] = {}
-    variants: dict[str, int] = {}
+    found: dict[Hashable, Variant] = {}
+    variants: dict[Declaration, list[Variant]] = {}
     bodiless: set[str] = set()
     pending: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
     while pending:
-        for node in _domain_nodes(pending.pop()):
+        for node in _nodes_with_bodies(pending.pop()):
             operator, attributes = _stated(node)
+            for name in [name for name in node.attributes if name.startswith(INTERNAL)]:
+                del node.attributes[name]
             absent = [_is_absent(operator, node, index) for index in range(len(operator.inputs))]
             types = tuple(
                 None if value is None else (value.dtype, None if value.shape is None else len(value.shape))
@@ -60,45 +75,60 @@ def attach_bodies(model: ir.Model, opset: int = OPSET) -> list[str]:
             )
             constants = {index: array for index, value in enumerate(node.inputs) if (array := _number(value)) is not None}
             key = (
+                operator.domain,
                 operator.name,
                 tuple(sorted(attributes.items())),
                 types,
                 tuple(absent),
                 tuple((index, array.shape, array.item()) for index, array in constants.items()),
             )
-            if key in functions:
-                node.overload = functions[key].overload
+            if key in found:
+                node.overload = found[key].function.overload
+                found[key].nodes.append(node)
                 continue
-            number = variants.get(operator.name, 0)
+            number = len(variants.get(operator, ()))
             try:
                 function = _trace(operator, attributes, node, absent, constants, overload=str(number) if number else "")
             except NoBodyError:
-                bodiless.add(operator.name)
+                if operator.domain == DOMAIN:
+                    bodiless.add(operator.name)
                 continue
             except Exception as error:  # as many kinds as there are ways for inputs not to fit
                 raise BodyError(node, error) from error
-            variants[operator.name] = number + 1
-            functions[key] = function
+            if not contrib:
+                _inline(Builder(function.graph, function=True), (CONTRIB_DOMAIN,))
+            found[key] = Variant(function, [node])
+            variants.setdefault(operator, []).append(found[key])
             node.overload = function.overload
             model.functions[function.identifier()] = function
             pending.append(function)
-    for function in functions.values():
+    for variant in found.values():
         # A body is one computation, however many nodes it has: nothing within it is rounded to 16 bits.
-        insert_casts(function, keep_float32=True, converted_unrounded=[ir.DataType.FLOAT16], opset=opset)
+        insert_casts(variant.function, keep_float32=True, converted_unrounded=[ir.DataType.FLOAT16], opset=opset)
+    for operator, several in variants.items():
+        if len(several) > 1 and operator.domain == DOMAIN:  # runtimes that heed no overload have the others' kernels
+            function = dispatcher(operator, several, _declared(operator))
+            model.functions[function.identifier()] = function
     return sorted(bodiless)
 
 
-def inline_bodies(model: ir.Model) -> tuple[list[str], list[ir.Node]]:
-    """Put its body in the place of every node of the domain; returns the operators, and the nodes that have no body.
+def inline_bodies(model: ir.Model, domains: Collection[str] = DOMAINS) -> tuple[list[str], list[ir.Node]]:
+    """Put its body in the place of every node of the ``domains``; returns the domain's operators among them, and the nodes
+    that have no body.
 
     Raises:
         BodyError: where a node's inputs or attributes do not fit together.
     """
+    return _inline(Builder(model.graph), domains)
+
+
+def _inline(root: Builder, domains: Collection[str]) -> tuple[list[str], list[ir.Node]]:
+    """Inline the bodies of the nodes in ``root``'s graph, a model's or a function's."""
     operators: set[str] = set()
     without: list[ir.Node] = []
-    root = Builder(model.graph)
-    root.reserve(value.name for value in all_values(model.graph))
-    pending = _domain_nodes(model.graph)
+    pending = _nodes_with_bodies(root.graph, domains)
+    if pending:
+        root.reserve(value.name for value in all_values(root.graph))
     while pending:
         node = pending.pop()
         assert isinstance(node.graph, ir.Graph)
@@ -113,11 +143,12 @@ def inline_bodies(model: ir.Model) -> tuple[list[str], list[ir.Node]]:
             raise
         except Exception as error:  # as many kinds as there are ways for inputs not to fit
             raise BodyError(node, error) from error
-        for old, new in zip(node.outputs, results, strict=True):
+        for old, new in zip(node.outputs, results, strict=False):
             take_place(old, op.place(new))
         node.graph.remove(node, safe=True)
-        operators.add(node.op_type)
-        pending += _domain_nodes(op.emitted)
+        if node.domain == DOMAIN:
+            operators.add(node.op_type)
+        pending += _nodes_with_bodies(op.emitted, domains)
     return sorted(operators), without
 
 
@@ -154,7 +185,8 @@ def _written_out(op: Builder, node: ir.Node) -> Sequence[Value]:
 def add_bodies(model: onnx.ModelProto) -> onnx.ModelProto:
     """A copy of ``model`` in which every node of the domain carries its body, so that it runs without a plugin.
 
-    Element types are inferred where the model does not state them; functions that hold nodes of the domain are inlined.
+    So do the nodes of ONNX Runtime's own operators that `onnx_specops.contrib` knows. Element types are inferred where the
+    model does not state them; functions that hold nodes of the domain are inlined.
     Operators that standard ONNX cannot say keep needing a kernel (``specops ops`` lists them).
 
     Raises:
@@ -171,22 +203,27 @@ def add_bodies(model: onnx.ModelProto) -> onnx.ModelProto:
     return ir.to_proto(graph_model)
 
 
-def _domain_nodes(holder: Iterable[ir.Node]) -> list[ir.Node]:
-    return [node for node in all_nodes(holder) if node.domain == DOMAIN]
+def _carries(domain: str, operator: str) -> bool:
+    """Whether a node carries a body: any of the domain, and of ONNX Runtime's own those that are declared."""
+    return domain == DOMAIN or (domain == CONTRIB_DOMAIN and find_declaration(domain, operator) is not None)
 
 
-def _stated(node: ir.Node) -> tuple[Operator, dict[str, Any]]:
+def _nodes_with_bodies(holder: Iterable[ir.Node], domains: Collection[str] = DOMAINS) -> list[ir.Node]:
+    return [node for node in all_nodes(holder) if node.domain in domains and _carries(node.domain, node.op_type)]
+
+
+def _stated(node: ir.Node) -> tuple[Declaration, dict[str, Any]]:
     """The operator of a node and all its attributes, which are within their limits."""
+    operator = find_declaration(node.domain, node.op_type)
+    if operator is None:
+        raise BodyError(node, ValueError(f"the domain {DOMAIN} has no such operator"))
     try:
-        operator = find(node.op_type)
         return operator, operator.node_attributes({name: attr.value for name, attr in node.attributes.items()})
-    except KeyError:
-        raise BodyError(node, ValueError(f"the domain {DOMAIN} has no such operator")) from None
     except ValueError as error:
         raise BodyError(node, error) from error
 
 
-def _is_absent(operator: Operator, node: ir.Node, index: int) -> bool:
+def _is_absent(operator: Declaration, node: ir.Node, index: int) -> bool:
     """Left out, or the empty constant that stands for it."""
     if index >= len(node.inputs) or (value := node.inputs[index]) is None:
         return True
@@ -201,7 +238,7 @@ def _number(value: ir.Value | None) -> np.ndarray | None:
 
 
 def _trace(
-    operator: Operator,
+    operator: Declaration,
     attributes: dict[str, object],
     node: ir.Node,
     absent: list[bool],
@@ -228,10 +265,10 @@ def _trace(
         output = builder.result(result)
         output.name = builder.unique(name)
         graph.outputs.append(output)
-    return ir.Function(DOMAIN, operator.name, overload, graph=graph, attributes=_declared(operator))
+    return ir.Function(operator.domain, operator.name, overload, graph=graph, attributes=_declared(operator))
 
 
-def _declared(operator: Operator) -> list[ir.Attr]:
+def _declared(operator: Declaration) -> list[ir.Attr]:
     """The function's attribute declarations: the kernels read them, this body has them built in."""
     return [
         ir.Attr(attribute.name, ir.AttributeType(attribute.kind), attribute.default)

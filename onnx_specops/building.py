@@ -1,7 +1,8 @@
 """The graph builder ``op`` that converter rules and operator bodies share.
 
 ``op.Add(x, 1)`` emits a node of standard ONNX, ``op.specops.Multinomial(...)`` one of the domain ``onnx_specops``,
-``op.ml.LabelEncoder(...)`` one of ``ai.onnx.ml``. Every emitted value knows its element type and, as far as ONNX's own
+``op.contrib.FastGelu(...)`` one of ONNX Runtime's own (`onnx_specops.contrib`), ``op.ml.LabelEncoder(...)`` one of
+``ai.onnx.ml``. Every emitted value knows its element type and, as far as ONNX's own
 inference goes, its shape; what can be computed at once (arithmetic on shapes and axes) becomes a constant.
 
 Python numbers, lists and NumPy arrays may stand for constant inputs: they take the element type that the operator's schema
@@ -20,7 +21,7 @@ import onnx
 import onnx_ir as ir
 
 from onnx_specops.attributes import attribute_kind
-from onnx_specops.domain import DOMAIN, OPSET_VERSION, find
+from onnx_specops.domain import CONTRIB_DOMAIN, DOMAIN, OPSET_VERSION, find_declaration
 from onnx_specops.folding import FOLDED_ELEMENTS, fold
 from onnx_specops.mapped import same_bytes
 from onnx_specops.naming import Names
@@ -28,7 +29,7 @@ from onnx_specops.widening import WIDER, wider_of_kind
 
 OPSET = 21
 ML_DOMAIN = "ai.onnx.ml"
-OPSET_IMPORTS = {"": OPSET, ML_DOMAIN: 4, DOMAIN: OPSET_VERSION}
+OPSET_IMPORTS = {"": OPSET, ML_DOMAIN: 4, DOMAIN: OPSET_VERSION, CONTRIB_DOMAIN: OPSET_VERSION}
 IR_VERSION = 10
 
 # `isinstance` of the protocol that they share takes 30 times as long.
@@ -135,6 +136,7 @@ class Builder:
         self._last_constant: ir.Node | None = None
         self.scope = ""
         self.specops = _Namespace(self, DOMAIN)
+        self.contrib = _Namespace(self, CONTRIB_DOMAIN)
         self.ml = _Namespace(self, ML_DOMAIN)
 
     def __getattr__(self, op_type: str) -> Callable[..., Any]:
@@ -218,8 +220,10 @@ class Builder:
         schema = _schema(op_type, domain, version)
         values = self._values(schema, inputs)
         attributes = {name: value for name, value in attributes.items() if value is not None}
-        if domain == DOMAIN:  # all stated, defaults too: Python kernels in a plain session want it so
-            attributes = find(op_type).node_attributes(attributes)
+        if (declaration := find_declaration(domain, op_type)) is not None:
+            complete = declaration.node_attributes(attributes)
+            if domain == DOMAIN:  # all stated, defaults too: Python kernels in a plain session want it so
+                attributes = complete
         if outputs is None:
             outputs = len(types) if types is not None else schema.min_output
         if domain == "" and version is None:
@@ -230,6 +234,9 @@ class Builder:
             ir.AttrGraph(name, value) if isinstance(value, ir.Graph) else _attribute(schema, name, value)
             for name, value in attributes.items()
         ]
+        if domain != DOMAIN:  # stated as absent, the last input of LayerNormalization ends ONNX Runtime 1.31's process
+            while values and values[-1] is None:
+                values.pop()
         placed = [None if value is None else self.place(value) for value in values]
         results = [Value() for _ in range(outputs)]
         node = ir.Node(domain, op_type, placed, attrs, outputs=results, version=version)
@@ -399,7 +406,7 @@ class Builder:
 
 
 class _Namespace:
-    """``op.specops`` and ``op.ml``: the builder for another domain; ``op.at(12)``: for another opset."""
+    """``op.specops``, ``op.contrib`` and ``op.ml``: the builder for another domain; ``op.at(12)``: for another opset."""
 
     def __init__(self, builder: Builder, domain: str, version: int | None = None) -> None:
         self._builder, self._domain, self._version = builder, domain, version

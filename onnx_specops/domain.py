@@ -38,7 +38,7 @@ import math
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import onnx
@@ -47,13 +47,19 @@ from onnx.defs import OpSchema
 from onnx_specops.attributes import KINDS, Attribute, LimitError, Limits, Product
 
 __all__ = [
-    "DOMAIN", "FLOATS", "INDICES", "INTEGERS", "MOST_ELEMENTS", "MOST_GROWTH", "NUMERIC", "OPSET_VERSION", "Attribute",
-    "LimitError", "Limits", "NoBodyError", "NodeInfo", "Operator", "Product", "check_size", "find", "operator", "operators",
-    "register_schemas",
+    "CONTRIB_DOMAIN", "DOMAIN", "FLOATS", "INDICES", "INTEGERS", "MOST_ELEMENTS", "MOST_GROWTH", "NUMERIC",
+    "OPSET_VERSION", "Attribute", "Declaration", "LimitError", "Limits", "NoBodyError", "NodeInfo", "Operator", "Product",
+    "check_size", "declare", "declared", "find", "find_declaration", "operator", "operators", "register_schemas",
 ]  # fmt: skip
 
 DOMAIN = "onnx_specops"
 OPSET_VERSION = 1
+
+CONTRIB_DOMAIN = "com.microsoft"
+"""The domain of ONNX Runtime's own operators, version 1; `onnx_specops.contrib` declares those that have bodies."""
+
+INTERNAL = "__"
+"""How the names of attributes begin that are a file's own affair: ONNX's checker allows them at any node."""
 
 FLOATS = ("float16", "bfloat16", "float", "double")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
@@ -75,7 +81,7 @@ class NoBodyError(ValueError):
 class NodeInfo:
     """What a shape function may know of a node: its inputs' shapes, element types and constants, its attributes."""
 
-    operator: Operator
+    operator: Declaration
     attributes: Mapping[str, Any]
     _context: Any = field(repr=False)
 
@@ -131,45 +137,46 @@ def check_size(what: str, elements: int, inputs: Sequence[Any]) -> None:
         )
 
 
-class Operator:
-    """One operator of the domain: its schema's parts, its NumPy kernel, its body and how shapes are inferred.
+class Declaration:
+    """What an operator's declaration says of it, whoever has kernels for it: its schema's parts, its body, its shapes.
 
     Attributes:
         name: the operator's name in the domain.
+        domain: its domain.
         inputs: input name -> type variable or type, in order.
+        optional: for each input whether a node may leave it out.
         outputs: output name -> type variable or type, in order.
+        optional_outputs: how many of the last outputs a node may leave out.
         types: type variable -> the element types that it admits (``"float"``, ``"int64"``, ...).
-        attributes: attribute name -> what the kernel's signature says of it.
+        attributes: attribute name -> what the declaring function's signature says of it.
         products: limits of what several attributes ask for together.
-        kernel: the NumPy kernel, ``kernel(*arrays, **attributes) -> array | tuple of arrays``.
         no_body: why standard ONNX cannot say this operator, or ``""`` when it can.
-        random_body: whether the body draws other random numbers than the kernels, from the same distribution.
     """
+
+    domain: ClassVar[str]
+    optional_outputs = 0
+    no_body = ""
 
     def __init__(
         self,
-        kernel: Callable[..., Any],
+        function: Callable[..., Any],
+        parameters: Sequence[inspect.Parameter],
         inputs: Mapping[str, str],
         outputs: Mapping[str, str],
         types: Mapping[str, Sequence[str]],
-        no_body: str = "",
-        random_body: bool = False,
         products: Sequence[Product] = (),
     ) -> None:
-        self.name = kernel.__name__
-        self.kernel = kernel
+        self.name = function.__name__
+        self.module = function.__module__
         self.inputs = dict(inputs)
         self.outputs = dict(outputs)
         self.types = {variable: tuple(names) for variable, names in types.items()}
-        self.no_body = no_body
-        self.random_body = random_body
         self.products = tuple(products)
-        self.doc = inspect.getdoc(kernel) or ""
-        hints = typing.get_type_hints(kernel, include_extras=True)
-        parameters = inspect.signature(kernel).parameters.values()
+        self.doc = inspect.getdoc(function) or ""
+        hints = typing.get_type_hints(function, include_extras=True)
         positional = [p for p in parameters if p.kind is not inspect.Parameter.KEYWORD_ONLY]
         if [p.name for p in positional] != list(self.inputs):
-            raise TypeError(f"{self.name}: the kernel's parameters differ from the declared inputs")
+            raise TypeError(f"{self.name}: the parameters differ from the declared inputs")
         self.optional = tuple(p.default is None for p in positional)
         self.attributes = {
             p.name: Attribute.of(p, hints[p.name]) for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY
@@ -177,23 +184,10 @@ class Operator:
         self._body: Callable[..., Any] | None = None
         self._infer: Callable[[NodeInfo], Sequence[Dims]] | None = None
 
-    def __call__(self, *arrays: Any, **attributes: Any) -> Any:
-        """Run the NumPy kernel, unless its attributes or the size of its outputs are beyond the limits."""
-        complete = self.node_attributes(attributes)
-        for name, shape in zip(self.outputs, self.output_shapes(arrays, complete), strict=True):
-            if shape is not None:
-                check_size(f"{self.name}: {name}", math.prod(shape), arrays)
-        return self.kernel(*arrays, **complete)
-
     def __repr__(self) -> str:
-        return f"Operator({self.name!r})"
+        return f"{type(self).__name__}({self.name!r})"
 
-    def body(self, function: Callable[..., Any]) -> Operator:
-        """Decorator: ``function(op, *inputs, **attributes)`` emits the operator in standard ONNX."""
-        self._body = function
-        return self
-
-    def infer_shapes(self, function: Callable[[NodeInfo], Sequence[Dims]]) -> Operator:
+    def infer_shapes(self, function: Callable[[NodeInfo], Sequence[Dims]]) -> Self:
         """Decorator: ``function(node)`` gives the dimensions of every output."""
         self._infer = function
         return self
@@ -210,16 +204,20 @@ class Operator:
     def schema(self) -> OpSchema:
         """The ``onnx.defs.OpSchema``, with its type and shape inference."""
         option = OpSchema.FormalParameterOption
+        required = len(self.outputs) - self.optional_outputs
         schema = OpSchema(
             self.name,
-            DOMAIN,
+            self.domain,
             OPSET_VERSION,
             doc=self.doc,
             inputs=[
                 OpSchema.FormalParameter(name, type_, param_option=option.Optional if optional else option.Single)
                 for (name, type_), optional in zip(self.inputs.items(), self.optional, strict=True)
             ],
-            outputs=[OpSchema.FormalParameter(name, type_) for name, type_ in self.outputs.items()],
+            outputs=[
+                OpSchema.FormalParameter(name, type_, param_option=option.Single if index < required else option.Optional)
+                for index, (name, type_) in enumerate(self.outputs.items())
+            ],
             type_constraints=[
                 (variable, [f"tensor({name})" for name in names], "") for variable, names in self.types.items()
             ],
@@ -237,13 +235,13 @@ class Operator:
         return schema
 
     def node_attributes(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """``given`` completed by the defaults.
+        """``given`` completed by the defaults, without what is `INTERNAL`.
 
         Raises:
             LimitError: an attribute asks for too much.
             ValueError: one is unknown, missing or without meaning.
         """
-        if unknown := set(given) - set(self.attributes):
+        if unknown := {name for name in given if not name.startswith(INTERNAL)} - set(self.attributes):
             raise ValueError(f"{self.name}: unknown attribute {sorted(unknown)[0]!r}")
         complete = {name: given.get(name, attribute.default) for name, attribute in self.attributes.items()}
         for name, value in complete.items():
@@ -253,15 +251,6 @@ class Operator:
         for product in self.products:
             product.check(self.name, complete)
         return complete
-
-    def output_shapes(self, arrays: Sequence[Any], attributes: Mapping[str, Any]) -> Sequence[tuple[int, ...] | None]:
-        """The shapes of the outputs, None where the inputs' shapes and the small ones' values do not tell."""
-        shapes: Sequence[Dims] = [None] * len(self.outputs)
-        if self._infer is not None:
-            with contextlib.suppress(Exception):  # inputs that do not fit together: the kernel says how
-                shapes = self._infer(ArrayNode(self, attributes, arrays))
-        known = [s is not None and all(isinstance(d, int) and d >= 0 for d in s) for s in shapes]
-        return [tuple(s) if is_known else None for s, is_known in zip(shapes, known, strict=True)]  # type: ignore[arg-type]
 
     def _infer_node(self, context: Any) -> None:
         given = {}
@@ -277,15 +266,79 @@ class Operator:
         }
         shapes = self._infer(node) if self._infer else [None] * len(self.outputs)
         for index, (type_, shape) in enumerate(zip(self.outputs.values(), shapes, strict=True)):
-            if type_ in self.types:
-                element_type = bound.get(type_, 0)
-            else:
-                element_type = getattr(onnx.TensorProto, self.element_types(type_)[0].upper())
+            if index >= context.get_num_outputs():
+                break
+            element_types = self.element_types(type_)
+            element_type = bound.get(type_, 0)
+            if type_ not in bound and len(element_types) == 1:
+                element_type = getattr(onnx.TensorProto, element_types[0].upper())
             context.set_output_type(index, onnx.helper.make_tensor_type_proto(element_type, shape))
 
 
-_operators: dict[str, Operator] = {}
+class Operator(Declaration):
+    """One operator of the domain: what it declares, and its NumPy kernel.
+
+    Attributes:
+        kernel: the NumPy kernel, ``kernel(*arrays, **attributes) -> array | tuple of arrays``.
+        random_body: whether the body draws other random numbers than the kernels, from the same distribution.
+    """
+
+    domain = DOMAIN
+
+    def __init__(
+        self,
+        kernel: Callable[..., Any],
+        inputs: Mapping[str, str],
+        outputs: Mapping[str, str],
+        types: Mapping[str, Sequence[str]],
+        no_body: str = "",
+        random_body: bool = False,
+        products: Sequence[Product] = (),
+    ) -> None:
+        super().__init__(kernel, list(inspect.signature(kernel).parameters.values()), inputs, outputs, types, products)
+        self.kernel = kernel
+        self.no_body = no_body
+        self.random_body = random_body
+
+    def __call__(self, *arrays: Any, **attributes: Any) -> Any:
+        """Run the NumPy kernel, unless its attributes or the size of its outputs are beyond the limits."""
+        complete = self.node_attributes(attributes)
+        for name, shape in zip(self.outputs, self.output_shapes(arrays, complete), strict=True):
+            if shape is not None:
+                check_size(f"{self.name}: {name}", math.prod(shape), arrays)
+        return self.kernel(*arrays, **complete)
+
+    def body(self, function: Callable[..., Any]) -> Operator:
+        """Decorator: ``function(op, *inputs, **attributes)`` emits the operator in standard ONNX."""
+        self._body = function
+        return self
+
+    def output_shapes(self, arrays: Sequence[Any], attributes: Mapping[str, Any]) -> Sequence[tuple[int, ...] | None]:
+        """The shapes of the outputs, None where the inputs' shapes and the small ones' values do not tell."""
+        shapes: Sequence[Dims] = [None] * len(self.outputs)
+        if self._infer is not None:
+            with contextlib.suppress(Exception):  # inputs that do not fit together: the kernel says how
+                shapes = self._infer(ArrayNode(self, attributes, arrays))
+        known = [s is not None and all(isinstance(d, int) and d >= 0 for d in s) for s in shapes]
+        return [tuple(s) if is_known else None for s, is_known in zip(shapes, known, strict=True)]  # type: ignore[arg-type]
+
+
+_declared: dict[tuple[str, str], Declaration] = {}
 _schemas_are_registered = False
+
+AnyDeclaration = TypeVar("AnyDeclaration", bound=Declaration)
+
+
+def declare(declaration: AnyDeclaration) -> AnyDeclaration:
+    """Add an operator to its domain; raises ``ValueError`` where another module declares one of that name."""
+    key = (declaration.domain, declaration.name)
+    known = _declared.get(key)
+    if known is not None and known.module != declaration.module:
+        raise ValueError(f"{known.module} declares an operator {declaration.name} already")
+    _declared[key] = declaration
+    if _schemas_are_registered:
+        _register_schema(declaration)
+    return declaration
 
 
 def operator(
@@ -303,42 +356,43 @@ def operator(
         TypeError: where the kernel's parameters are not the declared inputs.
         ValueError: where another module declares an operator of that name.
     """
+    return lambda kernel: declare(Operator(kernel, inputs, outputs, types, no_body, random_body, products))
 
-    def declare(kernel: Callable[..., Any]) -> Operator:
-        declared = Operator(kernel, inputs, outputs, types, no_body, random_body, products)
-        known = _operators.get(declared.name)
-        if known is not None and known.kernel.__module__ != kernel.__module__:
-            raise ValueError(f"{known.kernel.__module__} declares an operator {declared.name} already")
-        _operators[declared.name] = declared
-        if _schemas_are_registered:
-            _register_schema(declared)
-        return declared
 
-    return declare
+def declared(domain: str) -> Iterator[Declaration]:
+    """Every operator that is declared of a domain, by name."""
+    return iter([_declared[key] for key in sorted(_declared) if key[0] == domain])
 
 
 def operators() -> Iterator[Operator]:
-    """Every operator of the domain, by name."""
-    return iter(sorted(_operators.values(), key=lambda op: op.name))
+    """Every operator of the domain ``onnx_specops``, by name."""
+    return (found for found in declared(DOMAIN) if isinstance(found, Operator))
 
 
 def find(name: str) -> Operator:
     """The operator called ``name``; raises ``KeyError`` when the domain has none."""
-    return _operators[name]
+    found = _declared[DOMAIN, name]
+    assert isinstance(found, Operator)
+    return found
+
+
+def find_declaration(domain: str, name: str) -> Declaration | None:
+    """The operator called ``name`` of a domain, or ``None`` where none is declared."""
+    return _declared.get((domain, name))
 
 
 def register_schemas() -> None:
-    """Make ``onnx.checker`` and ``onnx.shape_inference`` know the domain's operators, and those declared later."""
+    """Make ``onnx.checker`` and ``onnx.shape_inference`` know the operators, and those declared later."""
     global _schemas_are_registered
     # onnx's reference evaluator reads all schemas when it is imported, and refuses a name that two domains share, as they
     # do Multinomial. It must have done so before.
     importlib.import_module("onnx.reference.op_run")
     _schemas_are_registered = True
-    for declared in operators():
-        _register_schema(declared)
+    for declaration in _declared.values():
+        _register_schema(declaration)
 
 
-def _register_schema(declared: Operator) -> None:
-    if onnx.defs.has(declared.name, DOMAIN):  # a module that is loaded anew
-        onnx.defs.deregister_schema(declared.name, OPSET_VERSION, DOMAIN)
-    onnx.defs.register_schema(declared.schema())
+def _register_schema(declaration: Declaration) -> None:
+    if onnx.defs.has(declaration.name, declaration.domain):  # a module that is loaded anew
+        onnx.defs.deregister_schema(declaration.name, OPSET_VERSION, declaration.domain)
+    onnx.defs.register_schema(declaration.schema())

@@ -22,7 +22,11 @@ def take_place(old: ir.Value, new: ir.Value) -> None:
         # An input, a constant or another output cannot be this output: a copy of it is.
         assert producer is not None and producer.graph is not None
         copy = Value(name=f"{old.name}_copy", type=old.type, shape=old.shape)
-        producer.graph.insert_before(producer, ir.Node("", "Identity", [new], outputs=[copy]))
+        node, source = ir.Node("", "Identity", [new], outputs=[copy]), new.producer()
+        if source is not None and source.graph is producer.graph:
+            producer.graph.insert_after(source, node)
+        else:
+            producer.graph.insert_before(producer, node)
         new, has_name = copy, False
     old.replace_all_uses_with(new, replace_graph_outputs=True)
     if new.producer() is not None and not has_name:

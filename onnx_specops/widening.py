@@ -36,8 +36,9 @@ WIDER: dict[ir.DataType, tuple[ir.DataType, ...]] = {
 
 @functools.cache
 def wider_of_kind(dtype: ir.DataType) -> tuple[ir.DataType, ...]:
-    """The wider types of a type's own kind, integers for integers and floats for floats; none of types that only store."""
-    if dtype.bitwidth < 8 or (dtype.bitwidth < 16 and not dtype.is_integer()):
+    """The wider types of a type's own kind, integers for integers and floats for floats; none of the floats of 8 bits, in
+    which nothing computes."""
+    if dtype.bitwidth < 16 and not dtype.is_integer():
         return ()
     return tuple(
         wider

@@ -12,14 +12,17 @@ from converters.cli.commands import Command, Commands
 from converters.cli.console import out, print_json
 from converters.cli.convert import convert
 from converters.cli.failures import DIFFERENCE, exit_code, failures, print_problems
+from converters.cli.generate import generate
 from converters.cli.options import (
     AbsoluteTolerance,
     Debug,
+    Extensions,
     Inputs,
     Json,
     Kernels,
     ModelXml,
     RelativeTolerance,
+    Rules,
     Runtime,
     Seed,
     Shapes,
@@ -54,6 +57,7 @@ def _common(
 
 
 app.command(cls=Command)(convert)
+app.command(cls=Command)(generate)
 
 
 @app.command(cls=Command)
@@ -109,6 +113,8 @@ def validate(
     per_layer: Annotated[
         bool, typer.Option("--per-layer", help="Compare every layer's output and name the first that differs.")
     ] = False,
+    rules: Rules = None,
+    extension: Extensions = None,
     runtime: Annotated[
         list[Runtime] | None,
         typer.Option(help="A runtime to take part; may be given several times. By default all.", show_default=False),
@@ -119,12 +125,14 @@ def validate(
     """Run the same inputs through OpenVINO, ONNX Runtime and ONNX's reference evaluator, and compare."""
     with failures(as_json, debug):
         from converters.cli import data, text
+        from converters.openvino.plugins import load_all
 
         if onnx_model is not None and not onnx_model.is_file():
             raise ValueError(f"{onnx_model} is not a file")
-        runtimes = [chosen.value for chosen in runtime or Runtime]
+        load_all(rules)
+        runtimes, sizes = [chosen.value for chosen in runtime or Runtime], shapes(shape, "--shape")
         validation = compare_runtimes(
-            model, onnx_model, as_json, inputs, shapes(shape, "--shape"), seed, rtol, atol, runtimes, per_layer
+            model, onnx_model, as_json, inputs, sizes, seed, rtol, atol, runtimes, per_layer, extension or ()
         )
         if as_json:
             print_json(data.validation(validation))
@@ -143,6 +151,7 @@ def inspect(
     all_operations: Annotated[
         bool, typer.Option("--all-operations", help="List OpenVINO's operations instead, and what each becomes.")
     ] = False,
+    rules: Rules = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -162,7 +171,9 @@ def inspect(
                 text.print_coverage(out, covered)
             return
         from converters.openvino.inspection import inspect as inspect_model
+        from converters.openvino.plugins import load_all
 
+        load_all(rules)
         inspection = inspect_model(model)
         if as_json:
             print_json(data.inspection(inspection))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from converters.cli.console import err, out, print_json
 from converters.cli.failures import BAD_INPUT, MISTAKE, exit_code, problems_of
 from converters.errors import REPORT, Fault, Problem
+from converters.folders.companions import copy_companions, is_model_folder
 from converters.outputs import refuse_inputs
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def convert_all(models: Sequence[Path], output: Path | None, settings: Settings,
     for outcome in _shown(_converted(targets, settings, jobs), len(targets), as_json):
         outcomes[outcome.model] = outcome
     ordered = [outcomes[model] for model in targets]
+    copied = _companions(models, output)
     if as_json:
         failed = sum(outcome.code > 0 for outcome in ordered)
         print_json(
@@ -59,12 +61,15 @@ def convert_all(models: Sequence[Path], output: Path | None, settings: Settings,
                 "conversions": [outcome.document for outcome in ordered],
                 "converted": len(ordered) - failed,
                 "failed": failed,
+                "copied": [str(path) for path in copied],
             }
         )
     else:
         from converters.cli import text
 
         text.print_batch(out, ordered)
+        if copied:
+            out.print(f"{len(copied)} files came along: configurations, tokenizer files and the like", highlight=False)
     return max(outcome.code for outcome in ordered)
 
 
@@ -85,6 +90,14 @@ def _targets(models: Sequence[Path], output: Path | None) -> dict[Path, Path]:
     if output is not None and output.is_file():
         raise ValueError(f"{output} is a file: several models need a folder")
     return targets
+
+
+def _companions(models: Sequence[Path], output: Path | None) -> list[Path]:
+    """What belongs to the models whose folders were given, copied to where their IRs went."""
+    if output is None:
+        return []
+    folders = [given for given in models if given.is_dir() and is_model_folder(given)]
+    return [path for folder in folders for path in copy_companions(folder, output)]
 
 
 def _is_ir(path: Path) -> bool:
@@ -140,6 +153,8 @@ def _in_a_process(model: Path, target: Path, settings: Settings) -> Outcome:
     command = [sys.executable, "-m", "converters.cli", "convert", "-o", str(target), "--json"]
     command += ["--weights", settings.weights, "--opset", str(settings.opset), *(["--strict"] if settings.strict else [])]
     command += {"float16": ["--fp16"], "float32": ["--fp32"]}.get(settings.precision, [])
+    command += ["--activations", settings.activations]
+    command += ["--quantized", settings.quantized, *([] if settings.contrib else ["--no-contrib"])]
     command += [part for rules in settings.rules for part in ("--rules", rules)]
     done = subprocess.run([*command, "--", str(model)], capture_output=True, text=True)
     try:

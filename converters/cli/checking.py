@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ def compare_runtimes(
     atol: float,
     runtimes: list[str],
     per_layer: bool = False,
+    extensions: Sequence[str] = (),
 ) -> Validation:
     """`converters.validation.validate.validate`, with its steps shown."""
     from converters.validation.compare import Tolerance
@@ -38,6 +40,7 @@ def compare_runtimes(
             tolerance=Tolerance(rtol, atol),
             per_layer=per_layer,
             runtimes=runtimes,
+            extensions=extensions,
             progress=step,
         )
 

@@ -15,14 +15,19 @@ from converters.cli import batch
 from converters.cli.checking import compare_runtimes, require_openvino
 from converters.cli.console import err, out, print_json, progress
 from converters.cli.failures import DIFFERENCE, failures
+from converters.cli.genai import convert_folder
 from converters.cli.options import (
     OPSET,
     AbsoluteTolerance,
+    Activations,
     Debug,
+    Extensions,
     Inputs,
     Json,
     Opset,
+    Quantized,
     RelativeTolerance,
+    Rules,
     Runtime,
     Seed,
     Shapes,
@@ -46,16 +51,19 @@ class Settings:
     rules: tuple[str, ...]
     opset: int
     precision: str
+    contrib: bool
+    quantized: str
+    activations: str
 
     def convert(self, model: Path, target: Path | None, **more: Any) -> Conversion:
         """Convert one model."""
         from converters.openvino import convert as convert_model
-        from converters.openvino.plugins import load_rules
+        from converters.openvino.plugins import load_all
 
-        for rules in self.rules:
-            load_rules(rules)
-        chosen: dict[str, Any] = {"weights": self.weights, "opset": self.opset, "precision": self.precision}
-        return convert_model(model, target, strict=self.strict, with_weights=target is None, **chosen, **more)
+        load_all(self.rules)
+        chosen: dict[str, Any] = {"contrib": self.contrib, "quantized": self.quantized, "activations": self.activations}
+        chosen |= {"weights": self.weights, "opset": self.opset, "precision": self.precision, **more}
+        return convert_model(model, target, strict=self.strict, with_weights=target is None, **chosen)
 
     @property
     def files(self) -> list[Path]:
@@ -99,15 +107,7 @@ def convert(
             show_default=False,
         ),
     ] = None,
-    rules: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--rules",
-            metavar="RULES.py",
-            help="A file of rules (or a module's name) for layers of your own; may be given several times.",
-            show_default=False,
-        ),
-    ] = None,
+    rules: Rules = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Refuse files that hold what OpenVINO passes over, instead of telling of it.")
     ] = False,
@@ -119,8 +119,32 @@ def convert(
     fp32: Annotated[
         bool, typer.Option("--fp32", help="Weights and computation in float32, also of models with 16-bit weights.")
     ] = False,
+    contrib: Annotated[
+        bool,
+        typer.Option(
+            "--contrib/--no-contrib",
+            help="Operators of ONNX Runtime's own, each with its body in standard ONNX for other runtimes; or none of them.",
+        ),
+    ] = True,
+    quantized: Annotated[
+        Quantized,
+        typer.Option(help="What networks with FakeQuantize compute in: integers, or floats that emulate it exactly."),
+    ] = Quantized.integer,
+    activations: Annotated[
+        Activations,
+        typer.Option(help="What compressed weights are multiplied with: floats, or blocks rounded to 8 bits, quicker."),
+    ] = Activations.float,
+    genai: Annotated[
+        bool,
+        typer.Option(
+            "--genai",
+            help="Of a language model's folder, what onnxruntime-genai loads: model.onnx with the cache as inputs and "
+            "outputs, genai_config.json, the tokenizer's files.",
+        ),
+    ] = False,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="How many models to convert at a time.")] = 1,
     check: Annotated[bool, typer.Option("--check", help="Run OpenVINO and ONNX Runtime and compare the results.")] = False,
+    extension: Extensions = None,
     inputs: Inputs = None,
     shape: Shapes = None,
     seed: Seed = 0,
@@ -133,11 +157,23 @@ def convert(
     with failures(as_json, debug):
         from converters.cli import data, text
 
-        settings = Settings(weights.value, strict, tuple(rules or ()), opset, _precision(fp16, fp32))
+        settings = Settings(
+            weights.value,
+            strict,
+            tuple(rules or ()),
+            opset,
+            _precision(fp16, fp32),
+            contrib,
+            quantized.value,
+            activations.value,
+        )
+        alone = {"--bin": bin, "--input-shape": input_shape, "--check": check, "--inputs": inputs, "--shape": shape}
+        if genai:
+            _only_for_one(alone)
+            convert_folder(models, None if output is None else Path(output), settings, as_json)
+            return
         if len(models) > 1 or models[0].is_dir():
-            given = {"--bin": bin, "--input-shape": input_shape, "--check": check, "--inputs": inputs, "--shape": shape}
-            if alone := [option for option, value in given.items() if value]:
-                raise typer.BadParameter("it is for one model alone", param_hint=alone[0])
+            _only_for_one(alone)
             folder = None if output is None else Path(output)
             raise typer.Exit(batch.convert_all(models, folder, settings, jobs, as_json))
         (model,) = models
@@ -158,7 +194,9 @@ def convert(
         validation = None
         if check:
             runtimes = [runtime.value for runtime in Runtime if runtime is not Runtime.reference]
-            validation = compare_runtimes(model, target, as_json, inputs, random_shapes, seed, rtol, atol, runtimes=runtimes)
+            validation = compare_runtimes(
+                model, target, as_json, inputs, random_shapes, seed, rtol, atol, runtimes, extensions=extension or ()
+            )
         if as_json:
             document = {"output": str(target), **data.conversion(converted.report)}
             if validation is not None:
@@ -181,6 +219,11 @@ def _target(model: Path, output: str | None) -> Path:
     if output.endswith(("/", os.sep)):
         raise NotADirectoryError(errno.ENOTDIR, "there is no such folder", output)
     return path
+
+
+def _only_for_one(given: dict[str, Any]) -> None:
+    if alone := [option for option, value in given.items() if value]:
+        raise typer.BadParameter("it is for one model alone", param_hint=alone[0])
 
 
 def _precision(fp16: bool, fp32: bool) -> str:

@@ -29,6 +29,7 @@ def conversion(report: Report) -> dict[str, Any]:
         "nodes": report.nodes,
         "custom_operators": report.custom_operators,
         "without_body": report.without_body,
+        "contrib_operators": report.contrib_operators,
         "opset": report.opset,
         "inlined": report.inlined,
         "clamped": report.clamped,

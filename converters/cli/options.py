@@ -16,11 +16,21 @@ class Weights(StrEnum):
     reference = "reference"
 
 
+class Quantized(StrEnum):
+    integer = "integer"
+    float = "float"
+
+
 class Kernels(StrEnum):
     auto = "auto"
     native = "native"
     python = "python"
     none = "none"
+
+
+class Activations(StrEnum):
+    float = "float"
+    int8 = "int8"
 
 
 class Runtime(StrEnum):
@@ -61,6 +71,25 @@ Opset = Annotated[
         metavar="N",
         min=11,
         help="The ONNX opset of the .onnx, 11 or newer. Below 21 the plugin's operators are written out as standard ONNX.",
+    ),
+]
+Rules = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rules",
+        metavar="RULES.py",
+        help="A file of rules (or a module's name) for layers of your own; may be given several times.",
+        show_default=False,
+    ),
+]
+Extensions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--extension",
+        metavar="FILE",
+        help="An extension that OpenVINO needs to run the model: a shared library, or a Python file with operations; may be "
+        "given several times.",
+        show_default=False,
     ),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of random inputs.")]

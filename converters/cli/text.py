@@ -72,6 +72,8 @@ def print_conversion(console: Console, report: Report, target: Path) -> None:
         _line(console, f"  operators of the plugin: {', '.join(report.custom_operators)}")
     if report.without_body:
         _line(console, f"  runs only with the plugin, because of: {', '.join(report.without_body)}")
+    if report.contrib_operators:
+        _line(console, f"  operators of ONNX Runtime, with their bodies: {', '.join(report.contrib_operators)}")
     if report.inlined:
         names = ", ".join(report.inlined)
         _line(console, f"  written out in opset {report.opset}, where the plugin's kernels no longer apply: {names}")

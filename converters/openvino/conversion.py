@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 import onnx
 import onnx_ir as ir
 
-from converters.errors import ConversionError
+from converters.errors import ConversionError, Fault, Problem
 from converters.garbage import no_collection
 from converters.openvino.metadata import describe
 from converters.openvino.reader.graph import Model
@@ -19,7 +19,9 @@ from converters.openvino.report import Report, report
 from converters.openvino.source import is_held, opened
 from converters.openvino.walk import body_problem, emit, opset_problems
 from converters.outputs import refuse_inputs
-from converters.passes.finish import Precision, finish
+from converters.passes.attention import NotACache, expose_caches
+from converters.passes.compressed_weights import Activations
+from converters.passes.finish import Precision, Quantized, finish
 from converters.saving import Source, save
 from converters.variables import complete
 from onnx_specops.bodies import BodyError
@@ -28,6 +30,10 @@ from onnx_specops.lowering import LoweringError, check_opset
 
 if TYPE_CHECKING:
     import openvino
+
+
+Form = Literal["openvino", "genai"]
+"""What the keys and values of a language model are."""
 
 
 class Conversion(NamedTuple):
@@ -48,6 +54,11 @@ def convert(
     opset: int = OPSET,
     precision: Precision = "model",
     with_weights: bool = True,
+    contrib: bool = True,
+    quantized: Quantized = "integer",
+    activations: Activations = "float",
+    form: Form = "openvino",
+    positions: int | None = None,
 ) -> Conversion:
     """Convert an OpenVINO model into an ONNX model that computes what OpenVINO's CPU computes.
 
@@ -70,6 +81,18 @@ def convert(
             OpenVINO's types.
         with_weights: whether the model that is returned has embedded weights, as the file always has. Without them a
             conversion into a file never has them in memory.
+        contrib: whether the model may hold operators of ONNX Runtime's own (``com.microsoft``). Each carries its body in
+            standard ONNX, which other runtimes take; without them the model is standard ONNX through and through, but for
+            the domain's own operators.
+        quantized: what quantised networks (FakeQuantize) are computed in: ``"integer"``, where their form allows it, as
+            OpenVINO does by default; or ``"float"``, which emulates each FakeQuantize exactly.
+        activations: what is multiplied with weights that the model holds in 8 bits or fewer: ``"float"``, as it is; or
+            ``"int8"``, rounded to 8 bits in blocks of 32, which is quicker, and what OpenVINO does unless
+            ``DYNAMIC_QUANTIZATION_GROUP_SIZE`` is 0.
+        form: what a language model's keys and values are: variables, as OpenVINO has them; or ``"genai"``: inputs and
+            outputs as ONNX Runtime's generators have them, extended by GroupQueryAttention (see
+            `converters.passes.attention`).
+        positions: with ``form="genai"``: the most tokens that the model is made for, where that is known.
 
     Returns:
         The model (with external weights as the file has them) and the `Report`; they unpack as a pair.
@@ -83,8 +106,14 @@ def convert(
     check_opset(opset)
     if precision not in get_args(Precision):
         raise ValueError(f"precision is 'model', 'float16' or 'float32', not {precision!r}")
+    if quantized not in get_args(Quantized):
+        raise ValueError(f"quantized is 'integer' or 'float', not {quantized!r}")
     if precision != "model" and weights == "reference":
         raise ValueError(f"weights that become {precision} cannot be referred to: weights is 'auto', 'embed' or 'copy'")
+    if activations not in get_args(Activations):
+        raise ValueError(f"activations is 'float' or 'int8', not {activations!r}")
+    if form not in get_args(Form):
+        raise ValueError(f"form is 'openvino' or 'genai', not {form!r}")
     if weights == "reference" and is_held(model):
         raise ValueError("an openvino.Model has no .bin to refer to: weights is 'auto', 'embed' or 'copy'")
     target = None if onnx_path is None else Path(onnx_path)
@@ -96,6 +125,18 @@ def convert(
         emitted = emit(source)
         if strict and len(source.remarks):
             raise ConversionError.of(source.remarks.problems())
+        decoder = None
+        if form == "genai":
+            try:
+                decoder = expose_caches(
+                    emitted.model, emitted.variables, positions=positions, contrib=contrib and opset == OPSET
+                )
+            except NotACache as error:
+                remedy = "convert it without --genai: its variables are kept by onnx_specops.InferenceSession then"
+                message = f"it is no decoder with a cache: {error}"
+                problem = Problem(message, str(source.path), remedy=remedy, fault=Fault.UNSUPPORTED)
+                raise ConversionError.of(problem) from error
+            emitted.variables = []
         # By name: where a pass takes a value's place, the new one bears its name.
         names = {key: value.name or "" for key, value in emitted.values.items()}
         try:
@@ -108,6 +149,9 @@ def convert(
                 converted_unrounded=[ir.DataType.FLOAT16],
                 opset=opset,
                 precision=precision,
+                contrib=contrib,
+                quantized=quantized,
+                activations=activations,
             )
         except BodyError as error:
             raise ConversionError.of(body_problem(source, error)) from error
@@ -117,7 +161,7 @@ def convert(
         describe(emitted.model, source)
         saved = save(emitted.model, target, weights, saved_source, filled=with_weights)
         seconds = time.perf_counter() - started
-        done = report(source, emitted, names, finished, opset, saved.weights, saved.size, seconds)
+        done = report(source, emitted, names, finished, opset, saved.weights, saved.size, seconds, decoder)
         return Conversion(saved.proto, done)
 
 

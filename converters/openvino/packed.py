@@ -6,6 +6,7 @@ for each byte, with all elements that it holds.
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 import ml_dtypes
@@ -15,6 +16,7 @@ import onnx_ir as ir
 from converters.openvino.reader.constants import NF4, Constant, group_bits, parts
 from converters.openvino.reader.element_types import ElementType
 from converters.openvino.tensors import mapped_tensor
+from converters.passes.compressed_weights import PACKED, Codes, pack
 from onnx_specops.building import Builder, Value, constant_value
 
 PACKED_BYTES = 4096
@@ -54,7 +56,25 @@ def unpacked(op: Builder, constant: Constant, path: Path, name: str) -> Value | 
     codes = constant_value(mapped_tensor(constant, path, ir.DataType.UINT8, shape), name=name)
     elements = _of_groups(op, codes, kind) if grouped else _looked_up(op, codes, _of_a_byte(kind))
     whole = op.Slice(op.Reshape(elements, [-1]), [0], [constant.count], [0])
-    return op.Reshape(whole, list(constant.shape))
+    values = op.Reshape(whole, list(constant.shape))
+    if grouped:
+        values.meta[PACKED] = _wider(constant, name)
+    elif kind is not ElementType.U1 and codes.const_value is not None:
+        values.meta[PACKED] = Codes(codes.const_value, f"uint{kind.bits}", constant.shape, _NUMBERS.get(kind), name)
+    return values
+
+
+def _wider(constant: Constant, name: str) -> Codes:
+    """u3 in 4 bits and u6 in 8, for what uses codes as they are stored."""
+    halves = constant.element_type is ElementType.U3
+    size = (constant.count + 1) // 2 if halves else constant.count
+
+    def compute() -> ir.TensorProtocol:
+        codes = constant.codes().reshape(-1)
+        return ir.Tensor(pack(codes, 4) if halves else np.ascontiguousarray(codes))
+
+    lazy = ir.LazyTensor(functools.cache(compute), dtype=ir.DataType.UINT8, shape=ir.Shape([size]), name=name)
+    return Codes(lazy, "uint4" if halves else "no", constant.shape, None, name)
 
 
 def _looked_up(op: Builder, codes: Value, table: np.ndarray) -> Value:

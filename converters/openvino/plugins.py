@@ -11,6 +11,7 @@ import importlib
 import importlib.metadata
 import importlib.util
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 GROUP = "onnx_specops.rules"
@@ -29,6 +30,12 @@ def load_installed() -> None:
         except Exception as error:
             source = "" if entry.dist is None else f" of {entry.dist.name}"
             raise ValueError(f"the rules {entry.value}{source} fail: {type(error).__name__}: {error}") from error
+
+
+def load_all(sources: Iterable[str] | None) -> None:
+    """`load_rules` for each of some."""
+    for source in sources or ():
+        load_rules(source)
 
 
 @functools.cache

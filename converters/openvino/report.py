@@ -11,8 +11,10 @@ import onnx_specops
 from converters.errors import Remark
 from converters.openvino.reader.graph import Model
 from converters.openvino.walk import Emitted, all_layers, operator_name
+from converters.passes.attention import Decoder
 from converters.passes.finish import Finished
 from converters.saving import Weights
+from onnx_specops.domain import CONTRIB_DOMAIN
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,7 @@ class Report:
         nodes: how many nodes of each operator the ONNX model has.
         custom_operators: the domain's operators that the model uses.
         without_body: those among them that need a kernel, since standard ONNX cannot say them.
+        contrib_operators: ONNX Runtime's own operators that the model uses, with their bodies.
         opset: the opset that the model is in.
         inlined: the domain's operators that stand in the model as standard ONNX, since the opset lets no file carry them
             with their bodies: the plugin's kernels no longer apply.
@@ -35,6 +38,7 @@ class Report:
         weights: where the weights are: ``"embed"``, ``"copy"`` or ``"reference"``.
         weights_bytes: how many bytes of weights the model has.
         seconds: the time that it took.
+        decoder: what became of a language model's attention, where its cache is inputs and outputs.
         passed_over: what OpenVINO does not read in the file, or takes otherwise than the file says, each kind once.
     """
 
@@ -44,6 +48,7 @@ class Report:
     nodes: dict[str, int]
     custom_operators: list[str]
     without_body: list[str]
+    contrib_operators: list[str]
     opset: int
     inlined: list[str]
     clamped: list[str]
@@ -52,6 +57,7 @@ class Report:
     weights_bytes: int
     seconds: float
     passed_over: list[Remark]
+    decoder: Decoder | None = None
 
 
 def report(
@@ -63,6 +69,7 @@ def report(
     placement: Weights,
     size: int,
     seconds: float,
+    decoder: Decoder | None = None,
 ) -> Report:
     """The report of a conversion.
 
@@ -74,6 +81,7 @@ def report(
         opset: the opset that the model is in.
         placement, size: where the weights are, and how many bytes of them there are.
         seconds: the time that it took.
+        decoder: what became of a language model's attention.
     """
     graph = emitted.model.graph
     nodes = Counter(map(operator_name, graph.all_nodes()))
@@ -88,6 +96,7 @@ def report(
         nodes=dict(sorted(nodes.items())),
         custom_operators=sorted({n.op_type for n in graph.all_nodes() if n.domain == onnx_specops.DOMAIN}),
         without_body=finished.without_body,
+        contrib_operators=sorted({n.op_type for n in graph.all_nodes() if n.domain == CONTRIB_DOMAIN}),
         opset=opset,
         inlined=finished.inlined,
         clamped=finished.clamped,
@@ -97,4 +106,5 @@ def report(
         weights_bytes=size,
         seconds=seconds,
         passed_over=list(source.remarks),
+        decoder=decoder,
     )

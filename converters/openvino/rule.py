@@ -370,7 +370,7 @@ def find_rule(layer_type: str, version: str) -> Rule:
     if not candidates:
         raise Unsupported(
             f"no rule converts {layer_type} ({version or 'no version'})",
-            "'specops inspect' lists what converts; register a rule with converters.openvino.rule for a layer of your own",
+            "'specops inspect' lists what converts; --rules RULES.py brings a rule of your own",
         )
     for candidate in candidates:
         if candidate.since == version:

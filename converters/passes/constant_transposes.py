@@ -6,8 +6,8 @@ import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
-from converters.passes.replacing import take_place
 from onnx_specops.building import Value
+from onnx_specops.replacing import take_place
 
 
 class FoldConstantTransposes(InPlacePass):
@@ -34,7 +34,10 @@ def _fold(root: ir.Graph, node: ir.Node, folded: dict[tuple[int, tuple[int, ...]
     perm = tuple(node.attributes.get_ints("perm", ())) or tuple(range(len(tensor.shape)))[::-1]
     key = (id(tensor), perm)
     if key not in folded:
-        folded[key] = _transposed(source, tensor, perm)
+        name = f"{source.name}_transposed"
+        if name in root.initializers:
+            name += "_" + "".join(map(str, perm))
+        folded[key] = _transposed(source, tensor, perm, name)
         root.register_initializer(folded[key])
     replacement, output = folded[key], node.outputs[0]
     if source is not node.inputs[0]:
@@ -47,10 +50,10 @@ def _fold(root: ir.Graph, node: ir.Node, folded: dict[tuple[int, tuple[int, ...]
     return True
 
 
-def _transposed(source: ir.Value, tensor: ir.TensorProtocol, perm: tuple[int, ...]) -> Value:
+def _transposed(source: ir.Value, tensor: ir.TensorProtocol, perm: tuple[int, ...], name: str) -> Value:
     def compute(tensor: ir.TensorProtocol = tensor) -> ir.TensorProtocol:
         return ir.Tensor(np.ascontiguousarray(tensor.numpy().transpose(perm)), dtype=tensor.dtype)
 
     shape = ir.Shape([tensor.shape.numpy()[axis] for axis in perm])
-    lazy = ir.LazyTensor(compute, dtype=tensor.dtype, shape=shape, name=f"{source.name}_transposed")
+    lazy = ir.LazyTensor(compute, dtype=tensor.dtype, shape=shape, name=name)
     return Value(name=lazy.name, type=source.type, shape=shape, const_value=lazy)

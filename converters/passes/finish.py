@@ -11,13 +11,17 @@ from onnx_ir.passes import InPlacePass, PassError, PassResult, Sequential
 from onnx_ir.passes.common import RemoveUnusedNodesPass, RemoveUnusedOpsetsPass
 
 from converters.passes.activations import FuseHardSigmoid, FuseHardSwish
+from converters.passes.compressed_weights import Activations, KeepWeightsCompressed
 from converters.passes.constant_transposes import FoldConstantTransposes
 from converters.passes.four_bits import LookUpFourBits
+from converters.passes.normalizations import FuseScaleAndBias
 from converters.passes.pads import KeepPads
 from converters.passes.precision import InFloat16, InFloat32
+from converters.passes.quantized import InIntegers
 from converters.passes.vocabulary_tables import FuseVocabularyTables, LabelVocabularyTables
-from onnx_specops.bodies import BodyError, attach_bodies, inline_bodies
+from onnx_specops.bodies import DOMAINS, BodyError, attach_bodies, inline_bodies
 from onnx_specops.building import OPSET
+from onnx_specops.domain import CONTRIB_DOMAIN
 from onnx_specops.kernel_types import insert_casts
 from onnx_specops.lowering import Lower, LoweringError, Refusal, Stamp
 
@@ -48,42 +52,49 @@ class InsertCasts(InPlacePass):
 
 
 class AttachBodies(InPlacePass):
-    """Each node of the domain gets its body.
+    """Each node of the domain, and of ONNX Runtime's own operators, gets its body; arguments as of
+    `onnx_specops.bodies.attach_bodies`.
 
     Attributes:
-        without_body: after the pass: the operators that have none, by name.
+        without_body: after the pass: the domain's operators that have none, by name.
     """
 
-    def __init__(self, opset: int = OPSET) -> None:
-        self.opset = opset
+    def __init__(self, opset: int = OPSET, *, contrib: bool = True) -> None:
+        self.opset, self.contrib = opset, contrib
         self.without_body: list[str] = []
 
     def call(self, model: ir.Model) -> PassResult:
-        self.without_body = attach_bodies(model, self.opset)
+        self.without_body = attach_bodies(model, self.opset, contrib=self.contrib)
         return PassResult(model, modified=bool(model.functions))
 
 
 class InlineBodies(InPlacePass):
-    """The body of each node of the domain in its place: several bodies of one operator need opset 21.
+    """The body of each node of some domains in its place: several bodies of one operator need opset 21.
 
     Attributes:
-        inlined: after the pass: the operators, by name.
-        refusals: after the pass: the nodes of the domain that have no body.
+        domains: the domains.
+        inlined: after the pass: the domain's operators among them, by name.
+        refusals: after the pass: the nodes of the domains that have no body.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, domains: Collection[str] = DOMAINS) -> None:
+        self.domains = domains
         self.inlined: list[str] = []
         self.refusals: list[Refusal] = []
 
     def call(self, model: ir.Model) -> PassResult:
-        self.inlined, without = inline_bodies(model)
+        self.inlined, without = inline_bodies(model, self.domains)
         message = "{}, which needs a kernel: standard ONNX cannot say it"
         self.refusals += [Refusal(node.name or "", message.format(node.op_type), OPSET) for node in without]
-        return PassResult(model, modified=bool(self.inlined))
+        return PassResult(model, modified=True)
 
 
 Precision = Literal["model", "float16", "float32"]
 """The type that weights and computation have."""
+
+
+Quantized = Literal["integer", "float"]
+"""What quantised networks are computed in: integers, as far as they fit, or floats that emulate them exactly."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +120,9 @@ def finish(
     converted_unrounded: Collection[ir.DataType] = (),
     opset: int = OPSET,
     precision: Precision = "model",
+    contrib: bool = True,
+    quantized: Quantized = "integer",
+    activations: Activations = "float",
 ) -> Finished:
     """Turn the rules' output into the final model.
 
@@ -118,15 +132,24 @@ def finish(
         keep_float32, converted_unrounded: what the source's runtime does to 16-bit floats, see `InsertCasts`.
         opset: the opset that the model shall be in.
         precision: the type that weights and computation shall have.
+        contrib: whether the model may hold ONNX Runtime's own operators, with their bodies.
+        quantized: what quantised networks are computed in.
+        activations: what they are multiplied in where weights are compressed.
 
     Raises:
         BodyError: where the inputs or attributes of a node of the domain do not fit together.
         LoweringError: where the opset cannot say what the model says.
     """
-    bodies, inline, halves = AttachBodies(opset), InlineBodies(), InFloat16()
+    bodies, inline, halves = AttachBodies(opset, contrib=contrib), InlineBodies(), InFloat16()
     # ONNX Runtime itself puts casts around nodes of float16 for which a device has no kernel.
     spared = [ir.DataType.FLOAT16] if precision == "float16" else []
     passes: list[InPlacePass] = [FuseVocabularyTables(), LabelVocabularyTables(), FuseHardSigmoid(), FuseHardSwish()]
+    passes.append(FuseScaleAndBias())
+    # QuantizeLinear came to its axis with opset 13.
+    if quantized == "integer" and opset >= 13:
+        passes += [RemoveUnusedNodesPass(), InIntegers(opset, contrib=contrib), RemoveUnusedNodesPass()]
+    if precision == "model" and opset >= OPSET:  # below that the plugin's kernels do not apply
+        passes.append(KeepWeightsCompressed(activations, fold=fold))
     if fold:
         passes.append(FoldConstantTransposes())
     passes.append(LookUpFourBits())
@@ -134,6 +157,8 @@ def finish(
         passes.append(halves if precision == "float16" else InFloat32())
     if opset < OPSET:
         passes += [inline, RemoveUnusedNodesPass(), Lower(opset, inline.refusals)]
+    elif not contrib:
+        passes.append(InlineBodies((CONTRIB_DOMAIN,)))
     passes += [
         InsertCasts(keep_float32=keep_float32, converted_unrounded=converted_unrounded, opset=opset, spared=spared),
         RemoveUnusedNodesPass(),

@@ -31,8 +31,8 @@ import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 from onnxscript.rewriter import pattern as language
 
-from converters.passes.replacing import take_place
 from onnx_specops.building import Builder, Value
+from onnx_specops.replacing import take_place
 
 
 @dataclass(frozen=True)

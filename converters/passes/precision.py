@@ -13,6 +13,7 @@ import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
 from onnx_specops.building import OPSET_IMPORTS, Value, constant_value
+from onnx_specops.domain import CONTRIB_DOMAIN
 from onnx_specops.graphs import all_nodes, all_values, nested
 from onnx_specops.naming import Names
 from onnx_specops.replacing import take_place
@@ -107,9 +108,9 @@ class _Halving:
         """Whether a node's operator computes in float32 whatever surrounds it."""
         if node.op_type in _CONTROL and not node.domain:
             return False
-        if node.domain or node.op_type in _SINGLE:
+        if node.domain not in ("", CONTRIB_DOMAIN) or node.op_type in _SINGLE:
             return True
-        schema = onnx.defs.get_schema(node.op_type, OPSET_IMPORTS[""])
+        schema = onnx.defs.get_schema(node.op_type, OPSET_IMPORTS[node.domain], node.domain)
         halves = {c.type_param_str for c in schema.type_constraints if "tensor(float16)" in c.allowed_type_strs}
         fixed = {c.type_param_str for c in schema.type_constraints} - halves
         formals = [(schema.inputs, node.inputs), (schema.outputs, node.outputs)]
@@ -256,7 +257,7 @@ def _is_whole(value: ir.Value) -> bool:
 
 def _is_fixed(node: ir.Node, index: int) -> bool:
     """Whether the operator's schema has float32 there and nothing else, as for the scales of Resize."""
-    if node.domain:
+    if node.domain not in ("", CONTRIB_DOMAIN):
         return False
-    inputs = onnx.defs.get_schema(node.op_type, OPSET_IMPORTS[""]).inputs
+    inputs = onnx.defs.get_schema(node.op_type, OPSET_IMPORTS[node.domain], node.domain).inputs
     return bool(inputs) and inputs[min(index, len(inputs) - 1)].type_str == "tensor(float)"

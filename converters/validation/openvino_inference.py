@@ -13,6 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from converters.validation.low_precision import loaded, stored
+from converters.validation.openvino_extensions import new_core
 
 FLOAT32 = {"INFERENCE_PRECISION_HINT": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
 """Computing in float32: also where weights are compressed, whose layers' inputs the plugin would round to 8 bits."""
@@ -62,6 +63,7 @@ def infer(
     state: bool = False,
     layers: Sequence[LayerOutput] = (),
     timed: bool = False,
+    extensions: Sequence[str] = (),
 ) -> Inference:
     """Infer the IR on the CPU in float32.
 
@@ -71,8 +73,9 @@ def infer(
         state: whether variables keep their values from run to run.
         layers: further values to hand out.
         timed: whether to repeat the last run for the time.
+        extensions: as of `new_core`.
     """
-    core, model = _read(path)
+    core, model = _read(path, extensions)
     count = len(model.outputs)
     exposed = _expose(model, layers)
     unranked = any(port.partial_shape.rank.is_dynamic for port in model.inputs)
@@ -115,12 +118,10 @@ def evaluate(path: str, runs: Sequence[Sequence[np.ndarray]]) -> list[list[np.nd
     return results
 
 
-def _read(path: str) -> tuple[Any, Any]:
-    import openvino as ov
-
-    if 'version="extension"' in Path(path).read_text(errors="replace"):
+def _read(path: str, extensions: Sequence[str] = ()) -> tuple[Any, Any]:
+    if not extensions and 'version="extension"' in Path(path).read_text(errors="replace"):
         import openvino_tokenizers  # noqa: F401  (gives every Core the string operations)
-    core = ov.Core()
+    core = new_core(extensions)
     return core, core.read_model(path)
 
 

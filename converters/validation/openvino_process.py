@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import signal
@@ -36,6 +37,9 @@ class OpenVINOProcess:
     Args:
         timeout: the seconds that an answer may take; `TIMEOUT` by default.
     """
+
+    serving = __name__, "serve"
+    """The module and the function that the process runs."""
 
     def __init__(self, timeout: float | None = None) -> None:
         self.timeout = timeout
@@ -84,9 +88,14 @@ class OpenVINOProcess:
         self._end()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        start = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import _serve; _serve()"
+        module, function = self.serving
+        start = f"import sys; sys.path[:] = {sys.path!r}; from {module} import {function}; {function}()"
         self._process = subprocess.Popen(
-            [sys.executable, "-c", start], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            [sys.executable, "-c", start],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
         )
         self._end = weakref.finalize(self, _kill, self._process)
         return self._process
@@ -99,10 +108,14 @@ def _exchange(process: subprocess.Popen[bytes], question: bytes) -> tuple[str, A
         process.stdin.flush()
         return pickle.load(process.stdout)
     except (OSError, EOFError, pickle.UnpicklingError):
-        return "ended", _ending(process.wait())
+        return "ended", ending(process.wait())
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
+    # With all that it started: who holds its pipes keeps them from ending.
+    if hasattr(os, "killpg") and process.returncode is None:
+        with contextlib.suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)
     process.kill()
     process.wait()
     for pipe in (process.stdin, process.stdout):
@@ -113,7 +126,8 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
                 continue
 
 
-def _ending(code: int) -> str:
+def ending(code: int) -> str:
+    """How a process ended, by its exit code, which is negative for a signal."""
     if code >= 0:
         return f"exit code {code}"
     try:
@@ -122,10 +136,12 @@ def _ending(code: int) -> str:
         return f"signal {-code}"
 
 
-def _serve() -> None:
+def serve() -> None:
     """The process: what stdin asks, answered on stdout, which OpenVINO itself may not write to."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
+    # OpenVINO does without it: each import of it would start another process, to tell of that.
+    sys.modules["openvino_telemetry"] = None  # type: ignore[assignment]
     while True:
         try:
             question = pickle.load(sys.stdin.buffer)
@@ -144,7 +160,11 @@ def _serve() -> None:
 
 
 def run_openvino(
-    path: Path, arrays: Sequence[np.ndarray], layers: Sequence[LayerOutput] = (), timeout: float | None = None
+    path: Path,
+    arrays: Sequence[np.ndarray],
+    layers: Sequence[LayerOutput] = (),
+    timeout: float | None = None,
+    extensions: Sequence[str] = (),
 ) -> Inference:
     """Infer the IR once for the outputs, and again for the time, in a process for this question alone.
 
@@ -154,6 +174,7 @@ def run_openvino(
         layers: further values to hand out; left out (``None``) are those that OpenVINO cannot hand out, since some layers
             fail with a second consumer.
         timeout: seconds until the process is ended; `TIMEOUT` by default.
+        extensions: of OpenVINO, as of `converters.validation.openvino_extensions.new_core`.
 
     Raises:
         OpenVINOError: with OpenVINO's own message, or how its process ended.
@@ -162,7 +183,9 @@ def run_openvino(
     with OpenVINOProcess(timeout) as process:
 
         def ask(wanted: Sequence[LayerOutput]) -> Inference:
-            return process.ask(infer, str(path), [list(arrays)], layers=list(wanted), timed=True)
+            return process.ask(
+                infer, str(path), [list(arrays)], layers=list(wanted), timed=True, extensions=list(extensions)
+            )
 
         try:
             return ask(layers)

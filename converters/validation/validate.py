@@ -112,6 +112,7 @@ def validate(
     tolerance: Tolerance = DEFAULT,
     per_layer: bool = False,
     runtimes: Sequence[str] = tuple(NAMES),
+    extensions: Sequence[str] = (),
     progress: Callable[[str], None] = lambda step: None,
 ) -> Validation:
     """Run the same inputs through every runtime that is installed and compare the outputs.
@@ -127,6 +128,8 @@ def validate(
         tolerance: how far floats may part.
         per_layer: compare every layer's output too, and name the first that differs.
         runtimes: which of ``"openvino"``, ``"native"``, ``"python"``, ``"none"``, ``"reference"`` to run.
+        extensions: of OpenVINO, which the model needs there: shared libraries, and Python files with classes derived from
+            ``openvino.Op``.
         progress: called with each step's name.
 
     Raises:
@@ -157,7 +160,7 @@ def validate(
                     continue
                 progress(NAMES[runtime])
                 if runtime == OPENVINO:
-                    outcomes[runtime] = _openvino(path, arrays, model, exposed)
+                    outcomes[runtime] = _openvino(path, arrays, model, exposed, extensions)
                 else:
                     outcomes[runtime] = _onnx(runtime, model, file, arrays, wanted)
         finally:
@@ -168,11 +171,13 @@ def validate(
     return validation
 
 
-def _openvino(path: Path, arrays: Arrays, model: OnnxModel, exposed: list[_Exposed]) -> tuple[RuntimeResult, Arrays]:
+def _openvino(
+    path: Path, arrays: Arrays, model: OnnxModel, exposed: list[_Exposed], extensions: Sequence[str]
+) -> tuple[RuntimeResult, Arrays]:
     result = RuntimeResult(OPENVINO)
     layers = [LayerOutput(e.layer.name, _TYPE_NAMES.get(e.layer.type, e.layer.type), e.index) for e in exposed]
     try:
-        inference = run_openvino(path, list(arrays.values()), layers)
+        inference = run_openvino(path, list(arrays.values()), layers, extensions=extensions)
     except ModuleNotFoundError as error:
         result.skipped = str(error)
         return result, {}

@@ -5,6 +5,12 @@
 
 namespace specops {
 
+const Op& bpe_tokenizer();
+const Op& byte_fallback();
+const Op& bytes_to_chars();
+const Op& chars_map_normalization();
+const Op& chars_to_bytes();
+const Op& combine_segments();
 const Op& ctc_loss();
 const Op& deformable_psroi_pooling();
 const Op& detection_output();
@@ -12,11 +18,13 @@ const Op& embedding_bag_offsets_sum();
 const Op& erf_inv();
 const Op& experimental_detectron_detection_output();
 const Op& experimental_detectron_generate_proposals_single_image();
+const Op& fake_quantize();
 const Op& gather_tree();
 const Op& generate_proposals();
 const Op& grouped_mat_mul();
 const Op& interpolate();
 const Op& inverse();
+const Op& mat_mul_compressed();
 const Op& matrix_nms();
 const Op& multiclass_nms();
 const Op& multinomial();
@@ -24,6 +32,7 @@ const Op& nms_rotated();
 const Op& non_max_suppression();
 const Op& proposal();
 const Op& psroi_pooling();
+const Op& ragged_to_dense();
 const Op& random_uniform();
 const Op& roi_align();
 const Op& roi_align_rotated();
@@ -34,11 +43,27 @@ const Op& segment_max();
 const Op& string_tensor_pack();
 const Op& string_tensor_unpack();
 const Op& string_to_hash_bucket();
+const Op& trie_tokenizer();
+const Op& unigram_tokenizer();
+const Op& utf8_validate();
+const Op& vocab_decoder();
 const Op& vocabulary_table();
+const Op& wordpiece_tokenizer();
 const Op& yuv_to_rgb();
+#ifdef SPECOPS_HAVE_PCRE2
+const Op& regex_normalization();
+const Op& regex_split();
+const Op& special_tokens_split();
+#endif
 
 inline std::vector<const Op*> all_ops() {
   return {
+      &bpe_tokenizer(),
+      &byte_fallback(),
+      &bytes_to_chars(),
+      &chars_map_normalization(),
+      &chars_to_bytes(),
+      &combine_segments(),
       &ctc_loss(),
       &deformable_psroi_pooling(),
       &detection_output(),
@@ -46,11 +71,13 @@ inline std::vector<const Op*> all_ops() {
       &erf_inv(),
       &experimental_detectron_detection_output(),
       &experimental_detectron_generate_proposals_single_image(),
+      &fake_quantize(),
       &gather_tree(),
       &generate_proposals(),
       &grouped_mat_mul(),
       &interpolate(),
       &inverse(),
+      &mat_mul_compressed(),
       &matrix_nms(),
       &multiclass_nms(),
       &multinomial(),
@@ -58,6 +85,7 @@ inline std::vector<const Op*> all_ops() {
       &non_max_suppression(),
       &proposal(),
       &psroi_pooling(),
+      &ragged_to_dense(),
       &random_uniform(),
       &roi_align(),
       &roi_align_rotated(),
@@ -68,8 +96,18 @@ inline std::vector<const Op*> all_ops() {
       &string_tensor_pack(),
       &string_tensor_unpack(),
       &string_to_hash_bucket(),
+      &trie_tokenizer(),
+      &unigram_tokenizer(),
+      &utf8_validate(),
+      &vocab_decoder(),
       &vocabulary_table(),
+      &wordpiece_tokenizer(),
       &yuv_to_rgb(),
+#ifdef SPECOPS_HAVE_PCRE2
+      &regex_normalization(),
+      &regex_split(),
+      &special_tokens_split(),
+#endif
   };
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import json
 import sys
 from pathlib import Path
@@ -46,6 +47,7 @@ def description() -> dict[str, Any]:
     return json.loads(describe())
 
 
+@functools.cache
 def native_operators() -> frozenset[str]:
     """The operators that the library has kernels for; raises `MissingKernelError` as `library_path` does."""
     return frozenset(operator["name"] for operator in description()["operators"])

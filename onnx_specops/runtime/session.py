@@ -12,12 +12,13 @@ from typing import Any, Literal
 import onnx
 import onnxruntime as ort
 
-from onnx_specops.domain import DOMAIN
+from onnx_specops.domain import DOMAIN, operators
 from onnx_specops.runtime.errors import MissingKernelError
 from onnx_specops.runtime.extensions import adapt
 from onnx_specops.runtime.extensions import kernels as python_kernels
-from onnx_specops.runtime.library import has_library, library_path
-from onnx_specops.runtime.state import State, as_ort_value, variables_of
+from onnx_specops.runtime.growing import Growing
+from onnx_specops.runtime.library import has_library, library_path, native_operators
+from onnx_specops.runtime.state import State, as_array, as_ort_value, variables_of
 
 Kernels = Literal["auto", "native", "python", "none"]
 
@@ -80,7 +81,9 @@ class InferenceSession(ort.InferenceSession):
     Args:
         path_or_bytes: the model, a path or its bytes.
         sess_options: session options; the kernels are registered with them.
-        kernels: as for `register`, and ``"none"``: each node of the domain runs as the body that the model carries.
+        kernels: as for `register`, and ``"none"``: each node of the domain runs as the body that the model carries. Where
+            the library was built without an operator of the model (those with regular expressions need PCRE2), ``"auto"``
+            takes Python kernels and says so.
         providers, provider_options, kwargs: as for ``onnxruntime.InferenceSession``.
 
     With Python kernels, what a kernel raises is raised by ``run`` (``run_with_iobinding``, ...; ``run_async`` hands the
@@ -90,6 +93,9 @@ class InferenceSession(ort.InferenceSession):
     A converted model's variables (OpenVINO's ReadValue and Assign) keep their values from ``run`` to ``run``, as in an
     OpenVINO infer request; `reset_state` sets them back. The session shows and takes the model's own inputs and outputs.
     Runs of several threads follow each other then. With IO binding the caller carries them.
+
+    So do the keys and values of a language model's past tokens, where they are inputs and outputs of the model; where its
+    attention extends them in place, nothing is copied from token to token.
 
     Raises:
         MissingKernelError: if the native library is asked for and not built, or if with ``"none"`` the model holds a node
@@ -108,6 +114,8 @@ class InferenceSession(ort.InferenceSession):
         **kwargs: Any,
     ) -> None:
         options = ort.SessionOptions() if sess_options is None else sess_options
+        if kernels == "auto" and options not in _registered and has_library():
+            kernels = _able(path_or_bytes)
         if kernels == "none":
             if options in _registered:
                 raise ValueError(f'kernels="none", but these session options have the {_registered[options]} kernels')
@@ -117,7 +125,16 @@ class InferenceSession(ort.InferenceSession):
         if self.kernels == "python":
             path_or_bytes = _adapted(path_or_bytes, options)
         super().__init__(path_or_bytes, options, providers, provider_options, **kwargs)
-        self._state = State(variables_of(self))
+        variables = variables_of(self)
+        self._state: State | Growing = State(variables)
+        self._has_strings = any(value.type == "tensor(string)" for value in (*self.get_inputs(), *self.get_outputs()))
+        if variables and not self._has_strings and all(variable.axis >= 0 for variable in variables):
+            self._state = Growing(self, variables)
+
+    def get_inputs(self) -> Any:
+        """The model's own inputs, without those that carry its variables."""
+        hidden = {variable.input for variable in self._state.variables}
+        return [value for value in super().get_inputs() if value.name not in hidden]
 
     def get_outputs(self) -> Any:
         """The model's own outputs, without those that carry its variables."""
@@ -177,6 +194,17 @@ class InferenceSession(ort.InferenceSession):
         """As ``onnxruntime.InferenceSession.run``; raises what a Python kernel raises."""
         if not self._state.variables:
             return self._guarded(super().run, output_names, input_feed, run_options=run_options)
+        if self._has_strings:  # which Python cannot make an OrtValue of
+            plain = super().run
+            names = [output.name for output in self.get_outputs()] if output_names is None else list(output_names)
+            return self._state.run(
+                lambda wanted, feeds: self._guarded(
+                    plain, wanted, {name: as_array(value) for name, value in feeds.items()}, run_options=run_options
+                ),
+                lambda binding: self.run_with_iobinding(binding, run_options),
+                names,
+                input_feed,
+            )
         feeds = {name: as_ort_value(value) for name, value in input_feed.items()}
         return [value.numpy() for value in self.run_with_ort_values(output_names, feeds, run_options)]
 
@@ -192,7 +220,10 @@ class InferenceSession(ort.InferenceSession):
             return self._guarded(plain, output_names, input_dict_ort_values, run_options=run_options)
         names = [output.name for output in self.get_outputs()] if output_names is None else list(output_names)
         return self._state.run(
-            lambda wanted, feeds: self._guarded(plain, wanted, feeds, run_options=run_options), names, input_dict_ort_values
+            lambda wanted, feeds: self._guarded(plain, wanted, feeds, run_options=run_options),
+            lambda binding: self.run_with_iobinding(binding, run_options),
+            names,
+            input_dict_ort_values,
         )
 
     def run_with_iobinding(self, iobinding: ort.IOBinding, run_options: ort.RunOptions | None = None) -> None:
@@ -228,6 +259,27 @@ class InferenceSession(ort.InferenceSession):
             callback(results, user_data, error)
 
         threading.Thread(target=work, name="onnx_specops.run_async", daemon=True).start()
+
+
+def _able(path_or_bytes: Any) -> Kernels:
+    """The kernels for a model where the library is built: Python's, where it was built without an operator of the model."""
+    absent = {operator.name for operator in operators()} - native_operators()
+    if not absent:
+        return "native"
+    try:
+        is_bytes = isinstance(path_or_bytes, bytes)
+        model = onnx.load_from_string(path_or_bytes) if is_bytes else onnx.load(path_or_bytes, load_external_data=False)
+    except Exception:  # the runtime decides
+        return "native"
+    if not (needed := sorted(absent.intersection(node.op_type for node in adapt.domain_nodes(model)))):
+        return "native"
+    reason = f"the native library was built without {', '.join(needed)} (no PCRE2 was found)"
+    if not python_kernels.is_available():
+        raise MissingKernelError(
+            f'{reason}. Install PCRE2 (libpcre2-dev) and build it again, or pip install "onnx-specops[python-kernels]"'
+        )
+    warnings.warn(f"{reason}: Python kernels, which are slower, run the model", RuntimeWarning, stacklevel=3)
+    return "python"
 
 
 def _adapted(path_or_bytes: Any, options: ort.SessionOptions) -> Any:

@@ -1,4 +1,9 @@
-"""The variables of a stateful model, carried from run to run."""
+"""The variables of a stateful model, carried from run to run.
+
+A variable with an ``axis`` grows along it from run to run, from nothing: the keys or values of a language model's past
+tokens. Where the model's operators extend it in the memory that it lies in (``in_place``), that memory has room for more
+than the variable holds, so that nothing is copied from token to token.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +24,10 @@ class Variable:
     """A variable: its name, the input and output that hold it, the input (if any) that says whether it is set.
 
     Where a run may leave a variable unset, ``is_set_output`` says whether it has; else every run sets it.
+
+    Attributes:
+        axis: the axis along which it grows from nothing; -1 for a variable that has an initial value.
+        in_place: whether its input may have room behind what it holds, and be its output as well.
     """
 
     name: str
@@ -26,6 +35,8 @@ class Variable:
     output: str
     is_set: str = ""
     is_set_output: str = ""
+    axis: int = -1
+    in_place: bool = False
 
     @property
     def links(self) -> dict[str, str]:
@@ -41,6 +52,7 @@ def variables_of(session: ort.InferenceSession) -> tuple[Variable, ...]:
     except (ValueError, TypeError):
         return ()
     inputs = {value.name for value in session.get_overridable_initializers()}
+    inputs |= {value.name for value in ort.InferenceSession.get_inputs(session)}
     outputs = {value.name for value in ort.InferenceSession.get_outputs(session)}
     return tuple(v for v in found if v.links.keys() <= inputs and set(v.links.values()) <= outputs)
 
@@ -55,7 +67,7 @@ class State:
     def __init__(self, variables: Sequence[Variable]) -> None:
         self.variables = variables
         self._links = {name: output for variable in variables for name, output in variable.links.items()}
-        self.values: dict[str, ort.OrtValue] = {}
+        self.values: dict[str, Any] = {}
         self._lock = threading.Lock()
 
     @property
@@ -70,11 +82,14 @@ class State:
 
     def run(
         self,
-        run_with_ort_values: Callable[[list[str], dict[str, ort.OrtValue]], Sequence[ort.OrtValue]],
+        run: Callable[[list[str], dict[str, Any]], Sequence[Any]],
+        run_bound: Callable[[ort.IOBinding], None],
         output_names: Sequence[str],
-        feeds: Mapping[str, ort.OrtValue],
-    ) -> list[ort.OrtValue]:
+        feeds: Mapping[str, Any],
+    ) -> list[Any]:
         """One run: feed what the variables hold, keep what they become, return the outputs asked for.
+
+        Values are OrtValues, or arrays where ``run`` gives arrays. ``run_bound`` is for variables in place (`Growing`).
 
         Runs of one session follow each other: each needs what the one before has left.
         """
@@ -83,7 +98,7 @@ class State:
             for variable in self.variables:
                 if variable.is_set and not variable.is_set_output and variable.input in held:
                     held[variable.is_set] = ort.OrtValue.ortvalue_from_numpy(np.array(True))
-            results = run_with_ort_values([*output_names, *self.outputs], {**held, **feeds})
+            results = run([*output_names, *self.outputs], {**held, **feeds})
             kept = results[len(output_names) :]
             self.values = dict(zip(self._links, kept, strict=True))
             return list(results[: len(output_names)])
@@ -95,3 +110,8 @@ def as_ort_value(value: Any) -> ort.OrtValue:
         return value
     array = np.asarray(value)
     return ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array).reshape(array.shape))
+
+
+def as_array(value: Any) -> np.ndarray:
+    """An input as an array."""
+    return value.numpy() if isinstance(value, ort.OrtValue) else np.asarray(value)

@@ -7,7 +7,6 @@ import json
 import subprocess
 import sys
 import venv
-from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,9 @@ from tests.compatibility import runner
 from tests.compatibility.report import Results, table, written
 from tests.compatibility.subjects import subjects, write_manifest
 
-OPSETS = (11, 12, 13, 15, 17, 19, 21, onnx.defs.onnx_opset_version())
+OPSETS = (11, 12, 13, 15, 17, 19, 21)
+"""The opsets that are looked at, but for the newest."""
+
 RELEASES = ("1.16", "1.18", "1.20", "1.22", "1.24", "newest")
 NUMPY_1 = ("1.16", "1.17", "1.18")
 """Releases that were built against the first NumPy."""
@@ -77,27 +78,35 @@ def probes(opsets: tuple[int, ...], folder: Path) -> list[dict[str, Any]]:
     return entries
 
 
+def newest_opset(cache: Path, folder: Path) -> int:
+    """The newest opset that the installed onnx and the newest release both know."""
+    candidates = tuple(range(max(OPSETS), onnx.defs.onnx_opset_version() + 1))
+    _, faults = run(python_of("newest", cache), probes(candidates, folder), folder)
+    return max(opset for opset in candidates if not faults[f"@{opset}"])
+
+
 def main() -> None:
+    """Run what the command line asks for."""
     parser = argparse.ArgumentParser(prog="python -m tests.compatibility", description=__doc__)
     parser.add_argument("cache", type=Path, help="the folder for the environments and the models")
     parser.add_argument("--releases", nargs="+", default=RELEASES, metavar="R", help="releases of ONNX Runtime")
-    parser.add_argument("--opsets", nargs="+", type=int, default=OPSETS, metavar="N")
+    parser.add_argument("--opsets", nargs="+", type=int, metavar="N", help="default: 11 to the newest that is read")
     given = parser.parse_args()
-    folder = given.cache.resolve() / "models"
+    cache = given.cache.resolve()
+    folder = cache / "models"
     folder.mkdir(parents=True, exist_ok=True)
+    opsets = tuple(sorted(given.opsets or {*OPSETS, newest_opset(cache, folder)}))
     chosen = subjects(folder)
-    results = Results(len(chosen), tuple(given.opsets), {}, defaultdict(Counter))
+    results = Results(len(chosen), opsets)
     entries: dict[int, list[dict[str, Any]]] = {}
-    for opset in given.opsets:
+    for opset in opsets:
         converted = [(subject.name, subject.at(opset, folder)) for subject in chosen]
         entries[opset] = [entry for _, entry in converted if isinstance(entry, dict)]
-        for name, why in converted:
-            if isinstance(why, str):
-                results.refused[opset][f"{name}: {why}"] += 1
+        results.refused[opset] = {name: why for name, why in converted if isinstance(why, list)}
     for wanted in given.releases:
-        python = python_of(wanted, given.cache.resolve())
-        release, read = run(python, probes(tuple(given.opsets), folder), folder)
-        readable = [opset for opset in given.opsets if not read[f"@{opset}"]]
+        python = python_of(wanted, cache)
+        release, read = run(python, probes(opsets, folder), folder)
+        readable = [opset for opset in opsets if not read[f"@{opset}"]]
         _, faults = run(python, [entry for opset in readable for entry in entries[opset]], folder)
         results.faults[release] = {
             opset: {key: why for key, why in faults.items() if key.endswith(f"@{opset}")} for opset in readable

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 
 @dataclass
@@ -15,20 +16,20 @@ class Results:
         models: how many there are.
         opsets: the opsets that they were converted at.
         faults: release -> opset that it reads -> model -> what is wrong with it, ``""`` where it loads and agrees.
-        refused: opset -> the models that cannot be converted at it, with the reason.
+        refused: opset -> model that cannot be converted at it -> the reasons.
     """
 
     models: int
     opsets: tuple[int, ...]
-    faults: dict[str, dict[int, dict[str, str]]]
-    refused: defaultdict[int, Counter[str]]
+    faults: dict[str, dict[int, dict[str, str]]] = field(default_factory=dict)
+    refused: dict[int, dict[str, Sequence[str]]] = field(default_factory=dict)
 
 
 def table(results: Results) -> str:
     """Opset by release: how many models load and agree."""
     lines = ["| opset | converted | " + " | ".join(results.faults) + " |", "|---" * (2 + len(results.faults)) + "|"]
     for opset in results.opsets:
-        converted = results.models - sum(results.refused[opset].values())
+        converted = results.models - len(results.refused.get(opset, {}))
         cells = [
             "not read" if opset not in by_opset else str(sum(not why for why in by_opset[opset].values()))
             for by_opset in results.faults.values()
@@ -45,29 +46,86 @@ def written(results: Results) -> str:
         "of them load in a release of ONNX Runtime and give OpenVINO's answers there, without the plugin. A release that "
         "does not know an opset reads no model of it.",
         table(results),
-        "Up to 1.24 ONNX Runtime does not tell several bodies of one operator apart: a model that has some, and is run "
-        "without the plugin, is better converted with `--opset 20`, where the bodies stand in the graph itself.",
+        "ONNX Runtime tells several bodies of one operator apart from 1.27 on. For earlier releases such a model carries "
+        "one more, which chooses among them; where there are very many they refuse the model, by a message that names the "
+        "remedies: the plugin, or `--opset 20`, where the bodies stand in the graph itself.",
         "`python -m tests.compatibility FOLDER` made this page.",
-        "## Why the others do not",
+        "## What cannot be converted",
+        _refused(results),
+        "## What does not load, or differs",
+        _faults(results),
     ]
-    reasons: defaultdict[str, set[str]] = defaultdict(set)
-    for opset, names in results.refused.items():
-        for name in names:
-            plain = re.sub(r"opset \d+ cannot say ", "", name)
-            reasons["not converted: " + "; ".join(dict.fromkeys(plain.split("; ")))].add(str(opset))
+    return "\n\n".join(parts) + "\n"
+
+
+def _refused(results: Results) -> str:
+    """Each reason once, with its models and opsets."""
+    where: defaultdict[str, defaultdict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+    for opset, models in results.refused.items():
+        for model, reasons in models.items():
+            for reason in reasons:
+                where[re.sub(r"opset \d+ cannot say ", "", reason)][model].add(opset)
+    lines = [
+        f"| {reason} | {', '.join(sorted(models))} | {numbers(set().union(*models.values()), results.opsets)} |"
+        for reason, models in sorted(where.items())
+    ]
+    return "\n".join(["| reason | models | opsets |", "|---|---|---|", *lines]) if lines else "Every model can."
+
+
+def _faults(results: Results) -> str:
+    """Each fault once, with its models, and the opsets of each release."""
+    where: defaultdict[str, tuple[set[str], defaultdict[str, set[int]]]] = defaultdict(lambda: (set(), defaultdict(set)))
     for release, by_opset in results.faults.items():
         for opset, faults in by_opset.items():
             for key, why in faults.items():
                 if why:
-                    reasons[f"{key.rpartition('@')[0]}: {_short(why)}"].add(f"{release} at {opset}")
-    if reasons:
-        parts.append("\n".join(f"- {reason} ({', '.join(sorted(where))})" for reason, where in sorted(reasons.items())))
-    else:
-        parts.append("None fails.")
-    return "\n\n".join(parts) + "\n"
+                    models, opsets = where[short(why)]
+                    models.add(key.rpartition("@")[0])
+                    opsets[release].add(opset)
+    lines = [
+        f"| {why} | {', '.join(sorted(models))} | {_releases(opsets, results)} |"
+        for why, (models, opsets) in sorted(where.items())
+    ]
+    return "\n".join(["| fault | models | releases: opsets |", "|---|---|---|", *lines]) if lines else "None."
 
 
-def _short(why: str) -> str:
-    """A fault without the places in ONNX Runtime's sources and the names of nodes."""
-    why = re.sub(r"/\S+/onnxruntime/\S+|\[ONNXRuntimeError\] : \d+ : ", "", why)
-    return re.sub(r"[\w./-]*/[\w./@:-]*(?=[ ,)'\]]|$)", "...", why)[:200].rstrip().replace("|", "/")
+def _releases(opsets: Mapping[str, set[int]], results: Results) -> str:
+    """The releases that share their opsets side by side: ``1.16.3, 1.18.1: 15 to 19``."""
+    shared: defaultdict[str, list[str]] = defaultdict(list)
+    for release, some in opsets.items():
+        shared[numbers(some, results.opsets)].append(release)
+    return "; ".join(f"{', '.join(releases)}: {some}" for some, releases in shared.items())
+
+
+def numbers(some: Iterable[int], of: Sequence[int]) -> str:
+    """Some of a list of numbers, neighbours in it as a range: ``11 to 19, 28``."""
+    chosen, runs = set(some), list[list[int]]()
+    for before, number in zip([None, *of], of, strict=False):
+        if number in chosen:
+            if before in chosen:
+                runs[-1].append(number)
+            else:
+                runs.append([number])
+    return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
+
+
+_KINDS = (
+    (r"Could not find an implementation for (\w+)\((\d+)\)", r"no kernel of \1(\2) for its types"),
+    (r"(?:\[ShapeInferenceError\]|InferenceError)\W*(.*)", r"\1"),
+    (r"Status Message: (.*)", r"\1"),
+    (r"(OnnxRuntime_1_27_or_the_plugin_or_opset_20)", r"too many bodies of one operator"),
+)
+
+
+def short(why: str) -> str:
+    """A fault in one short line, without places in ONNX Runtime's sources and the names of nodes."""
+    kind, _, message = why.partition(": ")
+    if message:
+        message = re.sub(r"/\S+/onnxruntime/\S+|\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : ", "", message)
+        message = re.sub(r"[\w./-]*/[\w./@:-]*(?=[ ,)'\]]|$)", "...", message)
+        for pattern, replacement in _KINDS:
+            if found := re.search(pattern, message):
+                message = found.expand(replacement)
+                break
+        kind = f"{kind}: {message[:100].strip()}"
+    return kind.replace("|", "/")

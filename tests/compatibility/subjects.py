@@ -70,15 +70,15 @@ class Subject:
     atol: float
     values: bool
 
-    def at(self, opset: int, folder: Path) -> dict[str, object] | str:
+    def at(self, opset: int, folder: Path) -> dict[str, object] | list[str]:
         """The entry of a manifest for the model converted at an opset, or why it cannot be."""
         target = folder / f"{self.name}-{opset}.onnx"
         try:
             _, report = convert(self.path, target, opset=opset)
         except UnsupportedError as error:
-            return "; ".join(problem.message for problem in error.problems)
+            return sorted({problem.message for problem in error.problems})
         if report.without_body:
-            return f"needs the plugin for {', '.join(report.without_body)}"
+            return [f"{name}, which needs a kernel: standard ONNX cannot say it" for name in report.without_body]
         return {
             "key": f"{self.name}@{opset}",
             "model": str(target),
@@ -104,7 +104,7 @@ def _models(oracle: Oracle, folder: Path) -> list[Subject]:
         inputs = np.load(path.with_name("inputs.npz"), allow_pickle=False)
         names = [value.name for value in convert(path).model.graph.input]
         runs = [[inputs[name].astype(object) if inputs[name].dtype.kind in "US" else inputs[name] for name in names]]
-        answers = oracle.run(path, runs, extensions=True, names=("cpu",))["cpu"]
+        answers = oracle.run(path, runs, names=("cpu",))["cpu"]
         if not isinstance(answers, list):
             raise RuntimeError(f"{path}: {answers}")
         random = any(layer in path.read_text() for layer in ('type="Multinomial"',))

@@ -15,6 +15,7 @@ from tests.conformance.opsets import check_at
 
 OPSETS = (11, 13, 17, onnx.defs.onnx_opset_version())
 _chosen = random.Random(20261).sample(CASES, 24 * len(OPSETS))
+KERNEL = "Could not find an implementation for Cos(7) node with name 'x/Cos'"
 SAMPLE = [(opset, case) for i, opset in enumerate(OPSETS) for case in _chosen[i :: len(OPSETS)]]
 
 
@@ -28,14 +29,26 @@ def test_the_chosen_cases_exist():
 
 
 def test_the_page_tells_what_agrees_and_why_the_others_do_not():
-    from collections import Counter, defaultdict
-
-    faults = {"1.18.1": {13: {"a@13": "", "b@13": "does not load: [ONNXRuntimeError] : 9 : NOT_IMPLEMENTED : Cos(7)"}}}
-    results = Results(3, (13, 21), faults, defaultdict(Counter, {13: Counter(["c: opset 13 cannot say DFT"])}))
-    assert table(results).splitlines()[2:] == ["| 13 | 2 | 1 |", "| 21 | 3 | not read |"]
-    page = written(results)
-    assert "- b: does not load: NOT_IMPLEMENTED : Cos(7) (1.18.1 at 13)" in page
-    assert "- not converted: c: DFT (13)" in page
+    faults = {
+        release: {
+            opset: {f"a@{opset}": "", f"b@{opset}": "does not load: [ONNXRuntimeError] : 9 : NOT_IMPLEMENTED : " + why}
+            for opset in (13, 17, 21)
+        }
+        for release, why in (("1.18.1", KERNEL), ("1.20.1", KERNEL), ("1.31.1", ""))
+    }
+    faults["1.31.1"] = {opset: dict.fromkeys(by_model, "") for opset, by_model in faults["1.31.1"].items()}
+    del faults["1.18.1"][21]
+    refused = {opset: {"c": [f"opset {opset} cannot say DFT"], "d": [f"opset {opset} cannot say DFT"]} for opset in (13, 17)}
+    results = Results(4, (13, 17, 21, 28), faults, refused)
+    assert table(results).splitlines()[2:] == [
+        "| 13 | 2 | 1 | 1 | 2 |",
+        "| 17 | 2 | 1 | 1 | 2 |",
+        "| 21 | 4 | not read | 1 | 2 |",
+        "| 28 | 4 | not read | not read | not read |",
+    ]
+    page = written(results).splitlines()
+    assert "| DFT | c, d | 13 to 17 |" in page
+    assert "| does not load: no kernel of Cos(7) for its types | b | 1.18.1: 13 to 17; 1.20.1: 13 to 21 |" in page
 
 
 def test_a_runner_tells_shapes_types_and_numbers_apart():

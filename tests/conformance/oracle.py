@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import pickle
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,17 +12,23 @@ import numpy as np
 
 from converters.validation.openvino_inference import evaluate, infer
 from converters.validation.openvino_process import OpenVINOError as OracleError
-from converters.validation.openvino_process import OpenVINOProcess
+from converters.validation.openvino_process import OpenVINOProcess, ending, serve
 
 Outputs = list[list[np.ndarray]]
 TIMEOUT = 120
 
 
 class Oracle(OpenVINOProcess):
-    """A process that answers what OpenVINO computes."""
+    """A process that answers what OpenVINO computes.
 
-    def __init__(self) -> None:
-        super().__init__(TIMEOUT)
+    Args:
+        timeout: the seconds that an answer may take.
+    """
+
+    serving = __name__, "serve_again"
+
+    def __init__(self, timeout: float = TIMEOUT) -> None:
+        super().__init__(timeout)
 
     def run(
         self,
@@ -56,6 +65,26 @@ class Oracle(OpenVINOProcess):
         that nothing uses.
         """
         return self.ask(_import_onnx, model, str(path), dynamic)
+
+
+def serve_again() -> None:
+    """The process: a child of it answers; where one crashes the next takes its place, which need not load OpenVINO again."""
+    if not hasattr(os, "fork"):
+        return serve()
+    sys.modules["openvino_telemetry"] = None  # type: ignore[assignment]
+    import openvino  # noqa: F401
+
+    while True:
+        child = os.fork()
+        if not child:
+            serve()
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        if status == 0:
+            return None
+        code = os.waitstatus_to_exitcode(status)
+        answer = ("error", f"OpenVINO crashed: its process ended with {ending(code)}")
+        os.write(1, pickle.dumps(answer))
 
 
 def _import_onnx(model: bytes, path: str, dynamic: bool) -> list[str]:

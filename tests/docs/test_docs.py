@@ -56,7 +56,15 @@ def test_lists_of_docstrings_become_markdown(make: ModuleType) -> None:
 
 @pytest.mark.parametrize(
     "page",
-    ["README.md", "CONTRIBUTING.md", "docs/command.md", "docs/departures.md", "docs/operations.md", "models/README.md"],
+    [
+        "README.md",
+        "CONTRIBUTING.md",
+        "docs/command.md",
+        "docs/departures.md",
+        "docs/extending.md",
+        "docs/operations.md",
+        "models/README.md",
+    ],
 )
 def test_links_lead_somewhere(page: str) -> None:
     path = ROOT / page

@@ -105,8 +105,8 @@ def _mod(node: ir.Node, x: Bounds, divisor: Bounds) -> Bounds | None:
     return (1 - divisor[1] if _integer(node, "fmod", 0) else 0), divisor[1] - 1
 
 
-def _clip(node: ir.Node, x: Bounds, low: Bounds, high: Bounds) -> Bounds:
-    return _minimum(node, _maximum(node, x, low), high)
+def _clip(node: ir.Node, x: Bounds, low: Bounds, *high: Bounds) -> Bounds:
+    return _minimum(node, _maximum(node, x, low), *high)
 
 
 def _minimum(node: ir.Node, *parts: Bounds) -> Bounds:

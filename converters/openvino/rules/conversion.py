@@ -13,8 +13,8 @@ from converters.openvino.onnx_types import data_type
 from converters.openvino.reader.element_types import ElementType
 from converters.openvino.rule import Context, Departure, rule
 from converters.openvino.rules._low_precision import LOW_PRECISION, to_low_precision
-from converters.openvino.rules._precision import FLOATS, INTEGERS, D, truncated
-from onnx_specops.building import Builder, Value
+from converters.openvino.rules._precision import BYTES, FLOATS, INTEGERS, D, truncated
+from onnx_specops.building import OPSET, Builder, Value
 
 _T = ElementType
 _FLOAT8 = {D.FLOAT8E4M3FN, D.FLOAT8E5M2}
@@ -56,6 +56,8 @@ def convert(op: Builder, x: Value, *, destination_type: ElementType, context: Co
 
     Floats that a small integer type cannot hold wrap as well, by way of a wider one.
     """
+    if x.const_value is not None and x.dtype in BYTES and (x.rank or 0) > 1 and destination_type in (_T.F32, _T.F16):
+        return op.at(OPSET).Cast(x, to=data_type(destination_type))  # weights: they stay in 8 bits however few they are
     return converted(op, x, context.layer.inputs[0].element_type, destination_type)
 
 

@@ -302,7 +302,7 @@ def _resized(op: Builder, image: Value, sizes: Value, scales: Value, axes: list[
         return None
     attributes["coordinate_transformation_mode"] = coordinates
     if not exact:
-        return op.Resize(image, None, None, sizes, **attributes)
+        return op.Resize(image, None, None, _of_all_axes(op, image, sizes, attributes), **attributes)
     if factors is None:
         return None
     lengths = [None if image.dims is None else image.dims[axis] for axis in axes]
@@ -317,4 +317,25 @@ def _resized(op: Builder, image: Value, sizes: Value, scales: Value, axes: list[
             found = {int(np.float32(factor) * np.float32(length)), int(factor * length)}
             if found != {size} or (size == length and factor != 1):
                 return None
-    return op.Resize(image, None, scales, **attributes)
+    return op.Resize(image, None, _of_all_axes(op, image, scales, attributes), **attributes)
+
+
+def _of_all_axes(op: Builder, image: Value, given: Value, attributes: dict[str, object]) -> Value:
+    """Sizes or scales for every axis of an image of known rank, whose ``attributes`` then name no axes.
+
+    ONNX Runtime, where it moves a Transpose past a Resize, takes it that none are named.
+    """
+    if image.dims is None:
+        return given
+    axes = list(attributes.pop("axes"))  # type: ignore[call-overload]
+    is_size = given.dtype == _INT64
+    if given.constant is not None and (
+        not is_size or all(isinstance(d, int) for k, d in enumerate(image.dims) if k not in axes)
+    ):
+        whole = np.array(image.dims if is_size else [1] * len(image.dims), object)
+        whole[axes] = given.constant.reshape(-1).tolist()
+        return op.const(whole.astype(given.constant.dtype))
+    if sorted(axes) == axes and len(axes) == len(image.dims):
+        return given
+    others = op.Shape(image) if is_size else op.const(np.ones(len(image.dims), np.float32))
+    return op.ScatterElements(others, op.const(np.array(axes, np.int64)), given)

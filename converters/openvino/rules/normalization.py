@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
+import numpy as np
 import onnx_ir as ir
 
 from converters.errors import Malformed, Unsupported
@@ -196,7 +198,7 @@ def _batch_norm(op: Builder, data: Value, gamma: Value, beta: Value, mean: Value
 
 
 def _mean_variance(op: Builder, data: Value, axes: Value, normalize_variance: bool, eps: float, outside: bool) -> Value:
-    """``data`` less its mean over ``axes``, divided by its deviation: the form that runtimes fuse."""
+    """``data`` less its mean over ``axes``, divided by its deviation."""
     if data.dtype is not None and not data.dtype.is_floating_point():
         raise Unsupported(
             f"it normalizes {data.dtype.name}, which the specification leaves open", "convert to f32 before it"
@@ -205,6 +207,9 @@ def _mean_variance(op: Builder, data: Value, axes: Value, normalize_variance: bo
     inner = None if axes.constant is None else sorted(int(a) % len(data.dims or [1]) for a in axes.constant)
     if channels and normalize_variance and not outside and inner == [*range(2, len(data.dims or []))]:
         return _instances(op, data, channels, eps)
+    if normalize_variance and not outside and inner and data.dims and _are_layers(data, inner):
+        ones = op.const(np.ones([data.dims[axis] for axis in inner]), data.dtype)
+        return op.LayerNormalization(data, ones, axis=inner[0] - len(data.dims), epsilon=eps)
     centred = op.Sub(data, op.ReduceMean(data, axes, keepdims=1, noop_with_empty_axes=1))
     if not normalize_variance:
         return centred
@@ -212,6 +217,18 @@ def _mean_variance(op: Builder, data: Value, axes: Value, normalize_variance: bo
     if outside:
         return op.Div(centred, op.Add(op.Sqrt(variance), eps))
     return op.Div(centred, op.Sqrt(op.Add(variance, eps)))
+
+
+_MOST_FEATURES = 2**16
+"""LayerNormalization has a scale for each feature, which the file would hold."""
+
+
+def _are_layers(data: Value, axes: list[int]) -> bool:
+    """Whether LayerNormalization says it: the sorted axes are the last ones, of sizes that are known."""
+    dims = data.dims or []
+    features = math.prod(dims[axis] or 0 for axis in axes)
+    # It computes float64 in float32.
+    return data.dtype != ir.DataType.DOUBLE and axes == [*range(axes[0], len(dims))] and 0 < features <= _MOST_FEATURES
 
 
 def _instances(op: Builder, data: Value, channels: int, epsilon: float) -> Value:

@@ -71,17 +71,9 @@ def fake_quantize(
     aligned = (align(op, x, limit, auto_broadcast, auto_broadcast_axis) for limit in limits)
     low, high, start, end = (checked_onto(x, within_rank(op, x, limit)) for limit in aligned)
     ordered = low.constant is not None and high.constant is not None and bool(np.less(low.constant, high.constant).all())
-    steps = float(levels - 1)
 
-    def quantized(x: Value, low: Value, high: Value, start: Value, end: Value) -> Value:
-        inside = op.Max(op.Min(x, high), low) if ordered else x
-        level = op.Round(op.Mul(op.Div(op.Sub(inside, low), op.Sub(high, low)), steps))
-        result = op.Add(op.Mul(op.Div(level, steps), op.Sub(end, start)), start)
-        if ordered:
-            return result
-        # The limits may be equal or in the wrong order: what lies outside them takes the end that the specification names.
-        result = op.Where(op.Greater(x, op.Max(low, high)), end, result)
-        return op.Where(op.LessOrEqual(x, op.Min(low, high)), start, result)
+    def quantized(x: Value, *limits: Value) -> Value:
+        return op.specops.FakeQuantize(x, *limits, levels=levels, ordered=int(ordered))
 
     # 16-bit floats do not hold many levels.
     return halves_in_float32(op, quantized, x, low, high, start, end)

@@ -349,7 +349,9 @@ def _waves(op: Builder, rows: Value, columns: Value, period: Value, dtype: ir.Da
     steps = op.Mod(op.Mul(op.Unsqueeze(row, [1]), column), period)  # whole turns are left out while that is exact
     turn = op.Div(op.const(2 * math.pi, ir.DataType.DOUBLE), op.Cast(period, to=ir.DataType.DOUBLE))
     angles = op.Mul(op.Cast(steps, to=ir.DataType.DOUBLE), turn)
-    return op.Cast(op.Cos(angles), to=dtype), op.Cast(op.Sin(angles), to=dtype)
+    # ONNX Runtime has long had a kernel for the sine of doubles, for the cosine only of late.
+    waves = op.Sin(op.Add(angles, math.pi / 2)), op.Sin(angles)
+    return op.Cast(waves[0], to=dtype), op.Cast(waves[1], to=dtype)
 
 
 def _contracted(op: Builder, matrix: Value, x: Value, place: Value) -> Value:

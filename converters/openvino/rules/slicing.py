@@ -181,14 +181,16 @@ def strided_slice(
 
 
 def _picked(op: Builder, data: Value, begin: Value, begin_mask: tuple[int, ...], plan: _Plan) -> Value:
-    """``data`` with one element along the shrunk axes of unknown size whose constant index may lie beyond them.
+    """``data`` with one element along the shrunk axes whose constant index may lie beyond them.
 
     These are no longer sliced then.
     """
     given = integers(begin)
     for axis, entry in list(zip(plan.axes, plan.taken, strict=True)) if given is not None else []:
         index = 0 if given is None or _bit(begin_mask, entry) else given[entry]
-        if axis in plan.shrunk and index not in (0, -1) and (data.dims is None or data.dims[axis] is None):
+        dimension = None if data.dims is None else data.dims[axis]
+        beyond = dimension is None or not -dimension <= index < dimension
+        if axis in plan.shrunk and index not in (0, -1) and beyond:
             size = dim(op, data, axis)
             at = op.Min(op.Sub(size, 1), index) if index > 0 else op.Max(op.Neg(size), index)
             data = op.Gather(data, at, axis=axis)

@@ -157,8 +157,10 @@ def _declare(op: Builder, attributes: VariableAttributes, layer: Layer, initial:
     name, shape, port = attributes.variable_id, attributes.variable_shape, layer.outputs[0]
     if not op.is_outermost:
         raise Malformed(f'the variable "{name}" is not known outside its body')
-    dtype = data_type(attributes.variable_type or port.element_type)
-    dims = port.dims if shape is None else shape.dims
+    stated = attributes.variable_type
+    # openvino_tokenizers' models say "dynamic": the type is the initial value's, which the port has.
+    dtype = data_type(port.element_type if stated is None or stated == ElementType.DYNAMIC else stated)
+    dims = port.dims if shape is None or shape.dims is None else shape.dims
     value = new_value(dtype, dims, name)
     zeros = ir.Tensor(_zeros(dims, dtype), dtype=dtype)
     # The values are constants only once the graph is finished: nothing may fold them away before.

@@ -35,10 +35,26 @@ def strings_of(op: Builder, begins: Value, ends: Value, symbols: Value) -> Value
     since="opset15",
     departs=[Departure(where="no strings", cpu="fails", specification="gives empty outputs", follows="specification")],
 )
-@rule("StringTensorUnpack", since="extension")
-def string_tensor_unpack(op: Builder, data: Value, *, mode: Literal["begins_ends"] = "begins_ends"):
-    """StringTensorUnpack-15; ``mode`` is what openvino_tokenizers' own, older one carries."""
+def string_tensor_unpack(op: Builder, data: Value):
+    """StringTensorUnpack-15."""
     return op.specops.StringTensorUnpack(data)
+
+
+@rule("StringTensorUnpack", since="extension")
+def string_tensor_unpack_extension(op: Builder, data: Value, *, mode: Literal["begins_ends"] = "begins_ends"):
+    """openvino_tokenizers' own, older one, which takes bytes too: how many strings, where they end, their symbols."""
+    if data.dtype != ir.DataType.UINT8:
+        return op.specops.StringTensorUnpack(data)
+    if data.constant is None:
+        raise Unsupported("it unpacks bytes that are computed at run time", "convert a model whose inputs are strings")
+    packed = data.constant.tobytes()
+    count = int(np.frombuffer(packed, "<i4", 1)[0]) if len(packed) >= 8 else -1
+    if count < 0 or len(packed) < 8 + 4 * count:
+        raise Malformed("its bytes are no packed strings")
+    edges, symbols = np.frombuffer(packed, "<i4", count + 1, 4), np.frombuffer(packed, np.uint8, offset=8 + 4 * count)
+    if edges[0] < 0 or edges[-1] > len(symbols) or (np.diff(edges) < 0).any():
+        raise Malformed("its bytes are no packed strings")
+    return op.const(edges[:-1].astype(np.int32)), op.const(edges[1:].astype(np.int32)), op.const(symbols.copy())
 
 
 @rule(

@@ -1,23 +1,29 @@
-"""``python -m tests.conformance.models``: runs the networks of the table and writes docs/networks.md."""
+"""``python -m tests.conformance.models``: runs the networks of the table, and writes results.json and docs/networks.md."""
 
 from __future__ import annotations
 
 import argparse
 import importlib.metadata
+import json
 import os
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.conformance.models.comparing import Result
 from tests.conformance.models.kept import keep
 from tests.conformance.models.network import Network
 from tests.conformance.models.table import NETWORKS
 
 PAGE = Path(__file__).parents[3] / "docs" / "networks.md"
+RESULTS = Path(__file__).with_name("results.json")
+"""What became of each network when it was last run: the page is made from it."""
+
 _PACKAGES = (
     "openvino",
     "onnxruntime",
@@ -35,7 +41,7 @@ _HEAD = """\
 
 <!-- Made by `python -m tests.conformance.models`. -->
 
-{agree} of {total} architectures agree with OpenVINO's CPU in float32. Each is made small, with random weights, by the
+{agree} of {total} architectures agree with OpenVINO's CPU in float32{rest}. Each is made small, with random weights, by the
 library named; imported by OpenVINO and saved as OpenVINO saves it (weights in float16); converted once; and run at two
 sizes, with the plugin's kernels and, where it has operators of the domain, without. Floats may part by 1e-3 of their
 value and 1e-4, all else must be equal. *Error* is the largest relative distance (L2) of any output. Where a network
@@ -47,25 +53,45 @@ error.
 
 
 class Gather:
-    """A plugin of pytest's that keeps the tests' results, as they come from its processes."""
+    """A plugin of pytest's that adds the tests' results to those known, as they come from its processes."""
 
-    def __init__(self) -> None:
-        self.results: dict[str, dict[str, Any]] = {}
+    def __init__(self, results: dict[str, dict[str, Any]]) -> None:
+        self.results = results
+        self.count = 0
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note the result of a network's test, or that it ended without."""
-        for key, value in report.user_properties:
-            if key == "network" and report.when == "call":
-                self.results[value["name"]] = value
-                mark = "agrees" if not value["problems"] else f"DIFFERS: {value['problems'][0]}"
-                print(f"\n{value['name']}: {mark} ({value['error']:.1e})", flush=True)
+        name = report.nodeid.partition("[")[2][:-1]
+        found = [value for key, value in report.user_properties if key == "network"]
+        if report.when == "call" and found:
+            result = found[0]
+        elif report.failed:  # the process died, or its limit of time passed
+            result = asdict(Result(problems=[f"the test ended: {report.longreprtext.strip().splitlines()[-1]}"]))
+        else:
+            return
+        del result["seconds"]
+        self.results[name] = result | {"error": float(f"{result['error']:.1e}")}
+        self.count += 1
+        write(self.results)
+        mark = f"DIFFERS: {result['problems'][0]}" if result["problems"] else "agrees"
+        print(f"\n{name}: {mark} ({result['error']:.1e})", flush=True)
+
+
+def write(results: dict[str, dict[str, Any]]) -> None:
+    """Write results.json, a line for each network in the table's order, and the page."""
+    known = [network.name for network in NETWORKS if network.name in results]
+    lines = [f"  {json.dumps(name)}: {json.dumps(results[name])}" for name in known]
+    RESULTS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    PAGE.write_text("\n".join(page(results)) + "\n")
 
 
 def page(results: dict[str, dict[str, Any]]) -> Iterator[str]:
     """The lines of docs/networks.md."""
     rows = [(network, results[network.name]) for network in NETWORKS if network.name in results]
     agree = sum(not result["problems"] for _, result in rows)
-    yield _HEAD.format(agree=agree, total=len(rows), versions=_versions())
+    rest = len(NETWORKS) - len(rows)
+    missing = f"; {rest} more stand in the table and have not been run" if rest else ""
+    yield _HEAD.format(agree=agree, total=len(rows), rest=missing, versions=_versions())
     for family in dict.fromkeys(network.family for network, _ in rows):
         yield f"\n## {family[0].upper()}{family[1:]}\n"
         yield "| architecture | library | layers | nodes | custom operators | agrees | error |"
@@ -73,6 +99,11 @@ def page(results: dict[str, dict[str, Any]]) -> Iterator[str]:
         for network, result in rows:
             if network.family == family:
                 yield _row(network, result)
+
+
+def agrees(result: dict[str, Any] | None) -> bool:
+    """Whether a network has been run and agreed."""
+    return result is not None and not result["problems"]
 
 
 def _row(network: Network, result: dict[str, Any]) -> str:
@@ -98,6 +129,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.conformance.models", description=__doc__)
     parser.add_argument("words", nargs="*", help="run the networks whose name or family contains one of these; default: all")
     parser.add_argument("-n", default="2", help="processes (default: %(default)s)")
+    parser.add_argument("--missing", action="store_true", help="run those that do not agree, or have not been run")
     parser.add_argument("--keep", action="store_true", help="make the files of the kept networks anew, and run nothing")
     options = parser.parse_args()
     if options.keep:
@@ -105,15 +137,17 @@ def main() -> int:
             if network.kept and network.chosen(options.words):
                 keep(network)
         return 0
-    gather, started = Gather(), time.perf_counter()
+    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    chosen = [
+        network.name
+        for network in NETWORKS
+        if network.chosen(options.words) and not (options.missing and agrees(results.get(network.name)))
+    ]
+    gather, started = Gather(results), time.perf_counter()
     os.environ["PYTHONHASHSEED"] = "0"
-    arguments = [str(Path(__file__).with_name("test_networks.py")), "-p", "no:cacheprovider", "-n", options.n, "--tb=line"]
-    code = pytest.main(
-        [*arguments, "-k", "test_network and not kept", f"--networks={','.join(options.words) or 'all'}"], [gather]
-    )
-    print(f"{len(gather.results)} networks in {(time.perf_counter() - started) / 60:.0f} minutes")
-    if not options.words:
-        PAGE.write_text("\n".join(page(gather.results)) + "\n")
+    tests = [f"{Path(__file__).with_name('test_networks.py')}::test_network[{name}]" for name in chosen]
+    code = pytest.main([*tests, "--networks=all", "-p", "no:cacheprovider", "-n", options.n, "--tb=line"], [gather])
+    print(f"{gather.count} networks in {(time.perf_counter() - started) / 60:.0f} minutes")
     return int(code)
 
 

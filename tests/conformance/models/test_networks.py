@@ -44,5 +44,5 @@ def test_network(network: Network, oracle: Oracle, tmp_path: Path, record_proper
         result = network.check(oracle, tmp_path)
     except Exception as error:
         result.problems.append(f"{type(error).__name__}: {' '.join(str(error).split())[:500]}")
-    record_property("network", {"name": network.name, **asdict(result)})
+    record_property("network", asdict(result))
     assert not result.problems

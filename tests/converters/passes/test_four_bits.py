@@ -63,5 +63,5 @@ def test_they_may_stay_in_the_irs_own_bin(tmp_path: Path):
     ov.save_model(compressed("u4", (96, 128)), path, compress_to_fp16=False)
     converted, _ = convert(path, tmp_path / "model.onnx", weights="reference")
     (codes,) = [t for t in converted.graph.initializer if t.data_location == onnx.TensorProto.EXTERNAL]
-    assert codes.data_type == onnx.TensorProto.UINT8 and list(codes.dims) == [96 * 128 // 2]
+    assert codes.data_type == onnx.TensorProto.UINT8 and list(codes.dims) == [96, 128 // 2]
     ort.InferenceSession(str(tmp_path / "model.onnx"), providers=["CPUExecutionProvider"])

@@ -9,7 +9,8 @@ import onnx
 import pytest
 
 from converters.openvino import convert
-from tests.conformance.check import compare, run_model
+from tests.comparison import assert_all_close
+from tests.conformance.check import run_model
 from tests.conformance.oracle import Oracle, OracleError
 
 
@@ -52,7 +53,7 @@ def test_a_pad_of_zeros(behind, relu: bool, kept: bool, oracle: Oracle, tmp_path
 
     expected = oracle.run(tmp_path / "model.xml", runs, names=("cpu",))["cpu"]
     assert not isinstance(expected, OracleError)
-    compare(run_model(tmp_path / "model.onnx", runs, "none"), expected, 1e-5, 1e-6, "ONNX Runtime and OpenVINO")
+    assert_all_close(run_model(tmp_path / "model.onnx", runs, "none"), expected, 1e-5, 1e-6, "ONNX Runtime and OpenVINO")
     pads = [node for node in model.graph.node if node.op_type == "Pad"]
     assert [len(node.input) == 4 for node in pads] == [kept]
     onnx.checker.check_model(model, full_check=True)

@@ -111,6 +111,17 @@ def hang() -> None:
     time.sleep(600)
 
 
+def hang_twice() -> None:
+    os.fork()
+    hang()
+
+
+def telemetry() -> bool:
+    from openvino.tools.ovc import telemetry_utils
+
+    return hasattr(telemetry_utils, "backend_ga4")
+
+
 def refuse() -> None:
     raise ValueError("no luck")
 
@@ -230,3 +241,15 @@ def test_layers_that_openvino_cannot_hand_out_are_left_out(tmp_path: Path) -> No
     found = run_openvino(path, arrays, layers)
     assert [value is not None for value in found.layers] == [True, False, True]
     np.testing.assert_array_equal(found.layers[2] * 2, found.outputs[0][0])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no processes that share pipes")
+def test_what_it_starts_ends_with_it(process: OpenVINOProcess) -> None:
+    process.ask(process_id)
+    process.timeout = 1
+    with pytest.raises(OpenVINOError, match="no answer in 1 s"):
+        process.ask(hang_twice)
+
+
+def test_it_tells_no_one(process: OpenVINOProcess) -> None:
+    assert not process.ask(telemetry)

@@ -57,7 +57,9 @@ def native_signatures(said: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], t
 
 
 def test_the_operators_are_the_same() -> None:
-    assert set(NATIVE) == {operator.name for operator in operators()}
+    # A build without PCRE2 lacks these.
+    optional = {"RegexNormalization", "RegexSplit", "SpecialTokensSplit"} - set(NATIVE)
+    assert set(NATIVE) | optional == {operator.name for operator in operators()}
     assert len(NATIVE) == len(DESCRIPTION["operators"])
 
 

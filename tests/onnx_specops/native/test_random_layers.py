@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto
 
 from onnx_specops.domain import find
-from tests.onnx_specops.native import nodes, random_detectors, random_regions
+from tests.onnx_specops.native import nodes, random_detectors, random_products, random_regions, random_tokenizers
 from tests.onnx_specops.native.nodes import Node
 from tests.onnx_specops.native.random_detectors import scores
 from tests.onnx_specops.native.test_random_nodes import FLOATS, INTEGERS, any_values, pick
@@ -118,6 +118,20 @@ def erf_inv(rng: np.random.Generator) -> Node:
     return "ErfInv", [x], [_type(x)], {}
 
 
+def fake_quantize(rng: np.random.Generator) -> Node:
+    type_ = pick(rng, (np.float32, np.float64))
+    x = (rng.standard_normal(rng.integers(0, pick(rng, (4, 40)), rng.integers(0, 5))) * 3).astype(type_)
+    limits = []
+    for _ in range(4):
+        kept = x.shape[rng.integers(0, x.ndim + 1) :]
+        limits.append(rng.standard_normal([pick(rng, (1, size)) for size in kept]).astype(type_))
+    is_ordered = bool(rng.integers(2))
+    if is_ordered:
+        limits[:2] = [np.asarray(-1 - np.abs(limits[0])), np.asarray(1 + np.abs(limits[1]))]
+    attributes = {"levels": int(pick(rng, (2, 16, 255, 256, 65536))), "ordered": int(is_ordered)}
+    return "FakeQuantize", [x, *limits], [_type(x)], attributes
+
+
 def interpolate(rng: np.random.Generator) -> Node:
     type_, mode = pick(rng, FLOATS + INTEGERS), pick(rng, INTERPOLATE["mode"].choices)
     shape = rng.integers(1, pick(rng, (5, 24)), rng.integers(1, 5))
@@ -165,6 +179,7 @@ MAKERS = (
     *random_detectors.MAKERS,
     ctc_loss,
     erf_inv,
+    fake_quantize,
     gather_tree,
     grouped_mat_mul,
     interpolate,
@@ -175,7 +190,9 @@ MAKERS = (
     search_sorted,
     segment_max,
     yuv_to_rgb,
+    random_products.mat_mul_compressed,
     *random_regions.MAKERS,
+    *random_tokenizers.makers(),
 )
 
 

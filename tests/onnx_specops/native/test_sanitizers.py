@@ -6,17 +6,14 @@ pytest-xdist may spread: each of them has a part, and takes no more than 2 GB.
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
+from tests.onnx_specops.native.sanitizing import ASAN, ROOT, UBSAN, build, preloaded, runtime
+
 TESTS = [
     "tests/onnx_specops/native/test_random_nodes.py",
     "tests/onnx_specops/native/test_random_layers.py",
@@ -28,9 +25,6 @@ TESTS = [
 ]
 PARTS = 4
 MOST_RESIDENT = 2 * 10**9
-# NumPy and ONNX Runtime keep memory until the process ends. What is freed is kept back for a while, to notice uses of it.
-ASAN = "detect_leaks=0:quarantine_size_mb=64:exitcode=86"
-UBSAN = "print_stacktrace=1:exitcode=86"
 # Says last how much memory its child had.
 MEASURE = """
 import resource, subprocess, sys
@@ -40,46 +34,12 @@ sys.exit(done.returncode)
 """
 
 
-def runtime(name: str) -> str | None:
-    """The path of one of the compiler's runtime libraries."""
-    if shutil.which("c++") is None:
-        return None
-    found = subprocess.run(["c++", f"-print-file-name={name}"], capture_output=True, text=True).stdout.strip()
-    return found if os.path.isabs(found) and os.path.exists(found) else None
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """One process at a time."""
-    import fcntl
-
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
-def build(folder: Path) -> Path:
-    """The instrumented library."""
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-    environment = {**os.environ, "PATH": path}
-    configure = [
-        *("cmake", "-S", ROOT / "onnx_specops" / "native", "-B", folder / "build"),
-        *("-DONNX_SPECOPS_SANITIZE=ON", f"-DONNX_SPECOPS_OUTPUT_DIRECTORY={folder}"),
-        *(["-G", "Ninja"] if shutil.which("ninja", path=path) else []),
-    ]
-    for command in (configure, ["cmake", "--build", folder / "build", "--parallel", "2"]):
-        done = subprocess.run(command, env=environment, capture_output=True, text=True)
-        assert done.returncode == 0, done.stdout + done.stderr
-    return folder / "libonnx_specops.so"
-
-
 @pytest.fixture(scope="module")
 def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The instrumented library: from run to run in pytest's cache, where it has one."""
     cache = getattr(request.config, "cache", None)
     folder = tmp_path_factory.mktemp("sanitized") if cache is None else cache.mkdir("sanitized")
-    with locked(folder / "lock"):
-        built = build(folder)
+    built = build(folder)
     instrumented = built.read_bytes()
     assert b"__asan_report_load" in instrumented and b"__ubsan_handle" in instrumented
     return built
@@ -90,10 +50,8 @@ def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 @pytest.mark.skipif(runtime("libasan.so") is None, reason="no compiler with a shared AddressSanitizer (GCC has one)")
 @pytest.mark.parametrize("part", range(PARTS))
 def test_the_kernels_under_sanitizers(part: int, library: Path, tmp_path: Path) -> None:
-    # The C++ library goes first, for AddressSanitizer wraps how it throws.
-    preloaded = " ".join(filter(None, [runtime("libasan.so"), runtime("libstdc++.so.6")]))
     sanitized = [
-        f"LD_PRELOAD={preloaded}",
+        f"LD_PRELOAD={preloaded()}",
         f"ASAN_OPTIONS={ASAN}:log_path={tmp_path}/report",
         f"UBSAN_OPTIONS={UBSAN}:log_path={tmp_path}/report",
         f"ONNX_SPECOPS_TEST_LIBRARY={library}",

@@ -24,6 +24,7 @@ from tests.onnx_specops.ops import (
     cases_interpolate,
     cases_multinomial,
     cases_numbers,
+    cases_quantization,
     cases_scatter_elements_update,
     cases_searching,
 )
@@ -36,6 +37,7 @@ CASES = [
     *cases_multinomial.CASES,
     *cases_searching.CASES,
     *cases_numbers.CASES,
+    *cases_quantization.CASES,
     *cases_interpolate.CASES,
     *cases_color.CASES,
 ]

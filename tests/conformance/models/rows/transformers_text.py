@@ -134,7 +134,7 @@ NETWORKS = [
         sep_token_id=1,
     ),
     text("EuroBertModel", pad_token_id=0, bos_token_id=1, eos_token_id=1, num_key_value_heads=2),
-    text("LiltModel", hidden_size=24),
+    text("LiltModel", hidden_size=48),
     text("RoCBertModel", enable_pronunciation=False, enable_shape=False),
     text("LayoutLMModel"),
     text("MarkupLMModel", max_depth=4, xpath_unit_hidden_size=8),
@@ -245,6 +245,7 @@ NETWORKS = [
     decoder("HeliumForCausalLM", head_dim=8),
     decoder(
         "JambaForCausalLM",
+        sizes=({"b": 2, "s": 12}, {"b": 2, "s": 12}),  # tracing fixes them
         attn_layer_period=2,
         attn_layer_offset=1,
         expert_layer_period=2,
@@ -262,7 +263,6 @@ NETWORKS = [
         mamba_d_state=8,
         mamba_chunk_size=8,
     ),
-    decoder("JetMoeForCausalLM", num_local_experts=4, kv_channels=8),
     decoder("NemotronForCausalLM"),
     decoder("RecurrentGemmaForCausalLM", lru_width=32, attention_window_size=8, block_types=["recurrent", "attention"]),
     decoder("SmolLM3ForCausalLM"),
@@ -290,9 +290,10 @@ NETWORKS = [
     decoder("DogeForCausalLM"),
     decoder("DiffLlamaForCausalLM"),
     decoder("BitNetForCausalLM"),
-    decoder("xLSTMForCausalLM", masked=False),
+    decoder("xLSTMForCausalLM", masked=False, sizes=({"b": 2, "s": 12}, {"b": 1, "s": 12})),  # tracing fixes the length
     decoder(
         "MiniMaxForCausalLM",
+        sizes=({"b": 2, "s": 12}, {"b": 1, "s": 12}),  # tracing fixes the length
         num_local_experts=2,
         head_dim=8,
         block_size=8,
@@ -300,6 +301,7 @@ NETWORKS = [
     ),
     decoder(
         "ProphetNetForCausalLM",
+        num_hidden_layers=None,
         num_decoder_layers=2,
         num_decoder_attention_heads=4,
         decoder_ffn_dim=64,

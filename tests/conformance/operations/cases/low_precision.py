@@ -150,7 +150,8 @@ def _compressed():
     yield wide("f4e2m1-f8e8m0", "f4e2m1", 24, 8, 32, scale_kind="f8e8m0")
     yield _weights("f4e2m1-f16", "f4e2m1", 24, 8, 32)
     yield _weights("f8e4m3", "f8e4m3", 24, 1, 256)
-    yield wide("f8e5m2", "f8e5m2", 24, 1, 256)
+    # Terms of up to 1,000 make sums of 0.1: their order shows.
+    yield wide("f8e5m2", "f8e5m2", 24, 1, 256, atol=5e-3)
 
 
 CASES = [*_constants(), *_compressed()]

@@ -31,7 +31,7 @@ def value(dtype, *dims):
         (lambda op, x: op.Cast(value(D.FLOAT, 3), to=D.INT64), INT64),
         (lambda op, x: op.Cast(value(D.BOOL, 3), to=D.INT64), (0, 1)),
         (lambda op, x: op.Clip(x, 2, 9), (2, 9)),
-        (lambda op, x: op.Clip(x, 2, None), INT64),
+        (lambda op, x: op.Clip(x, 2, None), (2, 2**63 - 1)),
         (lambda op, x: op.Min(op.Max(x, 0), 7), (0, 7)),
         (lambda op, x: op.Max(x, 3), (3, 2**63 - 1)),
         (lambda op, x: op.Mod(x, 10), (0, 9)),

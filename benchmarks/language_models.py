@@ -1,0 +1,309 @@
+"""A language model with compressed weights: 128 tokens in, 32 out, one after another.
+
+    python -m benchmarks.language_models make FOLDER    # with torch, transformers, optimum-intel, nncf, onnxruntime-genai
+    python -m benchmarks.language_models run FOLDER     # a table of ratios
+    python -m benchmarks.language_models run FOLDER --genai PYTHON   # onnxruntime-genai in an environment of its own
+    python -m benchmarks.language_models run FOLDER --only int4 --json
+
+The model is a Llama of 134 million random weights, made from its configuration class, exported by optimum-intel and
+compressed by NNCF: 16-bit floats, 8-bit integers, 4-bit ones with and without zero points. Contenders:
+
+- ours, float and int8 activations, and the body without the plugin;
+- OpenVINO with float activations (``DYNAMIC_QUANTIZATION_GROUP_SIZE=0``, float32 inference and cache) and as it ships;
+- onnxruntime-genai on the 4-bit file that its own builder writes.
+
+Each is a process of its own with two threads, the others idle meanwhile; they take turns, and figures are medians. Loading
+is the session alone; memory is what the process has resident at its most, less what it had before it loaded anything.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+THREADS = 2
+TOKENS_IN, TOKENS_OUT = 128, 32
+VOCABULARY = 32000
+KINDS = ("f16", "int8", "int4", "int4_sym")
+OURS, OURS_INT8, BODY = "ours", "ours, int8", "ours, no plugin"
+EXACT, SHIPPED, GENAI = "OpenVINO, exact", "OpenVINO", "genai"
+CONTENDERS = (OURS, OURS_INT8, BODY, EXACT, SHIPPED, GENAI)
+
+Step = Callable[[np.ndarray, int], np.ndarray]
+"""Takes tokens ``[1, count]`` and how many came before; gives the logits of the last one, ``[vocabulary]``."""
+
+
+# -- making -------------------------------------------------------------------------------------------------------------
+
+
+def make(folder: Path) -> None:
+    """Write the models, and what each contender reads."""
+    import openvino as ov
+    import torch
+    from optimum.intel import OVModelForCausalLM, OVWeightQuantizationConfig
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=VOCABULARY, hidden_size=768, intermediate_size=2048, num_hidden_layers=12, num_attention_heads=12,
+        num_key_value_heads=12, max_position_embeddings=2048, bos_token_id=1, eos_token_id=2,
+    )  # fmt: skip
+    LlamaForCausalLM(config).eval().save_pretrained(folder / "torch")
+    integers = {
+        "int8": OVWeightQuantizationConfig(bits=8),
+        "int4": OVWeightQuantizationConfig(bits=4, sym=False, group_size=128, ratio=1.0),
+        "int4_sym": OVWeightQuantizationConfig(bits=4, sym=True, group_size=128, ratio=1.0),
+    }
+    exported = OVModelForCausalLM.from_pretrained(folder / "torch", export=True, compile=False, load_in_8bit=False)
+    exported.save_pretrained(folder / "f32")
+    (folder / "f16").mkdir(exist_ok=True)
+    model = ov.Core().read_model(folder / "f32" / "openvino_model.xml")
+    ov.save_model(model, folder / "f16" / "openvino_model.xml", compress_to_fp16=True)
+    for name, settings in integers.items():
+        compressed = OVModelForCausalLM.from_pretrained(
+            folder / "torch", export=True, compile=False, quantization_config=settings
+        )
+        compressed.save_pretrained(folder / name)
+    builder = [sys.executable, "-m", "onnxruntime_genai.models.builder", "-p", "int4", "-e", "cpu"]
+    subprocess.run([*builder, "-i", folder / "torch", "-o", folder / "genai", "-c", folder / "cache"], check=True)
+
+
+# -- contenders ---------------------------------------------------------------------------------------------------------
+
+
+def ours(folder: Path, activations: str, kernels: Any) -> Step:
+    """The converted model."""
+    import onnxruntime as ort
+
+    import onnx_specops
+
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = THREADS
+    options.log_severity_level = 3
+    session = onnx_specops.InferenceSession(str(folder / f"model_{activations}.onnx"), options, kernels=kernels)
+
+    def step(tokens: np.ndarray, past: int) -> np.ndarray:
+        if past == 0:
+            session.reset_state()
+        return session.run(None, _feeds(tokens, past))[0][0, -1]
+
+    return step
+
+
+def openvino(folder: Path, exact: bool) -> Step:
+    """OpenVINO's CPU."""
+    import openvino as ov
+
+    settings: dict[str, Any] = {"INFERENCE_NUM_THREADS": THREADS, "PERFORMANCE_HINT": "LATENCY"}
+    if exact:
+        settings |= {"INFERENCE_PRECISION_HINT": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0", "KV_CACHE_PRECISION": "f32"}
+    request = ov.Core().compile_model(folder / "openvino_model.xml", "CPU", settings).create_infer_request()
+
+    def step(tokens: np.ndarray, past: int) -> np.ndarray:
+        if past == 0:
+            request.reset_state()
+        return next(iter(request.infer(_feeds(tokens, past)).values()))[0, -1]
+
+    return step
+
+
+def genai(folder: Path) -> Step:
+    """onnxruntime-genai."""
+    import onnxruntime_genai as og
+
+    config = og.Config(str(folder))
+    model = og.Model(config)
+    generator: list[Any] = []
+
+    def step(tokens: np.ndarray, past: int) -> np.ndarray:
+        if past == 0:
+            parameters = og.GeneratorParams(model)
+            parameters.set_search_options(max_length=TOKENS_IN + TOKENS_OUT + 1, do_sample=False)
+            generator[:] = [og.Generator(model, parameters)]
+        generator[0].append_tokens(tokens.astype(np.int32))
+        return np.asarray(generator[0].get_logits()).reshape(-1, VOCABULARY)[-1]
+
+    return step
+
+
+def _feeds(tokens: np.ndarray, past: int) -> dict[str, np.ndarray]:
+    count = tokens.shape[1]
+    return {
+        "input_ids": tokens,
+        "attention_mask": np.ones((1, past + count), np.int64),
+        "position_ids": np.arange(past, past + count)[None],
+        "beam_idx": np.zeros(1, np.int32),
+    }
+
+
+def load(contender: str, folder: Path, kind: str) -> Step:
+    """The contender, ready to run."""
+    if contender == GENAI:
+        return genai(folder / "genai")
+    if contender in (EXACT, SHIPPED):
+        return openvino(folder / kind, contender == EXACT)
+    return ours(folder / kind, "int8" if contender == OURS_INT8 else "float", "none" if contender == BODY else "native")
+
+
+# -- a process ----------------------------------------------------------------------------------------------------------
+
+
+def _resident() -> float:
+    """What this process has resident now, in MiB."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    raise OSError("no VmRSS")
+
+
+def child(contender: str, folder: Path, kind: str) -> None:
+    """Load, then generate whenever a line comes in; says what came of it, a line of JSON each."""
+    import importlib
+
+    names = {GENAI: ["onnxruntime_genai"], EXACT: ["openvino"], SHIPPED: ["openvino"]}
+    for name in names.get(contender, ["onnxruntime", "onnx_specops"]):
+        importlib.import_module(name)
+    before = _resident()
+    start = time.perf_counter()
+    step = load(contender, folder, kind)
+    print(json.dumps({"load": time.perf_counter() - start}), flush=True)
+    prompt = np.random.default_rng(0).integers(3, VOCABULARY, (1, TOKENS_IN))
+    for _ in sys.stdin:
+        start = time.perf_counter()
+        tokens, seconds, chosen = prompt, [], []
+        past = 0
+        for _ in range(TOKENS_OUT):
+            start = time.perf_counter()
+            logits = step(tokens, past)
+            seconds.append(time.perf_counter() - start)
+            past += tokens.shape[1]
+            tokens = np.array([[int(logits.argmax())]])
+            chosen.append(int(tokens[0, 0]))
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        figures = {"first": seconds[0], "next": statistics.median(seconds[1:]), "tokens": chosen}
+        print(json.dumps(figures | {"memory": _resident() - before, "most": most - before}), flush=True)
+
+
+class Process:
+    """A contender in a process of its own."""
+
+    def __init__(self, contender: str, folder: Path, kind: str, python: str) -> None:
+        command = [python, __file__, "child", str(folder), contender, kind]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.load = self._read()["load"]
+
+    def _read(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{self._process.args} ended")
+        return json.loads(line)
+
+    def generate(self) -> dict[str, Any]:
+        """Its figures of one generation."""
+        assert self._process.stdin is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        return self._read()
+
+    def close(self) -> None:
+        self._process.communicate()
+
+
+# -- the table ----------------------------------------------------------------------------------------------------------
+
+
+def convert(folder: Path, kinds: Sequence[str]) -> None:
+    """Convert the models, for float and for 8-bit activations, unless that is done."""
+    from converters.openvino import convert as convert_model
+
+    for kind in kinds:
+        for activations in ("float", "int8"):
+            target = folder / kind / f"model_{activations}.onnx"
+            if not target.exists():
+                convert_model(folder / kind / "openvino_model.xml", target, activations=activations)
+
+
+def measure(folder: Path, kind: str, contenders: Sequence[str], rounds: int, python: str) -> dict[str, dict[str, Any]]:
+    """The medians of each contender's figures."""
+    processes = {name: Process(name, folder, kind, python if name == GENAI else sys.executable) for name in contenders}
+    for process in processes.values():
+        process.generate()
+    runs: dict[str, list[dict[str, Any]]] = {name: [] for name in contenders}
+    for _ in range(rounds):
+        for name, process in processes.items():
+            runs[name].append(process.generate())
+    for process in processes.values():
+        process.close()
+    return {
+        name: {
+            "load": processes[name].load,
+            "tokens": all_runs[0]["tokens"],
+            **{key: statistics.median(run[key] for run in all_runs) for key in ("first", "next", "memory", "most")},
+        }
+        for name, all_runs in runs.items()
+    }
+
+
+def show(kind: str, size: float, figures: dict[str, dict[str, Any]]) -> None:
+    """One model's table."""
+    exact, shipped = figures.get(EXACT), figures.get(SHIPPED)
+    print(f"\n{kind}, {size:.0f} MiB of weights")
+    print(f"{'':18}{'load s':>8}{'MiB':>7}{'128 tokens, ms':>16}{'next, ms':>10}{'/ exact':>16}{'/ shipped':>16}  tokens")
+    for name, own in figures.items():
+        ratios = [
+            f"{own['first'] / other['first']:.2f}  {own['next'] / other['next']:.2f}" if other else ""
+            for other in (exact, shipped)
+        ]
+        same = "" if exact is None else sum(a == b for a, b in zip(own["tokens"], exact["tokens"], strict=True))
+        print(
+            f"{name:18}{own['load']:8.2f}{own['memory']:7.0f}{own['first'] * 1e3:16.1f}{own['next'] * 1e3:10.2f}"
+            f"{ratios[0]:>16}{ratios[1]:>16}  {same}"
+        )
+
+
+def run(folder: Path, kinds: Sequence[str], contenders: Sequence[str], rounds: int, python: str, as_json: bool) -> None:
+    """Measure and show."""
+    convert(folder, kinds)
+    everything = {}
+    for kind in kinds:
+        everything[kind] = measure(folder, kind, contenders, rounds, python)
+        if not as_json:
+            show(kind, (folder / kind / "openvino_model.bin").stat().st_size / 2**20, everything[kind])
+    if as_json:
+        print(json.dumps(everything, indent=1))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("command", choices=["make", "run", "child"])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("rest", nargs="*", help=argparse.SUPPRESS)
+    parser.add_argument("--only", default="", help="models, separated by commas")
+    parser.add_argument("--contenders", default="", help="contenders, separated by semicolons")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--genai", default=sys.executable, help="the Python that has onnxruntime-genai")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    if options.command == "make":
+        make(options.folder)
+    elif options.command == "child":
+        child(options.rest[0], options.folder, options.rest[1])
+    else:
+        kinds = options.only.split(",") if options.only else KINDS
+        contenders = options.contenders.split(";") if options.contenders else CONTENDERS
+        run(options.folder, kinds, contenders, options.rounds, options.genai, options.json)
+
+
+if __name__ == "__main__":
+    main()

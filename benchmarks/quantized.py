@@ -1,0 +1,247 @@
+"""Networks that NNCF quantised, converted, in ONNX Runtime: against OpenVINO, and against ONNX Runtime's own quantisation.
+
+    python -m benchmarks.quantized                      # a table of ratios of medians, sizes and distances
+    python -m benchmarks.quantized --only deit          # networks whose names contain one of these
+    python -m benchmarks.quantized --folder MADE        # keep the models that it makes, and take those that are there
+    python -m benchmarks.quantized --processor-time     # one thread, time of the processor: on a machine that others use
+    python -m benchmarks.quantized --json
+
+The networks are built from timm's classes (the extra ``networks``) with random weights: nothing is downloaded. NNCF
+quantises what OpenVINO imports of them; ``onnxruntime.quantization.quantize_static`` (QDQ, u8 activations, s8 weights by
+channel) quantises the same network exported straight to ONNX, with the same samples.
+
+As in `benchmarks.models` each runtime has a process of its own and they take turns. A distance is that of outputs from
+OpenVINO's exact emulation (``LP_TRANSFORMS_MODE=NO``), relative, in the L2 norm: ours, and that of OpenVINO as it ships.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.models import BLOCK, Contender
+
+SHAPE = (1, 3, 224, 224)
+SAMPLES = 16
+NETWORKS = ("resnet50", "mobilenetv3_large_100", "deit_small_patch16_224")
+RUNTIMES = {"ours": "converted.onnx", "quantize_static": "direct.onnx", "openvino": "model.xml"}
+EXACT = {"INFERENCE_PRECISION_HINT": "f32", "LP_TRANSFORMS_MODE": "NO", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
+
+
+# -- the networks ---------------------------------------------------------------------------------------------------------
+
+
+def make(name: str, folder: Path) -> None:
+    """Put what is compared into the folder: ``model.xml``, ``direct.onnx`` and the inputs, ``inputs.npz``."""
+    from tests.conformance.models import torchvision_ops
+
+    torchvision_ops.load()
+    import nncf
+    import openvino as ov
+    import timm
+    import torch
+
+    folder.mkdir(parents=True, exist_ok=True)
+    torch.manual_seed(0)
+    module = timm.create_model(name)
+    for part in module.modules():
+        if isinstance(part, (torch.nn.BatchNorm2d, torch.nn.LayerNorm)):
+            torch.nn.init.uniform_(part.weight, 0.8, 1.2)
+            torch.nn.init.normal_(part.bias, 0, 0.1)
+    module.train()
+    with torch.no_grad():  # statistics of the data, as a trained network has them
+        for _ in range(3):
+            module(torch.randn(8, *SHAPE[1:]))
+    example = torch.randn(SHAPE)
+    rng = np.random.default_rng(0)
+    samples = [rng.standard_normal(SHAPE).astype(np.float32) for _ in range(SAMPLES)]
+    model = ov.convert_model(module.eval(), example_input=example, input=list(SHAPE))
+    is_transformer = any(isinstance(part, torch.nn.LayerNorm) for part in module.modules())
+    options = {"model_type": nncf.ModelType.TRANSFORMER} if is_transformer else {}
+    ov.save_model(nncf.quantize(model, nncf.Dataset(samples), subset_size=SAMPLES, **options), folder / "model.xml")
+    _quantize_static(module, example, samples, folder)
+    np.savez(folder / "inputs.npz", rng.standard_normal(SHAPE).astype(np.float32))
+
+
+def _quantize_static(module: Any, example: Any, samples: Sequence[np.ndarray], folder: Path) -> None:
+    import torch
+    from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+
+    class Reader(CalibrationDataReader):
+        """The samples, one after the other."""
+
+        def __init__(self) -> None:
+            self.rest = iter(samples)
+
+        def get_next(self) -> dict[str, np.ndarray] | None:
+            sample = next(self.rest, None)
+            return None if sample is None else {"x": sample}
+
+    plain, ready = folder / "plain.onnx", folder / "ready.onnx"
+    torch.onnx.export(module, (example,), plain, dynamo=False, opset_version=17, input_names=["x"])
+    quant_pre_process(plain, ready)
+    types = {"activation_type": QuantType.QUInt8, "weight_type": QuantType.QInt8}
+    quantize_static(ready, folder / "direct.onnx", Reader(), quant_format=QuantFormat.QDQ, per_channel=True, **types)
+    for path in (plain, ready):
+        path.unlink()
+
+
+# -- what is measured -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Row:
+    """A network's figures.
+
+    Attributes:
+        seconds: by runtime.
+        size: our file over the .bin.
+        distance: of our outputs from OpenVINO's exact emulation.
+        allowed: of OpenVINO's own, as it ships.
+    """
+
+    name: str
+    seconds: dict[str, float]
+    size: float
+    distance: float
+    allowed: float
+
+    def ratio(self, other: str) -> float:
+        """Our time by another's."""
+        return self.seconds["ours"] / self.seconds[other]
+
+
+def measure(name: str, folder: Path, rounds: int, *, processor_time: bool) -> Row:
+    """Convert the network of a folder and let the runtimes take turns."""
+    from converters.openvino import convert
+
+    convert(folder / "model.xml", folder / RUNTIMES["ours"])
+    turns = _processor_times if processor_time else _wall_times
+    seconds, outputs = turns(folder, rounds)
+    exact = subprocess.run([sys.executable, "-c", _RUN_EXACT.format(folder=str(folder))], check=True, capture_output=True)
+    expected = np.frombuffer(exact.stdout, np.float32)
+    return Row(
+        name,
+        seconds,
+        (folder / RUNTIMES["ours"]).stat().st_size / (folder / "model.bin").stat().st_size,
+        _distance(outputs["ours"], expected),
+        _distance(outputs["openvino"], expected),
+    )
+
+
+_Turns = tuple[dict[str, float], dict[str, np.ndarray]]
+
+
+def _wall_times(folder: Path, rounds: int) -> _Turns:
+    contenders = {
+        runtime: Contender(folder / file, folder / "inputs.npz", folder / f"outputs_{runtime}.npz")
+        for runtime, file in RUNTIMES.items()
+    }
+    order = list(contenders)
+    for turn in range(rounds):
+        for runtime in order if turn % 2 else order[::-1]:
+            contenders[runtime].run(BLOCK)
+    for contender in contenders.values():
+        contender.end()
+    seconds = {runtime: statistics.median(contender.times) for runtime, contender in contenders.items()}
+    return seconds, {runtime: contender.outputs[0] for runtime, contender in contenders.items()}
+
+
+def _processor_times(folder: Path, rounds: int) -> _Turns:
+    """Of one thread: the least, which what others do on the machine only adds to."""
+    (x,) = np.load(folder / "inputs.npz").values()
+    calls = {runtime: _one_thread(folder / file) for runtime, file in RUNTIMES.items()}
+    outputs = {runtime: call(x) for runtime, call in calls.items()}
+    seconds = dict.fromkeys(calls, float("inf"))
+    for _ in range(3 * rounds):
+        for runtime, call in calls.items():
+            started = time.process_time()
+            call(x)
+            seconds[runtime] = min(seconds[runtime], time.process_time() - started)
+    return seconds, outputs
+
+
+def _one_thread(path: Path) -> Callable[[np.ndarray], np.ndarray]:
+    if path.suffix == ".xml":
+        import openvino as ov
+
+        settings = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1}
+        request = ov.Core().compile_model(path, "CPU", settings).create_infer_request()
+        return lambda x: np.array(request.infer([x])[0])
+    import onnxruntime as ort
+
+    options = ort.SessionOptions()
+    options.intra_op_num_threads, options.log_severity_level = 1, 3
+    session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    name = session.get_inputs()[0].name
+    return lambda x: session.run(None, {name: x})[0]
+
+
+def _distance(a: np.ndarray, b: np.ndarray) -> float:
+    a, b = a.reshape(-1).astype(np.float64), b.reshape(-1).astype(np.float64)
+    return float(np.linalg.norm(a - b) / np.linalg.norm(b))
+
+
+def run_exact(folder: Path) -> bytes:
+    """What OpenVINO makes of the inputs without integers."""
+    import openvino as ov
+
+    (x,) = np.load(folder / "inputs.npz").values()
+    return np.ascontiguousarray(ov.Core().compile_model(folder / "model.xml", "CPU", EXACT)([x])[0]).tobytes()
+
+
+def table(rows: Sequence[Row]) -> Iterator[str]:
+    """The lines of a table in Markdown."""
+    yield "| network | ours, ms | / quantize_static | / OpenVINO | file / .bin | distance: ours, OpenVINO's own |"
+    yield "|---|---|---|---|---|---|"
+    for row in rows:
+        yield (
+            f"| {row.name} | {1e3 * row.seconds['ours']:.1f} | {row.ratio('quantize_static'):.2f} "
+            f"| {row.ratio('openvino'):.2f} | {row.size:.2f} | {row.distance:.4f}, {row.allowed:.4f} |"
+        )
+
+
+_MAKE = "from pathlib import Path; from benchmarks.quantized import make; make({name!r}, Path({folder!r}))"
+_RUN_EXACT = (
+    "import sys; from pathlib import Path; from benchmarks.quantized import run_exact; "
+    "sys.stdout.buffer.write(run_exact(Path({folder!r})))"
+)
+
+
+def main() -> int:
+    """Run what the command line asks for."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.quantized", description=__doc__.partition("\n")[0])
+    parser.add_argument("--only", nargs="*", default=[""], help="networks whose names contain one of these")
+    parser.add_argument("--folder", type=Path, help="where the models are kept; default: nowhere")
+    parser.add_argument("--rounds", type=int, default=7, help="turns of each runtime (default: %(default)s)")
+    parser.add_argument("--processor-time", action="store_true", help="the processor's time of one thread, in one process")
+    parser.add_argument("--json", action="store_true", help="print the figures for programs")
+    options = parser.parse_args()
+    rows = []
+    with tempfile.TemporaryDirectory() as temporary:
+        for name in NETWORKS:
+            if not any(word in name for word in options.only):
+                continue
+            folder = (options.folder or Path(temporary)) / name
+            if not (folder / "inputs.npz").exists():
+                # In a process of its own: torch's threads and memory go with it.
+                subprocess.run([sys.executable, "-c", _MAKE.format(name=name, folder=str(folder))], check=True)
+            rows.append(measure(name, folder, options.rounds, processor_time=options.processor_time))
+    print(json.dumps([asdict(row) for row in rows]) if options.json else "\n".join(table(rows)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,82 @@
+"""Tokenizers and detokenizers against OpenVINO's: ratios of times for one text and for 1,000 (less is better).
+
+    python benchmarks/tokenizers.py [KIND ...]
+
+Both run the recorded models of tests/language/files, interleaved, each with two threads; a ratio is the median of several.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime as ort
+
+import onnx_specops
+from converters.openvino import convert
+
+FILES = Path(__file__).parents[1] / "tests" / "language" / "files"
+TEXT = "The quick brown fox, 3.14 times as quick as 你好, jumps over l'été: encore! def f(x): return x ** 2  # naïve "
+THREADS, ROUNDS, SECONDS = 2, 7, 0.15
+
+
+def timed(call: Callable[[], object]) -> float:
+    """Seconds a call, over at least `SECONDS`."""
+    count, start = 0, time.perf_counter()
+    while (passed := time.perf_counter() - start) < SECONDS:
+        call()
+        count += 1
+    return passed / count
+
+
+def ratio(ours: Callable[[], object], theirs: Callable[[], object]) -> tuple[float, float]:
+    """The median of our time by theirs, and our median time."""
+    ours(), theirs()
+    pairs = [(timed(ours), timed(theirs)) for _ in range(ROUNDS)]
+    return statistics.median(a / b for a, b in pairs), statistics.median(a for a, _ in pairs)
+
+
+def main(kinds: list[str]) -> None:
+    import openvino as ov
+    import openvino_tokenizers  # noqa: F401
+
+    core = ov.Core()
+    core.set_property("CPU", {"INFERENCE_NUM_THREADS": THREADS})
+    options = ort.SessionOptions()
+    options.log_severity_level = 3
+    options.intra_op_num_threads = THREADS
+    print(f"{'kind':24} {'one text':>9} {'1,000':>7} {'ids, one':>9} {'ids, 1,000':>11}   ours: us a text, one and 1,000")
+    for kind in kinds or sorted(folder.name for folder in FILES.iterdir()):
+        cells, times = [], []
+        for name in ("tokenizer", "detokenizer"):
+            path = FILES / kind / f"{name}.xml"
+            if not path.exists():
+                continue
+            session = onnx_specops.InferenceSession(convert(path).model.SerializeToString(), options, kernels="native")
+            request = core.compile_model(path, "CPU").create_infer_request()
+            for batch in (1, 1000):
+                if name == "tokenizer":
+                    texts = [TEXT[i % 17 :] for i in range(batch)]
+                    feeds: list[Any] = [np.array(texts)] * len(session.get_inputs())
+                    tensors = [ov.Tensor(feed) for feed in feeds]
+                else:
+                    feeds = [np.random.default_rng(0).integers(0, 500, (batch, 32))]
+                    tensors = [ov.Tensor(feeds[0])]
+                inputs = dict(zip((value.name for value in session.get_inputs()), feeds, strict=True))
+                result, seconds = ratio(
+                    lambda session=session, inputs=inputs: session.run(None, inputs),
+                    lambda request=request, tensors=tensors: request.infer(tensors, share_inputs=True, share_outputs=True),
+                )
+                cells.append(f"{result:.2f}")
+                times.append(seconds / batch * 1e6)
+        row = [*cells, *["-"] * (4 - len(cells))]
+        print(f"{kind:24} {row[0]:>9} {row[1]:>7} {row[2]:>9} {row[3]:>11}   {times[0]:.0f} {times[1]:.1f}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,42 @@
+"""``specops convert FOLDER -o OUT --genai``: a language model's folder for onnxruntime-genai."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from converters.cli.console import err, out, print_json, progress
+
+if TYPE_CHECKING:
+    from converters.cli.convert import Settings
+
+_HINT = "--genai"
+
+
+def convert_folder(models: list[Path], output: Path | None, settings: Settings, as_json: bool) -> None:
+    """Convert the decoder in one folder, its tokenizers, and what belongs to them."""
+    from converters.cli import data, text
+    from converters.folders.genai import MODEL, write_genai, write_tokenizers
+
+    if len(models) != 1 or not models[0].is_dir():
+        raise typer.BadParameter("it takes one folder, as optimum-intel writes it", param_hint=_HINT)
+    if output is None or output.is_file():
+        raise typer.BadParameter("name a folder to write to", param_hint="--output")
+    (folder,) = models
+    with progress(as_json) as step:
+        step("converting")
+        written = write_genai(folder, output, settings.convert)
+        step("converting the tokenizer")
+        tokenizers, remarks = write_tokenizers(folder, output, settings.convert)
+    remarks = [*written.remarks, *remarks]
+    if as_json:
+        document = {"output": str(output / MODEL), **data.conversion(written.report)}
+        print_json({**document, "tokenizers": [str(path) for path in tokenizers], "remarks": remarks})
+        return
+    text.print_conversion(out, written.report, output / MODEL)
+    for path in tokenizers:
+        out.print(f"{path}", highlight=False, soft_wrap=True, markup=False)
+    for remark in remarks:
+        err.print(f"  {remark}", highlight=False, soft_wrap=True, markup=False)

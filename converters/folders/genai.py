@@ -1,0 +1,160 @@
+"""A language model's folder in the form that onnxruntime-genai loads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from converters.errors import ConversionError
+from converters.folders.companions import copy_companions
+from converters.folders.language_model import DETOKENIZER, TOKENIZER, LanguageModel, read_language_model
+from converters.openvino.conversion import Conversion
+from converters.openvino.report import Report
+from converters.passes.attention import PAST, PRESENT, Decoder
+
+MODEL, CONFIG = "model.onnx", "genai_config.json"
+
+# Those that onnxruntime-genai treats like any other decoder are named as such.
+_TYPES = {
+    "chatglm", "ernie4_5", "gemma", "gemma2", "gemma3_text", "gptoss", "granite", "internlm2", "llama", "mistral",
+    "nemotron", "olmo", "phi", "phimoe", "phi3", "phi3small", "qwen2", "qwen3", "smollm3",
+}  # fmt: skip
+_USUAL_POSITIONS = 2048
+
+_SEARCH = {
+    "diversity_penalty": 0.0, "do_sample": False, "early_stopping": True, "length_penalty": 1.0, "max_length": 0,
+    "min_length": 0, "no_repeat_ngram_size": 0, "num_beams": 1, "num_return_sequences": 1,
+    "past_present_share_buffer": False, "repetition_penalty": 1.0, "temperature": 1.0, "top_k": 50, "top_p": 1.0,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class GenaiFolder:
+    """What became of a folder.
+
+    Attributes:
+        report: the decoder's conversion.
+        remarks: what a user may want to know, a line each.
+    """
+
+    report: Report
+    remarks: list[str]
+
+
+def write_genai(folder: Path, target: Path, convert: Callable[..., Conversion]) -> GenaiFolder:
+    """Convert a language model's decoder, and write what onnxruntime-genai needs beside it.
+
+    Args:
+        folder: as optimum-intel writes it.
+        target: where to write.
+        convert: `converters.openvino.convert`, with the options that the user gave.
+
+    Raises:
+        ConversionError: the folder is no language model's, or the model cannot be in that form.
+    """
+    source = read_language_model(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    model, report = convert(source.decoder, target / MODEL, form="genai", positions=source.positions)
+    decoder = report.decoder
+    assert decoder is not None
+    vocabulary = _vocabulary(model, source)
+    source.check_vocabulary(vocabulary)
+    copy_companions(folder, target)
+    config = genai_config(source, decoder, [value.name for value in model.graph.input], vocabulary)
+    (target / CONFIG).write_text(json.dumps(config, indent=4) + "\n", encoding="utf-8")
+    return GenaiFolder(report, list(_remarks(source, decoder, target)))
+
+
+def write_tokenizers(folder: Path, target: Path, convert: Callable[..., Conversion]) -> tuple[list[Path], list[str]]:
+    """Convert the tokenizer and the detokenizer of a folder, where it holds them; arguments as of `write_genai`.
+
+    Returns:
+        What was written, and a line for each that cannot be converted: onnxruntime-genai has tokenizers of its own.
+    """
+    written, remarks = [], []
+    for name in (TOKENIZER, DETOKENIZER):
+        if not (folder / name).is_file():
+            continue
+        place = (target / name).with_suffix(".onnx")
+        try:
+            convert(folder / name, place, weights="embed")
+            written.append(place)
+        except ConversionError as error:
+            remarks.append(f"{name} is not converted: {error.problems[0].message}")
+    return written, remarks
+
+
+def genai_config(source: LanguageModel, decoder: Decoder, inputs: list[str], vocabulary: int) -> dict[str, Any]:
+    """The content of genai_config.json.
+
+    Args:
+        source: what the folder says of the model.
+        decoder: what its attention is.
+        inputs: the names of the model's inputs.
+        vocabulary: how many tokens it knows.
+    """
+    positions = source.positions or _USUAL_POSITIONS
+    end = source.token("eos_token_id")
+    ends = end if isinstance(end, list) else [end]
+    fill = source.token("pad_token_id")
+    begin = source.token("bos_token_id")
+    search = {name: source.generation.get(name, default) for name, default in _SEARCH.items()}
+    search = {name: _SEARCH[name] if value is None else value for name, value in search.items()}
+    search |= {"max_length": positions, "early_stopping": True, "past_present_share_buffer": decoder.in_place}
+    kind = str(source.config.get("model_type", ""))
+    own = {name: name for name in ("input_ids", "attention_mask", "position_ids") if name in inputs}
+    return {
+        "model": {
+            "bos_token_id": 1 if begin is None else begin,
+            "context_length": positions,
+            "decoder": {
+                "session_options": {"log_id": "onnxruntime-genai", "provider_options": []},
+                "filename": MODEL,
+                "head_size": decoder.size,
+                "hidden_size": source.config.get("hidden_size") or decoder.heads * decoder.size,
+                "inputs": {
+                    **own,
+                    "past_key_names": PAST.format("%d", "key"),
+                    "past_value_names": PAST.format("%d", "value"),
+                },
+                "outputs": {
+                    "logits": "logits",
+                    "present_key_names": PRESENT.format("%d", "key"),
+                    "present_value_names": PRESENT.format("%d", "value"),
+                },
+                "num_attention_heads": decoder.heads,
+                "num_hidden_layers": decoder.layers,
+                "num_key_value_heads": decoder.groups,
+            },
+            "eos_token_id": 2 if end is None else end,
+            "pad_token_id": fill if fill is not None else 0 if end is None else ends[0],
+            "type": kind if kind in _TYPES else "decoder",
+            "vocab_size": vocabulary,
+        },
+        "search": search,
+    }
+
+
+def _vocabulary(model: onnx.ModelProto, source: LanguageModel) -> int:
+    dims = model.graph.output[0].type.tensor_type.shape.dim
+    size = dims[-1].dim_value if dims else 0
+    return size or int(source.config.get("vocab_size") or 0)
+
+
+def _remarks(source: LanguageModel, decoder: Decoder, target: Path) -> list[str]:
+    remarks = []
+    for reason, layers in decoder.kept.items():
+        which = "all layers" if len(layers) == decoder.layers else f"layers {', '.join(map(str, layers))}"
+        remarks.append(f"{which}: {reason}")
+    if decoder.grouped < decoder.layers:
+        remarks.append("where attention stays in standard ONNX the cache is copied for every token")
+    if source.positions is None:
+        remarks.append(f"config.json does not say how many positions the model has: {_USUAL_POSITIONS} are assumed")
+    if not (target / "tokenizer.json").is_file():
+        remarks.append("the folder has no tokenizer.json: onnxruntime_genai.Model loads it, onnxruntime_genai.Tokenizer not")
+    return remarks

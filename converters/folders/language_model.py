@@ -1,0 +1,106 @@
+"""What the files of a language model's folder say of it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from converters.errors import ConversionError, Fault, Problem
+
+DECODER = "openvino_model.xml"
+TOKENIZER, DETOKENIZER = "openvino_tokenizer.xml", "openvino_detokenizer.xml"
+
+_POSITIONS = ("max_position_embeddings", "n_positions", "n_ctx", "max_sequence_length", "seq_length", "max_seq_len")
+_OTHER_KINDS = {
+    "openvino_language_model.xml": "a model of images or sounds and text, whose decoder takes embeddings",
+    "openvino_decoder_model.xml": "an encoder with a decoder",
+    "openvino_decoder_with_past_model.xml": "an encoder with a decoder",
+    "model_index.json": "a pipeline of several models",
+}
+
+
+@dataclass(frozen=True)
+class LanguageModel:
+    """A language model's folder.
+
+    Attributes:
+        folder: where it lies.
+        config: its config.json, that of the text where it has several parts.
+        generation: its generation_config.json.
+    """
+
+    folder: Path
+    config: dict[str, Any]
+    generation: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def decoder(self) -> Path:
+        """The IR that gives the next token."""
+        return self.folder / DECODER
+
+    @property
+    def positions(self) -> int | None:
+        """The most tokens that it is made for."""
+        found = [self.config[name] for name in _POSITIONS if isinstance(self.config.get(name), int)]
+        return found[0] if found and found[0] > 0 else None
+
+    def token(self, name: str) -> Any:
+        """``bos_token_id`` or the like: a number, a list of them, or ``None``."""
+        given = self.generation.get(name)
+        return self.config.get(name) if given is None else given
+
+    def check_vocabulary(self, size: int) -> None:
+        """Raises `ConversionError` where the tokenizer gives ids that the model, which knows ``size`` of them, does not."""
+        path = self.folder / "tokenizer.json"
+        if not path.is_file():
+            return
+        highest = _highest_id(_read(path))
+        if highest >= size:
+            message = f"its tokens go up to {highest}, the model knows {size}: it is the tokenizer of another model"
+            raise _refused(path, message, "take the tokenizer that the model was made with")
+
+
+def read_language_model(folder: Path) -> LanguageModel:
+    """A language model's folder.
+
+    Raises:
+        ConversionError: it is none, or another kind of model.
+    """
+    if not (folder / DECODER).is_file():
+        for name, kind in _OTHER_KINDS.items():
+            if (folder / name).is_file():
+                message = f"it holds {kind}; onnxruntime-genai's form is for {DECODER}, one decoder of text"
+                raise _refused(folder, message, "convert it without --genai")
+        raise _refused(folder, f"it holds no {DECODER}", "give the folder that optimum-intel wrote")
+    if not (folder / "config.json").is_file():
+        raise _refused(folder, "it holds no config.json, which says what the model is made for", "put the model's own there")
+    config = _read(folder / "config.json")
+    config = {**config, **config.get("text_config", {})} if isinstance(config.get("text_config"), dict) else config
+    generation = folder / "generation_config.json"
+    return LanguageModel(folder, config, _read(generation) if generation.is_file() else {})
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError) as error:
+        raise _refused(path, f"it cannot be read: {error}", "get the file anew") from error
+    if not isinstance(found, dict):
+        raise _refused(path, "it is no JSON object", "get the file anew")
+    return found
+
+
+def _highest_id(tokenizer: dict[str, Any]) -> int:
+    ids = [token.get("id", -1) for token in tokenizer.get("added_tokens") or () if isinstance(token, dict)]
+    vocabulary = (tokenizer.get("model") or {}).get("vocab")
+    if isinstance(vocabulary, dict):
+        ids += vocabulary.values()
+    elif isinstance(vocabulary, list):
+        ids.append(len(vocabulary) - 1)
+    return max((number for number in ids if isinstance(number, int)), default=-1)
+
+
+def _refused(path: Path, message: str, remedy: str) -> ConversionError:
+    return ConversionError.of(Problem(message, str(path), remedy=remedy, fault=Fault.UNSUPPORTED))

@@ -1,0 +1,526 @@
+"""Tokenizers and detokenizers: the operations of openvino_tokenizers.
+
+Their strings are taken apart into begins, ends and symbols, rows of strings into two tensors more. So are those of the
+domain's operators, which take what is constant (patterns, vocabularies) in the form that their kernels look things up in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import onnx_ir as ir
+
+from converters.errors import Malformed, Unsupported
+from converters.openvino.charsmaps import charsmap
+from converters.openvino.rule import Departure, rule
+from converters.openvino.rules.strings import strings_of
+from onnx_specops.building import Builder, Value
+from onnx_specops.ops.tokenizers.regex_split import Behaviour
+
+Strings = tuple[Value, Value, Value]
+
+
+def _constant(value: Value, what: str) -> np.ndarray:
+    """The elements of a constant."""
+    if value.constant is None:
+        raise Unsupported(f"its {what} is computed at run time", "convert a tokenizer whose constants are in the file")
+    return value.constant
+
+
+def _text(value: Value, what: str) -> str:
+    """A string that is a constant of bytes."""
+    data = _constant(value, what)
+    encoded = data.tobytes() if data.dtype == np.uint8 else bytes(data.reshape(-1)[0])
+    try:
+        return encoded.decode()
+    except UnicodeDecodeError as error:
+        raise Malformed(f"its {what} is not UTF-8: {error}") from None
+
+
+def _tokens(strings: Sequence[Value], what: str) -> list[bytes]:
+    """The strings of three constants."""
+    begins, ends, symbols = (_constant(value, what) for value in strings)
+    first, last, text = begins.reshape(-1).tolist(), ends.reshape(-1).tolist(), symbols.tobytes()
+    if len(first) != len(last) or not all(0 <= b <= e <= len(text) for b, e in zip(first, last, strict=True)):
+        raise Malformed(f"its {what} reaches beyond its symbols")
+    return [text[b:e] for b, e in zip(first, last, strict=True)]
+
+
+def _packed(op: Builder, tokens: Sequence[bytes]) -> Strings:
+    """Constants that hold the strings."""
+    edges = np.zeros(len(tokens) + 1, np.int32)
+    np.cumsum([len(token) for token in tokens], out=edges[1:])
+    symbols = np.frombuffer(b"".join(tokens), np.uint8)
+    return op.const(edges[:-1].copy()), op.const(edges[1:].copy()), op.const(symbols.copy())
+
+
+def _split_skips(inputs: Sequence[Value], strings: int, others: int) -> tuple[list[Value], Value | None, list[Value]]:
+    """The inputs as strings, skips where there are any, and the rest."""
+    has_skips = len(inputs) == strings + 1 + others
+    if len(inputs) != strings + has_skips + others:
+        raise Malformed(f"it has {len(inputs)} inputs where {strings + others} or {strings + others + 1} were expected")
+    return list(inputs[:strings]), inputs[strings] if has_skips else None, list(inputs[strings + has_skips :])
+
+
+_WORD = r"\p{L}\p{N}\p{Mn}\p{Pc}"
+_WORDS = {
+    r"\w": f"[{_WORD}]",
+    r"\W": f"[^{_WORD}]",
+    r"\b": f"(?:(?<=[{_WORD}])(?![{_WORD}])|(?<![{_WORD}])(?=[{_WORD}]))",
+    r"\B": f"(?:(?<=[{_WORD}])(?=[{_WORD}])|(?<![{_WORD}])(?![{_WORD}]))",
+}
+_TOKEN = re.compile(r"\[:\^?[a-z]+:\]|\\Q.*?(?:\\E|\Z)|\\.|\[\^?\]?|\]|[^\\\[\]]+", re.DOTALL)
+
+
+def _pattern(value: Value, what: str) -> str:
+    """A pattern, in which words are those of PCRE2 since 10.43, which OpenVINO has: kernels may have an older one."""
+    out, in_class = [], False
+    for token in _TOKEN.findall(_text(value, what)):
+        if in_class and token.startswith("[:"):
+            out.append(token)
+        elif in_class and token.startswith("["):
+            out.append(token)
+            in_class = not token.endswith("]")
+        elif in_class:
+            out.append(_WORD if token == r"\w" else token)
+            in_class = token != "]"
+        else:
+            out.append(_WORDS.get(token, token))
+            in_class = token.startswith("[")
+    return "".join(out)
+
+
+# -- normalization --------------------------------------------------------------------------------------------------------
+
+# What openvino_tokenizers reads for patterns that its older releases wrote.
+_OLD_PATTERNS = {
+    r" ([\\.\\?\\!,])| ('[ms])| (') | ('[rv]e)| (n't)": r"(?| ([\\.\\?\\!,])| ('[ms])| (') | ('[rv]e)| (n't))",
+    r"(^)(.)": r"(^)([\s\S])",
+    r"(^)(.+)": r"(^)([\s\S])",
+}
+
+
+@rule("RegexNormalization", since="extension")
+def regex_normalization(op: Builder, *inputs: Value, global_replace: bool = True):
+    """RegexNormalization of openvino_tokenizers: what a pattern matches is replaced."""
+    strings, skips, (pattern, replacement) = _split_skips(inputs, 3, 2)
+    results = op.specops.RegexNormalization(
+        *strings,
+        skips,
+        pattern=_OLD_PATTERNS.get(_text(pattern, "search pattern"), _pattern(pattern, "search pattern")),
+        replacement=re.sub(r"\\([1-9])", r"$\1", _text(replacement, "replacement")),
+        global_replace=int(global_replace),
+    )
+    return [*results, *([] if skips is None else [skips])]
+
+
+@rule("CharsMapNormalization", since="extension")
+def chars_map_normalization(
+    op: Builder,
+    begins: Value,
+    ends: Value,
+    symbols: Value,
+    *others: Value,
+    normalization_form: str = "",
+    add_dummy_prefix: bool = False,
+    remove_extra_whitespaces: bool = True,
+    escape_whitespaces: bool = False,
+    case_fold: bool = False,
+    nmt: bool = False,
+):
+    """CharsMapNormalization of openvino_tokenizers: by the file's own map, or by one of Unicode's; it reads no ``nmt``."""
+    skips = next((value for value in others if value.dtype == ir.DataType.BOOL), None)
+    maps = [value for value in others if value is not skips]
+    if len(others) > 2 or len(maps) > 1 or (maps and others[-1] is not maps[0]):
+        raise Malformed(f"it has {len(others) + 3} inputs where strings, skips and a map were expected")
+    if normalization_form and maps and skips is None:
+        raise Unsupported("it has both a map and a form, and reads one for the other", "convert the tokenizer anew")
+    if not normalization_form and not maps:
+        raise Malformed("it has neither a map nor a form")
+    mapping = _unicode_map(op, normalization_form, case_fold) if normalization_form else maps[0]
+    results = op.specops.CharsMapNormalization(
+        begins,
+        ends,
+        symbols,
+        mapping,
+        skips,
+        add_dummy_prefix=int(add_dummy_prefix),
+        remove_extra_whitespaces=int(remove_extra_whitespaces),
+        escape_whitespaces=int(escape_whitespaces),
+    )
+    return [*results, *([] if skips is None else [skips])]
+
+
+def _unicode_map(op: Builder, form: str, case_fold: bool) -> Value:
+    try:
+        return op.const(np.frombuffer(charsmap(form, case_fold), np.uint8))
+    except ValueError as error:
+        raise Malformed(str(error)) from None
+
+
+@rule("NormalizeUnicode", since="extension")
+def normalize_unicode(
+    op: Builder, begins: Value, ends: Value, symbols: Value, skips: Value | None = None, *, normalization_form: str = "NFD"
+):
+    """NormalizeUnicode of openvino_tokenizers: a form of Unicode's, as SentencePiece's maps have it."""
+    results = op.specops.CharsMapNormalization(
+        begins, ends, symbols, _unicode_map(op, normalization_form, False), skips, remove_extra_whitespaces=0
+    )
+    return [*results, *([] if skips is None else [skips])]
+
+
+@rule("CaseFold", since="extension")
+def case_fold(
+    op: Builder,
+    begins: Value,
+    ends: Value,
+    symbols: Value,
+    skips: Value | None = None,
+    *,
+    encoding: Literal["", "utf-8"] = "utf-8",
+    lower: bool = True,
+):
+    """CaseFold of openvino_tokenizers: without an encoding the letters of ASCII, in all strings; with UTF-8 all letters."""
+    kept = [] if skips is None else [skips]
+    if encoding:
+        if not lower:
+            raise Malformed("it has an encoding and lower=false")
+        mapping = _unicode_map(op, "identity", True)
+        return [*op.specops.CharsMapNormalization(begins, ends, symbols, mapping, skips, remove_extra_whitespaces=0), *kept]
+    first, last = (ord("A"), ord("Z")) if lower else (ord("a"), ord("z"))
+    codes = op.Cast(symbols, to=ir.DataType.INT32)
+    is_letter = op.And(op.GreaterOrEqual(codes, first), op.LessOrEqual(codes, last))
+    changed = op.Where(is_letter, op.Add(codes, 32 if lower else -32), codes)
+    return [begins, ends, op.Cast(changed, to=ir.DataType.UINT8), *kept]
+
+
+@rule("BytesToChars", since="extension")
+def bytes_to_chars(
+    op: Builder,
+    ragged_begins: Value,
+    ragged_ends: Value,
+    begins: Value,
+    ends: Value,
+    symbols: Value,
+    skips: Value | None = None,
+):
+    """BytesToChars of openvino_tokenizers: a printable character for each byte."""
+    results = op.specops.BytesToChars(begins, ends, symbols, skips)
+    return [ragged_begins, ragged_ends, *results, *([] if skips is None else [skips])]
+
+
+@rule("CharsToBytes", since="extension")
+def chars_to_bytes(op: Builder, ragged_begins: Value, ragged_ends: Value, begins: Value, ends: Value, symbols: Value):
+    """CharsToBytes of openvino_tokenizers: back from those characters, a row's strings as one."""
+    return op.specops.CharsToBytes(ragged_begins, ragged_ends, begins, ends, symbols)
+
+
+@rule("ByteFallback", since="extension")
+def byte_fallback(op: Builder, begins: Value, ends: Value, symbols: Value):
+    """ByteFallback of openvino_tokenizers: the bytes that tokens such as <0x0A> stand for."""
+    return op.specops.ByteFallback(begins, ends, symbols)
+
+
+@rule("UTF8Validate", since="extension")
+def utf8_validate(op: Builder, begins: Value, ends: Value, symbols: Value, *, replace_mode: bool = False):
+    """UTF8Validate of openvino_tokenizers: bytes that are no UTF-8 are taken out or replaced."""
+    return op.specops.UTF8Validate(begins, ends, symbols, replace_mode=int(replace_mode))
+
+
+# -- pieces ---------------------------------------------------------------------------------------------------------------
+
+
+@rule("SpecialTokensSplit", since="extension")
+def special_tokens_split(op: Builder, *inputs: Value):
+    """SpecialTokensSplit of openvino_tokenizers: special tokens apart from the text around them."""
+    strings, skips, (pattern,) = _split_skips(inputs, 5, 1)
+    *rows, begins, ends, skips = op.specops.SpecialTokensSplit(*strings, skips, pattern=_pattern(pattern, "split pattern"))
+    return [*rows, begins, ends, strings[4], skips]
+
+
+@rule(
+    "RegexSplit",
+    since="extension",
+    departs=[
+        Departure(
+            where="no symbols in any string",
+            cpu="gives one row, however many there are",
+            specification="is silent; one row each would be",
+            follows="cpu",
+        ),
+        Departure(
+            where="bytes that are no UTF-8",
+            cpu="reads beyond the characters, and may end the process",
+            specification="is PCRE2's: such bytes match nothing",
+            follows="specification",
+        ),
+    ],
+)
+def regex_split(op: Builder, *inputs: Value, behaviour: Behaviour = "remove", invert: bool = False, max_splits: int = -1):
+    """RegexSplit of openvino_tokenizers: strings into pieces; with nine inputs, three of them strings that stay whole."""
+    if len(inputs) == 9:
+        strings, skips, pattern = list(inputs[:5]), _is_any_of(op, inputs[2:5], inputs[6:]), inputs[5]
+        has_skips = False
+    else:
+        strings, skips, (pattern,) = _split_skips(inputs, 5, 1)
+        has_skips = skips is not None
+    if max_splits == 0 or max_splits < -1:
+        raise Malformed(f"max_splits={max_splits} is neither -1 nor greater than 0")
+    *rows, begins, ends, pieces = op.specops.RegexSplit(
+        *strings,
+        skips,
+        pattern=_pattern(pattern, "split pattern"),
+        behaviour=behaviour,
+        invert=int(invert),
+        max_splits=max_splits,
+    )
+    return [*rows, begins, ends, strings[4], *([pieces] if has_skips else [])]
+
+
+def _is_any_of(op: Builder, strings: Sequence[Value], tokens: Sequence[Value]) -> Value | None:
+    """Which strings are among the tokens."""
+    known = list(dict.fromkeys(_tokens(tokens, "tokens to skip")))
+    if not known:
+        return None
+    vocabulary = op.const(np.array(known, object), ir.DataType.STRING)
+    return op.GreaterOrEqual(op.specops.VocabularyTable(strings_of(op, *strings), vocabulary), 0)
+
+
+# -- ids ------------------------------------------------------------------------------------------------------------------
+
+
+@rule("BPETokenizer", since="extension")
+def bpe_tokenizer(
+    op: Builder,
+    *inputs: Value,
+    unk_token: str = "",
+    fuse_unk: bool = False,
+    suffix_indicator: str = "",
+    end_suffix: str = "",
+    byte_fallback: bool = False,
+    cache_capacity: int = 20000,
+):
+    """BPETokenizer of openvino_tokenizers.
+
+    ``fuse_unk`` and ``suffix_indicator`` are passed over, as OpenVINO does; ``cache_capacity`` changes no result.
+    """
+    if len(inputs) not in (11, 14, 15, 18):
+        raise Malformed(f"it has {len(inputs)} inputs where 11, 14, 15 or 18 were expected")
+    vocabulary = {token: number for number, token in enumerate(_tokens(inputs[5:8], "vocabulary"))}
+    left = _tokens(inputs[8:11], "merges")
+    if len(inputs) in (14, 18):
+        pairs = list(zip(left, _tokens(inputs[11:14], "merges"), strict=False))
+    else:
+        # One without a blank is taken twice.
+        pairs = [(text.partition(b" ")[0], text.partition(b" ")[2] if b" " in text else text) for text in left]
+    if len(inputs) in (15, 18):
+        numbers = _constant(inputs[-1], "ids of added tokens").reshape(-1).tolist()
+        for token, number in zip(_tokens(inputs[-4:-1], "added tokens"), numbers, strict=False):
+            vocabulary.setdefault(token, number)
+    unknown = vocabulary.get(unk_token.encode(), -1)
+    merges = np.empty((len(pairs), 3), np.int32)
+    for row, (first, second) in enumerate(pairs):
+        for column, token in enumerate((first, second, first + second)):
+            if token not in vocabulary:
+                raise Malformed(f"merge {row} has {token!r}, which the vocabulary lacks")
+            merges[row, column] = vocabulary[token]
+    for first, second in pairs:
+        vocabulary.pop(first + second, None)
+    fallback = [vocabulary.get(b"<0x%02X>" % byte, -1) for byte in range(256)] if byte_fallback else [-1]
+    vocabulary.pop(b"", None)
+    return op.specops.BPETokenizer(
+        *inputs[:5],
+        *_packed(op, list(vocabulary)),
+        op.const(np.array(list(vocabulary.values()), np.int32)),
+        op.const(merges),
+        op.const(np.array(fallback, np.int32)) if max(fallback) >= 0 else None,
+        unk_token_id=unknown,
+        end_suffix=end_suffix,
+    )
+
+
+@rule("WordpieceTokenizer", since="extension")
+def wordpiece_tokenizer(op: Builder, *inputs: Value, suffix_indicator: str = "##", max_bytes_per_word: int = 100):
+    """WordpieceTokenizer of openvino_tokenizers."""
+    if len(inputs) != 9:
+        raise Malformed(f"it has {len(inputs)} inputs where 9 were expected")
+    unknown = int(_constant(inputs[8], "id of unknown words").reshape(-1)[0])
+    return op.specops.WordpieceTokenizer(
+        *inputs[:8], suffix_indicator=suffix_indicator, max_bytes_per_word=max_bytes_per_word, unk_token_id=unknown
+    )
+
+
+@rule("UnigramTokenizer", since="extension")
+def unigram_tokenizer(
+    op: Builder,
+    *inputs: Value,
+    unk_token_id: int = 0,
+    byte_fallback: bool = False,
+    fuse_unk: bool = False,
+    min_score: float = 0.0,
+):
+    """UnigramTokenizer of openvino_tokenizers, which passes over ``byte_fallback``, ``fuse_unk`` and ``min_score``."""
+    if len(inputs) != 9:
+        raise Malformed(f"it has {len(inputs)} inputs where 9 were expected")
+    return op.specops.UnigramTokenizer(*inputs, unk_token_id=unk_token_id)
+
+
+@rule("TrieTokenizer", since="extension")
+def trie_tokenizer(op: Builder, *inputs: Value):
+    """TrieTokenizer of openvino_tokenizers, such as RWKV's."""
+    if len(inputs) != 9:
+        raise Malformed(f"it has {len(inputs)} inputs where 9 were expected")
+    return op.specops.TrieTokenizer(*inputs)
+
+
+# -- rows -----------------------------------------------------------------------------------------------------------------
+
+
+@rule("Truncate", since="extension")
+def truncate(op: Builder, *inputs: Value, m_num_inputs: int = 1):
+    """Truncate of openvino_tokenizers: rows, or pairs of rows, of at most so many elements."""
+    count = (len(inputs) - 3) // 3
+    if count not in (1, 2) or len(inputs) != 3 * count + 3:
+        raise Malformed(f"it has {len(inputs)} inputs where 6 or 9 were expected")
+    longest = op.Cast(op.Reshape(inputs[-3], []), to=ir.DataType.INT32)
+    side, mode = _text(inputs[-2], "side"), _text(inputs[-1], "mode")
+    if side not in ("left", "right") or mode not in ("only_first", "only_second", "longest_first"):
+        raise Malformed(f"it truncates {mode!r} from {side!r}")
+    lengths = [op.Sub(inputs[3 * i + 1], inputs[3 * i]) for i in range(count)]
+    kept = [op.Min(lengths[0], longest)] if count == 1 else _lengths_of_pairs(op, lengths[0], lengths[1], longest, mode)
+    results: list[Value] = []
+    for i, length in enumerate(kept):
+        begins, ends, elements = inputs[3 * i : 3 * i + 3]
+        if side == "right":
+            results += [begins, op.Add(begins, length), elements]
+        else:
+            results += [op.Sub(ends, length), ends, elements]
+    return results
+
+
+def _lengths_of_pairs(op: Builder, first: Value, second: Value, longest: Value, mode: str) -> list[Value]:
+    """How much stays of both rows of a pair."""
+    fits = op.LessOrEqual(op.Add(first, second), longest)
+    if mode == "only_first":
+        return [op.Where(fits, first, op.Min(first, longest)), second]
+    if mode == "only_second":
+        return [first, op.Where(fits, second, op.Min(second, longest))]
+    half = op.Div(longest, 2)
+    odd = op.Sub(longest, op.Mul(half, 2))
+    first_is_long = op.GreaterOrEqual(first, op.Add(half, odd))
+    second_is_long = op.Greater(second, half)
+    only_first, only_second = (
+        op.And(first_is_long, op.Not(second_is_long)),
+        op.And(op.Not(first_is_long), second_is_long),
+    )
+    first_is_longer = op.Cast(op.GreaterOrEqual(first, second), to=ir.DataType.INT32)
+    halves = op.Add(half, op.Mul(odd, first_is_longer)), op.Add(half, op.Mul(odd, op.Sub(1, first_is_longer)))
+    cut_first = op.Where(only_first, op.Sub(longest, second), op.Where(only_second, first, halves[0]))
+    cut_second = op.Where(only_second, op.Sub(longest, first), op.Where(only_first, second, halves[1]))
+    return [op.Where(fits, first, cut_first), op.Where(fits, second, cut_second)]
+
+
+@rule("CombineSegments", since="extension")
+def combine_segments(op: Builder, *inputs: Value):
+    """CombineSegments of openvino_tokenizers: rows put together from several segments, such as [CLS], text, [SEP]."""
+    if len(inputs) < 4 or len(inputs) % 3 != 1:
+        raise Malformed(f"it has {len(inputs)} inputs where three for each segment and one more were expected")
+    *segments, ids = inputs
+    begins, ends, elements = segments[::3], segments[1::3], segments[2::3]
+    rows = [value for value in begins if value.rank != 0]
+    if not rows:
+        raise Unsupported("none of its segments has rows", "convert a tokenizer of texts")
+
+    def flat(values: Sequence[Value]) -> Value:
+        return op.Concat(*(op.Reshape(value, [-1]) for value in values), axis=0)
+
+    row_begins, row_ends, combined, segment_ids = op.specops.CombineSegments(
+        flat(begins),
+        flat(ends),
+        flat(elements),
+        op.Concat(*(op.Shape(op.Reshape(value, [-1])) for value in begins), axis=0),
+        op.Concat(*(op.Shape(op.Reshape(value, [-1])) for value in elements), axis=0),
+        op.Reshape(ids, [-1]),
+    )
+    return [row_begins, row_ends, combined, row_begins, row_ends, segment_ids]
+
+
+@rule("RaggedToDense", since="extension")
+def ragged_to_dense(
+    op: Builder,
+    begins: Value,
+    ends: Value,
+    data: Value,
+    length: Value,
+    default_value: Value,
+    pad_right_input: Value | None = None,
+    *,
+    pad_right: bool = True,
+    m_pad_max_length: bool = False,
+):
+    """RaggedToDense of openvino_tokenizers: rows of one length, filled at one end."""
+    if m_pad_max_length:
+        raise Unsupported("m_pad_max_length reads beyond the rows", "convert a tokenizer that pads by its lengths")
+    side = op.const(np.bool_(pad_right)) if pad_right_input is None else op.Cast(pad_right_input, to=ir.DataType.BOOL)
+    return op.specops.RaggedToDense(begins, ends, data, length, default_value, side)
+
+
+@rule("RaggedToSparse", since="extension")
+def ragged_to_sparse(op: Builder, begins: Value, ends: Value):
+    """RaggedToSparse of openvino_tokenizers: the row and the place in it of every element, ``[n, 2]``."""
+    lengths = op.Sub(ends, begins)
+    longest = op.ReduceMax(op.Concat(lengths, op.const(np.zeros(1, np.int32)), axis=0), keepdims=0)
+    places = op.Range(op.const(np.int32(0)), longest, op.const(np.int32(1)))
+    taken = op.Less(op.Unsqueeze(places, [0]), op.Unsqueeze(lengths, [1]))
+    return op.Cast(op.Transpose(op.NonZero(taken), perm=[1, 0]), to=ir.DataType.INT32)
+
+
+@rule("RaggedToRagged", since="extension")
+def ragged_to_ragged(op: Builder, row_ids: Value, count: Value):
+    """RaggedToRagged of openvino_tokenizers: ascending ids of rows as where each row begins and ends."""
+    rows = op.Range(op.const(np.int32(0)), op.Reshape(count, []), op.const(np.int32(1)))
+    return [op.Cast(op.specops.SearchSorted(row_ids, rows, right_mode=right), to=ir.DataType.INT32) for right in (0, 1)]
+
+
+@rule("RaggedTensorPack", since="extension")
+def ragged_tensor_pack(op: Builder, begins: Value, ends: Value, elements: Value):
+    """RaggedTensorPack of openvino_tokenizers, which hands on the elements alone."""
+    return op.Identity(elements)
+
+
+@rule("EqualStr", since="extension")
+def equal_str(
+    op: Builder, begins: Value, ends: Value, symbols: Value, others_begins: Value, others_ends: Value, others_symbols: Value
+):
+    """EqualStr of openvino_tokenizers: which strings are the same, ``[n]`` of i32; one is compared with all."""
+    first, second = strings_of(op, begins, ends, symbols), strings_of(op, others_begins, others_ends, others_symbols)
+    return op.Cast(op.Equal(op.Reshape(first, [-1]), op.Reshape(second, [-1])), to=ir.DataType.INT32)
+
+
+# -- detokenizers ---------------------------------------------------------------------------------------------------------
+
+
+@rule("VocabDecoder", since="extension")
+def vocab_decoder(
+    op: Builder,
+    ids: Value,
+    begins: Value,
+    ends: Value,
+    symbols: Value,
+    skip_tokens_input: Value | None = None,
+    *,
+    skip_tokens: tuple[int, ...] = (),
+):
+    """VocabDecoder of openvino_tokenizers: the tokens of ids."""
+    skips = op.const(np.array(skip_tokens, np.int32)) if skip_tokens_input is None else skip_tokens_input
+    return op.specops.VocabDecoder(op.Cast(ids, to=ir.DataType.INT32), begins, ends, symbols, skips)
+
+
+@rule("FuzeRagged", since="extension")
+def fuze_ragged(op: Builder, ragged_begins: Value, ragged_ends: Value, begins: Value, ends: Value):
+    """FuzeRagged of openvino_tokenizers: each row of strings that follow each other as one string."""
+    last = op.Sub(ragged_ends, op.Cast(op.Greater(ragged_ends, ragged_begins), to=ir.DataType.INT32))
+    return [op.Gather(begins, ragged_begins), op.Gather(ends, last)]

@@ -1,0 +1,186 @@
+"""The caches of a language model in OpenVINO's form, made inputs and outputs of the graph.
+
+OpenVINO keeps keys and values in variables: ReadValue, Gather by beam_idx (the choice of rows after a step of a beam
+search), Concat with those of this run's tokens, Assign. Here the caller holds them: an input that has no tokens at first,
+and an output with this run's added. Who searches with beams chooses the rows himself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from converters.passes.attention.probing import Dependence, ProbeError
+from converters.passes.attention.setting import BEAMS, Inputs, Setting
+from converters.variables import ExposedVariable
+from onnx_specops.graphs import all_nodes, nested
+from onnx_specops.replacing import take_place
+
+
+class NotACache(ValueError):
+    """A variable holds something else than keys or values of past tokens, or it is not clear that it does."""
+
+
+@dataclass
+class Cache:
+    """Keys or values of past tokens.
+
+    Attributes:
+        variable: the name of the variable that held them.
+        past: [batch, heads, past tokens, size], an input of the graph.
+        present: the same with this run's tokens, an output of the graph.
+        new: those of this run's tokens.
+        axis: the axis of the tokens.
+    """
+
+    variable: str
+    past: ir.Value
+    present: ir.Value
+    new: ir.Value
+    axis: int
+
+
+def make_explicit(graph: ir.Graph, variables: Sequence[ExposedVariable]) -> list[Cache]:
+    """Make inputs and outputs of the variables of a model; the graph's own ``beam_idx`` is gone then.
+
+    Raises:
+        NotACache: where a variable is none; the graph is as it was then.
+    """
+    exposed = [item for item in variables if item.names]
+    dependence = Dependence(graph, [item.variable.value for item in exposed])
+    found = [_recognised(item, dependence) for item in exposed]
+    if not found:
+        raise NotACache("the model has no variables: it keeps no keys and values from token to token")
+    inputs = Inputs(graph, {form.past: form.axis for form in found})
+    for form in found:
+        form.check(inputs)
+    if inputs.beams is not None:
+        _check_beams(inputs.beams, found)
+    caches = [form.rewritten(graph) for form in found]
+    if inputs.beams is not None:
+        for node, _ in list(inputs.beams.uses()):
+            if node.op_type == "Shape":  # there are as many rows as inputs
+                _count_rows(node, inputs.data[0])
+        graph.inputs.remove(inputs.beams)
+    return caches
+
+
+def _detach(node: ir.Node) -> None:
+    """Let what the nested graphs of a node, which is to go, take from around them count as used no more."""
+    for graph in nested(node):
+        graph.outputs.clear()
+        for inner in all_nodes(graph):
+            for index in range(len(inner.inputs)):
+                inner.replace_input_with(index, None)
+
+
+def _count_rows(node: ir.Node, data: ir.Value) -> None:
+    node.replace_input_with(0, data)
+    node.attributes.clear()
+    node.attributes.update({"start": ir.AttrInt64("start", 0), "end": ir.AttrInt64("end", 1)})
+
+
+@dataclass
+class _Form:
+    """A variable that looks like a cache."""
+
+    name: str
+    past: ir.Value
+    is_set: ir.Value | None
+    read: ir.Value
+    chosen: ir.Value
+    present: ir.Value
+    new: ir.Value
+    axis: int
+    initial: tuple[int, ...]
+
+    def check(self, inputs: Inputs) -> None:
+        """Raises `NotACache` where the variable does not begin empty or its rows are not those that beam_idx names."""
+        dims = list(self.past.shape or ())
+        setting = Setting(batch=3, sequence=2, past=4)
+        shape = [3, *(d if isinstance(d, int) else 4 if i == self.axis else 2 for i, d in enumerate(dims) if i)]
+        held = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+        rows = np.array([2, 0, 0], np.int32)
+        more = {self.read: held.astype(self.past.dtype.numpy())}  # type: ignore[union-attr]
+        if inputs.beams is not None:
+            more[inputs.beams] = rows
+        try:
+            chosen = inputs.probe(setting, more).array(self.chosen)
+        except ProbeError as error:
+            raise NotACache(f"what becomes of the variable {self.name} between runs is not known: {error}") from error
+        wanted = held if inputs.beams is None else held[rows]
+        if not np.array_equal(chosen, wanted.astype(chosen.dtype)):
+            raise NotACache(f"the rows of the variable {self.name} are not chosen by {BEAMS}")
+        if self._first(inputs, setting)[self.axis] != 0:
+            raise NotACache(f"the variable {self.name} does not begin empty")
+
+    def _first(self, inputs: Inputs, setting: Setting) -> tuple[int, ...]:
+        """The shape of the initial value."""
+        if self.is_set is None:
+            return self.initial
+        try:
+            held = np.ones(inputs.probe(setting).shape(self.past), self.past.dtype.numpy())  # type: ignore[union-attr]
+            if not np.array_equal(inputs.probe(setting, {self.past: held}).array(self.read), held):
+                raise NotACache(f"the variable {self.name} is not read as it is")
+            return inputs.probe(setting, {self.is_set: np.array(False)}).shape(self.read)
+        except ProbeError as error:
+            raise NotACache(f"the initial value of the variable {self.name} is not known: {error}") from error
+
+    def rewritten(self, graph: ir.Graph) -> Cache:
+        if self.is_set is not None:
+            graph.inputs.remove(self.is_set)
+        # Concat must find the past itself, whatever lay between.
+        node = self.present.producer()
+        assert node is not None
+        node.replace_input_with(0, self.past)
+        for value in (self.chosen, self.read):
+            if value is not self.past and (value.uses() or value.is_graph_output()):
+                take_place(value, self.past)
+        if (choice := self.read.producer()) is not None:
+            _detach(choice)
+        return Cache(self.name, self.past, self.present, self.new, self.axis)
+
+
+def _recognised(item: ExposedVariable, dependence: Dependence) -> _Form:
+    variable = item.variable
+    past = variable.value
+    present: ir.Value | None = variable.assigned
+    assert present is not None
+    node = present.producer()
+    while node is not None and (node.op_type, node.domain) == ("Identity", ""):
+        present = node.inputs[0]
+        assert present is not None
+        node = present.producer()
+    if node is None or (node.op_type, node.domain) != ("Concat", "") or len(node.inputs) != 2:
+        raise NotACache(f"the variable {variable.name} is not one that each run's keys or values are appended to")
+    chosen, new = node.inputs
+    if chosen is None or new is None or past.shape is None or variable.assigned_is_set is not None:
+        raise NotACache(f"the variable {variable.name} has no known rank, or is set by a branch")
+    axis = node.attributes.get_int("axis", 0)
+    axis += len(past.shape) if axis < 0 else 0
+    narrows = dependence.narrows(chosen) if chosen in dependence else []
+    if not narrows:
+        raise NotACache(f"the variable {variable.name} is not what its keys or values are appended to")
+    initial = tuple(variable.initial.shape.numpy())
+    return _Form(variable.name, past, variable.is_set, narrows[-1], chosen, present, new, axis, initial)
+
+
+def _check_beams(beams: ir.Value, forms: Sequence[_Form]) -> None:
+    """Raises `NotACache` where rows are chosen for something else than the caches."""
+    reached: set[ir.Value] = {beams}
+    borders = {form.chosen for form in forms}
+    pending = [beams]
+    while pending:
+        value = pending.pop()
+        if value.is_graph_output():
+            raise NotACache(f"{BEAMS} decides more than which rows of the caches go on")
+        for node, _ in value.uses():
+            if node.op_type == "Shape" and not node.attributes:
+                continue
+            for output in node.outputs:
+                if output not in reached and output not in borders:
+                    reached.add(output)
+                    pending.append(output)

@@ -1,0 +1,158 @@
+"""GroupQueryAttention in the place of an attention over a cache."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx_ir as ir
+
+from converters.passes.attention.masks import Sight
+from converters.passes.attention.matching import Attention, NoFit
+from converters.passes.attention.probing import ProbeError
+from converters.passes.attention.rotation import Source, Table
+from converters.passes.attention.setting import Inputs, Setting
+from onnx_specops.building import Builder, Value, constant_value
+from onnx_specops.replacing import take_place
+
+_UNKNOWN = -(1 << 30)
+"""No number of tokens: ONNX Runtime refuses it."""
+
+
+@dataclass
+class Emitter:
+    """Emits the nodes, and once what all of them take.
+
+    Attributes:
+        graph: the graph.
+        inputs: its inputs.
+        root: a builder of the graph that knows its names.
+    """
+
+    graph: ir.Graph
+    inputs: Inputs
+    root: Builder
+    _lengths: dict[bool, tuple[Value, Value]] = field(default_factory=dict)
+    _caches: dict[Table, tuple[Value, Value]] = field(default_factory=dict)
+
+    def replace(
+        self, found: Attention, sight: Sight, sources: tuple[Source, Source, Source], table: Table | None
+    ) -> tuple[ir.Value, ir.Value]:
+        """Put GroupQueryAttention in an attention's place; returns what its caches become.
+
+        Args:
+            found: the attention.
+            sight: what its mask lets be seen.
+            sources: what its queries, keys and values are made of.
+            table: how queries and keys are turned; ``None`` where they are turned before, or not at all.
+        """
+        mixing = found.mixed.producer()
+        assert mixing is not None
+        lengths, total = self._counted(sight.padding)
+        op = Builder(self.graph, root=self.root, before=mixing)
+        op.scope = found.softmax.name or "attention"
+        heads = (found.heads, found.groups, found.groups)
+        tokens = [_in_rows(op, source, n, found.size) for source, n in zip(sources, heads, strict=True)]
+        cosine, sine = (None, None) if table is None else self._turning(table)
+        output, key, value = op.contrib.GroupQueryAttention(
+            *tokens,
+            found.keys.past,
+            found.values.past,
+            lengths,
+            total,
+            cosine,
+            sine,
+            num_heads=found.heads,
+            kv_num_heads=found.groups,
+            scale=found.scale,
+            softcap=found.softcap or None,
+            local_window_size=sight.window if sight.window > 0 else None,
+            do_rotary=None if table is None else 1,
+            rotary_interleaved=1 if table is not None and table.interleaved else None,
+            outputs=3,
+        )
+        rows = self._in_rows_again(found)
+        if rows is None:
+            whole = op.Reshape(output, [0, 0, found.heads, found.size])
+            take_place(found.mixed, op.Transpose(whole, perm=[0, 2, 1, 3]))
+        else:
+            take_place(rows, output)
+        return key, value
+
+    def _counted(self, padding: bool) -> tuple[Value, Value]:
+        """The tokens of each row less one, and the most of all."""
+        if padding in self._lengths:
+            return self._lengths[padding]
+        op = Builder(self.graph, root=self.root, before=next(iter(self.graph)))
+        op.scope = "tokens"
+        data, mask = self.inputs.data[0], self.inputs.mask
+        sequence = op.Shape(data, start=1, end=2)
+        if mask is None:
+            past = next(iter(self.inputs.pasts))
+            total = op.Add(op.Shape(past, start=2, end=3), sequence)
+        else:
+            total = op.Shape(mask, start=1, end=2)
+        whole = op.Cast(op.Squeeze(total, [0]), to=ir.DataType.INT32)
+        if mask is None or not padding:
+            lengths = op.Expand(op.Sub(total, 1), op.Shape(data, start=0, end=1))
+        else:
+            counts = op.Sub(op.ReduceSum(op.Cast(mask, to=ir.DataType.INT64), [1], keepdims=0), 1)
+            lengths = op.Where(_is_padded_behind(op, mask, sequence, total), counts, _UNKNOWN)
+        self._lengths[padding] = op.Cast(lengths, to=ir.DataType.INT32), whole
+        return self._lengths[padding]
+
+    def _turning(self, table: Table) -> tuple[Value, Value]:
+        if table not in self._caches:
+            cosine, sine = (constant_value(array, name=name) for array, name in
+                            ((table.cosine, "cos_cache"), (table.sine, "sin_cache")))  # fmt: skip
+            self._caches[table] = cosine, sine
+        return self._caches[table]
+
+    def _in_rows_again(self, found: Attention) -> ir.Value | None:
+        """The value behind ``mixed`` that has [batch, sequence, heads * size], as the operator gives it."""
+        setting = Setting(2, 3, 5)
+        shape = (2, found.heads, 3, found.size)
+        mixed = np.random.default_rng(3).standard_normal(shape).astype(np.float32)
+        wanted = mixed.transpose(0, 2, 1, 3).reshape(2, 3, -1)
+        value = found.mixed
+        for _ in range(3):
+            if len(uses := list(value.uses())) != 1 or value.is_graph_output():
+                return None
+            value = uses[0][0].outputs[0]
+            try:
+                got = self.inputs.probe(setting, {found.mixed: mixed}).array(value)
+            except ProbeError:
+                return None
+            if np.array_equal(got, wanted):
+                return value
+        return None
+
+
+def _is_padded_behind(op: Builder, mask: ir.Value, sequence: Value, total: Value) -> Value:
+    """For each row whether what fills it up stands behind its tokens, as GroupQueryAttention has it.
+
+    It can stand before later runs' tokens: these are behind it.
+    """
+    begins = op.Greater(op.Slice(mask, [0], [1], [1]), 0)
+    earlier, later = op.Slice(mask, [0], [-1], [1]), op.Slice(mask, [1], [2**62], [1])
+    # An empty maximum would be an error.
+    rises = op.ReduceSum(op.Cast(op.Less(earlier, later), to=ir.DataType.INT64), [1], keepdims=1)
+    falls_only = op.Or(op.Equal(rises, 0), op.Less(sequence, total))
+    return op.Squeeze(op.And(begins, falls_only), [1])
+
+
+def _in_rows(op: Builder, source: Source, heads: int, size: int) -> ir.Value:
+    """A query, key or value as [batch, sequence, heads * size]."""
+    value = source.value
+    if source.layout.name == "BSD":
+        return value
+    if source.layout.name == "BNSH":
+        value = op.Transpose(value, perm=[0, 2, 1, 3])
+    return op.Reshape(value, [0, 0, heads * size])
+
+
+def check_types(found: Attention) -> None:
+    """Raises `NoFit` where an attention is not computed in float32."""
+    types = {value.dtype for value in (found.query, found.keys.past, found.values.past, found.keys.new, found.mixed)}
+    if types != {ir.DataType.FLOAT}:
+        raise NoFit(f"it is computed in {', '.join(sorted(str(t) for t in types))}")

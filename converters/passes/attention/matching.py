@@ -1,0 +1,216 @@
+"""Attention over a cache, wherever a graph has it: from the Softmax back to queries and caches, forth to the values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx_ir as ir
+
+from converters.passes.attention.caches import Cache
+from converters.passes.attention.probing import Dependence, ProbeError
+from converters.passes.attention.setting import Inputs, Setting
+
+
+class NoFit(ValueError):
+    """The attention has a form that GroupQueryAttention does not have."""
+
+
+@dataclass
+class Attention:
+    """One attention.
+
+    Attributes:
+        softmax: its node.
+        query: [batch, heads, sequence, size].
+        keys, values: the caches.
+        scale: the factor of the products.
+        softcap: what limits them; 0 for nothing.
+        mask: what is added to the products; ``None`` for nothing.
+        seen: where it is, or true where a key is seen.
+        mixed: [batch, heads, sequence, size], what becomes of the values.
+        heads, groups, size: the numbers of heads, of keys that they share, and of the elements of each.
+    """
+
+    softmax: ir.Node
+    query: ir.Value
+    keys: Cache
+    values: Cache
+    scale: float
+    softcap: float
+    mask: ir.Value | None
+    is_condition: bool
+    mixed: ir.Value
+    heads: int
+    groups: int
+    size: int
+
+
+@dataclass
+class _Products:
+    """What lies between the products of queries and keys and the Softmax."""
+
+    scale: float = 1.0
+    softcap: float = 0.0
+    mask: ir.Value | None = None
+    is_condition: bool = False
+    product: ir.Node | None = field(default=None)
+
+
+class Matcher:
+    """Finds the attentions of a graph.
+
+    Args:
+        inputs: the graph's inputs.
+        caches: its caches.
+        dependence: what depends on data.
+    """
+
+    def __init__(self, inputs: Inputs, caches: Sequence[Cache], dependence: Dependence) -> None:
+        self._inputs, self._dependence = inputs, dependence
+        self._by_present = {cache.present: cache for cache in caches}
+        self._probe = inputs.probe(_SETTING)
+
+    def match(self, softmax: ir.Node) -> Attention | None:
+        """The attention of a Softmax; ``None`` where it is none over a cache.
+
+        Raises:
+            NoFit: it is one, of another form.
+        """
+        mixing = _next(softmax.outputs[0], "MatMul")
+        if mixing is None or softmax.inputs[0] not in self._dependence or mixing.inputs[1] is None:
+            return None
+        values = self._cache(mixing.inputs[1])
+        if values is None:
+            return None
+        axis = softmax.attributes.get_int("axis", -1)
+        products = self._products(softmax.inputs[0])
+        assert products.product is not None
+        query, transposed = products.product.inputs[:2]
+        assert query is not None and transposed is not None
+        turn = transposed.producer()
+        rank = len(transposed.shape or ())
+        if turn is None or turn.op_type != "Transpose" or rank != 4 or axis not in (-1, 3):
+            raise NoFit("its keys are not transposed for the product")
+        if list(turn.attributes.get_ints("perm", [])) != [0, 1, 3, 2] or turn.inputs[0] is None:
+            raise NoFit("its keys are not transposed for the product")
+        keys = self._cache(turn.inputs[0])
+        if keys is None:
+            raise NoFit("its keys are not those of a cache")
+        scale, query = self._scaled(query)
+        mixed = mixing.outputs[0]
+        heads, size = self._probe.shape(query)[1::2]
+        groups = self._probe.shape(keys.present)[1]
+        if keys.axis != 2 or values.axis != 2 or self._probe.shape(values.present) != self._probe.shape(keys.present):
+            raise NoFit("its keys and values have different shapes")
+        if heads % groups:
+            raise NoFit(f"{heads} heads cannot share {groups} keys")
+        for cache, used in ((keys, turn.inputs[0]), (values, mixing.inputs[1])):
+            self._check_repeated(cache, used, heads // groups)
+        return Attention(
+            softmax, query, keys, values, products.scale * scale, products.softcap, products.mask,
+            products.is_condition, mixed, heads, groups, size,
+        )  # fmt: skip
+
+    def _cache(self, value: ir.Value) -> Cache | None:
+        """The cache that a value comes from."""
+        for narrow in self._dependence.narrows(value, most=40) if value in self._dependence else []:
+            if narrow in self._by_present:
+                return self._by_present[narrow]
+        return None
+
+    def _check_repeated(self, cache: Cache, used: ir.Value, times: int) -> None:
+        """Raises `NoFit` where ``used`` is not the cache with each head repeated."""
+        if used is cache.present and times == 1:
+            return
+        held = np.random.default_rng(1).standard_normal(self._probe.shape(cache.present)).astype(np.float32)
+        try:
+            got = self._inputs.probe(_SETTING, {cache.present: held}).array(used)
+        except ProbeError as error:
+            raise NoFit(f"what becomes of its keys or values is not known: {error}") from error
+        if held.shape[1] == 1 and np.array_equal(got, held):
+            return  # the product itself repeats it
+        wanted = np.repeat(held, times, axis=1)
+        if got.shape != wanted.shape or not np.array_equal(got, wanted):
+            raise NoFit("its keys or values are not those of the cache, each for a group of heads")
+
+    def _products(self, value: ir.Value | None) -> _Products:
+        """Back from what the Softmax takes to the product of queries and keys."""
+        found = _Products()
+        while True:
+            node = None if value is None else value.producer()
+            if node is None or node.domain:
+                raise NoFit("what its Softmax takes is not a product with a cache")
+            data = self._dependence.among(list(node.inputs))
+            others = [v for v in node.inputs if v is not None and v not in data]
+            if node.op_type == "MatMul" and len(data) == 2:
+                found.product = node
+                if found.softcap:
+                    found.scale *= found.softcap  # what stands within the Tanh is divided by it
+                return found
+            if len(data) != 1:
+                raise NoFit(f"{node.op_type} of two parts that depend on data lies before its Softmax")
+            value = data[0]
+            if node.op_type in ("Cast", "Identity"):
+                if value.dtype != node.outputs[0].dtype:
+                    raise NoFit("its products are rounded")
+            elif node.op_type == "Add" and found.mask is None and found.scale == 1 and not found.softcap:
+                found.mask = others[0]
+            elif node.op_type == "Where" and found.mask is None and found.scale == 1 and node.inputs[1] is value:
+                self._check_lowest(others[1])
+                found.mask, found.is_condition = others[0], True
+            elif node.op_type == "Mul":
+                found.scale *= self._number(others[0])
+            elif node.op_type == "Div" and node.inputs[0] is value:
+                found.scale /= self._number(others[0])
+            elif node.op_type == "Tanh" and not found.softcap:
+                found.softcap, found.scale = found.scale, 1.0
+            else:
+                raise NoFit(f"{node.op_type} lies before its Softmax")
+
+    def _scaled(self, query: ir.Value) -> tuple[float, ir.Value]:
+        """The factor by which a query is multiplied at once, and the query without it."""
+        factor = 1.0
+        while (node := query.producer()) is not None and node.op_type in ("Mul", "Div") and not node.domain:
+            data = self._dependence.among(list(node.inputs))
+            others = [v for v in node.inputs if v is not None and v not in data]
+            if len(data) != 1 or len(others) != 1 or (node.op_type == "Div" and node.inputs[0] is not data[0]):
+                break
+            try:
+                number = self._number(others[0])
+            except NoFit:
+                break
+            factor, query = factor * number if node.op_type == "Mul" else factor / number, data[0]
+        return factor, query
+
+    def _number(self, value: ir.Value) -> float:
+        try:
+            array = self._probe.array(value)
+        except ProbeError as error:
+            raise NoFit(f"a factor of its products is not known: {error}") from error
+        if array.size != 1:
+            raise NoFit("its products are multiplied by several numbers")
+        return float(array.reshape(-1)[0])
+
+    def _check_lowest(self, value: ir.Value) -> None:
+        if self._number(value) > MASKED:
+            raise NoFit("it masks with a number that does not hide what is masked")
+
+
+MASKED = -1e4
+"""Products with less added lead to nothing."""
+
+_SETTING = Setting(batch=2, sequence=3, past=5)
+
+
+def _next(value: ir.Value, op_type: str) -> ir.Node | None:
+    """The one node that takes the value first, casts to its own type aside."""
+    while len(uses := list(value.uses())) == 1:
+        node, index = uses[0]
+        if node.op_type == op_type and not node.domain and index == 0:
+            return node
+        if node.op_type not in ("Cast", "Identity") or node.outputs[0].dtype != value.dtype:
+            return None
+        value = node.outputs[0]
+    return None

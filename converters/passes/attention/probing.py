@@ -1,0 +1,258 @@
+"""What a part of a graph computes, found out by trying: its values for chosen inputs.
+
+Masks, rotary angles and repeated heads reach a model in many spellings, of many exporters; what they compute is the same.
+A `Probe` gives the value of any part of a graph for inputs of a few tokens, without its weights being read: of what depends
+on data (hidden states) it knows the shape alone, and constants are computed only where something else than data needs them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+from onnx.reference import ReferenceEvaluator
+
+from onnx_specops.folding import fold
+from onnx_specops.graphs import all_nodes
+
+_SMALL = 4096  # elements of a constant that is computed at once
+_LARGE = 1 << 26  # elements of what is not computed at all
+_SHAPES = ("Shape", "Size")
+
+
+class ProbeError(ValueError):
+    """A value cannot be found out."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """A value of which the shape is known alone."""
+
+    dtype: ir.DataType
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Constant:
+    """A constant, whose elements are computed when they are needed."""
+
+    dtype: ir.DataType
+    shape: tuple[int, ...]
+    value: ir.Value
+
+
+Known = np.ndarray | Data | Constant
+
+
+class Probe:
+    """The values of a graph for some inputs.
+
+    Args:
+        given: what values are, instead of what their nodes compute; everything else that is computed depends on them and on
+            constants.
+    """
+
+    def __init__(self, given: Mapping[ir.Value, np.ndarray | Data]) -> None:
+        self._known: dict[ir.Value, Known] = dict(given)
+        self._constants: dict[ir.Value, np.ndarray] = {}
+
+    def shape(self, value: ir.Value) -> tuple[int, ...]:
+        """The shape of a value; raises `ProbeError` where it cannot be found out."""
+        return tuple(self._find(value).shape)
+
+    def array(self, value: ir.Value) -> np.ndarray:
+        """The elements of a value; raises `ProbeError` where they depend on data."""
+        found = self._find(value)
+        if isinstance(found, Data):
+            raise ProbeError(f"{value.name} depends on data")
+        return self._elements(found)
+
+    def _elements(self, known: Known) -> np.ndarray:
+        if isinstance(known, np.ndarray):
+            return known
+        assert isinstance(known, Constant)
+        if known.value not in self._constants:
+            if math.prod(known.shape) > _LARGE:
+                raise ProbeError(f"{known.value.name} is too large")
+            tensor = known.value.const_value
+            if tensor is not None:
+                self._constants[known.value] = tensor.numpy()
+            else:
+                node = known.value.producer()
+                assert node is not None
+                inputs = [None if v is None else self._elements(self._find(v)) for v in node.inputs]
+                for output, array in zip(node.outputs, _computed(node, inputs), strict=False):
+                    self._constants[output] = array
+        return self._constants[known.value]
+
+    def _find(self, value: ir.Value) -> Known:
+        """Depth first, without recursion: graphs are deeper than Python's stack."""
+        pending = [value]
+        while pending:
+            current = pending[-1]
+            if current in self._known:
+                pending.pop()
+                continue
+            if current.const_value is not None and not current.is_graph_input():
+                tensor = current.const_value
+                dims = tuple(tensor.shape.numpy())
+                small = tensor.size <= _SMALL
+                self._known[current] = tensor.numpy() if small else Constant(tensor.dtype, dims, current)
+                continue
+            node = current.producer()
+            if node is None:
+                raise ProbeError(f"{current.name} is an input that is not given")
+            needed = self._needed(node, current)
+            if unknown := [v for v in needed if v not in self._known]:
+                pending += unknown
+                continue
+            self._compute(node, current)
+        return self._known[value]
+
+    def _needed(self, node: ir.Node, output: ir.Value) -> list[ir.Value]:
+        if node.op_type != "If" or node.domain:
+            return [value for value in node.inputs if value is not None]
+        condition = node.inputs[0]
+        assert condition is not None
+        if condition not in self._known:
+            return [condition]
+        return [condition, self._branch(node, output)]
+
+    def _branch(self, node: ir.Node, output: ir.Value) -> ir.Value:
+        """What the branch that is taken gives."""
+        condition = node.inputs[0]
+        assert condition is not None
+        taken = "then_branch" if bool(self._elements(self._known[condition]).reshape(-1)[0]) else "else_branch"
+        return node.attributes[taken].as_graph().outputs[output.index() or 0]
+
+    def _compute(self, node: ir.Node, output: ir.Value) -> None:
+        if node.op_type == "If" and not node.domain:
+            self._known[output] = self._known[self._branch(node, output)]
+            return
+        inputs = [None if value is None else self._known[value] for value in node.inputs]
+        if node.op_type in _SHAPES and not node.domain:
+            assert inputs[0] is not None
+            dims = np.array(inputs[0].shape, np.int64)
+            start, end = node.attributes.get_int("start", 0), node.attributes.get_int("end", len(dims))
+            self._known[output] = dims[start:end] if node.op_type == "Shape" else np.array(math.prod(dims), np.int64)
+            return
+        present = [known for known in inputs if known is not None]
+        if any(isinstance(known, Data) for known in present):
+            self._infer(node, inputs)
+        elif present and all(isinstance(known, Constant) for known in present):
+            self._infer(node, inputs, constant=True)
+        else:
+            arrays = [None if known is None else self._elements(known) for known in inputs]
+            for result, array in zip(node.outputs, _computed(node, arrays), strict=False):
+                self._known[result] = array
+
+    def _infer(self, node: ir.Node, inputs: Sequence[Known | None], constant: bool = False) -> None:
+        """The shapes of a node's outputs, by ONNX's own inference."""
+        for result, (dtype, shape) in zip(node.outputs, _inferred(node, inputs), strict=True):
+            self._known[result] = Constant(dtype, shape, result) if constant else Data(dtype, shape)
+
+
+def _inferred(node: ir.Node, inputs: Sequence[Known | None]) -> list[tuple[ir.DataType, tuple[int, ...]]]:
+    types: dict[str, onnx.TypeProto] = {}
+    data: dict[str, onnx.TensorProto] = {}
+    for value, known in zip(node.inputs, inputs, strict=True):
+        if value is None or known is None:
+            continue
+        name = value.name or ""
+        dtype = value.dtype if isinstance(known, np.ndarray) else known.dtype
+        types[name] = onnx.helper.make_tensor_type_proto(int(dtype or 0), known.shape)
+        if isinstance(known, np.ndarray) and known.size <= _SMALL and known.dtype.kind in "iufb":
+            data[name] = onnx.numpy_helper.from_array(known, name)
+    try:
+        schema = onnx.defs.get_schema(node.op_type, 21 if not node.domain else 1, node.domain)
+        found = onnx.shape_inference.infer_node_outputs(schema, ir.to_proto(node), types, data)
+        results = []
+        for value in node.outputs:
+            tensor = found[value.name or ""].tensor_type
+            dims = [dim.dim_value if dim.HasField("dim_value") else None for dim in tensor.shape.dim]
+            if not tensor.HasField("shape") or None in dims:
+                raise ProbeError(f"the shape of {value.name} depends on data")
+            results.append((ir.DataType(tensor.elem_type), tuple(int(d or 0) for d in dims)))
+    except ProbeError:
+        raise
+    except Exception as error:  # as many kinds as there are ways for inputs not to fit
+        raise ProbeError(f"{node.name}: {error}") from error
+    return results
+
+
+def _computed(node: ir.Node, inputs: Sequence[np.ndarray | None]) -> Sequence[np.ndarray]:
+    try:
+        if not node.domain and (folded := fold(node.op_type, inputs, _attributes(node))) is not None:
+            return [np.asarray(array) for array in folded]
+        if not node.domain and node.op_type == "GatherElements":  # the reference evaluator takes 64 indices along the axis
+            data, indices = (array for array in inputs if array is not None)
+            return [np.take_along_axis(data, indices, node.attributes.get_int("axis", 0))]
+        feeds = {v.name or "": array for v, array in zip(node.inputs, inputs, strict=True) if v is not None}
+        return list(ReferenceEvaluator(ir.to_proto(node), opsets={"": 21}).run(None, feeds))
+    except Exception as error:  # as many kinds as there are ways for inputs not to fit
+        raise ProbeError(f"{node.name}: {error}") from error
+
+
+def _attributes(node: ir.Node) -> dict[str, object]:
+    return {name: attribute.value for name, attribute in node.attributes.items()}
+
+
+class Dependence:
+    """Which values of a graph depend on data by more than its shape, and by way of what.
+
+    Args:
+        graph: the graph.
+        sources: the data.
+    """
+
+    def __init__(self, graph: ir.Graph, sources: Sequence[ir.Value]) -> None:
+        self._order: dict[ir.Value, int] = dict.fromkeys(sources, -1)
+        for number, node in enumerate(graph):
+            if node.op_type in _SHAPES and not node.domain:
+                continue
+            if any(value in self._order for value in _read(node)):
+                self._order.update(dict.fromkeys(node.outputs, number))
+
+    def __contains__(self, value: ir.Value | None) -> bool:
+        return value is not None and value in self._order
+
+    def among(self, values: Sequence[ir.Value | None]) -> list[ir.Value]:
+        """Those of the values that depend on data, each once."""
+        return list(dict.fromkeys(value for value in values if value is not None and value in self._order))
+
+    def narrows(self, value: ir.Value, most: int = 200) -> list[ir.Value]:
+        """The values through which all that ``value`` has of the data comes, the nearest first, beginning with itself.
+
+        Args:
+            value: it depends on data.
+            most: how many nodes to look back.
+        """
+        found: list[ir.Value] = []
+        front = {value}
+        for _ in range(most):
+            last = max(front, key=self._order.__getitem__)
+            front.remove(last)
+            if not front:
+                found.append(last)
+            node = last.producer()
+            if node is None:
+                break
+            front.update(self.among(list(node.inputs)))
+            if not front:
+                break
+        return found
+
+
+def _read(node: ir.Node) -> list[ir.Value]:
+    """What a node reads, by its nested graphs too."""
+    values = [value for value in node.inputs if value is not None]
+    for attribute in node.attributes.values():
+        if attribute.type == ir.AttributeType.GRAPH:
+            graph = attribute.as_graph()
+            values += list(graph.outputs)
+            values += [value for inner in all_nodes(graph) for value in inner.inputs if value is not None]
+    return values

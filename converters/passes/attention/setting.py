@@ -1,0 +1,96 @@
+"""The inputs of a language model, and settings of them to probe it with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from converters.passes.attention.probing import Data, Probe
+
+MASK, POSITIONS, BEAMS = "attention_mask", "position_ids", "beam_idx"
+"""The inputs that are no data, by the names that language models in OpenVINO's form have."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How many tokens a run has, and where.
+
+    Attributes:
+        batch, sequence, past: numbers of rows, of tokens of the run and of the cache.
+        mask: [batch, past + sequence], which tokens count; all by default.
+        positions: [batch, sequence]; those of a run without padding by default.
+    """
+
+    batch: int = 1
+    sequence: int = 1
+    past: int = 0
+    mask: np.ndarray | None = None
+    positions: np.ndarray | None = None
+
+    @property
+    def total(self) -> int:
+        return self.past + self.sequence
+
+    @property
+    def given_mask(self) -> np.ndarray:
+        return np.ones((self.batch, self.total), np.int64) if self.mask is None else self.mask
+
+    @property
+    def given_positions(self) -> np.ndarray:
+        if self.positions is not None:
+            return self.positions
+        return np.tile(np.arange(self.past, self.total, dtype=np.int64), (self.batch, 1))
+
+
+class Inputs:
+    """The inputs of a language model's graph.
+
+    Args:
+        graph: the graph.
+        pasts: the inputs that hold what the model keeps from run to run: axis of the tokens of each.
+    """
+
+    def __init__(self, graph: ir.Graph, pasts: Mapping[ir.Value, int]) -> None:
+        by_name = {value.name: value for value in graph.inputs}
+        self.mask, self.positions, self.beams = (by_name.get(name) for name in (MASK, POSITIONS, BEAMS))
+        self.pasts = dict(pasts)
+        known = {*self.pasts, self.mask, self.positions, self.beams}
+        self.data = [value for value in graph.inputs if value not in known and value.dtype != ir.DataType.BOOL]
+        self.flags = [value for value in graph.inputs if value not in known and value.dtype == ir.DataType.BOOL]
+
+    @property
+    def sources(self) -> Sequence[ir.Value]:
+        """All that is data."""
+        return [*self.data, *self.pasts]
+
+    def probe(self, setting: Setting, more: Mapping[ir.Value, np.ndarray] | None = None) -> Probe:
+        """The graph's values in a setting; ``more`` says what further values are."""
+        given: dict[ir.Value, np.ndarray | Data] = {}
+        for value in self.data:
+            given[value] = Data(value.dtype or ir.DataType.INT64, self._shape(value, (setting.batch, setting.sequence)))
+        for value, axis in self.pasts.items():
+            sizes = [setting.batch] + [setting.past if i == axis else 1 for i in range(1, len(value.shape or ()))]
+            given[value] = Data(value.dtype or ir.DataType.FLOAT, self._shape(value, sizes))
+        for flag in self.flags:
+            given[flag] = np.array(True)
+        if self.mask is not None:
+            given[self.mask] = setting.given_mask.astype(_numpy(self.mask))
+        if self.positions is not None:
+            given[self.positions] = setting.given_positions.astype(_numpy(self.positions))
+        if self.beams is not None:
+            given[self.beams] = np.arange(setting.batch).astype(_numpy(self.beams))
+        return Probe({**given, **(more or {})})
+
+    @staticmethod
+    def _shape(value: ir.Value, sizes: Sequence[int]) -> tuple[int, ...]:
+        """The dimensions of an input: those that it has fixed, else the setting's."""
+        dims = list(value.shape or ())
+        return tuple(d if isinstance(d, int) else sizes[i] if i < len(sizes) else 1 for i, d in enumerate(dims))
+
+
+def _numpy(value: ir.Value) -> np.dtype:
+    assert value.dtype is not None
+    return value.dtype.numpy()

@@ -1,0 +1,80 @@
+"""The scale and bias of LayerNormalization and InstanceNormalization, which stand behind a normalization in an IR, become
+its own.
+
+OpenVINO writes the normalization alone (MVN), and its scale and bias as arithmetic that broadcasts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from converters.passes.patterns import PatternPass, Rewrite, rewrite
+from onnx_specops.building import Builder, Value
+
+
+def _scaled(root: str) -> Rewrite:
+    def pattern(op: Any, x: Any, ones: Any, scale: Any) -> Any:
+        return op.Mul(getattr(op, root)(x, ones, _allow_other_inputs=True, _outputs=["normal"]), scale, _outputs=["whole"])
+
+    @rewrite("Mul", pattern, commute=True)
+    def replace(op: Builder, *, x: Value, ones: Value, scale: Value, normal: Value, whole: Value) -> Value | None:
+        node = normal.producer()
+        assert node is not None
+        bias = node.inputs[2] if len(node.inputs) > 2 else None
+        if not (_is_all(ones, 1) and (bias is None or _is_all(bias, 0))):
+            return None
+        return _normalized(op, node, _parameter(op, node, scale, whole), bias)
+
+    return replace
+
+
+def _shifted(root: str) -> Rewrite:
+    def pattern(op: Any, x: Any, scale: Any, bias: Any) -> Any:
+        return op.Add(getattr(op, root)(x, scale, _allow_other_inputs=True, _outputs=["normal"]), bias, _outputs=["whole"])
+
+    @rewrite("Add", pattern, commute=True)
+    def replace(op: Builder, *, x: Value, scale: Value, bias: Value, normal: Value, whole: Value) -> Value | None:
+        node = normal.producer()
+        assert node is not None
+        before = node.inputs[2] if len(node.inputs) > 2 else None
+        if not (before is None or _is_all(before, 0)):
+            return None
+        return _normalized(op, node, scale, _parameter(op, node, bias, whole))
+
+    return replace
+
+
+def _parameter(op: Builder, node: ir.Node, value: Value, whole: Value) -> Value | None:
+    """What multiplies or is added, in the shape that the normalization wants; ``None`` where it is of another."""
+    x, scale = node.inputs[0], node.inputs[1]
+    if x is None or not isinstance(scale, Value) or not isinstance(x, Value):
+        return None
+    if x.rank is None or value.dims is None or whole.dims is None or len(whole.dims) != x.rank:
+        return None
+    inner = scale.dims or []
+    behind = [1] * (x.rank - 2) if node.op_type == "InstanceNormalization" else []
+    aligned = [1] * (x.rank - len(value.dims)) + value.dims
+    if aligned != [1] * (x.rank - len(inner) - len(behind)) + [*inner, *behind] or value.dtype != scale.dtype:
+        return None
+    return op.Reshape(value, inner) if value.dims != inner else value
+
+
+def _normalized(op: Builder, node: ir.Node, scale: Value | None, bias: ir.Value | None) -> Value | None:
+    if scale is None:
+        return None
+    attributes = {name: attribute.value for name, attribute in node.attributes.items()}
+    return op.node(node.op_type, node.inputs[0], scale, bias, **attributes)
+
+
+def _is_all(value: ir.Value, number: float) -> bool:
+    tensor = value.const_value
+    return tensor is not None and bool((tensor.numpy() == np.float32(number)).all())
+
+
+class FuseScaleAndBias(PatternPass):
+    """normalization * scale + bias."""
+
+    rewrites = tuple(form(root) for root in ("LayerNormalization", "InstanceNormalization") for form in (_scaled, _shifted))

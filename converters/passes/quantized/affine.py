@@ -1,0 +1,105 @@
+"""What the integers of a quantised tensor stand for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+import onnx_ir as ir
+
+from onnx_specops.building import Builder, Value, constant_value
+
+NEAR = 1e-3
+"""How far, in levels, the zero may be from a level: a file keeps limits in few digits."""
+
+_TYPES: dict[int, type[np.unsignedinteger]] = {2**8 - 1: np.uint8, 2**8: np.uint8, 2**16 - 1: np.uint16, 2**16: np.uint16}
+
+
+@dataclass(frozen=True)
+class Affine:
+    """``scale * (q - zero_point)``, for a whole tensor or for each index of one of its axes.
+
+    Attributes:
+        scale: float32, [] or [size of the axis].
+        zero_point: of the same shape, in the integers' type.
+        axis: the axis, where there are several.
+    """
+
+    scale: np.ndarray
+    zero_point: np.ndarray
+    axis: int = 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is one for the whole tensor."""
+        return self.scale.ndim == 0
+
+    @property
+    def bits(self) -> int:
+        """The integers' size."""
+        return 8 * self.zero_point.dtype.itemsize
+
+    @property
+    def has_one_zero(self) -> bool:
+        """Whether the same integer stands for zero everywhere."""
+        return bool((self.zero_point == self.zero_point.reshape(-1)[0]).all())
+
+    @property
+    def starts_at_zero(self) -> bool:
+        """Whether the least integer stands for zero."""
+        return bool((self.zero_point == np.iinfo(self.zero_point.dtype).min).all())
+
+    def scaled(self, factor: np.ndarray | float) -> Self:
+        """Integers that stand for as many times as much."""
+        return replace(self, scale=np.asarray(self.scale * factor, np.float32))
+
+    def of_steps(self) -> Affine:
+        """The same integers, standing for how many scales they are."""
+        return Affine(np.ones([], np.float32), self.zero_point.reshape(-1)[0])
+
+    def column(self, rank: int) -> Value:
+        """The scales as a constant that broadcasts to a tensor of ``rank`` dimensions."""
+        return constant_value(self.scale.reshape([-1 if axis == self.axis else 1 for axis in range(rank)]))
+
+    def quantize(self, op: Builder, x: ir.Value) -> Value:
+        """QuantizeLinear of ``x``."""
+        return op.QuantizeLinear(x, *self._constants(), axis=self._axis())
+
+    def dequantize(self, op: Builder, q: ir.Value) -> Value:
+        """DequantizeLinear of ``q``."""
+        return op.DequantizeLinear(q, *self._constants(), axis=self._axis())
+
+    def _constants(self) -> tuple[Value, Value]:
+        return constant_value(self.scale), constant_value(self.zero_point)
+
+    def _axis(self) -> int | None:
+        return None if self.is_whole else self.axis
+
+
+def affine(low: np.ndarray, high: np.ndarray, levels: int, rank: int | None) -> Affine | None:
+    """What the last ``levels`` integers of a type stand for, the first of them for ``low`` and the last for ``high``.
+
+    ``None`` where ONNX cannot say it: zero is none of the levels, these are of no type's number, or the limits, in the shape
+    that broadcasts to a tensor of ``rank`` dimensions, differ along several axes.
+    """
+    if levels not in _TYPES or not (low < high).all() or (low > 0).any() or (high < 0).any():
+        return None
+    scale = ((high.astype(np.float64) - low) / (levels - 1)).astype(np.float32)
+    if not np.isfinite(scale).all() or not (scale >= np.finfo(np.float32).tiny).all():
+        return None
+    exact = -low.astype(np.float64) / scale
+    zero = np.rint(exact)
+    if (np.abs(exact - zero) > NEAR).any() or (zero < 0).any() or (zero > levels - 1).any():
+        return None
+    zero += np.iinfo(_TYPES[levels]).max + 1 - levels
+    axis, shape = 0, np.broadcast_shapes(scale.shape, zero.shape)
+    scale, zero = np.broadcast_to(scale, shape), np.broadcast_to(zero, shape)
+    if scale.size > 1:
+        axes = [i for i, size in enumerate(shape) if size > 1]
+        if len(axes) > 1 or rank is None or len(shape) > rank:
+            return None
+        axis = axes[0] + rank - len(shape)
+    whole = scale.size == 1
+    flat = [np.ascontiguousarray(a).reshape([] if whole else [-1]) for a in (scale, zero.astype(_TYPES[levels]))]
+    return Affine(flat[0], flat[1], axis)

@@ -1,0 +1,255 @@
+"""Convolutions of integers.
+
+ONNX Runtime has a convolution whose results are integers again, with one scale for all of them. Where something else than a
+quantisation follows, an activation function say, the result has to be in floats: a convolution is a matrix product then, of
+the pixels' neighbourhoods and the weights.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+import onnx_ir as ir
+
+from converters.passes.quantized.affine import Affine
+from converters.passes.quantized.graph import Arrangement, Quantized, is_node, only_quantizers, only_user, static_shape
+from converters.passes.quantized.products import multiply
+from converters.passes.quantized.weights import Weights, array, weights
+from onnx_specops.building import Builder, Value, constant_value
+
+_LARGEST_BIAS = 2**30
+_FEWEST_CHANNELS = 16
+"""With fewer channels the neighbourhoods cost more than integers save."""
+
+
+@dataclass(frozen=True)
+class _End:
+    """Where the result of a convolution is quantised.
+
+    Attributes:
+        value: what the QuantizeLinear takes.
+        affine: as what.
+        quantizer: the QuantizeLinear.
+        shift: what is added to the result before.
+        divisor: what it is divided by before, a number for each channel or one.
+    """
+
+    value: ir.Value
+    affine: Affine
+    quantizer: ir.Node
+    shift: float = 0.0
+    divisor: np.ndarray | float = 1.0
+
+
+@dataclass(frozen=True)
+class _Attributes:
+    """What a Conv states."""
+
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    pads: tuple[int, ...]
+    group: int
+
+    @classmethod
+    def of(cls, node: ir.Node, kernel: Sequence[int]) -> _Attributes | None:
+        """None where the padding is told in words."""
+        if node.attributes.get_string("auto_pad", "NOTSET") != "NOTSET":
+            return None
+        rank, stated = len(kernel), node.attributes
+        return cls(
+            tuple(kernel),
+            tuple(stated.get_ints("strides", [1] * rank)),
+            tuple(stated.get_ints("dilations", [1] * rank)),
+            tuple(stated.get_ints("pads", [0] * 2 * rank)),
+            stated.get_int("group", 1),
+        )
+
+
+def convolution(work: Arrangement, node: ir.Node) -> None:
+    """A Conv of a quantised tensor with quantised weights, in integers where that pays."""
+    x, filters = node.inputs[:2]
+    found = weights(filters, axis=0)
+    shape = None if filters is None else static_shape(filters)
+    if x is None or found is None or shape is None:
+        return
+    scales = np.broadcast_to(found.affine.scale, shape[:1])
+    source = work.quantized.get(x)
+    if source is None and x in work.channels:
+        # The scales of channels are part of the weights, where each channel has its own.
+        steps, outer = work.channels[x]
+        if node.attributes.get_int("group", 1) == shape[0] and shape[1] == 1 and outer.axis == 1:
+            source, scales, x = work.quantized[steps], scales * outer.scale, steps
+    stated = _Attributes.of(node, shape[2:])
+    if source is None or source.affine.bits != 8 or stated is None:
+        return
+    bias = np.zeros(shape[0])
+    if len(node.inputs) > 2:
+        if (given := array(node.inputs[2])) is None:
+            return
+        bias = bias + given
+    tail, bias = _with_bias(node.outputs[0], bias)
+    op = work.before(node)
+    if (end := _end(work, tail)) is not None and _in_integers(work, node, source, found, scales, bias, end, op):
+        return
+    if stated.group == 1 and (all(size == 1 for size in stated.kernel) or shape[1] >= _FEWEST_CHANNELS):
+        behind = Affine(scales.astype(np.float32), np.broadcast_to(found.affine.zero_point, shape[:1]), 1)
+        work.replace(node, _as_product(work, op, source, found, behind, stated, shape, bias), tail)
+    elif x is not node.inputs[0]:
+        rank = len(shape)
+        numbers = op.at(21).Cast(found.emit(op), to=ir.DataType.FLOAT)
+        if found.affine.zero_point.any():
+            numbers = op.Sub(numbers, found.affine.zero_point.astype(np.float32).reshape(-1, *[1] * (rank - 1)))
+        node.replace_input_with(0, x)
+        node.replace_input_with(1, op.Mul(numbers, op.const(scales.astype(np.float32).reshape(-1, *[1] * (rank - 1)))))
+
+
+def _in_integers(
+    work: Arrangement,
+    node: ir.Node,
+    x: Quantized,
+    found: Weights,
+    scales: np.ndarray,
+    bias: np.ndarray,
+    end: _End,
+    op: Builder,
+) -> bool:
+    """A convolution with integers before and behind it; whether it can be one."""
+    if found.affine.zero_point.dtype == np.int8 and found.affine.zero_point.any():
+        return False
+    scales, bias = scales / end.divisor, (bias + end.shift) / end.divisor
+    unit = scales.astype(np.float64) * float(x.affine.scale)
+    whole = np.rint(bias / unit)
+    if (np.abs(whole) > _LARGEST_BIAS).any():
+        return False
+    zeros = np.broadcast_to(found.affine.zero_point, scales.shape)
+    inputs = [x.affine.dequantize(op, x.integers), _shortest(scales, zeros).dequantize(op, found.emit(op))]
+    if whole.any():
+        terms = _shortest(unit, np.zeros(unit.shape, np.int32))
+        inputs.append(terms.dequantize(op, constant_value(whole.astype(np.int32))))
+    result = op.Conv(*inputs, **{name: attribute.value for name, attribute in node.attributes.items()})
+    result.shape = end.value.shape
+    end.quantizer.replace_input_with(0, result)
+    end.quantizer.replace_input_with(1, op.place(constant_value(end.affine.scale)))
+    return True
+
+
+def _as_product(
+    work: Arrangement,
+    op: Builder,
+    x: Quantized,
+    found: Weights,
+    behind: Affine,
+    stated: _Attributes,
+    shape: Sequence[int],
+    bias: np.ndarray,
+) -> Value:
+    """A convolution as a product of neighbourhoods and weights."""
+    rank = len(shape)
+    pixels = op.Transpose(x.integers, perm=[0, *range(2, rank), 1])
+    if any(stated.pads):
+        half = len(stated.pads) // 2
+        pads = [0, *stated.pads[:half], 0, 0, *stated.pads[half:], 0]
+        pixels = op.Pad(pixels, pads, constant_value(x.affine.zero_point))
+    spatial = list(range(1, rank - 1))
+    neighbours = []
+    for offsets in itertools.product(*(range(size) for size in stated.kernel)):
+        begins = [offset * step for offset, step in zip(offsets, stated.dilations, strict=True)]
+        # The last neighbour ends where the data do; the others as far before.
+        ends = [begin - (size - 1) * step for begin, size, step in zip(begins, stated.kernel, stated.dilations, strict=True)]
+        ends = [end if end < 0 else np.iinfo(np.int64).max for end in ends]
+        is_all = not any(begins) and all(end > 0 for end in ends) and all(step == 1 for step in stated.strides)
+        neighbours.append(pixels if is_all else op.Slice(pixels, begins, ends, spatial, list(stated.strides)))
+    around = neighbours[0] if len(neighbours) == 1 else op.Concat(*neighbours, axis=-1)
+    rows = prod(shape[1:])
+    matrix = op.Transpose(found.emit(op), perm=[*range(2, rank), 1, 0])
+    right = Quantized(op.Reshape(matrix, [rows, shape[0]]), behind)
+    added = bias.astype(np.float32) if bias.any() else None
+    result = multiply(work, op, Quantized(around, x.affine), right, added)
+    result.shape = ir.Shape([None] * rank) if result.shape is None else result.shape
+    return op.Transpose(result, perm=[0, rank - 1, *range(1, rank - 1)])
+
+
+def _shortest(scales: np.ndarray, zeros: np.ndarray) -> Affine:
+    """Of a whole tensor where the channels are alike."""
+    scales = scales.astype(np.float32)
+    if (scales == scales[0]).all() and (zeros == zeros[0]).all():
+        return Affine(scales[0], zeros[0])
+    return Affine(scales, zeros, 0)
+
+
+def _with_bias(tail: ir.Value, bias: np.ndarray) -> tuple[ir.Value, np.ndarray]:
+    """A convolution's result with the constant of each channel that is added to it alone."""
+    user = only_user(tail)
+    if user is None or not is_node(user, "Add") or tail.shape is None:
+        return tail, bias
+    other = next((array(value) for value in user.inputs if value is not tail), None)
+    rank = len(tail.shape)
+    if other is None or other.ndim > rank:
+        return tail, bias
+    shape = [1] * (rank - other.ndim) + list(other.shape)
+    if any(size != 1 for axis, size in enumerate(shape) if axis != 1) or shape[1] not in (1, len(bias)):
+        return tail, bias
+    return user.outputs[0], bias + np.broadcast_to(other.astype(np.float64).reshape(-1), bias.shape)
+
+
+# -- what follows a convolution --------------------------------------------------------------------------------------------
+
+
+def _end(work: Arrangement, tail: ir.Value) -> _End | None:
+    """Where and how a convolution's result is quantised; ``None`` where it has to be in floats."""
+    user = only_user(tail)
+    if user is None:
+        return None
+    if (end := _quantized(work, tail)) is not None:
+        return end
+    behind = _quantized(work, user.outputs[0])
+    if behind is None:
+        return None
+    if _cuts_nothing(user, behind):
+        return behind
+    if np.ndim(behind.divisor) == 0 and (line := _clipped_line(user, behind.affine)) is not None:
+        slope, shift = line
+        return _End(behind.value, behind.affine.scaled(1 / slope), behind.quantizer, shift=shift / slope)
+    return None
+
+
+def _quantized(work: Arrangement, value: ir.Value) -> _End | None:
+    """The quantisation of a value, of bytes."""
+    divisor: np.ndarray | float = 1.0
+    user = only_user(value)
+    if is_node(user, "Div") and user is not None and user.outputs[0] in work.divisions:
+        value = user.outputs[0]
+        divisor = work.divisions[value]
+    quantizers = only_quantizers(value)
+    if len(quantizers) != 1:
+        return None
+    scale, zero = (array(constant) for constant in quantizers[0].inputs[1:])
+    if scale is None or zero is None or scale.ndim or zero.dtype.itemsize != 1:
+        return None
+    return _End(value, Affine(scale, zero), quantizers[0], divisor=divisor)
+
+
+def _cuts_nothing(node: ir.Node, end: _End) -> bool:
+    """Whether a node cuts off only what the quantisation cuts off as well."""
+    if not end.affine.starts_at_zero:
+        return False
+    if is_node(node, "Relu"):
+        return True
+    if not is_node(node, "Clip"):
+        return False
+    low, high = ([array(value) for value in node.inputs[1:]] + [None, None])[:2]
+    top = float(np.max(end.affine.scale * 255 * end.divisor))
+    return (low is None or float(low) <= 0) and (high is None or float(high) >= top)
+
+
+def _clipped_line(node: ir.Node, behind: Affine) -> tuple[float, float] | None:
+    """Slope and shift of a HardSigmoid whose ends are those of the quantisation."""
+    if not is_node(node, "HardSigmoid") or not behind.starts_at_zero:
+        return None
+    alpha, beta = node.attributes.get_float("alpha", 0.2), node.attributes.get_float("beta", 0.5)
+    return (alpha, beta) if alpha > 0 and np.rint(1 / float(behind.scale)) >= 255 else None

@@ -1,0 +1,97 @@
+"""A graph on its way to integers: which values these stand for, and what a node's surroundings are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from converters.passes.quantized.affine import Affine
+from onnx_specops.building import Builder, Value
+from onnx_specops.graphs import all_values
+from onnx_specops.replacing import take_place
+
+
+@dataclass(frozen=True)
+class Quantized:
+    """The integers of a value that a DequantizeLinear gives.
+
+    Attributes:
+        integers: the integers.
+        affine: what they stand for.
+    """
+
+    integers: ir.Value
+    affine: Affine
+
+
+class Arrangement:
+    """What is known of a graph on its way to integers.
+
+    Attributes:
+        contrib: whether the graph may hold ONNX Runtime's own operators.
+        quantized: the values that a DequantizeLinear of a whole tensor gives.
+        channels: the values whose channels have scales of their own: what is multiplied by these, and what that stands for.
+        divisions: the values that are divided by the scales of their channels to be quantised in whole.
+    """
+
+    def __init__(self, graph: ir.Graph, contrib: bool) -> None:
+        self.contrib = contrib
+        self.quantized: dict[ir.Value, Quantized] = {}
+        self.channels: dict[ir.Value, tuple[Value, Affine]] = {}
+        self.divisions: dict[ir.Value, np.ndarray] = {}
+        self._root = Builder(graph)
+        self._root.reserve(value.name for value in all_values(graph))
+
+    def before(self, node: ir.Node) -> Builder:
+        """A builder that emits before ``node``."""
+        assert isinstance(node.graph, ir.Graph)
+        op = Builder(node.graph, root=self._root, before=node)
+        op.scope = node.name or node.op_type
+        return op
+
+    def dequantized(self, op: Builder, value: ir.Value, integers: Value, affine: Affine) -> None:
+        """Let integers stand for a value."""
+        result = affine.dequantize(op, integers)
+        take_place(value, result)
+        self.quantized[result] = Quantized(integers, affine)
+
+    def replace(self, node: ir.Node, result: Value, old: ir.Value | None = None) -> None:
+        """Let ``result`` take the place of what ``node``, or what follows it, gives."""
+        value = node.outputs[0] if old is None else old
+        if value.shape is not None:
+            result.shape = value.shape
+        take_place(value, result)
+        remove(node)
+
+
+def is_node(node: ir.Node | None, op_type: str, domain: str = "") -> bool:
+    """Whether there is a node, and it is of this operator."""
+    return node is not None and (node.domain, node.op_type) == (domain, op_type)
+
+
+def only_user(value: ir.Value) -> ir.Node | None:
+    """The one node that takes a value, if nothing else does."""
+    users = list(value.consumers())
+    return users[0] if len(users) == 1 and not value.is_graph_output() else None
+
+
+def only_quantizers(value: ir.Value) -> list[ir.Node]:
+    """The QuantizeLinear that take a value, where nothing else does."""
+    users = list(value.consumers())
+    return users if not value.is_graph_output() and all(is_node(user, "QuantizeLinear") for user in users) else []
+
+
+def static_shape(value: ir.Value) -> list[int] | None:
+    """The dimensions, where all are known."""
+    if value.shape is None:
+        return None
+    sizes = [dim for dim in value.shape if isinstance(dim, int)]
+    return sizes if len(sizes) == len(value.shape) else None
+
+
+def remove(node: ir.Node) -> None:
+    """Remove a node whose results nothing takes any more."""
+    if node.graph is not None and not any(value.uses() or value.is_graph_output() for value in node.outputs):
+        node.graph.remove(node, safe=True)

@@ -1,0 +1,134 @@
+"""The pass that says a quantised network in integers."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+from onnx_ir.passes import InPlacePass, PassResult
+
+from converters.passes.quantized.affine import affine
+from converters.passes.quantized.convolutions import convolution
+from converters.passes.quantized.graph import Arrangement, Quantized, is_node, only_quantizers, remove
+from converters.passes.quantized.products import product
+from converters.passes.quantized.weights import array
+from onnx_specops.building import constant_value
+from onnx_specops.domain import DOMAIN
+from onnx_specops.graphs import all_nodes
+
+D = ir.DataType
+
+_MOVES = frozenset(("Flatten", "Identity", "MaxPool", "Reshape", "Squeeze", "Transpose", "Unsqueeze"))
+"""Operators that only move or choose numbers: they take integers as they take floats."""
+
+_COMPUTES = frozenset(("Add", "AveragePool", "Concat", "Conv", "GlobalAveragePool", "MatMul", "Mul", "ReduceMean", "Resize"))
+"""Operators that ONNX Runtime may compute in integers."""
+
+
+class InIntegers(InPlacePass):
+    """FakeQuantize with constant limits becomes QuantizeLinear and DequantizeLinear, and what lies between is arranged so
+    that ONNX Runtime computes it in integers. What does not fit stays a FakeQuantize.
+
+    Args:
+        opset: the opset that the model will be in.
+        contrib: whether it may hold ONNX Runtime's own operators.
+    """
+
+    def __init__(self, opset: int, *, contrib: bool = True) -> None:
+        self.opset, self.contrib = opset, contrib
+
+    def call(self, model: ir.Model) -> PassResult:
+        nodes = [node for node in all_nodes(model.graph) if is_node(node, "FakeQuantize", DOMAIN)]
+        if not nodes:
+            return PassResult(model, modified=False)
+        work = Arrangement(model.graph, self.contrib)
+        for node in nodes:
+            _quantize(work, node, self.opset)
+        for node in list(all_nodes(model.graph)):
+            _arrange(work, node)
+        return PassResult(model, modified=True)
+
+
+def _quantize(work: Arrangement, node: ir.Node, opset: int) -> None:
+    """A FakeQuantize of what is computed, as QuantizeLinear and DequantizeLinear."""
+    data, *limits = node.inputs
+    low, high, start, end = (array(limit) for limit in limits)
+    levels = node.attributes.get_int("levels", 0)
+    if data is None or array(data) is not None or data.dtype != D.FLOAT or _is_of_constant(data):
+        return
+    if not _feeds_integers(node.outputs[0]):
+        return
+    if low is None or high is None or start is None or end is None or (levels > 256 and opset < 21):
+        return
+    rank = None if data.shape is None else len(data.shape)
+    inner, outer = affine(low, high, levels, rank), affine(start, end, levels, rank)
+    if inner is None or outer is None or not (inner.has_one_zero and outer.has_one_zero) or (inner.axis != outer.axis):
+        return
+    op = work.before(node)
+    if levels % 2 and not (is_node(data.producer(), "Relu") and not low.any()):
+        data = op.Max(data, constant_value(low))  # there is an integer below those of the levels
+    if inner.is_whole and outer.is_whole:
+        work.dequantized(op, node.outputs[0], inner.quantize(op, data), outer)
+    elif rank is not None:
+        # ONNX Runtime quantises along an axis ten times as slowly as it divides.
+        divided = op.Div(data, inner.column(rank))
+        found = Quantized(inner.of_steps().quantize(op, divided), outer.of_steps())
+        steps = found.affine.dequantize(op, found.integers)
+        work.quantized[steps] = found
+        result = op.Mul(steps, outer.column(rank))
+        work.divisions[divided] = inner.scale
+        work.channels[result] = (steps, outer)
+        node.outputs[0].replace_all_uses_with(result, replace_graph_outputs=True)
+        result.name, node.outputs[0].name = node.outputs[0].name, result.name
+    remove(node)
+
+
+def _arrange(work: Arrangement, node: ir.Node) -> None:
+    """Arrange one node, whose inputs are arranged, and what follows it at once."""
+    if node.domain or node.graph is None or not node.inputs or (first := node.inputs[0]) is None:
+        return
+    if node.op_type == "MatMul":
+        product(work, node)
+    elif node.op_type == "Conv":
+        convolution(work, node)
+    elif (quantized := work.quantized.get(first)) is None:
+        return
+    elif node.op_type in _MOVES and len(node.outputs) == 1 and quantized.affine.bits == 8:
+        op = work.before(node)
+        attributes = {name: attribute.value for name, attribute in node.attributes.items()}
+        moved = op.node(node.op_type, quantized.integers, *node.inputs[1:], **attributes)
+        moved.shape = node.outputs[0].shape
+        work.dequantized(op, node.outputs[0], moved, quantized.affine)
+        remove(node)
+    elif node.op_type == "ReduceMean":
+        _mean(work, node)
+
+
+def _mean(work: Arrangement, node: ir.Node) -> None:
+    """ReduceMean over all but batch and channels as GlobalAveragePool, which ONNX Runtime computes in integers."""
+    x, axes = node.inputs[0], None if len(node.inputs) < 2 else array(node.inputs[1])
+    if x is None or x.shape is None or axes is None or not node.attributes.get_int("keepdims", 1):
+        return
+    rank = len(x.shape)
+    if sorted(int(axis) % rank for axis in axes.reshape(-1)) != list(range(2, rank)) or not only_quantizers(node.outputs[0]):
+        return
+    work.replace(node, work.before(node).GlobalAveragePool(x))
+
+
+def _feeds_integers(value: ir.Value) -> bool:
+    """Whether what takes a value, as it is or moved, may be computed in integers."""
+    pending, seen = [value], {value}
+    while pending:
+        for user in pending.pop().consumers():
+            if user.domain:
+                continue
+            if user.op_type in _COMPUTES:
+                return True
+            if user.op_type in _MOVES and user.outputs[0] not in seen:
+                seen.add(user.outputs[0])
+                pending.append(user.outputs[0])
+    return False
+
+
+def _is_of_constant(value: ir.Value) -> bool:
+    """Whether a value is a cast of a constant."""
+    node = value.producer()
+    return node is not None and is_node(node, "Cast") and array(node.inputs[0]) is not None

@@ -1,0 +1,58 @@
+"""Matrix products of integers, whose results are floats."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from converters.passes.quantized.graph import Arrangement, Quantized, is_node, only_user, static_shape
+from converters.passes.quantized.weights import array, weights
+from onnx_specops.building import Builder, Value, constant_value
+
+
+def product(work: Arrangement, node: ir.Node) -> None:
+    """A MatMul of quantised matrices; the second may be a constant, with a scale for each column."""
+    a, b = node.inputs
+    if a is None or b is None or (first := work.quantized.get(a)) is None or first.affine.bits != 8:
+        return
+    op, tail, bias = work.before(node), node.outputs[0], None
+    if (second := work.quantized.get(b)) is not None:
+        if second.affine.bits != 8:
+            return
+    else:
+        found, shape = weights(b, axis=-1), static_shape(b)
+        if found is None or shape is None or len(shape) != 2:
+            return
+        second = Quantized(found.emit(op), found.affine)
+        tail, bias = _with_bias(tail, shape[1])
+    work.replace(node, multiply(work, op, first, second, bias), tail)
+
+
+def multiply(work: Arrangement, op: Builder, a: Quantized, b: Quantized, bias: np.ndarray | None) -> Value:
+    """The product of integers, in floats: [..., M, K] and [K, N] give [..., M, N].
+
+    Without ONNX Runtime's own operator it is written as the graph that ONNX Runtime turns into that.
+    """
+    if not work.contrib:
+        result = op.MatMul(a.affine.dequantize(op, a.integers), b.affine.dequantize(op, b.integers))
+        return result if bias is None else op.Add(result, bias)
+    return op.contrib.MatMulIntegerToFloat(
+        a.integers,
+        b.integers,
+        constant_value(a.affine.scale),
+        constant_value(b.affine.scale),
+        constant_value(a.affine.zero_point),
+        constant_value(b.affine.zero_point),
+        None if bias is None else constant_value(bias),
+    )
+
+
+def _with_bias(tail: ir.Value, size: int) -> tuple[ir.Value, np.ndarray | None]:
+    """A product's result with the constant of each column that is added to it alone."""
+    user = only_user(tail)
+    if user is None or not is_node(user, "Add") or tail.shape is None:
+        return tail, None
+    other = next((array(value) for value in user.inputs if value is not tail), None)
+    if other is None or other.ndim > len(tail.shape) or other.size != size or not other.ndim or other.shape[-1] != size:
+        return tail, None
+    return user.outputs[0], np.ascontiguousarray(other.astype(np.float32).reshape(-1))

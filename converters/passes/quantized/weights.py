@@ -1,0 +1,154 @@
+"""The integers of quantised constants: as NNCF keeps them (int8, Convert, Subtract, Multiply), or under a FakeQuantize."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from converters.passes.quantized.affine import Affine
+from converters.passes.quantized.graph import static_shape
+from onnx_specops.building import Builder, Value, constant_value
+from onnx_specops.domain import DOMAIN
+
+D = ir.DataType
+
+_BYTES = {D.INT8: np.int8, D.UINT8: np.uint8}
+_MOVES = ("Reshape", "Transpose")
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A constant of 8 bits, as an operator takes it.
+
+    Attributes:
+        emit: emits the integers.
+        affine: what they stand for, whole or along the axis that was asked for.
+    """
+
+    emit: Callable[[Builder], Value]
+    affine: Affine
+
+
+def weights(value: ir.Value | None, axis: int) -> Weights | None:
+    """The integers behind an operator's input, which differ in scale along ``axis`` at most; ``None`` where it has none."""
+    moves: list[ir.Node] = []
+    while value is not None and (node := value.producer()) is not None and node.op_type in _MOVES and not node.domain:
+        if node.op_type == "Reshape" and array(node.inputs[1]) is None:
+            return None
+        moves.append(node)
+        value = node.inputs[0]
+    found = None if value is None else _decompressed(value) or _quantized(value)
+    if found is None:
+        return None
+    integers, scale, zero = found
+    shape = static_shape(integers)
+    assert shape is not None
+    moves.reverse()
+    scale, zero = (_moved(np.broadcast_to(x, shape), moves) for x in (scale, zero))
+    if scale.ndim == 0:
+        return None
+    axis %= scale.ndim
+    scales, zeros = _along(scale, axis), _along(zero, axis)
+    if scales is None or zeros is None:
+        return None
+
+    def emit(op: Builder) -> Value:
+        result = integers
+        for move in moves:
+            if move.op_type == "Transpose":
+                result = op.Transpose(result, perm=move.attributes["perm"].value if "perm" in move.attributes else None)
+            else:
+                result = op.Reshape(
+                    result, op.const(array(move.inputs[1])), allowzero=move.attributes.get_int("allowzero", 0)
+                )
+        return result
+
+    if len(set(scales.tolist())) == 1 and len(set(zeros.tolist())) == 1:
+        return Weights(emit, Affine(scales[0], zeros[0]))
+    return Weights(emit, Affine(scales, zeros, axis))
+
+
+def array(value: ir.Value | None) -> np.ndarray | None:
+    """A constant's numbers."""
+    if value is None or value.const_value is None or value.is_graph_input():
+        return None
+    return value.const_value.numpy()
+
+
+def _float_array(value: ir.Value | None) -> np.ndarray | None:
+    """The float32 numbers of a constant, or of one that is cast."""
+    node = None if value is None else value.producer()
+    if node is not None and (node.domain, node.op_type) == ("", "Cast") and node.outputs[0].dtype == D.FLOAT:
+        value = node.inputs[0]
+    found = array(value)
+    return None if found is None else found.astype(np.float32)
+
+
+_Found = tuple[Value, np.ndarray, np.ndarray]
+
+
+def _decompressed(value: ir.Value) -> _Found | None:
+    """Cast, Sub, Mul of a constant of 8 bits, or no Sub."""
+    node = value.producer()
+    if node is not None and (node.domain, node.op_type) == ("", "Cast") and value.dtype == D.FLOAT:
+        node = None if node.inputs[0] is None else node.inputs[0].producer()  # the scales are of 16 bits
+    if node is None or (node.domain, node.op_type) != ("", "Mul"):
+        return None
+    scale = _float_array(node.inputs[1])
+    node = None if node.inputs[0] is None else node.inputs[0].producer()
+    zero: np.ndarray | None = np.zeros((), np.float32)
+    if node is not None and (node.domain, node.op_type) == ("", "Sub"):
+        zero = _float_array(node.inputs[1])
+        node = None if node.inputs[0] is None else node.inputs[0].producer()
+    if node is None or (node.domain, node.op_type) != ("", "Cast") or scale is None or zero is None:
+        return None
+    integers = node.inputs[0]
+    if integers is None or integers.dtype not in _BYTES or array(integers) is None:
+        return None
+    type_ = _BYTES[integers.dtype]
+    if not np.array_equal(zero.astype(type_).astype(np.float32), zero) or not (scale > 0).all():
+        return None
+    assert isinstance(integers, Value)
+    return integers, scale, zero.astype(type_)
+
+
+def _quantized(value: ir.Value) -> _Found | None:
+    """FakeQuantize of a constant."""
+    node = value.producer()
+    if node is None or (node.domain, node.op_type) != (DOMAIN, "FakeQuantize"):
+        return None
+    data, *limits = (_float_array(x) for x in node.inputs)
+    levels = node.attributes.get_int("levels", 0)
+    if data is None or any(limit is None for limit in limits) or not 2 <= levels <= 256:
+        return None
+    low, high, start, end = (limit.astype(np.float64) for limit in limits if limit is not None)
+    # Which levels these are does not matter to a constant: any number of them up to 256 fits in a byte.
+    scale = (end - start) / (levels - 1)
+    if not (low < high).all() or not (scale > 0).all():
+        return None
+    zero = -start / scale
+    if (np.abs(zero - np.rint(zero)) > 1e-3).any() or (zero < -0.5).any() or (zero > 255.5).any():
+        return None
+    level = np.rint((np.clip(data, low, high) - low) / (high - low) * (levels - 1))
+    is_signed = bool((np.rint(zero) == levels // 2).all()) or bool((np.rint(zero) == (levels - 1) // 2).all())
+    shift, type_ = (np.rint(zero), np.int8) if is_signed else (np.zeros_like(zero), np.uint8)
+    integers = constant_value((level - shift).astype(type_), name=f"{value.name}/levels")
+    return integers, scale.astype(np.float32), (np.rint(zero) - shift).astype(type_)
+
+
+def _moved(x: np.ndarray, moves: list[ir.Node]) -> np.ndarray:
+    for move in moves:
+        if move.op_type == "Transpose":
+            x = x.transpose(move.attributes["perm"].value if "perm" in move.attributes else None)
+        else:
+            x = x.reshape(static_shape(move.outputs[0]))
+    return x
+
+
+def _along(x: np.ndarray, axis: int) -> np.ndarray | None:
+    """The numbers along an axis, if they are the same along all others."""
+    rows = np.moveaxis(x, axis, 0).reshape(x.shape[axis], -1)
+    return np.ascontiguousarray(rows[:, 0]) if rows.size and (rows == rows[:, :1]).all() else None

@@ -1,0 +1,52 @@
+"""Extensions of OpenVINO, for models that hold operations of one: shared libraries, and Python files with operations."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+
+def new_core(extensions: Sequence[str] = ()) -> Any:
+    """An ``openvino.Core`` that knows the extensions' operations.
+
+    Args:
+        extensions: shared libraries, and Python files (.py) whose classes derived from ``openvino.Op`` are the operations.
+
+    Raises:
+        ValueError: where a Python file fails or has no such class.
+        RuntimeError: OpenVINO's own, where a library is none of its extensions.
+    """
+    import openvino as ov
+
+    core = ov.Core()
+    for extension in extensions:
+        if extension.endswith(".py"):
+            for operation in _operations(Path(extension)):
+                core.add_extension(operation)
+        else:
+            core.add_extension(extension)
+    return core
+
+
+def _operations(path: Path) -> list[type]:
+    import openvino as ov
+
+    spec = importlib.util.spec_from_file_location(f"specops_extension_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise ValueError(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise ValueError(f"the extension {path} fails: {type(error).__name__}: {error}") from error
+    found = [
+        kind
+        for _, kind in inspect.getmembers(module, inspect.isclass)
+        if issubclass(kind, ov.Op) and kind.__module__ == module.__name__
+    ]
+    if not found:
+        raise ValueError(f"the extension {path} has no class derived from openvino.Op")
+    return found

@@ -1,0 +1,182 @@
+"""GroupQueryAttention: causal attention over a cache of keys and values, which it extends."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated
+
+from onnx import TensorProto as Type
+
+from onnx_specops.attributes import Limits
+from onnx_specops.contrib.declaring import contrib_operator
+from onnx_specops.domain import NoBodyError
+
+_HEADS = Limits(1, 65536)
+
+
+@contrib_operator(
+    inputs={
+        "query": "T", "key": "T", "value": "T", "past_key": "T_CACHE", "past_value": "T_CACHE", "seqlens_k": "M",
+        "total_sequence_length": "M", "cos_cache": "T", "sin_cache": "T", "position_ids": "tensor(int64)",
+        "attention_bias": "T", "head_sink": "T",
+    },
+    outputs={"output": "T", "present_key": "T_CACHE", "present_value": "T_CACHE"},
+    types={
+        "T": ("float16", "bfloat16", "float"),
+        "T_CACHE": ("float16", "bfloat16", "float", "uint8", "int8"),
+        "M": ("int32",),
+    },
+    optional_outputs=2,
+)  # fmt: skip
+def GroupQueryAttention(
+    op,
+    query,
+    key=None,
+    value=None,
+    past_key=None,
+    past_value=None,
+    seqlens_k=None,
+    total_sequence_length=None,
+    cos_cache=None,
+    sin_cache=None,
+    position_ids=None,
+    attention_bias=None,
+    head_sink=None,
+    *,
+    num_heads: Annotated[int, _HEADS],
+    kv_num_heads: Annotated[int, _HEADS],
+    scale: float = 0.0,
+    softcap: float = 0.0,
+    local_window_size: Annotated[int, Limits(-1)] = -1,
+    do_rotary: Annotated[int, Limits(0, 1)] = 0,
+    rotary_interleaved: Annotated[int, Limits(0, 1)] = 0,
+    smooth_softmax: Annotated[int, Limits(-1, 1)] = 0,
+    causal: Annotated[int, Limits(0, 1)] = 1,
+    qk_output: Annotated[int, Limits(0, 2)] = 0,
+    sliding_window_cache: Annotated[int, Limits(0, 1)] = 0,
+    kv_cache_bit_width: Annotated[int, Limits(0, 8)] = 0,
+    k_quant_type: str = "NONE",
+    v_quant_type: str = "NONE",
+    qk_norm_epsilon: float = 1e-6,
+):
+    """Causal attention of ``num_heads`` heads, groups of which share each of ``kv_num_heads`` keys and values.
+
+    The row b of a batch holds ``seqlens_k[b] + 1`` tokens with those of this run, which stand behind those of the cache;
+    in the first run (``total_sequence_length`` tokens are those of the run) at its beginning.
+
+    Inputs:
+        query: [batch, sequence, num_heads * head size].
+        key, value: [batch, sequence, kv_num_heads * head size].
+        past_key, past_value: [batch, kv_num_heads, past sequence, head size]; the past sequence may be longer than what the
+            cache holds, up to the memory that it may take.
+        seqlens_k: [batch], the tokens of each row, less one.
+        total_sequence_length: a scalar, the most tokens of a row.
+        cos_cache, sin_cache: [positions, rotated part of the head size / 2], with ``do_rotary``: the rotation of queries and
+            keys at each position.
+        position_ids: has no body: ONNX Runtime reads of it, for a first run, the first number only.
+        attention_bias: [batch or 1, num_heads or 1, sequence, total sequence], added to the scaled products.
+        head_sink: [num_heads], products that lead to no value.
+
+    Outputs:
+        output: [batch, sequence, num_heads * head size].
+        present_key, present_value: the cache with the keys and values of this run, of the past sequence's length or the
+            total, whichever is more.
+
+    Source: ONNX Runtime, docs/ContribOperators.md.
+    """
+    if key is None or past_key is None or position_ids is not None:
+        raise NoBodyError("packed queries, no cache, or given positions")
+    if (smooth_softmax, causal, qk_output, sliding_window_cache, k_quant_type, v_quant_type) != (0, 1, 0, 0, "NONE", "NONE"):
+        raise NoBodyError("smooth, not causal, with the products, with a cache of the window or quantised")
+    sequence = op.Shape(query, start=1, end=2)
+    total = op.Reshape(op.Cast(total_sequence_length, to=Type.INT64), [1])
+    lengths = op.Cast(seqlens_k, to=Type.INT64)
+    # The slot of each row's first token.
+    begin = op.Where(op.Equal(total, sequence), 0, op.Sub(op.Add(lengths, 1), sequence))
+    steps = op.Range(0, op.Squeeze(sequence, [0]), 1)
+    positions = op.Add(op.Unsqueeze(begin, [1]), steps)  # [batch, sequence]
+    queries, keys, values = _heads(op, query, num_heads), _heads(op, key, kv_num_heads), _heads(op, value, kv_num_heads)
+    if do_rotary:
+        cosine, sine = (op.Unsqueeze(op.Gather(cache, positions), [1]) for cache in (cos_cache, sin_cache))
+        queries, keys = (_rotated(op, x, cosine, sine, rotary_interleaved) for x in (queries, keys))
+    present_key, present_value = (
+        _extended(op, past, new, begin, sequence, total) for past, new in ((past_key, keys), (past_value, values))
+    )
+    seen_keys, seen_values = (op.Slice(whole, [0], total, [2]) for whole in (present_key, present_value))
+    # [batch, kv heads, heads of a group, ...]: each key and value serves its group.
+    grouped = op.Reshape(queries, op.Concat([0, kv_num_heads, num_heads // kv_num_heads], sequence, [-1], axis=0))
+    products = op.MatMul(grouped, op.Transpose(op.Unsqueeze(seen_keys, [2]), perm=[0, 1, 2, 4, 3]))
+    products = op.Mul(products, _factor(op, query, num_heads) if scale == 0 else scale)
+    if softcap > 0:
+        products = op.Mul(op.Tanh(op.Div(products, softcap)), softcap)
+    whole = op.Concat([0, num_heads], sequence, total, axis=0)
+    products = op.Reshape(products, whole)
+    if attention_bias is not None:
+        products = op.Add(products, attention_bias)
+    slots = op.Range(0, op.Squeeze(total, [0]), 1)
+    last = op.Unsqueeze(positions, [1, 3])
+    # Where a row of the first run is shorter than others, what fills it up sees its tokens too.
+    seen = op.LessOrEqual(slots, op.Min(last, op.Unsqueeze(lengths, [1, 2, 3])))
+    if local_window_size > 0:
+        seen = op.And(seen, op.Greater(slots, op.Sub(last, local_window_size)))
+    products = op.Where(seen, products, op.CastLike(-math.inf, query))
+    if head_sink is None:
+        shares = op.Softmax(products, axis=-1)
+    else:
+        column = op.Concat(op.Shape(products, end=-1), [1], axis=0)
+        sinks = op.Expand(op.Reshape(head_sink, [1, num_heads, 1, 1]), column)
+        shares = op.Slice(op.Softmax(op.Concat(products, sinks, axis=-1), axis=-1), [0], [-1], [-1])
+    shares = op.Reshape(shares, op.Concat([0, kv_num_heads, num_heads // kv_num_heads], sequence, total, axis=0))
+    mixed = op.Reshape(op.MatMul(shares, op.Unsqueeze(seen_values, [2])), op.Concat([0, num_heads], sequence, [-1], axis=0))
+    output = op.Reshape(op.Transpose(mixed, perm=[0, 2, 1, 3]), [0, 0, -1])
+    return output, present_key, present_value
+
+
+def _heads(op, x, heads):
+    """[batch, heads, sequence, head size] of [batch, sequence, heads * head size]."""
+    return op.Transpose(op.Reshape(x, [0, 0, heads, -1]), perm=[0, 2, 1, 3])
+
+
+def _factor(op, query, heads):
+    """One by the square root of the head size."""
+    size = op.Div(op.Squeeze(op.Shape(query, start=2, end=3), [0]), heads)
+    return op.Reciprocal(op.Sqrt(op.CastLike(size, query)))
+
+
+def _rotated(op, x, cosine, sine, interleaved):
+    """Pairs of an embedding's elements turned by the angle of their position; elements beyond the pairs as they are."""
+    half = op.Shape(cosine, start=3, end=4)
+    turned, rest = op.Slice(x, [0], op.Mul(half, 2), [3]), op.Slice(x, op.Mul(half, 2), [2**62], [3])
+    if interleaved:
+        first, second = (op.Slice(turned, [start], [2**62], [3], [2]) for start in (0, 1))
+    else:
+        first, second = op.Slice(turned, [0], half, [3]), op.Slice(turned, half, [2**62], [3])
+    real = op.Sub(op.Mul(first, cosine), op.Mul(second, sine))
+    imaginary = op.Add(op.Mul(first, sine), op.Mul(second, cosine))
+    if interleaved:
+        pairs = op.Concat(op.Unsqueeze(real, [4]), op.Unsqueeze(imaginary, [4]), axis=4)
+        return op.Concat(op.Reshape(pairs, op.Shape(turned)), rest, axis=3)
+    return op.Concat(real, imaginary, rest, axis=3)
+
+
+def _extended(op, past, new, begin, sequence, total):
+    """The cache with the new keys or values from each row's slot ``begin`` on."""
+    held = op.Shape(past, start=2, end=3)
+    length = op.Max(held, total)
+    padding = op.Concat([0, 0, 0, 0, 0, 0], op.Sub(length, held), [0], axis=0)
+    slots = op.Range(0, op.Squeeze(length, [0]), 1)
+    source = op.Sub(slots, op.Unsqueeze(begin, [1]))  # [batch, length]
+    old = op.Where(op.Unsqueeze(op.Less(source, 0), [1, 3]), op.Pad(past, padding), op.CastLike(0, past))
+    is_new = op.And(op.GreaterOrEqual(source, 0), op.Less(source, sequence))
+    index = op.Unsqueeze(op.Where(is_new, source, 0), [1, 3])
+    taken = op.GatherElements(new, op.Expand(index, op.Shape(old)), axis=2)
+    return op.Where(op.Unsqueeze(is_new, [1, 3]), taken, old)
+
+
+@GroupQueryAttention.infer_shapes
+def _(node):
+    query, past_key, past_value = node.shape(0), node.shape(3), node.shape(4)
+    caches = [
+        None if past is None or len(past) != 4 else [past[0], past[1], None, past[3]] for past in (past_key, past_value)
+    ]
+    return [query, *caches]

@@ -1,0 +1,67 @@
+"""MatMulNBits: the product with a matrix of 4-bit integers in blocks."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+from onnx import TensorProto as Type
+
+from onnx_specops.attributes import Limits
+from onnx_specops.contrib.declaring import contrib_operator
+
+
+@contrib_operator(
+    inputs={"A": "T1", "B": "T2", "scales": "T1", "zero_points": "T3"},
+    outputs={"Y": "T1"},
+    types={"T1": ("float",), "T2": ("uint8",), "T3": ("uint8",)},
+)
+def MatMulNBits(
+    op,
+    A,
+    B,
+    scales,
+    zero_points=None,
+    *,
+    K: Annotated[int, Limits(1)],
+    N: Annotated[int, Limits(1)],
+    block_size: Annotated[int, Limits(16)],
+    bits: Annotated[int, Limits(4, 4)] = 4,
+    accuracy_level: Annotated[int, Limits(0, 4)] = 0,
+):
+    """The matrix product of ``A`` and the transposed ``(B - zero_points) scales``.
+
+    Inputs:
+        A: [..., K].
+        B: [N, blocks, block_size / 2], two integers in each byte, the first one in the low bits.
+        scales: [N * blocks].
+        zero_points: [N * ceil(blocks / 2)], packed likewise, each row of its own; 8 where it is left out.
+
+    Attributes:
+        accuracy_level: 4 lets the kernel round blocks of ``A`` to 8 bits; the body never does.
+
+    Output: [..., N].
+
+    Source: ONNX Runtime, docs/ContribOperators.md.
+    """
+    blocks = -(-K // block_size)
+    numbers = op.Reshape(_numbers(op, B), [N, blocks, block_size])
+    zero = op.const(np.float32(8))
+    if zero_points is not None:
+        rows = op.Reshape(_numbers(op, op.Reshape(zero_points, [N, -1])), [N, -1])
+        zero = op.Reshape(op.Slice(rows, [0], [blocks], [1]), [N, blocks, 1])
+    weights = op.Mul(op.Sub(numbers, zero), op.Reshape(scales, [N, blocks, 1]))
+    matrix = op.Slice(op.Reshape(weights, [N, blocks * block_size]), [0], [K], [1])
+    return op.MatMul(A, op.Transpose(matrix, perm=[1, 0]))
+
+
+def _numbers(op, packed):
+    """The numbers in each byte, in a last dimension of their own."""
+    every = np.arange(256)[:, None] >> np.array([0, 4]) & 15
+    return op.Gather(op.const(every.astype(np.float32)), op.Cast(packed, to=Type.INT32))
+
+
+@MatMulNBits.infer_shapes
+def _(node):
+    a = node.shape(0)
+    return [None if not a else [*a[:-1], node.attributes["N"]]]

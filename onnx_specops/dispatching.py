@@ -1,0 +1,188 @@
+"""One body that stands for all of an operator's, for runtimes that do not tell functions apart by ``overload``.
+
+ONNX Runtime does so from 1.27 on. Earlier releases, and ONNX's own reference evaluator, take one function for every node of
+an operator, the last that the model has. Where a model has several bodies of an operator that last one is a *dispatcher*,
+which no other runtime ever looks at: all of the bodies, chosen from by an attribute that the nodes carry.
+
+Such a runtime types every branch of the dispatcher with the inputs of the node at hand, whichever it will take. So each
+branch casts to the element types that its body was made for, and none sees the inputs' shapes before the model runs. Since
+every node gets all of the branches, a model with very many of them gets a dispatcher that says what it needs instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from onnx_specops.building import OPSET_IMPORTS, Builder, Value, new_value
+from onnx_specops.domain import DOMAIN, INTERNAL, Declaration
+from onnx_specops.graphs import all_nodes, all_values
+
+OVERLOAD = "any"
+"""What tells the dispatcher from the other functions."""
+
+BODY = f"{INTERNAL}body"
+"""The nodes' attribute that says which of the bodies is theirs."""
+
+_TYPE = f"{INTERNAL}type_{{}}"
+_MANY = 1 << 20
+"""More than any rank."""
+_MOST_NODES = 15_000
+"""How many nodes the dispatchers of an operator may become: some 10 seconds of loading in ONNX Runtime 1.24."""
+_NEEDS = f"{DOMAIN}.needs"
+_REFUSAL = "OnnxRuntime_1_27_or_the_plugin_or_opset_20"
+
+
+@dataclass
+class Variant:
+    """A body of an operator, and the nodes whose it is."""
+
+    function: ir.Function
+    nodes: list[ir.Node] = field(default_factory=list)
+
+    def input_type(self, index: int) -> ir.DataType | None:
+        """The element type of an input, ``None`` where the nodes leave it out."""
+        given = self.nodes[0].inputs
+        value = given[index] if index < len(given) else None
+        return None if value is None else value.dtype
+
+    @property
+    def output_types(self) -> list[ir.DataType | None]:
+        """The element types of the outputs."""
+        return [value.dtype for value in self.function.outputs]
+
+
+def dispatcher(operator: Declaration, variants: Sequence[Variant], attributes: Sequence[ir.Attr]) -> ir.Function:
+    """The function that takes the body which a node asks for; the nodes are made to ask for it.
+
+    Args:
+        operator: the operator.
+        variants: its bodies, several.
+        attributes: what functions of the operator declare.
+    """
+    graph = ir.Graph([new_value(None, None, name) for name in operator.inputs], [], nodes=[], name=operator.name)
+    graph.opset_imports.update(OPSET_IMPORTS)
+    nodes = sum(1 for variant in variants for _ in all_nodes(variant.function))
+    if nodes * sum(len(variant.nodes) for variant in variants) > _MOST_NODES:
+        graph.append(ir.Node(_NEEDS, _REFUSAL, graph.inputs, num_outputs=len(operator.outputs)))
+        graph.opset_imports[_NEEDS] = 1
+        graph.outputs.extend(graph[0].outputs)
+        return ir.Function(operator.domain, operator.name, OVERLOAD, graph=graph, attributes=attributes)
+    _fill_absent(operator, variants)
+    types = zip(*(variant.output_types for variant in variants), strict=True)
+    told = [len(set(of_output)) > 1 for of_output in types]
+    _ask(variants, told)
+    op = Builder(graph, function=True)
+    op.reserve(value.name for value in graph.inputs)
+    # The number zero, but no release works it out beforehand: early ones cannot do without the branches that are not taken.
+    zero = op.Cast(op.RandomUniform(shape=[1], low=0.0, high=0.0), to=ir.DataType.INT64)
+    wanted = Value(name=op.unique("body"), type=ir.TensorType(ir.DataType.INT64), shape=ir.Shape([]))
+    graph.append(ir.Node("", "Constant", [], [ir.RefAttr("value_int", BODY, ir.AttributeType.INT)], outputs=[wanted]))
+    used = [any(variant.input_type(index) is not None for variant in variants) for index in range(len(graph.inputs))]
+    arguments = [_without_shape(op, x, zero) if is_used else None for x, is_used in zip(graph.inputs, used, strict=True)]
+    chosen = _choose(op, op.Add(wanted, zero), arguments, variants, 0, len(variants), told)
+    for name, value in zip(operator.outputs, chosen if isinstance(chosen, tuple) else (chosen,), strict=True):
+        value.name = op.unique(name)
+        graph.outputs.append(value)
+    names = [BODY, *(_TYPE.format(index) for index, is_told in enumerate(told) if is_told)]
+    declared = [ir.Attr(name, ir.AttributeType.INT, None) for name in names]
+    return ir.Function(operator.domain, operator.name, OVERLOAD, graph=graph, attributes=[*attributes, *declared])
+
+
+def _ask(variants: Sequence[Variant], told: Sequence[bool]) -> None:
+    """Let each node tell its body, and the types of the outputs of which `told` says that they differ."""
+    for number, variant in enumerate(variants):
+        for node in variant.nodes:
+            node.attributes.add(ir.AttrInt64(BODY, number))
+            for index, dtype in enumerate(variant.output_types):
+                if told[index]:
+                    assert dtype is not None
+                    node.attributes.add(ir.AttrInt64(_TYPE.format(index), int(dtype)))
+
+
+def _fill_absent(operator: Declaration, variants: Sequence[Variant]) -> None:
+    """Give the nodes that leave out an input which others have the empty tensor that says the same."""
+    variables = list(operator.inputs.values())
+    for index, variable in enumerate(variables):
+        types = [variant.input_type(index) for variant in variants]
+        given = next((dtype for dtype in types if dtype is not None), None)
+        if given is None:
+            continue
+        for variant in (variant for variant, dtype in zip(variants, types, strict=True) if dtype is None):
+            alike = (variant.input_type(other) for other, name in enumerate(variables) if name == variable)
+            dtype = next((dtype for dtype in alike if dtype is not None), given)
+            for node in variant.nodes:
+                _fill(node, index, dtype)
+
+
+def _fill(node: ir.Node, index: int, dtype: ir.DataType) -> None:
+    nothing = ir.AttrTensor("value", ir.Tensor(np.empty(0, dtype.numpy()), dtype=dtype))
+    value = Value(name=f"{node.outputs[0].name}_without_{index}", type=ir.TensorType(dtype), shape=ir.Shape([0]))
+    assert node.graph is not None
+    node.graph.insert_before(node, ir.Node("", "Constant", [], [nothing], outputs=[value]))
+    if index >= len(node.inputs):
+        node.resize_inputs(index + 1)
+    node.replace_input_with(index, value)
+
+
+def _without_shape(op: Builder, x: ir.Value, zero: Value) -> Value:
+    """``x`` as a value of which nobody can tell the shape before the model runs, not even the rank."""
+    shape = op.node("Shape", x, types=[(ir.DataType.INT64, [None])])
+    return op.node("Reshape", x, op.Slice(shape, [0], op.Add(zero, _MANY)), types=[(None, None)], allowzero=1)
+
+
+def _choose(
+    op: Builder,
+    wanted: Value,
+    arguments: Sequence[Value | None],
+    variants: Sequence[Variant],
+    first: int,
+    end: int,
+    told: Sequence[bool],
+) -> Any:
+    """The results of the variant that is wanted, one from ``first`` to ``end``."""
+    if end - first == 1:
+        return _written_out(op, variants[first], arguments, told)
+    middle = (first + end) // 2
+    halves = [
+        op.subgraph(lambda inner, a=a, b=b: _choose(inner, wanted, arguments, variants, a, b, told), name="branch")
+        for a, b in ((first, middle), (middle, end))
+    ]
+    return op.node(
+        "If", op.Less(wanted, middle), types=[(None, None)] * len(told), then_branch=halves[0], else_branch=halves[1]
+    )
+
+
+def _written_out(op: Builder, variant: Variant, arguments: Sequence[Value | None], told: Sequence[bool]) -> Any:
+    """The nodes of a variant's body."""
+    body = variant.function.graph.clone()
+    for index, (formal, argument) in enumerate(zip(body.inputs, arguments, strict=True)):
+        if formal.uses():
+            assert argument is not None
+            dtype = variant.input_type(index)
+            assert dtype is not None
+            formal.replace_all_uses_with(op.node("Cast", argument, types=[(dtype, None)], to=dtype))
+    prefix = f"body_{variant.function.overload or 0}"
+    for value in list(all_values(body))[len(body.inputs) :]:
+        value.const_value = None  # the tensor is the body's own, and would change its name too
+        value.name = op.unique(f"{prefix}/{value.name}")
+    for node in all_nodes(body):
+        node.name = f"{prefix}/{node.name}"
+    outputs, nodes = list(body.outputs), list(body)
+    body.outputs.clear()
+    body.remove(nodes)
+    op.graph.extend(nodes)
+    found = [_of_type(op, output, index) if told[index] else output for index, output in enumerate(outputs)]
+    return tuple(found) if len(found) > 1 else found[0]
+
+
+def _of_type(op: Builder, output: ir.Value, index: int) -> ir.Value:
+    """``output`` in the type that the node at hand tells for the output of that number."""
+    cast = Value(name=op.unique("output"))
+    to = ir.RefAttr("to", _TYPE.format(index), ir.AttributeType.INT)
+    op.graph.append(ir.Node("", "Cast", [output], [to], outputs=[cast]))
+    return cast

@@ -1,0 +1,51 @@
+#include "compressed.h"
+
+#include <cstdlib>
+#include <cstring>
+
+namespace specops::compressed {
+
+void arrange(const Weights& weights, const float* a, float* to) {
+  const std::int64_t block = block_elements(weights.kind), together = phases(weights.kind);
+  for (std::int64_t begin = 0; begin < weights.depth;) {
+    const std::int64_t group_end = (begin / weights.group + 1) * weights.group;
+    const std::int64_t end = group_end < weights.depth ? group_end : weights.depth;
+    for (; begin < end; begin += block, to += block) {
+      for (std::int64_t phase = 0; phase < together; ++phase) {
+        for (std::int64_t lane = 0; lane < 16; ++lane) {
+          const std::int64_t at = begin + lane * together + phase;
+          to[phase * 16 + lane] = at < end ? a[at] : 0.0f;
+        }
+      }
+    }
+    begin = end;
+  }
+}
+
+namespace {
+
+const Kernels& choose() {
+  const char* wanted = std::getenv("ONNX_SPECOPS_SIMD");
+  const auto fits = [&](const Kernels& kernels) { return wanted == nullptr || std::strcmp(wanted, kernels.name) == 0; };
+#if defined(SPECOPS_X86_KERNELS)
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2")) {
+    const bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    if (wide && __builtin_cpu_supports("avx512vnni") && fits(avx512_vnni())) return avx512_vnni();
+    if (wide && fits(avx512())) return avx512();
+    if (fits(avx2())) return avx2();
+  }
+#endif
+  (void)fits;
+  return portable();
+}
+
+}  // namespace
+
+const Kernels& kernels() {
+  static const Kernels& chosen = choose();
+  return chosen;
+}
+
+}  // namespace specops::compressed

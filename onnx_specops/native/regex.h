@@ -1,0 +1,73 @@
+// PCRE2's regular expressions over bytes, with UTF and UCP.
+#pragma once
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace specops {
+
+// A compiled pattern; throws where it is none. Used by several threads at once, each with its own `Search`.
+class Regex {
+ public:
+  explicit Regex(const std::string& pattern);
+
+  // The greatest number of a group.
+  std::uint32_t groups() const;
+
+ private:
+  friend class Search;
+  struct Free {
+    void operator()(pcre2_code* code) const { pcre2_code_free(code); }
+  };
+  using Code = std::unique_ptr<pcre2_code, Free>;
+  static Code compile(const std::string& pattern, std::uint32_t options);
+
+  // For texts that are UTF-8, and for such as have other bytes, which match nothing.
+  Code valid_, any_;
+};
+
+// A search for a pattern in one text after the other.
+class Search {
+ public:
+  explicit Search(const Regex& regex);
+
+  // The text that is searched from now on.
+  void text(std::string_view text);
+  // Whether there is a match from `start` on; `begin` and `end` tell where.
+  bool next(std::size_t start, std::uint32_t options = 0);
+
+  std::size_t begin(std::size_t group = 0) const { return offsets_[2 * group]; }
+  std::size_t end(std::size_t group = 0) const { return offsets_[2 * group + 1]; }
+  bool has(std::size_t group) const { return group < count_ && offsets_[2 * group] != PCRE2_UNSET; }
+  // One more than the greatest number of a group that took part in the match.
+  std::size_t count() const { return count_; }
+
+ private:
+  template <auto Function>
+  struct Free {
+    template <class T>
+    void operator()(T* object) const {
+      Function(object);
+    }
+  };
+
+  // For the rare text that needs more than the little stack that there is always; false where there is a large one already.
+  bool grow_stack();
+
+  const Regex& regex_;
+  const pcre2_code* code_ = nullptr;
+  bool is_valid_ = true;
+  std::string_view text_;
+  std::unique_ptr<pcre2_match_data, Free<pcre2_match_data_free>> data_;
+  std::unique_ptr<pcre2_jit_stack, Free<pcre2_jit_stack_free>> stack_;
+  std::unique_ptr<pcre2_match_context, Free<pcre2_match_context_free>> context_;
+  const std::size_t* offsets_ = nullptr;
+  std::size_t count_ = 0;
+};
+
+}  // namespace specops

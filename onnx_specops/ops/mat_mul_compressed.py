@@ -1,0 +1,283 @@
+"""MatMulCompressed: a product with weights of few bits, which are decoded as they are multiplied."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Literal
+
+import numpy as np
+
+from onnx_specops.attributes import Limits
+from onnx_specops.domain import operator
+from onnx_specops.ops._checks import required
+
+BLOCK = 32
+"""Elements that share a scale where activations are quantised."""
+
+LARGEST = 1 << 24
+"""The most rows and columns that a matrix may have."""
+
+_BITS = {"uint2": 2, "uint4": 4, "int4": 4}
+
+
+@operator(
+    inputs={"A": "T", "B": "T_B", "scales": "T_S", "zero_points": "T_Z", "codebook": "tensor(float)"},
+    outputs={"Y": "T"},
+    types={
+        "T": ("float", "float16", "bfloat16"),
+        "T_B": ("uint8", "int8", "float16", "bfloat16"),
+        "T_S": ("float", "float16", "bfloat16"),
+        "T_Z": ("uint8", "int8", "float", "float16", "bfloat16"),
+    },
+)
+def MatMulCompressed(
+    A,
+    B,
+    scales=None,
+    zero_points=None,
+    codebook=None,
+    *,
+    N: Annotated[int, Limits(0, LARGEST)],
+    K: Annotated[int, Limits(0, LARGEST)],
+    block_size: Annotated[int, Limits(1, LARGEST)],
+    packed: Literal["no", "uint2", "uint4", "int4"] = "no",
+    transB: Annotated[int, Limits(0, 1)] = 1,
+    activations: Literal["float", "int8"] = "float",
+):
+    """Multiplies by matrices that are stored in few bits: ``A @ W``, with ``W = (B - zero_points) * scales``.
+
+    The weights are never there as a whole but as they are stored. Each ``block_size`` of them along ``K``, the last ones may
+    be fewer, share a scale and a zero point. All sums are float32 sums.
+
+    Inputs:
+        A: ``[..., M, K]`` or ``[K]``; its batch dimensions and those of ``B`` are broadcast against each other.
+        B: ``[..., N, K]``, with ``transB=0`` ``[..., K, N]``. ``packed`` elements lie in bytes without gaps, the first one
+            lowest: ``[..., rows, bytes of a row]``, or all bytes of one matrix, ``[bytes]``.
+        scales: ``[..., N, blocks]``, with ``transB=0`` ``[..., blocks, N]``; dimensions that are 1 or missing serve all.
+            1 where it is left out.
+        zero_points: in the same shapes. 0 where it is left out. Integers are numbers that the elements may have, too.
+        codebook: the numbers that unsigned integers in ``B`` stand for: one for each that their bits can say.
+
+    Attributes:
+        N, K: of the matrices.
+        block_size: how many weights along ``K`` share a scale; ``K`` for all.
+        packed: the type of ``B``'s elements where bytes hold several.
+        transB: whether ``B`` holds the matrices' columns one after another.
+        activations: ``"int8"`` rounds each block of 32 elements along ``K`` of ``A`` to 8-bit integers, the largest of them
+            to 127, if ``B`` holds integers, ``transB`` is 1, and ``K`` and ``block_size`` (unless it is not less than ``K``)
+            are multiples of 32. (ONNX Runtime's own operator, of which bodies consist for 4 bits, rounds blocks of
+            ``block_size``.)
+
+    Output: ``[..., M, N]``, or ``[..., N]``.
+
+    Source: what OpenVINO's compressed models compute by Convert, Subtract, Multiply, Reshape and MatMul.
+    """
+    name = "MatMulCompressed"
+    if not A.ndim or A.shape[-1] != K:
+        raise ValueError(f"{name}: A has the shape {list(A.shape)} where K is {K}")
+    shape = (*_batch(B, packed, N, K), *((N, K) if transB else (K, N)))
+    codes = _codes(B, packed, math.prod(shape)).reshape(shape)
+    if codebook is not None:
+        codes = _looked_up(codes, codebook, B, packed)
+    weights = codes.astype(np.float32) if transB else np.swapaxes(codes, -1, -2).astype(np.float32)
+    for what, array in (("zero_points", zero_points), ("scales", scales)):
+        if array is not None:
+            spread = _spread(what, array, weights.shape, block_size, transB)
+            weights = weights - spread if what == "zero_points" else weights * spread
+    wide = A.astype(np.float32)
+    group = max(min(block_size, K), 1)
+    integers = codebook is None and B.dtype.kind in "iu"
+    if activations == "int8" and integers and transB and K and K % BLOCK == 0 and group % BLOCK == 0:
+        wide = _rounded(wide)
+    return np.matmul(wide, np.swapaxes(weights, -1, -2)).astype(A.dtype)
+
+
+def _bits(B: np.ndarray, packed: str) -> int:
+    return _BITS.get(packed, 8 * B.dtype.itemsize)
+
+
+def _batch(B: np.ndarray, packed: str, N: int, K: int) -> tuple[int, ...]:
+    """The batch dimensions of B."""
+    batch = () if packed != "no" and B.ndim == 1 else B.shape[:-2]
+    bits = N * K * _bits(B, packed)
+    matrices = math.prod(batch)
+    fits = (packed != "no" and B.ndim == 1) or B.ndim >= 2
+    if not fits or -(-matrices * bits // 8) != B.nbytes or (matrices > 1 and bits % 8):
+        raise ValueError(f"MatMulCompressed: B has the shape {list(B.shape)} where N and K are {N} and {K}")
+    return batch
+
+
+def _codes(B: np.ndarray, packed: str, count: int) -> np.ndarray:
+    """The elements of B, flat."""
+    if packed == "no":
+        return B.reshape(-1)
+    if B.dtype != np.uint8:
+        raise ValueError(f"MatMulCompressed: element type {B.dtype} where uint8 was expected")
+    bits = _BITS[packed]
+    codes = (B.reshape(-1, 1) >> np.arange(0, 8, bits, dtype=np.uint8) & ((1 << bits) - 1)).reshape(-1)
+    codes = codes[:count]
+    return np.where(codes > 7, codes.astype(np.int8) - 16, codes).astype(np.int8) if packed == "int4" else codes
+
+
+def _looked_up(codes: np.ndarray, codebook: np.ndarray, B: np.ndarray, packed: str) -> np.ndarray:
+    if B.dtype != np.uint8 or packed == "int4":
+        raise ValueError("MatMulCompressed: a codebook goes with unsigned integers")
+    entries = 1 << _bits(B, packed)
+    if codebook.shape != (entries,):
+        raise ValueError(f"MatMulCompressed: codebook has the shape {list(codebook.shape)} instead of [{entries}]")
+    return codebook[codes]
+
+
+def _spread(what: str, array: np.ndarray, shape: tuple[int, ...], block_size: int, transB: int) -> np.ndarray:
+    """Scales or zero points, one for each weight or broadcast: ``[..., N or 1, K or 1]``."""
+    N, K = shape[-2:]
+    blocks = -(-K // max(min(block_size, K), 1))
+    whole = array.reshape((1,) * (2 - array.ndim) + array.shape)
+    whole = whole if transB else np.swapaxes(whole, -1, -2)
+    leading = whole.shape[:-2]
+    fits = (
+        whole.shape[-2] in (1, N) and whole.shape[-1] in (1, blocks) and (math.prod(leading) == 1 or leading == shape[:-2])
+    )
+    if not fits:
+        message = f"{what} has the shape {list(array.shape)} where N is {N} in {blocks} groups"
+        raise ValueError(f"MatMulCompressed: {message}")
+    whole = whole.astype(np.float32)
+    return whole if whole.shape[-1] == 1 else np.repeat(whole, block_size, axis=-1)[..., :K]
+
+
+def _rounded(a: np.ndarray) -> np.ndarray:
+    """Blocks of 8-bit integers, times their scales."""
+    blocks = a.reshape(*a.shape[:-1], a.shape[-1] // BLOCK, BLOCK)
+    largest = np.abs(blocks).max(axis=-1, keepdims=True)
+    factor = np.divide(np.float32(127), largest, out=np.zeros_like(largest), where=largest > 0)
+    return (np.rint(blocks * factor) * (largest / np.float32(127))).reshape(a.shape)
+
+
+@MatMulCompressed.infer_shapes
+def _(node):
+    a, b, n = node.shape(0), node.shape(1), node.attributes["N"]
+    if a is None or b is None or not a:
+        return [None]
+    batch = [] if node.attributes["packed"] != "no" and len(b) == 1 else b[:-2]
+    leading = a[:-2]
+    if len(leading) >= len(batch) and all(dim == 1 for dim in batch):
+        batch = leading
+    elif leading and batch:
+        width = max(len(leading), len(batch))
+        pairs = zip([1] * (width - len(leading)) + leading, [1] * (width - len(batch)) + batch, strict=True)
+        batch = [x if x == y or y == 1 else y if x == 1 else None for x, y in pairs]
+    return [[*(batch if batch else leading), *a[-2:-1], n]]
+
+
+@MatMulCompressed.body
+def _(op, A, B, scales, zero_points, codebook, *, N, K, block_size, packed, transB, activations):
+    if codebook is None and transB and _has_n_bits(A, B, zero_points, N, K, block_size, packed):
+        return _in_n_bits(op, A, B, scales, zero_points, N, K, block_size, packed, 4 if activations == "int8" else 0)
+    weights = _scaled(op, _in_order(op, B, packed, N, K, transB, codebook), zero_points, scales, N, K, block_size, transB)
+    if transB:
+        weights = _swapped(op, weights)
+    wide = op.Cast(A, to=_FLOAT)
+    integers = codebook is None and not _is_float(B)
+    group = max(min(block_size, K), 1)
+    if activations == "int8" and integers and transB and K and K % BLOCK == 0 and group % BLOCK == 0:
+        wide = _rounded_body(op, wide, K)
+    return op.CastLike(op.MatMul(wide, weights), A)
+
+
+_FLOAT, _UINT8, _INT32 = 1, 2, 6  # of onnx.TensorProto
+
+
+def _has_n_bits(A, B, zero_points, N, K, block_size, packed) -> bool:
+    """Whether ONNX Runtime's MatMulNBits says the same: of one matrix, in blocks that are powers of two."""
+    power = block_size >= 16 and block_size & (block_size - 1) == 0
+    whole = packed in ("uint4", "int4") and B.rank == 2 and A.rank is not None and N * K > 0 and K % block_size == 0
+    integers = zero_points is None or (zero_points.dtype is not None and zero_points.dtype.name in ("UINT8", "INT8"))
+    return power and whole and integers
+
+
+def _in_n_bits(op, A, B, scales, zero_points, N, K, block_size, packed, accuracy_level):
+    """Quick in ONNX Runtime without any plugin, and as small in memory (4 bits only: 8 are slow there)."""
+    blocks = K // block_size
+    offset = 8 if packed == "int4" else 0  # its numbers are unsigned
+    codes = op.BitwiseXor(B, np.uint8(0x88)) if offset else B
+    codes = op.Reshape(codes, [N, blocks, block_size // 2])
+    factors = op.Cast(1.0 if scales is None else scales, to=_FLOAT)
+    factors = op.Reshape(op.Expand(factors, [N, blocks]), [-1])
+    packed_zeros = None
+    if zero_points is not None or not offset:
+        zeros = op.Add(op.Cast(0 if zero_points is None else zero_points, to=_INT32), np.int32(offset))
+        beyond = op.Or(op.Less(zeros, np.int32(0)), op.Greater(zeros, np.int32(15)))
+        zeros = op.Expand(required(op, "zero_points_beyond_4_bits", beyond, zeros), [N, blocks])
+        if blocks % 2:
+            zeros = op.Pad(zeros, [0, 0, 0, 1])
+        pairs = op.Reshape(zeros, [-1, 2])
+        both = op.ReduceSum(op.Mul(pairs, np.array([1, 16], np.int32)), [1], keepdims=0)
+        packed_zeros = op.Cast(both, to=_UINT8)
+    product = op.contrib.MatMulNBits(
+        op.Cast(A, to=_FLOAT), codes, factors, packed_zeros,
+        K=K, N=N, bits=4, block_size=block_size, accuracy_level=accuracy_level,
+    )  # fmt: skip
+    return op.CastLike(product, A)
+
+
+def _is_float(value) -> bool:
+    return value.dtype is not None and value.dtype.name in ("FLOAT16", "BFLOAT16")
+
+
+def _in_order(op, B, packed, N, K, transB, codebook):
+    """B's elements as float32, ``[..., N, K]`` or ``[..., K, N]``."""
+    if packed == "no":
+        return op.Cast(B, to=_FLOAT) if codebook is None else op.Gather(codebook, op.Cast(B, to=6))
+    bits = _BITS[packed]
+    numbers = np.arange(1 << bits, dtype=np.float32)
+    if packed == "int4":
+        numbers[8:] -= 16
+    every = np.arange(256)[:, None] >> np.arange(0, 8, bits) & ((1 << bits) - 1)
+    table = numbers[every] if codebook is None else op.Gather(codebook, op.const(every.astype(np.int32)))
+    elements = op.Gather(table, op.Cast(B, to=6))
+    rows, columns = (N, K) if transB else (K, N)
+    if B.rank == 1:
+        flat = op.Slice(op.Reshape(elements, [-1]), [0], [N * K], [0])
+        return op.Reshape(flat, [rows, columns])
+    if B.rank is None:
+        raise ValueError("packed weights of unknown rank have no body")
+    return op.Reshape(elements, op.Concat(op.Shape(B, end=-2), [rows, columns], axis=0))
+
+
+def _scaled(op, weights, zero_points, scales, N, K, block_size, transB):
+    """``(weights - zero_points) * scales``."""
+    group = max(min(block_size, K), 1)
+    blocks = -(-K // group)
+    in_blocks = 1 < blocks < K and (zero_points is not None or scales is not None)
+    leading = op.Shape(weights, end=-2)
+    if in_blocks:  # a dimension of their own
+        if rest := -K % group:
+            weights = op.Pad(weights, [0, rest], None, [-1 if transB else -2])
+        split = [N, blocks, group] if transB else [blocks, group, N]
+        weights = op.Reshape(weights, op.Concat(leading, split, axis=0))
+    for what, array in (("Sub", zero_points), ("Mul", scales)):
+        if array is None:
+            continue
+        wide = op.Cast(array, to=_FLOAT)
+        if in_blocks and array.rank != 0 and (transB or array.rank != 1):
+            wide = op.Unsqueeze(wide, [-1 if transB else -2])
+        weights = op.node(what, weights, wide)
+    if in_blocks:
+        whole = [N, blocks * group] if transB else [blocks * group, N]
+        weights = op.Slice(op.Reshape(weights, op.Concat(leading, whole, axis=0)), [0], [K], [-1 if transB else -2])
+    return weights
+
+
+def _swapped(op, matrices):
+    if matrices.rank is not None:
+        axes = list(range(matrices.rank))
+        return op.Transpose(matrices, perm=[*axes[:-2], axes[-1], axes[-2]])
+    raise ValueError("weights of unknown rank have no body")
+
+
+def _rounded_body(op, a, K):
+    blocks = op.Reshape(a, op.Concat(op.Shape(a, end=-1), [K // BLOCK, BLOCK], axis=0))
+    largest = op.ReduceMax(op.Abs(blocks), [-1], keepdims=1)
+    factor = op.Where(op.Greater(largest, 0.0), op.Div(127.0, largest), 0.0)
+    rounded = op.Mul(op.Round(op.Mul(blocks, factor)), op.Div(largest, 127.0))
+    return op.Reshape(rounded, op.Shape(a))

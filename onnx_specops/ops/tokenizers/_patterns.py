@@ -1,0 +1,243 @@
+"""PCRE2's regular expressions (with UTF and UCP) through the package ``regex``, for the Python kernels.
+
+The syntax is largely the same; what means something else, or has another spelling, is translated. Subjects are bytes, and so
+are offsets: bytes that are no UTF-8 match nothing, and no match goes across them (PCRE2's ``MATCH_INVALID_UTF``).
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import re
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from onnx_specops.runtime.errors import MissingExtraError
+
+SPACES = r"\p{Z}\t-\r\x85\u180e"
+WORDS = r"\p{L}\p{N}\p{Mn}\p{Pc}"
+"""What PCRE2 10.43 and later take for a word's characters with UCP."""
+
+_HORIZONTAL = r"\t \xa0\u1680\u180e\u2000-\u200a\u202f\u205f\u3000"
+_VERTICAL = r"\n-\r\x85\u2028\u2029"
+_CLASSES = {
+    "s": SPACES, "S": "^" + SPACES, "w": WORDS, "W": "^" + WORDS, "d": r"\p{Nd}", "D": r"^\p{Nd}",
+    "h": _HORIZONTAL, "H": "^" + _HORIZONTAL, "v": _VERTICAL, "V": "^" + _VERTICAL, "N": r"^\n",
+}  # fmt: skip
+_BOUNDARY = f"(?:(?<=[{WORDS}])(?![{WORDS}])|(?<![{WORDS}])(?=[{WORDS}]))"
+_NO_BOUNDARY = f"(?:(?<=[{WORDS}])(?=[{WORDS}])|(?<![{WORDS}])(?![{WORDS}]))"
+_ASSERTIONS = {"b": _BOUNDARY, "B": _NO_BOUNDARY, "z": r"\Z", "Z": r"(?=\n?\Z)", "R": rf"(?>\r\n|[{_VERTICAL}])"}
+
+_CODE_POINT = re.compile(r"\\x(?:\{([0-9A-Fa-f]{1,8})\}|([0-9A-Fa-f]{0,2}))|\\o\{([0-7]+)\}")
+_PROPERTY = re.compile(r"\\([pP])(?:\{(\^?)([^}]*)\}|(.))")
+_INLINE_FLAGS = re.compile(r"\(\?[a-zA-Z-]+\)")
+_POSIX = re.compile(r"\[:(\^?)([a-z]+):\]")
+_IN_POSIX = {
+    "alpha": r"\p{L}", "lower": r"\p{Ll}", "upper": r"\p{Lu}", "digit": r"\p{Nd}", "alnum": r"\p{L}\p{N}", "word": WORDS,
+    "space": SPACES, "blank": _HORIZONTAL, "cntrl": r"\p{Cc}", "ascii": r"\x00-\x7f", "xdigit": "0-9A-Fa-f",
+}  # fmt: skip
+# Script names alone mean the scripts' extensions in PCRE2 since 10.40, the scripts themselves in `regex`.
+_GENERAL = re.compile(r"(?:Any|L&|[CLMNPSZ][a-z]?|Xan|Xps|Xsp|Xwd)\Z")
+
+
+class PatternError(ValueError):
+    """A pattern that is none, or that the Python kernels cannot translate."""
+
+
+def translate(pattern: str) -> str:
+    """PCRE2's ``pattern`` as ``regex`` spells it; raises `PatternError` for what has no counterpart."""
+    out: list[str] = []
+    at, in_class = 0, False
+    while at < len(pattern):
+        rest = pattern[at:]
+        if in_class and (posix := _POSIX.match(pattern, at)):
+            if posix[1] or posix[2] not in _IN_POSIX:
+                raise PatternError(f"the class {posix[0]} is not translated")
+            out.append(_IN_POSIX[posix[2]])
+            at = posix.end()
+        elif rest.startswith(r"\Q"):
+            end = pattern.find(r"\E", at)
+            end = len(pattern) if end < 0 else end
+            out.append("".join(map(_literal, pattern[at + 2 : end])))
+            at = end + 2
+        elif rest[0] == "\\":
+            text, length = _escape(pattern, at, in_class)
+            out.append(text)
+            at += length
+        elif in_class:
+            if rest[0] == "]":
+                in_class = False
+                out.append("]")
+            else:
+                out.append(rest[0] if rest[0] == "-" else _literal(rest[0]))
+            at += 1
+        elif rest[0] == "[":
+            head = "[^" if rest.startswith("[^") else "["
+            out.append(head)
+            at += len(head)
+            in_class = True
+            if pattern.startswith("]", at):  # the first one is a character of the class
+                out.append(r"\]")
+                at += 1
+        else:
+            if at and (flags := _INLINE_FLAGS.match(pattern, at)):
+                raise PatternError(f"{flags[0]} in the middle is not translated")
+            out.append(rest[0])
+            at += 1
+    return "".join(out)
+
+
+def _escape(pattern: str, at: int, in_class: bool) -> tuple[str, int]:
+    """The escape sequence at ``at`` and how long it is."""
+    if point := _CODE_POINT.match(pattern, at):
+        number = int(point[3], 8) if point[3] else int(point[1] or point[2] or "0", 16)
+        if number > 0x10FFFF:
+            raise PatternError(f"{point[0]} is no code point")
+        return _literal(chr(number)), len(point[0])
+    if prop := _PROPERTY.match(pattern, at):
+        negated = (prop[1] == "P") != bool(prop[2])
+        name = (prop[3] if prop[4] is None else prop[4]).strip()
+        special = {"Any": r"\x00-\U0010ffff", "Xan": r"\p{L}\p{N}", "Xps": SPACES, "Xsp": SPACES, "Xwd": WORDS}.get(name)
+        if special is not None:
+            if in_class and negated:
+                raise PatternError(f"{prop[0]} in a class is not translated")
+            return special if in_class else f"[{'^' if negated else ''}{special}]", len(prop[0])
+        name = name if _GENERAL.match(name) or "=" in name or ":" in name else f"scx={name}"
+        return rf"\{'P' if negated else 'p'}{{{name.replace('script_extensions:', 'scx=').replace(':', '=')}}}", len(prop[0])
+    letter = pattern[at + 1 : at + 2]
+    if not letter:
+        raise PatternError("a backslash ends it")
+    if letter in _CLASSES:
+        content = _CLASSES[letter]
+        if not in_class:
+            return f"[{content}]", 2
+        if not content.startswith("^"):
+            return content, 2
+        return _negated_in_class(letter), 2
+    if letter in _ASSERTIONS and not in_class:
+        return _ASSERTIONS[letter], 2
+    if letter == "b":
+        return r"\x08", 2
+    if letter == "e":
+        return r"\x1b", 2
+    if letter in "KXCGc":
+        raise PatternError(rf"\{letter} is not translated")
+    if letter.isascii() and letter.isalnum():  # \n, \r, \t, \f, \a, \A, references
+        return "\\" + letter, 2
+    return _literal(letter), 2
+
+
+@functools.cache
+def _negated_in_class(letter: str) -> str:
+    """A class of everything but the letter's, as ranges, for use within another class."""
+    import regex
+
+    inside = regex.compile(f"[{_CLASSES[letter.lower()] if letter != 'N' else chr(10)}]")
+    ranges, first = [], 0
+    for match in inside.finditer("".join(map(chr, range(sys.maxunicode + 1)))):
+        if match.start() > first:
+            ranges.append((first, match.start() - 1))
+        first = match.end()
+    ranges.append((first, sys.maxunicode))
+    return "".join(f"\\U{low:08x}-\\U{high:08x}" for low, high in ranges)
+
+
+def _literal(character: str) -> str:
+    code = ord(character)
+    if character.isalnum() and character.isascii():
+        return character
+    return f"\\U{code:08x}" if code > 0xFF else f"\\x{code:02x}"
+
+
+class Pattern:
+    """A compiled pattern over bytes."""
+
+    def __init__(self, pattern: str) -> None:
+        try:
+            import regex
+        except ImportError as error:
+            raise MissingExtraError("regex", "Python kernels of tokenizers", "python-kernels") from error
+        try:
+            translated = translate(pattern)
+            self._compiled = regex.compile(translated, regex.VERSION0)
+            # Where a search begins no match that is not empty ends.
+            self._filled = regex.compile(rf"(?:{translated})(?!\G)", regex.VERSION0)
+        except (regex.error, PatternError) as error:
+            raise PatternError(f"the pattern {pattern!r}: {error}") from None
+
+    @property
+    def groups(self) -> int:
+        """How many groups the pattern captures."""
+        return self._compiled.groups
+
+    def subject(self, text: bytes) -> Subject:
+        """``text`` to be searched."""
+        return Subject(self._compiled, self._filled, text)
+
+
+class Subject:
+    """A text that a pattern is searched in."""
+
+    def __init__(self, pattern: Any, filled: Any, text: bytes) -> None:
+        self._pattern, self._filled, self._size = pattern, filled, len(text)
+        self._text = text.decode("utf-8", "surrogateescape")
+        self._offsets: list[int] | None = None
+        if len(self._text) != len(text):
+            self._offsets = [0]
+            for character in self._text:
+                self._offsets.append(self._offsets[-1] + _width(character))
+        self._ends = [m.start() for m in re.finditer("[\udc80-\udcff]", self._text)] + [len(self._text)]
+
+    def search(self, start: int) -> tuple[tuple[int, int], ...] | None:
+        """The first match from byte ``start`` on: the bytes of it and of each group, (-1, -1) for one that took no part."""
+        at = start if self._offsets is None else self._place(start)
+        for end in self._ends:
+            if end < at:
+                continue
+            if match := self._pattern.search(self._text, at, end):
+                return tuple(self._bytes(*span) for span in match.regs)
+            at = end + 1
+        return None
+
+    def search_behind(self, span: tuple[int, int]) -> tuple[tuple[int, int], ...] | None:
+        """The match that follows the one at ``span`` where all are replaced, as in Perl."""
+        first, last = span
+        if first != last:
+            return self.search(last)
+        at = last if self._offsets is None else self._place(last)
+        end = next(end for end in self._ends if end >= at)
+        if match := self._filled.match(self._text, at, end):
+            return tuple(self._bytes(*group) for group in match.regs)
+        if at >= len(self._text):
+            return None
+        return self.search(at + 1 if self._offsets is None else self._offsets[at + 1])
+
+    def _place(self, offset: int) -> int:
+        assert self._offsets is not None
+        return bisect.bisect_left(self._offsets, offset)
+
+    def _bytes(self, first: int, last: int) -> tuple[int, int]:
+        if self._offsets is None or first < 0:
+            return first, last
+        return self._offsets[first], self._offsets[last]
+
+    def matches(self) -> Iterator[tuple[tuple[int, int], ...]]:
+        """All matches, one behind the other, until the first that is empty."""
+        start = 0
+        while (match := self.search(start)) is not None and match[0][0] != match[0][1]:
+            yield match
+            start = match[0][1]
+
+
+def _width(character: str) -> int:
+    code = ord(character)
+    if code < 0x80 or 0xDC80 <= code <= 0xDCFF:
+        return 1
+    return 2 if code < 0x800 else 3 if code < 0x10000 else 4
+
+
+@functools.lru_cache(maxsize=256)
+def compiled(pattern: str) -> Pattern:
+    """The compiled pattern; raises `PatternError` where it is none, and `MissingExtraError` without ``regex``."""
+    return Pattern(pattern)

@@ -1,0 +1,155 @@
+"""CharsMapNormalization: the characters of strings replaced by a map, and white space put in order."""
+
+from __future__ import annotations
+
+import functools
+import struct
+from typing import Annotated
+
+import numpy as np
+
+from onnx_specops.domain import Limits, check_size, operator
+from onnx_specops.ops.tokenizers._strings import NO_BODY, STRINGS, pack, unpack
+
+_REPLACEMENT = "\ufffd".encode()
+_ESCAPED = "\u2581".encode()
+Flag = Annotated[int, Limits(0, 1)]
+
+
+@operator(
+    inputs={**STRINGS, "charsmap": "tensor(uint8)", "skips": "tensor(bool)"},
+    outputs=STRINGS,
+    no_body=NO_BODY,
+)
+def CharsMapNormalization(
+    begins,
+    ends,
+    symbols,
+    charsmap=None,
+    skips=None,
+    *,
+    add_dummy_prefix: Flag = 0,
+    remove_extra_whitespaces: Flag = 1,
+    escape_whitespaces: Flag = 0,
+    treat_whitespace_as_suffix: Flag = 0,
+):
+    """Strings normalized as SentencePiece does: from left to right the longest key of a map is replaced by its value.
+
+    What is no key stays, and a byte that belongs to no UTF-8 becomes U+FFFD. An empty string stays empty.
+
+    Inputs:
+        begins, ends, symbols: strings, of any shape.
+        charsmap: the map as SentencePiece's models hold it: the size of a double array, its units of 32 bits (little
+            endian), and the values, each with a NUL behind it. Left out or empty: a map without keys.
+        skips: boolean ``[n]``, the strings to leave as they are; none where it is left out.
+
+    Attributes:
+        add_dummy_prefix: whether a blank is put before a string that has other characters.
+        remove_extra_whitespaces: whether blanks at both ends, and all but the first of several, fall away.
+        escape_whitespaces: whether U+2581 stands for a blank.
+        treat_whitespace_as_suffix: whether the blank of ``add_dummy_prefix`` goes behind the string.
+
+    Outputs: strings, of the shape of ``begins``.
+
+    Source: openvino_tokenizers, CharsMapNormalization; SentencePiece, ``normalizer.cc``.
+    """
+    name = "CharsMapNormalization"
+    texts = unpack(name, begins, ends, symbols)
+    if skips is not None and skips.size not in (0, len(texts)):
+        raise ValueError(f"{name}: skips: {skips.size} elements where there are {len(texts)} strings")
+    skipped = [False] * len(texts) if skips is None or not skips.size else skips.reshape(-1).tolist()
+    mapping = CharsMap(b"" if charsmap is None else charsmap.tobytes())
+    settings = bool(add_dummy_prefix), bool(remove_extra_whitespaces), bool(escape_whitespaces)
+    normalized = [
+        text if skip else normalize(mapping, text, *settings, bool(treat_whitespace_as_suffix))
+        for text, skip in zip(texts, skipped, strict=True)
+    ]
+    check_size(f"{name}: symbols", sum(map(len, normalized)), (begins, symbols))
+    return pack(name, normalized, begins.shape)
+
+
+@CharsMapNormalization.infer_shapes
+def _(node):
+    return [node.shape(0), node.shape(0), [None]]
+
+
+class CharsMap:
+    """A character map in SentencePiece's form; raises ``ValueError`` where it is none."""
+
+    def __init__(self, data: bytes) -> None:
+        self._units, self._values = _parse(data)
+
+    def prefix(self, text: bytes, at: int) -> tuple[bytes, int]:
+        """What stands for the beginning of ``text[at:]``, and how many bytes that beginning has."""
+        units, values = self._units, self._values
+        length, value, found = 0, 0, 0
+        if units:
+            place = (units[0] >> 10) << ((units[0] & 1 << 9) >> 6)
+            for end in range(at, len(text)):
+                place ^= text[end]
+                if place >= len(units) or units[place] & 0x800000FF != text[end]:
+                    break
+                unit = units[place]
+                place ^= (unit >> 10) << ((unit & 1 << 9) >> 6)
+                if unit & 1 << 8:
+                    if place >= len(units):
+                        break
+                    length, value, found = end + 1 - at, units[place] & 0x7FFFFFFF, found + 1
+                    if found == 32:
+                        break
+        if length:
+            return values[value : values.find(b"\0", value)], length
+        size = character_size(text, at)
+        return (text[at : at + size], size) if size else (_REPLACEMENT, 1)
+
+
+@functools.lru_cache(maxsize=8)
+def _parse(data: bytes) -> tuple[list[int], bytes]:
+    if not data:
+        return [], b""
+    size = struct.unpack_from("<I", data)[0] if len(data) > 4 else len(data)
+    if size >= len(data) - 3 or size % 4:
+        raise ValueError("CharsMapNormalization: charsmap: its double array does not fit in it")
+    units, values = np.frombuffer(data, "<u4", size // 4, 4).tolist(), data[4 + size :]
+    return units, values if values.endswith(b"\0") else values + b"\0"
+
+
+def character_size(text: bytes, at: int) -> int:
+    """How many bytes the character at ``at`` has; 0 where they are no UTF-8."""
+    lead = text[at]
+    size = 1 if lead < 0x80 else 2 if lead >> 5 == 6 else 3 if lead >> 4 == 14 else 4 if lead >> 3 == 30 else 0
+    if size < 2:
+        return size
+    try:
+        text[at : at + size].decode()
+    except UnicodeDecodeError:
+        return 0
+    return size if at + size <= len(text) else 0
+
+
+def normalize(mapping: CharsMap, text: bytes, prefix: bool, squeeze: bool, escape: bool, suffix: bool = False) -> bytes:
+    """A string as `CharsMapNormalization` normalizes it."""
+    at = 0
+    if squeeze:
+        while at < len(text):
+            value, length = mapping.prefix(text, at)
+            if value != b" ":
+                break
+            at += length
+    if at == len(text):
+        return b""
+    blank = _ESCAPED if escape else b" "
+    out = bytearray(blank if prefix and not suffix else b"")
+    after_blank = squeeze
+    while at < len(text):
+        value, length = mapping.prefix(text, at)
+        if after_blank:
+            value = value.lstrip(b" ")
+        if value:
+            out += value.replace(b" ", _ESCAPED) if escape else value
+            after_blank = squeeze and value.endswith(b" ")
+        at += length
+    if squeeze:
+        while out.endswith(blank):
+            del out[-len(blank) :]
+    return bytes(out) + (blank if prefix and suffix else b"")

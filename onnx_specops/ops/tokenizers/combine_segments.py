@@ -1,0 +1,62 @@
+"""CombineSegments: rows of elements put together from several segments."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from onnx_specops.domain import check_size, operator
+from onnx_specops.ops.tokenizers._strings import RAGGED, bounds, check_spans
+
+
+@operator(
+    inputs={**RAGGED, "elements": "T", "counts": "tensor(int64)", "sizes": "tensor(int64)", "ids": "T_IDS"},
+    outputs={**RAGGED, "combined": "T", "segment_ids": "T_IDS"},
+    types={"T": ("int32", "int64", "float"), "T_IDS": ("int32", "int64")},
+    no_body="standard ONNX has no operator on ragged rows",
+)
+def CombineSegments(ragged_begins, ragged_ends, elements, counts, sizes, ids):
+    """Rows that hold, one behind the other, the rows of several segments, and of which segment each element is.
+
+    Inputs:
+        ragged_begins, ragged_ends: ``[sum(counts)]``, those of one segment behind those of the other, each within its own
+            elements.
+        elements: ``[sum(sizes)]``, those of one segment behind those of the other.
+        counts: ``[segments]``, how many rows a segment has: all the same, or one, which then belongs to every row.
+        sizes: ``[segments]``, how many elements a segment has.
+        ids: ``[segments]``, what stands for a segment.
+
+    Outputs:
+        ragged_begins, ragged_ends: ``[rows]``, of both that follow.
+        combined: the elements.
+        segment_ids: the id of every element's segment.
+
+    Source: openvino_tokenizers, CombineSegments.
+    """
+    name = "CombineSegments"
+    segments = len(ids)
+    if not len(counts) == len(sizes) == segments or (counts < 0).any() or (sizes < 0).any():
+        raise ValueError(f"{name}: counts, sizes and ids do not tell of the same segments")
+    if counts.sum() != ragged_begins.size or sizes.sum() != elements.size:
+        raise ValueError(f"{name}: counts or sizes do not add up to what there is")
+    total = int(counts.max(initial=0))
+    if bad := [int(count) for count in counts if count not in (1, total)]:
+        raise ValueError(f"{name}: a segment of {bad[0]} rows beside one of {total}")
+    first_row, first_element = np.cumsum(counts) - counts, np.cumsum(sizes) - sizes
+    begins, lengths = np.empty((total, segments), np.int64), np.empty((total, segments), np.int64)
+    for segment in range(segments):
+        rows = slice(int(first_row[segment]), int(first_row[segment] + counts[segment]))
+        own_begins, own_ends = ragged_begins.reshape(-1)[rows], ragged_ends.reshape(-1)[rows]
+        check_spans(name, ("ragged_begins", "ragged_ends"), own_begins, own_ends, int(sizes[segment]))
+        begins[:, segment] = own_begins.astype(np.int64) + first_element[segment]
+        lengths[:, segment] = own_ends.astype(np.int64) - own_begins
+    edges = bounds(name, lengths.sum(axis=1).tolist())
+    check_size(f"{name}: combined", int(edges[-1]), (ragged_begins, ragged_ends, elements))
+    flat = lengths.reshape(-1)
+    starts = np.repeat(begins.reshape(-1) - (np.cumsum(flat) - flat), flat)
+    combined = elements[starts + np.arange(len(starts))]
+    return edges[:-1], edges[1:], combined, np.repeat(np.tile(ids, total), flat)
+
+
+@CombineSegments.infer_shapes
+def _(node):
+    return [[None], [None], [None], [None]]

@@ -1,0 +1,119 @@
+"""RegexNormalization: what a regular expression matches in strings, replaced."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+import numpy as np
+
+from onnx_specops.domain import Limits, operator
+from onnx_specops.ops.tokenizers._patterns import Pattern, PatternError, compiled
+from onnx_specops.ops.tokenizers._strings import NO_BODY, STRINGS, pack, unpack
+
+_REFERENCE = re.compile(rb"\$(?:(\$)|([0-9]{1,3})|\{([0-9]{1,3})\})")
+
+
+@operator(inputs={**STRINGS, "skips": "tensor(bool)"}, outputs=STRINGS, no_body=NO_BODY)
+def RegexNormalization(
+    begins,
+    ends,
+    symbols,
+    skips=None,
+    *,
+    pattern: str,
+    replacement: str = "",
+    global_replace: Annotated[int, Limits(0, 1)] = 1,
+):
+    """Strings in which what a regular expression matches is replaced.
+
+    Inputs:
+        begins, ends, symbols: strings, of any shape.
+        skips: boolean ``[n]``, the strings to leave as they are; none where it is left out.
+
+    Attributes:
+        pattern: as PCRE2 has them, with UTF and UCP.
+        replacement: what takes a match's place; ``$1`` or ``${1}`` is what the first group matched, ``$$`` a dollar.
+        global_replace: whether all matches are replaced, or the first alone.
+
+    Outputs: strings, of the shape of ``begins``. A string stays as it is where a group that the replacement names took no
+    part in a match, or where it would grow beyond four times its length and that of the replacement times one more than the
+    groups of its first match. Bytes that are no UTF-8 match nothing.
+
+    Source: openvino_tokenizers, RegexNormalization.
+    """
+    name = "RegexNormalization"
+    texts = unpack(name, begins, ends, symbols)
+    search = _compiled(name, pattern)
+    skipped = _skipped(name, skips, len(texts))
+    parts = _parts(name, replacement, search)
+    replaced = [
+        text if skip else _substitute(search, text, parts, len(replacement.encode()), bool(global_replace))
+        for text, skip in zip(texts, skipped, strict=True)
+    ]
+    return pack(name, replaced, begins.shape)
+
+
+@RegexNormalization.infer_shapes
+def _(node):
+    return [node.shape(0), node.shape(0), [None]]
+
+
+def _compiled(name: str, pattern: str) -> Pattern:
+    try:
+        return compiled(pattern)
+    except PatternError as error:
+        raise PatternError(f"{name}: {error}") from None
+
+
+def _skipped(name: str, skips: np.ndarray | None, count: int) -> list[bool]:
+    """Which strings are to be left as they are."""
+    if skips is None or (skips.size == 0 and count):
+        return [False] * count
+    if skips.size != count:
+        raise ValueError(f"{name}: skips: {skips.size} elements where there are {count} strings")
+    return skips.reshape(-1).tolist()
+
+
+def _parts(name: str, replacement: str, pattern: Pattern) -> list[bytes | int]:
+    """The replacement as literal bytes and numbers of groups."""
+    text, at = replacement.encode(), 0
+    parts: list[bytes | int] = []
+    for reference in _REFERENCE.finditer(text):
+        parts.append(text[at : reference.start()])
+        group = reference[2] or reference[3]
+        parts.append(b"$" if group is None else int(group))
+        at = reference.end()
+    parts.append(text[at:])
+    literals = [part for part in parts if isinstance(part, bytes) and part != b"$"]
+    if any(b"$" in part for part in literals) or any(isinstance(p, int) and p > pattern.groups for p in parts):
+        raise PatternError(f"{name}: replacement {replacement!r} refers to no group of the pattern")
+    return [part for part in parts if part != b""]
+
+
+def _substitute(pattern: Pattern, text: bytes, parts: list[bytes | int], length: int, everywhere: bool) -> bytes:
+    subject = pattern.subject(text)
+    out: list[bytes] = []
+    at, most = 0, None
+    match = subject.search(0)
+    while match is not None:
+        first, last = match[0]
+        if most is None:
+            taken = 1 + max((group for group in range(1, len(match)) if match[group][0] >= 0), default=0)
+            most = 4 * (len(text) + taken * length)
+        out.append(text[at:first])
+        for part in parts:
+            if isinstance(part, bytes):
+                out.append(part)
+            elif match[part][0] < 0:
+                return text
+            else:
+                out.append(text[slice(*match[part])])
+        at = last
+        # Behind an empty match comes one that begins there and is not empty, else the search goes on a character later.
+        match = subject.search_behind(match[0]) if everywhere else None
+    if most is None:
+        return text
+    out.append(text[at:])
+    result = b"".join(out)
+    return result if len(result) < most else text

@@ -1,0 +1,75 @@
+"""SpecialTokensSplit: strings into the special tokens in them and what lies between."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from onnx_specops.domain import operator
+from onnx_specops.ops.tokenizers._patterns import PatternError, compiled
+from onnx_specops.ops.tokenizers._strings import NO_BODY, RAGGED, ROWS_OF_STRINGS, bounds, rows, unpack
+
+
+@operator(
+    inputs={**ROWS_OF_STRINGS, "skips": "tensor(bool)"},
+    outputs={**RAGGED, "begins": "tensor(int32)", "ends": "tensor(int32)", "skips_out": "tensor(bool)"},
+    no_body=NO_BODY,
+)
+def SpecialTokensSplit(ragged_begins, ragged_ends, begins, ends, symbols, skips=None, *, pattern: str):
+    """The special tokens in strings, and what lies between them.
+
+    Inputs:
+        ragged_begins, ragged_ends, begins, ends, symbols: rows of strings.
+        skips: boolean ``[n]``, the strings that stay whole; none where it is left out.
+
+    Attributes:
+        pattern: matches a token, as PCRE2 has them, with UTF and UCP. Where a group takes part in the match the token is
+            what the last such group holds, and the rest of the match falls away. An empty match ends the search.
+
+    Outputs:
+        ragged_begins, ragged_ends: of the rows, among the pieces.
+        begins, ends: int32 ``[pieces]``, within ``symbols``.
+        skips_out: boolean ``[pieces]``, which of them are tokens, or strings that stayed whole.
+
+    Source: openvino_tokenizers, SpecialTokensSplit.
+    """
+    name = "SpecialTokensSplit"
+    texts = unpack(name, begins, ends, symbols)
+    places = rows(name, ragged_begins, ragged_ends, len(texts))
+    if skips is not None and skips.size not in (0, len(texts)):
+        raise ValueError(f"{name}: skips: {skips.size} elements where there are {len(texts)} strings")
+    skipped = [False] * len(texts) if skips is None or not skips.size else skips.reshape(-1).tolist()
+    try:
+        search = compiled(pattern)
+    except PatternError as error:
+        raise PatternError(f"{name}: {error}") from None
+    starts = begins.reshape(-1).tolist()
+    counts: list[int] = []
+    pieces: list[tuple[int, int, bool]] = []
+    for row in places:
+        before = len(pieces)
+        for place in row:
+            start, text = starts[place], texts[place]
+            if skipped[place]:
+                pieces.append((start, start + len(text), True))
+                continue
+            at = 0
+            for (first, end), *groups in search.subject(text).matches():
+                token = next((g for g in reversed(groups) if first <= g[0] <= end and g[1] <= end), (first, end))
+                if token[0] == token[1]:
+                    token = (first, end)
+                if at < first:
+                    pieces.append((start + at, start + first, False))
+                pieces.append((start + token[0], start + token[1], True))
+                at = end
+            if at < len(text):
+                pieces.append((start + at, start + len(text), False))
+        counts.append(len(pieces) - before)
+    edges, spans = bounds(name, counts), np.array([piece[:2] for piece in pieces], np.int32).reshape(-1, 2)
+    shape = ragged_begins.shape
+    flags = np.array([piece[2] for piece in pieces], bool)
+    return edges[:-1].reshape(shape), edges[1:].reshape(shape), spans[:, 0], spans[:, 1], flags
+
+
+@SpecialTokensSplit.infer_shapes
+def _(node):
+    return [node.shape(0), node.shape(0), [None], [None], [None]]

@@ -1,0 +1,116 @@
+"""UnigramTokenizer: strings to the ids of the tokens that are likeliest together."""
+
+from __future__ import annotations
+
+import functools
+from typing import Annotated
+
+import numpy as np
+
+from onnx_specops.domain import Limits, operator
+from onnx_specops.ops.tokenizers._strings import NO_BODY, RAGGED, ROWS_OF_STRINGS, pack_rows, rows, unpack
+from onnx_specops.ops.tokenizers.bpe_tokenizer import VOCABULARY
+
+_PENALTY = 10.0
+
+
+@operator(
+    inputs={**ROWS_OF_STRINGS, **VOCABULARY, "scores": "tensor(float)"},
+    outputs={**RAGGED, "ids": "tensor(int32)"},
+    no_body=NO_BODY,
+)
+def UnigramTokenizer(
+    ragged_begins,
+    ragged_ends,
+    begins,
+    ends,
+    symbols,
+    vocab_begins,
+    vocab_ends,
+    vocab_symbols,
+    scores,
+    *,
+    unk_token_id: Annotated[int, Limits(-1)],
+):
+    """The ids of strings: of the tokens that make up the string and whose scores have the greatest sum.
+
+    A character that is no token is unknown, at a score of 10 less than the least; several in a sequence have one id. Sums
+    are in float32; of equal ones that counts whose last token is the longest.
+
+    Inputs:
+        ragged_begins, ragged_ends, begins, ends, symbols: rows of strings.
+        vocab_begins, vocab_ends, vocab_symbols: the token of every id, ``[vocabulary]``; of equal ones the last counts.
+        scores: ``[vocabulary]``.
+
+    Attributes:
+        unk_token_id: the id of unknown characters.
+
+    Outputs:
+        ragged_begins, ragged_ends: of the rows, among the ids.
+        ids: int32.
+
+    Source: openvino_tokenizers, UnigramTokenizer; Kudo, "Subword regularization" (2018).
+    """
+    name = "UnigramTokenizer"
+    texts = unpack(name, begins, ends, symbols)
+    places = rows(name, ragged_begins, ragged_ends, len(texts))
+    vocabulary = tuple(unpack(name, vocab_begins, vocab_ends, vocab_symbols, "vocab_"))
+    if scores.size != len(vocabulary):
+        raise ValueError(f"{name}: scores: {scores.size} elements where there are {len(vocabulary)} tokens")
+    tokens, longest = _tokens(vocabulary)
+    unknown = np.float32(float(scores.min(initial=np.finfo(np.float32).max)) - _PENALTY)
+    encode = functools.cache(lambda text: _best(text, tokens, longest, scores.reshape(-1), unknown, unk_token_id))
+    return pack_rows(name, [[i for place in row for i in encode(texts[place])] for row in places], ragged_begins.shape)
+
+
+@UnigramTokenizer.infer_shapes
+def _(node):
+    return [node.shape(0), node.shape(0), [None]]
+
+
+@functools.lru_cache(maxsize=8)
+def _tokens(vocabulary: tuple[bytes, ...]) -> tuple[dict[bytes, int], dict[int, int]]:
+    """The ids of tokens, and the length of the longest that begins with a byte."""
+    tokens = {token: number for number, token in enumerate(vocabulary) if token}
+    longest: dict[int, int] = {}
+    for token in tokens:
+        longest[token[0]] = max(longest.get(token[0], 0), len(token))
+    return tokens, longest
+
+
+def _width(lead: int) -> int:
+    """How many bytes a character has by its first one."""
+    return 4 if lead >= 0xF0 else 3 if lead >= 0xE0 else 2 if lead >= 0xC0 else 1
+
+
+def _best(
+    text: bytes, tokens: dict[bytes, int], longest: dict[int, int], scores: np.ndarray, unknown: np.float32, unk_id: int
+) -> list[int]:
+    size = len(text)
+    # Of the best way to every place: its score, where its last token begins, and which one that is.
+    sums = [np.float32(0)] * (size + 1)
+    begins, ids = [-1] * (size + 1), [unk_id] * (size + 1)
+
+    def reach(place: int, score: np.float32, begin: int, number: int) -> None:
+        if begins[place] == -1 or score > sums[place]:
+            sums[place], begins[place], ids[place] = score, begin, number
+
+    at = 0
+    while at < size:
+        width = min(_width(text[at]), size - at)
+        found = False
+        for length in range(1, min(longest.get(text[at], 0), size - at) + 1):
+            if (number := tokens.get(text[at : at + length])) is not None:
+                reach(at + length, scores[number] + sums[at], at, number)
+                found = found or length == width
+        if not found:
+            reach(at + width, unknown + sums[at], at, unk_id)
+        at += width
+    result: list[int] = []
+    at, following = size, -1
+    while at > 0:
+        if not (ids[at] == unk_id and following == unk_id):
+            result.append(ids[at])
+            following = ids[at]
+        at = begins[at]
+    return result[::-1]

@@ -1,0 +1,86 @@
+"""Run random models against OpenVINO.
+
+::
+
+    python -m tests.conformance.random --count 100000 --seed 1      # 100,000 of them; findings are kept as files
+    python -m tests.conformance.random --seed 1 --model 4711        # one of them again, in full
+    python -m tests.conformance.random --file FOLDER                # a finding that was kept
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+from tests.conformance.oracle import Oracle
+from tests.conformance.random.judge import Judge
+from tests.conformance.random.models import judged, keep, recipe, run, summary
+
+_EVERY = 60.0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.conformance.random", description=__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, default=1000, help="how many models (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="which models (default: %(default)s)")
+    parser.add_argument("--first", type=int, default=0, help="the number of the first one (default: %(default)s)")
+    parser.add_argument("--jobs", type=int, default=1, help="how many at a time (default: %(default)s)")
+    parser.add_argument(
+        "--keep", type=Path, default=Path("random-findings"), help="where findings go (default: %(default)s)"
+    )
+    parser.add_argument("--model", type=int, help="judge the model of this number alone, and print it")
+    parser.add_argument("--file", type=Path, help="judge a finding that was kept: the folder of model.xml and inputs.npz")
+    given = parser.parse_args()
+    if given.file is not None:
+        return _file(given.file)
+    if given.model is not None:
+        return _model(given.seed, given.model)
+    return _many(given)
+
+
+def _file(folder: Path) -> int:
+    with np.load(folder / "inputs.npz") as arrays, Oracle() as oracle:
+        values = [arrays[f"arr_{k}"] for k in range(len(arrays.files))]
+        verdict = Judge(oracle).judge_file(folder / "model.xml", values, python=True)
+    print(f"{verdict.kind}: {verdict.text}")
+    return verdict.found
+
+
+def _model(seed: int, number: int) -> int:
+    with Oracle() as oracle:
+        print(oracle.ask(recipe, seed, number))
+    outcome = judged(seed, number)
+    print(f"{outcome.kind}: {outcome.text}")
+    return outcome.found
+
+
+def _many(given: argparse.Namespace) -> int:
+    kinds: Counter[str] = Counter()
+    operations: Counter[str] = Counter()
+    explained: Counter[str] = Counter()
+    started = said = time.monotonic()
+    numbers = range(given.first, given.first + given.count)
+    with Oracle() as oracle:
+        for outcome in run(given.seed, numbers, given.jobs):
+            kinds[outcome.kind] += 1
+            operations += outcome.operations
+            if outcome.kind in ("departure", "noise"):
+                explained[outcome.text.splitlines()[0]] += 1
+            if outcome.found:
+                place = keep(outcome, given.seed, given.keep, oracle)
+                print(f"-- model {outcome.number}, kept in {place}\n{outcome.text}", flush=True)
+            if time.monotonic() - said > _EVERY:
+                said = time.monotonic()
+                print(f"{time.strftime('%H:%M:%S')} {summary(kinds, operations, started)}", flush=True)
+    print("\n".join(f"{count} {text}" for text, count in explained.most_common()))
+    print(summary(kinds, operations, started))
+    return kinds["found"] + kinds["crashed"] > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,177 @@
+"""Which layer of a model is to blame for a parting, and whether it is known that OpenVINO's CPU plugin parts there."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+
+from converters.openvino.rule import find_rule
+from tests.conformance.operation_models import TYPES
+from tests.conformance.oracle import Oracle, OracleError
+from tests.conformance.random.judge import Judge, Verdict, differing, save
+from tests.conformance.random.recipe import Layer, Leaf, Recipe, Ref
+
+_TRIES = 3
+# What the table of departures says of all operations.
+_EVERYWHERE = ("f64", "i64", "u32", "u64")
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a model parts.
+
+    Attributes:
+        kind: ``"departure"``: a known one of the layers named; ``"noise"``: the CPU plugin parts as far from itself when its
+            inputs change in their last digits; ``"found"``: something to be mended.
+        recipe: the smallest model that shows it.
+        verdict: on that.
+    """
+
+    kind: str
+    recipe: Recipe
+    verdict: Verdict
+
+
+def explain(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
+    """Look at each layer by itself, with the values that OpenVINO gives it; else make the model as small as can be."""
+    departs = None
+    for single in singles(recipe, judge.oracle):
+        for variant in (single, single.static()):
+            found = judge.judge(variant)
+            if found.kind == "reference" and _known(variant):
+                departs = departs or Explanation("departure", variant, found)
+            elif found.suspect:
+                if _noisy(variant, judge.oracle):
+                    departs = departs or Explanation("noise", variant, found)
+                    continue
+                return Explanation("found", variant, found)
+    if departs is not None:
+        return departs
+    if _noisy(recipe, judge.oracle):
+        return Explanation("noise", recipe, verdict)
+    return Explanation("found", *shrink(recipe, verdict, judge))
+
+
+def values(recipe: Recipe, oracle: Oracle) -> dict[Ref, np.ndarray]:
+    """What the layers give, by the CPU plugin, or by the reference kernels where it refuses; none where both do."""
+    refs = [(place, 0) for place, node in enumerate(recipe.nodes) if isinstance(node, Layer)]
+    needed = {ref for node in recipe.nodes if isinstance(node, Layer) for ref in node.inputs if ref[1]}
+    refs += sorted(needed | {ref for ref in recipe.results if ref[1]})
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.xml"
+        try:
+            oracle.ask(save, replace(recipe, results=tuple(refs)), str(path))
+        except OracleError:
+            return {}
+        for answer in oracle.run(path, [recipe.arrays()]).values():
+            if not isinstance(answer, OracleError):
+                return dict(zip(refs, answer[0], strict=True))
+    return {}
+
+
+def singles(recipe: Recipe, oracle: Oracle) -> list[Recipe]:
+    """Each layer as a model of its own, whose inputs are what OpenVINO computes for them; constants stay constants."""
+    known = values(recipe, oracle)
+    found = []
+    for node in recipe.nodes:
+        if not isinstance(node, Layer):
+            continue
+        leaves: dict[Ref, Leaf] = {}
+        for ref in node.inputs:
+            source = recipe.nodes[ref[0]]
+            if isinstance(source, Leaf):
+                leaves[ref] = source
+            elif ref in known:
+                leaves[ref] = _leaf(known[ref])
+        if len(leaves) < len(set(node.inputs)):
+            continue
+        places = {ref: place for place, ref in enumerate(leaves)}
+        own = replace(node, inputs=tuple((places[ref], 0) for ref in node.inputs))
+        outputs = _outputs(recipe, node)
+        found.append(Recipe((*leaves.values(), own), tuple((len(leaves), k) for k in outputs)))
+    return found
+
+
+def _outputs(recipe: Recipe, node: Layer) -> list[int]:
+    """The outputs of a node that something takes."""
+    place = next(k for k, other in enumerate(recipe.nodes) if other is node)
+    taken = {ref for other in recipe.nodes if isinstance(other, Layer) for ref in other.inputs} | set(recipe.results)
+    return sorted({index for source, index in taken if source == place}) or [0]
+
+
+def _leaf(array: np.ndarray) -> Leaf:
+    name = next((name for name, dtype in TYPES.items() if np.dtype(dtype) == array.dtype), "string")
+    return Leaf(name, array, array.shape)
+
+
+def _known(recipe: Recipe) -> bool:
+    """Whether the table of departures says something of one of the layers, or of their types."""
+    types = {node.type for node in recipe.nodes if isinstance(node, Leaf)}
+    types |= {word for layer in recipe.layers() for word in layer.attributes.values() if isinstance(word, str)}
+    if types & set(_EVERYWHERE):
+        return True
+    return any(
+        departure.follows != "cpu"
+        for layer in recipe.layers()
+        for departure in find_rule(layer.operation, layer.opset).departs
+    )
+
+
+def _noisy(recipe: Recipe, oracle: Oracle) -> bool:
+    """Whether OpenVINO's own answer changes as far when its floats change in their last digits."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.xml"
+        oracle.ask(save, recipe, str(path))
+        answers = []
+        for attempt in range(_TRIES + 1):
+            arrays = [_changed(array, attempt) for array in recipe.arrays()]
+            answer = oracle.run(path, [arrays], names=("cpu",))["cpu"]
+            if isinstance(answer, OracleError):
+                return False
+            answers.append(answer[0])
+    return any(differing(answer, answers[0]) for answer in answers[1:])
+
+
+def _changed(array: np.ndarray, seed: int) -> np.ndarray:
+    if not seed or array.dtype.kind not in "fV":
+        return array
+    rng = np.random.default_rng(seed)
+    relative = max(3e-7, float(ml_dtypes.finfo(array.dtype).eps))
+    return (array.astype(np.float64) * (1 + relative * rng.standard_normal(array.shape))).astype(array.dtype)
+
+
+def shrink(recipe: Recipe, verdict: Verdict, judge: Judge) -> tuple[Recipe, Verdict]:
+    """The smallest recipe found that has a verdict of the same kind."""
+    changed = True
+    while changed:
+        changed = False
+        for smaller in _smaller(recipe, judge.oracle):
+            found = judge.judge(smaller)
+            if found.kind == verdict.kind:
+                recipe, verdict, changed = smaller, found, True
+                break
+    return recipe, verdict
+
+
+def _smaller(recipe: Recipe, oracle: Oracle) -> list[Recipe]:
+    """One result alone; a layer's values in the place of the layer; known dimensions."""
+    found = []
+    if len(recipe.results) > 1:
+        found += [replace(recipe, results=(ref,)).pruned() for ref in recipe.results]
+    known = values(recipe, oracle)
+    for place in range(len(recipe.nodes) - 1):
+        node = recipe.nodes[place]
+        if isinstance(node, Layer) and (place, 0) in known:
+            nodes = list(recipe.nodes)
+            nodes[place] = _leaf(known[place, 0])
+            if all(ref[1] == 0 or ref[0] != place for other in nodes if isinstance(other, Layer) for ref in other.inputs):
+                results = tuple(ref for ref in recipe.results if ref[0] != place)
+                if results:
+                    found.append(Recipe(tuple(nodes), results).pruned())
+    if recipe.static() != recipe:
+        found.append(recipe.static())
+    return found

@@ -1,0 +1,217 @@
+"""What becomes of a random model: converted and run in every form, against OpenVINO's CPU and its reference kernels."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import onnxruntime as ort
+
+import onnx_specops
+from converters.errors import ConversionError, InternalError
+from converters.openvino import convert
+from converters.validation.compare import Tolerance, compare
+from converters.validation.ort_values import run_session
+from onnx_specops.runtime.library import has_library
+from tests.conformance.oracle import Oracle, OracleError, Outputs
+from tests.conformance.random.recipe import Layer, Recipe, build
+
+Kind = Literal["agrees", "reference", "refused", "unjudged", "parts", "lacks", "fails", "breaks"]
+
+FINDINGS = ("parts", "lacks", "fails", "breaks")
+TOLERANCE = Tolerance(1e-3, 1e-4)
+SECONDS = 90.0
+"""How long OpenVINO may take for an answer."""
+
+# Whose bodies draw other numbers than the kernels.
+_DRAWN = ("RandomUniform", "Multinomial")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a model.
+
+    Attributes:
+        kind: ``"agrees"``: with the CPU plugin, or where that refuses the model, with the reference kernels;
+            ``"reference"``: with those alone; ``"parts"``: from both; ``"refused"``: by all; ``"unjudged"``: only we answer;
+            ``"lacks"``: the conversion refuses what OpenVINO runs; ``"fails"``: it does when it runs; ``"breaks"``: the
+            converter's own mistake.
+        text: more of it.
+    """
+
+    kind: Kind
+    text: str = ""
+
+    @property
+    def found(self) -> bool:
+        """Whether it is a mistake for sure."""
+        return self.kind in FINDINGS
+
+    @property
+    def suspect(self) -> bool:
+        """Whether there is something to explain."""
+        return self.found or self.kind == "reference"
+
+
+def save(recipe: Recipe, path: str) -> None:
+    """Write the recipe's model as IR."""
+    import openvino as ov
+
+    ov.save_model(build(recipe), path, compress_to_fp16=False)
+
+
+class Judge:
+    """Judges models, with one process for OpenVINO.
+
+    Args:
+        oracle: that process.
+    """
+
+    def __init__(self, oracle: Oracle) -> None:
+        self.oracle = oracle
+
+    def judge(self, recipe: Recipe, *, python: bool = False) -> Verdict:
+        """The verdict on a recipe's model; ``python``: whether its Python kernels are to be run, too."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model.xml"
+            try:
+                self.oracle.ask(save, recipe, str(path))
+            except OracleError as error:
+                return Verdict("refused", f"OpenVINO cannot build it: {error}")
+            drawn = any(layer.operation in _DRAWN for layer in recipe.layers())
+            return self.judge_file(path, recipe.arrays(), python=python, drawn=drawn)
+
+    def judge_file(self, path: Path, arrays: Sequence[np.ndarray], *, python: bool = False, drawn: bool = False) -> Verdict:
+        """The verdict on an IR; ``drawn``: whether its bodies draw other random numbers."""
+        answers = _Answers(self.oracle, path, arrays)
+        target = path.with_suffix(".onnx")
+        try:
+            _, report = convert(path, target)
+        except InternalError as error:
+            return Verdict("breaks", str(error))
+        except ConversionError as error:
+            return answers.without("lacks", str(error))
+        except Exception as error:
+            return Verdict("breaks", f"{type(error).__name__}: {error}")
+        verdicts = []
+        for form in _forms(bool(report.custom_operators), bool(report.without_body), python):
+            try:
+                got = _run(target, arrays, form)
+            except Exception as error:
+                verdicts.append(answers.without("fails", f"kernels={form!r}: {type(error).__name__}: {error}"))
+            else:
+                verdicts.append(answers.verdict(got, form, values=not (drawn and form == "none")))
+        return min(verdicts, key=lambda verdict: _GRAVEST.index(verdict.kind))
+
+    def runnable(self, recipe: Recipe) -> Recipe | None:
+        """The recipe, or as much of it as OpenVINO runs; ``None`` where that is nothing."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model.xml"
+            for _ in range(_MENDED):
+                try:
+                    self.oracle.ask(save, recipe, str(path))
+                    answers = _Answers(self.oracle, path, recipe.arrays())
+                    if not isinstance(answers["cpu"], OracleError) or not isinstance(answers["evaluate"], OracleError):
+                        return recipe
+                    said = str(answers["cpu"])
+                except OracleError as error:
+                    said = str(error)
+                recipe = _mended(recipe, said)
+                if not recipe.results:
+                    return None
+        return None
+
+
+_GRAVEST: tuple[Kind, ...] = ("breaks", "parts", "lacks", "fails", "reference", "unjudged", "refused", "agrees")
+# How often a model may be made smaller until OpenVINO runs it.
+_MENDED = 8
+
+
+def _mended(recipe: Recipe, said: str) -> Recipe:
+    """What OpenVINO may run instead: with ranks and shapes known, without the layer that it names, or the first half."""
+    places = [int(name) for name in re.findall(r"\bv(\d+)\b", said)]
+    named = next((k for k in places if k < len(recipe.nodes) and isinstance(recipe.nodes[k], Layer)), None)
+    if named is None or "dynamic" in said or "unsupported" in said:
+        for known in (recipe.ranked(), recipe.static()):
+            if str(known) != str(recipe):
+                return known
+    if named is not None:
+        return recipe.without(named)
+    return recipe.first(sum(isinstance(node, Layer) for node in recipe.nodes) // 2)
+
+
+class _Answers:
+    """OpenVINO's answers to a model, asked for when they are needed first."""
+
+    def __init__(self, oracle: Oracle, path: Path, arrays: Sequence[np.ndarray]) -> None:
+        self._oracle, self._path, self._arrays = oracle, path, list(arrays)
+        self._known: dict[str, Outputs | OracleError] = {}
+
+    def __getitem__(self, name: str) -> Outputs | OracleError:
+        if name not in self._known:
+            self._known |= self._oracle.run(self._path, [self._arrays], names=(name,))
+        return self._known[name]
+
+    def without(self, kind: Kind, text: str) -> Verdict:
+        """The verdict where we have no answer, of that kind if OpenVINO has one."""
+        refusals = []
+        for name in ("cpu", "evaluate"):
+            answer = self[name]
+            if not isinstance(answer, OracleError):
+                return Verdict(kind, text)
+            refusals.append(f"{name}: {answer}")
+        return Verdict("refused", "\n".join([text, *refusals]))
+
+    def verdict(self, got: Sequence[np.ndarray], form: str, *, values: bool) -> Verdict:
+        """The verdict on our answer."""
+        said = [f"kernels={form!r}"]
+        refused = 0
+        for name in ("cpu", "evaluate"):
+            answer = self[name]
+            if isinstance(answer, OracleError):
+                refused += 1
+                said.append(f"{name}: {answer}")
+            elif difference := differing(got, answer[0], values=values):
+                said.append(f"{name}: {difference}")
+            elif name == "cpu" or refused:
+                return Verdict("agrees")
+            else:
+                return Verdict("reference", "\n".join(said))
+        return Verdict("unjudged" if refused == 2 else "parts", "\n".join(said))
+
+
+def _forms(custom: bool, without_body: bool, python: bool) -> list[str]:
+    if not custom:
+        return ["none"]
+    found = ["native"] if has_library() else []
+    found += [] if without_body else ["none"]
+    return found + (["python"] if python or without_body else [])
+
+
+def _run(path: Path, arrays: Sequence[np.ndarray], kernels: str) -> list[np.ndarray]:
+    """Our answer; in one thread, for several processes share the cores."""
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    session = onnx_specops.InferenceSession(str(path), options, kernels=kernels)
+    return run_session(session, {port.name: array for port, array in zip(session.get_inputs(), arrays, strict=True)})
+
+
+def differing(got: Sequence[np.ndarray], expected: Sequence[np.ndarray], *, values: bool = True) -> str:
+    """How the outputs differ; "" if they agree."""
+    if len(got) != len(expected):
+        return f"{len(got)} outputs instead of {len(expected)}"
+    for index, (one, other) in enumerate(zip(got, expected, strict=True)):
+        found = compare(one, other, TOLERANCE, random=not values)
+        if not found.agrees:
+            return f"output {index}: {_shown(one)} instead of {_shown(other)}; {found}"
+    return ""
+
+
+def _shown(array: np.ndarray) -> str:
+    return " ".join(np.array2string(array, threshold=20, separator=", ").split()) + f" {list(array.shape)}"

@@ -1,0 +1,14 @@
+"""Makers of layers, by family; importing this registers them."""
+
+from tests.conformance.random.layers import (  # noqa: F401
+    bodies,
+    detection,
+    elementwise,
+    indices,
+    movement,
+    networks,
+    recurrent,
+    reductions,
+    regions,
+    signals,
+)

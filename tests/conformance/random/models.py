@@ -1,0 +1,155 @@
+"""The random models by number, judged in processes of their own, and what is kept of those that part."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tests.conformance.oracle import Oracle
+from tests.conformance.random import layers as _layers  # noqa: F401  (importing it registers the makers)
+from tests.conformance.random.explain import explain
+from tests.conformance.random.graph import Graph, with_dims
+from tests.conformance.random.judge import SECONDS, Judge, save
+from tests.conformance.random.recipe import Recipe, build
+from tests.worker import Lost, Worker
+
+MOST_LAYERS = 30
+_LIMIT = 300.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a model.
+
+    Attributes:
+        number: the model's.
+        kind: as of `judge.Verdict`, or of `explain.Explanation` where it parts; ``"crashed"`` where our process ended.
+        operations: how many layers of each operation it has.
+        text: the model that shows it, and how.
+        small: that model, where it is to be kept.
+    """
+
+    number: int
+    kind: str
+    operations: Counter[str]
+    text: str = ""
+    small: Recipe | None = None
+
+    @property
+    def found(self) -> bool:
+        return self.kind in ("found", "crashed")
+
+
+def recipe(seed: int, number: int) -> Recipe:
+    """The random model of that number; in OpenVINO's process, for OpenVINO infers its shapes."""
+    rng = np.random.default_rng([seed, number])
+    while True:
+        graph = Graph(rng)
+        graph.grow(int(rng.integers(1, MOST_LAYERS + 1)))
+        results = graph.unused()
+        if not results:
+            continue
+        made = graph.recipe(results)
+        if graph.static:
+            return made
+        opened = with_dims(made, rng)
+        try:
+            build(opened)
+        except Exception:  # OpenVINO knows too little then
+            return made
+        return opened
+
+
+@functools.cache
+def _judge() -> Judge:
+    """The process's own."""
+    return Judge(Oracle(SECONDS))
+
+
+def judged(seed: int, number: int) -> Outcome:
+    """Make and judge a model, and explain what parts."""
+    judge = _judge()
+    made: Recipe = judge.oracle.ask(recipe, seed, number)
+    verdict = judge.judge(made, python=number % 10 == 0)
+    if verdict.kind in ("unjudged", "refused"):
+        mended = judge.runnable(made)
+        if mended is not None:
+            made, verdict = mended, judge.judge(mended)
+    operations = Counter(layer.operation for layer in made.layers())
+    if not verdict.suspect:
+        return Outcome(number, verdict.kind, operations, verdict.text)
+    explanation = explain(made, verdict, judge)
+    names = "+".join(layer.operation for layer in explanation.recipe.layers())
+    text = f"{explanation.kind}: {names}\n{explanation.recipe}\n{explanation.verdict.kind}: {explanation.verdict.text}"
+    return Outcome(number, explanation.kind, operations, text, explanation.recipe)
+
+
+def run(seed: int, numbers: Iterable[int], jobs: int = 1) -> Iterator[Outcome]:
+    """The outcome of each model, in any order."""
+    local = threading.local()
+    workers: list[Worker] = []
+
+    def one(number: int) -> Outcome:
+        if not hasattr(local, "worker"):
+            local.worker = Worker(_LIMIT)
+            workers.append(local.worker)
+        try:
+            return local.worker.ask(judged, seed, number)
+        except Lost as error:
+            return Outcome(number, "crashed", Counter(), str(error))
+        except Exception as error:  # of OpenVINO, which ended while it made the model
+            return Outcome(number, "unmade", Counter(), f"{type(error).__name__}: {error}")
+
+    pool = ThreadPoolExecutor(jobs)
+    try:
+        yield from _mapped(pool, one, iter(numbers), 2 * jobs)
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+        for worker in workers:
+            worker.close()
+
+
+def _mapped(
+    pool: ThreadPoolExecutor, function: Callable[[int], Outcome], numbers: Iterator[int], ahead: int
+) -> Iterator[Outcome]:
+    """As ``pool.map``, but never far ahead, and in the order in which they are done."""
+    from concurrent.futures import FIRST_COMPLETED, wait
+
+    pending = set()
+    while True:
+        for number in numbers:
+            pending.add(pool.submit(function, number))
+            if len(pending) >= ahead:
+                break
+        if not pending:
+            return
+        done, pending = wait(pending, return_when=FIRST_COMPLETED)
+        for future in done:
+            yield future.result()
+
+
+def keep(outcome: Outcome, seed: int, folder: Path, oracle: Oracle) -> Path:
+    """Write what shows a finding: the small model as IR, its inputs, and the text."""
+    place = folder / f"{seed}-{outcome.number}"
+    place.mkdir(parents=True, exist_ok=True)
+    command = f"python -m tests.conformance.random --seed {seed} --model {outcome.number}"
+    (place / "finding.txt").write_text(f"{command}\n{outcome.text}\n")
+    if outcome.small is not None:
+        oracle.ask(save, outcome.small, str(place / "model.xml"))
+        np.savez(place / "inputs.npz", *outcome.small.arrays())
+    return place
+
+
+def summary(outcomes: Counter[str], operations: Counter[str], started: float) -> str:
+    """Counts of the outcomes, and how many layers of how many operations."""
+    counts = ", ".join(f"{count} {kind}" for kind, count in outcomes.most_common())
+    layers = f"{operations.total()} layers of {len(operations)} operations"
+    return f"{outcomes.total()} models, {layers}, {time.monotonic() - started:.0f} s: {counts}"

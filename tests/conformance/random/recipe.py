@@ -1,0 +1,261 @@
+"""A random model as data: what it is made of, how OpenVINO builds it, how it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tests.conformance.operation_models import TYPES, constant
+
+Ref = tuple[int, int]
+"""A value: the place of the node that gives it, and which of its outputs."""
+
+Dims = tuple[Any, ...] | None
+"""A Parameter's dimensions: a number, -1, or an interval as a pair; ``None`` for any rank."""
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A Parameter or a Constant.
+
+    Attributes:
+        type: the element type, by OpenVINO's name.
+        array: its value; ``None`` for the Parameters of bodies.
+        dims: the dimensions of a Parameter.
+        constant: whether it is a Constant.
+    """
+
+    type: str
+    array: np.ndarray | None
+    dims: Dims
+    constant: bool = False
+
+
+@dataclass(frozen=True)
+class Layer:
+    """An operation.
+
+    Attributes:
+        operation: its name in the specification.
+        opset: the opset whose operation it is.
+        inputs: its inputs.
+        attributes: its attributes, as ``NodeFactory`` takes them.
+        bodies: the bodies of If, Loop and TensorIterator.
+        ports: how those are connected: names of the Python API's methods with what they take, see `_connected`.
+    """
+
+    operation: str
+    opset: str
+    inputs: tuple[Ref, ...]
+    attributes: Mapping[str, Any]
+    bodies: tuple[Recipe, ...] = ()
+    ports: tuple[tuple[Any, ...], ...] = ()
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A model: its nodes, each after those that it takes values from, and its results."""
+
+    nodes: tuple[Leaf | Layer, ...]
+    results: tuple[Ref, ...]
+
+    def parameters(self) -> list[int]:
+        """The places of the Parameters."""
+        return [k for k, node in enumerate(self.nodes) if isinstance(node, Leaf) and not node.constant]
+
+    def arrays(self) -> list[np.ndarray]:
+        """The Parameters' values."""
+        return [node.array for node in self.nodes if isinstance(node, Leaf) and not node.constant and node.array is not None]
+
+    def layers(self) -> list[Layer]:
+        """The layers, those of bodies too."""
+        own = [node for node in self.nodes if isinstance(node, Layer)]
+        return own + [layer for node in own for body in node.bodies for layer in body.layers()]
+
+    def pruned(self, keep_parameters: bool = False) -> Recipe:
+        """The recipe without what no result needs."""
+        needed = {place for place, _ in self.results}
+        for place in reversed(range(len(self.nodes))):
+            node = self.nodes[place]
+            if place in needed and isinstance(node, Layer):
+                needed |= {source for source, _ in node.inputs}
+            elif keep_parameters and isinstance(node, Leaf) and not node.constant:
+                needed.add(place)
+        places = {old: new for new, old in enumerate(sorted(needed))}
+        nodes = []
+        for old in places:
+            node = self.nodes[old]
+            if isinstance(node, Layer):
+                node = replace(node, inputs=tuple((places[source], index) for source, index in node.inputs))
+            nodes.append(node)
+        return Recipe(tuple(nodes), tuple((places[source], index) for source, index in self.results))
+
+    def without(self, place: int) -> Recipe:
+        """The recipe without that node and all that needs it; without results where nothing is left."""
+        gone = {place}
+        for k, node in enumerate(self.nodes):
+            if isinstance(node, Layer) and any(source in gone for source, _ in node.inputs):
+                gone.add(k)
+        return self._ending([k for k in range(len(self.nodes)) if k not in gone])
+
+    def first(self, layers: int) -> Recipe:
+        """The recipe of the first layers."""
+        places = [k for k, node in enumerate(self.nodes) if isinstance(node, Layer)]
+        return self._ending(range(places[layers])) if layers < len(places) else self
+
+    def _ending(self, places: Collection[int]) -> Recipe:
+        """The nodes there; results are those of their outputs that nothing takes any more, of those that something took."""
+        taken = {ref for place in places if isinstance(node := self.nodes[place], Layer) for ref in node.inputs}
+        known = {ref for node in self.nodes if isinstance(node, Layer) for ref in node.inputs} | set(self.results)
+        results = [r for r in sorted(known - taken) if r[0] in places and isinstance(self.nodes[r[0]], Layer)]
+        return Recipe(self.nodes, tuple(results)).pruned()
+
+    def ranked(self) -> Recipe:
+        """The recipe with known ranks."""
+        return replace(self, nodes=tuple(_ranked(node) for node in self.nodes))
+
+    def static(self) -> Recipe:
+        """The recipe with the shapes of its values as its Parameters' dimensions."""
+        return replace(self, nodes=tuple(_static(node) for node in self.nodes))
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+
+def _static(node: Leaf | Layer) -> Leaf | Layer:
+    if isinstance(node, Leaf) and node.array is not None:
+        return replace(node, dims=node.array.shape)
+    return node
+
+
+def _ranked(node: Leaf | Layer) -> Leaf | Layer:
+    if isinstance(node, Leaf) and node.dims is None and node.array is not None:
+        return replace(node, dims=(-1,) * node.array.ndim)
+    return node
+
+
+def _lines(recipe: Recipe, indent: str = "") -> list[str]:
+    lines = []
+    for place, node in enumerate(recipe.nodes):
+        if isinstance(node, Leaf):
+            kind = "Constant" if node.constant else f"Parameter {_dims_text(node.dims)}"
+            value = "" if node.array is None else f" = {_array_text(node.array)}"
+            lines.append(f"{indent}v{place}: {kind} {node.type}{value}")
+            continue
+        given = ", ".join([_name(ref) for ref in node.inputs] + [f"{k}={v!r}" for k, v in node.attributes.items()])
+        lines.append(f"{indent}v{place} = {node.operation} of {node.opset} ({given})")
+        for body in node.bodies:
+            lines += [f"{indent}  body:", *_lines(body, indent + "    ")]
+        lines += [f"{indent}  {port[0]}{port[1:]}" for port in node.ports]
+    return [*lines, f"{indent}results: {', '.join(map(_name, recipe.results))}"]
+
+
+def _name(ref: Ref) -> str:
+    return f"v{ref[0]}" if ref[1] == 0 else f"v{ref[0]}.{ref[1]}"
+
+
+def _dims_text(dims: Dims) -> str:
+    return "[...]" if dims is None else str(list(dims))
+
+
+def _array_text(array: np.ndarray) -> str:
+    if array.size > 64:
+        return f"{array.dtype} of shape {list(array.shape)}"
+    return " ".join(np.array2string(array, separator=", ", threshold=100).split()) + f" {list(array.shape)}"
+
+
+# -- as OpenVINO builds it -------------------------------------------------------------------------------------------------
+
+
+def build(recipe: Recipe) -> Any:
+    """The ``openvino.Model``; raises what OpenVINO raises where something does not fit."""
+    import openvino as ov
+    from openvino import opset1
+
+    made: list[Sequence[Any]] = []
+    parameters, sinks = [], []
+    for place, node in enumerate(recipe.nodes):
+        outputs = leaf(node) if isinstance(node, Leaf) else layer(node, [made[s][i] for s, i in node.inputs])
+        made.append(outputs)
+        if isinstance(node, Leaf) and not node.constant:
+            parameters.append(outputs[0].get_node())
+        if not (isinstance(node, Leaf) and node.constant):
+            outputs[0].get_node().set_friendly_name(f"v{place}")
+        if isinstance(node, Layer) and node.operation == "Assign":
+            sinks.append(outputs[0].get_node())
+    results = [opset1.result(made[source][index]) for source, index in recipe.results]
+    return ov.Model(results, sinks, parameters)
+
+
+def leaf(node: Leaf) -> list[Any]:
+    """The output of a leaf's node."""
+    import openvino as ov
+    from openvino import opset1
+
+    if node.constant:
+        assert node.array is not None
+        return [constant(node.array).output(0)]
+    shape = ov.PartialShape.dynamic() if node.dims is None else ov.PartialShape([_dimension(d) for d in node.dims])
+    return [opset1.parameter(shape, ov.Type.string if node.type == "string" else element_type(node.type)).output(0)]
+
+
+def _dimension(dim: Any) -> Any:
+    import openvino as ov
+
+    return ov.Dimension(*dim) if isinstance(dim, tuple) else ov.Dimension(dim)
+
+
+def element_type(name: str) -> Any:
+    """OpenVINO's type of that name."""
+    import openvino as ov
+
+    return ov.Type.bf16 if name == "bf16" else ov.Type(TYPES[name])
+
+
+def layer(node: Layer, inputs: Sequence[Any]) -> list[Any]:
+    """The outputs of an operation's node."""
+    from openvino.utils.node_factory import NodeFactory
+
+    if node.bodies:
+        return _connected(node, inputs)
+    return list(NodeFactory(node.opset).create(node.operation, list(inputs), dict(node.attributes)).outputs())
+
+
+def _connected(node: Layer, inputs: Sequence[Any]) -> list[Any]:
+    from openvino import opset8
+
+    bodies = [build(body) for body in node.bodies]
+    parameters, results = [body.get_parameters() for body in bodies], [body.get_results() for body in bodies]
+    if node.operation == "If":
+        made = opset8.if_op(inputs[0])
+        made.set_then_body(bodies[0])
+        made.set_else_body(bodies[1])
+    elif node.operation == "Loop":
+        made = opset8.loop(*inputs[:2])
+        made.set_function(bodies[0])
+        made.set_special_body_ports(list(node.attributes["special"]))
+    else:
+        made = opset8.tensor_iterator()
+        made.set_body(bodies[0])
+    outputs = []
+    for name, *given in node.ports:
+        if name == "set_input":  # an input, and of each branch the Parameter, if it has one
+            value, *own = given
+            chosen = [None if k is None else parameters[branch][k] for branch, k in enumerate(own)]
+            made.set_input(inputs[value], *chosen)
+        elif name == "set_output":  # of each branch the result
+            outputs.append(made.set_output(*(results[branch][k] for branch, k in enumerate(given))))
+        elif name == "set_merged_input":  # Parameter, input, result
+            parameter, value, result = given
+            made.set_merged_input(parameters[0][parameter], inputs[value], results[0][result].output(0))
+        elif name in ("set_invariant_input", "set_sliced_input"):  # Parameter, input, how
+            parameter, value, *how = given
+            getattr(made, name)(parameters[0][parameter], inputs[value], *how)
+        else:  # get_iter_value or get_concatenated_slices: result, how
+            result, *how = given
+            outputs.append(getattr(made, name)(results[0][result].output(0), *how))
+    made.validate_and_infer_types()
+    return outputs

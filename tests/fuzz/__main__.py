@@ -1,0 +1,63 @@
+"""Fuzz for as long as one likes.
+
+::
+
+    python -m tests.fuzz ir --minutes 30            # changed IR files, converted
+    python -m tests.fuzz nodes --minutes 30         # hostile nodes: the native kernels against the NumPy ones, and bodies
+    python -m tests.fuzz sanitized --minutes 30     # the native kernels with AddressSanitizer and UndefinedBehaviorSanitizer
+    python -m tests.fuzz python --minutes 30        # the NumPy kernels as custom ops of ONNX Runtime
+    python -m tests.fuzz ir --seed 1 --case 4711    # one case again
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+from tests.fuzz import ir, nodes
+from tests.fuzz.engine import Target, run, summary, until
+
+_EVERY = 60.0
+
+
+def main() -> int:
+    targets = {"ir": lambda: ir.TARGET, **nodes.targets()}
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__.splitlines()[0])
+    parser.add_argument("target", choices=list(targets))
+    parser.add_argument("--minutes", type=float, default=30, help="how long (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="which cases (default: %(default)s)")
+    parser.add_argument("--first", type=int, default=0, help="the number of the first one (default: %(default)s)")
+    parser.add_argument("--jobs", type=int, default=1, help="how many at a time (default: %(default)s)")
+    parser.add_argument("--keep", type=Path, default=Path("fuzz-findings"), help="where findings go (default: %(default)s)")
+    parser.add_argument("--case", type=int, help="run the case of this number alone")
+    given = parser.parse_args()
+    target = targets[given.target]()
+    numbers = [given.case] if given.case is not None else until(given.first, given.minutes * 60)
+    kinds: Counter[str] = Counter()
+    started = said = time.monotonic()
+    for outcome in run(target, given.seed, numbers, given.jobs):
+        kinds[outcome.kind] += 1
+        if outcome.wrong:
+            print(f"-- {target.name}, seed {given.seed}, case {outcome.number}: {outcome.wrong}", flush=True)
+            _keep(target, given.seed, outcome.number, outcome.wrong, given.keep)
+        if time.monotonic() - said > _EVERY:
+            said = time.monotonic()
+            print(f"{time.strftime('%H:%M:%S')} {target.name}: {summary(kinds, started)}", flush=True)
+    print(f"{target.name}: {summary(kinds, started)}")
+    return kinds["lost"] + kinds["wrong"] > 0
+
+
+def _keep(target: Target, seed: int, number: int, wrong: str, folder: Path) -> None:
+    """Write down what is wrong, and the file that shows it."""
+    place = folder / f"{target.name}-{seed}-{number}"
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "finding.txt").write_text(f"python -m tests.fuzz {target.name} --seed {seed} --case {number}\n{wrong}\n")
+    if target.name == "ir":
+        ir.write(seed, number, place / "model.xml")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

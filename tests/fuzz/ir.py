@@ -1,0 +1,128 @@
+"""Changed IR files, converted: an ONNX model or a `ConversionError` that is no internal one."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from converters.errors import ConversionError, InternalError
+from converters.openvino import convert
+from tests.fuzz.engine import Finding, Target
+from tests.fuzz.mutations import Mutator
+
+CORPUS = Path(__file__).parent / "corpus" / "ir"
+_SECONDS = 30.0
+_MEMORY = 600 * 2**20
+
+
+def run(seed: int, number: int) -> str:
+    """Make and convert the file of that number."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.xml"
+        write(seed, number, path)
+        return converted(path)
+
+
+def write(seed: int, number: int, path: Path) -> None:
+    """Write the file of that number, with its .bin."""
+    rng = np.random.default_rng([seed, number])
+    xml, weights = _source(rng)
+    xml, weights = Mutator(xml, weights, rng).mutated(int(rng.integers(1, 6)))
+    path.write_bytes(xml)
+    _weights(path.with_suffix(".bin"), weights, rng)
+
+
+def converted(path: Path) -> str:
+    """Convert a file: what kind of error it is, or ``"converted"``; raises `Finding` for what must not be."""
+    try:
+        convert(path, path.with_suffix(".onnx"))
+    except InternalError as error:
+        raise Finding(f"InternalError: {error}") from error
+    except ConversionError as error:
+        lines = str(error).splitlines()
+        if not lines or not all(lines):
+            raise Finding(f"an error that says nothing: {error!r}") from error
+        return type(error).__name__
+    except Exception as error:
+        raise Finding(f"{type(error).__name__}: {error}") from error
+    return "converted"
+
+
+def _source(rng: np.random.Generator) -> tuple[bytes, bytes]:
+    """An IR that is right: of a conformance case, or of a random model."""
+    if rng.random() < 0.8:
+        return _case(int(rng.integers(10**9)))
+    return _random(int(rng.integers(200)))
+
+
+@functools.lru_cache(2000)
+def _case(number: int) -> tuple[bytes, bytes]:
+    from tests.conformance.operations.cases import CASES
+
+    with tempfile.TemporaryDirectory() as folder:
+        return _contents(CASES[number % len(CASES)].save(Path(folder)))
+
+
+@functools.lru_cache(200)
+def _random(number: int) -> tuple[bytes, bytes]:
+    from tests.conformance.random.judge import save
+    from tests.conformance.random.models import recipe
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.xml"
+        save(recipe(1, number), str(path))
+        return _contents(path)
+
+
+def _contents(path: Path) -> tuple[bytes, bytes]:
+    return path.read_bytes(), path.with_suffix(".bin").read_bytes()
+
+
+# -- the .bin --------------------------------------------------------------------------------------------------------------
+
+
+def _weights(path: Path, data: bytes, rng: np.random.Generator) -> None:
+    """Write the .bin; now and then it is no file, or none that stays as it is."""
+    if rng.random() < 0.97:
+        path.write_bytes(data)
+        return
+    kinds: list[Callable[[], object]] = [
+        lambda: None,
+        path.mkdir,
+        lambda: path.symlink_to(path),
+        lambda: path.symlink_to("/dev/zero"),
+        lambda: path.write_bytes(b""),
+        lambda: _unreadable(path, data),
+        lambda: _changing(path, data),
+    ]
+    if hasattr(os, "mkfifo"):
+        kinds.append(lambda: os.mkfifo(path))
+    kinds[rng.integers(len(kinds))]()
+
+
+def _unreadable(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+    path.chmod(0)
+
+
+def _changing(path: Path, data: bytes) -> None:
+    """A file that grows and shrinks while it is read, but loses no page that is mapped, which would end the reader."""
+    size = len(data) % 4096 or 4096
+    path.write_bytes(data)
+
+    def change() -> None:
+        with contextlib.suppress(OSError):
+            for k in range(50):
+                os.truncate(path, max(0, len(data) - size + 1) if k % 2 else len(data) + 1)
+
+    threading.Thread(target=change).start()
+
+
+TARGET = Target("ir", run, _SECONDS, _MEMORY)

@@ -1,0 +1,297 @@
+"""Hostile nodes of the domain's operators: an answer or a clear error, soon and in little memory, and all kernels agree."""
+
+from __future__ import annotations
+
+import functools
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx
+from onnx import TensorProto
+
+import onnx_specops
+from converters.validation.ort_values import run_session
+from onnx_specops.domain import Operator, find, operators
+from onnx_specops.runtime import library
+from tests.fuzz.engine import Finding, Target
+from tests.onnx_specops.native import nodes, test_random_layers, test_random_nodes
+from tests.onnx_specops.native.nodes import Node
+from tests.onnx_specops.native.sanitizing import environment
+
+INTEGERS = (-(2**63), -1, 0, 1, 2**31 - 1, 2**31, 2**62, 2**63 - 1)
+NUMBERS = (float("nan"), float("inf"), float("-inf"), 1e30, -1e30, 1e-30, 0.0, -1.0)
+_SECONDS, _MEMORY = 20.0, 2 * 2**30
+
+# -- nodes -----------------------------------------------------------------------------------------------------------------
+
+
+def _string_nodes() -> Iterator[Node]:
+    texts = np.array(["a", "bc"], object)
+    yield "StringToHashBucket", [texts], [TensorProto.INT64], {"num_buckets": 3}
+    yield "VocabularyTable", [texts, texts[1:]], [TensorProto.INT64], {"num_oov_buckets": 3}
+
+
+def _of_one_type(make: Callable[..., Any], rng: np.random.Generator) -> Node:
+    name, arrays, attributes = make(rng)
+    type_ = TensorProto.INT64 if name == "Multinomial" else nodes.element_type(arrays[0])
+    return name, arrays, [type_], attributes
+
+
+def makers() -> list[Callable[[np.random.Generator], Node]]:
+    """What makes random nodes that are right, for each operator."""
+    typed = (test_random_nodes.scatter, test_random_nodes.multinomial, test_random_nodes.embedding_bag)
+    strings = [lambda rng, node=node: node for node in _string_nodes()]
+    return [*test_random_layers.MAKERS, *(functools.partial(_of_one_type, make) for make in typed), *strings]
+
+
+def valid_nodes(rng: np.random.Generator) -> dict[str, Node]:
+    """A node of each operator, with all that it may have: one that has something to do, of not too many elements."""
+    found: dict[str, Node] = {}
+    for make in makers():
+        candidates = [make(rng) for _ in range(20)]
+        node = max(candidates, key=lambda node: min(sum(np.size(a) for a in node[1] if a is not None), 4000))
+        found[node[0]] = node
+    return found
+
+
+def hostile_values(operator: Operator, name: str) -> Iterator[Any]:
+    """What no one means, and the ends of what is allowed."""
+    attribute = operator.attributes[name]
+    if attribute.type is float:
+        yield from NUMBERS
+    elif attribute.type is int:
+        yield from INTEGERS
+        if attribute.limits is not None:
+            yield from {attribute.limits.least, attribute.limits.most} - {None}
+    else:
+        yield "x" * 100_000
+
+
+def hostile_nodes(rng: np.random.Generator, share: float) -> Iterator[Node]:
+    """A share of the nodes with one hostile attribute."""
+    valid = valid_nodes(rng)
+    for operator in filter(lambda operator: operator.attributes, operators()):
+        name, arrays, types, attributes = valid[operator.name]
+        for attribute in operator.attributes:
+            for value in hostile_values(operator, attribute):
+                if rng.random() < share:
+                    yield name, arrays, types, {**attributes, attribute: value}
+
+
+# -- damage ----------------------------------------------------------------------------------------------------------------
+
+
+def _attribute(rng: np.random.Generator, node: Node) -> Node:
+    """Another value of an attribute."""
+    name, arrays, types, attributes = node
+    operator = find(name)
+    if not operator.attributes:
+        return node
+    chosen = str(rng.choice(list(operator.attributes)))
+    values = list(hostile_values(operator, chosen))
+    return name, arrays, types, {**attributes, chosen: values[rng.integers(len(values))]}
+
+
+def _elements(rng: np.random.Generator, array: np.ndarray) -> np.ndarray:
+    """Some elements that no one means."""
+    if not array.size:
+        return array
+    damaged = array.copy().reshape(-1)
+    for _ in range(rng.integers(1, 4)):
+        damaged[rng.integers(damaged.size)] = _hostile_element(rng, array.dtype)
+    return damaged.reshape(array.shape)
+
+
+def _hostile_element(rng: np.random.Generator, dtype: np.dtype) -> Any:
+    if dtype.kind == "O":
+        return ["", "x" * 10_000, "é", "a b"][rng.integers(4)]
+    if dtype.kind == "b":
+        return bool(rng.integers(2))
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        values = (limits.min, limits.max, -1, 0, 1, 2, limits.max // 2, 1000)
+        return np.array(min(max(values[rng.integers(len(values))], limits.min), limits.max), dtype)
+    with np.errstate(all="ignore"):
+        limits = ml_dtypes.finfo(dtype)
+        values = (*NUMBERS, float(limits.max), -float(limits.max), float(limits.tiny), 0.5)
+        return np.array(values[rng.integers(len(values))]).astype(dtype)
+
+
+def _shape(rng: np.random.Generator, array: np.ndarray) -> np.ndarray:
+    """Other dimensions, more or fewer of them, or none."""
+    shape = list(array.shape)
+    match rng.integers(6):
+        case 0:
+            shape = [max(0, d + int(rng.integers(-1, 3))) for d in shape]
+        case 1:
+            shape.insert(int(rng.integers(len(shape) + 1)), int(rng.integers(0, 3)))
+        case 2 if shape:
+            del shape[rng.integers(len(shape))]
+        case 3 if shape:
+            shape[rng.integers(len(shape))] = 0
+        case 4:
+            return array.T
+        case 5:
+            shape = []
+    return np.resize(array, shape) if array.size else np.zeros(shape, array.dtype)
+
+
+def _typed(rng: np.random.Generator, operator: Operator, at: int, arrays: list[Any]) -> list[Any]:
+    """Another type that the operator takes there, and where else it must be the same."""
+    variables = list(operator.inputs.values())
+    names = [name for name in operator.element_types(variables[at]) if name != "string"]
+    if not names:
+        return arrays
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(getattr(TensorProto, names[rng.integers(len(names))].upper()))
+    with np.errstate(all="ignore"):
+        return [
+            array.astype(dtype) if array is not None and variable == variables[at] and array.dtype.kind != "O" else array
+            for array, variable in zip(arrays, variables, strict=False)
+        ]
+
+
+def damaged(rng: np.random.Generator, node: Node) -> Node:
+    """The node with up to three things wrong."""
+    name, arrays, types, attributes = node
+    operator, arrays = find(name), list(arrays)
+    for _ in range(rng.integers(1, 4)):
+        kind = rng.random()
+        at = int(rng.integers(len(arrays)))
+        array = arrays[at]
+        if kind < 0.3 or array is None:
+            _, _, _, attributes = _attribute(rng, (name, arrays, types, attributes))
+        elif kind < 0.65:
+            arrays[at] = _elements(rng, array)
+        elif kind < 0.9:
+            arrays[at] = _shape(rng, array)
+        elif kind < 0.95 and operator.optional[at]:
+            arrays[at] = None
+        else:
+            arrays = _typed(rng, operator, at, arrays)
+    return name, arrays, _output_types(operator, arrays, types), attributes
+
+
+def _output_types(operator: Operator, arrays: list[Any], types: list[int]) -> list[int]:
+    """The outputs' types, which follow those of the inputs."""
+    bound = {
+        variable: nodes.element_type(array)
+        for variable, array in reversed(list(zip(operator.inputs.values(), arrays, strict=False)))
+        if array is not None
+    }
+    return [bound.get(variable, type_) for variable, type_ in zip(operator.outputs.values(), types, strict=True)]
+
+
+def node(seed: int, number: int) -> Node:
+    """The node of that number; one in ten is right."""
+    rng = np.random.default_rng([seed, number])
+    choice = makers()
+    made = choice[rng.integers(len(choice))](rng)
+    return made if rng.random() < 0.1 else damaged(rng, made)
+
+
+# -- what becomes of them --------------------------------------------------------------------------------------------------
+
+
+def run(form: str, node: Node) -> list[np.ndarray]:
+    """Run the node in a form."""
+    name, arrays, types, attributes = node
+    if form == "native":
+        return nodes.run(name, arrays, types, attributes)
+    if form == "body":
+        return nodes.run_body(name, arrays, types, attributes)
+    if form == "python":
+        session = onnx_specops.InferenceSession(nodes.model(name, arrays, types, attributes), kernels="python")
+        return run_session(session, {f"i{k}": array for k, array in enumerate(arrays) if array is not None})
+    operator = find(name)
+    if form == "left out":
+        arrays = _left_out(operator, arrays)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = operator(*arrays, **attributes)
+    return list(results) if isinstance(results, tuple) else [results]
+
+
+def _left_out(operator: Operator, arrays: list[Any]) -> list[Any]:
+    """The inputs, where an empty one stands for one that is left out: custom ops in Python know no other way."""
+    optional = zip(arrays, operator.optional, strict=False)
+    return [None if may_be and np.size(array) == 0 else array for array, may_be in optional]
+
+
+def outcome(form: str, node: Node) -> list[np.ndarray] | str:
+    """What a form answers, or says of a node that it refuses; raises `Finding` where that is all the memory there is."""
+    try:
+        return run(form, node)
+    except Exception as error:
+        message = f"{type(error).__name__}: {error}"
+        if isinstance(error, MemoryError) or "memory" in message or "alloc" in message:
+            raise Finding(f"{form}: {message}\n{described(node)}") from error
+        return message
+
+
+def described(node: Node) -> str:
+    """The node as text."""
+    name, arrays, types, attributes = node
+    lines = [f"{name} {types} {str(attributes)[:500]}"]
+    for array in arrays:
+        values = "" if array is None else " ".join(np.array2string(array, threshold=60).split())[:600]
+        lines.append("  left out" if array is None else f"  {array.dtype} {list(array.shape)} {values}")
+    return "\n".join(lines)
+
+
+def agreeing(form: str, node: Node) -> str:
+    """Run the node in a form and with the NumPy kernel: either both answer, alike, or both refuse it.
+
+    Raises:
+        Finding: they do not.
+    """
+    got = outcome(form, node)
+    # Empty optional inputs may stand for ones left out.
+    expected = [outcome(reference, node) for reference in ("numpy", "left out")]
+    if not any(_alike(got, answer) for answer in expected):
+        said = [f"{name}: {_said(o)}" for name, o in zip((form, "numpy"), (got, expected[0]), strict=True)]
+        raise Finding("\n".join([*said, described(node)]))
+    return "refused" if isinstance(got, str) else "answered"
+
+
+def _alike(one: list[np.ndarray] | str, other: list[np.ndarray] | str) -> bool:
+    if isinstance(one, str) or isinstance(other, str):
+        return isinstance(one, str) and isinstance(other, str)
+    return [(a.shape, a.dtype) for a in one] == [(b.shape, b.dtype) for b in other]
+
+
+def _said(outcome: list[np.ndarray] | str) -> str:
+    return outcome if isinstance(outcome, str) else ", ".join(f"{array.dtype} {list(array.shape)}" for array in outcome)
+
+
+def run_native(seed: int, number: int) -> str:
+    """The native kernels against the NumPy ones; now and then the body, too."""
+    made = node(seed, number)
+    kind = agreeing("native", made)
+    if number % 10 == 0 and find(made[0]).emit_body is not None:
+        outcome("body", made)
+    return kind
+
+
+def run_sanitized(seed: int, number: int) -> str:
+    """The native kernels under sanitizers."""
+    library._PATH = Path(os.environ["ONNX_SPECOPS_TEST_LIBRARY"])
+    return "refused" if isinstance(outcome("native", node(seed, number)), str) else "answered"
+
+
+def run_python(seed: int, number: int) -> str:
+    """The NumPy kernels as custom ops of ONNX Runtime."""
+    return agreeing("python", node(seed, number))
+
+
+def targets() -> dict[str, Callable[[], Target]]:
+    """The targets by name; that of the sanitizers builds the library first."""
+    return {
+        "nodes": lambda: Target("nodes", run_native, _SECONDS, _MEMORY),
+        "python": lambda: Target("python", run_python, _SECONDS, _MEMORY),
+        "sanitized": lambda: Target("sanitized", run_sanitized, 4 * _SECONDS, None, environment()),
+    }

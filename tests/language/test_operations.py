@@ -1,0 +1,46 @@
+"""Single operations of openvino_tokenizers give what OpenVINO gives, with native and with Python kernels."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnxruntime as ort
+import pytest
+
+import onnx_specops
+from converters.openvino import convert
+from tests.language.test_tokenizers import KERNELS
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("operations")
+    command = "import sys; sys.path.append(sys.argv[1]); import pathlib, tests.language.operations as o; " + (
+        "o.main(pathlib.Path(sys.argv[2]))"
+    )
+    subprocess.run([sys.executable, "-c", command, str(ROOT), str(folder)], check=True, capture_output=True)
+    return sorted(folder.glob("*.json"))
+
+
+@pytest.mark.parametrize("kernels", KERNELS)
+def test_operations(recorded: list[Path], kernels: str) -> None:
+    assert len(recorded) > 60
+    wrong = []
+    for path in recorded:
+        case = json.loads(path.read_text())
+        options = ort.SessionOptions()
+        options.log_severity_level = 3
+        model = convert(path.with_suffix(".xml")).model
+        session = onnx_specops.InferenceSession(model.SerializeToString(), options, kernels=kernels)
+        arrays = [np.array(data, object if kind == "U" else np.int32) for kind, data in case["inputs"]]
+        feeds = dict(zip((value.name for value in session.get_inputs()), arrays, strict=True))
+        got = [array.tolist() for array in session.run(None, feeds)]
+        if got != case["outputs"]:
+            wrong.append((path.stem, got, case["outputs"]))
+    assert not wrong

@@ -1,0 +1,88 @@
+"""Random nodes of MatMulCompressed: every kind of weights, in groups of any size, in batches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from tests.onnx_specops.native.nodes import Node, element_type
+
+BF16 = ml_dtypes.bfloat16
+KINDS = (
+    "uint2",
+    "uint4",
+    "int4",
+    "codebook2",
+    "codebook4",
+    "codebook8",
+    "uint8",
+    "int8",
+    "e4m3",
+    "e5m2",
+    "float16",
+    "bfloat16",
+)
+_BYTES = np.arange(256, dtype=np.uint8)
+_E4M3 = _BYTES.view(ml_dtypes.float8_e4m3fn).astype(np.float32)
+_E5M2 = _BYTES.view(ml_dtypes.float8_e5m2).astype(np.float32)
+
+
+def _pick(rng: np.random.Generator, options: Any) -> Any:
+    return options[rng.integers(len(options))]
+
+
+def _pack(codes: np.ndarray, bits: int) -> np.ndarray:
+    flat = np.concatenate([codes.reshape(-1), np.zeros(-codes.size % (8 // bits), np.uint8)]).reshape(-1, 8 // bits)
+    return (flat << np.arange(0, 8, bits, dtype=np.uint8)).sum(axis=1).astype(np.uint8)
+
+
+def _weights(rng: np.random.Generator, kind: str, shape: tuple[int, ...]) -> tuple[np.ndarray, str, np.ndarray | None]:
+    """B, what it is packed as, and the codebook."""
+    bits = {"uint2": 2, "codebook2": 2, "uint4": 4, "int4": 4, "codebook4": 4}.get(kind, 8)
+    book = rng.standard_normal(1 << bits).astype(np.float32) if kind.startswith("codebook") else None
+    if bits < 8:
+        b = _pack(rng.integers(0, 1 << bits, shape, dtype=np.uint8), bits)
+        if shape[-1] * bits % 8 == 0:
+            b = b.reshape(*shape[:-1], -1)
+        elif len(shape) > 2:
+            b = b.reshape(shape[0], 1, -1)
+        return b, kind if kind == "int4" else f"uint{bits}", book
+    if kind == "int8":
+        return rng.integers(-128, 128, shape, dtype=np.int8), "no", None
+    if kind in ("float16", "bfloat16"):
+        return rng.standard_normal(shape).astype(np.float16 if kind == "float16" else BF16), "no", None
+    b = rng.integers(0, 256, shape, dtype=np.uint8)
+    if kind in ("e4m3", "e5m2"):
+        book = _E4M3 if kind == "e4m3" else _E5M2
+        b[~(np.abs(book[b]) < 500)] = 0x30  # no infinities
+    return b, "no", book
+
+
+def mat_mul_compressed(rng: np.random.Generator) -> Node:
+    kind = _pick(rng, KINDS)
+    columns, depth = rng.integers(1, 100), int(_pick(rng, (1, 2, 7, 32, 33, 64, 96, 160, 256, 512, 600)))
+    block_size = int(_pick(rng, (1, 3, 16, 32, 64, 128, depth, 2 * depth)))
+    transposed = int(rng.random() < 0.7)
+    batch = (int(rng.integers(1, 4)),) if rng.random() < 0.3 and columns * depth % 4 == 0 else ()
+    b, packed, book = _weights(rng, kind, (*batch, columns, depth) if transposed else (*batch, depth, columns))
+    blocks = -(-depth // min(block_size, depth))
+
+    def numbers(values: Any, types: Any) -> np.ndarray | None:
+        if rng.random() < 0.3:
+            return None
+        dims = [1 if rng.random() < 0.2 else size for size in (columns, blocks)]
+        leading = batch if rng.random() < 0.5 else ()
+        return values((*leading, *(dims if transposed else dims[::-1]))).astype(_pick(rng, types))
+
+    scales = numbers(rng.standard_normal, (np.float32, np.float16, BF16))
+    largest = {"uint2": 4, "int4": 8}.get(packed, 16)
+    zeros = numbers(lambda shape: rng.integers(0, largest, shape), (np.uint8, np.int8, np.float32, np.float16, BF16))
+    rows = int(_pick(rng, (0, 1, 2, 3, 4, 13, 50)))
+    leading = _pick(rng, ((), (1,), (2, 1), batch))
+    a = rng.standard_normal((*leading, rows, depth)) / (100 * np.sqrt(depth))
+    a = a.astype(_pick(rng, (np.float32, np.float32, np.float16, BF16)))
+    attributes = {"N": int(columns), "K": depth, "block_size": block_size, "packed": packed, "transB": transposed}
+    attributes["activations"] = _pick(rng, ("float", "int8"))
+    return "MatMulCompressed", [a, b, scales, zeros, book], [element_type(a)], attributes

@@ -1,0 +1,74 @@
+"""The native kernels built with AddressSanitizer and UndefinedBehaviorSanitizer, and what a process needs to load them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+# NumPy and ONNX Runtime keep memory until the process ends. What is freed is kept back for a while, to notice uses of it.
+ASAN = "detect_leaks=0:quarantine_size_mb=64:exitcode=86"
+UBSAN = "print_stacktrace=1:exitcode=86"
+
+
+def runtime(name: str) -> str | None:
+    """The path of one of the compiler's runtime libraries."""
+    if shutil.which("c++") is None:
+        return None
+    found = subprocess.run(["c++", f"-print-file-name={name}"], capture_output=True, text=True).stdout.strip()
+    return found if os.path.isabs(found) and os.path.exists(found) else None
+
+
+def preloaded() -> str:
+    """What goes before all other libraries: the C++ library too, for AddressSanitizer wraps how it throws."""
+    return " ".join(filter(None, [runtime("libasan.so"), runtime("libstdc++.so.6")]))
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """One process at a time."""
+    import fcntl
+
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def build(folder: Path) -> Path:
+    """The instrumented library, built in a folder where it is not there yet, or its sources have changed."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    environment = {**os.environ, "PATH": path}
+    configure = [
+        *("cmake", "-S", ROOT / "onnx_specops" / "native", "-B", folder / "build"),
+        *("-DONNX_SPECOPS_SANITIZE=ON", f"-DONNX_SPECOPS_OUTPUT_DIRECTORY={folder}"),
+        *(["-G", "Ninja"] if shutil.which("ninja", path=path) else []),
+    ]
+    with locked(folder / "lock"):
+        for command in (configure, ["cmake", "--build", folder / "build", "--parallel", "2"]):
+            done = subprocess.run(command, env=environment, capture_output=True, text=True)
+            assert done.returncode == 0, done.stdout + done.stderr
+    return folder / "libonnx_specops.so"
+
+
+def environment(folder: Path | None = None) -> dict[str, str]:
+    """The variables of a process that loads the library, which is built if need be; its reports go to standard error.
+
+    Raises:
+        RuntimeError: the compiler has no shared AddressSanitizer (GCC has one).
+    """
+    if sys.platform != "linux" or runtime("libasan.so") is None:
+        raise RuntimeError("no compiler with a shared AddressSanitizer")
+    folder = folder or Path(tempfile.gettempdir()) / f"onnx-specops-sanitized-{os.getuid()}"
+    folder.mkdir(exist_ok=True)
+    return {
+        "LD_PRELOAD": preloaded(),
+        "ASAN_OPTIONS": ASAN + ":allocator_may_return_null=1",
+        "UBSAN_OPTIONS": UBSAN + ":halt_on_error=1",
+        "ONNX_SPECOPS_TEST_LIBRARY": str(build(folder)),
+    }

@@ -1,0 +1,36 @@
+"""MatMulCompressed on each instruction set that this processor has."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from onnx_specops.runtime.library import has_library
+
+pytestmark = pytest.mark.skipif(not has_library(), reason="no native library is built here")
+
+PROGRAM = """
+import numpy as np
+from onnx_specops.domain import find
+from tests.onnx_specops.native import nodes
+from tests.onnx_specops.native.random_products import mat_mul_compressed
+
+rng = np.random.default_rng(0)
+for _ in range(60):
+    name, arrays, types, attributes = mat_mul_compressed(rng)
+    expected = find(name)(*arrays, **attributes).astype(np.float64)
+    got = nodes.run(name, arrays, types, attributes)[0].astype(np.float64)
+    tolerance = 1e-4 if arrays[0].dtype == np.float32 else 2e-2
+    np.testing.assert_allclose(got, expected, rtol=tolerance, atol=1e-5, err_msg=str(attributes))
+"""
+
+
+# Where the processor lacks a set, what it has instead answers: that is right as well.
+@pytest.mark.parametrize("name", ["portable", "avx2", "avx512", "avx512_vnni"])
+def test_each_instruction_set(name: str) -> None:
+    environment = {**os.environ, "ONNX_SPECOPS_SIMD": name, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]

@@ -1,0 +1,168 @@
+"""A process that does what may crash, hang or eat memory, and what became of it."""
+
+from __future__ import annotations
+
+import importlib
+import multiprocessing
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from multiprocessing.connection import Connection
+from typing import Any
+
+_TAIL = 4000
+
+
+class Lost(Exception):
+    """The process crashed, gave no answer in time, or took too much memory; ``said`` is the end of its standard error."""
+
+    def __init__(self, message: str, said: str) -> None:
+        super().__init__(message)
+        self.said = said
+
+    def __str__(self) -> str:
+        return f"{self.args[0]}\n{self.said}" if self.said else str(self.args[0])
+
+
+class Worker:
+    """A process for questions, one after another; it starts with the first one, and anew after it was lost.
+
+    Args:
+        seconds: how long an answer may take: of the processor's time, or on a busy machine ten times as long by the clock.
+        memory: how many bytes more than before a question the process may have resident at once; ``None`` for any number.
+        environment: variables that only this process has, from its start on.
+    """
+
+    def __init__(self, seconds: float, memory: int | None = None, environment: Mapping[str, str] | None = None) -> None:
+        self.seconds, self.memory, self.environment = seconds, memory, dict(environment or {})
+        self._process: Any = None
+        self._connection: Connection | None = None
+        self._errors = tempfile.NamedTemporaryFile()  # noqa: SIM115  (lives as long as the worker)
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def ask(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """What a function of some module returns or raises there.
+
+        Raises:
+            Lost: the process ended, was silent for too long, or took too much memory.
+        """
+        try:
+            connection = self._connection or self._start(function.__module__)
+            connection.send((function, arguments))
+            if not self._answers(connection):
+                raise self._lost(f"no answer in {self.seconds:g} s")
+            answer, error, taken = connection.recv()
+        except (EOFError, OSError):
+            raise self._lost("crashed") from None
+        if self.memory is not None and taken > self.memory:
+            raise self._lost(f"took {taken / 2**20:.0f} MiB")
+        if error is not None:
+            raise error
+        return answer
+
+    def close(self) -> None:
+        """End the process; the next question starts another."""
+        if self._connection is not None:
+            self._connection.close()
+            self._process.kill()
+            self._process.join()
+            self._connection = self._process = None
+
+    def _answers(self, connection: Connection) -> bool:
+        """Wait for an answer; whether there is one in time."""
+        began, used = time.monotonic(), _processor_time(self._process.pid)
+        while not connection.poll(min(1.0, self.seconds)):
+            spent = _processor_time(self._process.pid) - used
+            if max(spent, (time.monotonic() - began) / 10) > self.seconds:
+                return False
+        return True
+
+    def _lost(self, message: str) -> Lost:
+        self._process.join(1 if message == "crashed" else 0)
+        code = self._process.exitcode
+        if message == "crashed" and code is not None:
+            message = f"crashed: {signal.Signals(-code).name if code < 0 else f'exit code {code}'}"
+        self.close()
+        self._errors.seek(max(0, self._errors.seek(0, os.SEEK_END) - _TAIL))
+        return Lost(message, self._errors.read().decode(errors="replace"))
+
+    def _start(self, module: str) -> Connection:
+        self._errors.truncate(0)
+        context = multiprocessing.get_context("spawn")
+        self._connection, other = context.Pipe()
+        self._process = context.Process(target=_serve, args=(other, self._errors.name, list(sys.path)))
+        kept = {name: os.environ.get(name) for name in self.environment}
+        os.environ.update(self.environment)
+        try:
+            self._process.start()
+        finally:
+            for name, value in kept.items():
+                if value is None:
+                    del os.environ[name]
+                else:
+                    os.environ[name] = value
+        other.close()
+        # What it takes to load all that is not the question's time.
+        self._connection.send((_prepare, (module,)))
+        self._connection.recv()
+        return self._connection
+
+
+def _prepare(module: str) -> None:
+    importlib.import_module(module)
+
+
+def _processor_time(process: int) -> float:
+    try:
+        with open(f"/proc/{process}/stat") as file:
+            fields = file.read().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _serve(connection: Connection, errors: str, path: list[str]) -> None:
+    sys.path[:] = path
+    os.dup2(os.open(errors, os.O_WRONLY | os.O_APPEND), 2)
+    while True:
+        try:
+            function, arguments = connection.recv()
+        except EOFError:
+            return
+        before = _reset_peak()
+        answer = error = None
+        try:
+            answer = function(*arguments)
+        except BaseException as raised:
+            error = raised
+        taken = _status("VmHWM") - before
+        try:
+            connection.send((answer, error, taken))
+        except Exception:  # an exception that cannot be pickled
+            connection.send((None, RuntimeError(f"{type(error).__name__}: {error}"), taken))
+
+
+def _reset_peak() -> int:
+    """Forget the peak of the resident memory so far; returns the bytes that are resident."""
+    try:
+        with open("/proc/self/clear_refs", "w") as file:
+            file.write("5")
+    except OSError:  # no such system, or not allowed: the peak counts since the start
+        pass
+    return _status("VmRSS")
+
+
+def _status(name: str) -> int:
+    try:
+        with open("/proc/self/status") as file:
+            return next((int(line.split()[1]) * 1024 for line in file if line.startswith(name)), 0)
+    except OSError:
+        return 0
