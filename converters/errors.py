@@ -27,6 +27,11 @@ def short(text: object) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in line)
 
 
+def not_enough_memory(error: MemoryError) -> str:
+    """What a lack of memory says to a user."""
+    return f"not enough memory: {error}" if str(error) else "not enough memory"
+
+
 class Fault(StrEnum):
     """Whose fault a problem is."""
 

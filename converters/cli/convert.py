@@ -20,6 +20,7 @@ from converters.cli.options import (
     OPSET,
     AbsoluteTolerance,
     Activations,
+    AllowedShare,
     Debug,
     Extensions,
     Inputs,
@@ -150,6 +151,7 @@ def convert(
     seed: Seed = 0,
     rtol: RelativeTolerance = 1e-3,
     atol: AbsoluteTolerance = 1e-4,
+    share: AllowedShare = 0.0,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -193,9 +195,12 @@ def convert(
             text.print_conversion(out, converted.report, target)
         validation = None
         if check:
+            from converters.validation.compare import Tolerance
+
+            tolerance = Tolerance(rtol, atol, share=share)
             runtimes = [runtime.value for runtime in Runtime if runtime is not Runtime.reference]
             validation = compare_runtimes(
-                model, target, as_json, inputs, random_shapes, seed, rtol, atol, runtimes, extensions=extension or ()
+                model, target, as_json, inputs, random_shapes, seed, tolerance, runtimes, extensions=extension or ()
             )
         if as_json:
             document = {"output": str(target), **data.conversion(converted.report)}

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import typer
 
 from converters.cli.console import err, print_json
-from converters.errors import REPORT, ConversionError, Fault, Problem
+from converters.errors import REPORT, ConversionError, Fault, Problem, not_enough_memory
 from onnx_specops.runtime.errors import MissingKernelError, as_missing_extra
 
 DIFFERENCE, BAD_INPUT, MISTAKE, INTERRUPTED = 1, 2, 3, 130
@@ -61,7 +61,7 @@ def problems_of(error: Exception) -> list[Problem]:
     if isinstance(error, ConversionError):
         return list(error.problems)
     if isinstance(error, MemoryError):
-        return [Problem(f"not enough memory: {error}" if str(error) else "not enough memory")]
+        return [Problem(not_enough_memory(error))]
     if isinstance(error, ImportError) and (missing := as_missing_extra(error, "this")) is not None:
         return [Problem(str(missing))]
     if isinstance(error, OSError) and error.filename is not None and error.strerror:

@@ -11,7 +11,7 @@ from typing import Any
 import onnx_ir as ir
 
 import onnx_specops
-from converters.errors import REPORT, ConversionError, Fault, LayerError, Malformed, Problem, Problems
+from converters.errors import REPORT, ConversionError, Fault, LayerError, Malformed, Problem, Problems, not_enough_memory
 from converters.openvino import rules as _rules  # noqa: F401  (importing it registers the rules)
 from converters.openvino.onnx_types import data_type, element_type
 from converters.openvino.packed import unpacked
@@ -221,6 +221,8 @@ def layer_problem(file: str, layer: Layer, error: Exception) -> Problem:
         return Problem(error.message, *place, error.remedy, error.fault, error)
     if isinstance(error, LimitError):
         return Problem(f"it asks for too much: {one_line(error)}", *place, fault=Fault.UNSUPPORTED, cause=error)
+    if isinstance(error, MemoryError):
+        return Problem(not_enough_memory(error), *place, cause=error)
     if _is_mistake(error):
         text = f"{type(error).__name__}: {one_line(error)} ({_place(error)})"
         return Problem(f"internal error: {text}", *place, REPORT, Fault.INTERNAL, error)
