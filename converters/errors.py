@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import ClassVar, Protocol
 
 _MAX_TEXT = 200
 _MAX_PROBLEMS = 1000
+
+SHOWN_PLACES = 8
+"""Of how many places more texts tell that say the same of many."""
 
 REPORT = (
     "this is a mistake in onnx-specops: please report it with this message, the traceback that --debug prints and, if it "
@@ -22,6 +25,11 @@ def short(text: object) -> str:
     line = str(text)
     line = line if len(line) <= _MAX_TEXT else line[:_MAX_TEXT] + "..."
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in line)
+
+
+def not_enough_memory(error: MemoryError) -> str:
+    """What a lack of memory says to a user."""
+    return f"not enough memory: {error}" if str(error) else "not enough memory"
 
 
 class Fault(StrEnum):
@@ -93,7 +101,8 @@ class ConversionError(Exception):
         super().__init__(self.problems)
 
     def __str__(self) -> str:
-        return "\n".join(str(problem) for problem in self.problems)
+        """A line for each thing that is wrong, with its first place; what is wrong in several places alike is said once."""
+        return "\n".join(f"{places[0]}{_others(places[1:])}" for places in grouped(self.problems).values())
 
     @staticmethod
     def of(problems: Problem | Iterable[Problem]) -> ConversionError:
@@ -244,6 +253,23 @@ class Problems:
     def error(self) -> ConversionError:
         """What has been found, as an exception."""
         return ConversionError.of(self.found)
+
+
+def grouped(problems: Iterable[Problem]) -> dict[tuple[str, str], list[Problem]]:
+    """The problems by what they say, message and remedy, however many places they say it of."""
+    groups: dict[tuple[str, str], list[Problem]] = {}
+    for problem in problems:
+        groups.setdefault((problem.message, problem.remedy), []).append(problem)
+    return groups
+
+
+def _others(places: Sequence[Problem]) -> str:
+    """What a line says of further places."""
+    if not places:
+        return ""
+    lines = [str(problem.line) for problem in places if problem.line is not None]
+    shown = ", ".join(lines[:SHOWN_PLACES]) + (", ..." if len(lines) > SHOWN_PLACES else "")
+    return f" (and {len(places)} more like it{f', lines {shown}' if lines else ''})"
 
 
 def _problem(message: str, file: str, layer: Layered | None, line: int | None) -> Problem:

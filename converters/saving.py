@@ -213,7 +213,10 @@ class _Saving:
     def check_growth(self, size: int, placement: Weights) -> None:
         """Refuses weights of a size that the source's do not account for."""
         if size > self._most():
-            message = f"constants that share bytes make {size:,} bytes of weights of {len(self.source.content):,}"
+            size_of_source = len(self.source.content)
+            message = (
+                f"its constants and states make {size:,} bytes, for which the .bin of {size_of_source:,} does not account"
+            )
             remedy = "use weights='reference'"
             if placement == "embed":
                 remedy = "use weights='copy', which stores shared bytes once"

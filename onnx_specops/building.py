@@ -24,6 +24,7 @@ from onnx_specops.attributes import attribute_kind
 from onnx_specops.domain import CONTRIB_DOMAIN, DOMAIN, OPSET_VERSION, find_declaration
 from onnx_specops.folding import FOLDED_ELEMENTS, fold
 from onnx_specops.mapped import same_bytes
+from onnx_specops.naming import Names
 from onnx_specops.widening import WIDER, wider_of_kind
 
 OPSET = 21
@@ -131,7 +132,7 @@ class Builder:
         self._before = before
         self._shared: dict[Any, Value] = {}
         self._views: dict[Any, tuple[ir.TensorProtocol, Value]] = {}
-        self._names: set[str] = set()
+        self._names = Names()
         self._last_constant: ir.Node | None = None
         self.scope = ""
         self.specops = _Namespace(self, DOMAIN)
@@ -185,16 +186,11 @@ class Builder:
 
     def reserve(self, names: Iterable[str | None]) -> None:
         """Names that values of the model bear already, which no new one may have."""
-        self._root._names.update(name for name in names if name is not None)
+        self._root._names.reserve(names)
 
     def unique(self, name: str) -> str:
         """``name``, or a variant of it that no value of the model bears yet."""
-        names, candidate, number = self._root._names, name, 0
-        while candidate in names:
-            number += 1
-            candidate = f"{name}_{number}"
-        names.add(candidate)
-        return candidate
+        return self._root._names.unique(name)
 
     # -- nodes -------------------------------------------------------------------------------------------------
 
@@ -368,7 +364,7 @@ class Builder:
             value = constant_value(value)
         producer = value.producer()
         own = producer is not None and producer.graph is self.graph
-        if own and not any(value is output for output in self.graph.outputs):
+        if own and not value.is_graph_output():
             return value
         placed = self.place(value)
         copy = Value(name=self.unique("output"), type=value.type, shape=None if value.shape is None else value.shape.copy())

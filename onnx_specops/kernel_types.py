@@ -15,6 +15,7 @@ import onnx_ir as ir
 from onnx_specops import kernels
 from onnx_specops.building import OPSET, OPSET_IMPORTS, Value
 from onnx_specops.domain import DOMAIN
+from onnx_specops.naming import Names
 from onnx_specops.widening import HALVES, WIDER
 
 D = ir.DataType
@@ -131,7 +132,7 @@ def insert_casts(
         spared: types around which only the operators' schemas ask for casts.
     """
     nodes = list(_nodes(graph))
-    names = {value.name for node in nodes for value in (*node.inputs, *node.outputs) if value is not None}
+    names = Names(value.name for node in nodes for value in (*node.inputs, *node.outputs) if value is not None)
     adapter = _Adapter(
         names, HALVES if keep_float32 else frozenset(), frozenset(converted_unrounded), opset, fit_kernels, frozenset(spared)
     )
@@ -169,7 +170,7 @@ class _Adapter:
 
     def __init__(
         self,
-        names: set[str | None],
+        names: Names,
         kept: frozenset[ir.DataType],
         converted_unrounded: frozenset[ir.DataType],
         opset: int,
@@ -214,7 +215,7 @@ class _Adapter:
             target, dtype = changes.get(variable), value.dtype
             if target is None or dtype is None or variable not in from_inputs:
                 continue
-            name, value.name = value.name, self._unique(f"{value.name}_{target.name.lower()}")
+            name, value.name = value.name, self._names.unique(f"{value.name}_{target.name.lower()}")
             narrow = Value(name=name, type=value.type, shape=value.shape)
             value.replace_all_uses_with(narrow, replace_graph_outputs=True)
             value.type = ir.TensorType(target)
@@ -248,20 +249,11 @@ class _Adapter:
         assert graph is not None
         key = (value, target, id(graph))
         if key not in self._casts:
-            name = self._unique(f"{value.name}_as_{target.name.lower()}")
+            name = self._names.unique(f"{value.name}_as_{target.name.lower()}")
             result = Value(name=name, type=ir.TensorType(target), shape=value.shape)
             graph.insert_before(node, _cast(value, result, target))
             self._casts[key] = result
         return self._casts[key]
-
-    def _unique(self, name: str) -> str:
-        """``name``, or a variant of it that no value bears yet."""
-        candidate, number = name, 0
-        while candidate in self._names:
-            number += 1
-            candidate = f"{name}_{number}"
-        self._names.add(candidate)
-        return candidate
 
 
 def _cast(value: ir.Value, result: ir.Value, to: ir.DataType) -> ir.Node:

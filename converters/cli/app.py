@@ -8,12 +8,14 @@ from typing import Annotated
 import typer
 
 from converters.cli.checking import compare_runtimes
-from converters.cli.console import out, print_json
+from converters.cli.commands import Command, Commands
+from converters.cli.console import err, out, print_json
 from converters.cli.convert import convert
 from converters.cli.failures import DIFFERENCE, exit_code, failures, print_problems
 from converters.cli.generate import generate
 from converters.cli.options import (
     AbsoluteTolerance,
+    AllowedShare,
     Debug,
     Extensions,
     Inputs,
@@ -32,7 +34,7 @@ app = typer.Typer(
     name="specops",
     help="OpenVINO IR to ONNX: convert, run, validate, inspect.",
     no_args_is_help=True,
-    add_completion=False,
+    cls=Commands,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -55,11 +57,11 @@ def _common(
     pass
 
 
-app.command()(convert)
-app.command()(generate)
+app.command(cls=Command)(convert)
+app.command(cls=Command)(generate)
 
 
-@app.command()
+@app.command(cls=Command)
 def run(
     model: Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="The ONNX model.")],
     inputs: Annotated[
@@ -88,27 +90,32 @@ def run(
         if outputs is not None:
             taken = [*files_of(model), *([] if inputs is None else [inputs])]
             refuse_inputs([outputs], taken)
-        results = run_once(model, inputs, kernels=kernels.value, seed=seed, shapes=shapes(shape, "--shape"))
+        notes: list[str] = []
+        sizes = shapes(shape, "--shape")
+        results = run_once(model, inputs, kernels=kernels.value, seed=seed, shapes=sizes, note=notes.append)
         if outputs is not None:
             write_arrays(outputs, results, inputs=taken)
         if as_json:
-            print_json({"model": str(model), "outputs": {name: data.array(a) for name, a in results.items()}})
+            arrays = {name: data.array(array) for name, array in results.items()}
+            print_json({"model": str(model), "outputs": arrays, "notes": notes})
         else:
+            text.print_notes(err, notes)
             text.print_arrays(out, results)
 
 
-@app.command()
+@app.command(cls=Command)
 def validate(
     model: ModelXml,
     onnx_model: Annotated[
         Path | None,
-        typer.Argument(metavar="[MODEL.onnx]", help="Its conversion; made anew by default.", show_default=False),
+        typer.Argument(metavar="MODEL.onnx", help="Its conversion; made anew by default.", show_default=False),
     ] = None,
     inputs: Inputs = None,
     shape: Shapes = None,
     seed: Seed = 0,
     rtol: RelativeTolerance = 1e-3,
     atol: AbsoluteTolerance = 1e-4,
+    share: AllowedShare = 0.0,
     per_layer: Annotated[
         bool, typer.Option("--per-layer", help="Compare every layer's output and name the first that differs.")
     ] = False,
@@ -125,13 +132,15 @@ def validate(
     with failures(as_json, debug):
         from converters.cli import data, text
         from converters.openvino.plugins import load_all
+        from converters.validation.compare import Tolerance
 
         if onnx_model is not None and not onnx_model.is_file():
             raise ValueError(f"{onnx_model} is not a file")
         load_all(rules)
         runtimes, sizes = [chosen.value for chosen in runtime or Runtime], shapes(shape, "--shape")
+        tolerance = Tolerance(rtol, atol, share=share)
         validation = compare_runtimes(
-            model, onnx_model, as_json, inputs, sizes, seed, rtol, atol, runtimes, per_layer, extension or ()
+            model, onnx_model, as_json, inputs, sizes, seed, tolerance, runtimes, per_layer, extension or ()
         )
         if as_json:
             print_json(data.validation(validation))
@@ -141,11 +150,11 @@ def validate(
             raise typer.Exit(DIFFERENCE)
 
 
-@app.command()
+@app.command(cls=Command)
 def inspect(
     model: Annotated[
         Path | None,
-        typer.Argument(metavar="[MODEL.xml]", help="The OpenVINO IR; its .bin lies beside it.", show_default=False),
+        typer.Argument(metavar="MODEL.xml", help="The OpenVINO IR; its .bin lies beside it.", show_default=False),
     ] = None,
     all_operations: Annotated[
         bool, typer.Option("--all-operations", help="List OpenVINO's operations instead, and what each becomes.")
@@ -183,7 +192,7 @@ def inspect(
             raise typer.Exit(exit_code(inspection.problems))
 
 
-@app.command()
+@app.command(cls=Command)
 def ops(as_json: Json = False, debug: Debug = False) -> None:
     """List the domain's operators, and which forms of each this installation has."""
     with failures(as_json, debug):

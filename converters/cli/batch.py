@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from converters.cli.console import err, out, print_json
 from converters.cli.failures import BAD_INPUT, MISTAKE, exit_code, problems_of
+from converters.errors import REPORT, Fault, Problem
 from converters.folders.companions import copy_companions, is_model_folder
 from converters.outputs import refuse_inputs
 
@@ -113,10 +114,13 @@ def _converted(targets: dict[Path, Path], settings: Settings, jobs: int) -> Iter
             yield _convert(model, target, settings)
         return
     # A process for each: what one does to itself, or to memory, does not reach the others.
-    with ThreadPoolExecutor(jobs) as pool:
+    pool = ThreadPoolExecutor(jobs)
+    try:
         futures = [pool.submit(_convert_apart, model, target, settings) for model, target in targets.items()]
         for future in as_completed(futures):
             yield future.result()
+    finally:
+        pool.shutdown(cancel_futures=True)  # interrupted, the rest is not begun
 
 
 def _convert(model: Path, target: Path, settings: Settings) -> Outcome:
@@ -126,27 +130,41 @@ def _convert(model: Path, target: Path, settings: Settings) -> Outcome:
         target.parent.mkdir(parents=True, exist_ok=True)
         report = settings.convert(model, target).report
     except Exception as error:
-        problems = problems_of(error)
-        document = {"model": str(model), "problems": [data.problem(problem) for problem in problems]}
-        return Outcome(model, target, exit_code(problems), document)
+        return _failed(model, target, problems_of(error))
     return Outcome(model, target, 0, {"output": str(target), **data.conversion(report)})
 
 
+def _failed(model: Path, target: Path, problems: Sequence[Problem]) -> Outcome:
+    from converters.cli import data
+
+    document = {"model": str(model), "problems": [data.problem(problem) for problem in problems]}
+    return Outcome(model, target, exit_code(problems), document)
+
+
 def _convert_apart(model: Path, target: Path, settings: Settings) -> Outcome:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "converters.cli", "convert", str(model), "-o", str(target), "--json"]
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        return _in_a_process(model, target, settings)
+    except Exception as error:
+        return _failed(model, target, problems_of(error))
+
+
+def _in_a_process(model: Path, target: Path, settings: Settings) -> Outcome:
+    command = [sys.executable, "-m", "converters.cli", "convert", "-o", str(target), "--json"]
     command += ["--weights", settings.weights, "--opset", str(settings.opset), *(["--strict"] if settings.strict else [])]
     command += {"float16": ["--fp16"], "float32": ["--fp32"]}.get(settings.precision, [])
     command += ["--activations", settings.activations]
     command += ["--quantized", settings.quantized, *([] if settings.contrib else ["--no-contrib"])]
     command += [part for rules in settings.rules for part in ("--rules", rules)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run([*command, "--", str(model)], capture_output=True, text=True)
     try:
         document = json.loads(done.stdout)
     except ValueError:
+        if done.returncode == -9:  # as the system ends what takes too much memory
+            return _failed(model, target, [Problem("its process was killed: was there enough memory?", str(model))])
         last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
         message = f"the process that converted it ended with {last}"
-        document = {"problems": [{"message": message, "fault": "internal", "file": str(model), "remedy": ""}]}
+        return _failed(model, target, [Problem(message, str(model), remedy=REPORT, fault=Fault.INTERNAL)])
     code = done.returncode if done.returncode in range(MISTAKE + 1) else MISTAKE
     return Outcome(model, target, code or (BAD_INPUT if "problems" in document else 0), {"model": str(model), **document})
 

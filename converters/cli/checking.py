@@ -10,6 +10,7 @@ from converters.cli.console import progress
 from onnx_specops.runtime.errors import MissingExtraError
 
 if TYPE_CHECKING:
+    from converters.validation.compare import Tolerance
     from converters.validation.validate import Validation
 
 
@@ -20,14 +21,12 @@ def compare_runtimes(
     inputs: Path | None,
     shapes: dict[str, list[int]],
     seed: int,
-    rtol: float,
-    atol: float,
+    tolerance: Tolerance,
     runtimes: list[str],
     per_layer: bool = False,
     extensions: Sequence[str] = (),
 ) -> Validation:
     """`converters.validation.validate.validate`, with its steps shown."""
-    from converters.validation.compare import Tolerance
     from converters.validation.validate import validate as validate_model
 
     with progress(as_json) as step:
@@ -37,7 +36,7 @@ def compare_runtimes(
             inputs=inputs,
             seed=seed,
             shapes=shapes,
-            tolerance=Tolerance(rtol, atol),
+            tolerance=tolerance,
             per_layer=per_layer,
             runtimes=runtimes,
             extensions=extensions,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +20,7 @@ from converters.cli.options import (
     OPSET,
     AbsoluteTolerance,
     Activations,
+    AllowedShare,
     Debug,
     Extensions,
     Inputs,
@@ -72,18 +75,16 @@ class Settings:
 def convert(
     models: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="MODEL.xml...", help="OpenVINO IR files, or folders of them; the .bin lies beside each .xml."
-        ),
+        typer.Argument(metavar="MODEL.xml", help="OpenVINO IR files, or folders of them; the .bin lies beside each .xml."),
     ],
     output: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             "-o",
             "--output",
             metavar="OUT",
-            help="The .onnx file, or - for standard output; of several models, or a folder of them, a folder. By default "
-            "beside the IR.",
+            help="The .onnx file, a folder for it, or - for standard output; of several models, or a folder of them, a "
+            "folder. By default beside the IR.",
             show_default=False,
         ),
     ] = None,
@@ -150,6 +151,7 @@ def convert(
     seed: Seed = 0,
     rtol: RelativeTolerance = 1e-3,
     atol: AbsoluteTolerance = 1e-4,
+    share: AllowedShare = 0.0,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -170,17 +172,18 @@ def convert(
         alone = {"--bin": bin, "--input-shape": input_shape, "--check": check, "--inputs": inputs, "--shape": shape}
         if genai:
             _only_for_one(alone)
-            convert_folder(models, output, settings, as_json)
+            convert_folder(models, None if output is None else Path(output), settings, as_json)
             return
         if len(models) > 1 or models[0].is_dir():
             _only_for_one(alone)
-            raise typer.Exit(batch.convert_all(models, output, settings, jobs, as_json))
+            folder = None if output is None else Path(output)
+            raise typer.Exit(batch.convert_all(models, folder, settings, jobs, as_json))
         (model,) = models
         more = {"bin": bin, "input_shapes": shapes(input_shape, "--input-shape")}
-        if output == _STDOUT:
+        if output == str(_STDOUT):
             _to_stdout(model, settings, more, check, as_json)
             return
-        target = output or model.with_suffix(".onnx")
+        target = _target(model, output)
         refuse_inputs([target], [model, *settings.files, *([] if inputs is None else [inputs])])
         random_shapes = shapes(shape, "--shape")
         if check:
@@ -192,9 +195,12 @@ def convert(
             text.print_conversion(out, converted.report, target)
         validation = None
         if check:
+            from converters.validation.compare import Tolerance
+
+            tolerance = Tolerance(rtol, atol, share=share)
             runtimes = [runtime.value for runtime in Runtime if runtime is not Runtime.reference]
             validation = compare_runtimes(
-                model, target, as_json, inputs, random_shapes, seed, rtol, atol, runtimes, extensions=extension or ()
+                model, target, as_json, inputs, random_shapes, seed, tolerance, runtimes, extensions=extension or ()
             )
         if as_json:
             document = {"output": str(target), **data.conversion(converted.report)}
@@ -205,6 +211,19 @@ def convert(
             text.print_validation(out, validation)
         if validation is not None and not validation.agrees:
             raise typer.Exit(DIFFERENCE)
+
+
+def _target(model: Path, output: str | None) -> Path:
+    """The .onnx that a model becomes: in the folder that ``output`` names, or at its place."""
+    beside = model.with_suffix(".onnx")
+    if output is None:
+        return beside
+    path = Path(output)
+    if path.is_dir():
+        return path / beside.name
+    if output.endswith(("/", os.sep)):
+        raise NotADirectoryError(errno.ENOTDIR, "there is no such folder", output)
+    return path
 
 
 def _only_for_one(given: dict[str, Any]) -> None:

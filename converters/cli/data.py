@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from converters.openvino.inspection import Inspection
     from converters.openvino.report import Report
     from converters.validation.compare import Comparison
-    from converters.validation.validate import Validation
+    from converters.validation.validate import RuntimeResult, Validation
     from onnx_specops.forms import Forms
 
 
@@ -112,17 +112,7 @@ def validation(validation: Validation) -> dict[str, Any]:
         "model": str(validation.path),
         "baseline": validation.baseline,
         "agrees": validation.agrees,
-        "runtimes": [
-            {
-                "runtime": result.runtime,
-                "agrees": result.agrees,
-                "skipped": result.skipped,
-                "error": result.error,
-                "seconds": result.seconds,
-                "outputs": {name: _comparison(c) for name, c in result.outputs.items()},
-            }
-            for result in validation.results
-        ],
+        "runtimes": [_runtime(result) for result in validation.results],
         "first_differences": [
             {
                 "runtime": d.runtime,
@@ -137,6 +127,19 @@ def validation(validation: Validation) -> dict[str, Any]:
         ],
         "layers_compared": validation.layers_compared,
         "guessed": validation.guessed,
+        "notes": validation.notes,
+        "openvino_in_low_precision": None if (low := validation.shipped) is None else _runtime(low),
+    }
+
+
+def _runtime(result: RuntimeResult) -> dict[str, Any]:
+    return {
+        "runtime": result.runtime,
+        "agrees": result.agrees,
+        "skipped": result.skipped,
+        "error": result.error,
+        "seconds": result.seconds,
+        "outputs": {name: _comparison(c) for name, c in result.outputs.items()},
     }
 
 
@@ -147,6 +150,7 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
         "max_absolute_error": _number(comparison.max_absolute),
         "max_relative_error": _number(comparison.max_relative),
         "exact": comparison.exact,
+        "beyond": comparison.beyond,
         "agrees": comparison.agrees,
         "note": comparison.note,
     }

@@ -1,6 +1,6 @@
 """Errors as a user reads them, and the exit code that each deserves.
 
-0 good, 1 a difference or an unsupported layer, 2 bad usage or input, 3 a mistake in onnx-specops itself.
+0 good, 1 a difference or an unsupported layer, 2 bad usage or input, 3 a mistake in onnx-specops itself, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 import typer
 
 from converters.cli.console import err, print_json
-from converters.errors import REPORT, ConversionError, Fault, Problem
+from converters.errors import REPORT, ConversionError, Fault, Problem, not_enough_memory
 from onnx_specops.runtime.errors import MissingKernelError, as_missing_extra
 
-DIFFERENCE, BAD_INPUT, MISTAKE = 1, 2, 3
+DIFFERENCE, BAD_INPUT, MISTAKE, INTERRUPTED = 1, 2, 3, 130
 _CODES = {Fault.UNSUPPORTED: DIFFERENCE, Fault.MALFORMED: BAD_INPUT, Fault.INTERNAL: MISTAKE}
 
 
@@ -24,8 +24,11 @@ def failures(as_json: bool, debug: bool) -> Iterator[None]:
     """Errors without a traceback, unless one is asked for, and the exit code."""
     try:
         yield
-    except (typer.Exit, typer.Abort, typer.BadParameter):
+    except (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):
         raise
+    except KeyboardInterrupt:
+        tell([Problem("interrupted")], as_json)
+        raise typer.Exit(INTERRUPTED) from None
     except Exception as error:
         problems = problems_of(error)
         causes = [problem.cause for problem in problems if problem.cause is not None] or [error]
@@ -34,13 +37,18 @@ def failures(as_json: bool, debug: bool) -> Iterator[None]:
     if debug:
         for cause in causes:
             traceback.print_exception(cause)
+    tell(problems, as_json)
+    raise typer.Exit(exit_code(problems))
+
+
+def tell(problems: Sequence[Problem], as_json: bool) -> None:
+    """Every problem: as one JSON object on standard output, or as text on standard error."""
     if as_json:
         from converters.cli import data
 
         print_json({"problems": [data.problem(problem) for problem in problems]})
     else:
         print_problems(problems)
-    raise typer.Exit(exit_code(problems))
 
 
 def exit_code(problems: Sequence[Problem]) -> int:
@@ -52,10 +60,14 @@ def problems_of(error: Exception) -> list[Problem]:
     """What an exception says to a user."""
     if isinstance(error, ConversionError):
         return list(error.problems)
+    if isinstance(error, MemoryError):
+        return [Problem(not_enough_memory(error))]
     if isinstance(error, ImportError) and (missing := as_missing_extra(error, "this")) is not None:
         return [Problem(str(missing))]
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return [Problem(error.strerror, str(error.filename))]
     if isinstance(error, (OSError, ValueError, MissingKernelError)):
-        return [Problem(_message(error))]
+        return [Problem(str(error))]
     return [Problem(f"internal error: {type(error).__name__}: {error}", remedy=REPORT, fault=Fault.INTERNAL, cause=error)]
 
 
@@ -64,9 +76,3 @@ def print_problems(problems: Sequence[Problem]) -> None:
     from converters.cli import text
 
     text.print_problems(err, problems)
-
-
-def _message(error: Exception) -> str:
-    if isinstance(error, OSError) and error.filename is not None and error.strerror:
-        return f"{error.filename}: {error.strerror}"
-    return str(error)

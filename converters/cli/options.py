@@ -95,6 +95,9 @@ Extensions = Annotated[
 Seed = Annotated[int, typer.Option(min=0, help="Seed of random inputs.")]
 RelativeTolerance = Annotated[float, typer.Option("--rtol", min=0, help="Largest relative error of floats.")]
 AbsoluteTolerance = Annotated[float, typer.Option("--atol", min=0, help="Largest absolute error of floats.")]
+AllowedShare = Annotated[
+    float, typer.Option("--share", min=0, max=1, help="Share of an output's elements that may differ by more, 0 to 1.")
+]
 
 
 def shapes(texts: list[str] | None, option: str) -> dict[str, list[int]]:

@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from converters.errors import Problem, Remark, short
+from converters.errors import SHOWN_PLACES, Problem, Remark, grouped, short
 
 if TYPE_CHECKING:
     from converters.cli.batch import Outcome
@@ -36,14 +36,13 @@ def _line(console: Console, text: str, style: str = "") -> None:
 
 def print_problems(console: Console, problems: Iterable[Problem]) -> None:
     """Every problem: the finding, its places, the remedy. What is wrong with several layers alike is said once."""
-    groups: dict[tuple[str, str], list[Problem]] = {}
-    for problem in problems:
-        groups.setdefault((problem.message, problem.remedy), []).append(problem)
-    for (message, remedy), places in groups.items():
+    for (message, remedy), problems_alike in grouped(problems).items():
         console.print(Text.assemble(("error", "bold red"), (": ", "bold"), (message, "bold")), soft_wrap=True)
-        for problem in places:
-            if place := _place(problem):
-                console.print(Text.assemble(("  --> ", "blue"), place), soft_wrap=True)
+        places = list(filter(None, map(_place, problems_alike)))
+        for place in places[:SHOWN_PLACES]:
+            console.print(Text.assemble(("  --> ", "blue"), place), soft_wrap=True)
+        if len(places) > SHOWN_PLACES:
+            console.print(Text.assemble(("  --> ", "blue"), f"and {len(places) - SHOWN_PLACES} more"), soft_wrap=True)
         if remedy:
             console.print(Text.assemble(("  help", "bold cyan"), f": {remedy}"), soft_wrap=True)
 
@@ -187,6 +186,7 @@ _LONG = {
     "none": "ONNX Runtime, no plugin",
     "reference": "ONNX reference evaluator",
 }
+_SHIPPED = "OpenVINO low"
 
 
 def print_validation(console: Console, validation: Validation) -> None:
@@ -204,26 +204,32 @@ def print_validation(console: Console, validation: Validation) -> None:
 
     if ran:
         _line(console, row("", "shape", "type", "abs err", "rel err", "exact", "time"), "bold")
+    labelled = [(_SHORT[result.runtime], result) for result in ran]
+    if validation.shipped is not None:
+        labelled.insert(1, (_SHIPPED, validation.shipped))
     for name in ran[0].outputs if ran else ():
         _line(console, short(name), "bold")
-        for result in ran:
+        for label, result in labelled:
             comparison = result.outputs.get(name)
             if comparison is None:
                 continue
-            numbers = ["", "", ""] if result.runtime == validation.baseline else _errors(comparison)
-            shown = row(
-                _SHORT[result.runtime],
-                _shape(comparison.shape),
-                comparison.element_type,
-                *numbers,
-                _time(result.seconds),
-            )
-            _line(console, shown, "" if comparison.agrees else "red")
+            numbers = ["", "", ""] if label == _SHORT[validation.baseline] else _errors(comparison)
+            shown = row(label, _shape(comparison.shape), comparison.element_type, *numbers, _time(result.seconds))
+            _line(console, shown, "" if comparison.agrees or result is validation.shipped else "red")
     _print_remarks(console, validation)
     _print_verdict(console, validation)
 
 
+def print_notes(console: Console, notes: Iterable[str]) -> None:
+    """What there is to know of what was given."""
+    for note in notes:
+        _line(console, f"note: {note}")
+
+
 def _print_remarks(console: Console, validation: Validation) -> None:
+    print_notes(console, validation.notes)
+    if validation.shipped is not None:
+        _line(console, f"{_SHIPPED}: OpenVINO, CPU, as it computes by default, quantised layers in integers")
     for result in validation.results:
         name = _LONG[result.runtime]
         notes: dict[tuple[str, bool], list[str]] = {}
@@ -255,7 +261,7 @@ def _print_remarks(console: Console, validation: Validation) -> None:
 
 def _print_verdict(console: Console, validation: Validation) -> None:
     ran = [result for result in validation.results if not result.skipped]
-    apart = {result.runtime for result in ran if not result.agrees} | {d.runtime for d in validation.first_differences}
+    apart = {result.runtime for result in ran if not result.agrees}
     if validation.agrees:
         names = "; ".join(_LONG[result.runtime] for result in ran)
         console.print(Text.assemble(("agree", "bold green"), f": {names}"), soft_wrap=True)

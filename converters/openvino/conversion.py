@@ -11,6 +11,7 @@ import onnx
 import onnx_ir as ir
 
 from converters.errors import ConversionError, Fault, Problem
+from converters.garbage import no_collection
 from converters.openvino.metadata import describe
 from converters.openvino.reader.graph import Model
 from converters.openvino.reader.reshape import reshape
@@ -116,7 +117,7 @@ def convert(
     if weights == "reference" and is_held(model):
         raise ValueError("an openvino.Model has no .bin to refer to: weights is 'auto', 'embed' or 'copy'")
     target = None if onnx_path is None else Path(onnx_path)
-    with opened(model, bin) as source:
+    with no_collection(), opened(model, bin) as source:
         saved_source = _saved_source(source, is_held(model), precision)
         if target is not None:
             refuse_inputs([target], saved_source.files)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import onnx_ir as ir
 
 import onnx_specops
-from converters.errors import REPORT, ConversionError, Fault, LayerError, Malformed, Problem, Problems
+from converters.errors import REPORT, ConversionError, Fault, LayerError, Malformed, Problem, Problems, not_enough_memory
 from converters.openvino import rules as _rules  # noqa: F401  (importing it registers the rules)
 from converters.openvino.onnx_types import data_type, element_type
 from converters.openvino.packed import unpacked
@@ -227,6 +227,8 @@ def layer_problem(file: str, layer: Layer, error: Exception) -> Problem:
         return Problem(error.message, *place, error.remedy, error.fault, error)
     if isinstance(error, LimitError):
         return Problem(f"it asks for too much: {one_line(error)}", *place, fault=Fault.UNSUPPORTED, cause=error)
+    if isinstance(error, MemoryError):
+        return Problem(not_enough_memory(error), *place, cause=error)
     if _is_mistake(error):
         text = f"{type(error).__name__}: {one_line(error)} ({_place(error)})"
         return Problem(f"internal error: {text}", *place, REPORT, Fault.INTERNAL, error)
@@ -237,7 +239,7 @@ def layer_problem(file: str, layer: Layer, error: Exception) -> Problem:
 def body_problem(source: Model, error: BodyError) -> Problem:
     """What is wrong with the layer that a node comes from, whose name begins with the layer's."""
     cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
-    if (layer := _layer_of(source, error.node_name)) is not None:
+    if (layer := _layer_of(_by_name(source), error.node_name)) is not None:
         return layer_problem(str(source.path), layer, cause)
     message = f"its inputs or attributes do not fit together: {one_line(error)}"
     return Problem(message, str(source.path), remedy=Malformed.usual_remedy, cause=cause)
@@ -248,8 +250,9 @@ def opset_problems(source: Model, error: LoweringError, opset: int) -> list[Prob
     ports = {names[0]: layer for layer, names in zip(source.parameters, source.input_names, strict=True)}
     ports |= {names[0]: layer for layer, names in zip(source.results, source.output_names, strict=True)}
     found: dict[Layer | None, dict[str, int]] = {}
+    layers = _by_name(source)
     for refusal in error.refusals:
-        layer = ports.get(refusal.node_name) or _layer_of(source, refusal.node_name)
+        layer = ports.get(refusal.node_name) or _layer_of(layers, refusal.node_name)
         found.setdefault(layer, {})[refusal.message] = refusal.least
     problems = Problems(str(source.path))
     for layer, messages in found.items():
@@ -258,10 +261,17 @@ def opset_problems(source: Model, error: LoweringError, opset: int) -> list[Prob
     return problems.found
 
 
-def _layer_of(source: Model, node_name: str) -> Layer | None:
-    """The layer that a node comes from, whose name begins with the layer's."""
-    layers = [layer for layer in all_layers(source) if f"{node_name}/".startswith(f"{layer.name}/")]
-    return max(layers, key=lambda layer: len(layer.name), default=None)
+def _by_name(source: Model) -> dict[str, Layer]:
+    """The layers by name, of several the first."""
+    return {layer.name: layer for layer in reversed(list(all_layers(source)))}
+
+
+def _layer_of(layers: Mapping[str, Layer], node_name: str) -> Layer | None:
+    """The layer that a node comes from, whose name begins with the layer's; of several the one of the longest name."""
+    name = node_name
+    while name not in layers and "/" in name:
+        name = name.rpartition("/")[0]
+    return layers.get(name)
 
 
 def _is_mistake(error: Exception) -> bool:

@@ -15,6 +15,7 @@ from onnx_ir.passes import InPlacePass, PassResult
 from onnx_specops.building import OPSET_IMPORTS, Value, constant_value
 from onnx_specops.domain import CONTRIB_DOMAIN
 from onnx_specops.graphs import all_nodes, all_values, nested
+from onnx_specops.naming import Names
 from onnx_specops.replacing import take_place
 from onnx_specops.retyping import converted, retype
 
@@ -77,7 +78,7 @@ class _Halving:
         self.graph = graph
         self.nodes = list(all_nodes(graph))
         self.floats = {value for value in all_values(graph) if value.dtype == D.FLOAT}
-        self.names = {value.name for value in all_values(graph)}
+        self._unique = Names(value.name for value in all_values(graph)).unique
         self.single = {node for node in self.nodes if self._is_single(node)}
         self.large: set[ir.Value] = set()
         self.clamped: list[str] = []
@@ -244,14 +245,6 @@ class _Halving:
         self.clamped.append(name or tensor.name or "")
         bounded = np.where(beyond, np.clip(array, -LARGEST, LARGEST), array)
         return ir.Tensor(bounded.astype(np.float16), name=tensor.name)
-
-    def _unique(self, name: str) -> str:
-        candidate, number = name, 0
-        while candidate in self.names:
-            number += 1
-            candidate = f"{name}_{number}"
-        self.names.add(candidate)
-        return candidate
 
 
 def _is_constant(value: ir.Value) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zipfile
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -31,22 +31,75 @@ _TYPES = {
 }
 
 
+Interval = tuple[int, int | None]
+"""The least and the greatest size of a dimension; ``None`` for no upper bound."""
+
+
+def _shown(interval: Interval) -> str:
+    low, high = interval
+    if low == high:
+        return str(low)
+    return "?" if interval == (0, None) else f"{low or ''}..{'' if high is None else high}"
+
+
+def _unheard(text: str) -> None:
+    pass
+
+
 @dataclass(frozen=True)
 class InputSpec:
-    """An input of a model: ``element_type`` as ONNX spells it (``"float"``, ``"int64"``), ``None`` for an unknown size."""
+    """An input of a model.
+
+    Attributes:
+        name: its name.
+        element_type: as ONNX spells it (``"float"``, ``"int64"``).
+        dims: its dimensions, ``None`` for an unknown size; ``None`` for an unknown rank.
+        bounds: the least and the greatest size of each dimension, where the IR states some; empty where it does not.
+    """
 
     name: str
     element_type: str
-    dims: tuple[int | None, ...]
+    dims: tuple[int | None, ...] | None
+    bounds: tuple[Interval, ...] = ()
 
     @property
     def dtype(self) -> np.dtype:
         """The NumPy type of the input's arrays."""
         return _TYPES.get(self.element_type) or np.dtype(self.element_type)
 
+    @property
+    def is_guess(self) -> bool:
+        """Whether random inputs have a size that the model does not state."""
+        return self.dims is None or None in self.dims
+
+    @property
+    def random_shape(self) -> tuple[int, ...]:
+        """A shape that the model takes, as far as it says."""
+        return tuple(
+            max(low, DYNAMIC_SIZE if high is None else min(high, DYNAMIC_SIZE)) for low, high in self._intervals or ()
+        )
+
+    def check(self, shape: Sequence[int], where: str) -> None:
+        """Raises ``ValueError`` for a shape that the model does not take; ``where`` says where that comes from."""
+        intervals = self._intervals
+        if intervals is None:
+            return
+        inside = (
+            low <= size and (high is None or size <= high) for size, (low, high) in zip(shape, intervals, strict=False)
+        )
+        if len(shape) != len(intervals) or not all(inside):
+            takes = ", ".join(map(_shown, intervals))
+            raise ValueError(f"{where}: {self.name} has the shape {list(shape)}, the model takes [{takes}]")
+
+    @property
+    def _intervals(self) -> tuple[Interval, ...] | None:
+        if self.dims is None or len(self.bounds) == len(self.dims):
+            return self.bounds or None
+        return tuple((0, None) if size is None else (size, size) for size in self.dims)
+
 
 def session_specs(inputs: Sequence) -> list[InputSpec]:
-    """The specs of an ``onnxruntime.InferenceSession``'s inputs."""
+    """The specs of an ``onnxruntime.InferenceSession``'s inputs, which knows neither bounds nor unknown ranks."""
     specs = []
     for value in inputs:
         dims = tuple(d if isinstance(d, int) else None for d in value.shape or ())
@@ -56,7 +109,7 @@ def session_specs(inputs: Sequence) -> list[InputSpec]:
 
 def guessed_inputs(specs: Sequence[InputSpec], shapes: Mapping[str, Sequence[int]]) -> list[str]:
     """The inputs of which `random_inputs` has to guess a dimension."""
-    return [spec.name for spec in specs if None in spec.dims and spec.name not in shapes]
+    return [spec.name for spec in specs if spec.is_guess and spec.name not in shapes]
 
 
 def random_inputs(
@@ -67,7 +120,8 @@ def random_inputs(
     Args:
         specs: the model's inputs.
         seed: the seed.
-        shapes: the shapes of inputs by name; unknown dimensions of others get the size 2.
+        shapes: the shapes of inputs by name; unknown dimensions of others get the size 2, or that nearest to it which the
+            model takes.
 
     Raises:
         ValueError: for a shape that the model does not take, or of an input that it does not have.
@@ -77,9 +131,8 @@ def random_inputs(
     generator = np.random.default_rng(seed)
     arrays = {}
     for spec in specs:
-        guess = [DYNAMIC_SIZE if d is None else d for d in spec.dims]
-        shape = tuple(shapes.get(spec.name, guess))
-        check_shape(shape, spec, "the shapes")
+        shape = tuple(shapes.get(spec.name, spec.random_shape))
+        spec.check(shape, "the shapes")
         if spec.element_type == "string":
             array = np.asarray(generator.choice(_WORDS, shape), dtype=object)
         elif spec.element_type == "bool" or "int" in spec.element_type:
@@ -90,7 +143,9 @@ def random_inputs(
     return arrays
 
 
-def load_inputs(path: str | Path, specs: Sequence[InputSpec]) -> dict[str, np.ndarray]:
+def load_inputs(
+    path: str | Path, specs: Sequence[InputSpec], note: Callable[[str], None] = _unheard
+) -> dict[str, np.ndarray]:
     """The arrays of an .npz file for the model's inputs, by name, or by position where they have none (``arr_0``, ...).
 
     Raises:
@@ -103,38 +158,43 @@ def load_inputs(path: str | Path, specs: Sequence[InputSpec]) -> dict[str, np.nd
         with file:
             stored = {name: file[name] for name in file.files}
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise ValueError(f"{path} is not a readable .npz file: {error}") from None
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise ValueError(f"{path} is not a readable .npz file: {reason}") from None
     names = [spec.name for spec in specs]
     if not set(names) <= set(stored) and len(stored) == len(names) and all(n == f"arr_{i}" for i, n in enumerate(stored)):
         stored = dict(zip(names, stored.values(), strict=True))
-    return check_inputs(stored, specs, str(path))
+    return check_inputs(stored, specs, str(path), note)
 
 
-def check_inputs(arrays: Mapping[str, np.ndarray], specs: Sequence[InputSpec], where: str) -> dict[str, np.ndarray]:
+def check_inputs(
+    arrays: Mapping[str, np.ndarray], specs: Sequence[InputSpec], where: str, note: Callable[[str], None] = _unheard
+) -> dict[str, np.ndarray]:
     """The arrays in the order and with the element types of the model's inputs.
 
     Args:
         arrays: by input name; further ones do not matter.
         specs: the model's inputs.
         where: what errors say the arrays come from.
+        note: called with a sentence about each array that was of another type, and each that is not used.
 
     Raises:
         ValueError: for a missing input, a wrong number of dimensions, a wrong size or values that the type cannot hold.
     """
     if missing := sorted(spec.name for spec in specs if spec.name not in arrays):
         raise ValueError(f"{where}: {', '.join(missing)} missing; there are {', '.join(arrays) or 'none'}")
-    return {spec.name: _fit(np.asarray(arrays[spec.name]), spec, where) for spec in specs}
-
-
-def check_shape(shape: Sequence[int], spec: InputSpec, where: str) -> None:
-    """Raises ``ValueError`` for a shape that the model does not take for the input."""
-    if len(shape) != len(spec.dims) or any(d is not None and d != size for d, size in zip(spec.dims, shape, strict=True)):
-        dims = ", ".join("?" if d is None else str(d) for d in spec.dims)
-        raise ValueError(f"{where}: {spec.name} has the shape {list(shape)}, the model takes [{dims}]")
+    fitted = {}
+    for spec in specs:
+        array = np.asarray(arrays[spec.name])
+        fitted[spec.name] = _fit(array, spec, where)
+        if array.dtype.kind in "biuf" and array.dtype != spec.dtype:
+            note(f"{spec.name} is {array.dtype} in {where}, and {spec.dtype} for the model")
+    for name in arrays.keys() - fitted.keys():
+        note(f"{name} in {where} is none of the model's inputs")
+    return fitted
 
 
 def _fit(array: np.ndarray, spec: InputSpec, where: str) -> np.ndarray:
-    check_shape(array.shape, spec, where)
+    spec.check(array.shape, where)
     if spec.element_type == "string":
         if array.dtype.kind not in "USO":
             raise ValueError(f"{where}: {spec.name} holds {array.dtype}, the model takes strings")

@@ -16,11 +16,13 @@ class Tolerance:
         relative: of all floats.
         absolute: of all floats.
         units: how many units in the last place floats of less than 32 bits may differ at least.
+        share: which share of an output's elements may be beyond, from 0 to 1.
     """
 
     relative: float = 1e-3
     absolute: float = 1e-4
     units: float = 2.0
+    share: float = 0.0
 
 
 DEFAULT = Tolerance()
@@ -39,6 +41,7 @@ class Comparison:
         exact: the share of elements that are equal (NaN equals NaN), from 0 to 1.
         agrees: whether the difference is within the tolerance.
         note: what else is to be said: another shape, other random numbers, ...
+        beyond: the share of elements beyond the tolerance.
     """
 
     shape: tuple[int, ...]
@@ -48,6 +51,7 @@ class Comparison:
     exact: float
     agrees: bool
     note: str = ""
+    beyond: float = 0.0
 
 
 RANDOM = "other random numbers, of the same distribution"
@@ -64,9 +68,9 @@ def compare(got: np.ndarray, expected: np.ndarray, tolerance: Tolerance, *, rand
     """
     shape, element_type = tuple(got.shape), _type_name(got)
     if shape != tuple(expected.shape):
-        return Comparison(shape, element_type, None, None, 0.0, False, f"the shape should be {list(expected.shape)}")
+        return Comparison(shape, element_type, None, None, 0.0, False, f"the shape should be {list(expected.shape)}", 1.0)
     if element_type != _type_name(expected):
-        return Comparison(shape, element_type, None, None, 0.0, False, f"the type should be {_type_name(expected)}")
+        return Comparison(shape, element_type, None, None, 0.0, False, f"the type should be {_type_name(expected)}", 1.0)
     found = _compare_values(got, expected, element_type, tolerance)
     if random and not found.agrees:
         return Comparison(shape, element_type, None, None, found.exact, True, RANDOM)
@@ -79,7 +83,8 @@ def _compare_values(got: np.ndarray, expected: np.ndarray, element_type: str, to
         return Comparison(shape, element_type, None if element_type == "string" else 0.0, None, 1.0, True)
     if element_type == "string":
         same = np.array([a == b for a, b in zip(_texts(got), _texts(expected), strict=True)])
-        return Comparison(shape, element_type, None, None, float(same.mean()), bool(same.all()))
+        beyond = float((~same).mean())
+        return Comparison(shape, element_type, None, None, float(same.mean()), beyond <= tolerance.share, beyond=beyond)
     is_float = "float" in element_type
     with np.errstate(all="ignore"):
         a, b = got.astype(np.float64), expected.astype(np.float64)
@@ -95,6 +100,7 @@ def _compare_values(got: np.ndarray, expected: np.ndarray, element_type: str, to
         if is_float:
             limit = max(tolerance.relative, tolerance.units * _epsilon(got.dtype))
             agrees = same | np.isfinite(a) & np.isfinite(b) & (difference <= tolerance.absolute + limit * scale)
+    beyond = float((~agrees).mean())
     note = "NaN in other places" if is_float and (np.isnan(a) != np.isnan(b)).any() else ""
     return Comparison(
         shape,
@@ -102,9 +108,24 @@ def _compare_values(got: np.ndarray, expected: np.ndarray, element_type: str, to
         float(difference.max()),
         float(relative.max()),
         float(same.mean()),
-        bool(agrees.all()),
+        beyond <= tolerance.share,
         note,
+        beyond,
     )
+
+
+def relative_l2(got: np.ndarray, expected: np.ndarray) -> float:
+    """The distance of two arrays over the length of the second; infinite where they cannot be compared."""
+    if got.shape != expected.shape or got.dtype != expected.dtype:
+        return float("inf")
+    a, b = got.astype(np.float64), expected.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        same = (a == b) | (np.isnan(a) & np.isnan(b))
+        difference = np.where(same, 0.0, a - b)
+    error, length = float(np.linalg.norm(difference)), float(np.linalg.norm(np.where(np.isfinite(b), b, 0.0)))
+    if not error:
+        return 0.0
+    return error / length if length and np.isfinite(error) else float("inf")
 
 
 def _epsilon(dtype: np.dtype) -> float:

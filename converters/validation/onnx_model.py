@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import onnx
 from google.protobuf.message import DecodeError
 
-from converters.validation.arrays import InputSpec
+from converters.validation.arrays import InputSpec, Interval
 from onnx_specops.domain import DOMAIN
 from onnx_specops.runtime.state import METADATA_KEY
 
@@ -52,7 +53,7 @@ class OnnxModel:
         return cls(
             path,
             proto,
-            _inputs(proto),
+            input_specs(proto),
             [output.name for output in proto.graph.output if output.name not in hidden],
             sorted({node.op_type for node in nodes}),
             sorted({node.op_type for node in nodes if (node.op_type, node.overload) not in bodies}),
@@ -96,16 +97,37 @@ def all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
                 yield from all_nodes(attribute.g)
 
 
-def _inputs(proto: onnx.ModelProto) -> list[InputSpec]:
+def input_specs(proto: onnx.ModelProto) -> list[InputSpec]:
+    """The model's inputs that must be fed, with the bounds that the IR gave their dimensions."""
     defaults = {tensor.name for tensor in proto.graph.initializer}
-    specs = []
-    for value in proto.graph.input:
-        if value.name in defaults:
-            continue
-        tensor = value.type.tensor_type
-        dims = tuple(d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim)
-        specs.append(InputSpec(value.name, onnx.TensorProto.DataType.Name(tensor.elem_type).lower(), dims))
-    return specs
+    return [_spec(value) for value in proto.graph.input if value.name not in defaults]
+
+
+def _spec(value: onnx.ValueInfoProto) -> InputSpec:
+    tensor = value.type.tensor_type
+    element_type = onnx.TensorProto.DataType.Name(tensor.elem_type).lower()
+    if not tensor.HasField("shape"):
+        return InputSpec(value.name, element_type, None)
+    dims = tuple(d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim)
+    stated = next((entry.value for entry in value.metadata_props if entry.key == _SHAPE), "")
+    bounds = [_bounds(part) for part in stated.strip("[]").split(",")]
+    fit = len(bounds) == len(dims) and all(b is not None and d in (None, b[0]) for b, d in zip(bounds, dims, strict=True))
+    return InputSpec(value.name, element_type, dims, tuple(b for b in bounds if b is not None) if fit else ())
+
+
+# Where a conversion keeps the bounds of an input's dimensions: [1..8,3,?,..640].
+_SHAPE = "openvino.shape"
+_DIMENSION = re.compile(r"(\d*)(\.\.)?(\d*)")
+
+
+def _bounds(text: str) -> Interval | None:
+    if text == "?":
+        return 0, None
+    found = _DIMENSION.fullmatch(text)
+    if not text or found is None:
+        return None
+    low, dots, high = found.groups()
+    return int(low or 0), (int(high) if high else None) if dots else int(low)
 
 
 def _variable_outputs(proto: onnx.ModelProto) -> set[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,12 @@ from converters.validation.openvino_extensions import new_core
 
 FLOAT32 = {"INFERENCE_PRECISION_HINT": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
 """Computing in float32: also where weights are compressed, whose layers' inputs the plugin would round to 8 bits."""
+
+EXACT = {**FLOAT32, "LP_TRANSFORMS_MODE": "NO"}
+"""Computing what the file says, in float32: also where it says how numbers are quantised."""
+
+SHIPPED = {"INFERENCE_PRECISION_HINT": "f32"}
+"""Computing as OpenVINO does unless it is told otherwise, but for its 16-bit floats: quantised layers in integers."""
 
 # NumPy's types for those of OpenVINO that it hands out in some other guise.
 _LACKING = {
@@ -64,8 +70,9 @@ def infer(
     layers: Sequence[LayerOutput] = (),
     timed: bool = False,
     extensions: Sequence[str] = (),
+    settings: Mapping[str, str] = FLOAT32,
 ) -> Inference:
-    """Infer the IR on the CPU in float32.
+    """Infer the IR on the CPU.
 
     Args:
         path: the .xml.
@@ -74,6 +81,7 @@ def infer(
         layers: further values to hand out.
         timed: whether to repeat the last run for the time.
         extensions: as of `new_core`.
+        settings: the CPU plugin's.
     """
     core, model = _read(path, extensions)
     count = len(model.outputs)
@@ -86,7 +94,7 @@ def infer(
         if unranked:  # the plugin knows no inputs of unknown rank: whoever has one reshapes the model first
             model.reshape({port: list(a.shape) for port, a in zip(model.inputs, arrays, strict=True)})
         if compiled is None or unranked:
-            compiled = core.compile_model(model, "CPU", FLOAT32)
+            compiled = core.compile_model(model, "CPU", dict(settings))
         if request is None or not state:
             request = compiled.create_infer_request()
         feeds = {i: _tensor(port, a) for i, (port, a) in enumerate(zip(compiled.inputs, arrays, strict=True))}

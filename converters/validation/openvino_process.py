@@ -9,14 +9,14 @@ import signal
 import subprocess
 import sys
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from converters.validation.openvino_inference import Inference, LayerOutput, infer
+from converters.validation.openvino_inference import EXACT, Inference, LayerOutput, infer
 
 TIMEOUT = 600.0
 """Seconds that OpenVINO gets for an answer: for reading, compiling and inferring a model."""
@@ -165,8 +165,11 @@ def run_openvino(
     layers: Sequence[LayerOutput] = (),
     timeout: float | None = None,
     extensions: Sequence[str] = (),
+    settings: Mapping[str, str] = EXACT,
 ) -> Inference:
     """Infer the IR once for the outputs, and again for the time, in a process for this question alone.
+
+    The layers' values are asked for in further runs: what else OpenVINO hands out changes how it computes.
 
     Args:
         path: the .xml.
@@ -175,6 +178,7 @@ def run_openvino(
             fail with a second consumer.
         timeout: seconds until the process is ended; `TIMEOUT` by default.
         extensions: of OpenVINO, as of `converters.validation.openvino_extensions.new_core`.
+        settings: the CPU plugin's.
 
     Raises:
         OpenVINOError: with OpenVINO's own message, or how its process ended.
@@ -182,29 +186,21 @@ def run_openvino(
     """
     with OpenVINOProcess(timeout) as process:
 
-        def ask(wanted: Sequence[LayerOutput]) -> Inference:
-            return process.ask(
-                infer, str(path), [list(arrays)], layers=list(wanted), timed=True, extensions=list(extensions)
-            )
+        def ask(wanted: Sequence[LayerOutput] = (), *, timed: bool = False) -> Inference:
+            options = {"timed": timed, "extensions": list(extensions), "settings": dict(settings)}
+            return process.ask(infer, str(path), [list(arrays)], layers=list(wanted), **options)
 
-        try:
-            return ask(layers)
-        except OpenVINOError:
-            if not layers:
-                raise
-        plain = ask([])
+        plain = ask(timed=True)
         attempts = _ATTEMPTS
         values: dict[LayerOutput, np.ndarray | None] = {}
-        pending = [list(layers)]
+        pending = [list(layers)] if layers else []
         while pending and attempts:
             group = pending.pop()
-            if len(group) == 1:
-                continue  # its own failure is what splitting led to
-            middle = len(group) // 2
-            for half in (group[:middle], group[middle:]):
-                attempts -= 1
-                try:
-                    values |= zip(half, ask(half).layers, strict=True)
-                except OpenVINOError:
-                    pending.append(half)
+            attempts -= 1
+            try:
+                values |= zip(group, ask(group).layers, strict=True)
+            except OpenVINOError:
+                if len(group) > 1:  # one of them cannot be handed out
+                    middle = len(group) // 2
+                    pending += [group[middle:], group[:middle]]
         return Inference(plain.outputs, [values.get(layer) for layer in layers], plain.seconds)

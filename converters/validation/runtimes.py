@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
+import onnx
 import onnxruntime as ort
+from google.protobuf.message import DecodeError
 
 import onnx_specops
-from converters.validation.arrays import load_inputs, random_inputs, session_specs
+from converters.validation.arrays import InputSpec, load_inputs, random_inputs, session_specs
+from converters.validation.onnx_model import input_specs
 from converters.validation.ort_values import run_session
 
 OPENVINO = "openvino"
@@ -53,8 +57,10 @@ def unavailable(runtime: str, custom: bool, without_body: Sequence[str]) -> str:
     return ""
 
 
-def run(runtime: str, model: Path, feeds: Mapping[str, np.ndarray], outputs: Sequence[str]) -> tuple[Arrays, float]:
-    """Run the model once for its outputs and once for the time.
+def run(
+    runtime: str, model: Path, feeds: Mapping[str, np.ndarray], outputs: Sequence[str], *, timed: bool = True
+) -> tuple[Arrays, float]:
+    """Run the model once for its outputs and, where ``timed``, once for the time.
 
     Returns:
         The outputs by name, and the seconds of one inference after a first one.
@@ -64,14 +70,19 @@ def run(runtime: str, model: Path, feeds: Mapping[str, np.ndarray], outputs: Seq
         Exception: whatever the runtime raises.
     """
     if runtime == "reference":
-        return _run_reference(model, feeds, outputs)
+        return _run_reference(model, feeds, outputs, timed=timed)
     options = ort.SessionOptions()
     options.log_severity_level = 4
     session = onnx_specops.InferenceSession(str(model), options, kernels=runtime)  # type: ignore[arg-type]
     arrays = infer(session, feeds, outputs)
     started = time.perf_counter()
-    infer(session, feeds, outputs)
+    if timed:
+        infer(session, feeds, outputs)
     return arrays, time.perf_counter() - started
+
+
+# What ONNX Runtime says where memory gives out.
+_LACK_OF_MEMORY = re.compile(r"Failed to allocate memory for requested buffer of size (\d+)|bad allocation|bad_alloc")
 
 
 def run_once(
@@ -81,6 +92,7 @@ def run_once(
     kernels: Literal["auto", "native", "python", "none"] = "auto",
     seed: int = 0,
     shapes: Mapping[str, Sequence[int]] | None = None,
+    note: Callable[[str], None] = lambda text: None,
 ) -> Arrays:
     """Run an ONNX model in ONNX Runtime.
 
@@ -90,12 +102,14 @@ def run_once(
         kernels: as for `onnx_specops.InferenceSession`.
         seed: for the random inputs.
         shapes: of random inputs by name.
+        note: called with a sentence about each input that is not taken as it is.
 
     Returns:
         The model's own outputs by name.
 
     Raises:
         ValueError: whatever is wrong with the model or the inputs.
+        MemoryError: there is too little memory for the model's values.
         MissingExtraError: if Python kernels are asked for and onnxruntime-extensions is not installed.
     """
     if not model.is_file():
@@ -108,15 +122,32 @@ def run_once(
         raise
     except Exception as error:  # ONNX Runtime's exceptions have no base of their own
         raise ValueError(f"{model}: {error}") from None
-    specs = session_specs(session.get_inputs())
+    specs = _specs(session, model)
     if inputs is not None and shapes:
         raise ValueError("shapes are for random inputs, and inputs are given")
-    feeds = random_inputs(specs, seed, shapes or {}) if inputs is None else load_inputs(inputs, specs)
+    feeds = random_inputs(specs, seed, shapes or {}) if inputs is None else load_inputs(inputs, specs, note)
     try:
         return infer(session, feeds, [output.name for output in session.get_outputs()])
+    except MemoryError:
+        raise
     except Exception as error:
+        if (lack := _LACK_OF_MEMORY.search(str(error))) is not None:
+            asked = f", which asked for {int(lack[1]):,} bytes" if lack[1] else ""
+            raise MemoryError(f"ONNX Runtime ran {model}{asked}") from None
         hint = "" if inputs is not None else " (with random inputs; --shape and --inputs give others)"
         raise ValueError(f"{model}: {error}{hint}") from None
+
+
+def _specs(session: ort.InferenceSession, model: Path) -> list[InputSpec]:
+    """The session's inputs, as the model's file has them where that says more."""
+    specs = session_specs(session.get_inputs())
+    if all(spec.dims and not spec.is_guess for spec in specs):
+        return specs
+    try:
+        known = {spec.name: spec for spec in input_specs(onnx.load(model, load_external_data=False))}
+    except DecodeError:  # ONNX Runtime's own format
+        return specs
+    return [known.get(spec.name, spec) for spec in specs]
 
 
 def infer(session: ort.InferenceSession, feeds: Mapping[str, np.ndarray], outputs: Sequence[str]) -> Arrays:
@@ -124,7 +155,9 @@ def infer(session: ort.InferenceSession, feeds: Mapping[str, np.ndarray], output
     return dict(zip(outputs, run_session(session, feeds, outputs), strict=True))
 
 
-def _run_reference(model: Path, feeds: Mapping[str, np.ndarray], outputs: Sequence[str]) -> tuple[Arrays, float]:
+def _run_reference(
+    model: Path, feeds: Mapping[str, np.ndarray], outputs: Sequence[str], *, timed: bool
+) -> tuple[Arrays, float]:
     from onnx_specops.runtime.reference import reference_evaluator
 
     evaluator = reference_evaluator(model)
@@ -133,7 +166,7 @@ def _run_reference(model: Path, feeds: Mapping[str, np.ndarray], outputs: Sequen
         started = time.perf_counter()
         arrays = dict(zip(outputs, map(np.asarray, evaluator.run(list(outputs), dict(feeds))), strict=True))
         seconds = time.perf_counter() - started
-        if seconds < _SLOW:
+        if timed and seconds < _SLOW:
             started = time.perf_counter()
             evaluator.run(list(outputs), dict(feeds))
             seconds = time.perf_counter() - started

@@ -55,6 +55,16 @@ def test_the_worst_problem_decides_the_kind(faults: list[Fault], kind: type[Conv
     assert str(error).splitlines() == [f"{fault} it is" for fault in faults]
 
 
+def test_what_many_places_have_in_common_is_said_once() -> None:
+    places = [Problem("it is odd", "model.xml", line, f"y{line}", "Relu", line, "mend it") for line in range(1, 13)]
+    error = ConversionError.of([*places[:2], problem(MALFORMED), *places[2:]])
+    assert str(error).splitlines() == [
+        'model.xml:1: layer "y1" (Relu, id 1): it is odd; mend it (and 11 more like it, lines 2, 3, 4, 5, 6, 7, 8, 9, ...)',
+        "malformed it is",
+    ]
+    assert len(error.problems) == 13
+
+
 def test_one_problem_needs_no_list() -> None:
     error = ConversionError.of(problem(UNSUPPORTED))
     assert (type(error), error.problems) == (UnsupportedError, (problem(UNSUPPORTED),))

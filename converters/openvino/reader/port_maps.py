@@ -8,6 +8,7 @@ from typing import Any
 from lxml import etree
 
 from converters.errors import Problems, Remarks, short
+from converters.openvino.reader import xml
 from converters.openvino.reader.graph import BackEdge, Body, Layer, PortMapInput, PortMapOutput
 from converters.openvino.reader.xml import integer
 
@@ -88,7 +89,7 @@ def _fields(
     element: etree._Element, layers: dict[int, Layer], problems: Problems, remarks: Remarks
 ) -> dict[str, Any] | None:
     """The values of a port map's entry; None (and a problem) when it is wrong."""
-    texts = dict(element.items())
+    texts = xml.attributes(element)
     purpose = texts.pop("purpose", "")
     if purpose not in ("", _PURPOSES[element.tag]):
         problems.add(f'unknown purpose "{short(purpose)}"', line=element.sourceline)

@@ -6,17 +6,16 @@ is used, and all that is wrong is told at once.
 
 from __future__ import annotations
 
-import gc
 import heapq
 import mmap
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from lxml import etree
 
 from converters.errors import MalformedError, Problem, Problems, Remarks, short
+from converters.garbage import no_collection
 from converters.openvino.reader import ir10, port_maps, rt_info, xml
 from converters.openvino.reader.element_types import ElementType
 from converters.openvino.reader.graph import Body, Dims, InputPort, Layer, Model, OutputPort
@@ -51,7 +50,7 @@ def read(xml_path: str | Path, bin_path: str | Path | None = None) -> Model:
         MalformedError: a file cannot be read or is not an IR; it lists everything that is wrong, with file and line.
     """
     path = Path(xml_path)
-    with _no_collection():
+    with no_collection():
         root = xml.parse(path)
         check = _unchanged(path.with_suffix(".bin") if bin_path is None else Path(bin_path))
         weights_path, weights = _map_weights(path, None if bin_path is None else Path(bin_path))
@@ -65,18 +64,6 @@ def read(xml_path: str | Path, bin_path: str | Path | None = None) -> Model:
         ir10.forget_sizes(model)
         model.check = check
         return model
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Keeps the garbage collector from walking over the growing graph again and again: all of it stays."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _map_weights(path: Path, bin_path: Path | None) -> tuple[Path | None, memoryview]:
@@ -143,7 +130,7 @@ class _Reader:
 
     def model(self, root: etree._Element, path: Path, weights_path: Path | None, weights: memoryview) -> Model | None:
         """The whole net; None when there are problems."""
-        attributes = dict(root.items())
+        attributes = xml.attributes(root)
         if root.tag != "net":
             self.wrong(f"the root element is <{short(root.tag)}>, not <net>", root, "name the IR's .xml file")
             return None
@@ -229,7 +216,7 @@ class _Reader:
             if element.tag != "layer":
                 self.unknown(element, layers)
                 continue
-            header = dict(element.items())
+            header = xml.attributes(element)
             layer_id = self.integers[header.get("id")]
             name, kind, version = header.get("name"), header.get("type"), header.get("version")
             if layer_id is None or layer_id < 0 or name is None or kind is None or version is None:
@@ -349,7 +336,7 @@ class _Reader:
             elif tag == "input":
                 self.inputs(layer, child, inputs)
             elif tag == "data":
-                layer.attributes = dict(child.items())
+                layer.attributes = xml.attributes(child)
                 for grandchild in child:
                     self.unknown(grandchild, child, layer)
             elif tag == "rt_info":

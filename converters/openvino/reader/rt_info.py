@@ -6,6 +6,8 @@ from typing import Any
 
 from lxml import etree
 
+from converters.openvino.reader import xml
+
 
 def parse(element: etree._Element | None) -> dict[str, Any]:
     """What the element's children say, by name.
@@ -16,7 +18,7 @@ def parse(element: etree._Element | None) -> dict[str, Any]:
     """
     result: dict[str, Any] = {}
     for child in element if element is not None else ():
-        attributes = dict(child.items())
+        attributes = xml.attributes(child)
         name = attributes.pop("name", child.tag)
         text = (child.text or "").strip()
         value: Any = attributes | parse(child) if len(child) else attributes

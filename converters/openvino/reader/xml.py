@@ -6,12 +6,14 @@ import os
 import re
 import stat
 from pathlib import Path
+from typing import Any
 
 from lxml import etree
 
 from converters.errors import MalformedError, Problem, short
 
 _ENCODING = re.compile(rb"""^\s*<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
+_MAX_SEARCHED = 128  # attributes
 _INTEGER = re.compile(r"-?[0-9]{1,19}", re.ASCII)
 
 
@@ -74,6 +76,15 @@ def parse(path: Path) -> etree._Element:
     except etree.XMLSyntaxError as error:
         reason = short((error.msg or "unreadable").splitlines()[0])
         raise refuse(f"not well-formed XML: {reason}", error.lineno, "is this an IR's .xml file?") from None
+
+
+def attributes(element: etree._Element) -> dict[str, str]:
+    """The attributes of an element, however many."""
+    if len(element.attrib) <= _MAX_SEARCHED:
+        return dict(element.items())
+    # lxml searches from the first to get each value.
+    values: Any = element.xpath("@*")
+    return {value.attrname: str(value) for value in values}
 
 
 def integer(text: str | None) -> int | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from converters.validation.compare import relative_l2
 from tests.conformance.oracle import Oracle, OracleError, Outputs
 
 CHANGE = 1e-6
@@ -23,20 +24,6 @@ def distance_from_itself(path: Path, runs: Sequence[Sequence[np.ndarray]], expec
     return max(
         relative_l2(a, b) for run, others in enumerate(outputs) for a, b in zip(others, expected[run // _TRIES], strict=True)
     )
-
-
-def relative_l2(got: np.ndarray, expected: np.ndarray) -> float:
-    """The distance of two arrays over the length of the second; infinite where they cannot be compared."""
-    if got.shape != expected.shape or got.dtype != expected.dtype:
-        return float("inf")
-    a, b = got.astype(np.float64), expected.astype(np.float64)
-    with np.errstate(invalid="ignore"):
-        same = (a == b) | (np.isnan(a) & np.isnan(b))
-        difference = np.where(same, 0.0, a - b)
-    error, length = float(np.linalg.norm(difference)), float(np.linalg.norm(np.where(np.isfinite(b), b, 0.0)))
-    if not error:
-        return 0.0
-    return error / length if length and np.isfinite(error) else float("inf")
 
 
 def _changed(array: np.ndarray, generator: np.random.Generator) -> np.ndarray:

@@ -11,8 +11,10 @@ import onnx
 import openvino as ov
 import pytest
 from openvino import opset13 as ops
+from typer.testing import CliRunner
 
 import onnx_specops
+from converters.cli.app import app
 from tests.converters.cli.specops import MODELS, as_json, copy_of, save_dense, specops
 
 
@@ -63,7 +65,6 @@ def test_every_option_is_explained(command: str) -> None:
         ("convert", "a.xml", "--weights", "inline"),
         ("convert", "a.xml", "b.xml", "--check"),
         ("convert", "a.xml", "b.xml", "--bin", "a.bin"),
-        ("convert", "a.xml", "-o", "-", "--json"),
         ("convert", "a.xml", "--input-shape", "x=1xn"),
         ("convert", "a.xml", "--jobs", "0"),
         ("run", "a.onnx", "--kernels", "gpu"),
@@ -81,6 +82,58 @@ def test_bad_usage(arguments: tuple[str, ...]) -> None:
     assert result.exit_code == 2
     assert "Usage" in result.stderr
     assert not result.stdout
+
+
+@pytest.mark.parametrize("command", [(), ("convert",), ("validate",), ("inspect",), ("run",), ("ops",)])
+def test_flags_ask_for_no_value(command: tuple[str, ...]) -> None:
+    assert "bool" not in specops(*command, "--help").stdout.lower()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("convert",), ("convert", "a.xml", "--jobs", "0"), ("convert", "a.xml", "-o", "-"), ("inspect",), ("ops", "--yaml")],
+)
+def test_bad_usage_as_json(arguments: tuple[str, ...]) -> None:
+    result = specops(*arguments, "--json")
+    assert result.exit_code == 2
+    (problem,) = as_json(result)["problems"]
+    assert problem["message"]
+    assert not result.stderr
+
+
+def test_shells_complete_subcommands_and_options() -> None:
+    def completed(words: str) -> list[str]:
+        asked = {
+            "_SPECOPS_COMPLETE": "complete_bash",
+            "COMP_WORDS": f"specops {words}",
+            "COMP_CWORD": str(words.count(" ") + 1),
+        }
+        return CliRunner().invoke(app, [], prog_name="specops", env=asked).stdout.split()
+
+    assert completed("con") == ["convert"]
+    assert completed("convert --wei") == ["--weights"]
+    assert completed("convert --weights e") == ["embed"]
+
+
+@pytest.mark.parametrize("json_too", [(), ("--json",)])
+def test_an_interruption(dense: Path, json_too: tuple[str, ...]) -> None:
+    (dense.parent / "rules.py").write_text("raise KeyboardInterrupt")
+    result = specops("convert", dense, "--rules", dense.parent / "rules.py", *json_too)
+    assert result.exit_code == 130
+    assert "interrupted" in (as_json(result)["problems"][0]["message"] if json_too else result.stderr)
+
+
+@pytest.mark.parametrize("command", ["run", "validate"])
+@pytest.mark.parametrize("json_too", [(), ("--json",)])
+def test_too_little_memory(tmp_path: Path, command: str, json_too: tuple[str, ...]) -> None:
+    x = ops.parameter([-1, -1, -1], np.float32, name="x")
+    ov.save_model(ov.Model([ops.relu(x)], [x]), tmp_path / "model.xml")
+    specops("convert", tmp_path / "model.xml")
+    model = tmp_path / ("model.onnx" if command == "run" else "model.xml")
+    result = specops(command, model, "--shape", "x=99999x99999x99999", *json_too)
+    assert result.exit_code == 2
+    told = as_json(result)["problems"][0]["message"] if json_too else result.stderr
+    assert "not enough memory: Unable to allocate" in told
 
 
 # -- convert -------------------------------------------------------------------------------------------------------------
@@ -147,6 +200,29 @@ def test_check_fails_beyond_the_tolerance(dense: Path) -> None:
     assert result.exit_code == (0 if set(shares) == {1.0} else 1)
 
 
+def test_output_in_a_folder(dense: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    result = specops("convert", dense, "-o", tmp_path / "out", "--json")
+    assert as_json(result)["output"] == str(tmp_path / "out" / "model.onnx")
+    assert (tmp_path / "out" / "model.onnx").is_file()
+    result = specops("convert", dense, "-o", f"{tmp_path}/none/")
+    assert (result.exit_code, result.stderr) == (2, f"error: there is no such folder\n  --> {tmp_path}/none/\n")
+
+
+def test_what_is_wrong_with_many_layers_alike_is_said_once(tmp_path: Path) -> None:
+    x = ops.parameter([2], np.float32, name="x")
+    y = x
+    for _ in range(30):
+        y = ops.relu(y)
+    ov.save_model(ov.Model([y], [x]), tmp_path / "model.xml")
+    result = specops("convert", unknown_layer(tmp_path / "model.xml"))
+    lines = result.stderr.splitlines()
+    assert len([line for line in lines if line.startswith("error: ")]) == 1
+    assert [line.startswith("  --> ") for line in lines] == [False, *[True] * 9, False]
+    assert lines[9] == "  --> and 22 more"
+    assert len(as_json(specops("convert", tmp_path / "model.xml", "--json"))["problems"]) == 30
+
+
 def test_layers_without_a_rule_are_told_with_their_places(dense: Path) -> None:
     result = specops("convert", unknown_layer(dense))
     assert result.exit_code == 1
@@ -193,7 +269,7 @@ def test_files_that_cannot_be_read(command: str, kind: str, tmp_path: Path) -> N
 def test_a_target_that_cannot_be_written(dense: Path) -> None:
     target = dense.parent / "no" / "model.onnx"
     result = specops("convert", dense, "-o", target)
-    assert (result.exit_code, result.stderr) == (2, f"error: {target}: No such file or directory\n")
+    assert (result.exit_code, result.stderr) == (2, f"error: No such file or directory\n  --> {target}\n")
 
 
 @pytest.mark.parametrize("output", ["model.xml", "model.bin", "inputs.npz"])

@@ -89,7 +89,7 @@ def test_integers_of_four_bits_are_exact() -> None:
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint32, np.int64, np.uint64, np.bool_])
 def test_integers_are_exact_whatever_the_tolerance(dtype: type) -> None:
     found = floats([1, 0], [1, 1], dtype=dtype, relative=10, absolute=10)
-    assert found == Comparison((2,), np.dtype(dtype).name, 1.0, 1.0, 0.5, False)
+    assert found == Comparison((2,), np.dtype(dtype).name, 1.0, 1.0, 0.5, False, beyond=0.5)
     assert floats([1, 0], [1, 0], dtype=dtype, relative=0, absolute=0).agrees
 
 
@@ -114,7 +114,7 @@ def test_large_integers_that_are_equal_as_floats() -> None:
 )
 def test_strings(got: list[str], expected: list[str], exact: float) -> None:
     found = compare(np.array(got, object), np.array(expected, object), Tolerance())
-    assert found == Comparison((len(got),), "string", None, None, exact, exact == 1.0)
+    assert found == Comparison((len(got),), "string", None, None, exact, exact == 1.0, beyond=1 - exact)
 
 
 def test_strings_of_any_numpy_kind() -> None:
@@ -146,3 +146,14 @@ def test_random_outputs_are_excused_only_where_they_differ() -> None:
     assert (other.agrees, other.note, other.max_absolute, other.exact) == (True, RANDOM, None, 0.5)
     assert not floats([1, 2], [1], dtype=np.int64, random=True).agrees
     assert not compare(np.ones(1, np.int32), np.ones(1, np.int64), Tolerance(), random=True).agrees
+
+
+def test_a_share_of_the_elements_may_differ() -> None:
+    expected = np.zeros(100, np.float32)
+    got = expected.copy()
+    got[:3] = [1, np.nan, 2]
+    for share, agrees in ((0, False), (0.02, False), (0.03, True)):
+        found = compare(got, expected, Tolerance(share=share))
+        assert (found.beyond, found.agrees) == (0.03, agrees)
+    assert compare(np.array(["a", "b"]), np.array(["a", "c"]), Tolerance(share=0.5)).agrees
+    assert not compare(got[:50], expected, Tolerance(share=1)).agrees

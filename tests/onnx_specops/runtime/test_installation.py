@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+from importlib import resources
 
 BLOCK = """
     import sys
@@ -76,10 +77,16 @@ def test_auto_without_the_extra() -> None:
 def test_the_public_names() -> None:
     code = """
         import onnx_specops
+        print({*onnx_specops.__all__, "ops", "__version__"} <= {*dir(onnx_specops)})
         print(all(hasattr(onnx_specops, name) for name in onnx_specops.__all__))
         try:
             onnx_specops.nothing
         except AttributeError as error:
             print(error)
     """
-    assert python(code).splitlines() == ["True", "module 'onnx_specops' has no attribute 'nothing'"]
+    assert python(code).splitlines() == ["True", "True", "module 'onnx_specops' has no attribute 'nothing'"]
+
+
+def test_type_checkers_are_told_that_the_packages_are_typed() -> None:
+    for package in ("onnx_specops", "converters"):
+        assert (resources.files(package) / "py.typed").is_file()

@@ -1,0 +1,49 @@
+"""Commands as typer makes them, but for what users of ``--json`` and readers of ``--help`` expect."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from converters.cli.failures import tell
+from converters.errors import Problem
+
+# What errors of usage have in common; newer releases of typer bring click's classes themselves.
+_USAGE: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+
+
+class Command(TyperCommand):
+    """A subcommand whose help shows flags as flags."""
+
+    def get_params(self, ctx: Any) -> Any:
+        return _flags_shown(super().get_params(ctx))
+
+
+class Commands(TyperGroup):
+    """All subcommands. With ``--json`` an error of usage, too, is one JSON object on standard output."""
+
+    def get_params(self, ctx: Any) -> Any:
+        return _flags_shown(super().get_params(ctx))
+
+    def main(self, args: Sequence[str] | None = None, *more: Any, **keywords: Any) -> Any:
+        given = sys.argv[1:] if args is None else list(args)
+        if "--json" not in given:
+            return super().main(given, *more, **keywords)
+        try:
+            code = super().main(given, *more, **keywords | {"standalone_mode": False})
+        except _USAGE as error:
+            tell([Problem(error.format_message())], as_json=True)
+            code = error.exit_code
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _flags_shown(parameters: Sequence[Any]) -> Sequence[Any]:
+    """The parameters, of which those that take no value say so: typer would show the type of one."""
+    for parameter in parameters:
+        if getattr(parameter, "is_flag", False) and parameter.metavar is None:
+            parameter.metavar = ""
+    return parameters

@@ -1,0 +1,59 @@
+"""Whether an ONNX model can be the conversion of an IR: by the names of its inputs and outputs, and the shapes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from converters.openvino.reader.graph import Model
+from converters.validation.onnx_model import OnnxModel
+
+_PRODUCER = "onnx_specops"
+
+
+def check_interface(source: Model, model: OnnxModel) -> list[str]:
+    """What there is to say of an ONNX model whose inputs and outputs are held against those of an IR, in their order.
+
+    Conversions have the IR's names. A model from elsewhere, such as the one that the IR was made of, may have others.
+
+    Raises:
+        ValueError: it cannot be the IR's conversion.
+    """
+    notes = []
+    for kind, names, known in (
+        ("input", [spec.name for spec in model.inputs], source.input_names),
+        ("output", model.outputs, source.output_names),
+    ):
+        if len(names) != len(known):
+            count = f"{len(names)} {kind}s where {source.path} has {len(known)}"
+            raise ValueError(f"{model.path} has {count}: it is not its conversion")
+        if all(_is(name, ours) for name, ours in zip(names, known, strict=True)):
+            continue
+        should = ", ".join(ours[0] for ours in known)
+        text = f"{model.path} has the {kind}s {', '.join(names)} where {source.path} has {should}"
+        if model.proto.producer_name == _PRODUCER:
+            raise ValueError(f"{text}: it is not its conversion")
+        notes.append(f"{text}: taken in this order")
+    for spec, layer in zip(model.inputs, source.parameters, strict=True):
+        port = layer.outputs[0]
+        sizes = zip(spec.dims or (), port.dims or (), strict=False)
+        unlike = spec.dims is not None and port.dims is not None and len(spec.dims) != len(port.dims)
+        if unlike or any(a is not None and b is not None and a != b for a, b in sizes):
+            raise ValueError(
+                f"{model.path} takes {_shown(spec.dims)} as {spec.name} where {source.path} takes {_shown(port.dims)}: "
+                "it is not its conversion"
+            )
+    return notes
+
+
+def _is(name: str, known: Sequence[str]) -> bool:
+    """Whether a value has one of the names, but for the number that makes a name unique (``Result_12``)."""
+    return _without_number(name) in map(_without_number, known)
+
+
+def _without_number(name: str) -> str:
+    return re.sub(r"_\d+$", "", name)
+
+
+def _shown(dims: Sequence[int | None] | None) -> str:
+    return "any shape" if dims is None else f"[{', '.join('?' if size is None else str(size) for size in dims)}]"

@@ -1,0 +1,274 @@
+"""How converting grows with a file: everything that an IR may hold many of, in files of any number of it.
+
+``python -m tests.converters.openvino.growth [NAME...]`` converts 1,000, 4,000 and 16,000 of each, in a process of its own,
+and prints time, memory and by how much either grows beyond the number.
+"""
+
+from __future__ import annotations
+
+import itertools
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from converters.openvino import convert
+from tests.converters.openvino.reader.ir_text import const, edge, graph, layer, net, parameter, result, write
+
+SIZES = (1_000, 4_000, 16_000)
+LARGE = 5_000  # elements that are not folded
+OF_LARGE = ("large constants", "large constants of one value", "copied constants", "constants referred to")
+
+
+def _one_layer(*, data: str = "", extra: str = "", attributes: str = "", tail: str = "", names: str = "") -> str:
+    """A model of one layer, with what is given in its places."""
+    ports = '<input><port id="0"><dim>2</dim></port></input>'
+    ports += f'<output><port id="1" precision="FP32"{names}><dim>2</dim></port></output>'
+    relu = f'<layer id="1" name="r" type="ReLU" version="opset1"{attributes}>{data}{ports}{extra}</layer>'
+    return net([parameter(), relu, result(2)], [edge(0, 0, 1, 0), edge(1, 1, 2, 0)], extra=tail)
+
+
+def _chain(n: int, kind: str = "ReLU", *, name: str | None = None, **keywords) -> str:
+    layers = [parameter(), *(layer(i, kind, inputs=[(2,)], outputs=[(2,)], name=name, **keywords) for i in range(1, n + 1))]
+    edges = [edge(i, min(i, 1), i + 1, 0) for i in range(n + 1)]
+    return net([*layers, result(n + 1)], edges)
+
+
+def _parameters(n: int) -> str:
+    layers = [text for i in range(n) for text in (parameter(2 * i), result(2 * i + 1))]
+    return net(layers, [edge(2 * i, 0, 2 * i + 1, 0) for i in range(n)])
+
+
+def _results(n: int, through: bool = True) -> str:
+    layers = [parameter(), layer(1, "ReLU", inputs=[(2,)], outputs=[(2,)]), *(result(i) for i in range(2, n + 2))]
+    source = (1, 1) if through else (0, 0)
+    return net(layers, [edge(0, 0, 1, 0), *(edge(*source, i, 0) for i in range(2, n + 2))])
+
+
+def _constants(n: int, elements: int = 2, shared: bool = False) -> str:
+    """A sum of ``n`` constants, each added to what is there."""
+    size = 4 * elements
+    layers = [parameter(shape=(elements,))]
+    edges = [edge(0, 0, 2, 0)]
+    for i in range(n):
+        value, add = 2 * i + 1, 2 * i + 2
+        layers += [
+            const(value, "f32", (elements,), size, 16 if shared else 16 + i * size),
+            layer(add, "Add", inputs=[(elements,)] * 2, outputs=[(elements,)], data='auto_broadcast="numpy"'),
+        ]
+        edges += [edge(value, 0, add, 1), edge(add, 2, add + 2 if i + 1 < n else 2 * n + 1, 0)]
+    return net([*layers, result(2 * n + 1, (elements,))], edges)
+
+
+def _split(n: int) -> str:
+    layers = [
+        parameter(shape=(n,)),
+        const(1, "i64", (), 8, 8, precision="I64"),
+        layer(2, "Split", inputs=[(n,), ()], outputs=[(1,)] * n, data=f'num_splits="{n}"'),
+        *(result(i + 3, (1,)) for i in range(n)),
+    ]
+    return net(layers, [edge(0, 0, 2, 0), edge(1, 0, 2, 1), *(edge(2, i + 2, i + 3, 0) for i in range(n))])
+
+
+def _concat(n: int) -> str:
+    layers = [parameter(), layer(1, "Concat", inputs=[(2,)] * n, outputs=[(2 * n,)], data='axis="0"'), result(2, (2 * n,))]
+    return net(layers, [*(edge(0, 0, 1, i) for i in range(n)), edge(1, n, 2, 0)])
+
+
+def _branches(n: int) -> str:
+    """A value that many layers take, and a layer that takes all of theirs."""
+    layers = [parameter(), *(layer(i, "ReLU", inputs=[(2,)], outputs=[(2,)]) for i in range(1, n + 1))]
+    layers += [layer(n + 1, "Concat", inputs=[(2,)] * n, outputs=[(2 * n,)], data='axis="0"'), result(n + 2, (2 * n,))]
+    edges = [part for i in range(1, n + 1) for part in (edge(0, 0, i, 0), edge(i, 1, n + 1, i - 1))]
+    return net(layers, [*edges, edge(n + 1, n, n + 2, 0)])
+
+
+def _bodies(n: int) -> str:
+    """Operators of the domain, each with a body of its own."""
+    layers, edges = [parameter(shape=(2, 3)), const(1, "i64", (), 8, precision="I64")], []
+    for i in range(n):
+        place = 2 * i + 2
+        data = f'convert_type="i64" with_replacement="true" log_probs="false" global_seed="{i}" op_seed="1"'
+        ports = {"inputs": [(2, 3), ()], "outputs": [(2, 1)], "precision": "I64"}
+        layers += [layer(place, "Multinomial", data=data, version="opset13", **ports), result(place + 1, (2, 1))]
+        edges += [edge(0, 0, place, 0), edge(1, 0, place, 1), edge(place, 2, place + 1, 0)]
+    return net(layers, edges)
+
+
+def _variables(n: int) -> str:
+    layers, edges = [], []
+    for i in range(n):
+        start = 5 * i
+        data = f'variable_id="v{i}" variable_type="f32" variable_shape="2"'
+        layers += [
+            parameter(start),
+            layer(start + 1, "ReadValue", outputs=[(2,)], data=data, version="opset6"),
+            layer(start + 2, "Add", inputs=[(2,)] * 2, outputs=[(2,)], data='auto_broadcast="numpy"'),
+            layer(start + 3, "Assign", inputs=[(2,)], outputs=[(2,)], data=f'variable_id="v{i}"', version="opset6"),
+            result(start + 4),
+        ]
+        edges += [edge(start, 0, start + 2, 0), edge(start + 1, 0, start + 2, 1)]
+        edges += [edge(start + 2, 2, start + 3, 0), edge(start + 2, 2, start + 4, 0)]
+    return net(layers, edges)
+
+
+def _nested(n: int) -> str:
+    """Ifs in one another, as deep as they may be, as often as ``n`` asks for."""
+    depth = 16
+
+    def body(level: int) -> str:
+        if level == 0:
+            inner = [parameter(), layer(1, "ReLU", inputs=[(2,)], outputs=[(2,)]), result(2)]
+            return graph(inner, [edge(0, 0, 1, 0), edge(1, 1, 2, 0)])
+        inner = [parameter(), const(1, "boolean", (), 1, precision="BOOL"), choice(2, level - 1), result(3)]
+        return graph(inner, [edge(0, 0, 2, 1), edge(1, 0, 2, 0), edge(2, 2, 3, 0)])
+
+    def choice(id: int, level: int) -> str:
+        maps = (
+            "<{0}_port_map><input external_port_id='1' internal_layer_id='0'/>"
+            f"<output external_port_id='2' internal_layer_id='{3 if level else 2}'/></{{0}}_port_map>"
+        )
+        extra = maps.format("then") + maps.format("else")
+        extra += f"<then_body>{body(level)}</then_body><else_body>{body(0) if level else body(level)}</else_body>"
+        extra = extra.replace("internal_layer_id='3'/></else", "internal_layer_id='2'/></else")
+        return layer(id, "If", inputs=[(), (2,)], outputs=[(2,)], version="opset8", extra=extra)
+
+    count = max(1, n // depth)
+    condition = parameter(0, (), "boolean", "BOOL")
+    layers = [condition, parameter(1), *(choice(i + 2, depth - 1) for i in range(count)), result(count + 2)]
+    edges = [part for i in range(count) for part in (edge(0, 0, i + 2, 0), edge(i + 1, 2 if i else 0, i + 2, 1))]
+    return net(layers, [*edges, edge(count + 1, 2, count + 2, 0)])
+
+
+def _reversed(text: str) -> str:
+    start, end = text.index("<layers>\n") + 9, text.index("</layers>")
+    parts = text[start:end].split("</layer>\n")[:-1]
+    return text[:start] + "".join(f"{part}</layer>\n" for part in reversed(parts)) + text[end:]
+
+
+def _many(template: str, n: int) -> str:
+    return "".join(template.format(i) for i in range(n))
+
+
+def _attributes(n: int) -> str:
+    return _many(" a{0}='1'", n)
+
+
+def _information(template: str, n: int) -> str:
+    return f"<rt_info>{_many(template, n)}</rt_info>"
+
+
+def _dead(n: int) -> str:
+    dead = _many("<layer id='1{0}' name='x' type='ReLU' version='opset1'/>", n)
+    return _results(1).replace("</layers>", f"{dead}</layers>")
+
+
+def _numbers(n: int) -> str:
+    """Whole numbers in an attribute."""
+    data = f'eps="1" eps_mode="add" axes="{_many("0,", n)[:-1]}"'
+    layers = [parameter(shape=(1, 1)), layer(1, "Reshape", inputs=[(1, 1)], outputs=[(1, 1)], data=data), result(2, (1, 1))]
+    return net(layers, [edge(0, 0, 1, 0), edge(1, 1, 2, 0)])
+
+
+SUBJECTS: dict[str, Callable[[int], str]] = {
+    "layers": _chain,
+    "layers of one name": lambda n: _chain(n, name="same"),
+    "layers of 16-bit floats": lambda n: _chain(n, precision="FP16").replace('"f32"', '"f16"'),
+    "layers in reverse order": lambda n: _reversed(_chain(n)),
+    "layers that lead nowhere": _dead,
+    "parameters": _parameters,
+    "results": _results,
+    "results of a parameter": lambda n: _results(n, through=False),
+    "constants": _constants,
+    "constants of one value": lambda n: _constants(n, shared=True),
+    "large constants": lambda n: _constants(n, LARGE),
+    "large constants of one value": lambda n: _constants(n, LARGE, shared=True),
+    "outputs of a layer": _split,
+    "inputs of a layer": _concat,
+    "layers that take a value": _branches,
+    "nested bodies": _nested,
+    "variables": _variables,
+    "layers in another opset": _chain,
+    "layers in float16": _chain,
+    "layers in float32": lambda n: _chain(n, precision="FP16").replace('"f32"', '"f16"'),
+    "shapes": _chain,
+    "copied constants": lambda n: _constants(n, LARGE),
+    "constants referred to": lambda n: _constants(n, LARGE),
+    "bodies in an older opset": _bodies,
+    "bodies of operators": _bodies,
+    "attributes of a layer's data": lambda n: _one_layer(data=f"<data{_attributes(n)}/>"),
+    "attributes of a layer": lambda n: _one_layer(attributes=_attributes(n)),
+    "attributes of the net": lambda n: _one_layer().replace("<net ", f"<net {_attributes(n)} "),
+    "attributes of an edge": lambda n: _one_layer().replace("<edge ", f"<edge {_attributes(n)} "),
+    "attributes of a port": lambda n: _one_layer(names=_attributes(n)),
+    "attributes of information": lambda n: _one_layer(extra=f"<rt_info><attribute name='x'{_attributes(n)}/></rt_info>"),
+    "information": lambda n: _one_layer(tail=_information("<x{0} value='1'/>", n)),
+    "information of one name": lambda n: _one_layer(tail=_information("<x value='{0}'/>", n)),
+    "information of a layer": lambda n: _one_layer(extra=_information("<x{0} value='1'/>", n)),
+    "tensor names": lambda n: _one_layer(names=f" names='{_many('t{0},', n)}'"),
+    "unknown elements of a layer": lambda n: _one_layer(extra=_many("<x{0}/>", n)),
+    "unknown elements of the net": lambda n: _one_layer(tail=_many("<x{0}/>", n)),
+    "unknown elements of one name": lambda n: _one_layer(tail=_many("<x/>", n)),
+}
+
+
+# What these are converted with.
+KEYWORDS: dict[str, dict[str, Any]] = {
+    "layers in another opset": {"opset": 13},
+    "layers in float16": {"precision": "float16"},
+    "layers in float32": {"precision": "float32"},
+    "copied constants": {"weights": "copy"},
+    "constants referred to": {"weights": "reference"},
+    "bodies in an older opset": {"opset": 17},
+    "shapes": {"input_shapes": {"Parameter_0": [2]}},
+}
+
+
+def make(name: str, n: int, folder: Path) -> Path:
+    """The .xml of ``n`` of what is named."""
+    elements = LARGE if name in OF_LARGE else 2
+    numbers = np.arange(elements * (n if "constants" in name else 1), dtype=np.float32)
+    return write(folder, SUBJECTS[name](n), np.array([1, 0]).tobytes() + numbers.tobytes())
+
+
+def measure(name: str, xml: Path) -> tuple[float, float]:
+    """Seconds of the processor that a conversion takes, and by how many MiB the process grows."""
+    before, started = _peak(), time.process_time()
+    convert(xml, xml.with_suffix(".onnx"), with_weights=False, **KEYWORDS.get(name, {}))
+    return time.process_time() - started, _peak() - before
+
+
+def _peak() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def measured_apart(name: str, n: int) -> tuple[float, float]:
+    """`measure` in a process of its own, which has converted something before."""
+    code = "import sys; from pathlib import Path; from tests.converters.openvino.growth import measure\n"
+    code += "found = [measure(sys.argv[1], Path(argument)) for argument in sys.argv[2:]]; print(*found[-1])"
+    with tempfile.TemporaryDirectory() as small, tempfile.TemporaryDirectory() as large:
+        files = [str(make(name, 3, Path(small))), str(make(name, n, Path(large)))]
+        done = subprocess.run([sys.executable, "-c", code, name, *files], stdout=subprocess.PIPE, text=True, check=True)
+    seconds, memory = done.stdout.split()
+    return float(seconds), float(memory)
+
+
+def main() -> None:
+    for name in sys.argv[1:] or SUBJECTS:
+        found = [measured_apart(name, n) for n in SIZES]
+        shown = [f"{seconds:7.2f} s {memory:5.0f} MiB" for seconds, memory in found]
+        beyond = [
+            max(b[k] / max(a[k], least) / (m / n) for k, least in ((0, 0.02), (1, 2.0)))
+            for (a, n), (b, m) in itertools.pairwise(zip(found, SIZES, strict=True))
+        ]
+        print(f"{name:32}", *shown, *(f"{rate:5.2f}" for rate in beyond), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""Converting takes time and memory in proportion to what a file holds: two sizes of everything, and their ratio."""
+
+from __future__ import annotations
+
+import time
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from converters.openvino import convert
+from tests.converters.openvino.growth import KEYWORDS, SUBJECTS, make
+
+SMALL, TIMES = 300, 4
+SLOWER, LARGER = 2.0, 1.3
+"""How much more than in proportion time and memory may grow: what is quadratic grows four times as much.
+
+Measured alone on a machine time keeps within 1.3, too (`tests.converters.openvino.growth`); here other tests run beside.
+"""
+
+# Some take a hundred times as long as others.
+_SIZES = {"bodies of operators": 8, "bodies in an older opset": 8, "variables": 50}
+_QUICK = ("attributes", "information", "unknown", "tensor names", "layers that lead")
+# Below these all is noise.
+_LEAST_SECONDS, _LEAST_BYTES = 0.01, 1 << 18
+# Other programs on the machine disturb a measurement; they do not make one better.
+_ATTEMPTS = 5
+
+
+def _files(name: str, folder: Path) -> list[Path]:
+    small = 4_000 if name.startswith(_QUICK) else _SIZES.get(name, SMALL)
+    paths = []
+    for n in (3, small, small * TIMES):
+        (folder / str(n)).mkdir()
+        paths.append(make(name, n, folder / str(n)))
+    return paths
+
+
+def _converted(name: str, xml: Path) -> None:
+    convert(xml, xml.with_suffix(".onnx"), with_weights=False, **KEYWORDS.get(name, {}))
+
+
+def _seconds(name: str, xml: Path) -> float:
+    started = time.process_time()
+    _converted(name, xml)
+    return time.process_time() - started
+
+
+def _bytes(name: str, xml: Path) -> int:
+    tracemalloc.start()
+    try:
+        _converted(name, xml)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_time_and_memory_are_in_proportion(name: str, tmp_path: Path) -> None:
+    tiny, small, large = _files(name, tmp_path)
+    _converted(name, tiny)
+    short, long = [_LEAST_SECONDS], []
+    for _ in range(_ATTEMPTS):
+        short.append(_seconds(name, small))
+        long.append(_seconds(name, large))
+        if long[-1] <= SLOWER * TIMES * max(short[0], short[-1]):
+            break
+    assert min(long) <= SLOWER * TIMES * max(short[0], min(short[1:]))
+    least = _bytes(name, tiny)
+    assert _bytes(name, large) - least <= LARGER * TIMES * max(_bytes(name, small) - least, _LEAST_BYTES)
