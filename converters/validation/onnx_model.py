@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import onnx
 from google.protobuf.message import DecodeError
 
@@ -48,7 +49,7 @@ class OnnxModel:
             raise ValueError(f"{path} is no ONNX model: it has no outputs")
         nodes = [node for node in all_nodes(proto.graph) if node.domain == DOMAIN]
         bodies = {(f.name, f.overload) for f in proto.functions if f.domain == DOMAIN}
-        hidden = _variable_outputs(proto)
+        hidden = _variable_names(proto, "output", "is_set_output")
         return cls(
             path,
             proto,
@@ -97,10 +98,10 @@ def all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
 
 
 def _inputs(proto: onnx.ModelProto) -> list[InputSpec]:
-    defaults = {tensor.name for tensor in proto.graph.initializer}
+    hidden = {tensor.name for tensor in proto.graph.initializer} | _variable_names(proto, "input", "is_set")
     specs = []
     for value in proto.graph.input:
-        if value.name in defaults:
+        if value.name in hidden:
             continue
         tensor = value.type.tensor_type
         dims = tuple(d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim)
@@ -108,13 +109,25 @@ def _inputs(proto: onnx.ModelProto) -> list[InputSpec]:
     return specs
 
 
-def _variable_outputs(proto: onnx.ModelProto) -> set[str]:
+def variable_blanks(proto: onnx.ModelProto) -> dict[str, np.ndarray]:
+    """What to feed the required inputs of variables so that these have their initial values."""
+    defaults = {tensor.name for tensor in proto.graph.initializer}
+    names = _variable_names(proto, "input", "is_set") if _variable_names(proto, "is_set") else set()
+    blanks = {}
+    for value in proto.graph.input:
+        if value.name in names - defaults:
+            tensor = value.type.tensor_type
+            dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+            blanks[value.name] = np.zeros([dim.dim_value for dim in tensor.shape.dim], dtype)
+    return blanks
+
+
+def _variable_names(proto: onnx.ModelProto, *keys: str) -> set[str]:
+    """The inputs or outputs that carry variables."""
     texts = [entry.value for entry in proto.metadata_props if entry.key == METADATA_KEY]
     try:
         entries = [entry for text in texts for entry in json.loads(text)]
-        return {
-            str(entry[key]) for entry in entries for key in ("output", "is_set_output") if key == "output" or key in entry
-        }
+        return {str(entry[key]) for entry in entries for key in keys if key in entry}
     except (ValueError, TypeError, KeyError):
         return set()
 

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+import onnx
 import onnxruntime as ort
 
 import onnx_specops
 from converters.validation.arrays import load_inputs, random_inputs, session_specs
+from converters.validation.onnx_model import variable_blanks
 from converters.validation.ort_values import run_session
 
 OPENVINO = "openvino"
@@ -127,7 +129,9 @@ def infer(session: ort.InferenceSession, feeds: Mapping[str, np.ndarray], output
 def _run_reference(model: Path, feeds: Mapping[str, np.ndarray], outputs: Sequence[str]) -> tuple[Arrays, float]:
     from onnx_specops.runtime.reference import reference_evaluator
 
-    evaluator = reference_evaluator(model)
+    proto = onnx.load(model)
+    evaluator = reference_evaluator(proto)
+    feeds = {**variable_blanks(proto), **feeds}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # NumPy's, of overflows that are meant to be
         started = time.perf_counter()

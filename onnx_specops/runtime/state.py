@@ -62,10 +62,12 @@ class State:
 
     Args:
         variables: the model's variables.
+        blanks: what to feed before there is anything to carry, where the model has no defaults for its variables' inputs.
     """
 
-    def __init__(self, variables: Sequence[Variable]) -> None:
+    def __init__(self, variables: Sequence[Variable], blanks: Mapping[str, Any] | None = None) -> None:
         self.variables = variables
+        self._blanks = dict(blanks or {})
         self._links = {name: output for variable in variables for name, output in variable.links.items()}
         self.values: dict[str, Any] = {}
         self._lock = threading.Lock()
@@ -94,14 +96,39 @@ class State:
         Runs of one session follow each other: each needs what the one before has left.
         """
         with self._lock:
-            held = dict(self.values)
+            held = {**self._blanks, **self.values}
             for variable in self.variables:
-                if variable.is_set and not variable.is_set_output and variable.input in held:
+                known = variable.input in self.values and not variable.is_set_output
+                if variable.is_set and (known or variable.input in feeds):
                     held[variable.is_set] = ort.OrtValue.ortvalue_from_numpy(np.array(True))
             results = run([*output_names, *self.outputs], {**held, **feeds})
             kept = results[len(output_names) :]
             self.values = dict(zip(self._links, kept, strict=True))
             return list(results[: len(output_names)])
+
+
+_TYPES: dict[str, Any] = {
+    "tensor(bool)": np.bool_,
+    "tensor(double)": np.float64,
+    "tensor(float)": np.float32,
+    "tensor(float16)": np.float16,
+    "tensor(string)": np.object_,
+    **{f"tensor({sign}int{bits})": np.dtype(f"{sign}int{bits}").type for sign in ("", "u") for bits in (8, 16, 32, 64)},
+}
+
+
+def blanks_of(session: ort.InferenceSession, variables: Sequence[Variable]) -> dict[str, Any]:
+    """What to feed the variables' inputs in a first run, where they are required: that they are not set, and zeros.
+
+    As many as the shape says, 0 where a dimension is unknown; OrtValues, but for strings.
+    """
+    required = {value.name: value for value in ort.InferenceSession.get_inputs(session)}
+    blanks: dict[str, Any] = {}
+    for name in [name for v in variables if v.is_set in required for name in (v.input, v.is_set)]:
+        dims = [dim if isinstance(dim, int) else 0 for dim in required[name].shape]
+        blank = np.zeros(dims, _TYPES[required[name].type])
+        blanks[name] = blank if blank.dtype.kind == "O" else ort.OrtValue.ortvalue_from_numpy(blank)
+    return blanks
 
 
 def as_ort_value(value: Any) -> ort.OrtValue:
