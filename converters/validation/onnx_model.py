@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from google.protobuf.message import DecodeError
 
 from converters.validation.arrays import InputSpec, Interval
 from onnx_specops.domain import DOMAIN
-from onnx_specops.runtime.state import METADATA_KEY
+from onnx_specops.runtime.state import METADATA_KEY, parse_variables
 
 
 @dataclass(frozen=True)
@@ -132,13 +131,7 @@ def _bounds(text: str) -> Interval | None:
 
 def _variable_outputs(proto: onnx.ModelProto) -> set[str]:
     texts = [entry.value for entry in proto.metadata_props if entry.key == METADATA_KEY]
-    try:
-        entries = [entry for text in texts for entry in json.loads(text)]
-        return {
-            str(entry[key]) for entry in entries for key in ("output", "is_set_output") if key == "output" or key in entry
-        }
-    except (ValueError, TypeError, KeyError):
-        return set()
+    return {output for text in texts for variable in parse_variables(text) for output in variable.links.values()}
 
 
 _RANDOM = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"}

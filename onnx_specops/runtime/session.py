@@ -206,18 +206,22 @@ class InferenceSession(ort.InferenceSession):
         """As ``onnxruntime.InferenceSession.run``; raises what a Python kernel raises."""
         if not self._state.variables:
             return self._guarded(super().run, output_names, input_feed, run_options=run_options)
+        types = {value.name: value.type for value in super().get_inputs()}
         if self._has_strings:  # which Python cannot make an OrtValue of
             plain = super().run
             names = [output.name for output in self.get_outputs()] if output_names is None else list(output_names)
             return self._state.run(
                 lambda wanted, feeds: self._guarded(
-                    plain, wanted, {name: as_array(value) for name, value in feeds.items()}, run_options=run_options
+                    plain,
+                    wanted,
+                    {name: as_array(value, types.get(name)) for name, value in feeds.items()},
+                    run_options=run_options,
                 ),
                 lambda binding: self.run_with_iobinding(binding, run_options),
                 names,
                 input_feed,
             )
-        feeds = {name: as_ort_value(value) for name, value in input_feed.items()}
+        feeds = {name: as_ort_value(value, types.get(name)) for name, value in input_feed.items()}
         return [value.numpy() for value in self.run_with_ort_values(output_names, feeds, run_options)]
 
     def run_with_ort_values(
