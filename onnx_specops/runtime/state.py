@@ -18,7 +18,7 @@ import onnxruntime as ort
 
 METADATA_KEY = "onnx_specops.variables"
 
-GROWING_TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}
+GROWING_TYPES: dict[str | None, Any] = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}
 """What variables that grow may hold."""
 
 
