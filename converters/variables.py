@@ -1,6 +1,8 @@
 """The variables of a stateful model, as inputs and outputs of the ONNX model behind its own.
 
-The input has the variable's initial value as its default, so that a run which does not feed it begins anew.
+The input has the variable's initial value as its default, so that a run which does not feed it begins anew. Some hosts can
+feed no input that has a default (ONNX Runtime for JavaScript, Java and Triton): for those both inputs of a variable are
+required, and the second says whether the first counts.
 """
 
 from __future__ import annotations
@@ -8,11 +10,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 import onnx_ir as ir
 
-from onnx_specops.building import Builder, Value
+from onnx_specops.building import Builder, Value, new_value
 from onnx_specops.runtime.state import METADATA_KEY
+
+Variables = Literal["defaults", "inputs"]
+"""What feeds a variable: an input that has a default; or two that are required, the value and whether it counts."""
 
 
 @dataclass
@@ -74,20 +80,59 @@ def _expose(op: Builder, variable: Variable) -> dict[str, str]:
     return names
 
 
-def complete(model: ir.Model, exposed: Iterable[ExposedVariable]) -> None:
+def complete(model: ir.Model, exposed: Iterable[ExposedVariable], form: Variables = "defaults") -> None:
     """Give the inputs their defaults, and tell sessions in the model's metadata which inputs and outputs belong together.
 
     Last of all: a default is no constant that could be folded away.
+
+    Args:
+        model: the finished model.
+        exposed: its variables.
+        form: with ``"inputs"`` no input has a default: a run that feeds `False` for ``is_set`` begins anew, whatever the
+            variable's input holds then.
     """
     entries = []
     for item in exposed:
         variable = item.variable
-        variable.value.const_value = variable.initial
-        model.graph.register_initializer(variable.value)
-        if variable.is_set is not None:
-            variable.is_set.const_value = ir.tensor(False, name=variable.is_set.name)
-            model.graph.register_initializer(variable.is_set)
+        if form == "defaults" or not item.names:
+            variable.value.const_value = variable.initial
+            model.graph.register_initializer(variable.value)
+            if variable.is_set is not None:
+                variable.is_set.const_value = ir.tensor(False, name=variable.is_set.name)
+                model.graph.register_initializer(variable.is_set)
+        elif variable.is_set is None:
+            _choose_at_run_time(model.graph, item)
         if item.names:
             entries.append(item.names)
     if entries:
         model.metadata_props[METADATA_KEY] = json.dumps(entries)
+
+
+def _choose_at_run_time(graph: ir.Graph, item: ExposedVariable) -> None:
+    """Put an If behind a variable's input: what is fed where a second input says so, else the initial value."""
+    variable = item.variable
+    value = variable.value
+    taken = {name for node in graph.all_nodes() for output in node.outputs if (name := output.name)}
+    taken |= {given.name or "" for given in (*graph.inputs, *graph.initializers.values())}
+
+    def unique(name: str) -> str:
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        return name
+
+    is_set = new_value(ir.DataType.BOOL, [], unique(f"{value.name}.is_set"))
+    item.names["is_set"] = is_set.name or ""
+    chosen = ir.Value(name=unique(f"{value.name}.now"), type=value.type, shape=value.shape)
+    value.replace_all_uses_with(chosen)
+    fed = ir.node("Identity", [value], outputs=[ir.Value(name=unique(f"{value.name}.fed"), type=value.type)])
+    constant = ir.Value(name=unique(f"{value.name}.initial"), type=value.type)
+    initial = ir.node("Constant", [], {"value": variable.initial}, outputs=[constant])
+    branches = {
+        "then_branch": ir.Graph([], fed.outputs, nodes=[fed], name=unique(f"{value.name} set")),
+        "else_branch": ir.Graph([], initial.outputs, nodes=[initial], name=unique(f"{value.name} initial")),
+    }
+    choice = ir.node("If", [is_set], dict(branches), outputs=[chosen])
+    graph.inputs.append(is_set)
+    nodes = list(graph)
+    graph.insert_before(nodes[0], choice) if nodes else graph.append(choice)

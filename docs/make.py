@@ -6,11 +6,14 @@ python docs/make.py --check  # exits 1 if one is out of date
 
 from __future__ import annotations
 
+import functools
+import json
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from converters.openvino.coverage.departures import stated_departures
 from converters.openvino.coverage.table import Coverage, coverage, openvino_version
@@ -30,6 +33,7 @@ from onnx_specops.domain import (
 )
 
 DOCS = Path(__file__).parent
+_HOSTS = DOCS.parent / "tests" / "hosts" / "operators.json"
 _NATIVE = DOCS.parent / "onnx_specops" / "native" / "ops.h"
 
 _OPERATIONS = f"""\
@@ -56,7 +60,8 @@ A converted model computes what OpenVINO's CPU plugin computes in float32 (`INFE
 the plugin parts from OpenVINO's own specification or, where that is silent, from the reference kernel that the same wheel
 brings (`ov.Model.evaluate`). These tables name the {count} ways that are known: the inputs that show it, what the CPU plugin
 makes of them, what the specification says (or, after *reference:*, what the reference kernel does), which of them the
-converted model *follows*, that is, whose answer it gives for such inputs, and the OpenVINO release in which it was seen.
+converted model *follows*, that is, whose answer it gives for such inputs (or *runtime*, where that is for the runtime to
+say), and the OpenVINO release in which it was seen.
 
 Quantised and compressed models are not their subject: what OpenVINO makes of those (integer kernels, activations rounded to
 8 bits) depends on its settings and on the whole graph, not on one operation.
@@ -78,6 +83,10 @@ installation has.
 What an attribute may be is checked wherever the node comes from, before the operator runs in any form; so is how much
 attributes ask for together. Kernels make no output of more than {MOST_ELEMENTS:,} elements, or {MOST_GROWTH:,} times as many
 as all inputs together have, whichever is more: a few numbers in a file shall not take all memory.
+
+*JavaScript* tells which operators run without the plugin, as their bodies, in {{runtimes}}: in how many of the small
+models that `tests/hosts/subjects.py` chooses the results are those of ONNX Runtime in Python (`python -m tests.hosts.record`
+measures it anew); one number where both are alike, else Node's and the web's.
 
 [Operators of ONNX Runtime's own](#operators-of-onnx-runtimes-own) follow.
 """
@@ -182,8 +191,8 @@ def _versioned(versions: Mapping[str, Sequence[int]]) -> str:
 
 def operators_page() -> Iterator[str]:
     """The domain's operators."""
-    yield _OPERATORS
-    yield from table(("operator", "what it does", "forms"), map(_operator_row, operators()))
+    yield _OPERATORS.format(runtimes=" and ".join(host["runtime"] for host in _hosts().values()))
+    yield from table(("operator", "what it does", "forms", "JavaScript"), map(_operator_row, operators()))
     for operator in operators():
         yield ""
         yield from _operator_section(operator)
@@ -193,8 +202,23 @@ def operators_page() -> Iterator[str]:
     yield from table(("operator", "what it does"), rows)
 
 
-def _operator_row(operator: Operator) -> tuple[str, str, str]:
-    return f"[{operator.name}](#{operator.name.lower()})", _first(operator), ", ".join(forms_of(operator))
+def _operator_row(operator: Operator) -> tuple[str, ...]:
+    name = f"[{operator.name}](#{operator.name.lower()})"
+    return name, _first(operator), ", ".join(forms_of(operator)), _in_javascript(operator)
+
+
+@functools.cache
+def _hosts() -> dict[str, Any]:
+    return json.loads(_HOSTS.read_text(encoding="utf-8"))
+
+
+def _in_javascript(operator: Operator) -> str:
+    """In how many models an operator's body ran and agreed."""
+    if operator.emit_body is None:
+        return "no body"
+    entries = [host["operators"].get(operator.name) for host in _hosts().values()]
+    cells = ["not measured" if entry is None else f"{entry['agree']} of {entry['models']}" for entry in entries]
+    return ", ".join(dict.fromkeys(cells))
 
 
 def _first(operator: Declaration) -> str:

@@ -153,7 +153,7 @@ def _in_a_process(model: Path, target: Path, settings: Settings) -> Outcome:
     command = [sys.executable, "-m", "converters.cli", "convert", "-o", str(target), "--json"]
     command += ["--weights", settings.weights, "--opset", str(settings.opset), *(["--strict"] if settings.strict else [])]
     command += {"float16": ["--fp16"], "float32": ["--fp32"]}.get(settings.precision, [])
-    command += ["--activations", settings.activations]
+    command += ["--activations", settings.activations, "--variables", settings.variables]
     command += ["--quantized", settings.quantized, *([] if settings.contrib else ["--no-contrib"])]
     command += [part for rules in settings.rules for part in ("--rules", rules)]
     done = subprocess.run([*command, "--", str(model)], capture_output=True, text=True)

@@ -32,6 +32,7 @@ from converters.cli.options import (
     Runtime,
     Seed,
     Shapes,
+    Variables,
     Weights,
     shapes,
 )
@@ -55,6 +56,7 @@ class Settings:
     contrib: bool
     quantized: str
     activations: str
+    variables: str
 
     def convert(self, model: Path, target: Path | None, **more: Any) -> Conversion:
         """Convert one model."""
@@ -63,7 +65,8 @@ class Settings:
 
         load_all(self.rules)
         chosen: dict[str, Any] = {"contrib": self.contrib, "quantized": self.quantized, "activations": self.activations}
-        chosen |= {"weights": self.weights, "opset": self.opset, "precision": self.precision, **more}
+        chosen |= {"weights": self.weights, "opset": self.opset, "precision": self.precision}
+        chosen |= {"variables": self.variables, **more}
         return convert_model(model, target, strict=self.strict, with_weights=target is None, **chosen)
 
     @property
@@ -135,6 +138,13 @@ def convert(
         Activations,
         typer.Option(help="What compressed weights are multiplied with: floats, or blocks rounded to 8 bits, quicker."),
     ] = Activations.float,
+    variables: Annotated[
+        Variables,
+        typer.Option(
+            help="How a host feeds a stateful model's variables: by inputs that have defaults, or by required ones, which "
+            "ONNX Runtime for JavaScript and Java, and Triton, ask for."
+        ),
+    ] = Variables.defaults,
     genai: Annotated[
         bool,
         typer.Option(
@@ -168,6 +178,7 @@ def convert(
             contrib,
             quantized.value,
             activations.value,
+            variables.value,
         )
         alone = {"--bin": bin, "--input-shape": input_shape, "--check": check, "--inputs": inputs, "--shape": shape}
         if genai:

@@ -21,6 +21,11 @@ class Quantized(StrEnum):
     float = "float"
 
 
+class Variables(StrEnum):
+    defaults = "defaults"
+    inputs = "inputs"
+
+
 class Kernels(StrEnum):
     auto = "auto"
     native = "native"

@@ -23,7 +23,7 @@ from converters.passes.attention import NotACache, expose_caches
 from converters.passes.compressed_weights import Activations
 from converters.passes.finish import Precision, Quantized, finish
 from converters.saving import Source, save
-from converters.variables import complete
+from converters.variables import Variables, complete
 from onnx_specops.bodies import BodyError
 from onnx_specops.building import OPSET
 from onnx_specops.lowering import LoweringError, check_opset
@@ -58,6 +58,7 @@ def convert(
     quantized: Quantized = "integer",
     activations: Activations = "float",
     form: Form = "openvino",
+    variables: Variables = "defaults",
     positions: int | None = None,
 ) -> Conversion:
     """Convert an OpenVINO model into an ONNX model that computes what OpenVINO's CPU computes.
@@ -92,6 +93,9 @@ def convert(
         form: what a language model's keys and values are: variables, as OpenVINO has them; or ``"genai"``: inputs and
             outputs as ONNX Runtime's generators have them, extended by GroupQueryAttention (see
             `converters.passes.attention`).
+        variables: how a caller feeds what the model's variables hold: by inputs that have the initial values as
+            ``"defaults"``; or by required ``"inputs"``, two for each, for hosts that cannot feed the others (ONNX Runtime
+            for JavaScript and Java, Triton): the value, and whether it counts.
         positions: with ``form="genai"``: the most tokens that the model is made for, where that is known.
 
     Returns:
@@ -116,6 +120,8 @@ def convert(
         raise ValueError(f"form is 'openvino' or 'genai', not {form!r}")
     if weights == "reference" and is_held(model):
         raise ValueError("an openvino.Model has no .bin to refer to: weights is 'auto', 'embed' or 'copy'")
+    if variables not in get_args(Variables):
+        raise ValueError(f"variables is 'defaults' or 'inputs', not {variables!r}")
     target = None if onnx_path is None else Path(onnx_path)
     with no_collection(), opened(model, bin) as source:
         saved_source = _saved_source(source, is_held(model), precision)
@@ -157,7 +163,7 @@ def convert(
             raise ConversionError.of(body_problem(source, error)) from error
         except LoweringError as error:
             raise ConversionError.of(opset_problems(source, error, opset)) from error
-        complete(emitted.model, emitted.variables)
+        complete(emitted.model, emitted.variables, variables)
         describe(emitted.model, source)
         saved = save(emitted.model, target, weights, saved_source, filled=with_weights)
         seconds = time.perf_counter() - started

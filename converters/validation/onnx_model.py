@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import onnx
 from google.protobuf.message import DecodeError
 
@@ -48,7 +49,7 @@ class OnnxModel:
             raise ValueError(f"{path} is no ONNX model: it has no outputs")
         nodes = [node for node in all_nodes(proto.graph) if node.domain == DOMAIN]
         bodies = {(f.name, f.overload) for f in proto.functions if f.domain == DOMAIN}
-        hidden = _variable_outputs(proto)
+        hidden = _variable_names(proto, "output", "is_set_output")
         return cls(
             path,
             proto,
@@ -98,8 +99,8 @@ def all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
 
 def input_specs(proto: onnx.ModelProto) -> list[InputSpec]:
     """The model's inputs that must be fed, with the bounds that the IR gave their dimensions."""
-    defaults = {tensor.name for tensor in proto.graph.initializer}
-    return [_spec(value) for value in proto.graph.input if value.name not in defaults]
+    hidden = {tensor.name for tensor in proto.graph.initializer} | _variable_names(proto, "input", "is_set")
+    return [_spec(value) for value in proto.graph.input if value.name not in hidden]
 
 
 def _spec(value: onnx.ValueInfoProto) -> InputSpec:
@@ -129,9 +130,24 @@ def _bounds(text: str) -> Interval | None:
     return int(low or 0), (int(high) if high else None) if dots else int(low)
 
 
-def _variable_outputs(proto: onnx.ModelProto) -> set[str]:
+def variable_blanks(proto: onnx.ModelProto) -> dict[str, np.ndarray]:
+    """What to feed the required inputs of variables so that these have their initial values."""
+    defaults = {tensor.name for tensor in proto.graph.initializer}
+    names = _variable_names(proto, "input", "is_set") if _variable_names(proto, "is_set") else set()
+    blanks = {}
+    for value in proto.graph.input:
+        if value.name in names - defaults:
+            tensor = value.type.tensor_type
+            dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+            blanks[value.name] = np.zeros([dim.dim_value for dim in tensor.shape.dim], dtype)
+    return blanks
+
+
+def _variable_names(proto: onnx.ModelProto, *keys: str) -> set[str]:
+    """The inputs or outputs that carry variables."""
     texts = [entry.value for entry in proto.metadata_props if entry.key == METADATA_KEY]
-    return {output for text in texts for variable in parse_variables(text) for output in variable.links.values()}
+    variables = [variable for text in texts for variable in parse_variables(text)]
+    return {name for variable in variables for key in keys if (name := getattr(variable, key))}
 
 
 _RANDOM = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"}

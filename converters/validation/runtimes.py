@@ -17,7 +17,7 @@ from google.protobuf.message import DecodeError
 
 import onnx_specops
 from converters.validation.arrays import InputSpec, load_inputs, random_inputs, session_specs
-from converters.validation.onnx_model import input_specs
+from converters.validation.onnx_model import input_specs, variable_blanks
 from converters.validation.ort_values import run_session
 
 OPENVINO = "openvino"
@@ -160,7 +160,9 @@ def _run_reference(
 ) -> tuple[Arrays, float]:
     from onnx_specops.runtime.reference import reference_evaluator
 
-    evaluator = reference_evaluator(model)
+    proto = onnx.load(model)
+    evaluator = reference_evaluator(proto)
+    feeds = {**variable_blanks(proto), **feeds}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # NumPy's, of overflows that are meant to be
         started = time.perf_counter()

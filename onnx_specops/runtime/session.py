@@ -18,7 +18,7 @@ from onnx_specops.runtime.extensions import adapt
 from onnx_specops.runtime.extensions import kernels as python_kernels
 from onnx_specops.runtime.growing import Growing
 from onnx_specops.runtime.library import has_library, library_path, native_operators
-from onnx_specops.runtime.state import State, as_array, as_ort_value, variables_of
+from onnx_specops.runtime.state import State, as_array, as_ort_value, blanks_of, variables_of
 
 Kernels = Literal["auto", "native", "python", "none"]
 
@@ -138,14 +138,14 @@ class InferenceSession(ort.InferenceSession):
             path_or_bytes = _adapted(path_or_bytes, options)
         super().__init__(path_or_bytes, options, providers, provider_options, **kwargs)
         variables = variables_of(self)
-        self._state: State | Growing = State(variables)
+        self._state: State | Growing = State(variables, blanks_of(self, variables))
         self._has_strings = any(value.type == "tensor(string)" for value in (*self.get_inputs(), *self.get_outputs()))
         if variables and not self._has_strings and all(variable.axis >= 0 for variable in variables):
             self._state = Growing(self, variables)
 
     def get_inputs(self) -> Any:
         """The model's own inputs, without those that carry its variables."""
-        hidden = {variable.input for variable in self._state.variables}
+        hidden = {name for variable in self._state.variables for name in (variable.input, variable.is_set)}
         return [value for value in super().get_inputs() if value.name not in hidden]
 
     def get_outputs(self) -> Any:

@@ -18,7 +18,11 @@ import onnxruntime as ort
 
 METADATA_KEY = "onnx_specops.variables"
 
-GROWING_TYPES: dict[str | None, Any] = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}
+GROWING_TYPES: dict[str, Any] = {
+    "tensor(float)": np.float32,
+    "tensor(float16)": np.float16,
+    "tensor(double)": np.float64,
+}
 """What variables that grow may hold."""
 
 
@@ -110,10 +114,12 @@ class State:
 
     Args:
         variables: the model's variables.
+        blanks: what to feed before there is anything to carry, where the model has no defaults for its variables' inputs.
     """
 
-    def __init__(self, variables: Sequence[Variable]) -> None:
+    def __init__(self, variables: Sequence[Variable], blanks: Mapping[str, Any] | None = None) -> None:
         self.variables = variables
+        self._blanks = dict(blanks or {})
         self._links = {name: output for variable in variables for name, output in variable.links.items()}
         self.values: dict[str, Any] = {}
         self._lock = threading.Lock()
@@ -142,14 +148,41 @@ class State:
         Runs of one session follow each other: each needs what the one before has left.
         """
         with self._lock:
-            held = dict(self.values)
+            held = {**self._blanks, **self.values}
             for variable in self.variables:
-                if variable.is_set and not variable.is_set_output and variable.input in held:
+                known = variable.input in self.values and not variable.is_set_output
+                if variable.is_set and (known or variable.input in feeds):
                     held[variable.is_set] = ort.OrtValue.ortvalue_from_numpy(np.array(True))
             results = run([*output_names, *self.outputs], {**held, **feeds})
             kept = results[len(output_names) :]
             self.values = dict(zip(self._links, kept, strict=True))
             return list(results[: len(output_names)])
+
+
+_TYPES: dict[str, Any] = {
+    "tensor(bool)": np.bool_,
+    "tensor(double)": np.float64,
+    "tensor(float)": np.float32,
+    "tensor(float16)": np.float16,
+    "tensor(string)": np.object_,
+    **{f"tensor({sign}int{bits})": np.dtype(f"{sign}int{bits}").type for sign in ("", "u") for bits in (8, 16, 32, 64)},
+}
+
+
+def blanks_of(session: ort.InferenceSession, variables: Sequence[Variable]) -> dict[str, Any]:
+    """What to feed the variables' inputs in a first run, where they are required: that they are not set, and zeros.
+
+    As many as the shape says, 0 where a dimension is unknown; OrtValues, but for strings.
+    """
+    required = {value.name: value for value in ort.InferenceSession.get_inputs(session)}
+    blanks: dict[str, Any] = {}
+    for name in [name for v in variables if v.is_set in required for name in (v.input, v.is_set)]:
+        if required[name].type not in _TYPES:
+            raise _damaged(f"a variable of an input of the type {required[name].type}")
+        dims = [dim if isinstance(dim, int) else 0 for dim in required[name].shape]
+        blank = np.zeros(dims, _TYPES[required[name].type])
+        blanks[name] = blank if blank.dtype.kind == "O" else ort.OrtValue.ortvalue_from_numpy(blank)
+    return blanks
 
 
 def as_ort_value(value: Any, onnx_type: str | None = None) -> ort.OrtValue:
@@ -164,13 +197,4 @@ def as_array(value: Any, onnx_type: str | None = None) -> np.ndarray:
     """An input as an array; a list takes the type of the model's input, as ORT has it."""
     if isinstance(value, ort.OrtValue):
         return value.numpy()
-    return np.asarray(value, _list_types.get(onnx_type) if isinstance(value, list) else None)
-
-
-_INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
-_list_types: dict[str | None, Any] = {
-    **GROWING_TYPES,
-    **{f"tensor({name})": name for name in _INTEGERS},
-    "tensor(bool)": bool,
-    "tensor(string)": object,
-}
+    return np.asarray(value, _TYPES.get(onnx_type or "") if isinstance(value, list) else None)

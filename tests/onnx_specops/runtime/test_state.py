@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -16,6 +17,8 @@ from openvino import opset13 as ops
 
 import onnx_specops
 from converters.openvino import convert
+from converters.validation.onnx_model import OnnxModel
+from converters.validation.runtimes import run as run_in
 from onnx_specops.runtime.state import METADATA_KEY
 
 F = np.float32
@@ -56,10 +59,10 @@ def cache() -> ov.Model:
     return ov.Model(results, sinks, [x, order])
 
 
-def save(model: ov.Model, folder: Path) -> Path:
+def save(model: ov.Model, folder: Path, **options: Any) -> Path:
     """Convert the model; returns the .onnx."""
     ov.save_model(model, folder / "model.xml", compress_to_fp16=False)
-    convert(folder / "model.xml", folder / "model.onnx")
+    convert(folder / "model.xml", folder / "model.onnx", **options)
     return folder / "model.onnx"
 
 
@@ -101,8 +104,9 @@ def test_the_state_is_kept_and_reset(tmp_path: Path, kernels: str, initial: str,
 
 
 @pytest.mark.parametrize("kernels", KERNELS)
-def test_caches_that_grow(tmp_path: Path, kernels: str) -> None:
-    path = save(cache(), tmp_path)
+@pytest.mark.parametrize("variables", ["defaults", "inputs"])
+def test_caches_that_grow(tmp_path: Path, kernels: str, variables: str) -> None:
+    path = save(cache(), tmp_path, variables=variables)
     session, request = session_of(path, kernels), openvino_request(path)
     generator = np.random.default_rng(0)
     for batch in (2, 3):
@@ -147,6 +151,48 @@ def test_sessions_are_independent(tmp_path: Path) -> None:
     second.reset_state()
     (kept,) = first.run(["memory.next"], {"x": RUNS[0]})
     np.testing.assert_array_equal(kept, RUNS[1] * 3 + RUNS[0] + 5)
+
+
+@pytest.mark.parametrize("opset", [21, 13])
+@pytest.mark.parametrize("initial", ["constant", "computed", "none"])
+def test_variables_as_required_inputs(tmp_path: Path, initial: str, opset: int) -> None:
+    """For hosts that feed nothing that has a default: who says that nothing is set begins anew, and so does our session."""
+    path = save(accumulator(initial=initial), tmp_path, variables="inputs", opset=opset)
+    onnx.checker.check_model(str(path), full_check=True)
+    plain, ours, request = ort.InferenceSession(path), session_of(path, "none"), openvino_request(path)
+    assert [i.name for i in plain.get_inputs()] == ["x", "memory", "memory.is_set"]
+    assert not plain.get_overridable_initializers()
+    assert [i.name for i in ours.get_inputs()] == ["x"]
+    for _ in range(2):
+        held, is_set = np.full((2, 3), 99, F), False
+        for x in RUNS:
+            expected = list(request.infer([x]).values())
+            equal(ours.run(None, {"x": x}), expected)
+            feeds = {"x": x, "memory": held, "memory.is_set": np.array(is_set)}
+            *outputs, held = plain.run(["mixed", "memory.next"], feeds)
+            equal(outputs, expected)
+            is_set = True
+        request.reset_state()
+        ours.reset_state()
+
+
+@pytest.mark.parametrize(
+    ("initial", "variables"), [("constant", "inputs"), ("computed", "inputs"), ("computed", "defaults")]
+)
+def test_what_is_fed_counts(tmp_path: Path, initial: str, variables: str) -> None:
+    session = session_of(save(accumulator(initial=initial), tmp_path, variables=variables), "none")
+    (following,) = session.run(["memory.next"], {"x": RUNS[1], "memory": np.zeros((2, 3), F)})
+    np.testing.assert_array_equal(following, RUNS[1])
+
+
+def test_models_with_required_variables_are_compared(tmp_path: Path) -> None:
+    path = save(accumulator(), tmp_path, variables="inputs")
+    feeds = {"x": RUNS[1]}
+    expected = list(openvino_request(path).infer([RUNS[1]]).values())
+    for runtime in ("none", "reference"):
+        arrays, _ = run_in(runtime, path, feeds, ["mixed"])
+        equal([arrays["mixed"]], expected)
+    assert [spec.name for spec in OnnxModel.load(path).inputs] == ["x"]
 
 
 @pytest.mark.parametrize("kernels", KERNELS)

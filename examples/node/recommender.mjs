@@ -1,0 +1,17 @@
+// A converted recommender in Node, with no plugin: the domain's operators run as the bodies that the file carries.
+//
+//     node recommender.mjs MODEL.onnx
+//
+// models/recommender_int, whose ids are integers: a hash of a string has no body. Prints its inputs and outputs as JSON.
+import * as ort from 'onnxruntime-node';
+import { numbers, request } from '../web/request.mjs';
+
+const [path] = process.argv.slice(2);
+if (path === undefined) {
+  console.error('recommender.mjs MODEL.onnx');
+  process.exit(2);
+}
+const session = await ort.InferenceSession.create(path);
+const inputs = request(ort.Tensor);
+const outputs = await session.run(inputs, ['user_ids', 'probabilities', 'best_items', 'best_probabilities']);
+console.log(JSON.stringify({ inputs: numbers(inputs), outputs: numbers(outputs) }));

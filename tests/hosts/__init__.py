@@ -1,0 +1,1 @@
+"""Converted models in other programs' hands: each test is skipped, with the reason, where the host is not installed."""

@@ -1,0 +1,174 @@
+"""For each of the domain's operators that has a body, small models that hold it, with inputs, for programs in JavaScript.
+
+What ONNX Runtime in Python makes of the same files by their bodies is the answer; that the bodies compute what OpenVINO does
+is the conformance cases' business.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+
+from converters.openvino import convert
+from converters.openvino.coverage.table import coverage
+from onnx_specops.bodies import add_bodies
+from onnx_specops.domain import DOMAIN, operators
+from onnx_specops.runtime.extensions import adapt
+from tests.conformance.case import Case
+from tests.conformance.operations.cases import CASES
+from tests.onnx_specops.native import nodes
+from tests.onnx_specops.native.random_products import mat_mul_compressed
+from tests.onnx_specops.native.random_tokenizers import dense
+
+MOST = 6
+"""Models of an operator."""
+
+# What tensors of JavaScript hold, by ONNX Runtime's names.
+TYPES = {
+    "float32": "float32",
+    "float64": "float64",
+    "int8": "int8",
+    "int16": "int16",
+    "int32": "int32",
+    "int64": "int64",
+    "uint8": "uint8",
+    "uint16": "uint16",
+    "uint32": "uint32",
+    "uint64": "uint64",
+    "bool": "bool",
+}
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A model of an operator, its inputs and what ONNX Runtime in Python computes by the bodies.
+
+    Attributes:
+        key: what it is called.
+        operator: the operator.
+        model: the file's bytes.
+        inputs, outputs: arrays by name.
+        values: whether the values count, or types and shapes alone: of random ones.
+    """
+
+    key: str
+    operator: str
+    model: bytes
+    inputs: Mapping[str, np.ndarray]
+    outputs: Mapping[str, np.ndarray]
+    values: bool
+
+
+def with_bodies() -> list[str]:
+    """The operators that have a body."""
+    return [operator.name for operator in operators() if operator.emit_body is not None]
+
+
+def subjects(folder: Path, names: Sequence[str] = ()) -> Iterator[Subject]:
+    """Of each operator (or of ``names``) a few models; ``folder`` is for IR files."""
+    layers: dict[str, set[tuple[str, str]]] = {}
+    for row in coverage():
+        for name in row.custom:
+            layers.setdefault(name, set()).add((row.operation.name, row.operation.version))
+    for name in names or with_bodies():
+        found = 0
+        for subject in _of_nodes(name) if name in _NODES else _of_layers(name, layers[name], folder):
+            found += 1
+            yield subject
+            if found == MOST:
+                break
+        if not found:
+            raise LookupError(f"no case has a {name} that programs in JavaScript can be handed")
+
+
+def _of_layers(name: str, layers: set[tuple[str, str]], folder: Path) -> Iterator[Subject]:
+    cases = [case for case in CASES if (case.operation, case.version) in layers and not case.state]
+    # Not six of one kind: the first ones of a list tend to be alike.
+    for case in cases[:: max(1, len(cases) // (2 * MOST))] + cases:
+        place = folder / case.id
+        if place.exists():
+            continue
+        place.mkdir(parents=True)
+        model = _converted(case, place)
+        if not any(node.op_type == name for node in adapt.domain_nodes(model)):
+            continue
+        if (subject := _answered(case.id, name, model, case.inputs[0], case.seeded_body)) is not None:
+            yield subject
+
+
+def _converted(case: Case, place: Path) -> onnx.ModelProto:
+    return convert(case.save(place), place / "model.onnx").model
+
+
+def _vocabulary(rng: np.random.Generator) -> nodes.Node:
+    keys = rng.integers(0, 30, (2, 5)).astype(np.int64)
+    words = rng.permutation(30)[:12].astype(np.int64)
+    attributes = {"num_oov_buckets": 0, "default_value": -1}
+    return "VocabularyTable", [keys, words], [onnx.TensorProto.INT64], attributes
+
+
+# Operators that layers become in company only, or in passes.
+_NODES = {"MatMulCompressed": mat_mul_compressed, "RaggedToDense": dense, "VocabularyTable": _vocabulary}
+
+
+def _of_nodes(name: str) -> Iterator[Subject]:
+    for seed in range(100):
+        _, inputs, outputs, attributes = _NODES[name](np.random.default_rng(seed))
+        try:
+            model = add_bodies(onnx.load_from_string(nodes.model(name, inputs, outputs, attributes)))
+        except ValueError:
+            continue
+        arrays = [array for array in inputs if array is not None]
+        if (subject := _answered(f"{name}-{seed}", name, model, arrays, True)) is not None:
+            yield subject
+
+
+def _answered(key: str, name: str, model: onnx.ModelProto, inputs: Sequence[Any], values: bool) -> Subject | None:
+    """With Python's answers; ``None`` where a type is one that JavaScript lacks."""
+    bodies = {(f.name, f.overload) for f in model.functions if f.domain == DOMAIN}
+    if any((node.op_type, node.overload) not in bodies for node in adapt.domain_nodes(model)):
+        return None
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    session = ort.InferenceSession(model.SerializeToString(), options)
+    feeds = {i.name: np.asarray(array) for i, array in zip(session.get_inputs(), inputs, strict=True)}
+    if any(str(array.dtype) not in TYPES for array in feeds.values()):
+        return None
+    if "float16" in str([value.type for value in (*session.get_inputs(), *session.get_outputs())]):
+        return None
+    names = [output.name for output in session.get_outputs()]
+    outputs = {n: np.asarray(a) for n, a in zip(names, session.run(names, feeds), strict=True)}
+    if any(str(array.dtype) not in TYPES for array in outputs.values()):
+        return None
+    return Subject(key, name, model.SerializeToString(), feeds, outputs, values)
+
+
+def write(found: Sequence[Subject], folder: Path) -> Path:
+    """The models, and the manifest that cases.mjs reads; returns the manifest."""
+    entries = []
+    for number, subject in enumerate(found):
+        (folder / f"{number}.onnx").write_bytes(subject.model)
+        entry = {"key": subject.key, "model": f"{number}.onnx", "values": subject.values}
+        entries.append(entry | {kind: _plain(getattr(subject, kind)) for kind in ("inputs", "outputs")})
+    path = folder / "manifest.json"
+    path.write_text(json.dumps(entries))
+    return path
+
+
+def _plain(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    return {
+        name: {
+            "type": TYPES[str(array.dtype)],
+            "dims": list(array.shape),
+            "data": base64.b64encode(np.ascontiguousarray(array).tobytes()).decode(),
+        }
+        for name, array in arrays.items()
+    }

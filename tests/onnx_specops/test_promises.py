@@ -1,0 +1,30 @@
+"""The version of the domain promises that operators keep their signatures (docs/versioning.md)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.data.make_domain import PATH, domain
+
+RECORDED, TODAY = json.loads(PATH.read_text()), domain()
+
+
+def test_the_version_rises_with_what_is_added() -> None:
+    """Otherwise: raise OPSET_VERSION (once in a release) and run `python -m tests.data.make_domain`."""
+    assert TODAY["version"] >= RECORDED["version"]
+    if TODAY["version"] == RECORDED["version"]:
+        assert TODAY["operators"] == RECORDED["operators"]
+
+
+@pytest.mark.parametrize("name", RECORDED["operators"])
+def test_operators_take_what_they_took(name: str) -> None:
+    before, now = RECORDED["operators"][name], TODAY["operators"][name]
+    count = len(before["inputs"])
+    assert now["inputs"][:count] == before["inputs"] and now["outputs"] == before["outputs"]
+    assert all(now["optional"][count:]), "an input that is added may be left out"
+    assert now["attributes"].items() >= before["attributes"].items()
+    added = now["attributes"].keys() - before["attributes"].keys()
+    assert all(now["attributes"][attribute] is not None for attribute in added), "an attribute that is added has a default"
+    assert all(set(now["types"][variable]) >= set(types) for variable, types in before["types"].items())
