@@ -30,7 +30,7 @@ def check_interface(source: Model, model: OnnxModel) -> list[str]:
         if all(_is(name, ours) for name, ours in zip(names, known, strict=True)):
             continue
         should = ", ".join(ours[0] for ours in known)
-        text = f"{model.path} has the {kind}s {', '.join(names)} where {source.path} has {should}"
+        text = f"{model.path} has the {kind}{'s' * (len(names) > 1)} {', '.join(names)} where {source.path} has {should}"
         if model.proto.producer_name == _PRODUCER:
             raise ValueError(f"{text}: it is not its conversion")
         notes.append(f"{text}: taken in this order")
