@@ -33,6 +33,7 @@ def conversion(report: Report) -> dict[str, Any]:
         "opset": report.opset,
         "inlined": report.inlined,
         "clamped": report.clamped,
+        "unranked": report.unranked,
         "weights": report.weights,
         "weights_bytes": report.weights_bytes,
         "seconds": report.seconds,

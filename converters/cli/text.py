@@ -79,6 +79,10 @@ def print_conversion(console: Console, report: Report, target: Path) -> None:
         _line(console, f"  written out in opset {report.opset}, where the plugin's kernels no longer apply: {names}")
     if report.clamped:
         _line(console, f"  beyond float16's range, now ±65504: {', '.join(map(short, report.clamped))}")
+    for name in map(short, report.unranked):
+        _line(
+            console, f"  {name} has no known rank, which ONNX's checker asks for: --input-shape {name}=... states its shape"
+        )
     print_remarks(console, report.passed_over)
 
 

@@ -49,6 +49,8 @@ def load_rules(source: str) -> None:
         if source.endswith(".py"):
             _import_file(Path(source))
         else:
+            if not all(part.isidentifier() for part in source.split(".")):
+                raise ImportError("it is neither a .py file nor the name of a module")
             importlib.import_module(source)
     except Exception as error:
         raise ValueError(f"the rules {source} fail: {type(error).__name__}: {error}") from error

@@ -33,6 +33,7 @@ class Report:
         inlined: the domain's operators that stand in the model as standard ONNX, since the opset lets no file carry them
             with their bodies: the plugin's kernels no longer apply.
         clamped: the constants that held numbers beyond float16's range, which became ±65504.
+        unranked: the inputs of no known rank: runtimes take them, ``onnx.checker`` does not.
         values: ``(layer id, output index)`` -> the name of the ONNX value that holds that output of a top-level layer, where
             one does (in float32, where a 16-bit float is an intermediate result only).
         weights: where the weights are: ``"embed"``, ``"copy"`` or ``"reference"``.
@@ -52,6 +53,7 @@ class Report:
     opset: int
     inlined: list[str]
     clamped: list[str]
+    unranked: list[str]
     values: dict[tuple[int, int], str]
     weights: Weights
     weights_bytes: int
@@ -100,6 +102,7 @@ def report(
         opset=opset,
         inlined=finished.inlined,
         clamped=finished.clamped,
+        unranked=[value.name or "" for value in graph.inputs if value.shape is None],
         values={key: name for key, name in names.items() if name in alive}
         | {key: v.name for key, v in emitted.values.items() if names[key] not in alive and v.name and v.name in alive},
         weights=placement,

@@ -19,18 +19,20 @@ def check_interface(source: Model, model: OnnxModel) -> list[str]:
     Raises:
         ValueError: it cannot be the IR's conversion.
     """
-    notes = []
-    for kind, names, known in (
+    sides = (
         ("input", [spec.name for spec in model.inputs], source.input_names),
         ("output", model.outputs, source.output_names),
-    ):
+    )
+    for kind, names, known in sides:
         if len(names) != len(known):
             count = f"{len(names)} {kind}s where {source.path} has {len(known)}"
             raise ValueError(f"{model.path} has {count}: it is not its conversion")
+    notes = []
+    for kind, names, known in sides:
         if all(_is(name, ours) for name, ours in zip(names, known, strict=True)):
             continue
         should = ", ".join(ours[0] for ours in known)
-        text = f"{model.path} has the {kind}s {', '.join(names)} where {source.path} has {should}"
+        text = f"{model.path} has the {kind}{'s' * (len(names) > 1)} {', '.join(names)} where {source.path} has {should}"
         if model.proto.producer_name == _PRODUCER:
             raise ValueError(f"{text}: it is not its conversion")
         notes.append(f"{text}: taken in this order")

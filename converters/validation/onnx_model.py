@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from google.protobuf.message import DecodeError
 
 from converters.validation.arrays import InputSpec, Interval
 from onnx_specops.domain import DOMAIN
-from onnx_specops.runtime.state import METADATA_KEY
+from onnx_specops.runtime.state import METADATA_KEY, parse_variables
 
 
 @dataclass(frozen=True)
@@ -147,11 +146,8 @@ def variable_blanks(proto: onnx.ModelProto) -> dict[str, np.ndarray]:
 def _variable_names(proto: onnx.ModelProto, *keys: str) -> set[str]:
     """The inputs or outputs that carry variables."""
     texts = [entry.value for entry in proto.metadata_props if entry.key == METADATA_KEY]
-    try:
-        entries = [entry for text in texts for entry in json.loads(text)]
-        return {str(entry[key]) for entry in entries for key in keys if key in entry}
-    except (ValueError, TypeError, KeyError):
-        return set()
+    variables = [variable for text in texts for variable in parse_variables(text)]
+    return {name for variable in variables for key in keys if (name := getattr(variable, key))}
 
 
 _RANDOM = {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"}

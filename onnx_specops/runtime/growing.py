@@ -9,15 +9,13 @@ from typing import Any
 import numpy as np
 import onnxruntime as ort
 
-from onnx_specops.runtime.state import Variable
+from onnx_specops.runtime.state import GROWING_TYPES, Variable
 
 _ROOM = 64
 """The least tokens that memory is got for at a time."""
 
 _TOTAL = "total_sequence_length"
 """The dimension of an input that says how many tokens there are with those of the run."""
-
-_TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}
 
 
 class Growing:
@@ -34,7 +32,7 @@ class Growing:
         self._session = session
         described = {value.name: value for value in ort.InferenceSession.get_inputs(session)}
         self._shapes = {variable.input: list(described[variable.input].shape) for variable in variables}
-        self._types = {variable.input: _TYPES[described[variable.input].type] for variable in variables}
+        self._types = {variable.input: GROWING_TYPES[described[variable.input].type] for variable in variables}
         self._named = {name: list(value.shape) for name, value in described.items() if name not in self._shapes}
         self.in_place = all(variable.in_place for variable in variables)
         self._lock = threading.Lock()

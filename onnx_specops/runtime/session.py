@@ -23,6 +23,7 @@ from onnx_specops.runtime.state import State, as_array, as_ort_value, blanks_of,
 Kernels = Literal["auto", "native", "python", "none"]
 
 _registered: weakref.WeakKeyDictionary[ort.SessionOptions, str] = weakref.WeakKeyDictionary()
+_own: weakref.WeakSet[ort.SessionOptions] = weakref.WeakSet()  # those with Python kernels that plain sessions do not find
 _EXTERNAL_FOLDER = "session.model_external_initializers_file_folder_path"
 
 
@@ -48,6 +49,12 @@ def register(session_options: ort.SessionOptions, kernels: Literal["auto", "nati
         MissingExtraError: if Python kernels are asked for and onnxruntime-extensions is not installed.
         ValueError: for other ``kernels``, or if the options have the other kind already.
     """
+    if session_options in _own:
+        raise ValueError("these session options served a session of onnx_specops; a plain one needs options of its own")
+    _register(session_options, kernels, plain_too=True)
+
+
+def _register(session_options: ort.SessionOptions, kernels: str, *, plain_too: bool) -> None:
     chosen = _choose(kernels)
     before = _registered.get(session_options)
     if before is not None and (kernels == "auto" or before == chosen):
@@ -59,10 +66,15 @@ def register(session_options: ort.SessionOptions, kernels: Literal["auto", "nati
             "onnx_specops has no kernels here: the native library is not built and onnxruntime-extensions is not installed "
             '(pip install "onnx-specops[python-kernels]"); only models that carry bodies will run',
             RuntimeWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
         return
-    library = library_path() if chosen == "native" else python_kernels.register_python_kernels()
+    if chosen == "native":
+        library = library_path()
+    else:
+        library = python_kernels.register_python_kernels(plain_too=plain_too)
+        if not plain_too:
+            _own.add(session_options)
     session_options.register_custom_ops_library(library)
     _registered[session_options] = chosen
 
@@ -120,7 +132,7 @@ class InferenceSession(ort.InferenceSession):
             if options in _registered:
                 raise ValueError(f'kernels="none", but these session options have the {_registered[options]} kernels')
         else:
-            register(options, kernels)
+            _register(options, kernels, plain_too=False)
         self.kernels = _registered.get(options, "none")
         if self.kernels == "python":
             path_or_bytes = _adapted(path_or_bytes, options)
@@ -194,18 +206,22 @@ class InferenceSession(ort.InferenceSession):
         """As ``onnxruntime.InferenceSession.run``; raises what a Python kernel raises."""
         if not self._state.variables:
             return self._guarded(super().run, output_names, input_feed, run_options=run_options)
+        types = {value.name: value.type for value in super().get_inputs()}
         if self._has_strings:  # which Python cannot make an OrtValue of
             plain = super().run
             names = [output.name for output in self.get_outputs()] if output_names is None else list(output_names)
             return self._state.run(
                 lambda wanted, feeds: self._guarded(
-                    plain, wanted, {name: as_array(value) for name, value in feeds.items()}, run_options=run_options
+                    plain,
+                    wanted,
+                    {name: as_array(value, types.get(name)) for name, value in feeds.items()},
+                    run_options=run_options,
                 ),
                 lambda binding: self.run_with_iobinding(binding, run_options),
                 names,
                 input_feed,
             )
-        feeds = {name: as_ort_value(value) for name, value in input_feed.items()}
+        feeds = {name: as_ort_value(value, types.get(name)) for name, value in input_feed.items()}
         return [value.numpy() for value in self.run_with_ort_values(output_names, feeds, run_options)]
 
     def run_with_ort_values(

@@ -10,13 +10,20 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 import onnxruntime as ort
 
 METADATA_KEY = "onnx_specops.variables"
+
+GROWING_TYPES: dict[str, Any] = {
+    "tensor(float)": np.float32,
+    "tensor(float16)": np.float16,
+    "tensor(double)": np.float64,
+}
+"""What variables that grow may hold."""
 
 
 @dataclass(frozen=True)
@@ -44,17 +51,62 @@ class Variable:
         return {self.input: self.output} | ({self.is_set: self.is_set_output} if self.is_set_output else {})
 
 
-def variables_of(session: ort.InferenceSession) -> tuple[Variable, ...]:
-    """The variables that the model's metadata names; those that it lacks inputs or outputs for are left to the caller."""
-    text = session.get_modelmeta().custom_metadata_map.get(METADATA_KEY, "")
-    try:
-        found = tuple(Variable(**entry) for entry in json.loads(text)) if text else ()
-    except (ValueError, TypeError):
+_FIELDS = {field.name: {"str": str, "int": int, "bool": bool}[str(field.type)] for field in fields(Variable)}
+_REQUIRED = {"name", "input", "output"}
+
+
+def parse_variables(text: str) -> tuple[Variable, ...]:
+    """The variables that a model's metadata name; ``""`` names none.
+
+    Raises:
+        ValueError: the text is not what a conversion writes: a list of objects, each a `Variable`.
+    """
+    if not text:
         return ()
-    inputs = {value.name for value in session.get_overridable_initializers()}
-    inputs |= {value.name for value in ort.InferenceSession.get_inputs(session)}
+    try:
+        entries = json.loads(text)
+    except (ValueError, RecursionError):
+        raise _damaged("no JSON") from None
+    if not isinstance(entries, list):
+        raise _damaged("no list")
+    for entry in entries:
+        if not isinstance(entry, dict) or not _REQUIRED <= entry.keys() <= _FIELDS.keys():
+            raise _damaged("entries that are no variables")
+        for name, value in entry.items():
+            if type(value) is not _FIELDS[name]:
+                raise _damaged(f"a variable whose {name} is no {_FIELDS[name].__name__}")
+    variables = tuple(Variable(**entry) for entry in entries)
+    if len({variable.input for variable in variables}) < len(variables):
+        raise _damaged("two variables of one input")
+    return variables
+
+
+def _damaged(what: str) -> ValueError:
+    return ValueError(f"the model's metadata are damaged: {METADATA_KEY} holds {what}")
+
+
+def variables_of(session: ort.InferenceSession) -> tuple[Variable, ...]:
+    """The variables that the model's metadata name; those that it lacks inputs or outputs for are left to the caller.
+
+    Raises:
+        ValueError: the metadata are damaged, or a variable cannot be what they say.
+    """
+    found = parse_variables(session.get_modelmeta().custom_metadata_map.get(METADATA_KEY, ""))
+    fed = {value.name: value for value in ort.InferenceSession.get_inputs(session)}
+    inputs = {value.name for value in session.get_overridable_initializers()} | fed.keys()
     outputs = {value.name for value in ort.InferenceSession.get_outputs(session)}
-    return tuple(v for v in found if v.links.keys() <= inputs and set(v.links.values()) <= outputs)
+    variables = []
+    for variable in found:
+        names = {*variable.links, *([variable.is_set] if variable.is_set else [])}
+        if not names <= inputs or not set(variable.links.values()) <= outputs:
+            continue
+        value = fed.get(variable.input)
+        if variable.axis != -1 and (
+            value is None or not 0 <= variable.axis < len(value.shape) or value.type not in GROWING_TYPES
+        ):
+            raise _damaged(f"a variable that cannot grow along axis {variable.axis} of {variable.input}")
+        variables.append(variable)
+    return tuple(variables)
 
 
 class State:
@@ -125,20 +177,24 @@ def blanks_of(session: ort.InferenceSession, variables: Sequence[Variable]) -> d
     required = {value.name: value for value in ort.InferenceSession.get_inputs(session)}
     blanks: dict[str, Any] = {}
     for name in [name for v in variables if v.is_set in required for name in (v.input, v.is_set)]:
+        if required[name].type not in _TYPES:
+            raise _damaged(f"a variable of an input of the type {required[name].type}")
         dims = [dim if isinstance(dim, int) else 0 for dim in required[name].shape]
         blank = np.zeros(dims, _TYPES[required[name].type])
         blanks[name] = blank if blank.dtype.kind == "O" else ort.OrtValue.ortvalue_from_numpy(blank)
     return blanks
 
 
-def as_ort_value(value: Any) -> ort.OrtValue:
-    """An input as ORT holds it."""
+def as_ort_value(value: Any, onnx_type: str | None = None) -> ort.OrtValue:
+    """An input as ORT holds it; a list takes the type of the model's input (``"tensor(float)"``), as ORT has it."""
     if isinstance(value, ort.OrtValue):
         return value
-    array = np.asarray(value)
+    array = as_array(value, onnx_type)
     return ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array).reshape(array.shape))
 
 
-def as_array(value: Any) -> np.ndarray:
-    """An input as an array."""
-    return value.numpy() if isinstance(value, ort.OrtValue) else np.asarray(value)
+def as_array(value: Any, onnx_type: str | None = None) -> np.ndarray:
+    """An input as an array; a list takes the type of the model's input, as ORT has it."""
+    if isinstance(value, ort.OrtValue):
+        return value.numpy()
+    return np.asarray(value, _TYPES.get(onnx_type or "") if isinstance(value, list) else None)

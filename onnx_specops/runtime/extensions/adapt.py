@@ -18,7 +18,7 @@ from onnx import TensorProto
 
 from onnx_specops.domain import DOMAIN, Operator, find
 from onnx_specops.inlining import graphs_and_functions, inline_users, nested_graphs, without_weights
-from onnx_specops.runtime.extensions.kernels import kernel_name, text_attributes
+from onnx_specops.runtime.extensions.kernels import PYTHON_DOMAIN, kernel_name, text_attributes
 
 _NARROW: dict[int, str] = {TensorProto.FLOAT16: "float16", TensorProto.BFLOAT16: "bfloat16"}
 
@@ -42,10 +42,14 @@ def adapt(model: onnx.ModelProto) -> bool:
         changed = _widen(model.graph, {}, onnx.shape_inference.infer_shapes(without_weights(model)).graph)
     versions = {opset.domain: opset.version for opset in model.opset_import}
     for holder in list(graphs_and_functions(model)):
-        if _complete(holder) | _detach_outputs(holder):
+        changed |= _complete(holder) | _detach_outputs(holder)
+        if _rename(holder):
             changed = True
             if isinstance(holder, onnx.FunctionProto) and not any(opset.domain == "" for opset in holder.opset_import):
                 holder.opset_import.append(onnx.helper.make_opsetid("", versions.get("", onnx.defs.onnx_opset_version())))
+    if changed:
+        for holder in (model, *(function for function in model.functions if function.domain != DOMAIN)):
+            holder.opset_import.append(onnx.helper.make_opsetid(PYTHON_DOMAIN, 1))
     return changed
 
 
@@ -121,6 +125,19 @@ def _complete(holder: Any) -> bool:
     if changed:
         _replace_nodes(holder, nodes)
     return changed
+
+
+def _rename(holder: Any) -> bool:
+    """Move the domain's nodes to where the Python kernels of our own sessions are; whether there are any."""
+    found = False
+    for node in holder.node:
+        if node.domain != DOMAIN:
+            continue
+        with contextlib.suppress(KeyError):  # the runtime's error names what the domain does not know
+            find(_base_name(node))
+            node.domain, node.overload = PYTHON_DOMAIN, ""
+            found = True
+    return found
 
 
 def _write_out(node: onnx.NodeProto, operator: Operator) -> bool:

@@ -9,7 +9,9 @@ returns. It knows
 - no exceptions: one that reached it would end the process. `guarded` calls collect them instead; elsewhere they become
   warnings, and the output is empty.
 
-Its functions live in one registry of the process: wherever its library is registered, they are.
+Its functions live in one registry of the process: wherever its library is registered, they are, too, and no session may have
+two libraries of one domain. So our sessions take the kernels in a domain of its own, which no one else has, and the
+operators' own domain gets them only where `register_python_kernels` is asked to, for plain sessions.
 """
 
 from __future__ import annotations
@@ -30,6 +32,9 @@ import onnx
 from onnx_specops.domain import DOMAIN, Operator, operators
 from onnx_specops.runtime.errors import MissingExtraError
 from onnx_specops.runtime.extensions import plain
+
+PYTHON_DOMAIN = f"{DOMAIN}.python"
+"""The domain of the Python kernels in our own sessions."""
 
 SIXTEEN_BITS = ("float16", "bfloat16")
 
@@ -84,6 +89,7 @@ class _Call:
 
 
 _kernels: dict[int, _Kernel] = {}
+_defined: set[str] = set()
 _definitions: list[Any] = []
 _calls: dict[int, _Call] = {}  # by thread: with sequential execution a session's kernels run in the calling one
 _lock = threading.Lock()
@@ -96,8 +102,11 @@ def is_available() -> bool:
     return importlib.util.find_spec("onnxruntime_extensions") is not None
 
 
-def register_python_kernels() -> str:
+def register_python_kernels(*, plain_too: bool = False) -> str:
     """Register the kernels with onnxruntime-extensions, once in a process; returns the path of its library.
+
+    Args:
+        plain_too: also in the operators' own domain, where plain sessions look for them.
 
     Raises:
         MissingExtraError: if onnxruntime-extensions is not installed.
@@ -108,43 +117,54 @@ def register_python_kernels() -> str:
     except ImportError as error:
         raise MissingExtraError("onnxruntime-extensions", 'kernels="python"', "python-kernels") from error
     with _lock:
-        # All at once: sessions hold pointers into a vector of the library's, which must not grow afterwards.
         if not _kernels:
-            for operator in operators():
-                _define(operator, extensions)
-            foreign = extensions._on_pyop_invocation
-
-            def invoke(identifier: int, feed: Sequence[np.ndarray], attributes: Mapping[str, str]) -> tuple[Any, ...]:
-                kernel = _kernels.get(identifier)
-                if kernel is None:
-                    return foreign(identifier, feed, attributes)
-                return (identifier, *_run(kernel, feed, attributes))
-
-            extensions.PyCustomOpDef.install_hooker(invoke)
+            _install_hook(extensions)
+        for domain in (PYTHON_DOMAIN, *([DOMAIN] if plain_too else [])):
+            # All of a domain at once: sessions hold pointers into a vector of the library's, which must not grow afterwards.
+            if domain not in _defined:
+                _defined.add(domain)
+                for operator in operators():
+                    _define(operator, domain, extensions)
     return onnxruntime_extensions.get_library_path()
 
 
-def _define(operator: Operator, extensions: Any) -> None:
+def _install_hook(extensions: Any) -> None:
+    """Answer calls of our kernels ourselves; others go where they went."""
+    foreign = extensions._on_pyop_invocation
+
+    def invoke(identifier: int, feed: Sequence[np.ndarray], attributes: Mapping[str, str]) -> tuple[Any, ...]:
+        kernel = _kernels.get(identifier)
+        if kernel is None:
+            return foreign(identifier, feed, attributes)
+        return (identifier, *_run(kernel, feed, attributes))
+
+    extensions.PyCustomOpDef.install_hooker(invoke)
+
+
+def _define(operator: Operator, domain: str, extensions: Any) -> None:
+    in_plain = domain == DOMAIN
+    if in_plain and text_attributes(operator) - {n for n, a in operator.attributes.items() if a.type is float}:
+        return  # it has lists, which plain sessions cannot hand over
     for choice in itertools.product(*operator.types.values()):
         types = dict(zip(operator.types, choice, strict=True))
         narrow = {variable: name for variable, name in types.items() if name in SIXTEEN_BITS}
+        if in_plain and narrow:
+            continue
         inputs, outputs = (
             [types.get(type_) or operator.element_types(type_)[0] for type_ in parameters.values()]
             for parameters in (operator.inputs, operator.outputs)
         )
-        # Under its own name for plain sessions, where 16-bit floats cannot be, nor lists.
-        plain_kinds = {attribute.type for attribute in operator.attributes.values()} <= {int, float, str}
-        for name in {kernel_name(operator, narrow), *([operator.name] if plain_kinds and not narrow else [])}:
-            definition = extensions.PyCustomOpDef()
-            definition.op_type = f"{DOMAIN}::{name}"
-            definition.input_types = [_extension_type(extensions.PyCustomOpDef, type_) for type_ in inputs]
-            definition.output_types = [_extension_type(extensions.PyCustomOpDef, type_) for type_ in outputs]
-            definition.attrs = _attribute_types(operator, extensions.PyCustomOpDef, as_text=name != operator.name)
-            kernel = _Kernel(operator, [_dtype(type_) for type_ in inputs], [_dtype(type_) for type_ in outputs])
-            definition.obj_id = id(kernel)
-            _kernels[id(kernel)] = kernel
-            _definitions.append(definition)
-            extensions.add_custom_op(definition)
+        name = operator.name if in_plain else kernel_name(operator, narrow)
+        definition = extensions.PyCustomOpDef()
+        definition.op_type = f"{domain}::{name}"
+        definition.input_types = [_extension_type(extensions.PyCustomOpDef, type_) for type_ in inputs]
+        definition.output_types = [_extension_type(extensions.PyCustomOpDef, type_) for type_ in outputs]
+        definition.attrs = _attribute_types(operator, extensions.PyCustomOpDef, as_text=not in_plain)
+        kernel = _Kernel(operator, [_dtype(type_) for type_ in inputs], [_dtype(type_) for type_ in outputs])
+        definition.obj_id = id(kernel)
+        _kernels[id(kernel)] = kernel
+        _definitions.append(definition)
+        extensions.add_custom_op(definition)
 
 
 def _attribute_types(operator: Operator, definition_type: Any, *, as_text: bool) -> dict[str, int]:

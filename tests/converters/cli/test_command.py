@@ -209,6 +209,51 @@ def test_output_in_a_folder(dense: Path, tmp_path: Path) -> None:
     assert (result.exit_code, result.stderr) == (2, f"error: there is no such folder\n  --> {tmp_path}/none/\n")
 
 
+def test_an_input_of_unknown_rank(tmp_path: Path) -> None:
+    """ONNX has no way to say it that its checker takes: the command says so, and what to do."""
+    x = ops.parameter(ov.PartialShape.dynamic(), np.float32, name="x")
+    x.output(0).set_names({"x"})
+    xml = tmp_path / "model.xml"
+    ov.save_model(ov.Model([ops.relu(x)], [x]), xml)
+    assert "x has no known rank, which ONNX's checker asks for: --input-shape x=" in specops("convert", xml).stdout
+    assert as_json(specops("convert", xml, "--json"))["unranked"] == ["x"]
+    outputs = as_json(specops("run", xml.with_suffix(".onnx"), "--shape", "x=2x3", "--json"))["outputs"]
+    assert [output["shape"] for output in outputs.values()] == [[2, 3]]
+    assert as_json(specops("convert", xml, "--input-shape", "x=2x3", "--json"))["unranked"] == []
+    onnx.checker.check_model(xml.with_suffix(".onnx"), full_check=True)
+
+
+def test_run_within_the_bounds_that_the_ir_states(tmp_path: Path) -> None:
+    x = ops.parameter(ov.PartialShape([ov.Dimension(5, 8), 2]), np.float32, name="x")
+    ov.save_model(ov.Model([ops.relu(x)], [x]), tmp_path / "model.xml")
+    specops("convert", tmp_path / "model.xml")
+    outputs = as_json(specops("run", tmp_path / "model.onnx", "--json"))["outputs"]
+    assert [output["shape"] for output in outputs.values()] == [[5, 2]]
+
+
+@pytest.mark.parametrize("json_too", [(), ("--json",)])
+def test_inputs_that_are_cast_are_said(dense: Path, json_too: tuple[str, ...]) -> None:
+    specops("convert", dense)
+    np.savez(dense.parent / "in.npz", x=np.ones((1, 32)))
+    result = specops("run", dense.with_suffix(".onnx"), "--inputs", dense.parent / "in.npz", *json_too)
+    note = f"x is float64 in {dense.parent / 'in.npz'}, and float32 for the model"
+    assert as_json(result)["notes"] == [note] if json_too else result.stderr.replace("\n", "") == f"note: {note}"
+
+
+@pytest.mark.parametrize("json_too", [(), ("--json",)])
+def test_too_little_memory_for_what_a_model_computes(tmp_path: Path, json_too: tuple[str, ...]) -> None:
+    n = ops.parameter([2], np.int64, name="n")
+    n.output(0).set_names({"n"})
+    ov.save_model(ov.Model([ops.broadcast(ops.constant(np.float32(1)), n)], [n]), tmp_path / "model.xml")
+    specops("convert", tmp_path / "model.xml")
+    np.savez(tmp_path / "in.npz", n=np.array([10**7, 10**8]))
+    result = specops("run", tmp_path / "model.onnx", "--inputs", tmp_path / "in.npz", *json_too)
+    assert result.exit_code == 2
+    told = as_json(result)["problems"][0]["message"] if json_too else result.stderr
+    assert "not enough memory: ONNX Runtime ran" in told
+    assert "which asked for 4,000,000,000,000,000 bytes" in told.replace("\n", " ")
+
+
 def test_what_is_wrong_with_many_layers_alike_is_said_once(tmp_path: Path) -> None:
     x = ops.parameter([2], np.float32, name="x")
     y = x
@@ -473,14 +518,17 @@ def test_validate_shows_every_output_and_runtime(bags: Path) -> None:
 
 def test_validate_as_json(bags: Path) -> None:
     document = as_json(specops("validate", bags, "--json"))
-    assert set(document) == {"model", "baseline", "agrees", "runtimes", "first_differences", "layers_compared", "guessed"}
+    assert set(document) == {
+        *("model", "baseline", "agrees", "runtimes", "first_differences", "layers_compared", "guessed", "notes"),
+        "openvino_in_low_precision",
+    }
     assert (document["baseline"], document["agrees"]) == ("openvino", True)
     assert [r["runtime"] for r in document["runtimes"]] == ["openvino", "native", "python", "none", "reference"]
     for runtime in document["runtimes"]:
         assert set(runtime) == {"runtime", "agrees", "skipped", "error", "seconds", "outputs"}
         for output in runtime["outputs"].values():
             assert set(output) == {
-                "shape", "type", "max_absolute_error", "max_relative_error", "exact", "agrees", "note",
+                "shape", "type", "max_absolute_error", "max_relative_error", "exact", "beyond", "agrees", "note",
             }  # fmt: skip
 
 

@@ -104,3 +104,25 @@ def test_types_convert_where_nothing_is_lost(array: np.ndarray, kind: str, fits:
 def test_the_order_is_the_model_s() -> None:
     arrays = {"b": np.ones(1, np.float32), "more": np.ones(1), "a": np.zeros(1, np.float32)}
     assert list(check_inputs(arrays, [InputSpec("a", "float", (1,)), InputSpec("b", "float", (1,))], "here")) == ["a", "b"]
+
+
+def test_random_inputs_keep_within_the_bounds_that_the_ir_states() -> None:
+    spec = InputSpec("x", "float", (None, None, None, 7), ((5, 8), (3, None), (0, 1), (7, 7)))
+    assert random_inputs([spec])["x"].shape == (5, 3, 1, 7)
+    assert random_inputs([spec], shapes={"x": [8, 9, 0, 7]})["x"].shape == (8, 9, 0, 7)
+    with pytest.raises(ValueError, match=r"x has the shape \[9, 3, 1, 7\], the model takes \[5\.\.8, 3\.\., \.\.1, 7\]"):
+        random_inputs([spec], shapes={"x": [9, 3, 1, 7]})
+
+
+def test_an_input_of_unknown_rank_takes_any_shape() -> None:
+    spec = InputSpec("x", "float", None)
+    assert random_inputs([spec], shapes={"x": [2, 3]})["x"].shape == (2, 3)
+    assert guessed_inputs([spec], {}) == ["x"]
+    assert check_inputs({"x": np.ones((1, 2, 3), np.float32)}, [spec], "here")["x"].shape == (1, 2, 3)
+
+
+def test_what_is_not_taken_as_it_is_is_said() -> None:
+    notes: list[str] = []
+    arrays = {"a": np.array([1, 2]), "b": np.ones(1, np.float32), "c": np.ones(1)}
+    check_inputs(arrays, [InputSpec("a", "float", (2,)), InputSpec("b", "float", (1,))], "in.npz", notes.append)
+    assert notes == ["a is int64 in in.npz, and float32 for the model", "c in in.npz is none of the model's inputs"]

@@ -13,6 +13,7 @@ from openvino import opset13 as ops
 from converters.openvino import convert
 from converters.validation.compare import Tolerance
 from converters.validation.validate import Validation, validate
+from tests.conformance.quantized.record import unpack
 
 F = np.float32
 MODELS = Path(__file__).parents[3] / "models"
@@ -171,6 +172,104 @@ def test_the_inputs(tmp_path: Path) -> None:
         validate(xml, inputs={"y": np.ones(3)})
     with pytest.raises(ValueError, match="is none of the runtimes"):
         validate(xml, runtimes=["torch"])
+
+
+def test_bounds_of_dimensions_are_kept(tmp_path: Path) -> None:
+    x = ops.parameter(ov.PartialShape([ov.Dimension(5, 8), ov.Dimension(3, -1), 2]), F, name="x")
+    validation = validate(save(tmp_path, [ops.relu(x)], [x]))
+    assert validation.agrees
+    assert [c.shape for c in validation.results[0].outputs.values()] == [(5, 3, 2)]
+
+
+def test_inputs_of_unknown_rank(tmp_path: Path) -> None:
+    x = ops.parameter(ov.PartialShape.dynamic(), F, name="x")
+    x.output(0).set_names({"x"})
+    validation = validate(save(tmp_path, [ops.relu(x)], [x]), shapes={"x": [2, 3]})
+    assert validation.agrees
+    assert [c.shape for c in validation.results[0].outputs.values()] == [(2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "message"),
+    [
+        ("other", [2, 4], "has the inputs? other where .* has x: it is not its conversion"),
+        ("x", [2, 5], r"takes \[2, 5\] as x where .* takes \[2, 4\]: it is not its conversion"),
+    ],
+)
+def test_another_model_s_conversion(tmp_path: Path, name: str, shape: list[int], message: str) -> None:
+    for folder, (parameter, dims) in {"one": ("x", [2, 4]), "two": (name, shape)}.items():
+        (tmp_path / folder).mkdir()
+        x = ops.parameter(dims, F, name=parameter)
+        xml = save(tmp_path / folder, [ops.relu(x, name="y")], [x])
+    convert(xml, tmp_path / "two.onnx")
+    with pytest.raises(ValueError, match=message):
+        validate(tmp_path / "one" / "model.xml", tmp_path / "two.onnx")
+
+
+def test_a_model_from_elsewhere_may_have_other_names(tmp_path: Path) -> None:
+    x = ops.parameter([2, 4], F, name="x")
+    xml = save(tmp_path, [ops.relu(x, name="y")], [x])
+    text = '<ir_version: 10, opset_import: ["" : 21]> g (float[2, 4] image) => (float[2, 4] scores) { scores = Relu(image) }'
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "o.onnx")
+    validation = validate(xml, tmp_path / "o.onnx")
+    assert validation.agrees
+    assert [note.split(" has ")[1] for note in validation.notes] == [
+        f"the input image where {xml}",
+        f"the output scores where {xml}",
+    ]
+
+
+# -- quantised models ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def quantized(tmp_path: Path) -> Path:
+    return unpack("residual", tmp_path)
+
+
+def test_quantised_models_are_judged_by_what_the_file_says(quantized: Path) -> None:
+    """In floats a conversion is exact; in integers it is as near as OpenVINO's own integers are."""
+    onnx_path = quantized.with_name("float.onnx")
+    convert(quantized, onnx_path, quantized="float")
+    exact = validate(quantized, onnx_path, runtimes=["openvino", "none"])
+    assert exact.agrees
+    assert exact.shipped is None
+    for per_layer in (False, True):
+        validation = validate(quantized, runtimes=["openvino", "none"], per_layer=per_layer)
+        assert validation.agrees, validation
+    assert validation.layers_compared
+
+
+def test_low_precision_excuses_no_mistake(quantized: Path) -> None:
+    onnx_path = quantized.with_name("model.onnx")
+    model, _ = convert(quantized, onnx_path, quantized="float")
+    last = next(node for node in model.graph.node if node.output[0] == model.graph.output[0].name)
+    last.output[0] = "before"
+    model.graph.node.append(onnx.parser.parse_node(f"{model.graph.output[0].name} = Mul (before, factor)"))
+    model.graph.initializer.append(onnx.numpy_helper.from_array(F(1.2), "factor"))
+    onnx.save(model, onnx_path)
+    validation = validate(quantized, onnx_path, runtimes=["openvino", "none"])
+    assert not validation.agrees
+
+
+def test_a_share_may_be_allowed(tmp_path: Path) -> None:
+    xml = chain(tmp_path)
+    convert(xml, tmp_path / "model.onnx")
+    sabotage(tmp_path / "model.onnx", 5, 0.01)
+    assert not validate(xml, tmp_path / "model.onnx", tolerance=Tolerance(share=0.4)).agrees
+    assert validate(xml, tmp_path / "model.onnx", tolerance=Tolerance(share=0.5)).agrees
+
+
+def test_layers_decide_nothing(tmp_path: Path) -> None:
+    """A layer that differs and makes no difference is named, and the verdict is that without --per-layer."""
+    x = ops.parameter([2, 4], F, name="x")
+    shifted = ops.add(x, ops.constant(np.full((1, 4), 3, F)), name="shifted")
+    xml = save(tmp_path, [ops.clamp(ops.add(shifted, ops.constant(np.full((1, 4), 50, F)), name="far"), 0.0, 1.0)], [x])
+    convert(xml, tmp_path / "model.onnx")
+    sabotage(tmp_path / "model.onnx", 3, 1)
+    validation = validate(xml, tmp_path / "model.onnx", per_layer=True)
+    assert validation.agrees
+    assert set(first_layers(validation).values()) == {("shifted", "Add", 0)}
 
 
 # -- variables -----------------------------------------------------------------------------------------------------------

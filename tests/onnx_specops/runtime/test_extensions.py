@@ -411,3 +411,31 @@ def test_attributes_keep_all_their_digits(monkeypatch: pytest.MonkeyPatch) -> No
     made = model([node], [value("x", TensorProto.FLOAT, None), value("rois", TensorProto.FLOAT, None)], [output])
     session(made).run(None, {"x": np.zeros((1, 1, 2, 2), np.float32), "rois": np.zeros((1, 5), np.float32)})
     assert seen == [scale]
+
+
+def test_the_operators_of_onnxruntime_extensions_stay_usable() -> None:
+    """Beside the native kernels, too, in one session: two libraries must not have one domain."""
+    code = """
+        import numpy as np, onnxruntime as ort, onnxruntime_extensions, onnx_specops
+        from onnx import TensorProto, helper
+        from tests.onnx_specops.runtime.graphs import sum_of_rows
+
+        made = sum_of_rows()
+        python = onnx_specops.InferenceSession(made.SerializeToString(), kernels="python")
+        rows = {"indices": np.array([1, 3])}
+        assert python.run(None, rows)[0].tolist() == [[12, 14, 16]]
+
+        made.graph.node.append(helper.make_node("StringUpper", ["text"], ["upper"], domain="ai.onnx.contrib"))
+        made.graph.input.append(helper.make_tensor_value_info("text", TensorProto.STRING, ["n"]))
+        made.graph.output.append(helper.make_tensor_value_info("upper", TensorProto.STRING, ["n"]))
+        made.opset_import.append(helper.make_opsetid("ai.onnx.contrib", 1))
+        options = ort.SessionOptions()
+        options.register_custom_ops_library(onnxruntime_extensions.get_library_path())
+        onnx_specops.register(options, "native")
+        both = ort.InferenceSession(made.SerializeToString(), options)
+        total, upper = both.run(None, rows | {"text": np.array(["a"], object)})
+        assert (total.tolist(), upper.tolist()) == ([[12, 14, 16]], ["A"])
+    """
+    root = Path(__file__).parents[3]
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, cwd=root)
+    assert done.returncode == 0, done.stderr

@@ -332,18 +332,55 @@ def test_names_that_a_model_uses_twice(tmp_path: Path) -> None:
         equal(session.run(None, {"x": x}), list(request.infer([x]).values()))
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", "[1]", '[{"name": "a"}]', '[{"name": "a", "input": "b", "output": "c"}]'])
-def test_metadata_that_say_nothing_usable(tmp_path: Path, text: str) -> None:
-    """The variables are then inputs and outputs like others."""
-    path = save(accumulator(), tmp_path)
+def with_metadata(path: Path, text: str) -> bytes:
     model = onnx.load(path)
     del model.metadata_props[:]
     model.metadata_props.add(key=METADATA_KEY, value=text)
-    session = onnx_specops.InferenceSession(model.SerializeToString(), kernels="none")
+    return model.SerializeToString()
+
+
+@pytest.mark.parametrize("text", ["", "[]", '[{"name": "a", "input": "b", "output": "c"}]'])
+def test_metadata_that_name_no_variable_of_the_model(tmp_path: Path, text: str) -> None:
+    """The variables are then inputs and outputs like others."""
+    session = onnx_specops.InferenceSession(with_metadata(save(accumulator(), tmp_path), text), kernels="none")
     assert len(session.get_outputs()) == 2
     session.reset_state()
     first = session.run(None, {"x": RUNS[1]})
     equal(session.run(None, {"x": RUNS[1]}), first)
+
+
+ENTRY = {"name": "memory", "input": "memory", "output": "memory.next"}
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        *("{", "[" * 100_000, "null", "5", "{}", "[1]", "[[]]", '[{"name": "a"}]'),
+        *(
+            [ENTRY | {"more": 1}],
+            [ENTRY | {"input": ["x"]}],
+            [ENTRY | {"output": {}}],
+            [ENTRY | {"is_set": 3}],
+            [ENTRY, ENTRY],
+        ),
+        *([ENTRY | {"axis": axis}] for axis in ("x", 1.5, True, -2, 1, 99, 10**30)),
+        *([ENTRY | {"input": "x", "axis": axis}] for axis in (2, 10**30)),
+    ],
+)
+def test_damaged_metadata_are_an_error(tmp_path: Path, hostile: object) -> None:
+    """And no crash, no state that is not there, no silence about one that is."""
+    text = hostile if isinstance(hostile, str) else json.dumps(hostile)
+    with pytest.raises(ValueError, match=r"the model's metadata are damaged: onnx_specops\.variables holds"):
+        onnx_specops.InferenceSession(with_metadata(save(accumulator(), tmp_path), text), kernels="none")
+
+
+@pytest.mark.parametrize("dtype", [F, np.float16, np.int32])
+def test_lists_are_taken_as_onnx_runtime_takes_them(tmp_path: Path, dtype: type) -> None:
+    session = session_of(save(accumulator(dtype=dtype), tmp_path), "none")
+    expected = [session.run(None, {"x": x.astype(dtype)}) for x in RUNS]
+    session.reset_state()
+    for x, outputs in zip(RUNS, expected, strict=True):
+        equal(session.run(None, {"x": x.astype(int).tolist()}), outputs)
 
 
 def test_models_without_variables(tmp_path: Path) -> None:
