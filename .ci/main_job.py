@@ -31,7 +31,7 @@ def main(checkout: Path) -> None:
         got = dict(zip([o.name for o in session.get_outputs()], session.run(None, inputs), strict=True))
     expected = np.load(model / "expected.npz")
     for name in expected.files:
-        np.testing.assert_allclose(got[name], expected[name], rtol=1e-5, atol=1e-6, err_msg=name)
+        np.testing.assert_allclose(got[name], expected[name], rtol=1e-4, atol=1e-5, err_msg=name)
     lacking = {"RegexNormalization", "RegexSplit"} - native_operators()
     print(f"onnx_specops {onnx_specops.__version__}: {len(expected.files)} outputs are OpenVINO's")
     print(f"{len(native_operators())} native kernels; without PCRE2: {', '.join(sorted(lacking)) or 'none is missing'}")

@@ -95,7 +95,8 @@ _CONTRIB = f"""\
 ## Operators of ONNX Runtime's own
 
 Converted models may hold these of the domain `{CONTRIB_DOMAIN}` too. Each node carries its body: ONNX Runtime takes its own
-kernel all the same, every other runtime the body. `specops convert --no-contrib` writes the bodies in their places.
+kernel all the same (also in Node and on the web), every other runtime the body. `specops convert --no-contrib` writes the
+bodies in their places.
 """
 
 
@@ -198,8 +199,8 @@ def operators_page() -> Iterator[str]:
         yield from _operator_section(operator)
     yield ""
     yield _CONTRIB
-    rows = ((operator.name, _first(operator)) for operator in declared(CONTRIB_DOMAIN))
-    yield from table(("operator", "what it does"), rows)
+    rows = ((operator.name, _first(operator), _measured(operator.name)) for operator in declared(CONTRIB_DOMAIN))
+    yield from table(("operator", "what it does", "JavaScript"), rows)
 
 
 def _operator_row(operator: Operator) -> tuple[str, ...]:
@@ -213,10 +214,12 @@ def _hosts() -> dict[str, Any]:
 
 
 def _in_javascript(operator: Operator) -> str:
-    """In how many models an operator's body ran and agreed."""
-    if operator.emit_body is None:
-        return "no body"
-    entries = [host["operators"].get(operator.name) for host in _hosts().values()]
+    return "no body" if operator.emit_body is None else _measured(operator.name)
+
+
+def _measured(name: str) -> str:
+    """In how many models an operator ran and agreed."""
+    entries = [host["operators"].get(name) for host in _hosts().values()]
     cells = ["not measured" if entry is None else f"{entry['agree']} of {entry['models']}" for entry in entries]
     return ", ".join(dict.fromkeys(cells))
 

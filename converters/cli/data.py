@@ -11,6 +11,7 @@ import numpy as np
 
 import onnx_specops
 from converters.errors import Problem, Remark
+from onnx_specops.runtime.library import description, has_library
 
 if TYPE_CHECKING:
     from converters.openvino.coverage.table import Coverage
@@ -162,8 +163,17 @@ def operators(table: Sequence[Forms]) -> dict[str, Any]:
     return {
         "domain": onnx_specops.DOMAIN,
         "version": onnx_specops.OPSET_VERSION,
+        "library": _library(),
         "operators": [asdict(forms) for forms in table],
     }
+
+
+def _library() -> dict[str, Any] | None:
+    """What the native library was built with, and what it has picked for this processor; ``None`` without one."""
+    if not has_library():
+        return None
+    said = description()
+    return {key: said[key] for key in ("vectors", "clones", "products")}
 
 
 def array(values: np.ndarray) -> dict[str, Any]:

@@ -3,6 +3,10 @@
 #include <cstdlib>
 #include <cstring>
 
+#if defined(SPECOPS_X86_KERNELS)
+#include "processor.h"
+#endif
+
 namespace specops::compressed {
 
 void arrange(const Weights& weights, const float* a, float* to) {
@@ -28,14 +32,10 @@ const Kernels& choose() {
   const char* wanted = std::getenv("ONNX_SPECOPS_SIMD");
   const auto fits = [&](const Kernels& kernels) { return wanted == nullptr || std::strcmp(wanted, kernels.name) == 0; };
 #if defined(SPECOPS_X86_KERNELS)
-  __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2")) {
-    const bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-    if (wide && __builtin_cpu_supports("avx512vnni") && fits(avx512_vnni())) return avx512_vnni();
-    if (wide && fits(avx512())) return avx512();
-    if (fits(avx2())) return avx2();
-  }
+  const Processor processor = ask_processor();
+  if (processor.avx512_vnni && fits(avx512_vnni())) return avx512_vnni();
+  if (processor.avx512 && fits(avx512())) return avx512();
+  if (processor.avx2 && fits(avx2())) return avx2();
 #endif
   (void)fits;
   return portable();

@@ -1,7 +1,21 @@
 #include "description.h"
 
+#include "compressed.h"
+#include "simd.h"
+
 namespace specops {
 namespace {
+
+#if defined(SPECOPS_VECTORS)
+constexpr const char* vectors = "compiler";
+#else
+constexpr const char* vectors = "loops";
+#endif
+#if defined(SPECOPS_HAVE_TARGET_CLONES)
+constexpr const char* clones = "true";
+#else
+constexpr const char* clones = "false";
+#endif
 
 std::string quoted(std::string_view text) {
   static const char digits[] = "0123456789abcdef";
@@ -70,7 +84,8 @@ std::string of_op(const Op* op) {
 }  // namespace
 
 std::string describe(const std::vector<const Op*>& ops) {
-  return text("{\"most_elements\": ", most_elements, ", \"most_growth\": ", most_growth, ", \"operators\": ",
+  return text("{\"most_elements\": ", most_elements, ", \"most_growth\": ", most_growth, ", \"vectors\": ", quoted(vectors),
+              ", \"clones\": ", clones, ", \"products\": ", quoted(compressed::kernels().name), ", \"operators\": ",
               list(ops, of_op), "}");
 }
 

@@ -11,6 +11,7 @@ namespace specops {
 // One JSON object:
 //
 //   {"most_elements": 268435456, "most_growth": 1024,
+//    "vectors": "compiler", "clones": true, "products": "avx2",
 //    "operators": [
 //      {"name": "Times",
 //       "inputs": [{"name": "x", "optional": false, "any_of": []}],
@@ -18,6 +19,9 @@ namespace specops {
 //       "attributes": [{"name": "factor", "type": "int", "default": 2, "least": 0, "most": 1000}],
 //       "products": [{"factors": ["factor", "factor"], "most": 10000}],
 //       "signatures": [{"inputs": ["float"], "outputs": ["float"]}]}]}
+//
+// "vectors": whether vector code is the compiler's own, or plain "loops" that its optimiser may make some of; "clones": whether
+// the loader picks functions for the processor; "products": what compressed.h has picked.
 //
 // An attribute without a default is required; "least" and "most" stand where there is such a limit, "choices" where a string
 // must be one of them. Element types have ONNX's names; null in a signature is any of the input's "any_of".

@@ -14,7 +14,8 @@
 #define SPECOPS_CLONES
 #endif
 
-#if defined(__GNUC__)
+// (Clang as MSVC's stand-in is no __GNUC__, and has all of it.)
+#if defined(__GNUC__) || defined(__clang__)
 #define SPECOPS_INLINE inline __attribute__((always_inline))
 #define SPECOPS_PREFETCH(address) __builtin_prefetch(address)
 #else
@@ -26,7 +27,7 @@ namespace specops {
 
 // The position of the lowest bit that is set, of which there must be one.
 SPECOPS_INLINE int lowest_bit(std::uint32_t bits) {
-#if defined(__GNUC__)
+#if defined(__GNUC__) || defined(__clang__)
   return __builtin_ctz(bits);
 #else
   int position = 0;
@@ -37,7 +38,7 @@ SPECOPS_INLINE int lowest_bit(std::uint32_t bits) {
 
 // 32 bytes of T, a float or an unsigned integer, with element-wise +, * and maximum: a register of AVX2, two of SSE2 and
 // NEON. With SPECOPS_PORTABLE without the compiler's vectors, wherever it has them: for tests of the other form.
-#if defined(__GNUC__) && !defined(SPECOPS_PORTABLE)
+#if (defined(__GNUC__) || defined(__clang__)) && !defined(SPECOPS_PORTABLE)
 #define SPECOPS_VECTORS
 #endif
 #if defined(SPECOPS_VECTORS)

@@ -20,7 +20,7 @@ def library_path() -> str:
 
     Returns:
         Its absolute path, for ``SessionOptions.register_custom_ops_library`` (Python),
-        ``SessionOptions::RegisterCustomOpsLibrary`` (C++), ``RegisterCustomOpLibraryV2`` (C#), ``registerCustomOpLibrary``
+        ``SessionOptions::RegisterCustomOpsLibrary`` (C++), ``RegisterCustomOpLibrary`` (C#), ``registerCustomOpLibrary``
         (Java) or Triton's ``op_library_filename``.
 
     Raises:

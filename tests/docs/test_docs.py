@@ -61,8 +61,13 @@ def test_lists_of_docstrings_become_markdown(make: ModuleType) -> None:
         "CONTRIBUTING.md",
         "docs/command.md",
         "docs/departures.md",
+        "CHANGELOG.md",
         "docs/extending.md",
+        "docs/hosts.md",
         "docs/operations.md",
+        "docs/versioning.md",
+        "examples/cpp/README.md",
+        "examples/web/README.md",
         "models/README.md",
     ],
 )

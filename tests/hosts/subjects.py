@@ -1,4 +1,4 @@
-"""For each of the domain's operators that has a body, small models that hold it, with inputs, for programs in JavaScript.
+"""Small models of each operator that has a body, the domain's and ONNX Runtime's own, with inputs, for JavaScript.
 
 What ONNX Runtime in Python makes of the same files by their bodies is the answer; that the bodies compute what OpenVINO does
 is the conformance cases' business.
@@ -20,10 +20,12 @@ import onnxruntime as ort
 from converters.openvino import convert
 from converters.openvino.coverage.table import coverage
 from onnx_specops.bodies import add_bodies
-from onnx_specops.domain import DOMAIN, operators
+from onnx_specops.domain import CONTRIB_DOMAIN, DOMAIN, declared, operators
 from onnx_specops.runtime.extensions import adapt
 from tests.conformance.case import Case
 from tests.conformance.operations.cases import CASES
+from tests.onnx_specops.contrib.cases import CASES as CONTRIB_CASES
+from tests.onnx_specops.contrib.test_contrib import model_of
 from tests.onnx_specops.native import nodes
 from tests.onnx_specops.native.random_products import mat_mul_compressed
 from tests.onnx_specops.native.random_tokenizers import dense
@@ -68,8 +70,9 @@ class Subject:
 
 
 def with_bodies() -> list[str]:
-    """The operators that have a body."""
-    return [operator.name for operator in operators() if operator.emit_body is not None]
+    """The domain's operators that have a body, then ONNX Runtime's own."""
+    own = [operator.name for operator in operators() if operator.emit_body is not None]
+    return own + [operator.name for operator in declared(CONTRIB_DOMAIN)]
 
 
 def subjects(folder: Path, names: Sequence[str] = ()) -> Iterator[Subject]:
@@ -80,7 +83,13 @@ def subjects(folder: Path, names: Sequence[str] = ()) -> Iterator[Subject]:
             layers.setdefault(name, set()).add((row.operation.name, row.operation.version))
     for name in names or with_bodies():
         found = 0
-        for subject in _of_nodes(name) if name in _NODES else _of_layers(name, layers[name], folder):
+        if name in _NODES:
+            candidates = _of_nodes(name)
+        elif name in layers:
+            candidates = _of_layers(name, layers[name], folder)
+        else:
+            candidates = _of_contrib(name)
+        for subject in candidates:
             found += 1
             yield subject
             if found == MOST:
@@ -128,6 +137,13 @@ def _of_nodes(name: str) -> Iterator[Subject]:
             continue
         arrays = [array for array in inputs if array is not None]
         if (subject := _answered(f"{name}-{seed}", name, model, arrays, True)) is not None:
+            yield subject
+
+
+def _of_contrib(name: str) -> Iterator[Subject]:
+    for case in (case for case in CONTRIB_CASES if case.op == name):
+        arrays = [array for input_name, array in case.inputs.items() if input_name not in case.constants]
+        if (subject := _answered(case.id, name, model_of(case), arrays, True)) is not None:
             yield subject
 
 

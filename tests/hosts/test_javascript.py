@@ -80,8 +80,9 @@ def test_variables_are_carried_by_hand(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("host", HOSTS)
 def test_the_record_is_of_today_s_operators(host: str) -> None:
+    """(Those that it lacks are "not measured" in docs/operators.md.)"""
     entries = json.loads(RECORD.read_text())[host]["operators"]
-    assert sorted(entries) == sorted(with_bodies()), "python -m tests.hosts.record"
+    assert entries.keys() <= set(with_bodies()), "python -m tests.hosts.record"
     assert all(entry["models"] == entry["agree"] + len(entry["faults"]) for entry in entries.values())
 
 

@@ -1,0 +1,44 @@
+// Which of x86's instruction sets the processor has and the system saves the registers of.
+#pragma once
+
+#include <cpuid.h>
+
+#include <cstdint>
+#include <initializer_list>
+
+namespace specops {
+
+struct Processor {
+  bool avx2 = false;    // all of the level x86-64-v3
+  bool avx512 = false;  // all of x86-64-v4
+  bool avx512_vnni = false;
+};
+
+// By the instructions themselves: what compilers have for it needs a library of theirs, which programs for Windows are not
+// linked with, and leaves some of a level's instructions out.
+inline Processor ask_processor() {
+  const auto has = [](unsigned word, std::initializer_list<int> bits) {
+    for (const int bit : bits) {
+      if ((word >> bit & 1) == 0) return false;
+    }
+    return true;
+  };
+  Processor found;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (!__get_cpuid(1, &a, &b, &c, &d)) return found;
+  constexpr int fma = 12, movbe = 22, osxsave = 27, avx = 28, f16c = 29;
+  if (!has(c, {fma, movbe, osxsave, avx, f16c})) return found;
+  std::uint32_t saved = 0, upper = 0;
+  __asm__ volatile("xgetbv" : "=a"(saved), "=d"(upper) : "c"(0));
+  if (!has(saved, {1, 2})) return found;  // XMM and YMM
+  constexpr int lzcnt = 5;
+  if (!__get_cpuid(0x80000001, &a, &b, &c, &d) || !has(c, {lzcnt})) return found;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return found;
+  constexpr int bmi1 = 3, avx2 = 5, bmi2 = 8, f = 16, dq = 17, cd = 28, bw = 30, vl = 31, vnni = 11;
+  found.avx2 = has(b, {bmi1, avx2, bmi2});
+  found.avx512 = found.avx2 && has(b, {f, dq, cd, bw, vl}) && has(saved, {5, 6, 7});  // masks and ZMM
+  found.avx512_vnni = found.avx512 && has(c, {vnni});
+  return found;
+}
+
+}  // namespace specops

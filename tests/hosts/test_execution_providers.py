@@ -1,0 +1,81 @@
+"""Sessions with other execution providers in front: those that the installed onnxruntime has.
+
+pytest tests/hosts/test_execution_providers.py
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime as ort
+import pytest
+
+import onnx_specops
+from converters.openvino import convert
+from onnx_specops.domain import DOMAIN
+from onnx_specops.runtime.library import has_library
+
+ROOT = Path(__file__).parents[2]
+MODEL = ROOT / "models" / "recommender_int"
+CPU = "CPUExecutionProvider"
+# The CPU's last. The plain wheel has Azure's in front of it, those of onnxruntime-gpu, -directml, ... theirs.
+AVAILABLE = ort.get_available_providers()
+ASSIGNMENTS = "session.record_ep_graph_assignment_info"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("providers") / "model.onnx"
+    convert(MODEL / "model.xml", path)
+    return path
+
+
+def session_of(model: Path, providers: list[str], kernels: Any) -> onnx_specops.InferenceSession:
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    options.add_session_config_entry(ASSIGNMENTS, "1")
+    return onnx_specops.InferenceSession(model, options, providers, kernels=kernels)
+
+
+def assigned(session: ort.InferenceSession) -> Counter[tuple[str, str]]:
+    """How many nodes of each domain each provider has."""
+    if not hasattr(session, "get_provider_graph_assignment_info"):
+        pytest.skip("this release of ONNX Runtime does not tell which provider takes which node")
+    parts = session.get_provider_graph_assignment_info()
+    return Counter((part.ep_name, node.domain) for part in parts for node in part.get_nodes())
+
+
+@pytest.mark.parametrize("kernels", ["native", "none"])
+@pytest.mark.parametrize("providers", [AVAILABLE, AVAILABLE[::-1], [CPU]], ids=["theirs first", "CPU first", "CPU"])
+def test_providers_stand_in_the_order_asked_for(model: Path, providers: list[str], kernels: str) -> None:
+    if kernels == "native" and not has_library():
+        pytest.skip("the native kernels are not built")
+    session = session_of(model, providers, kernels)
+    assert session.get_providers() == providers
+    inputs, expected = np.load(MODEL / "inputs.npz"), np.load(MODEL / "expected.npz")
+    names = ["user_ids", "scores", "best_items", "best_probabilities"]
+    for name, got in zip(names, session.run(names, dict(inputs)), strict=True):
+        np.testing.assert_allclose(got, expected[name], rtol=1e-4, atol=1e-5, err_msg=name)
+
+
+def test_the_domain_s_nodes_stay_on_the_cpu_with_kernels(model: Path) -> None:
+    if not has_library():
+        pytest.skip("the native kernels are not built")
+    found = assigned(session_of(model, AVAILABLE, "native"))
+    assert {provider for provider, domain in found if domain == DOMAIN} == {CPU}
+
+
+def test_bodies_are_everyone_s(model: Path) -> None:
+    """What is left is standard ONNX and ONNX Runtime's own, of which each provider takes what it can."""
+    found = assigned(session_of(model, AVAILABLE, "none"))
+    assert sum(found.values()) and not [domain for _, domain in found if domain == DOMAIN]
+
+
+def test_a_provider_that_is_not_there_is_told(model: Path) -> None:
+    absent = next(name for name in ("CUDAExecutionProvider", "DmlExecutionProvider") if name not in AVAILABLE)
+    with pytest.warns(UserWarning, match=absent):
+        session = session_of(model, [absent, CPU], "none")
+    assert session.get_providers() == [CPU]

@@ -1,0 +1,67 @@
+"""processor.h finds the instruction sets that the kernel of the system says there are."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from onnx_specops.runtime.library import has_library, library_path
+
+# The checkout's: an installed package holds the library, not its sources.
+NATIVE = Path(__file__).parents[3] / "onnx_specops" / "native"
+INFO = Path("/proc/cpuinfo")
+
+PROGRAM = """
+#include "processor.h"
+
+#include <cstdio>
+
+int main() {
+  const specops::Processor found = specops::ask_processor();
+  std::printf("%d %d %d", found.avx2, found.avx512, found.avx512_vnni);
+}
+"""
+AVX2 = {"avx2", "fma", "bmi1", "bmi2", "f16c", "movbe", "abm"}
+AVX512 = AVX2 | {f"avx512{part}" for part in ("f", "bw", "cd", "dq", "vl")}
+
+
+def test_as_the_system_says(tmp_path: Path) -> None:
+    if not INFO.is_file():
+        pytest.skip("no /proc/cpuinfo")
+    compiler = shutil.which("c++")
+    flags = next((set(line.split()) for line in INFO.read_text().splitlines() if line.startswith("flags")), None)
+    if compiler is None or flags is None:
+        pytest.skip("no C++ compiler, or no processor of x86")
+    (tmp_path / "asks.cc").write_text(PROGRAM)
+    subprocess.run([compiler, "-std=c++17", "-I", NATIVE, tmp_path / "asks.cc", "-o", tmp_path / "asks"], check=True)
+    said = subprocess.run([tmp_path / "asks"], capture_output=True, text=True, check=True).stdout
+    assert said.split() == [str(int(flags >= wanted)) for wanted in (AVX2, AVX512, AVX512 | {"avx512_vnni"})]
+
+
+LOADS = """
+#include <dlfcn.h>
+#include <stdio.h>
+
+int main(int, char** arguments) {
+  void* library = dlopen(arguments[1], RTLD_NOW);
+  if (library == nullptr) return puts(dlerror()), 1;
+  puts(reinterpret_cast<const char* (*)()>(dlsym(library, "OnnxSpecopsOperators"))());
+}
+"""
+
+
+@pytest.mark.parametrize(("processor", "products"), [("Conroe", "portable"), ("Haswell", "avx2")])
+def test_an_old_processor_is_enough(processor: str, products: str, tmp_path: Path) -> None:
+    """The library loads on one of 2006, which has no AVX, and picks what another has."""
+    emulator, compiler = shutil.which("qemu-x86_64"), shutil.which("c++")
+    if emulator is None or compiler is None or not has_library():
+        pytest.skip("needs a C++ compiler and qemu-x86_64 (apt-get install qemu-user), and the native library")
+    (tmp_path / "loads.cc").write_text(LOADS)
+    subprocess.run([compiler, "-std=c++17", tmp_path / "loads.cc", "-o", tmp_path / "loads", "-ldl"], check=True)
+    command = [emulator, "-cpu", processor, tmp_path / "loads", library_path()]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["products"] == products
