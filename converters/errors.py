@@ -269,7 +269,8 @@ def _others(places: Sequence[Problem]) -> str:
         return ""
     lines = [str(problem.line) for problem in places if problem.line is not None]
     shown = ", ".join(lines[:SHOWN_PLACES]) + (", ..." if len(lines) > SHOWN_PLACES else "")
-    return f" (and {len(places)} more like it{f', lines {shown}' if lines else ''})"
+    at = f", {'lines' if len(lines) > 1 else 'line'} {shown}" if lines else ""
+    return f" (and {len(places)} more like it{at})"
 
 
 def _problem(message: str, file: str, layer: Layered | None, line: int | None) -> Problem:
