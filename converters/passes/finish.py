@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import onnx_ir as ir
@@ -20,7 +21,7 @@ from converters.passes.multi_head_attention import FUSE_ATTENTION
 from converters.passes.normalizations import FuseScaleAndBias, SumBeforeNormalization
 from converters.passes.pads import KeepPads
 from converters.passes.precision import InFloat16, InFloat32
-from converters.passes.quantized import InIntegers
+from converters.passes.quantized import InIntegers, KeepFloatWeights, is_quantized
 from converters.passes.root_mean_squares import SpellRootMeanSquares
 from converters.passes.vocabulary_tables import FuseVocabularyTables, LabelVocabularyTables
 from onnx_specops.bodies import DOMAINS, BodyError, attach_bodies, inline_bodies
@@ -153,8 +154,11 @@ def finish(
         passes.append(SpellMish())
     if contrib and opset >= OPSET and precision != "float16":
         passes += [step() for step in FUSE_ATTENTION]
+    casts = partial(InsertCasts, keep_float32=keep_float32, converted_unrounded=converted_unrounded, spared=spared)
     # QuantizeLinear came to its axis with opset 13.
     if quantized == "integer" and opset >= 13:
+        if is_quantized(model):
+            passes.append(casts())  # of networks in 16 bits too the integers stand for float32
         passes += [RemoveUnusedNodesPass(), InIntegers(opset, contrib=contrib), RemoveUnusedNodesPass()]
     if precision == "model" and opset >= OPSET:  # below that the plugin's kernels do not apply
         passes.append(KeepWeightsCompressed(activations, fold=fold))
@@ -168,9 +172,10 @@ def finish(
     elif not contrib:
         passes.append(InlineBodies((CONTRIB_DOMAIN,)))
     passes += [
-        InsertCasts(keep_float32=keep_float32, converted_unrounded=converted_unrounded, opset=opset, spared=spared),
+        casts(opset=opset),
         RemoveUnusedNodesPass(),
         KeepPads(),
+        KeepFloatWeights(),
         SumBeforeNormalization(),
         bodies,
         RemoveUnusedOpsetsPass(),
