@@ -60,7 +60,8 @@ A converted model computes what OpenVINO's CPU plugin computes in float32 (`INFE
 the plugin parts from OpenVINO's own specification or, where that is silent, from the reference kernel that the same wheel
 brings (`ov.Model.evaluate`). These tables name the {count} ways that are known: the inputs that show it, what the CPU plugin
 makes of them, what the specification says (or, after *reference:*, what the reference kernel does), which of them the
-converted model *follows*, that is, whose answer it gives for such inputs, and the OpenVINO release in which it was seen.
+converted model *follows*, that is, whose answer it gives for such inputs (or *runtime*, where that is for the runtime to
+say), and the OpenVINO release in which it was seen.
 
 Quantised and compressed models are not their subject: what OpenVINO makes of those (integer kernels, activations rounded to
 8 bits) depends on its settings and on the whole graph, not on one operation.

@@ -132,6 +132,14 @@ def _expand(_: Attributes, x, shape) -> np.ndarray | None:
     return np.broadcast_to(x, target) if math.prod(target) <= FOLDED_ELEMENTS else None
 
 
+def _split(attributes: Attributes, x, split=None) -> list[np.ndarray]:
+    axis = attributes.get("axis", 0)
+    if split is None:
+        size = -(-x.shape[axis] // attributes["num_outputs"])
+        split = [size] * (attributes["num_outputs"] - 1) + [0]
+    return np.split(x, np.cumsum(split)[:-1], axis)
+
+
 def _gather(attributes: Attributes, x, indices) -> np.ndarray | None:
     axis = attributes.get("axis", 0)
     size = x.shape[axis]
@@ -164,6 +172,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "Gather": _gather,
     "Concat": lambda at, *x: np.concatenate(x, axis=at["axis"]),
     "Slice": _slice,
+    "Split": _split,
     "Reshape": _reshape,
     "Unsqueeze": _unsqueeze,
     "Squeeze": _squeeze,

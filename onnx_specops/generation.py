@@ -166,7 +166,12 @@ class LanguageModel:
         paths = [self.folder / name for name in (TOKENIZER, DETOKENIZER)]
         if not all(path.is_file() for path in paths):
             return None
-        encoder, decoder = (InferenceSession(path, kernels=self._kernels) for path in paths)
+        options = [ort.SessionOptions() for _ in paths]
+        for each in options:
+            each.log_severity_level = 3  # a default that an input has is not worth a warning
+        encoder, decoder = (
+            InferenceSession(path, each, kernels=self._kernels) for path, each in zip(paths, options, strict=True)
+        )
         text, ids = encoder.get_inputs()[0].name, decoder.get_inputs()[0]
         dtype = np.int32 if ids.type == "tensor(int32)" else np.int64
 

@@ -18,7 +18,7 @@ from converters.openvino.packed import unpacked
 from converters.openvino.plugins import load_installed
 from converters.openvino.reader import ir10
 from converters.openvino.reader.graph import Body, Graph, InputPort, Layer, Model, OutputPort
-from converters.openvino.reader.tensor_names import friendly_name
+from converters.openvino.reader.tensor_names import friendly_name, settle_names
 from converters.openvino.rule import Context, find_rule
 from converters.openvino.stated import agree, check_fed, settle_element_type, take_dims
 from converters.openvino.tensors import constant_tensor
@@ -61,7 +61,11 @@ def walk(source: Model) -> Emitted:
     op = Builder(graph)
     for layer, names in zip(source.parameters, source.input_names, strict=True):
         walk.input(op, layer, names[0])
+    walk.reserved = {names[0] for names in source.output_names} - {value.name for value in graph.inputs}
+    op.reserve(walk.reserved)
     walk.layers(op, source)
+    if any(layer.left_out for layer in source.layers):
+        settle_names(source)
     for layer, names in zip(source.results, source.output_names, strict=True):
         walk.output(op, layer, names[0])
     variables = expose(op, walk.variables.values())
@@ -84,6 +88,7 @@ class _Walk:
     constants: dict[Any, Value] = field(default_factory=dict)
     distrusted: set[Value] = field(default_factory=set)
     named: set[Value] = field(default_factory=set)
+    reserved: set[str] = field(default_factory=set)  # names that only the model's outputs may have
 
     def __post_init__(self) -> None:
         self.problems = Problems(str(self.source.path))
@@ -117,8 +122,8 @@ class _Walk:
             op.graph.outputs.append(value)  # one value, in and out
             return
         value = op.result(value)
-        if inner is not value and inner.name == name and not (inner.is_graph_input() or inner.is_graph_output()):
-            inner.name = op.unique(f"{name}_inner")  # the name is the model's, at its border
+        if name in self.reserved:
+            self.reserved.remove(name)
             value.name = name
         elif value.name != name:
             value.name = op.unique(name)
@@ -162,6 +167,7 @@ class _Walk:
             if len(results) < len(layer.outputs):
                 raise Malformed(f"it has {len(layer.outputs)} outputs where {layer.type} gives {len(results)}")
             if len(results) > len(layer.outputs) and not layer.bodies:
+                layer.left_out = len(results) - len(layer.outputs)
                 self.source.remarks.add(f"outputs of {layer.type} that the file leaves out", layer=layer)
             distrusted = any(self.get(port) in self.distrusted for port in layer.inputs)
             for port, value in zip(layer.outputs, results, strict=False):

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassError, PassResult, Sequential
 from onnx_ir.passes.common import RemoveUnusedNodesPass, RemoveUnusedOpsetsPass
 
-from converters.passes.activations import FuseHardSigmoid, FuseHardSwish
+from converters.passes.activations import FuseHardSigmoid, FuseHardSwish, SpellMish
+from converters.passes.biases import FlattenBiases
 from converters.passes.compressed_weights import Activations, KeepWeightsCompressed
 from converters.passes.constant_transposes import FoldConstantTransposes
+from converters.passes.copies import DropCopies
 from converters.passes.four_bits import LookUpFourBits
-from converters.passes.normalizations import FuseScaleAndBias
+from converters.passes.multi_head_attention import FUSE_ATTENTION
+from converters.passes.normalizations import FuseScaleAndBias, SumBeforeNormalization
 from converters.passes.pads import KeepPads
 from converters.passes.precision import InFloat16, InFloat32
-from converters.passes.quantized import InIntegers
+from converters.passes.quantized import InIntegers, KeepFloatWeights, is_quantized
+from converters.passes.root_mean_squares import SpellRootMeanSquares
 from converters.passes.vocabulary_tables import FuseVocabularyTables, LabelVocabularyTables
 from onnx_specops.bodies import DOMAINS, BodyError, attach_bodies, inline_bodies
 from onnx_specops.building import OPSET
@@ -144,9 +149,16 @@ def finish(
     # ONNX Runtime itself puts casts around nodes of float16 for which a device has no kernel.
     spared = [ir.DataType.FLOAT16] if precision == "float16" else []
     passes: list[InPlacePass] = [FuseVocabularyTables(), LabelVocabularyTables(), FuseHardSigmoid(), FuseHardSwish()]
-    passes.append(FuseScaleAndBias())
+    passes += [DropCopies(), FuseScaleAndBias(), SpellRootMeanSquares(), FlattenBiases()]
+    if precision != "float16":  # whose numbers end where its terms do not
+        passes.append(SpellMish())
+    if contrib and opset >= OPSET and precision != "float16":
+        passes += [step() for step in FUSE_ATTENTION]
+    casts = partial(InsertCasts, keep_float32=keep_float32, converted_unrounded=converted_unrounded, spared=spared)
     # QuantizeLinear came to its axis with opset 13.
     if quantized == "integer" and opset >= 13:
+        if is_quantized(model):
+            passes.append(casts())  # of networks in 16 bits too the integers stand for float32
         passes += [RemoveUnusedNodesPass(), InIntegers(opset, contrib=contrib), RemoveUnusedNodesPass()]
     if precision == "model" and opset >= OPSET:  # below that the plugin's kernels do not apply
         passes.append(KeepWeightsCompressed(activations, fold=fold))
@@ -160,9 +172,11 @@ def finish(
     elif not contrib:
         passes.append(InlineBodies((CONTRIB_DOMAIN,)))
     passes += [
-        InsertCasts(keep_float32=keep_float32, converted_unrounded=converted_unrounded, opset=opset, spared=spared),
+        casts(opset=opset),
         RemoveUnusedNodesPass(),
         KeepPads(),
+        KeepFloatWeights(),
+        SumBeforeNormalization(),
         bodies,
         RemoveUnusedOpsetsPass(),
     ]

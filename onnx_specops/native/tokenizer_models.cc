@@ -14,6 +14,9 @@ namespace {
 
 using Tokens = std::vector<std::pair<std::string_view, std::int32_t>>;
 
+// The greatest id.
+constexpr std::int64_t most_id = std::numeric_limits<std::int32_t>::max();
+
 // What a kernel makes of constant inputs when the session is made, and otherwise in every run.
 template <class Model>
 class Prepared : public Kernel {
@@ -209,9 +212,7 @@ class Bpe {
 
   struct Settings {
     explicit Settings(const KernelInfo& info)
-        : unknown(static_cast<std::int32_t>(info.integer("unk_token_id"))), suffix(info.string("end_suffix")) {
-      if (unknown != info.integer("unk_token_id")) fail("unk_token_id: more than an int32 holds");
-    }
+        : unknown(static_cast<std::int32_t>(info.integer("unk_token_id"))), suffix(info.string("end_suffix")) {}
     std::int32_t unknown;
     std::string suffix;
   };
@@ -520,7 +521,7 @@ const Op& bpe_tokenizer() {
       "BPETokenizer",
       parameters({{"vocab_ids"}, {"merges"}, {"byte_ids", true}}),
       {{"ragged_begins"}, {"ragged_ends"}, {"ids"}},
-      {Attribute::integer("unk_token_id", -1).at_least(-1), Attribute::string("end_suffix", "")},
+      {Attribute::integer("unk_token_id", -1).within(-1, most_id), Attribute::string("end_suffix", "")},
       signatures({Type::int32, Type::int32, Type::int32}),
       create<Bpe>,
       infer_rows,
@@ -534,7 +535,7 @@ const Op& wordpiece_tokenizer() {
       parameters({}),
       {{"ragged_begins"}, {"ragged_ends"}, {"ids"}},
       {Attribute::string("suffix_indicator", "##"), Attribute::integer("max_bytes_per_word", 100).at_least(0),
-       Attribute::integer("unk_token_id").at_least(-1)},
+       Attribute::integer("unk_token_id").within(-1, most_id)},
       signatures({}),
       create<Wordpiece>,
       infer_rows,
@@ -547,7 +548,7 @@ const Op& unigram_tokenizer() {
       "UnigramTokenizer",
       parameters({{"scores"}}),
       {{"ragged_begins"}, {"ragged_ends"}, {"ids"}},
-      {Attribute::integer("unk_token_id").at_least(-1)},
+      {Attribute::integer("unk_token_id").within(-1, most_id)},
       signatures({Type::float32}),
       create<Unigram>,
       infer_rows,

@@ -57,6 +57,8 @@ def _keep(target: Target, seed: int, number: int, wrong: str, folder: Path) -> N
     (place / "finding.txt").write_text(f"python -m tests.fuzz {target.name} --seed {seed} --case {number}\n{wrong}\n")
     if target.name == "ir":
         ir.write(seed, number, place / "model.xml")
+    else:
+        (place / "node.json").write_text(nodes.dump(nodes.node(seed, number)))
 
 
 if __name__ == "__main__":

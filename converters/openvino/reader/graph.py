@@ -100,6 +100,7 @@ class Layer:
         constant: the value, of a Const layer.
         bodies: the sub-graphs by the names of their elements: "body", or "then_body" and "else_body".
         extra: attributes of ``<layer>`` itself beyond id, name, type, version and output_names.
+        left_out: how many outputs the operation has that the file leaves out; known once its rule has been applied.
     """
 
     id: int
@@ -115,6 +116,7 @@ class Layer:
     constant: Constant | None = None
     bodies: dict[str, Body] = field(default_factory=dict)
     extra: dict[str, str] = field(default_factory=dict)
+    left_out: int = 0
 
     def __repr__(self) -> str:
         return f"<{self.type} {self.name!r} (id {self.id}, {self.version})>"

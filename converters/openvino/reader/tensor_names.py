@@ -22,7 +22,8 @@ def parse_names(text: str) -> tuple[str, ...]:
 
 def friendly_name(port: OutputPort) -> str:
     """The name of the layer that gives the value, with ".0", ".1" ... where that has several outputs."""
-    return port.layer.name if len(port.layer.outputs) == 1 else f"{port.layer.name}.{port.index}"
+    layer = port.layer
+    return layer.name if len(layer.outputs) + layer.left_out == 1 else f"{layer.name}.{port.index}"
 
 
 def input_aliases(parameter: Layer) -> tuple[str, ...]:

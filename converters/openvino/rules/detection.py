@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass, fields
 from typing import Literal
 
 import numpy as np
 
 from converters.errors import Malformed
-from converters.openvino.rule import rule
+from converters.openvino.rule import AttributeGroup, rule
 from converters.openvino.rules._indices import normal_axis
 from converters.openvino.rules._precision import mixed_in_float32
 from converters.openvino.rules._shapes import match_shapes
@@ -17,7 +18,50 @@ from onnx_specops.building import Builder, Value
 CodeType = Literal["caffe.PriorBoxParameter.CORNER", "caffe.PriorBoxParameter.CENTER_SIZE"]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Detections(AttributeGroup):
+    """The attributes of DetectionOutput-1 and -8."""
+
+    background_label_id: int = 0
+    top_k: int = -1
+    variance_encoded_in_target: bool = False
+    keep_top_k: tuple[int, ...]
+    code_type: CodeType = "caffe.PriorBoxParameter.CORNER"
+    share_location: bool = True
+    nms_threshold: float
+    confidence_threshold: float = 0.0
+    clip_after_nms: bool = False
+    clip_before_nms: bool = False
+    decrease_label_id: bool = False
+    normalized: bool = False
+    input_height: int = 1
+    input_width: int = 1
+    objectness_score: float = 0.0
+
+
 @rule("DetectionOutput")
+def detection_output_1(
+    op: Builder,
+    box_logits: Value,
+    class_preds: Value,
+    proposals: Value,
+    aux_class_preds: Value | None = None,
+    aux_box_preds: Value | None = None,
+    *,
+    num_classes: int,
+    attributes: Detections,
+):
+    """DetectionOutput-1: the number of classes must be that of the shapes, from which it follows here."""
+    if num_classes < 1:
+        raise Malformed(f"its num_classes is {num_classes}")
+    logits, scores = (value.dims[1] if value.rank == 2 and value.dims else None for value in (box_logits, class_preds))
+    each = 4 if attributes.share_location else 4 * num_classes
+    if logits is not None and (logits % each or scores not in (None, logits // each * num_classes)):
+        raise Malformed(f"its {logits} box_logits and {scores} class_preds are not those of {num_classes} classes")
+    return detection_output(op, box_logits, class_preds, proposals, aux_class_preds, aux_box_preds, attributes=attributes)
+
+
+@rule("DetectionOutput", since="opset8")
 def detection_output(
     op: Builder,
     box_logits: Value,
@@ -26,29 +70,14 @@ def detection_output(
     aux_class_preds: Value | None = None,
     aux_box_preds: Value | None = None,
     *,
-    num_classes: int | None = None,
-    background_label_id: int = 0,
-    top_k: int = -1,
-    variance_encoded_in_target: bool = False,
-    keep_top_k: tuple[int, ...],
-    code_type: CodeType = "caffe.PriorBoxParameter.CORNER",
-    share_location: bool = True,
-    nms_threshold: float,
-    confidence_threshold: float = 0.0,
-    clip_after_nms: bool = False,
-    clip_before_nms: bool = False,
-    decrease_label_id: bool = False,
-    normalized: bool = False,
-    input_height: int = 1,
-    input_width: int = 1,
-    objectness_score: float = 0.0,
+    attributes: Detections,
 ):
-    """DetectionOutput-1 and -8: the number of classes follows from the shapes."""
-    if not keep_top_k:
+    """DetectionOutput-8: the number of classes follows from the shapes."""
+    if not attributes.keep_top_k:
         raise Malformed("its keep_top_k is empty")
     if (aux_class_preds is None) != (aux_box_preds is None):
         raise Malformed("it has one of the two additional inputs only")
-    if decrease_label_id and background_label_id != 0:
+    if attributes.decrease_label_id and attributes.background_label_id != 0:
         raise Malformed("with decrease_label_id its background_label_id must be 0")
     match_shapes(
         box_logits=(box_logits, "N L"),
@@ -57,24 +86,8 @@ def detection_output(
         aux_class_preds=(aux_class_preds, "N A"),
         aux_box_preds=(aux_box_preds, "N L"),
     )
-    detect = functools.partial(
-        op.specops.DetectionOutput,
-        keep_top_k=keep_top_k[0],
-        nms_threshold=nms_threshold,
-        background_label_id=background_label_id,
-        top_k=top_k,
-        variance_encoded_in_target=variance_encoded_in_target,
-        code_type=code_type,
-        share_location=share_location,
-        confidence_threshold=confidence_threshold,
-        clip_after_nms=clip_after_nms,
-        clip_before_nms=clip_before_nms,
-        decrease_label_id=decrease_label_id,
-        normalized=normalized,
-        input_height=input_height,
-        input_width=input_width,
-        objectness_score=objectness_score,
-    )
+    given = {field.name: getattr(attributes, field.name) for field in fields(attributes)}
+    detect = functools.partial(op.specops.DetectionOutput, **given | {"keep_top_k": attributes.keep_top_k[0]})
     if aux_class_preds is not None and aux_box_preds is not None:
         return mixed_in_float32(op, detect, box_logits, class_preds, proposals, aux_class_preds, aux_box_preds)
 

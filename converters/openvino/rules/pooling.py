@@ -11,7 +11,7 @@ import onnx_ir as ir
 from converters.errors import Malformed, Unsupported
 from converters.openvino.reader.element_types import ElementType
 from converters.openvino.rule import Departure, rule
-from converters.openvino.rules._indices import index_type
+from converters.openvino.rules._indices import INT64_MAX, index_type
 from converters.openvino.rules._windows import (
     MaybeDilated,
     Sliding,
@@ -32,6 +32,21 @@ _SAME = Departure(
     cpu="reads beyond the data",
     specification="pads them",
     follows="specification",
+)
+# ONNX Runtime's kernels differ in both, and to guard them would cost each pooling a pass over its data.
+_NOT_FINITE = (
+    Departure(
+        where="a NaN among the elements",
+        cpu="passes over it",
+        specification="does not say",
+        follows="runtime",
+    ),
+    Departure(
+        where="minus infinity and nothing above it",
+        cpu="gives the lowest finite number",
+        specification="gives the maximum",
+        follows="runtime",
+    ),
 )
 _RANK = "the rank of the data or the length of output_shape must be known"
 
@@ -82,7 +97,7 @@ def avg_pool_16(
     return _average(op, data, kernel, at, exclude_pad, rounding_type)
 
 
-@rule("MaxPool")
+@rule("MaxPool", departs=_NOT_FINITE)
 def max_pool_1(
     op: Builder,
     data: Value,
@@ -95,7 +110,7 @@ def max_pool_1(
     return _maximum(op, data, kernel, sliding.window(), rounding_type)[0]
 
 
-@rule("MaxPool", since="opset8", departs=[_SAME])
+@rule("MaxPool", since="opset8", departs=[_SAME, *_NOT_FINITE])
 def max_pool_8(
     op: Builder,
     data: Value,
@@ -111,7 +126,7 @@ def max_pool_8(
     return _maximum_with_indices(op, data, kernel, at, rounding_type, index_element_type, axis)
 
 
-@rule("MaxPool", since="opset14", departs=[_SAME])
+@rule("MaxPool", since="opset14", departs=[_SAME, *_NOT_FINITE])
 def max_pool_14(
     op: Builder,
     data: Value,
@@ -167,7 +182,9 @@ def adaptive_max_pool(op: Builder, data: Value, output_shape: Value, *, index_el
     kernel = _even_windows(op, sizes, counts)
     if kernel is not None:
         at = window(kernel, auto_pad="valid")
-        return _maximum_with_indices(op, data, tuple(kernel), at, "floor", index_element_type, 2)
+        numbers = op.Reshape(op.Range(0, op.ReduceProd(sizes, keepdims=0), 1), op.Concat([1, 1], sizes, axis=0))
+        first = op.Slice(numbers, [0] * rank, [INT64_MAX] * rank, [*range(2, 2 + rank)], kernel)
+        return _maximum_with_indices(op, data, tuple(kernel), at, "floor", index_element_type, 2, first)
     # The maxima of rows first, then of columns: the first of equal elements, row by row, is found that way too.
     indices = None
     stride = op.const([1])
@@ -359,17 +376,22 @@ def _maximum_with_indices(
     rounding: str,
     index_element_type: ElementType,
     axis: int,
+    first: Value | None = None,
 ) -> list[Value]:
-    """MaxPool's two outputs. A window with nothing above the lowest number has the index of its channel's first element."""
+    """MaxPool's two outputs.
+
+    A window with nothing above the lowest number has the index ``first``, by default that of its channel's first element.
+    """
     to = index_type(index_element_type)
     rank = at.rank + 2
     if not -rank <= axis < rank:
         raise Malformed(f"its axis {axis} is out of range [{-rank}, {rank - 1}]")
     maxima, places = _maximum(op, data, kernel, at, rounding, outputs=2)
-    outer = op.Shape(data, start=0, end=2)
-    channels = op.Range(0, op.ReduceProd(outer, keepdims=0), 1)
-    first = op.Mul(channels, op.ReduceProd(spatial_shape(op, data, at.rank), keepdims=1))
-    first = op.Reshape(first, op.Concat(outer, [1] * at.rank, axis=0))
+    if first is None:
+        outer = op.Shape(data, start=0, end=2)
+        channels = op.Range(0, op.ReduceProd(outer, keepdims=0), 1)
+        first = op.Mul(channels, op.ReduceProd(spatial_shape(op, data, at.rank), keepdims=1))
+        first = op.Reshape(first, op.Concat(outer, [1] * at.rank, axis=0))
     places = op.Where(op.Greater(maxima, op.const(_lowest(data), data.dtype)), places, first)
     if axis % rank:
         places = op.Mod(places, op.ReduceProd(op.Shape(data, start=axis % rank), keepdims=1))

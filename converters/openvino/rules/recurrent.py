@@ -23,6 +23,13 @@ _LENGTHS_OVERLOOKED = Departure(
     follows="specification",
 )
 
+_BIASES_LEFT_OUT = Departure(
+    where="a constant `x` of one row, with `clip` or, in GRUCell and LSTMCell, other activations than the usual ones",
+    cpu="leaves out the biases",
+    specification="adds them",
+    follows="specification",
+)
+
 _NAMES = {"sigmoid": "Sigmoid", "tanh": "Tanh", "relu": "Relu"}
 
 
@@ -100,7 +107,7 @@ class LSTM(Recurrent):
     activations: tuple[Activation, ...] = usual
 
 
-@rule("RNNCell")
+@rule("RNNCell", departs=[_BIASES_LEFT_OUT])
 def rnn_cell(
     op: Builder,
     x: Value,
@@ -120,7 +127,7 @@ def rnn_cell(
     return op.Squeeze(last, [0])
 
 
-@rule("GRUCell", since="opset3")
+@rule("GRUCell", since="opset3", departs=[_BIASES_LEFT_OUT])
 def gru_cell(
     op: Builder,
     x: Value,
@@ -149,6 +156,7 @@ def gru_cell(
             reference="computes with them",
             follows="reference",
         ),
+        _BIASES_LEFT_OUT,
     ],
 )
 def lstm_cell_1(
@@ -179,7 +187,7 @@ def lstm_cell_1(
     return _lstm_cell(op, x, hidden, cell, weights, recurrence, biases, peepholes, node)
 
 
-@rule("LSTMCell", since="opset4")
+@rule("LSTMCell", since="opset4", departs=[_BIASES_LEFT_OUT])
 def lstm_cell_4(
     op: Builder,
     x: Value,

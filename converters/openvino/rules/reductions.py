@@ -26,6 +26,12 @@ _NO_AXES = Departure(
 _AXES_AT_RUN_TIME = Departure(
     where="axes that are not constant", cpu="refuses them", reference="takes them", follows="reference"
 )
+_NAN = Departure(
+    where="a NaN among the elements",
+    cpu="gives the NaN, or the extreme of some of the others, by where they lie",
+    reference="gives the extreme of the elements from the last NaN on",
+    follows="runtime",
+)
 
 
 @rule("ReduceSum", departs=[_NO_AXES, INTEGERS_IN_FLOAT32])
@@ -89,7 +95,7 @@ def _sum(op: Builder, x: Value, axes: Value, keep_dims: bool) -> Value:
     return total if to is None else op.Cast(total, to=to)
 
 
-@rule("ReduceMax", departs=[_NO_AXES, INTEGERS_IN_FLOAT32])
+@rule("ReduceMax", departs=[_NO_AXES, INTEGERS_IN_FLOAT32, _NAN])
 def reduce_max(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
     """ReduceMax-1. OpenVINO starts from the lowest finite number of float32: the maximum of -inf alone, or of nothing."""
 
@@ -111,6 +117,7 @@ def reduce_max(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
         ),
         _NO_AXES,
         INTEGERS_IN_FLOAT32,
+        _NAN,
     ],
 )
 def reduce_min(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):

@@ -98,8 +98,13 @@ def _check_elements(data: Value, indices: Value, updates: Value, axis: int | Non
     ],
 )
 def scatter_update(op: Builder, data: Value, indices: Value, updates: Value, axis: Value):
-    """ScatterUpdate-3: of equal indices the last one's update stays."""
+    """ScatterUpdate-3: of equal indices the last one's update stays.
+
+    OpenVINO refuses negative indices. Those that come at run time count from the end here.
+    """
     place = constant_axis(axis, data.rank)
+    if indices.constant is not None and (indices.constant < 0).any():
+        raise Malformed("one of its indices is negative")
     if place is not None and data.dims is not None and indices.dims is not None:
         _check_updates(updates, [*data.dims[:place], *indices.dims, *data.dims[place + 1 :]])
     if place == 0:

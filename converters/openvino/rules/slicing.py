@@ -98,7 +98,7 @@ class _Plan:
             follows="reference",
         ),
         Departure(
-            where="an index of a shrunk axis out of range, of unknown dimensions",
+            where="an index of a shrunk axis out of range, of unknown dimensions, or with `end` or `stride` at run time",
             cpu="takes the nearest element",
             reference="fails",
             follows="cpu",
@@ -144,7 +144,8 @@ def strided_slice(
         raise Malformed("one of its strides is 0")
     if data.rank is not None and len(plan.axes) > data.rank:
         raise Malformed(f"it slices {len(plan.axes)} axes of {data.rank}")
-    data = _picked(op, data, begin, begin_mask, plan)
+    lenient = any(x.constant is None for x in (begin, end, stride))
+    data = _picked(op, data, begin, begin_mask, plan, lenient)
 
     # The entries that the masks know, then those beyond them.
     taken = op.const(plan.taken)
@@ -180,16 +181,17 @@ def strided_slice(
     return result
 
 
-def _picked(op: Builder, data: Value, begin: Value, begin_mask: tuple[int, ...], plan: _Plan) -> Value:
+def _picked(op: Builder, data: Value, begin: Value, begin_mask: tuple[int, ...], plan: _Plan, lenient: bool) -> Value:
     """``data`` with one element along the shrunk axes whose constant index may lie beyond them.
 
-    These are no longer sliced then.
+    These are no longer sliced then. Beyond an axis of known size OpenVINO checks it where it knows all numbers; where it
+    does not, it is ``lenient``.
     """
     given = integers(begin)
     for axis, entry in list(zip(plan.axes, plan.taken, strict=True)) if given is not None else []:
         index = 0 if given is None or _bit(begin_mask, entry) else given[entry]
         dimension = None if data.dims is None else data.dims[axis]
-        beyond = dimension is None or not -dimension <= index < dimension
+        beyond = dimension is None or (lenient and not -dimension <= index < dimension)
         if axis in plan.shrunk and index not in (0, -1) and beyond:
             size = dim(op, data, axis)
             at = op.Min(op.Sub(size, 1), index) if index > 0 else op.Max(op.Neg(size), index)

@@ -28,9 +28,15 @@ _UNSIGNED = Departure(
     reference="orders them as numbers",
     follows="reference",
 )
+_NAN = Departure(
+    where="a NaN among the elements",
+    cpu="takes it for greater or less than others, by where they lie",
+    reference="takes it for greater than none and less than none",
+    follows="runtime",
+)
 
 
-@rule("TopK", restrictions=_TIES, departs=[_OTHERS, _UNSIGNED])
+@rule("TopK", restrictions=_TIES, departs=[_OTHERS, _UNSIGNED, _NAN])
 def top_k_1(
     op: Builder,
     data: Value,
@@ -45,7 +51,7 @@ def top_k_1(
     return _top_k(op, data, k, axis, mode, sort, index_element_type)
 
 
-@rule("TopK", since="opset11", restrictions=_TIES, departs=[_OTHERS, _UNSIGNED])
+@rule("TopK", since="opset11", restrictions=_TIES, departs=[_OTHERS, _UNSIGNED, _NAN])
 def top_k(
     op: Builder,
     data: Value,
@@ -77,7 +83,18 @@ def _top_k(
     return values, as_indices(op, indices, index_element_type)
 
 
-@rule("Unique", since="opset10")
+@rule(
+    "Unique",
+    since="opset10",
+    departs=[
+        Departure(
+            where="the indices of i8 and u8 along an axis",
+            cpu="gives those of other slices",
+            specification="gives those of the slices where they come first",
+            follows="specification",
+        ),
+    ],
+)
 def unique(
     op: Builder,
     data: Value,

@@ -220,9 +220,10 @@ def _sources(
         query = rotations.source(found.query, found.heads, size, turned=True)
         keys = rotations.source(new, groups, size, turned=True)
         if query.table is not None and query.table is keys.table:
-            if size % 16 == 0 and 2 * query.table.cosine.shape[1] % 16 == 0:
+            turned = 2 * query.table.cosine.shape[1]
+            if size % 16 == 0 and turned % 16 == 0:
                 return (query, keys, values), query.table, ""
-            reason = f"ONNX Runtime does not turn heads of {size} elements"
+            reason = f"ONNX Runtime does not turn {turned} of {size} elements"
         elif query.table is None and keys.table is None and "BSD" in (query.layout.name, keys.layout.name):
             return (query, keys, values), None, ""  # there is nothing to turn
         else:

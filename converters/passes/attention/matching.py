@@ -31,6 +31,7 @@ class Attention:
         seen: where it is, or true where a key is seen.
         mixed: [batch, heads, sequence, size], what becomes of the values.
         heads, groups, size: the numbers of heads, of keys that they share, and of the elements of each.
+        sink: [heads], products that lead to no value; ``None`` for none.
     """
 
     softmax: ir.Node
@@ -45,6 +46,7 @@ class Attention:
     heads: int
     groups: int
     size: int
+    sink: np.ndarray | None = None
 
 
 @dataclass
@@ -78,14 +80,16 @@ class Matcher:
         Raises:
             NoFit: it is one, of another form.
         """
-        mixing = _next(softmax.outputs[0], "MatMul")
+        shares, with_sink = self._without_sink(softmax.outputs[0])
+        mixing = _next(shares, "MatMul")
         if mixing is None or softmax.inputs[0] not in self._dependence or mixing.inputs[1] is None:
             return None
         values = self._cache(mixing.inputs[1])
         if values is None:
             return None
         axis = softmax.attributes.get_int("axis", -1)
-        products = self._products(softmax.inputs[0])
+        scores, sink = self._sink(softmax.inputs[0]) if with_sink else (softmax.inputs[0], None)
+        products = self._products(scores)
         assert products.product is not None
         query, transposed = products.product.inputs[:2]
         assert query is not None and transposed is not None
@@ -110,8 +114,35 @@ class Matcher:
             self._check_repeated(cache, used, heads // groups)
         return Attention(
             softmax, query, keys, values, products.scale * scale, products.softcap, products.mask,
-            products.is_condition, mixed, heads, groups, size,
+            products.is_condition, mixed, heads, groups, size, sink,
         )  # fmt: skip
+
+    def _without_sink(self, shares: ir.Value) -> tuple[ir.Value, bool]:
+        """What a Softmax gives without its last column, where that is left out: it leads to no value."""
+        if (node := _next(shares, "Slice")) is None:
+            return shares, False
+        whole = np.random.default_rng(4).standard_normal((2, 2, 3, 9)).astype(np.float32)
+        try:
+            got = self._inputs.probe(_SETTING, {shares: whole}).array(node.outputs[0])
+        except ProbeError:
+            return shares, False
+        left = np.array_equal(got, whole[..., :-1])
+        return (node.outputs[0], True) if left else (shares, False)
+
+    def _sink(self, scores: ir.Value | None) -> tuple[ir.Value | None, np.ndarray]:
+        """The products without their last column, and what that has for each head."""
+        node = None if scores is None else scores.producer()
+        if node is None or node.op_type != "Concat" or len(node.inputs) != 2 or node.inputs[1] in self._dependence:
+            raise NoFit("the column of its Softmax that leads to no value depends on data")
+        if node.attributes.get_int("axis", 0) not in (-1, 3) or node.inputs[1] is None:
+            raise NoFit("its Softmax has more than a column that leads to no value")
+        try:
+            column = self._probe.array(node.inputs[1])
+        except ProbeError as error:
+            raise NoFit(f"the column of its Softmax that leads to no value is not known: {error}") from error
+        if column.ndim != 4 or column.shape[3] != 1 or not (column == column[:1, :, :1]).all():
+            raise NoFit("the column of its Softmax that leads to no value is not one number a head")
+        return node.inputs[0], column[0, :, 0, 0]
 
     def _cache(self, value: ir.Value) -> Cache | None:
         """The cache that a value comes from."""

@@ -148,12 +148,13 @@ class Probe:
         else:
             arrays = [None if known is None else self._elements(known) for known in inputs]
             for result, array in zip(node.outputs, _computed(node, arrays), strict=False):
-                self._known[result] = array
+                self._known.setdefault(result, array)
 
     def _infer(self, node: ir.Node, inputs: Sequence[Known | None], constant: bool = False) -> None:
         """The shapes of a node's outputs, by ONNX's own inference."""
         for result, (dtype, shape) in zip(node.outputs, _inferred(node, inputs), strict=True):
-            self._known[result] = Constant(dtype, shape, result) if constant else Data(dtype, shape)
+            # Another output of the node may be given.
+            self._known.setdefault(result, Constant(dtype, shape, result) if constant else Data(dtype, shape))
 
 
 def _inferred(node: ir.Node, inputs: Sequence[Known | None]) -> list[tuple[ir.DataType, tuple[int, ...]]]:

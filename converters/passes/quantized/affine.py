@@ -12,6 +12,8 @@ from onnx_specops.building import Builder, Value, constant_value
 
 NEAR = 1e-3
 """How far, in levels, the zero may be from a level: a file keeps limits in few digits."""
+_NEAR_IN_HALVES = 0.13
+"""As far, where the limits are numbers of 16 bits: 128 levels from zero these are 0.06 of a level apart."""
 
 _TYPES: dict[int, type[np.unsignedinteger]] = {2**8 - 1: np.uint8, 2**8: np.uint8, 2**16 - 1: np.uint16, 2**16: np.uint16}
 
@@ -24,11 +26,14 @@ class Affine:
         scale: float32, [] or [size of the axis].
         zero_point: of the same shape, in the integers' type.
         axis: the axis, where there are several.
+        shift: what to add before quantising, so that numbers are rounded as by the limits: these put zero a little beside
+            a level. In the limits' shape; None where that is nothing.
     """
 
     scale: np.ndarray
     zero_point: np.ndarray
     axis: int = 0
+    shift: np.ndarray | None = None
 
     @property
     def is_whole(self) -> bool:
@@ -90,8 +95,11 @@ def affine(low: np.ndarray, high: np.ndarray, levels: int, rank: int | None) -> 
         return None
     exact = -low.astype(np.float64) / scale
     zero = np.rint(exact)
-    if (np.abs(exact - zero) > NEAR).any() or (zero < 0).any() or (zero > levels - 1).any():
+    rest = exact - zero
+    is_half = all((limit.astype(np.float16) == limit).all() for limit in (low, high))
+    if (np.abs(rest) > (_NEAR_IN_HALVES if is_half else NEAR)).any() or (zero < 0).any() or (zero > levels - 1).any():
         return None
+    shift = (rest * scale).astype(np.float32) if (np.abs(rest) > NEAR).any() else None
     zero += np.iinfo(_TYPES[levels]).max + 1 - levels
     axis, shape = 0, np.broadcast_shapes(scale.shape, zero.shape)
     scale, zero = np.broadcast_to(scale, shape), np.broadcast_to(zero, shape)
@@ -102,4 +110,4 @@ def affine(low: np.ndarray, high: np.ndarray, levels: int, rank: int | None) -> 
         axis = axes[0] + rank - len(shape)
     whole = scale.size == 1
     flat = [np.ascontiguousarray(a).reshape([] if whole else [-1]) for a in (scale, zero.astype(_TYPES[levels]))]
-    return Affine(flat[0], flat[1], axis)
+    return Affine(flat[0], flat[1], axis, shift)

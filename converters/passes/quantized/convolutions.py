@@ -183,18 +183,17 @@ def _shortest(scales: np.ndarray, zeros: np.ndarray) -> Affine:
 
 
 def _with_bias(tail: ir.Value, bias: np.ndarray) -> tuple[ir.Value, np.ndarray]:
-    """A convolution's result with the constant of each channel that is added to it alone."""
-    user = only_user(tail)
-    if user is None or not is_node(user, "Add") or tail.shape is None:
-        return tail, bias
-    other = next((array(value) for value in user.inputs if value is not tail), None)
-    rank = len(tail.shape)
-    if other is None or other.ndim > rank:
-        return tail, bias
-    shape = [1] * (rank - other.ndim) + list(other.shape)
-    if any(size != 1 for axis, size in enumerate(shape) if axis != 1) or shape[1] not in (1, len(bias)):
-        return tail, bias
-    return user.outputs[0], bias + np.broadcast_to(other.astype(np.float64).reshape(-1), bias.shape)
+    """A convolution's result with the constants of each channel that are added to it alone."""
+    while (user := only_user(tail)) is not None and is_node(user, "Add") and tail.shape is not None:
+        other = next((array(value) for value in user.inputs if value is not tail), None)
+        rank = len(tail.shape)
+        if other is None or other.ndim > rank:
+            break
+        shape = [1] * (rank - other.ndim) + list(other.shape)
+        if any(size != 1 for axis, size in enumerate(shape) if axis != 1) or shape[1] not in (1, len(bias)):
+            break
+        tail, bias = user.outputs[0], bias + np.broadcast_to(other.astype(np.float64).reshape(-1), bias.shape)
+    return tail, bias
 
 
 # -- what follows a convolution --------------------------------------------------------------------------------------------

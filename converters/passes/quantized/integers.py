@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
@@ -9,12 +10,15 @@ from converters.passes.quantized.affine import affine
 from converters.passes.quantized.convolutions import convolution
 from converters.passes.quantized.graph import Arrangement, Quantized, is_node, only_quantizers, remove
 from converters.passes.quantized.products import product
-from converters.passes.quantized.weights import array
+from converters.passes.quantized.weights import array, float_array
 from onnx_specops.building import constant_value
 from onnx_specops.domain import DOMAIN
 from onnx_specops.graphs import all_nodes
 
 D = ir.DataType
+
+_SMALL = 2**16
+"""Up to so many elements a constant of 16 bits may become one of 32."""
 
 _MOVES = frozenset(("Flatten", "Identity", "MaxPool", "Reshape", "Squeeze", "Transpose", "Unsqueeze"))
 """Operators that only move or choose numbers: they take integers as they take floats."""
@@ -36,21 +40,56 @@ class InIntegers(InPlacePass):
         self.opset, self.contrib = opset, contrib
 
     def call(self, model: ir.Model) -> PassResult:
-        nodes = [node for node in all_nodes(model.graph) if is_node(node, "FakeQuantize", DOMAIN)]
-        if not nodes:
+        if not is_quantized(model):
             return PassResult(model, modified=False)
+        _widen_constants(model)
+        _share_quantizations(model)
         work = Arrangement(model.graph, self.contrib)
-        for node in nodes:
+        for node in [node for node in all_nodes(model.graph) if is_node(node, "FakeQuantize", DOMAIN)]:
             _quantize(work, node, self.opset)
         for node in list(all_nodes(model.graph)):
             _arrange(work, node)
         return PassResult(model, modified=True)
 
 
+def is_quantized(model: ir.Model) -> bool:
+    """Whether there is something for `InIntegers` to say."""
+    return any(is_node(node, "FakeQuantize", DOMAIN) for node in all_nodes(model.graph))
+
+
+def _widen_constants(model: ir.Model) -> None:
+    """Limits, scales and biases of 16 bits as the float32 that they are taken as."""
+    for node in list(all_nodes(model.graph)):
+        if not is_node(node, "Cast") or node.outputs[0].dtype != D.FLOAT or node.outputs[0].is_graph_output():
+            continue
+        constant = array(node.inputs[0])
+        if constant is None or constant.dtype.itemsize != 2 or constant.size > _SMALL or constant.dtype.kind in "iu":
+            continue
+        wide = constant_value(constant.astype(np.float32), name=f"{node.outputs[0].name}/constant")
+        model.graph.register_initializer(wide)
+        node.outputs[0].replace_all_uses_with(wide)
+        remove(node)
+
+
+def _share_quantizations(model: ir.Model) -> None:
+    """One FakeQuantize where several do the same to one tensor: as early files have one for each that takes it."""
+    known: dict[object, ir.Node] = {}
+    for node in [node for node in all_nodes(model.graph) if is_node(node, "FakeQuantize", DOMAIN)]:
+        limits = [array(limit) for limit in node.inputs[1:]]
+        if any(limit is None for limit in limits) or node.outputs[0].is_graph_output():
+            continue
+        said = tuple((limit.shape, limit.tobytes()) for limit in limits if limit is not None)
+        key = (node.graph, node.inputs[0], node.attributes.get_int("levels", 0), said)
+        first = known.setdefault(key, node)
+        if first is not node:
+            node.outputs[0].replace_all_uses_with(first.outputs[0])
+            remove(node)
+
+
 def _quantize(work: Arrangement, node: ir.Node, opset: int) -> None:
     """A FakeQuantize of what is computed, as QuantizeLinear and DequantizeLinear."""
     data, *limits = node.inputs
-    low, high, start, end = (array(limit) for limit in limits)
+    low, high, start, end = (float_array(limit) for limit in limits)
     levels = node.attributes.get_int("levels", 0)
     if data is None or array(data) is not None or data.dtype != D.FLOAT or _is_of_constant(data):
         return
@@ -65,6 +104,8 @@ def _quantize(work: Arrangement, node: ir.Node, opset: int) -> None:
     op = work.before(node)
     if levels % 2 and not (is_node(data.producer(), "Relu") and not low.any()):
         data = op.Max(data, constant_value(low))  # there is an integer below those of the levels
+    if inner.shift is not None:
+        data = op.Add(data, constant_value(inner.shift))
     if inner.is_whole and outer.is_whole:
         work.dequantized(op, node.outputs[0], inner.quantize(op, data), outer)
     elif rank is not None:

@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.passes.quantized.affine import Affine
-from converters.passes.quantized.graph import static_shape
+from converters.passes.quantized.graph import is_node, static_shape
 from onnx_specops.building import Builder, Value, constant_value
 from onnx_specops.domain import DOMAIN
 
@@ -78,7 +78,7 @@ def array(value: ir.Value | None) -> np.ndarray | None:
     return value.const_value.numpy()
 
 
-def _float_array(value: ir.Value | None) -> np.ndarray | None:
+def float_array(value: ir.Value | None) -> np.ndarray | None:
     """The float32 numbers of a constant, or of one that is cast."""
     node = None if value is None else value.producer()
     if node is not None and (node.domain, node.op_type) == ("", "Cast") and node.outputs[0].dtype == D.FLOAT:
@@ -97,30 +97,35 @@ def _decompressed(value: ir.Value) -> _Found | None:
         node = None if node.inputs[0] is None else node.inputs[0].producer()  # the scales are of 16 bits
     if node is None or (node.domain, node.op_type) != ("", "Mul"):
         return None
-    scale = _float_array(node.inputs[1])
+    scale = float_array(node.inputs[1])
     node = None if node.inputs[0] is None else node.inputs[0].producer()
     zero: np.ndarray | None = np.zeros((), np.float32)
     if node is not None and (node.domain, node.op_type) == ("", "Sub"):
-        zero = _float_array(node.inputs[1])
+        zero = float_array(node.inputs[1])
         node = None if node.inputs[0] is None else node.inputs[0].producer()
-    if node is None or (node.domain, node.op_type) != ("", "Cast") or scale is None or zero is None:
-        return None
-    integers = node.inputs[0]
-    if integers is None or integers.dtype not in _BYTES or array(integers) is None:
+    integers: ir.Value | None = None
+    while node is not None and is_node(node, "Cast"):  # by way of 16 bits, where they are of 16 bits
+        integers = node.inputs[0]
+        node = None if integers is None else integers.producer()
+    if scale is None or zero is None or integers is None or integers.dtype not in _BYTES or array(integers) is None:
         return None
     type_ = _BYTES[integers.dtype]
-    if not np.array_equal(zero.astype(type_).astype(np.float32), zero) or not (scale > 0).all():
+    whole = np.rint(zero)
+    # Open Model Zoo's files have zeros of a hundred-thousandth of a level, which is nothing to a product in float32.
+    if (np.abs(zero - whole) > 1e-3).any() or not np.array_equal(whole.astype(type_), whole) or not (scale > 0).all():
         return None
     assert isinstance(integers, Value)
-    return integers, scale, zero.astype(type_)
+    return integers, scale, whole.astype(type_)
 
 
 def _quantized(value: ir.Value) -> _Found | None:
     """FakeQuantize of a constant."""
     node = value.producer()
+    if node is not None and is_node(node, "Cast") and value.dtype == D.FLOAT:
+        node = None if node.inputs[0] is None else node.inputs[0].producer()  # it is of 16 bits
     if node is None or (node.domain, node.op_type) != (DOMAIN, "FakeQuantize"):
         return None
-    data, *limits = (_float_array(x) for x in node.inputs)
+    data, *limits = (float_array(x) for x in node.inputs)
     levels = node.attributes.get_int("levels", 0)
     if data is None or any(limit is None for limit in limits) or not 2 <= levels <= 256:
         return None

@@ -40,7 +40,7 @@ def BPETokenizer(
     merges,
     byte_ids=None,
     *,
-    unk_token_id: Annotated[int, Limits(-1)] = -1,
+    unk_token_id: Annotated[int, Limits(-1, 2**31 - 1)] = -1,
     end_suffix: str = "",
 ):
     """The ids of strings by byte-pair encoding.

@@ -36,7 +36,7 @@ def CombineSegments(ragged_begins, ragged_ends, elements, counts, sizes, ids):
     segments = len(ids)
     if not len(counts) == len(sizes) == segments or (counts < 0).any() or (sizes < 0).any():
         raise ValueError(f"{name}: counts, sizes and ids do not tell of the same segments")
-    if counts.sum() != ragged_begins.size or sizes.sum() != elements.size:
+    if not counts.sum() == ragged_begins.size == ragged_ends.size or sizes.sum() != elements.size:
         raise ValueError(f"{name}: counts or sizes do not add up to what there is")
     total = int(counts.max(initial=0))
     if bad := [int(count) for count in counts if count not in (1, total)]:

@@ -30,7 +30,7 @@ def UnigramTokenizer(
     vocab_symbols,
     scores,
     *,
-    unk_token_id: Annotated[int, Limits(-1)],
+    unk_token_id: Annotated[int, Limits(-1, 2**31 - 1)],
 ):
     """The ids of strings: of the tokens that make up the string and whose scores have the greatest sum.
 

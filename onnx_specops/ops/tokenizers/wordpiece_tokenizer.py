@@ -24,7 +24,7 @@ def WordpieceTokenizer(
     *,
     suffix_indicator: str = "##",
     max_bytes_per_word: Annotated[int, Limits(0)] = 100,
-    unk_token_id: Annotated[int, Limits(-1)],
+    unk_token_id: Annotated[int, Limits(-1, 2**31 - 1)],
 ):
     """The ids of words: of the longest token that a word begins with, then of the longest that it goes on with, and so on.
 

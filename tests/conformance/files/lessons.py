@@ -302,6 +302,27 @@ def resize_between_transpositions():
     return ov.Model([ops.transpose(wide, np.array([0, 3, 1, 2]))], [x])
 
 
+def output_called_as_a_layer():
+    """The tensor's name is the friendly one of another layer, as TensorFlow Lite's networks have it."""
+    import openvino as ov
+    from openvino import opset13 as ops
+
+    x = ops.parameter([1, 4], F32, name="x")
+    inner = ops.relu(x, name="scores")
+    y = ops.reshape(inner, np.array([2, 2]), False, name="scores0")
+    y.output(0).tensor.set_names({"scores"})
+    return ov.Model([y, ops.abs(inner)], [x])
+
+
+def pooling_without_names():
+    """Of an operation with two outputs, of which the file has the first."""
+    net = Net()
+    x = net.parameter((1, 1, 4, 5))
+    data = 'strides="1,1" dilations="1,1" kernel="2,2" pads_begin="0,0" pads_end="0,0" index_element_type="i64" axis="0"'
+    y = net.layer("MaxPool", [x], [(1, 1, 4, 5)], [(1, 1, 3, 4)], data, version="opset8")
+    return net.result(y, (1, 1, 3, 4)).built()
+
+
 def graphs() -> Iterator[Lesson]:
     yield Lesson("a constant as an output", "OpenVINO's own tests", constant_result)
     yield Lesson(
@@ -310,6 +331,9 @@ def graphs() -> Iterator[Lesson]:
         unknown_layer_that_no_one_needs,
         ("layers that lead to no result",),
     )
+    yield Lesson("an output called as another layer", "Luxonis", saved(output_called_as_a_layer))
+    remark = "outputs of MaxPool that the file leaves out"
+    yield Lesson("one output of two without names", "OpenVINO's own tests", pooling_without_names, (remark,))
     yield Lesson("lists with blanks", "hand-written files", blanks_in_lists)
     yield Lesson("run-time information in ports", "OpenVINO from 2022 on", information_in_a_port)
     yield Lesson("LRN with an alpha of 0", "OpenVINO's own tests", flat_response)

@@ -42,7 +42,9 @@ def explain(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
     for single in singles(recipe, judge.oracle):
         for variant in (single, single.static()):
             found = judge.judge(variant)
-            if found.kind == "reference" and _known(variant):
+            known = (found.kind == "reference" or found.unseconded) and _known(variant)
+            known = known or (found.kind == "parts" and _unsaid(variant))
+            if known:
                 departs = departs or Explanation("departure", variant, found)
             elif found.suspect:
                 if _noisy(variant, judge.oracle):
@@ -119,6 +121,13 @@ def _known(recipe: Recipe) -> bool:
         for layer in recipe.layers()
         for departure in find_rule(layer.operation, layer.opset).departs
     )
+
+
+def _unsaid(recipe: Recipe) -> bool:
+    """Whether the runtime decides what becomes of what is not finite."""
+    finite = all(np.isfinite(array).all() for array in recipe.arrays() if array.dtype.kind in "fV")
+    departures = [d for layer in recipe.layers() for d in find_rule(layer.operation, layer.opset).departs]
+    return not finite and any(departure.follows == "runtime" for departure in departures)
 
 
 def _noisy(recipe: Recipe, oracle: Oracle) -> bool:

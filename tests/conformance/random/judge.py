@@ -42,10 +42,12 @@ class Verdict:
             ``"lacks"``: the conversion refuses what OpenVINO runs; ``"fails"``: it does when it runs; ``"breaks"``: the
             converter's own mistake.
         text: more of it.
+        unseconded: whether one alone of OpenVINO's two has an answer, from which ours parts.
     """
 
     kind: Kind
     text: str = ""
+    unseconded: bool = False
 
     @property
     def found(self) -> bool:
@@ -182,7 +184,7 @@ class _Answers:
                 return Verdict("agrees")
             else:
                 return Verdict("reference", "\n".join(said))
-        return Verdict("unjudged" if refused == 2 else "parts", "\n".join(said))
+        return Verdict("unjudged" if refused == 2 else "parts", "\n".join(said), unseconded=refused == 1)
 
 
 def _forms(custom: bool, without_body: bool, python: bool) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime as ort
 import pytest
 
 from converters.openvino import convert
@@ -58,3 +59,12 @@ def converted(
 def operators(model: onnx.ModelProto) -> list[str]:
     """The operators, in alphabetical order."""
     return sorted(node.op_type for node in model.graph.node)
+
+
+def optimised(path: Path) -> list[str]:
+    """The operators that ONNX Runtime makes of a model for CPUs."""
+    options = ort.SessionOptions()
+    options.optimized_model_filepath = str(path.with_suffix(".optimised"))
+    options.log_severity_level = 3
+    ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    return operators(onnx.load(options.optimized_model_filepath))

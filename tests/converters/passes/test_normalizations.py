@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.conformance.oracle import Oracle
-from tests.converters.passes.agreement import FORMS, converted, operators, oracle  # noqa: F401
+from tests.converters.passes.agreement import FORMS, converted, operators, optimised, oracle  # noqa: F401
 
 RNG = np.random.default_rng(0)
 X = (RNG.standard_normal((2, 5, 8)) * 3 + 7).astype(np.float32)
@@ -82,3 +82,19 @@ def test_what_is_no_layer(oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
         folder = tmp_path / str(number)
         folder.mkdir()
         assert "LayerNormalization" not in operators(converted(model, [X], oracle, folder))
+
+
+@pytest.mark.parametrize("used_again", [False, True])
+def test_of_a_sum(used_again: bool, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+    """ONNX Runtime must not make SkipLayerNormalization of it."""
+    import openvino as ov
+    from openvino import opset14 as ops
+
+    x, y = ops.parameter([1, 5, 8], np.float32), ops.parameter([1, 5, 8], np.float32)
+    total = ops.add(x, y)
+    normal = ops.mvn(total, ops.constant(np.array([2])), True, 1e-5, "inside_sqrt")
+    scaled = ops.add(ops.multiply(normal, ops.constant(_numbers(1, 1, 8))), ops.constant(_numbers(1, 1, 8)))
+    model = ov.Model([scaled, ops.relu(total)] if used_again else [scaled], [x, y])
+    found = operators(converted(model, [X[:1], X[1:]], oracle, tmp_path))
+    assert found == (["Add", "LayerNormalization", "Relu"] if used_again else ["LayerNormalization", "Sum"])
+    assert "SkipLayerNormalization" not in optimised(tmp_path / "model.onnx")

@@ -54,6 +54,7 @@ _COLUMNS = {"a_scale": np.array(0.02, np.float32), "b_scale": np.linspace(0.01, 
 
 _LAST = {"gamma": _random(8, seed=2), "beta": _random(8, seed=3), "bias": _random(8, seed=4)}
 _NORMALISED = {"input": _random(2, 3, 8), "skip": _random(2, 3, 8, seed=1)}
+_ATTENDED = ("query", "key", "value")
 
 
 def _tokens(
@@ -163,6 +164,18 @@ CASES = (
         {"K": 40, "N": 5, "block_size": 32},
         constants=("B", "scales"),
         atol=1e-4,
+    ),
+    Case(
+        "MultiHeadAttention",
+        "default",
+        {name: _random(2, 5, 12, seed=i) for i, name in enumerate(_ATTENDED)},
+        {"num_heads": 3},
+    ),
+    Case(
+        "MultiHeadAttention",
+        "scale-and-other-sizes",
+        {"query": _random(2, 3, 8), "key": _random(2, 5, 8, seed=1), "value": _random(2, 5, 12, seed=2)},
+        {"num_heads": 2, "scale": 0.3},
     ),
     Case("QuickGelu", "default", {"X": _random(3, 7)}),
     Case("QuickGelu", "swish", {"X": _random(3, 7)}, {"alpha": 1.0}),

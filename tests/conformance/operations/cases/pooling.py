@@ -182,6 +182,11 @@ def _adaptive_cases():
         np.array([8, 8, 5, 9, 9, 6, 9, 9, 9, 9, 9, 7], np.float32).reshape(1, 2, 2, 3),
         np.array([1, 1, 6, 8, 9, 10, 0, 2, 2, 8, 9, 11]).reshape(1, 2, 2, 3),
     )
+    lowest = np.array([[[[-np.inf, -np.inf, -np.inf, 1], [-np.inf, -np.inf, 2, 3]]]], np.float32)
+    given = {"index_element_type": "i32"}
+    for name, shape in (("minus-infinity", [1, 2]), ("minus-infinity-uneven", [2, 3])):
+        inputs = [static(lowest), np.array(shape, np.int32)]
+        yield layer_case("AdaptiveMaxPool", "opset8", "adaptive_max_pool", name, inputs, given)
     inputs, settings = [static(_PLACES), np.array([2, 3], np.int32)], decided("expected", _NO_INDICES, *expected)
     given = {"index_element_type": "i64"}
     yield layer_case("AdaptiveMaxPool", "opset8", "adaptive_max_pool", "i64", inputs, given, **settings)

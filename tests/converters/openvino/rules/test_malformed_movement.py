@@ -152,6 +152,7 @@ MALFORMED = [
     ("Inverse", "opset14", 'adjoint="yes"', [(2, 2)], (2, 2), "neither true nor false"),
     ("Inverse", "opset14", "", [(2, 2)], (2, 3), "in the file"),
     ("ScatterUpdate", "opset3", "", [S, _i(0, 1), (1, 3), _i(0)], S, "updates have"),
+    ("ScatterUpdate", "opset3", "", [S, _i(-1), (1, 3), _i(0)], S, "one of its indices is negative"),
     ("ScatterUpdate", "opset3", "", [S, _i(0), (1, 3), _i(0, 1)], S, "instead of one"),
     ("ScatterUpdate", "opset3", "", [S, V, (4, 3), _i(0)], S, "integers belong"),
     ("ScatterUpdate", "opset3", "", [S, _i(0), (2, 2), _i(1)], S, "updates have"),

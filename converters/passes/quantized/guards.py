@@ -1,0 +1,66 @@
+"""Weights in floats stay floats between quantised tensors.
+
+ONNX Runtime (1.20 on, its WeightBiasQuantization) rounds the weights of a Conv, ConvTranspose or Gemm to 8 bits, with one
+scale for all channels, where the tensor before it is dequantised and the one behind it quantised. Quantised networks keep
+weights in floats on purpose, and channels differ by orders of magnitude: results part by tens of levels.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+from onnx_ir.passes import InPlacePass, PassResult
+
+from converters.passes.quantized.graph import is_node
+from onnx_specops.building import Builder, constant_value
+from onnx_specops.graphs import all_nodes, all_values
+
+_ROUNDED = ("Conv", "ConvTranspose", "Gemm", "MatMul")
+"""The operators whose weights are rounded; a MatMul with a bias behind it becomes a Gemm."""
+
+_PASSED = frozenset(("Add", "BatchNormalization", "Clip", "Div", "Mul", "Relu", "Sub"))
+"""What may stand between them and the quantisation: ONNX Runtime fuses it, or looks past it."""
+
+
+class KeepFloatWeights(InPlacePass):
+    """A Max with the lowest number, which changes nothing, before such a quantisation: ONNX Runtime looks past none."""
+
+    def call(self, model: ir.Model) -> PassResult:
+        found = [end for node in all_nodes(model.graph) if _may_be_rounded(node) for end in _ends(node.outputs[0])]
+        if not found:
+            return PassResult(model, modified=False)
+        root = Builder(model.graph)
+        root.reserve(value.name for value in all_values(model.graph))
+        for value in dict.fromkeys(found):
+            users = list(value.consumers())
+            assert isinstance(users[0].graph, ir.Graph)
+            op = Builder(users[0].graph, root=root, before=users[0])
+            op.scope = f"{value.name}/kept"
+            same = op.Max(value, constant_value(np.array(np.finfo(np.float32).min)))
+            same.shape = value.shape
+            for user in users:
+                for index, taken in enumerate(user.inputs):
+                    if taken is value:
+                        user.replace_input_with(index, same)
+        return PassResult(model, modified=True)
+
+
+def _may_be_rounded(node: ir.Node) -> bool:
+    if node.domain or node.op_type not in _ROUNDED:
+        return False
+    x, weights = node.inputs[:2]
+    if x is None or weights is None or x.dtype != ir.DataType.FLOAT:
+        return False
+    return is_node(x.producer(), "DequantizeLinear") and not is_node(weights.producer(), "DequantizeLinear")
+
+
+def _ends(value: ir.Value) -> list[ir.Value]:
+    """The value that is quantised, and nothing else done with it, a few simple operators behind ``value``."""
+    while not value.is_graph_output():
+        users = list(value.consumers())
+        if users and all(is_node(user, "QuantizeLinear") for user in users):
+            return [value]
+        if len(users) != 1 or users[0].domain or users[0].op_type not in _PASSED:
+            break
+        value = users[0].outputs[0]
+    return []

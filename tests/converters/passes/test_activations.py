@@ -1,0 +1,24 @@
+"""Activations in the form that is quickest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.conformance.oracle import Oracle
+from tests.converters.passes.agreement import FORMS, converted, operators, oracle  # noqa: F401
+
+LARGEST = np.finfo(np.float32).max
+X = np.float32([*np.linspace(-30, 30, 601), -LARGEST, -104, -88, 88, 104, LARGEST, np.inf, 1e-30, -1e-30, 0])
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_mish(form: str, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+    import openvino as ov
+    from openvino import opset14 as ops
+
+    x = ops.parameter([-1], np.float32)
+    found = operators(converted(ov.Model([ops.mish(x)], [x]), [X], oracle, tmp_path, form, rtol=1e-5, atol=1e-6))
+    assert found == ["Add", "Add", "Div", "Exp", "Min", "Mul", "Mul"]

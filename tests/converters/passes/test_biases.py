@@ -1,0 +1,45 @@
+"""Biases of products become vectors, and ONNX Runtime makes them part of the product."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.conformance.oracle import Oracle
+from tests.converters.passes.agreement import FORMS, converted, operators, optimised, oracle  # noqa: F401
+
+RNG = np.random.default_rng(0)
+
+
+def _numbers(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def _model(shape: list[int], weights: tuple[int, ...], bias: tuple[int, ...]):
+    import openvino as ov
+    from openvino import opset14 as ops
+
+    x = ops.parameter(shape, np.float32)
+    product = ops.matmul(x, ops.constant(_numbers(*weights)), False, False)
+    return ov.Model([ops.add(ops.constant(_numbers(*bias)), product)], [x])
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_of_rows(form: str, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+    model = converted(_model([2, 5, 12], (12, 6), (1, 1, 6)), [_numbers(2, 5, 12)], oracle, tmp_path, form)
+    assert [6] in [list(initializer.dims) for initializer in model.graph.initializer]
+    found = optimised(tmp_path / "model.onnx")
+    assert "Gemm" in found and "Add" not in found
+
+
+@pytest.mark.parametrize(
+    ("weights", "bias"),
+    [((12, 6), (1, 5, 6)), ((12, 6), (2, 1, 6)), ((12, 6), (1, 1, 1)), ((12, 1), (1, 1, 6)), ((12, 6), (1, 1, 1, 6))],
+    ids=str,
+)
+def test_what_is_no_bias(weights, bias, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+    model = converted(_model([2, 5, 12], weights, bias), [_numbers(2, 5, 12)], oracle, tmp_path)
+    assert operators(model) == ["Add", "MatMul"]
+    assert list(bias) in [list(initializer.dims) for initializer in model.graph.initializer]

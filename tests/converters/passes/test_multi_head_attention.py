@@ -1,0 +1,96 @@
+"""Attention becomes ONNX Runtime's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.conformance.oracle import Oracle
+from tests.converters.passes.agreement import FORMS, converted, operators, oracle  # noqa: F401
+
+RNG = np.random.default_rng(0)
+
+
+def _numbers(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def _heads(ops, x, numbers: int = 4):
+    """[batch, tokens, 3 * numbers] as [batch, 3, tokens, numbers]."""
+    return ops.transpose(ops.reshape(x, ops.constant([0, 0, 3, numbers]), True), ops.constant([0, 2, 1, 3]))
+
+
+def _rows(ops, x, size: int = 12):
+    return ops.reshape(ops.transpose(x, ops.constant([0, 2, 1, 3])), ops.constant([0, 0, size]), True)
+
+
+def _attention(shape: list[int]):
+    """Query, key and value by a product each of the same tokens."""
+    import openvino as ov
+    from openvino import opset13 as ops
+
+    x = ops.parameter(shape, np.float32)
+    q, k, v = (_heads(ops, ops.matmul(x, ops.constant(_numbers(12, 12)), False, False)) for _ in range(3))
+    return ov.Model([_rows(ops, ops.scaled_dot_product_attention(q, k, v))], [x])
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("shape", [[2, 5, 12], [-1, -1, 12]], ids=["static", "dynamic"])
+def test_of_separate_products(form: str, shape: list[int], oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+    found = operators(converted(_attention(shape), [_numbers(2, 5, 12)], oracle, tmp_path, form))
+    if form == "opset-13":
+        assert "Softmax" in found
+    else:
+        assert "MultiHeadAttention" in found and "Transpose" not in found and "Softmax" not in found
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_of_one_product(form: str, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+    import openvino as ov
+    from openvino import opset13 as ops
+
+    x = ops.parameter([-1, 5, 12], np.float32)
+    packed = ops.matmul(x, ops.constant(_numbers(12, 36)), False, False)
+    five = ops.reshape(packed, ops.constant([0, 0, 3, 3, 4]), True)
+    parts = ops.split(ops.transpose(five, ops.constant([2, 0, 3, 1, 4])), ops.constant(0), 3)
+    q, k, v = (ops.squeeze(output, ops.constant([0])) for output in parts.outputs())
+    model = ov.Model([_rows(ops, ops.scaled_dot_product_attention(q, k, v))], [x])
+    found = operators(converted(model, [_numbers(2, 5, 12)], oracle, tmp_path, form))
+    if form == "opset-13":
+        assert "Softmax" in found
+    else:
+        assert "MultiHeadAttention" in found and "Transpose" not in found and "Squeeze" not in found
+
+
+def _direct(q: list[int], k: list[int], v: list[int], mask: list[int] | None = None, causal: bool = False):
+    """Heads as they come."""
+    import openvino as ov
+    from openvino import opset13 as ops
+
+    inputs = [ops.parameter(shape, np.float32) for shape in (q, k, v, *([mask] if mask else []))]
+    return ov.Model([ops.scaled_dot_product_attention(*inputs, causal=causal)], inputs)
+
+
+def test_of_many_keys(oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+    """Worth transpositions of its own."""
+    model = _direct([2, 3, 7, 4], [2, 3, 300, 4], [2, 3, 300, 6])
+    inputs = [_numbers(2, 3, 7, 4), _numbers(2, 3, 300, 4), _numbers(2, 3, 300, 6)]
+    assert "MultiHeadAttention" in operators(converted(model, inputs, oracle, tmp_path))
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        ([2, 3, 7, 4], [2, 3, 5, 4], [2, 3, 5, 6]),  # as many transpositions as before, and few keys
+        ([2, 3, 7, 4], [1, 3, 300, 4], [1, 3, 300, 6]),  # one batch of keys for all
+        ([2, 3, 7, 4], [2, 1, 300, 4], [2, 1, 300, 6]),  # one head of keys for all
+        ([2, 7, 4], [2, 300, 4], [2, 300, 4]),  # no heads
+        ([2, 3, 7, 4], [2, 3, 300, 4], [2, 3, 300, 6], [1, 1, 7, 300]),  # a mask
+    ],
+    ids=["few", "one-batch", "one-head", "no-heads", "mask"],
+)
+def test_what_stays(shapes, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+    inputs = [_numbers(*shape) for shape in shapes]
+    assert "MultiHeadAttention" not in operators(converted(_direct(*shapes), inputs, oracle, tmp_path))

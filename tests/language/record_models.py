@@ -1,0 +1,195 @@
+"""Makes tests/language/models: small language models as optimum-intel exports them, and what OpenVINO says with them.
+
+Each NAME.zip is a folder: the decoder with its tokenizer, and expected.json. Run with transformers, optimum-intel,
+openvino_tokenizers and openvino installed:
+
+    python -m tests.language.record_models [NAME ...]
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+_find = importlib.util.find_spec
+# What optimum-intel imports where it is there, and what need not be.
+importlib.util.find_spec = lambda name, *rest: (  # type: ignore[assignment]
+    None if name.split(".")[0] in ("torchvision", "timm", "diffusers") else _find(name, *rest)
+)
+
+import openvino as ov  # noqa: E402
+import openvino_telemetry  # noqa: E402
+import openvino_tokenizers  # noqa: E402
+import torch  # noqa: E402
+import transformers  # noqa: E402
+from optimum.intel import OVModelForCausalLM  # noqa: E402
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers  # noqa: E402
+
+for _name in ("send_event", "start_session", "end_session", "force_shutdown", "send_error", "send_stack_trace"):
+    setattr(openvino_telemetry.Telemetry, _name, lambda self, *args, **more: None)  # no network is waited for
+
+MODELS = Path(__file__).parent / "models"
+ROOT = Path(__file__).parents[2]
+SIZE, END, TEXT = 320, 0, "Once upon a time"
+DEVICE = {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
+COMMON: dict[str, Any] = {
+    "vocab_size": SIZE, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "max_position_embeddings": 128, "bos_token_id": END, "eos_token_id": END, "pad_token_id": END,
+    "head_dim": 16,
+}  # fmt: skip
+GPT = {
+    "vocab_size": SIZE, "n_positions": 128, "n_embd": 32, "n_layer": 2, "n_head": 2, "bos_token_id": END,
+    "eos_token_id": END, "pad_token_id": END,
+}  # fmt: skip
+LLAMA_3 = {
+    "rope_type": "llama3", "rope_theta": 500000.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 64,
+}  # fmt: skip
+CONFIGURATIONS: dict[str, tuple[str, dict[str, Any]]] = {
+    "llama": ("LlamaConfig", COMMON),
+    "llama3": ("LlamaConfig", {**COMMON, "rope_parameters": LLAMA_3}),
+    "qwen2": ("Qwen2Config", {**COMMON, "hidden_size": 64}),
+    "qwen3": ("Qwen3Config", COMMON),
+    "mistral": ("MistralConfig", {**COMMON, "sliding_window": 8}),
+    "phi3": ("Phi3Config", {**COMMON, "hidden_size": 64, "original_max_position_embeddings": 128}),
+    "cohere": ("CohereConfig", {**COMMON, "hidden_size": 64, "logit_scale": 1.0}),
+    "gpt2": ("GPT2Config", GPT),
+    "gptneox": ("GPTNeoXConfig", {**COMMON, "num_attention_heads": 2, "rotary_pct": 0.5}),
+    "bloom": ("BloomConfig", {k: v for k, v in {**GPT, "hidden_size": 32}.items() if k != "n_embd"}),
+    "gptoss": (
+        "GptOssConfig",
+        {
+            **COMMON,
+            "num_local_experts": 2,
+            "num_experts_per_tok": 1,
+            "sliding_window": 8,
+            "layer_types": ["sliding_attention", "full_attention"],
+        },
+    ),
+    "mixtral": ("MixtralConfig", {**COMMON, "num_local_experts": 2}),
+}
+
+
+def tokenizer() -> transformers.PreTrainedTokenizerFast:
+    """A byte-level BPE of the repository's own text."""
+    made = Tokenizer(models.BPE())
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = decoders.ByteLevel()
+    corpus = [(ROOT / "README.md").read_text()]
+    trainer = trainers.BpeTrainer(
+        vocab_size=SIZE, special_tokens=["<|endoftext|>"], initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
+    )
+    made.train_from_iterator(corpus, trainer)
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=made, eos_token="<|endoftext|>", bos_token="<|endoftext|>", pad_token="<|endoftext|>"
+    )
+
+
+class Oracle:
+    """The model in OpenVINO."""
+
+    def __init__(self, path: Path) -> None:
+        compiled = ov.Core().compile_model(path, "CPU", DEVICE)
+        self._names = {name for value in compiled.inputs for name in value.names}
+        self._request = compiled.create_infer_request()
+
+    def reset(self) -> None:
+        self._request.reset_state()
+
+    def logits(self, ids: Any, past: int, rows: Any) -> np.ndarray:
+        """[rows, vocabulary], behind the last token."""
+        ids = np.asarray(ids, np.int64)
+        count, length = ids.shape
+        feeds = {
+            "input_ids": ids,
+            "attention_mask": np.ones((count, past + length), np.int64),
+            "position_ids": np.tile(np.arange(past, past + length), (count, 1)),
+            "beam_idx": np.asarray(rows, np.int32),
+        }
+        return self._request.infer({k: v for k, v in feeds.items() if k in self._names})[0][:, -1].astype(np.float64)
+
+    def greedy(self, prompt: list[int], count: int) -> list[int]:
+        self.reset()
+        ids, past, found = [prompt], 0, []
+        for _ in range(count):
+            logits = self.logits(ids, past, [0])
+            past += len(ids[0])
+            found.append(int(logits[0].argmax()))
+            ids = [[found[-1]]]
+        return found
+
+    def beams(self, prompt: list[int], count: int, width: int) -> list[int]:
+        """The likeliest of the texts of so many tokens that a search of that width finds, none of which ends."""
+        self.reset()
+        logits = self.logits([prompt] * width, 0, range(width))
+        scores, found = np.array([0.0] + [-1e9] * (width - 1)), [[] for _ in range(width)]
+        for step in range(count):
+            largest = logits.max(-1, keepdims=True)
+            whole = scores[:, None] + logits - largest - np.log(np.exp(logits - largest).sum(-1, keepdims=True))
+            whole[:, END] = -1e18
+            best = np.argsort(-whole.reshape(-1), kind="stable")[:width]
+            rows, tokens = best // SIZE, best % SIZE
+            found = [[*found[row], int(token)] for row, token in zip(rows, tokens, strict=True)]
+            scores = whole.reshape(-1)[best]
+            if step < count - 1:
+                logits = self.logits(tokens[:, None], len(prompt) + step, rows)
+        return found[0]
+
+
+def make(name: str, folder: Path) -> None:
+    """The folder of a model, and what OpenVINO says with it."""
+    class_name, settings = CONFIGURATIONS[name]
+    torch.manual_seed(1)
+    configuration = getattr(transformers, class_name)(**settings, initializer_range=0.5)
+    torch_model = transformers.AutoModelForCausalLM.from_config(configuration).eval()
+    with tempfile.TemporaryDirectory() as place:
+        torch_model.save_pretrained(place)
+        exported = OVModelForCausalLM.from_pretrained(place, export=True, compile=False, load_in_8bit=False)
+        exported.save_pretrained(place + "/openvino")
+        for part in ("config.json", "generation_config.json"):
+            (folder / part).write_bytes((Path(place) / "openvino" / part).read_bytes())
+        whole = ov.Core().read_model(Path(place) / "openvino" / "openvino_model.xml")
+        ov.save_model(whole, folder / "openvino_model.xml", compress_to_fp16=True)
+    texts = tokenizer()
+    texts.save_pretrained(folder)
+    converted = openvino_tokenizers.convert_tokenizer(texts, with_detokenizer=True)
+    for part, model in zip(("tokenizer", "detokenizer"), converted, strict=True):
+        ov.save_model(model, folder / f"openvino_{part}.xml")
+    encode, decode = (ov.compile_model(folder / f"openvino_{part}.xml") for part in ("tokenizer", "detokenizer"))
+    oracle = Oracle(folder / "openvino_model.xml")
+    draw = np.random.default_rng(1)
+    prompts = [draw.integers(1, SIZE, count).tolist() for count in (11, 7, 4)]
+    ids = [int(token) for token in encode([TEXT])["input_ids"][0]]
+    answer = oracle.greedy(ids, 24)
+    said = answer[: answer.index(END)] if END in answer else answer
+    expected = {
+        "prompts": prompts,
+        "greedy": [oracle.greedy(prompt, 24) for prompt in prompts],
+        "beams": oracle.beams(prompts[0], 12, 3),
+        "text": TEXT,
+        "ids": ids,
+        "answer": said,
+        "answer_text": str(decode([said])[0][0]) if said else "",
+    }
+    (folder / "expected.json").write_text(json.dumps(expected))
+
+
+def main(names: list[str]) -> None:
+    for name in names or CONFIGURATIONS:
+        with tempfile.TemporaryDirectory() as place:
+            make(name, Path(place))
+            with zipfile.ZipFile(MODELS / f"{name}.zip", "w") as file:
+                for part in sorted(Path(place).iterdir()):
+                    file.writestr(zipfile.ZipInfo(part.name, (1980, 1, 1, 0, 0, 0)), part.read_bytes(), zipfile.ZIP_LZMA)
+        print(name, (MODELS / f"{name}.zip").stat().st_size)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,218 @@
+"""Language models give OpenVINO's tokens: in a session that keeps their cache, in onnxruntime-genai, as text."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+
+import onnx_specops
+from converters.errors import ConversionError
+from converters.folders.genai import write_genai, write_tokenizers
+from converters.openvino import convert
+from onnx_specops.generation import GenerationError, LanguageModel
+from onnx_specops.runtime.reference import reference_evaluator
+
+ARCHIVES = Path(__file__).parent / "models"
+NAMES = sorted(path.stem for path in ARCHIVES.glob("*.zip"))
+KEPT = {
+    "bloom": "its heads see differently",
+}
+"""The models whose attention does not fit, and why."""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("language")
+
+
+@cache
+def folders(name: str, place: Path) -> tuple[Path, Path, Any]:
+    """The folder of a model, what it becomes, and the report."""
+    source, target = place / name, place / f"{name}.genai"
+    with zipfile.ZipFile(ARCHIVES / f"{name}.zip") as file:
+        file.extractall(source)
+    written = write_genai(source, target, convert)
+    return source, target, written
+
+
+def expected(name: str) -> dict[str, Any]:
+    with zipfile.ZipFile(ARCHIVES / f"{name}.zip") as file:
+        found: dict[str, Any] = json.loads(file.read("expected.json"))
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_attention_over_a_cache_is_grouped_query_attention(name: str, place: Path) -> None:
+    _, target, written = folders(name, place)
+    decoder = written.report.decoder
+    operators = [node.op_type for node in onnx.load(target / "model.onnx").graph.node]
+    assert operators.count("GroupQueryAttention") == decoder.grouped
+    if name in KEPT:
+        assert decoder.grouped == 0 and not decoder.in_place
+        assert any(KEPT[name] in remark for remark in written.remarks)
+    else:
+        assert decoder.grouped == decoder.layers == 2 and decoder.in_place
+        assert decoder.turned == (0 if name in ("gpt2", "gptneox") else 2)
+        assert list(decoder.kept) == (["ONNX Runtime does not turn 8 of 16 elements"] if name == "gptneox" else [])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_session_keeps_the_cache_and_gives_openvinos_tokens(name: str, place: Path) -> None:
+    _, target, _ = folders(name, place)
+    model = LanguageModel(target)
+    model.ends = frozenset()
+    wanted = expected(name)
+    for prompt, tokens in zip(wanted["prompts"], wanted["greedy"], strict=True):
+        assert list(model.generate(prompt, len(tokens))) == tokens
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_onnxruntime_genai_gives_openvinos_tokens(name: str, place: Path) -> None:
+    import onnxruntime_genai as genai
+
+    _, target, _ = folders(name, place)
+    wanted = expected(name)
+    model = genai.Model(str(target))
+    fill = json.loads((target / "genai_config.json").read_text())["model"]["pad_token_id"]
+
+    def generated(prompts: list[list[int]], count: int, **options: Any) -> list[list[int]]:
+        longest = max(map(len, prompts))
+        parameters = genai.GeneratorParams(model)
+        # Texts that end go on to the same length, to be compared whole.
+        length = longest + count
+        parameters.set_search_options(max_length=length, min_length=length, batch_size=len(prompts), **options)
+        generator = genai.Generator(model, parameters)
+        generator.append_tokens(np.array([p + [fill] * (longest - len(p)) for p in prompts], np.int32))
+        while not generator.is_done():
+            generator.generate_next_token()
+        return [generator.get_sequence(row).tolist()[longest:] for row in range(len(prompts))]
+
+    end = 0
+    for prompts, tokens in [
+        *(([prompt], [found]) for prompt, found in zip(wanted["prompts"], wanted["greedy"], strict=True)),
+        (wanted["prompts"], wanted["greedy"]),
+    ]:
+        for got, found in zip(generated(prompts, 24), tokens, strict=True):
+            until = found.index(end) if end in found else len(found)  # no text ends before its length is reached
+            assert got[:until] == found[:until]
+    assert generated(wanted["prompts"][:1], 12, num_beams=3)[0] == wanted["beams"]
+
+
+def test_text_in_text_out(place: Path) -> None:
+    source, target, _ = folders("llama", place)
+    written, remarks = write_tokenizers(source, target, convert)
+    assert len(written) == 2 and not remarks
+    wanted = expected("llama")
+    model = LanguageModel(target)
+    assert model.encode(wanted["text"]) == wanted["ids"]
+    pieces = list(model.write(wanted["text"], 24))
+    assert "".join(pieces) == wanted["answer_text"] and model.generated == len(wanted["answer"])
+
+
+def test_the_body_says_what_the_kernel_does(place: Path) -> None:
+    """In a runtime that knows nothing of GroupQueryAttention."""
+    _, target, _ = folders("llama", place)
+    model = onnx.load(target / "model.onnx")
+    evaluator = reference_evaluator(model)
+    session = ort.InferenceSession(target / "model.onnx")
+    ids = np.array([[5, 6, 7, 8]])
+    feeds = {"input_ids": ids, "attention_mask": np.ones((1, 4), np.int64)}
+    for value in session.get_inputs():
+        if value.name not in feeds:
+            feeds[value.name] = np.zeros((1, value.shape[1], 0, value.shape[3]), np.float32)
+    for got, wanted in zip(evaluator.run(None, feeds), session.run(None, feeds), strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-3, atol=1e-4)
+
+
+def test_without_operators_of_onnx_runtime_the_cache_is_still_explicit(place: Path) -> None:
+    source, _, _ = folders("llama", place)
+    target = place / "standard"
+    write_genai(source, target, lambda *args, **more: convert(*args, contrib=False, **more))
+    assert not any(node.domain for node in onnx.load(target / "model.onnx").graph.node)
+    model = LanguageModel(target)
+    model.ends = frozenset()
+    wanted = expected("llama")
+    assert list(model.generate(wanted["prompts"][0], 24)) == wanted["greedy"][0]
+
+
+def test_a_cache_in_place_grows_without_losing_what_it_holds(place: Path) -> None:
+    _, target, _ = folders("llama", place)
+    session = onnx_specops.InferenceSession(target / "model.onnx")
+    ids = np.random.default_rng(0).integers(1, 320, (1, 100))
+    whole = session.run(None, {"input_ids": ids, "attention_mask": np.ones((1, 100), np.int64)})[0]
+    session.reset_state()
+    for end in range(1, 101):
+        feeds = {"input_ids": ids[:, end - 1 : end], "attention_mask": np.ones((1, end), np.int64)}
+        (logits,) = session.run(None, feeds)
+        np.testing.assert_allclose(logits[0, -1], whole[0, end - 1], rtol=1e-3, atol=1e-3)
+    with pytest.raises(ValueError, match="2 rows follow 1"):
+        session.run(None, {"input_ids": ids[:, :2].reshape(2, 1), "attention_mask": np.ones((2, 101), np.int64)})
+
+
+def test_padding_before_the_tokens_is_refused(place: Path) -> None:
+    """GroupQueryAttention counts a row's tokens from its beginning: better an error than other tokens."""
+    _, target, _ = folders("llama", place)
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    session = onnx_specops.InferenceSession(target / "model.onnx", options)
+    with pytest.raises(Exception, match="out of range"):
+        session.run(None, {"input_ids": np.array([[5, 6, 7]]), "attention_mask": np.array([[0, 1, 1]])})
+
+
+# -- folders that do not fit, and prompts -----------------------------------------------------------------------------------
+
+
+def test_a_prompt_beyond_the_models_positions(place: Path) -> None:
+    _, target, _ = folders("llama", place)
+    model = LanguageModel(target)
+    with pytest.raises(GenerationError, match="128 tokens, the model is made for 128"):
+        next(model.generate([5] * 128, 1))
+    assert len(list(LanguageModel(target).generate([5] * 120, 100))) <= 8
+
+
+def test_a_token_that_the_model_does_not_know(place: Path) -> None:
+    _, target, _ = folders("llama", place)
+    with pytest.raises(GenerationError, match="the token 320, the model knows 320"):
+        next(LanguageModel(target).generate([5, 320], 1))
+
+
+def test_a_folder_without_a_tokenizer(place: Path, tmp_path: Path) -> None:
+    _, target, _ = folders("llama", place)
+    for name in ("model.onnx", "genai_config.json"):
+        (tmp_path / name).write_bytes((target / name).read_bytes())
+    with pytest.raises(GenerationError, match="holds no tokenizer"):
+        LanguageModel(tmp_path).encode("text")
+
+
+def test_a_tokenizer_of_another_vocabulary(place: Path, tmp_path: Path) -> None:
+    source, _, _ = folders("llama", place)
+    other = tmp_path / "other"
+    other.mkdir()
+    for path in source.iterdir():
+        (other / path.name).write_bytes(path.read_bytes())
+    content = json.loads((other / "tokenizer.json").read_text())
+    content["added_tokens"][0]["id"] = 5000
+    (other / "tokenizer.json").write_text(json.dumps(content))
+    with pytest.raises(ConversionError, match="tokenizer of another model"):
+        write_genai(other, tmp_path / "out", convert)
+
+
+def test_a_folder_of_another_kind(tmp_path: Path) -> None:
+    with pytest.raises(ConversionError, match=r"holds no openvino_model\.xml"):
+        write_genai(tmp_path, tmp_path / "out", convert)
+    (tmp_path / "openvino_decoder_model.xml").write_text("<net/>")
+    with pytest.raises(ConversionError, match="an encoder with a decoder"):
+        write_genai(tmp_path, tmp_path / "out", convert)
+
+
+def test_a_model_without_a_cache() -> None:
+    with pytest.raises(ConversionError, match="no decoder with a cache"):
+        convert(Path(__file__).parents[2] / "models/matmul/model.xml", form="genai")
