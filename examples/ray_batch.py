@@ -47,13 +47,15 @@ class Recommender:
 
     def __call__(self, batch: Batch) -> Batch:
         """The best films of each visitor, and how probable each is."""
-        items, probabilities = self.session.run(["best_items", "best_probabilities"], feeds(batch))
+        results = self.session.run(["best_items", "best_probabilities"], feeds(batch))
+        items, probabilities = (result[:-1] for result in results)
         scored_at = np.full(len(items), time.time())
         return {"visitor": batch["visitor"], "items": items, "probabilities": probabilities, "scored_at": scored_at}
 
 
 def feeds(batch: Batch) -> Batch:
-    """The model's inputs for a block of rows."""
+    """The model's inputs for a block of rows, and for one more, whose bags hold what fills the pools: it is thrown away."""
+    batch = {name: np.concatenate([values, values[-1:]]) for name, values in batch.items()}
     rows = len(batch["visitor"])
     history = np.stack(batch["history"]).reshape(-1)
     nothing = np.zeros(rows, np.int64)
@@ -67,7 +69,7 @@ def feeds(batch: Batch) -> Batch:
         "seen": np.full((rows, 1), -1, np.int64),
         "shown": np.zeros((rows, 1), np.int32),
         "ratings": np.zeros((rows, 1), np.float32),
-        # What this model can be told of one visitor only is left out: pools of weight 0.
+        # Recent films and tags are not among what is asked: their bags are empty, but for the last.
         "recent": np.full(RECENT, 10301, np.int64),
         "recent_offsets": nothing.astype(np.int32),
         "recent_weights": np.zeros(RECENT, np.float32),

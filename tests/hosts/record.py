@@ -3,7 +3,7 @@
 docs/operators.md tells it::
 
     npm ci --ignore-scripts --prefix examples && apt-get install chromium
-    python -m tests.hosts.record && python docs/make.py
+    python -m tests.hosts.record && python docs/make.py      # all operators, or those that are named
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.hosts.javascript import faults, missing, version
-from tests.hosts.subjects import Subject, subjects, write
+from tests.hosts.subjects import Subject, subjects, with_bodies, write
 
 RECORD = Path(__file__).with_name("operators.json")
 HOSTS = ("node", "web")
@@ -35,17 +35,21 @@ def measured(host: str, found: Sequence[Subject], manifest: Path) -> dict[str, d
     return entries
 
 
-def main() -> int:
+def main(names: Sequence[str]) -> int:
     if reasons := [reason for host in HOSTS if (reason := missing(host))]:
         print("\n".join(reasons), file=sys.stderr)
         return 1
-    record: Mapping[str, Any]
+    record: dict[str, Any] = {}
+    known: Mapping[str, Any] = json.loads(RECORD.read_text()) if names else {}
     with tempfile.TemporaryDirectory() as folder:
         models = Path(folder) / "models"
         models.mkdir()
-        found = list(subjects(Path(folder) / "ir"))
+        found = list(subjects(Path(folder) / "ir", names))
         manifest = write(found, models)
-        record = {host: {"runtime": version(host), "operators": measured(host, found, manifest)} for host in HOSTS}
+        for host in HOSTS:
+            entries = {**known.get(host, {}).get("operators", {}), **measured(host, found, manifest)}
+            ordered = {name: entries[name] for name in with_bodies() if name in entries}
+            record[host] = {"runtime": version(host), "operators": ordered}
     RECORD.write_text(json.dumps(record, indent=1) + "\n")
     for host in HOSTS:
         entries = record[host]["operators"]
@@ -57,4 +61,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
