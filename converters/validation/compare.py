@@ -39,6 +39,8 @@ class Comparison:
         exact: the share of elements that are equal (NaN equals NaN), from 0 to 1.
         agrees: whether the difference is within the tolerance.
         note: what else is to be said: another shape, other random numbers, ...
+        relative_l2: the root of the summed squares of the errors, over that of what should be: infinite where an error is, or
+            where all should be zero and is not; ``None`` where there is none to compute.
     """
 
     shape: tuple[int, ...]
@@ -48,6 +50,7 @@ class Comparison:
     exact: float
     agrees: bool
     note: str = ""
+    relative_l2: float | None = None
 
 
 RANDOM = "other random numbers, of the same distribution"
@@ -76,7 +79,8 @@ def compare(got: np.ndarray, expected: np.ndarray, tolerance: Tolerance, *, rand
 def _compare_values(got: np.ndarray, expected: np.ndarray, element_type: str, tolerance: Tolerance) -> Comparison:
     shape = tuple(got.shape)
     if got.size == 0:
-        return Comparison(shape, element_type, None if element_type == "string" else 0.0, None, 1.0, True)
+        none = None if element_type == "string" else 0.0
+        return Comparison(shape, element_type, none, None, 1.0, True, relative_l2=none)
     if element_type == "string":
         same = np.array([a == b for a, b in zip(_texts(got), _texts(expected), strict=True)])
         return Comparison(shape, element_type, None, None, float(same.mean()), bool(same.all()))
@@ -104,7 +108,20 @@ def _compare_values(got: np.ndarray, expected: np.ndarray, element_type: str, to
         float(same.mean()),
         bool(agrees.all()),
         note,
+        _relative_l2(difference, scale),
     )
+
+
+def _relative_l2(difference: np.ndarray, scale: np.ndarray) -> float:
+    """The length of the difference over that of what should be, whose places without a finite number do not count."""
+    largest = scale.max(initial=0.0, where=np.isfinite(scale))
+    if not difference.any():
+        return 0.0
+    if largest == 0 or not np.isfinite(difference).all():
+        return float("inf")
+    # In units of the largest, whose square no float may hold.
+    with np.errstate(all="ignore"):
+        return float(np.linalg.norm(difference / largest) / np.linalg.norm(scale[np.isfinite(scale)] / largest))
 
 
 def _epsilon(dtype: np.dtype) -> float:

@@ -15,6 +15,7 @@ from converters.openvino.reader.graph import Layer, Model
 from converters.openvino.reader.read import read
 from converters.validation.arrays import check_inputs, guessed_inputs, load_inputs, random_inputs
 from converters.validation.compare import DEFAULT, Comparison, Tolerance, compare
+from converters.validation.distributions import Distribution, distribution, worst
 from converters.validation.onnx_model import OnnxModel
 from converters.validation.openvino_inference import LayerOutput
 from converters.validation.openvino_process import OpenVINOError, run_openvino
@@ -47,10 +48,10 @@ class RuntimeResult:
 
 @dataclass(frozen=True)
 class LayerDifference:
-    """The first layer, in the graph's order, whose output parts from the baseline's.
+    """How a runtime's value of a layer's output compares with the baseline's.
 
     Attributes:
-        runtime: the runtime that differs.
+        runtime: the runtime.
         layer_id, layer_name, layer_type: the layer in the IR.
         line: its line in the .xml.
         output: which of its outputs.
@@ -74,8 +75,11 @@ class Validation:
         path: the IR.
         baseline: the runtime that the others are compared with: OpenVINO, or the first that ran where it did not.
         results: every runtime's result, the baseline's first.
-        first_differences: with ``per_layer``: for each runtime that differs the first layer where it does.
+        first_differences: with ``per_layer``: for each runtime that differs the first layer, in the graph's order, where it
+            does.
         layers_compared: with ``per_layer``: how many layer outputs could be compared.
+        layers: with ``per_layer``: each layer's output in each runtime, in the graph's order, runtime by runtime.
+        worst: with ``per_layer``: how the values are distributed that are farthest from the baseline's, the farthest first.
         guessed: the random inputs whose unknown dimensions got a size that the model may not take.
     """
 
@@ -85,6 +89,8 @@ class Validation:
     first_differences: list[LayerDifference] = field(default_factory=list)
     layers_compared: int = 0
     guessed: list[str] = field(default_factory=list)
+    layers: list[LayerDifference] = field(default_factory=list)
+    worst: list[Distribution] = field(default_factory=list)
 
     @property
     def agrees(self) -> bool:
@@ -225,23 +231,29 @@ def _compared(
                 result.outputs[name] = compare(values[name], expected[name], tolerance, random=name in random)
         if runtime == baseline:
             continue
-        differing = None
-        for layer in exposed:
-            if layer.value not in values or layer.value not in expected:
-                continue
-            compared.add((layer.layer.id, layer.index))
-            value, should = _same_width(values[layer.value], expected[layer.value])
-            found = compare(value, should, tolerance, random=layer.value in random)
-            if not found.agrees and differing is None:
-                differing = (layer, found)
-        if differing is not None:
-            (layer, found) = differing
-            place = layer.layer
-            validation.first_differences.append(
-                LayerDifference(runtime, place.id, place.name, place.type, place.line, layer.index, found)
-            )
+        rows = [
+            _layer_difference(runtime, layer, values[layer.value], expected[layer.value], tolerance, layer.value in random)
+            for layer in exposed
+            if layer.value in values and layer.value in expected
+        ]
+        compared.update((row.layer_id, row.output) for row in rows)
+        validation.first_differences += [row for row in rows if not row.comparison.agrees][:1]
+        validation.layers += rows
     validation.layers_compared = len(compared)
+    names = {(layer.layer.id, layer.index): layer.value for layer in exposed}
+    for row in worst(validation.layers):
+        name = names[row.layer_id, row.output]
+        value, should = _same_width(outcomes[row.runtime][1][name], expected[name])
+        validation.worst.append(distribution(row, value, should))
     return validation
+
+
+def _layer_difference(
+    runtime: str, layer: _Exposed, got: np.ndarray, expected: np.ndarray, tolerance: Tolerance, random: bool
+) -> LayerDifference:
+    found = compare(*_same_width(got, expected), tolerance, random=random)
+    place = layer.layer
+    return LayerDifference(runtime, place.id, place.name, place.type, place.line, layer.index, found)
 
 
 def _same_width(got: np.ndarray, expected: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
