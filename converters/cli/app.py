@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
+from converters.cli import reporting
 from converters.cli.checking import compare_runtimes
 from converters.cli.console import out, print_json
 from converters.cli.convert import convert
+from converters.cli.diff import diff
 from converters.cli.failures import DIFFERENCE, exit_code, failures, print_problems
 from converters.cli.generate import generate
 from converters.cli.options import (
@@ -27,6 +29,7 @@ from converters.cli.options import (
     Shapes,
     shapes,
 )
+from converters.cli.reporting import Report
 
 app = typer.Typer(
     name="specops",
@@ -57,6 +60,7 @@ def _common(
 
 app.command()(convert)
 app.command()(generate)
+app.command()(diff)
 
 
 @app.command()
@@ -112,6 +116,7 @@ def validate(
     per_layer: Annotated[
         bool, typer.Option("--per-layer", help="Compare every layer's output and name the first that differs.")
     ] = False,
+    report: Report = None,
     rules: Rules = None,
     extension: Extensions = None,
     runtime: Annotated[
@@ -128,11 +133,26 @@ def validate(
 
         if onnx_model is not None and not onnx_model.is_file():
             raise ValueError(f"{onnx_model} is not a file")
+        if report is not None:
+            reporting.require(report, [model])
         load_all(rules)
         runtimes, sizes = [chosen.value for chosen in runtime or Runtime], shapes(shape, "--shape")
         validation = compare_runtimes(
-            model, onnx_model, as_json, inputs, sizes, seed, rtol, atol, runtimes, per_layer, extension or ()
+            model,
+            onnx_model,
+            as_json,
+            inputs,
+            sizes,
+            seed,
+            rtol,
+            atol,
+            runtimes,
+            per_layer or report is not None,
+            extension or (),
+            times=report is not None,
         )
+        if report is not None:
+            reporting.write_validation(report, validation)
         if as_json:
             print_json(data.validation(validation))
         else:

@@ -39,8 +39,8 @@ class Comparison:
         exact: the share of elements that are equal (NaN equals NaN), from 0 to 1.
         agrees: whether the difference is within the tolerance.
         note: what else is to be said: another shape, other random numbers, ...
-        relative_l2: the root of the summed squares of the errors, over that of what should be: infinite where an error is, or
-            where all should be zero and is not; ``None`` where there is none to compute.
+        relative_l2: the root of the summed squares of the errors, over that of what should be: infinite where an error is,
+            or where all should be zero and is not; ``None`` where there is none to compute.
     """
 
     shape: tuple[int, ...]

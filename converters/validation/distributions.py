@@ -1,10 +1,10 @@
-"""How the values of a tensor and their errors are distributed, for the tensors that are farthest from what they should be."""
+"""How the values of a tensor and their errors are distributed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -25,11 +25,11 @@ class Compared(Protocol):
     def comparison(self) -> Comparison: ...
 
 
-Row = TypeVar("Row", bound=Compared)
+Row = TypeVar("Row", bound="Compared")
 
 
 @dataclass(frozen=True)
-class Distribution:
+class Distribution(Generic[Row]):
     """Histograms of one tensor.
 
     Attributes:
@@ -41,7 +41,7 @@ class Distribution:
         left_out: how many elements are in no bin, for one of the two is not finite, or as good as.
     """
 
-    of: Compared
+    of: Row
     edges: list[float]
     expected: list[int]
     got: list[int]
@@ -50,17 +50,26 @@ class Distribution:
     left_out: int
 
 
-def worst(rows: Sequence[Row], most: int = MOST) -> list[Row]:
-    """The rows whose tensors are farthest from what they should be, a tensor that does not agree before any that does."""
+def worst(rows: Sequence[Row], tensor: Callable[[Row], Hashable], most: int = MOST) -> list[Row]:
+    """The rows whose tensors are farthest from what they should be, one that does not agree before any that does.
+
+    Args:
+        rows: the rows.
+        tensor: which tensor a row is of; of those with the same the worst only.
+        most: how many at most.
+    """
     apart = [row for row in rows if row.comparison.exact < 1 and row.comparison.relative_l2 is not None]
-    return sorted(apart, key=_badness, reverse=True)[:most]
+    found: dict[Hashable, Row] = {}
+    for row in sorted(apart, key=_badness, reverse=True):
+        found.setdefault(tensor(row), row)
+    return list(found.values())[:most]
 
 
 def _badness(row: Compared) -> tuple[bool, float]:
     return not row.comparison.agrees, row.comparison.relative_l2 or 0.0
 
 
-def distribution(row: Compared, got: np.ndarray, expected: np.ndarray) -> Distribution:
+def distribution(row: Row, got: np.ndarray, expected: np.ndarray) -> Distribution[Row]:
     """The histograms of a tensor of numbers.
 
     Args:

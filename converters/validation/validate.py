@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from converters.validation.onnx_model import OnnxModel
 from converters.validation.openvino_inference import LayerOutput
 from converters.validation.openvino_process import OpenVINOError, run_openvino
 from converters.validation.runtimes import NAMES, OPENVINO, Arrays, run, unavailable
+from converters.validation.times.measure import Times, measure
 
 
 @dataclass
@@ -80,6 +82,7 @@ class Validation:
         layers_compared: with ``per_layer``: how many layer outputs could be compared.
         layers: with ``per_layer``: each layer's output in each runtime, in the graph's order, runtime by runtime.
         worst: with ``per_layer``: how the values are distributed that are farthest from the baseline's, the farthest first.
+        times: with ``times``: how long the layers take in OpenVINO and in ONNX Runtime.
         guessed: the random inputs whose unknown dimensions got a size that the model may not take.
     """
 
@@ -90,7 +93,8 @@ class Validation:
     layers_compared: int = 0
     guessed: list[str] = field(default_factory=list)
     layers: list[LayerDifference] = field(default_factory=list)
-    worst: list[Distribution] = field(default_factory=list)
+    worst: list[Distribution[LayerDifference]] = field(default_factory=list)
+    times: Times | None = None
 
     @property
     def agrees(self) -> bool:
@@ -117,6 +121,7 @@ def validate(
     shapes: Mapping[str, Sequence[int]] | None = None,
     tolerance: Tolerance = DEFAULT,
     per_layer: bool = False,
+    times: bool = False,
     runtimes: Sequence[str] = tuple(NAMES),
     extensions: Sequence[str] = (),
     progress: Callable[[str], None] = lambda step: None,
@@ -133,6 +138,7 @@ def validate(
         shapes: of random inputs by name; unknown dimensions of the others get the size 2.
         tolerance: how far floats may part.
         per_layer: compare every layer's output too, and name the first that differs.
+        times: measure how long each layer takes.
         runtimes: which of ``"openvino"``, ``"native"``, ``"python"``, ``"none"``, ``"reference"`` to run.
         extensions: of OpenVINO, which the model needs there: shared libraries, and Python files with classes derived from
             ``openvino.Op``.
@@ -151,7 +157,7 @@ def validate(
         source = read(path)
         target = folder / "model.onnx" if onnx_path is None else Path(onnx_path)
         names_of_values: dict[tuple[int, int], str] = {}
-        if onnx_path is None or per_layer:
+        if onnx_path is None or per_layer or times:
             names_of_values = convert(path, target if onnx_path is None else None).report.values
         model = OnnxModel.load(target)
         _check_interface(source, model)
@@ -172,8 +178,13 @@ def validate(
         finally:
             if file != target:
                 file.unlink()
-    validation = _compared(path, model, exposed, outcomes, tolerance)
-    validation.guessed = guessed
+        validation = _compared(path, model, exposed, outcomes, tolerance)
+        validation.guessed = guessed
+        ran = [kernels for kernels in _KERNELS if kernels in outcomes and outcomes[kernels][1]]
+        if times and ran:
+            progress("times of the layers")
+            outcomes.clear()
+            validation.times = measure(source, target, names_of_values, arrays, model.outputs, ran[0], extensions)
     return validation
 
 
@@ -241,7 +252,7 @@ def _compared(
         validation.layers += rows
     validation.layers_compared = len(compared)
     names = {(layer.layer.id, layer.index): layer.value for layer in exposed}
-    for row in worst(validation.layers):
+    for row in worst(validation.layers, lambda row: (row.layer_id, row.output)):
         name = names[row.layer_id, row.output]
         value, should = _same_width(outcomes[row.runtime][1][name], expected[name])
         validation.worst.append(distribution(row, value, should))
@@ -295,6 +306,9 @@ def _inputs(
         return load_inputs(inputs, model.inputs), []
     return random_inputs(model.inputs, seed, shapes or {}), guessed_inputs(model.inputs, shapes or {})
 
+
+# The plugin's kernels, those to be timed first.
+_KERNELS: tuple[Literal["native", "python", "none"], ...] = ("native", "python", "none")
 
 # Values of these types have no arrays.
 _NOT_HANDED_OUT = {
