@@ -67,7 +67,12 @@ app.command()(diff)
 def run(
     model: Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="The ONNX model.")],
     inputs: Annotated[
-        Path | None, typer.Option(metavar="IN.npz", help="Inputs by name; random ones by default.", show_default=False)
+        Path | None,
+        typer.Option(
+            metavar="IN",
+            help="Inputs by name in an .npz, an .npy or an image for the only one; random ones by default.",
+            show_default=False,
+        ),
     ] = None,
     outputs: Annotated[
         Path | None, typer.Option(metavar="OUT.npz", help="Where to write the outputs.", show_default=False)
@@ -170,6 +175,7 @@ def inspect(
     all_operations: Annotated[
         bool, typer.Option("--all-operations", help="List OpenVINO's operations instead, and what each becomes.")
     ] = False,
+    report: Report = None,
     rules: Rules = None,
     as_json: Json = False,
     debug: Debug = False,
@@ -177,6 +183,8 @@ def inspect(
     """Show what an IR's layers become, and which cannot be converted, without writing anything."""
     if (model is None) != all_operations:
         raise typer.BadParameter("give either MODEL.xml or --all-operations")
+    if model is None and report is not None:
+        raise typer.BadParameter("it is for a model", param_hint="--report")
     with failures(as_json, debug):
         from converters.cli import data, text
 
@@ -189,13 +197,19 @@ def inspect(
             else:
                 text.print_coverage(out, covered)
             return
+        from converters.openvino.contents import contents
         from converters.openvino.inspection import inspect as inspect_model
         from converters.openvino.plugins import load_all
+        from converters.openvino.reader.read import read
 
+        if report is not None:
+            reporting.require(report, [model])
         load_all(rules)
         inspection = inspect_model(model)
+        if report is not None:
+            reporting.write_inspection(report, inspection)
         if as_json:
-            print_json(data.inspection(inspection))
+            print_json(data.inspection(inspection, contents(read(model))))
         else:
             text.print_inspection(out, inspection)
             print_problems(inspection.problems)

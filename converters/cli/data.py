@@ -13,6 +13,7 @@ import onnx_specops
 from converters.errors import Problem, Remark
 
 if TYPE_CHECKING:
+    from converters.openvino.contents import Contents
     from converters.openvino.coverage.table import Coverage
     from converters.openvino.inspection import Inspection
     from converters.openvino.report import Report
@@ -69,8 +70,8 @@ def problem(found: Problem) -> dict[str, Any]:
     }
 
 
-def inspection(inspection: Inspection) -> dict[str, Any]:
-    """An inspection."""
+def inspection(inspection: Inspection, contents: Contents) -> dict[str, Any]:
+    """An inspection, with what the model holds."""
     return {
         "model": str(inspection.path),
         "layers": [
@@ -79,6 +80,7 @@ def inspection(inspection: Inspection) -> dict[str, Any]:
         ],
         "problems": [problem(found) for found in inspection.problems],
         "passed_over": [remark(found) for found in inspection.passed_over],
+        "contents": contents.as_data(),
     }
 
 
@@ -131,6 +133,9 @@ def validation(validation: Validation) -> dict[str, Any]:
         "worst": [{**_layer(found.of), **distribution(found)} for found in validation.worst],
         "times": None if validation.times is None else times(validation.times),
         "guessed": validation.guessed,
+        "samples": validation.samples,
+        "sample": validation.sample or None,
+        "samples_apart": validation.samples_apart,
     }
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from converters.openvino.inspection import Inspection
     from converters.validation.diff import Diff
     from converters.validation.validate import Validation
 
@@ -46,3 +47,10 @@ def write_diff(report: Path, diff: Diff) -> None:
     from converters.reports.diff_page import write_diff as write
 
     write(report, diff)
+
+
+def write_inspection(report: Path, inspection: Inspection) -> None:
+    """The page of an inspection."""
+    from converters.reports.inspection_page import write_inspection as write
+
+    write(report, inspection)

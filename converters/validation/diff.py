@@ -12,9 +12,10 @@ import numpy as np
 import onnxruntime as ort
 
 import onnx_specops
-from converters.validation.arrays import InputSpec, check_inputs, guessed_inputs, load_inputs, random_inputs
+from converters.validation.arrays import check_inputs, guessed_inputs, random_inputs
 from converters.validation.compare import DEFAULT, Comparison, Tolerance, compare
 from converters.validation.distributions import Distribution, distribution, worst
+from converters.validation.inputs import Taken, load_sample
 from converters.validation.onnx_model import OnnxModel
 from converters.validation.runtimes import Arrays, infer
 from converters.validation.times.repeating import median_seconds
@@ -92,8 +93,8 @@ def diff(
 
     Args:
         first, second: the .onnx files; the first says what should be.
-        inputs: what `converters.validation.inputs.load` takes, or arrays by the first model's input names; random ones where
-            ``None``.
+        inputs: one sample, as of `converters.validation.inputs.load_samples`, or arrays by the first model's input names;
+            random ones where ``None``.
         seed: for the random inputs.
         shapes: of random inputs by name; unknown dimensions of the others get the size 2.
         tolerance: how far floats may part.
@@ -107,7 +108,7 @@ def diff(
     by_place: list[str] = []
     their_inputs = _matched([spec.name for spec in one.inputs], [spec.name for spec in other.inputs], "inputs", by_place)
     their_outputs = _matched(one.outputs, other.outputs, "outputs", by_place)
-    arrays, guessed = _arrays(inputs, one.inputs, seed, shapes or {})
+    arrays, guessed = _arrays(inputs, one, seed, shapes or {})
     renamed = {their_inputs[name]: array for name, array in arrays.items()}
     renamed = check_inputs(renamed, other.inputs, str(second))
     makers, others = _makers(one), _makers(other)
@@ -150,17 +151,17 @@ def _matched(mine: Sequence[str], theirs: Sequence[str], kind: str, by_place: li
 
 def _arrays(
     inputs: str | Path | Mapping[str, np.ndarray] | None,
-    specs: list[InputSpec],
+    model: OnnxModel,
     seed: int,
     shapes: Mapping[str, Sequence[int]],
 ) -> tuple[Arrays, list[str]]:
     if inputs is not None and shapes:
         raise ValueError("shapes are for random inputs, and inputs are given")
     if isinstance(inputs, Mapping):
-        return check_inputs(inputs, specs, "the inputs"), []
+        return check_inputs(inputs, model.inputs, "the inputs"), []
     if inputs is not None:
-        return load_inputs(inputs, specs), []
-    return random_inputs(specs, seed, shapes), guessed_inputs(specs, shapes)
+        return load_sample(inputs, Taken.by_onnx(model.proto, model.inputs)), []
+    return random_inputs(model.inputs, seed, shapes), guessed_inputs(model.inputs, shapes)
 
 
 def _makers(model: OnnxModel) -> dict[str, tuple[int, str]]:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import importlib.util
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
+import onnx
 import onnxruntime as ort
 
 import onnx_specops
-from converters.validation.arrays import load_inputs, random_inputs, session_specs
+from converters.validation.arrays import InputSpec, random_inputs, session_specs
+from converters.validation.inputs import Taken, load_sample
 from converters.validation.ort_values import run_session
 
 OPENVINO = "openvino"
@@ -74,6 +76,30 @@ def run(runtime: str, model: Path, feeds: Mapping[str, np.ndarray], outputs: Seq
     return arrays, time.perf_counter() - started
 
 
+def runner(runtime: str, model: Path, outputs: Sequence[str]) -> Callable[[Mapping[str, np.ndarray]], Arrays]:
+    """A function that runs the model, from its initial state each time, in a runtime that starts once."""
+    if runtime == "reference":
+        from onnx_specops.runtime.reference import reference_evaluator
+
+        evaluator = reference_evaluator(model)
+
+        def evaluate(feeds: Mapping[str, np.ndarray]) -> Arrays:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return dict(zip(outputs, map(np.asarray, evaluator.run(list(outputs), dict(feeds))), strict=True))
+
+        return evaluate
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    session = onnx_specops.InferenceSession(str(model), options, kernels=runtime)  # type: ignore[arg-type]
+
+    def infer_session(feeds: Mapping[str, np.ndarray]) -> Arrays:
+        session.reset_state()
+        return infer(session, feeds, outputs)
+
+    return infer_session
+
+
 def run_once(
     model: Path,
     inputs: Path | None = None,
@@ -86,7 +112,7 @@ def run_once(
 
     Args:
         model: the .onnx file.
-        inputs: an .npz file with the inputs; random ones where ``None``.
+        inputs: a sample, as of `converters.validation.inputs.load_samples`; random inputs where ``None``.
         kernels: as for `onnx_specops.InferenceSession`.
         seed: for the random inputs.
         shapes: of random inputs by name.
@@ -111,12 +137,16 @@ def run_once(
     specs = session_specs(session.get_inputs())
     if inputs is not None and shapes:
         raise ValueError("shapes are for random inputs, and inputs are given")
-    feeds = random_inputs(specs, seed, shapes or {}) if inputs is None else load_inputs(inputs, specs)
+    feeds = random_inputs(specs, seed, shapes or {}) if inputs is None else load_sample(inputs, _taken(model, specs))
     try:
         return infer(session, feeds, [output.name for output in session.get_outputs()])
     except Exception as error:
         hint = "" if inputs is not None else " (with random inputs; --shape and --inputs give others)"
         raise ValueError(f"{model}: {error}{hint}") from None
+
+
+def _taken(model: Path, specs: list[InputSpec]) -> Taken:
+    return Taken.by_onnx(onnx.load(model, load_external_data=False), specs)
 
 
 def infer(session: ort.InferenceSession, feeds: Mapping[str, np.ndarray], outputs: Sequence[str]) -> Arrays:

@@ -14,13 +14,15 @@ from converters.openvino.conversion import convert
 from converters.openvino.reader.element_types import ElementType
 from converters.openvino.reader.graph import Layer, Model
 from converters.openvino.reader.read import read
-from converters.validation.arrays import check_inputs, guessed_inputs, load_inputs, random_inputs
+from converters.validation.arrays import check_inputs, guessed_inputs, random_inputs
 from converters.validation.compare import DEFAULT, Comparison, Tolerance, compare
 from converters.validation.distributions import Distribution, distribution, worst
+from converters.validation.inputs import Taken, load_samples
 from converters.validation.onnx_model import OnnxModel
 from converters.validation.openvino_inference import LayerOutput
 from converters.validation.openvino_process import OpenVINOError, run_openvino
 from converters.validation.runtimes import NAMES, OPENVINO, Arrays, run, unavailable
+from converters.validation.samples import Sampled, compare_samples
 from converters.validation.times.measure import Times, measure
 
 
@@ -82,6 +84,9 @@ class Validation:
         layers_compared: with ``per_layer``: how many layer outputs could be compared.
         layers: with ``per_layer``: each layer's output in each runtime, in the graph's order, runtime by runtime.
         worst: with ``per_layer``: how the values are distributed that are farthest from the baseline's, the farthest first.
+        samples: the samples, where there are several: the outputs' comparisons are the worst of all of them.
+        sample: the one of them that layers were compared with.
+        samples_apart: the samples where runtimes differ, and which.
         times: with ``times``: how long the layers take in OpenVINO and in ONNX Runtime.
         guessed: the random inputs whose unknown dimensions got a size that the model may not take.
     """
@@ -95,6 +100,9 @@ class Validation:
     layers: list[LayerDifference] = field(default_factory=list)
     worst: list[Distribution[LayerDifference]] = field(default_factory=list)
     times: Times | None = None
+    samples: list[str] = field(default_factory=list)
+    sample: str = ""
+    samples_apart: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def agrees(self) -> bool:
@@ -124,7 +132,7 @@ def validate(
     times: bool = False,
     runtimes: Sequence[str] = tuple(NAMES),
     extensions: Sequence[str] = (),
-    progress: Callable[[str], None] = lambda step: None,
+    progress: Callable[..., None] = lambda step, done=0, total=0: None,
 ) -> Validation:
     """Run the same inputs through every runtime that is installed and compare the outputs.
 
@@ -133,7 +141,8 @@ def validate(
     Args:
         model_path: the IR's .xml.
         onnx_path: its conversion; converted anew where ``None``.
-        inputs: an .npz file or arrays by input name; by default ``inputs.npz`` beside the .xml, else random ones.
+        inputs: arrays by input name, or a file or folder as of `converters.validation.inputs.load_samples`; by default
+            ``inputs.npz`` beside the .xml, else random ones.
         seed: for the random inputs.
         shapes: of random inputs by name; unknown dimensions of the others get the size 2.
         tolerance: how far floats may part.
@@ -142,7 +151,7 @@ def validate(
         runtimes: which of ``"openvino"``, ``"native"``, ``"python"``, ``"none"``, ``"reference"`` to run.
         extensions: of OpenVINO, which the model needs there: shared libraries, and Python files with classes derived from
             ``openvino.Op``.
-        progress: called with each step's name.
+        progress: called with each step's name and, of several samples, how many are done and how many there are.
 
     Raises:
         ConversionError: when the IR cannot be converted.
@@ -161,7 +170,14 @@ def validate(
             names_of_values = convert(path, target if onnx_path is None else None).report.values
         model = OnnxModel.load(target)
         _check_interface(source, model)
-        arrays, guessed = _inputs(inputs, path, model, seed, shapes)
+        samples, guessed = _inputs(inputs, source, model, seed, shapes)
+        sampled, (name, arrays) = None, next(iter(samples.items()))
+        if len(samples) > 1:
+            taking_part = [runtime for runtime in NAMES if runtime in runtimes]
+            sampled = compare_samples(path, target, model, samples, taking_part, tolerance, extensions, progress)
+            # What is looked at more closely is a sample where they part.
+            name = next(iter(sampled.apart()), name)
+            arrays = samples[name]
         exposed = _exposed(source, names_of_values, model) if per_layer else []
         wanted = list(dict.fromkeys(model.outputs + [layer.value for layer in exposed]))
         file = model.with_outputs(wanted, folder) if exposed else target
@@ -180,12 +196,22 @@ def validate(
                 file.unlink()
         validation = _compared(path, model, exposed, outcomes, tolerance)
         validation.guessed = guessed
+        if sampled is not None:
+            _of_samples(validation, sampled, name)
         ran = [kernels for kernels in _KERNELS if kernels in outcomes and outcomes[kernels][1]]
         if times and ran:
             progress("times of the layers")
             outcomes.clear()
             validation.times = measure(source, target, names_of_values, arrays, model.outputs, ran[0], extensions)
     return validation
+
+
+def _of_samples(validation: Validation, sampled: Sampled, name: str) -> None:
+    """The worst of all samples in place of the one that was looked at."""
+    validation.samples, validation.sample, validation.samples_apart = sampled.names, name, sampled.apart()
+    for result in validation.results:
+        for output in result.outputs:
+            result.outputs[output] = sampled.worst(result.runtime, output) or result.outputs[output]
 
 
 def _openvino(
@@ -289,22 +315,22 @@ def _check_interface(source: Model, model: OnnxModel) -> None:
 
 def _inputs(
     inputs: str | Path | Mapping[str, np.ndarray] | None,
-    path: Path,
+    source: Model,
     model: OnnxModel,
     seed: int,
     shapes: Mapping[str, Sequence[int]] | None,
-) -> tuple[Arrays, list[str]]:
-    """The arrays in the order of the model's inputs, and the names of those whose shapes are guessed."""
+) -> tuple[dict[str, Arrays], list[str]]:
+    """The samples, arrays in the order of the model's inputs, and the names of those whose shapes are guessed."""
     if inputs is not None and shapes:
         raise ValueError("shapes are for random inputs, and inputs are given")
     if isinstance(inputs, Mapping):
-        return check_inputs(inputs, model.inputs, "the inputs"), []
-    beside = path.with_name("inputs.npz")
+        return {"": check_inputs(inputs, model.inputs, "the inputs")}, []
+    beside = source.path.with_name("inputs.npz")
     if inputs is None and not shapes and beside.is_file():
         inputs = beside
     if inputs is not None:
-        return load_inputs(inputs, model.inputs), []
-    return random_inputs(model.inputs, seed, shapes or {}), guessed_inputs(model.inputs, shapes or {})
+        return load_samples(inputs, Taken.by_ir(source, model.inputs)), []
+    return {"": random_inputs(model.inputs, seed, shapes or {})}, guessed_inputs(model.inputs, shapes or {})
 
 
 # The plugin's kernels, those to be timed first.
