@@ -14,7 +14,7 @@ from types import ModuleType
 import pytest
 
 import onnx_specops
-from converters.cli import data
+from converters.cli import data, diff
 from converters.openvino.coverage.departures import stated_departures
 from converters.openvino.rule import EVERYWHERE, OPENVINO_RELEASE, Departure
 from onnx_specops.domain import operators
@@ -59,10 +59,7 @@ def test_lists_of_docstrings_become_markdown(make: ModuleType) -> None:
     [
         "README.md",
         "CONTRIBUTING.md",
-        "docs/command.md",
-        "docs/departures.md",
-        "docs/extending.md",
-        "docs/operations.md",
+        *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))),
         "models/README.md",
     ],
 )
@@ -96,7 +93,11 @@ def test_a_departure_has_one_counterpart() -> None:
 
 
 @pytest.mark.parametrize(
-    "source", [data.conversion, data.inspection, data.coverage, data.validation, data.operators, data.array]
+    "source",
+    [
+        *(data.conversion, data.inspection, data.coverage, data.validation, data.operators, data.array),
+        *(data.comparison, data.distribution, data.times, diff.as_data),
+    ],
 )
 def test_every_field_of_the_command_is_explained(source: Callable[..., object]) -> None:
     text = (ROOT / "docs" / "command.md").read_text(encoding="utf-8")
