@@ -18,7 +18,7 @@ from PIL import Image
 from converters.openvino import convert
 
 DOCS = Path(__file__).parent
-MODEL = DOCS.parent / "models" / "recommender" / "model.xml"
+MODEL = Path("models", "recommender", "model.xml")
 SIZE = (1000, 1560)
 
 
@@ -30,10 +30,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         wrong, page, picture = folder / "wrong.onnx", folder / "report.html", folder / "report.png"
-        convert(MODEL, wrong)
+        convert(DOCS.parent / MODEL, wrong)
         spoil(wrong)
         command = [sys.executable, "-m", "converters.cli", "validate", str(MODEL), str(wrong), "--report", str(page)]
-        subprocess.run([*command, "--runtime", "openvino", "--runtime", "native"], check=False, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [*command, "--runtime", "openvino", "--runtime", "native"], cwd=DOCS.parent, stdout=subprocess.DEVNULL
+        )
         quiet = ("--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-sync")
         subprocess.run(
             [

@@ -93,7 +93,7 @@ def error_plot(series: Mapping[str, Sequence[Point]], described: str, xlabel: st
     with _figure(2, 1, (10, 4.6), sharex=True, height_ratios=(2, 1)) as (figure, (above, below)):
         for place, (name, points) in enumerate(series.items()):
             look: dict[str, Any] = {
-                "s": _SIZES[place % len(_SIZES)],
+                "s": _SIZES[place % len(_SIZES)] if len(series) > 1 else _SIZES[1],
                 "color": _SERIES[place % len(_SERIES)],
                 "marker": _MARKERS[place % len(_MARKERS)],
                 "linewidths": 0,

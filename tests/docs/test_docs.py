@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import importlib.util
 import inspect
 import re
@@ -52,6 +53,13 @@ def test_lists_of_docstrings_become_markdown(make: ModuleType) -> None:
     assert list(make.as_markdown(doc)) == [
         *("Sums.", "", "Inputs:", "", "- `x`: ``[N]``,", "  any.", "- `y, z`: more", "", "Output: the sum."),
     ]
+
+
+@pytest.mark.parametrize("operator", [operator.name for operator in operators()])
+def test_the_examples_of_operators(operator: str) -> None:
+    example = ROOT / "docs" / "operator_examples" / f"{operator}.txt"
+    found = doctest.testfile(str(example), module_relative=False, encoding="utf-8")
+    assert found.attempted >= 3 and not found.failed
 
 
 @pytest.mark.parametrize(
