@@ -1,9 +1,9 @@
 """Images as a model's input, prepared as the model itself says: its layout, size, mean and scale.
 
-What it says is what Model API writes into ``rt_info`` under ``model_info`` (a conversion: in its metadata), namely
-``resize_type``, ``pad_value``, ``reverse_input_channels``, ``mean_values`` and ``scale_values``, in this order, on pixels from
-0 to 255; ``embedded_processing`` says that all of it is in the graph. As there, channels stand as blue, green, red unless they
-are to be reversed; a model that says nothing gets red, green, blue. What ``conversion_parameters`` tell is in the graph.
+What it says is what Model API writes into ``rt_info`` under ``model_info`` (a conversion: in its metadata): ``resize_type``,
+``pad_value``, ``reverse_input_channels``, ``mean_values`` and ``scale_values``, in this order, on pixels from 0 to 255, or
+``embedded_processing``: all of it is in the graph. As there, channels stand as blue, green, red unless they are to be
+reversed; a model that says nothing gets red, green, blue. What ``conversion_parameters`` tell is in the graph.
 """
 
 from __future__ import annotations
