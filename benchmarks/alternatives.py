@@ -30,7 +30,8 @@ _PAGE = """\
 <!-- Made by `python -m benchmarks.alternatives`. -->
 
 Networks of this repository (`models/`, `tests/conformance/models/files`, whose weights are random), converted with each
-converter's defaults, run in ONNX Runtime, with the plugin and without, and compared with OpenVINO's CPU in float32: {versions}.
+converter's defaults, run in ONNX Runtime, with the plugin and without, and compared with OpenVINO's CPU in float32:
+{versions}.
 
 | IR | onnx-specops | onnxifier |
 |---|---|---|

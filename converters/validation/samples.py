@@ -12,7 +12,7 @@ from converters.validation.compare import Comparison, Tolerance, compare
 from converters.validation.onnx_model import OnnxModel
 from converters.validation.openvino_inference import infer as infer_openvino
 from converters.validation.openvino_process import OpenVINOError, OpenVINOProcess
-from converters.validation.runtimes import OPENVINO, Arrays, runner, unavailable
+from converters.validation.runtimes import NAMES, OPENVINO, Arrays, runner, unavailable
 
 
 @dataclass
@@ -68,7 +68,7 @@ def compare_samples(
     sampled = Sampled(list(samples))
     expected: list[list[np.ndarray]] = []
     for runtime in runtimes:
-        progress(runtime, 0, len(samples))
+        progress(NAMES[runtime], 0, len(samples))
         found: list[list[np.ndarray]] = []
         try:
             if runtime == OPENVINO:
@@ -79,7 +79,7 @@ def compare_samples(
                 run = runner(runtime, file, model.outputs)
                 for place, arrays in enumerate(samples.values()):
                     found.append(list(run(arrays).values()))
-                    progress(runtime, place + 1, len(samples))
+                    progress(NAMES[runtime], place + 1, len(samples))
         except (OpenVINOError, ModuleNotFoundError):
             continue
         except Exception:  # whatever a runtime raises: `validate` tells of it

@@ -15,6 +15,7 @@ from converters.validation.arrays import InputSpec
 from converters.validation.images import Preparation, load_image
 from converters.validation.inputs import Taken, load_samples
 from tests.converters.cli.specops import as_json, specops
+from tests.converters.reports.pages import load, text_of
 
 RED, GREEN = (255, 0, 0), (0, 255, 0)
 
@@ -126,11 +127,14 @@ def test_the_command(tmp_path: Path) -> None:
     (tmp_path / "images").mkdir()
     for name in ("a.png", "b.jpg"):
         picture(tmp_path / "images" / name, (4, 4))
-    result = specops("validate", tmp_path / "model.xml", "--inputs", tmp_path / "images", "--json", "--runtime", "openvino",
-                     "--runtime", "none")  # fmt: skip
+    runtimes = ("--runtime", "openvino", "--runtime", "none")
+    page = tmp_path / "report.html"
+    command = ("validate", tmp_path / "model.xml", "--inputs", tmp_path / "images", "--json", "--report", page)
+    result = specops(*command, *runtimes)
     assert result.exit_code == 0, result.output
     document = as_json(result)
     assert document["samples"] == ["a.png", "b.jpg"] and document["samples_apart"] == {}
+    assert "2 samples" in text_of(load(page), "runtimes")
     convert(tmp_path / "model.xml", tmp_path / "model.onnx")
     result = specops("run", tmp_path / "model.onnx", "--inputs", tmp_path / "images" / "a.png", "--json")
     assert result.exit_code == 0, result.output
