@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 import zipfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from converters.errors import ConversionError
@@ -29,9 +29,9 @@ _PAGE = """\
 
 <!-- Made by `python -m benchmarks.alternatives`. -->
 
-Networks of this repository (`models/`, `tests/conformance/models/files`, whose weights are random), converted with each
-converter's defaults, run in ONNX Runtime, with the plugin and without, and compared with OpenVINO's CPU in float32:
-{versions}.
+Networks of this repository (`models/`, many of them made of what ONNX has no operator for, and
+`tests/conformance/models/files`, whose weights are random), converted with each converter's defaults, run in ONNX Runtime,
+with the plugin and without, and compared with OpenVINO's CPU in float32: {versions}.
 
 | IR | onnx-specops | onnxifier |
 |---|---|---|
@@ -91,21 +91,26 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--onnxify", required=True, help="the command of onnxifier")
     command = arguments.parse_args().onnxify
-    rows, counts = [], (Counter[str](), Counter[str]())
+    rows: list[tuple[str, str, str]] = []
+    versions = _versions(command)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for model, path in models(folder):
             found = ours(path, folder / "ours.onnx"), theirs(command, path, folder / f"theirs-{len(rows)}.onnx")
-            for counter, what in zip(counts, found, strict=True):
-                counter[what] += 1
-            rows.append(f"| {model} | {found[0]} | {found[1]} |")
-            print(rows[-1], flush=True)
-    totals = "; ".join(
-        f"{who}: {', '.join(f'{count} {what}' for what, count in counter.most_common())}"
-        for who, counter in zip(("onnx-specops", "onnxifier"), counts, strict=True)
-    )
-    page = _PAGE.format(versions=_versions(command), rows="\n".join(rows), totals=f"{totals}, of {len(rows)}.")
-    (ROOT / "docs" / "alternatives.md").write_text(page, encoding="utf-8")
+            rows.append((model, *found))
+            print(*rows[-1], sep=" | ", flush=True)
+            # After each: who has no time for all of them has those that were done.
+            (ROOT / "docs" / "alternatives.md").write_text(page(rows, versions), encoding="utf-8")
+
+
+def page(rows: Sequence[tuple[str, str, str]], versions: str) -> str:
+    """The page: of each IR its name, and what becomes of it by either converter."""
+    totals = []
+    for who, place in (("onnx-specops", 1), ("onnxifier", 2)):
+        counts = Counter(row[place] for row in rows).most_common()
+        totals.append(f"{who}: {', '.join(f'{count} {what}' for what, count in counts)}")
+    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    return _PAGE.format(versions=versions, rows=table, totals=f"{'; '.join(totals)}, of {len(rows)}.")
 
 
 def _versions(command: str) -> str:
