@@ -406,7 +406,7 @@ def test_validate_as_json(bags: Path) -> None:
         assert set(runtime) == {"runtime", "agrees", "skipped", "error", "seconds", "outputs"}
         for output in runtime["outputs"].values():
             assert set(output) == {
-                "shape", "type", "max_absolute_error", "max_relative_error", "exact", "agrees", "note",
+                "shape", "type", "max_absolute_error", "max_relative_error", "relative_l2", "exact", "agrees", "note",
             }  # fmt: skip
 
 
