@@ -34,6 +34,7 @@ from onnx_specops.domain import (
 
 DOCS = Path(__file__).parent
 _HOSTS = DOCS.parent / "tests" / "hosts" / "operators.json"
+_EXAMPLES = DOCS / "operator_examples"
 _NATIVE = DOCS.parent / "onnx_specops" / "native" / "ops.h"
 
 _OPERATIONS = f"""\
@@ -78,7 +79,7 @@ _OPERATORS = f"""\
 
 Version {OPSET_VERSION} of the domain. Every operator has a schema and a NumPy kernel; a *body* is its meaning in standard
 ONNX, which a converted file carries with it, so that it runs without the plugin. `specops ops` tells which forms an
-installation has.
+installation has. The examples call the NumPy kernels; tests run them.
 
 What an attribute may be is checked wherever the node comes from, before the operator runs in any form; so is how much
 attributes ask for together. Kernels make no output of more than {MOST_ELEMENTS:,} elements, or {MOST_GROWTH:,} times as many
@@ -245,6 +246,12 @@ def _operator_section(operator: Operator) -> Iterator[str]:
     if operator.types:
         yield ""
         yield from table(("type", "admits"), ((name, ", ".join(types)) for name, types in operator.types.items()))
+    example = _EXAMPLES / f"{operator.name}.txt"
+    if example.is_file():
+        yield ""
+        yield "```pycon"
+        yield example.read_text(encoding="utf-8").rstrip()
+        yield "```"
     if operator.no_body:
         yield ""
         yield f"No body: {operator.no_body}."

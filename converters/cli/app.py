@@ -7,10 +7,12 @@ from typing import Annotated
 
 import typer
 
+from converters.cli import reporting
 from converters.cli.checking import compare_runtimes
 from converters.cli.commands import Command, Commands
 from converters.cli.console import err, out, print_json
 from converters.cli.convert import convert
+from converters.cli.diff import diff
 from converters.cli.failures import DIFFERENCE, exit_code, failures, print_problems
 from converters.cli.generate import generate
 from converters.cli.options import (
@@ -29,6 +31,7 @@ from converters.cli.options import (
     Shapes,
     shapes,
 )
+from converters.cli.reporting import Report
 
 app = typer.Typer(
     name="specops",
@@ -59,13 +62,19 @@ def _common(
 
 app.command(cls=Command)(convert)
 app.command(cls=Command)(generate)
+app.command(cls=Command)(diff)
 
 
 @app.command(cls=Command)
 def run(
     model: Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="The ONNX model.")],
     inputs: Annotated[
-        Path | None, typer.Option(metavar="IN.npz", help="Inputs by name; random ones by default.", show_default=False)
+        Path | None,
+        typer.Option(
+            metavar="IN",
+            help="Inputs by name in an .npz, an .npy or an image for the only one; random ones by default.",
+            show_default=False,
+        ),
     ] = None,
     outputs: Annotated[
         Path | None, typer.Option(metavar="OUT.npz", help="Where to write the outputs.", show_default=False)
@@ -119,6 +128,7 @@ def validate(
     per_layer: Annotated[
         bool, typer.Option("--per-layer", help="Compare every layer's output and name the first that differs.")
     ] = False,
+    report: Report = None,
     rules: Rules = None,
     extension: Extensions = None,
     runtime: Annotated[
@@ -136,12 +146,26 @@ def validate(
 
         if onnx_model is not None and not onnx_model.is_file():
             raise ValueError(f"{onnx_model} is not a file")
+        if report is not None:
+            reporting.require(report, [model])
         load_all(rules)
         runtimes, sizes = [chosen.value for chosen in runtime or Runtime], shapes(shape, "--shape")
         tolerance = Tolerance(rtol, atol, share=share)
         validation = compare_runtimes(
-            model, onnx_model, as_json, inputs, sizes, seed, tolerance, runtimes, per_layer, extension or ()
+            model,
+            onnx_model,
+            as_json,
+            inputs,
+            sizes,
+            seed,
+            tolerance,
+            runtimes,
+            per_layer or report is not None,
+            extension or (),
+            times=report is not None,
         )
+        if report is not None:
+            reporting.write_validation(report, validation)
         if as_json:
             print_json(data.validation(validation))
         else:
@@ -159,6 +183,7 @@ def inspect(
     all_operations: Annotated[
         bool, typer.Option("--all-operations", help="List OpenVINO's operations instead, and what each becomes.")
     ] = False,
+    report: Report = None,
     rules: Rules = None,
     as_json: Json = False,
     debug: Debug = False,
@@ -166,6 +191,8 @@ def inspect(
     """Show what an IR's layers become, and which cannot be converted, without writing anything."""
     if (model is None) != all_operations:
         raise typer.BadParameter("give either MODEL.xml or --all-operations")
+    if model is None and report is not None:
+        raise typer.BadParameter("it is for a model", param_hint="--report")
     with failures(as_json, debug):
         from converters.cli import data, text
 
@@ -178,13 +205,19 @@ def inspect(
             else:
                 text.print_coverage(out, covered)
             return
+        from converters.openvino.contents import contents
         from converters.openvino.inspection import inspect as inspect_model
         from converters.openvino.plugins import load_all
+        from converters.openvino.reader.read import read
 
+        if report is not None:
+            reporting.require(report, [model])
         load_all(rules)
         inspection = inspect_model(model)
+        if report is not None:
+            reporting.write_inspection(report, inspection)
         if as_json:
-            print_json(data.inspection(inspection))
+            print_json(data.inspection(inspection, contents(read(model))))
         else:
             text.print_inspection(out, inspection)
             print_problems(inspection.problems)

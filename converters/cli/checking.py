@@ -25,6 +25,7 @@ def compare_runtimes(
     runtimes: list[str],
     per_layer: bool = False,
     extensions: Sequence[str] = (),
+    times: bool = False,
 ) -> Validation:
     """`converters.validation.validate.validate`, with its steps shown."""
     from converters.validation.validate import validate as validate_model
@@ -38,6 +39,7 @@ def compare_runtimes(
             shapes=shapes,
             tolerance=tolerance,
             per_layer=per_layer,
+            times=times,
             runtimes=runtimes,
             extensions=extensions,
             progress=step,

@@ -14,11 +14,14 @@ from converters.errors import Problem, Remark
 from onnx_specops.runtime.library import description, has_library
 
 if TYPE_CHECKING:
+    from converters.openvino.contents import Contents
     from converters.openvino.coverage.table import Coverage
     from converters.openvino.inspection import Inspection
     from converters.openvino.report import Report
     from converters.validation.compare import Comparison
-    from converters.validation.validate import RuntimeResult, Validation
+    from converters.validation.distributions import Distribution
+    from converters.validation.times.measure import Times
+    from converters.validation.validate import LayerDifference, RuntimeResult, Validation
     from onnx_specops.forms import Forms
 
 
@@ -69,8 +72,8 @@ def problem(found: Problem) -> dict[str, Any]:
     }
 
 
-def inspection(inspection: Inspection) -> dict[str, Any]:
-    """An inspection."""
+def inspection(inspection: Inspection, contents: Contents) -> dict[str, Any]:
+    """An inspection, with what the model holds."""
     return {
         "model": str(inspection.path),
         "layers": [
@@ -79,6 +82,7 @@ def inspection(inspection: Inspection) -> dict[str, Any]:
         ],
         "problems": [problem(found) for found in inspection.problems],
         "passed_over": [remark(found) for found in inspection.passed_over],
+        "contents": contents.as_data(),
     }
 
 
@@ -115,22 +119,17 @@ def validation(validation: Validation) -> dict[str, Any]:
         "baseline": validation.baseline,
         "agrees": validation.agrees,
         "runtimes": [_runtime(result) for result in validation.results],
-        "first_differences": [
-            {
-                "runtime": d.runtime,
-                "layer_id": d.layer_id,
-                "layer_name": d.layer_name,
-                "layer_type": d.layer_type,
-                "line": d.line,
-                "output": d.output,
-                **_comparison(d.comparison),
-            }
-            for d in validation.first_differences
-        ],
+        "first_differences": [{**_layer(d), **comparison(d.comparison)} for d in validation.first_differences],
         "layers_compared": validation.layers_compared,
+        "layers": [{**_layer(d), **comparison(d.comparison)} for d in validation.layers],
+        "worst": [{**_layer(found.of), **distribution(found)} for found in validation.worst],
+        "times": None if validation.times is None else times(validation.times),
         "guessed": validation.guessed,
         "notes": validation.notes,
         "openvino_in_low_precision": None if (low := validation.shipped) is None else _runtime(low),
+        "samples": validation.samples,
+        "sample": validation.sample or None,
+        "samples_apart": validation.samples_apart,
     }
 
 
@@ -141,20 +140,69 @@ def _runtime(result: RuntimeResult) -> dict[str, Any]:
         "skipped": result.skipped,
         "error": result.error,
         "seconds": result.seconds,
-        "outputs": {name: _comparison(c) for name, c in result.outputs.items()},
+        "outputs": {name: comparison(c) for name, c in result.outputs.items()},
     }
 
 
-def _comparison(comparison: Comparison) -> dict[str, Any]:
+def _layer(found: LayerDifference) -> dict[str, Any]:
     return {
-        "shape": list(comparison.shape),
-        "type": comparison.element_type,
-        "max_absolute_error": _number(comparison.max_absolute),
-        "max_relative_error": _number(comparison.max_relative),
-        "exact": comparison.exact,
-        "beyond": comparison.beyond,
-        "agrees": comparison.agrees,
-        "note": comparison.note,
+        "runtime": found.runtime,
+        "layer_id": found.layer_id,
+        "layer_name": found.layer_name,
+        "layer_type": found.layer_type,
+        "line": found.line,
+        "output": found.output,
+    }
+
+
+def distribution(found: Distribution[Any]) -> dict[str, Any]:
+    """Histograms of a tensor."""
+    return {
+        "edges": found.edges,
+        "expected": found.expected,
+        "got": found.got,
+        "error_edges": found.error_edges,
+        "errors": found.errors,
+        "left_out": found.left_out,
+    }
+
+
+def times(found: Times) -> dict[str, Any]:
+    """The times of a model's layers."""
+    return {
+        "kernels": found.kernels,
+        "openvino": found.openvino,
+        "onnxruntime": found.onnxruntime,
+        "openvino_other": found.openvino_other,
+        "onnxruntime_other": found.onnxruntime_other,
+        "problem": found.problem,
+        "layers": [
+            {
+                "layers": [
+                    {"layer_id": layer.id, "layer_name": layer.name, "layer_type": layer.type} for layer in row.layers
+                ],
+                "openvino": row.openvino,
+                "onnxruntime": row.onnxruntime,
+                "openvino_types": row.openvino_types,
+                "onnxruntime_types": row.onnxruntime_types,
+            }
+            for row in found.layers
+        ],
+    }
+
+
+def comparison(found: Comparison) -> dict[str, Any]:
+    """A comparison of two arrays."""
+    return {
+        "shape": list(found.shape),
+        "type": found.element_type,
+        "max_absolute_error": _number(found.max_absolute),
+        "max_relative_error": _number(found.max_relative),
+        "relative_l2": _number(found.relative_l2),
+        "exact": found.exact,
+        "beyond": found.beyond,
+        "agrees": found.agrees,
+        "note": found.note,
     }
 
 

@@ -52,8 +52,9 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show Python's traceback of
 Inputs = Annotated[
     Path | None,
     typer.Option(
-        metavar="IN.npz",
-        help="Inputs by name; by default inputs.npz beside the model, else random ones.",
+        metavar="IN",
+        help="Inputs by name in an .npz, an .npy or an image for the only one, or a folder of such samples; by default "
+        "inputs.npz beside the model, else random ones.",
         show_default=False,
     ),
 ]

@@ -259,6 +259,10 @@ def _print_remarks(console: Console, validation: Validation) -> None:
     if validation.guessed and any(result.error for result in validation.results):
         names = ", ".join(map(short, validation.guessed))
         _line(console, f"The shapes of random inputs are guessed: {names}. Give them with --shape, or inputs with --inputs.")
+    for sample, runtimes in validation.samples_apart.items():
+        _line(console, f"{sample}: {', '.join(_LONG[runtime] for runtime in runtimes)}", "red")
+    if validation.samples:
+        _line(console, f"{len(validation.samples)} samples; the errors are those of the worst")
     if validation.layers_compared:
         _line(console, f"{validation.layers_compared} outputs of layers compared")
 

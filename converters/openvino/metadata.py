@@ -29,7 +29,7 @@ SHAPE = "openvino.shape"
 
 def describe(model: ir.Model, source: Model) -> None:
     """Let the model say of itself what the IR says."""
-    model.metadata_props.update(_flat(ir10.run_time_information(source)))
+    model.metadata_props.update(flat(ir10.run_time_information(source)))
     for value, layer in zip(model.graph.inputs, source.parameters, strict=False):
         port = layer.outputs[0]
         _describe(value, port, layer.name)
@@ -51,12 +51,13 @@ def _describe(value: ir.Value, port: OutputPort, friendly: str, result: Layer | 
         value.metadata_props[FRIENDLY_NAME] = friendly
 
 
-def _flat(information: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
+def flat(information: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
+    """Run-time information as names and texts, nested names joined by a blank."""
     for name, value in information.items():
         key = f"{path} {name}" if path else name
         if isinstance(value, Mapping):
-            yield from _flat(value, key)
+            yield from flat(value, key)
         elif isinstance(value, list):  # the same name several times
-            yield from _flat({str(place): item for place, item in enumerate(value)}, key)
+            yield from flat({str(place): item for place, item in enumerate(value)}, key)
         else:
             yield key, str(value)

@@ -42,6 +42,8 @@ class Comparison:
         agrees: whether the difference is within the tolerance.
         note: what else is to be said: another shape, other random numbers, ...
         beyond: the share of elements beyond the tolerance.
+        relative_l2: the root of the summed squares of the errors, over that of what should be: infinite where an error is,
+            or where all should be zero and is not; ``None`` where there is none to compute.
     """
 
     shape: tuple[int, ...]
@@ -52,6 +54,7 @@ class Comparison:
     agrees: bool
     note: str = ""
     beyond: float = 0.0
+    relative_l2: float | None = None
 
 
 RANDOM = "other random numbers, of the same distribution"
@@ -80,7 +83,8 @@ def compare(got: np.ndarray, expected: np.ndarray, tolerance: Tolerance, *, rand
 def _compare_values(got: np.ndarray, expected: np.ndarray, element_type: str, tolerance: Tolerance) -> Comparison:
     shape = tuple(got.shape)
     if got.size == 0:
-        return Comparison(shape, element_type, None if element_type == "string" else 0.0, None, 1.0, True)
+        none = None if element_type == "string" else 0.0
+        return Comparison(shape, element_type, none, None, 1.0, True, relative_l2=none)
     if element_type == "string":
         same = np.array([a == b for a, b in zip(_texts(got), _texts(expected), strict=True)])
         beyond = float((~same).mean())
@@ -111,21 +115,26 @@ def _compare_values(got: np.ndarray, expected: np.ndarray, element_type: str, to
         beyond <= tolerance.share,
         note,
         beyond,
+        _relative_l2(difference, scale),
     )
 
 
 def relative_l2(got: np.ndarray, expected: np.ndarray) -> float:
     """The distance of two arrays over the length of the second; infinite where they cannot be compared."""
-    if got.shape != expected.shape or got.dtype != expected.dtype:
-        return float("inf")
-    a, b = got.astype(np.float64), expected.astype(np.float64)
-    with np.errstate(invalid="ignore"):
-        same = (a == b) | (np.isnan(a) & np.isnan(b))
-        difference = np.where(same, 0.0, a - b)
-    error, length = float(np.linalg.norm(difference)), float(np.linalg.norm(np.where(np.isfinite(b), b, 0.0)))
-    if not error:
+    found = compare(got, expected, DEFAULT).relative_l2
+    return float("inf") if found is None else found
+
+
+def _relative_l2(difference: np.ndarray, scale: np.ndarray) -> float:
+    """The length of the difference over that of what should be, whose places without a finite number do not count."""
+    largest = scale.max(initial=0.0, where=np.isfinite(scale))
+    if not difference.any():
         return 0.0
-    return error / length if length and np.isfinite(error) else float("inf")
+    if largest == 0 or not np.isfinite(difference).all():
+        return float("inf")
+    # In units of the largest, whose square no float may hold.
+    with np.errstate(all="ignore"):
+        return float(np.linalg.norm(difference / largest) / np.linalg.norm(scale[np.isfinite(scale)] / largest))
 
 
 def _epsilon(dtype: np.dtype) -> float:

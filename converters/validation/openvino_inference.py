@@ -83,7 +83,7 @@ def infer(
         extensions: as of `new_core`.
         settings: the CPU plugin's.
     """
-    core, model = _read(path, extensions)
+    core, model = read_model(path, extensions)
     count = len(model.outputs)
     exposed = _expose(model, layers)
     unranked = any(port.partial_shape.rank.is_dynamic for port in model.inputs)
@@ -97,7 +97,7 @@ def infer(
             compiled = core.compile_model(model, "CPU", dict(settings))
         if request is None or not state:
             request = compiled.create_infer_request()
-        feeds = {i: _tensor(port, a) for i, (port, a) in enumerate(zip(compiled.inputs, arrays, strict=True))}
+        feeds = {i: as_tensor(port, a) for i, (port, a) in enumerate(zip(compiled.inputs, arrays, strict=True))}
         request.infer(feeds)
         results.append([_array(request.get_output_tensor(index)) for index in range(len(compiled.outputs))])
     started = time.perf_counter()
@@ -112,21 +112,22 @@ def evaluate(path: str, runs: Sequence[Sequence[np.ndarray]]) -> list[list[np.nd
     """The outputs of each run by ``Model.evaluate``, OpenVINO's reference kernels."""
     import openvino as ov
 
-    _, model = _read(path)
+    _, model = read_model(path)
     results = []
     for arrays in runs:
         outputs = [
             ov.Tensor(port.get_element_type(), port.shape if port.partial_shape.is_static else ov.Shape([0]))
             for port in model.outputs
         ]
-        inputs = [_tensor(port, array) for port, array in zip(model.inputs, arrays, strict=True)]
+        inputs = [as_tensor(port, array) for port, array in zip(model.inputs, arrays, strict=True)]
         if not model.evaluate(outputs, inputs):
             raise RuntimeError("Model.evaluate cannot run this model")
         results.append([_array(tensor) for tensor in outputs])
     return results
 
 
-def _read(path: str, extensions: Sequence[str] = ()) -> tuple[Any, Any]:
+def read_model(path: str, extensions: Sequence[str] = ()) -> tuple[Any, Any]:
+    """A Core, with what the model needs of extensions, and the model."""
     if not extensions and 'version="extension"' in Path(path).read_text(errors="replace"):
         import openvino_tokenizers  # noqa: F401  (gives every Core the string operations)
     core = new_core(extensions)
@@ -150,7 +151,8 @@ def _expose(model: Any, layers: Sequence[LayerOutput]) -> list[int | None]:
     return places
 
 
-def _tensor(port: Any, array: np.ndarray) -> Any:
+def as_tensor(port: Any, array: np.ndarray) -> Any:
+    """An array as a tensor of the input's element type."""
     import openvino as ov
 
     kind = port.get_element_type()

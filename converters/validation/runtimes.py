@@ -16,7 +16,8 @@ import onnxruntime as ort
 from google.protobuf.message import DecodeError
 
 import onnx_specops
-from converters.validation.arrays import InputSpec, load_inputs, random_inputs, session_specs
+from converters.validation.arrays import InputSpec, random_inputs, session_specs
+from converters.validation.inputs import Taken, load_sample
 from converters.validation.onnx_model import input_specs, variable_blanks
 from converters.validation.ort_values import run_session
 
@@ -85,6 +86,32 @@ def run(
 _LACK_OF_MEMORY = re.compile(r"Failed to allocate memory for requested buffer of size (\d+)|bad allocation|bad_alloc")
 
 
+def runner(runtime: str, model: Path, outputs: Sequence[str]) -> Callable[[Mapping[str, np.ndarray]], Arrays]:
+    """A function that runs the model, from its initial state each time, in a runtime that starts once."""
+    if runtime == "reference":
+        from onnx_specops.runtime.reference import reference_evaluator
+
+        proto = onnx.load(model)
+        evaluator, blanks = reference_evaluator(proto), variable_blanks(proto)
+
+        def evaluate(feeds: Mapping[str, np.ndarray]) -> Arrays:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                results = evaluator.run(list(outputs), {**blanks, **feeds})
+            return dict(zip(outputs, map(np.asarray, results), strict=True))
+
+        return evaluate
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    session = onnx_specops.InferenceSession(str(model), options, kernels=runtime)  # type: ignore[arg-type]
+
+    def infer_session(feeds: Mapping[str, np.ndarray]) -> Arrays:
+        session.reset_state()
+        return infer(session, feeds, outputs)
+
+    return infer_session
+
+
 def run_once(
     model: Path,
     inputs: Path | None = None,
@@ -98,7 +125,7 @@ def run_once(
 
     Args:
         model: the .onnx file.
-        inputs: an .npz file with the inputs; random ones where ``None``.
+        inputs: a sample, as of `converters.validation.inputs.load_samples`; random inputs where ``None``.
         kernels: as for `onnx_specops.InferenceSession`.
         seed: for the random inputs.
         shapes: of random inputs by name.
@@ -125,7 +152,7 @@ def run_once(
     specs = _specs(session, model)
     if inputs is not None and shapes:
         raise ValueError("shapes are for random inputs, and inputs are given")
-    feeds = random_inputs(specs, seed, shapes or {}) if inputs is None else load_inputs(inputs, specs, note)
+    feeds = random_inputs(specs, seed, shapes or {}) if inputs is None else load_sample(inputs, _taken(model, specs), note)
     try:
         return infer(session, feeds, [output.name for output in session.get_outputs()])
     except MemoryError:
@@ -148,6 +175,10 @@ def _specs(session: ort.InferenceSession, model: Path) -> list[InputSpec]:
     except DecodeError:  # ONNX Runtime's own format
         return specs
     return [known.get(spec.name, spec) for spec in specs]
+
+
+def _taken(model: Path, specs: list[InputSpec]) -> Taken:
+    return Taken.by_onnx(onnx.load(model, load_external_data=False), specs)
 
 
 def infer(session: ort.InferenceSession, feeds: Mapping[str, np.ndarray], outputs: Sequence[str]) -> Arrays:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -13,13 +14,18 @@ from converters.openvino.conversion import convert
 from converters.openvino.reader.element_types import ElementType
 from converters.openvino.reader.graph import Layer, Model
 from converters.openvino.reader.read import read
-from converters.validation.arrays import check_inputs, guessed_inputs, load_inputs, random_inputs
-from converters.validation.compare import DEFAULT, Comparison, Tolerance, compare, relative_l2
+from converters.validation.arrays import check_inputs, guessed_inputs, random_inputs
+from converters.validation.compare import DEFAULT, Comparison, Tolerance, compare
+from converters.validation.distributions import Distribution, distribution, worst
+from converters.validation.excuse import excused
+from converters.validation.inputs import Taken, load_samples
 from converters.validation.interface import check_interface
 from converters.validation.onnx_model import OnnxModel
 from converters.validation.openvino_inference import EXACT, SHIPPED, LayerOutput
 from converters.validation.openvino_process import OpenVINOError, run_openvino
 from converters.validation.runtimes import NAMES, OPENVINO, Arrays, run, unavailable
+from converters.validation.samples import Sampled, compare_samples
+from converters.validation.times.measure import Times, measure
 
 
 @dataclass
@@ -48,10 +54,10 @@ class RuntimeResult:
 
 @dataclass(frozen=True)
 class LayerDifference:
-    """The first layer, in the graph's order, whose output parts from the baseline's.
+    """How a runtime's value of a layer's output compares with the baseline's.
 
     Attributes:
-        runtime: the runtime that differs.
+        runtime: the runtime.
         layer_id, layer_name, layer_type: the layer in the IR.
         line: its line in the .xml.
         output: which of its outputs.
@@ -75,8 +81,15 @@ class Validation:
         path: the IR.
         baseline: the runtime that the others are compared with: OpenVINO, or the first that ran where it did not.
         results: every runtime's result, the baseline's first.
-        first_differences: with ``per_layer``: for each runtime that differs the first layer where it does.
+        first_differences: with ``per_layer``: for each runtime that differs the first layer, in the graph's order, where it
+            does.
         layers_compared: with ``per_layer``: how many layer outputs could be compared.
+        layers: with ``per_layer``: each layer's output in each runtime, in the graph's order, runtime by runtime.
+        worst: with ``per_layer``: how the values are distributed that are farthest from the baseline's, the farthest first.
+        samples: the samples, where there are several: the outputs' comparisons are the worst of all of them.
+        sample: the one of them that layers were compared with.
+        samples_apart: the samples where runtimes differ, and which.
+        times: with ``times``: how long the layers take in OpenVINO and in ONNX Runtime.
         guessed: the random inputs whose unknown dimensions got a size that the model may not take.
         shipped: OpenVINO with the low-precision computations that are its default, which the baseline is without: how that
             differs from the baseline. Run where a runtime differs.
@@ -91,6 +104,12 @@ class Validation:
     guessed: list[str] = field(default_factory=list)
     shipped: RuntimeResult | None = None
     notes: list[str] = field(default_factory=list)
+    layers: list[LayerDifference] = field(default_factory=list)
+    worst: list[Distribution[LayerDifference]] = field(default_factory=list)
+    times: Times | None = None
+    samples: list[str] = field(default_factory=list)
+    sample: str = ""
+    samples_apart: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def agrees(self) -> bool:
@@ -117,9 +136,10 @@ def validate(
     shapes: Mapping[str, Sequence[int]] | None = None,
     tolerance: Tolerance = DEFAULT,
     per_layer: bool = False,
+    times: bool = False,
     runtimes: Sequence[str] = tuple(NAMES),
     extensions: Sequence[str] = (),
-    progress: Callable[[str], None] = lambda step: None,
+    progress: Callable[..., None] = lambda step, done=0, total=0: None,
 ) -> Validation:
     """Run the same inputs through every runtime that is installed and compare the outputs.
 
@@ -132,15 +152,17 @@ def validate(
     Args:
         model_path: the IR's .xml.
         onnx_path: its conversion; converted anew where ``None``.
-        inputs: an .npz file or arrays by input name; by default ``inputs.npz`` beside the .xml, else random ones.
+        inputs: arrays by input name, or a file or folder as of `converters.validation.inputs.load_samples`; by default
+            ``inputs.npz`` beside the .xml, else random ones.
         seed: for the random inputs.
         shapes: of random inputs by name; unknown dimensions of the others get the size 2.
         tolerance: how far floats may part.
         per_layer: compare every layer's output too, and name the first that differs.
+        times: measure how long each layer takes.
         runtimes: which of ``"openvino"``, ``"native"``, ``"python"``, ``"none"``, ``"reference"`` to run.
         extensions: of OpenVINO, which the model needs there: shared libraries, and Python files with classes derived from
             ``openvino.Op``.
-        progress: called with each step's name.
+        progress: called with each step's name and, of several samples, how many are done and how many there are.
 
     Raises:
         ConversionError: when the IR cannot be converted.
@@ -155,11 +177,18 @@ def validate(
         source = read(path)
         target = folder / "model.onnx" if onnx_path is None else Path(onnx_path)
         names_of_values: dict[tuple[int, int], str] = {}
-        if onnx_path is None or per_layer:
+        if onnx_path is None or per_layer or times:
             names_of_values = convert(path, target if onnx_path is None else None).report.values
         model = OnnxModel.load(target)
         notes = check_interface(source, model)
-        arrays, guessed = _inputs(inputs, path, model, seed, shapes, notes.append)
+        samples, guessed = _inputs(inputs, source, model, seed, shapes, notes.append)
+        sampled, (name, arrays) = None, next(iter(samples.items()))
+        if len(samples) > 1:
+            taking_part = [runtime for runtime in NAMES if runtime in runtimes]
+            sampled = compare_samples(path, target, model, samples, taking_part, tolerance, extensions, progress)
+            # What is looked at more closely is a sample where they part.
+            name = next(iter(sampled.apart()), name)
+            arrays = samples[name]
         exposed = _exposed(source, names_of_values, model) if per_layer else []
         file = model.with_outputs([layer.value for layer in exposed], folder) if exposed else target
         outcomes: dict[str, tuple[RuntimeResult, Arrays]] = {}
@@ -175,13 +204,28 @@ def validate(
         finally:
             if file != target:
                 file.unlink()
-    validation = _compared(path, model, exposed, outcomes, tolerance)
-    validation.guessed, validation.notes = guessed, notes
-    if outcomes.get(OPENVINO, (None, {}))[1] and not all(result.agrees for result in validation.results):
-        progress("OpenVINO, CPU, in low precision")
-        values = {runtime: arrays for runtime, (_, arrays) in outcomes.items()}
-        _excuse(validation, values, _openvino(path, arrays, model, [], extensions, SHIPPED), tolerance)
+        validation = _compared(path, model, exposed, outcomes, tolerance)
+        validation.guessed, validation.notes = guessed, [*notes, *validation.notes]
+        if outcomes.get(OPENVINO, (None, {}))[1] and not all(result.agrees for result in validation.results):
+            progress("OpenVINO, CPU, in low precision")
+            values = {runtime: arrays for runtime, (_, arrays) in outcomes.items()}
+            _excuse(validation, values, _openvino(path, arrays, model, [], extensions, SHIPPED), tolerance)
+        if sampled is not None:
+            _of_samples(validation, sampled, name)
+        ran = [kernels for kernels in _KERNELS if kernels in outcomes and outcomes[kernels][1]]
+        if times and ran:
+            progress("times of the layers")
+            outcomes.clear()
+            validation.times = measure(source, target, names_of_values, arrays, model.outputs, ran[0], extensions)
     return validation
+
+
+def _of_samples(validation: Validation, sampled: Sampled, name: str) -> None:
+    """The worst of all samples in place of the one that was looked at."""
+    validation.samples, validation.sample, validation.samples_apart = sampled.names, name, sampled.apart()
+    for result in validation.results:
+        for output in result.outputs:
+            result.outputs[output] = sampled.worst(result.runtime, output) or result.outputs[output]
 
 
 def _openvino(
@@ -244,13 +288,8 @@ def _excuse(
     validation.shipped = result
     for other in validation.results:
         for name, found in other.outputs.items():
-            if found.agrees or name not in low or result.outputs[name].agrees:
-                continue
-            value = values[other.runtime][name]
-            near = relative_l2(value, exact[name]) <= relative_l2(low[name], exact[name])
-            if near or compare(value, low[name], tolerance).agrees:
-                note = "as near as OpenVINO is to itself in low precision"
-                other.outputs[name] = replace(found, agrees=True, note=note)
+            if name in low:
+                other.outputs[name] = excused(found, values[other.runtime][name], exact[name], low[name], tolerance)
 
 
 def _compared(
@@ -274,23 +313,29 @@ def _compared(
                 result.outputs[name] = compare(values[name], expected[name], tolerance, random=name in random)
         if runtime == baseline:
             continue
-        differing = None
-        for layer in exposed:
-            if layer.value not in values or layer.value not in expected:
-                continue
-            compared.add((layer.layer.id, layer.index))
-            value, should = _same_width(values[layer.value], expected[layer.value])
-            found = compare(value, should, tolerance, random=layer.value in random)
-            if not found.agrees and differing is None:
-                differing = (layer, found)
-        if differing is not None:
-            (layer, found) = differing
-            place = layer.layer
-            validation.first_differences.append(
-                LayerDifference(runtime, place.id, place.name, place.type, place.line, layer.index, found)
-            )
+        rows = [
+            _layer_difference(runtime, layer, values[layer.value], expected[layer.value], tolerance, layer.value in random)
+            for layer in exposed
+            if layer.value in values and layer.value in expected
+        ]
+        compared.update((row.layer_id, row.output) for row in rows)
+        validation.first_differences += [row for row in rows if not row.comparison.agrees][:1]
+        validation.layers += rows
     validation.layers_compared = len(compared)
+    names = {(layer.layer.id, layer.index): layer.value for layer in exposed}
+    for row in worst(validation.layers, lambda row: (row.layer_id, row.output)):
+        name = names[row.layer_id, row.output]
+        value, should = _same_width(outcomes[row.runtime][1][name], expected[name])
+        validation.worst.append(distribution(row, value, should))
     return validation
+
+
+def _layer_difference(
+    runtime: str, layer: _Exposed, got: np.ndarray, expected: np.ndarray, tolerance: Tolerance, random: bool
+) -> LayerDifference:
+    found = compare(*_same_width(got, expected), tolerance, random=random)
+    place = layer.layer
+    return LayerDifference(runtime, place.id, place.name, place.type, place.line, layer.index, found)
 
 
 def _same_width(got: np.ndarray, expected: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -305,24 +350,27 @@ def _same_width(got: np.ndarray, expected: np.ndarray) -> tuple[np.ndarray, np.n
 
 def _inputs(
     inputs: str | Path | Mapping[str, np.ndarray] | None,
-    path: Path,
+    source: Model,
     model: OnnxModel,
     seed: int,
     shapes: Mapping[str, Sequence[int]] | None,
     note: Callable[[str], None],
-) -> tuple[Arrays, list[str]]:
-    """The arrays in the order of the model's inputs, and the names of those whose shapes are guessed."""
+) -> tuple[dict[str, Arrays], list[str]]:
+    """The samples, arrays in the order of the model's inputs, and the names of those whose shapes are guessed."""
     if inputs is not None and shapes:
         raise ValueError("shapes are for random inputs, and inputs are given")
     if isinstance(inputs, Mapping):
-        return check_inputs(inputs, model.inputs, "the inputs", note), []
-    beside = path.with_name("inputs.npz")
+        return {"": check_inputs(inputs, model.inputs, "the inputs", note)}, []
+    beside = source.path.with_name("inputs.npz")
     if inputs is None and not shapes and beside.is_file():
         inputs = beside
     if inputs is not None:
-        return load_inputs(inputs, model.inputs, note), []
-    return random_inputs(model.inputs, seed, shapes or {}), guessed_inputs(model.inputs, shapes or {})
+        return load_samples(inputs, Taken.by_ir(source, model.inputs), note), []
+    return {"": random_inputs(model.inputs, seed, shapes or {})}, guessed_inputs(model.inputs, shapes or {})
 
+
+# The plugin's kernels, those to be timed first.
+_KERNELS: tuple[Literal["native", "python", "none"], ...] = ("native", "python", "none")
 
 # Values of these types have no arrays.
 _NOT_HANDED_OUT = {

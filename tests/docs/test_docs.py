@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import importlib.util
 import inspect
 import re
@@ -14,7 +15,7 @@ from types import ModuleType
 import pytest
 
 import onnx_specops
-from converters.cli import data
+from converters.cli import data, diff
 from converters.openvino.coverage.departures import stated_departures
 from converters.openvino.rule import EVERYWHERE, OPENVINO_RELEASE, Departure
 from onnx_specops.domain import operators
@@ -54,20 +55,22 @@ def test_lists_of_docstrings_become_markdown(make: ModuleType) -> None:
     ]
 
 
+@pytest.mark.parametrize("operator", [operator.name for operator in operators()])
+def test_the_examples_of_operators(operator: str) -> None:
+    example = ROOT / "docs" / "operator_examples" / f"{operator}.txt"
+    found = doctest.testfile(str(example), module_relative=False, encoding="utf-8")
+    assert found.attempted >= 3 and not found.failed
+
+
 @pytest.mark.parametrize(
     "page",
     [
         "README.md",
         "CONTRIBUTING.md",
-        "docs/command.md",
-        "docs/departures.md",
         "CHANGELOG.md",
-        "docs/extending.md",
-        "docs/hosts.md",
-        "docs/operations.md",
-        "docs/versioning.md",
         "examples/cpp/README.md",
         "examples/web/README.md",
+        *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))),
         "models/README.md",
     ],
 )
@@ -101,7 +104,11 @@ def test_a_departure_has_one_counterpart() -> None:
 
 
 @pytest.mark.parametrize(
-    "source", [data.conversion, data.inspection, data.coverage, data.validation, data.operators, data.array]
+    "source",
+    [
+        *(data.conversion, data.inspection, data.coverage, data.validation, data.operators, data.array),
+        *(data.comparison, data.distribution, data.times, diff.as_data),
+    ],
 )
 def test_every_field_of_the_command_is_explained(source: Callable[..., object]) -> None:
     text = (ROOT / "docs" / "command.md").read_text(encoding="utf-8")

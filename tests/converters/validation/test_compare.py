@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import ml_dtypes
 import numpy as np
@@ -19,7 +20,7 @@ def floats(got, expected, *, dtype=np.float32, relative=1e-3, absolute=1e-4, ran
 
 def test_equal_floats() -> None:
     found = floats([1, NAN, INF, -INF, 0.0], [1, NAN, INF, -INF, -0.0])
-    assert found == Comparison((5,), "float32", 0.0, 0.0, 1.0, True)
+    assert found == Comparison((5,), "float32", 0.0, 0.0, 1.0, True, relative_l2=0.0)
 
 
 def test_the_statistics() -> None:
@@ -29,6 +30,28 @@ def test_the_statistics() -> None:
     assert found.max_relative == 0.25
     assert found.exact == 0.5
     assert not found.agrees
+
+
+@pytest.mark.parametrize(
+    ("got", "expected", "relative_l2"),
+    [
+        ([3.0, 4.0], [3.0, 4.0], 0.0),
+        ([3.0, 4.0], [0.0, 5.0], math.sqrt(10) / 5),
+        ([0.0, 0.0], [0.0, 0.0], 0.0),
+        ([1.0, 0.0], [0.0, 0.0], INF),
+        ([NAN, 1.0], [NAN, 1.0], 0.0),
+        ([NAN, 1.0], [1.0, 1.0], INF),
+        ([INF, 3.0], [INF, 4.0], 0.25),
+        ([1e300, 0.0], [2e300, 0.0], 0.5),  # whose squares no float holds
+        ([], [], 0.0),
+    ],
+)
+def test_the_relative_distance(got: list[float], expected: list[float], relative_l2: float) -> None:
+    assert floats(got, expected, dtype=np.float64).relative_l2 == pytest.approx(relative_l2)
+
+
+def test_strings_have_no_distance() -> None:
+    assert compare(np.array(["a"]), np.array(["b"]), Tolerance()).relative_l2 is None
 
 
 @pytest.mark.parametrize(
@@ -89,7 +112,7 @@ def test_integers_of_four_bits_are_exact() -> None:
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint32, np.int64, np.uint64, np.bool_])
 def test_integers_are_exact_whatever_the_tolerance(dtype: type) -> None:
     found = floats([1, 0], [1, 1], dtype=dtype, relative=10, absolute=10)
-    assert found == Comparison((2,), np.dtype(dtype).name, 1.0, 1.0, 0.5, False, beyond=0.5)
+    assert replace(found, relative_l2=None) == Comparison((2,), np.dtype(dtype).name, 1.0, 1.0, 0.5, False, beyond=0.5)
     assert floats([1, 0], [1, 0], dtype=dtype, relative=0, absolute=0).agrees
 
 

@@ -1,0 +1,122 @@
+"""``specops diff``: two ONNX files through the same inputs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from converters.cli import reporting
+from converters.cli.console import out, print_json, progress
+from converters.cli.failures import DIFFERENCE, failures
+from converters.cli.options import AbsoluteTolerance, Debug, Inputs, Json, Kernels, RelativeTolerance, Seed, Shapes, shapes
+from converters.cli.reporting import Report
+
+if TYPE_CHECKING:
+    from converters.validation.diff import Diff, ValueDifference
+
+# Further values that differ are in the page and in --json.
+_SHOWN = 10
+
+
+def diff(
+    first: Annotated[Path, typer.Argument(metavar="A.onnx", help="The ONNX model that says what should be.")],
+    second: Annotated[Path, typer.Argument(metavar="B.onnx", help="The one that is compared with it.")],
+    inputs: Inputs = None,
+    shape: Shapes = None,
+    seed: Seed = 0,
+    rtol: RelativeTolerance = 1e-3,
+    atol: AbsoluteTolerance = 1e-4,
+    kernels: Annotated[
+        Kernels, typer.Option(help="The plugin's kernels to use; none: the bodies that the models carry.")
+    ] = Kernels.auto,
+    report: Report = None,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Run two ONNX models with the same inputs and compare their outputs, and all values of the same name within them."""
+    with failures(as_json, debug):
+        from converters.validation.compare import Tolerance
+        from converters.validation.diff import diff as diff_models
+
+        for model in (first, second):
+            if not model.is_file():
+                raise ValueError(f"{model} is not a file")
+        if report is not None:
+            reporting.require(report, [first, second])
+        with progress(as_json) as step:
+            found = diff_models(
+                first,
+                second,
+                inputs=inputs,
+                seed=seed,
+                shapes=shapes(shape, "--shape"),
+                tolerance=Tolerance(rtol, atol),
+                kernels=kernels.value,
+                progress=step,
+            )
+        if report is not None:
+            reporting.write_diff(report, found)
+        if as_json:
+            print_json(as_data(found))
+        else:
+            _print(out, found)
+        if not found.agrees:
+            raise typer.Exit(DIFFERENCE)
+
+
+def as_data(found: Diff) -> dict[str, Any]:
+    """A diff as plain data; docs/command.md describes every field."""
+    from converters.cli.data import comparison, distribution
+
+    def value(row: ValueDifference) -> dict[str, Any]:
+        return {"name": row.name, "operators": list(row.operators), "place": row.place, **comparison(row.comparison)}
+
+    return {
+        "models": [str(path) for path in found.paths],
+        "agrees": found.agrees,
+        "outputs": [value(row) for row in found.outputs],
+        "values": [value(row) for row in found.values],
+        "first_difference": None if found.first is None else value(found.first),
+        "worst": [{"name": one.of.name, **distribution(one)} for one in found.worst],
+        "seconds": list(found.seconds),
+        "nodes": list(found.nodes),
+        "guessed": found.guessed,
+        "by_place": found.by_place,
+    }
+
+
+def _print(console: Console, found: Diff) -> None:
+    """A line for each output, the first values that differ, and the verdict."""
+    from converters.reports.formats import duration
+
+    def line(text: str, style: str = "") -> None:
+        console.print(Text(text, style), soft_wrap=True)
+
+    line(f"{found.paths[1]} ({duration(found.seconds[1])}), compared with {found.paths[0]} ({duration(found.seconds[0])})")
+    for kind in found.by_place:
+        line(f"the {kind} have other names in the second model: they are matched in their order")
+    for row in found.outputs:
+        line(f"  {_told(row)}", "" if row.comparison.agrees else "red")
+    apart = [row for row in found.values if not row.comparison.agrees]
+    line(f"{len(found.values)} further values of the same name: {len(found.values) - len(apart)} agree, {len(apart)} differ")
+    for row in apart[:_SHOWN]:
+        line(f"  {_told(row)}", "red")
+    if len(apart) > _SHOWN:
+        line(f"  and {len(apart) - _SHOWN} more")
+    if found.guessed and not found.agrees:
+        line(f"The shapes of random inputs are guessed: {', '.join(found.guessed)}")
+    line("agree" if found.agrees else "differ", "bold green" if found.agrees else "bold red")
+
+
+def _told(row: ValueDifference) -> str:
+    from converters.errors import short
+    from converters.reports.formats import number, share
+
+    operators = " / ".join(dict.fromkeys(filter(None, row.operators)))
+    found = row.comparison
+    what = found.note or f"relative L2 {number(found.relative_l2)}, abs err {number(found.max_absolute)}, "
+    return f"{short(row.name)} ({operators}): {what}" + ("" if found.note else f"{share(found.exact)} exact")

@@ -1,0 +1,56 @@
+"""The option ``--report`` of the subcommands that have results to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from converters.openvino.inspection import Inspection
+    from converters.validation.diff import Diff
+    from converters.validation.validate import Validation
+
+Report = Annotated[
+    Path | None,
+    typer.Option(
+        "--report",
+        metavar="FILE.html",
+        help="Write what was found as one page to look at, which needs no network.",
+        show_default=False,
+    ),
+]
+
+
+def require(report: Path, inputs: Iterable[Path]) -> None:
+    """Raises what will keep the page from being made, before the work is done: a missing package, a file to be kept."""
+    from converters.outputs import refuse_inputs
+    from converters.reports.page import require as require_packages
+
+    require_packages()
+    refuse_inputs([report], inputs)
+    if not report.parent.is_dir():
+        raise ValueError(f"{report.parent} is no folder")
+
+
+def write_validation(report: Path, validation: Validation) -> None:
+    """The page of a validation."""
+    from converters.reports.validation_page import write_validation as write
+
+    write(report, validation)
+
+
+def write_diff(report: Path, diff: Diff) -> None:
+    """The page of a diff."""
+    from converters.reports.diff_page import write_diff as write
+
+    write(report, diff)
+
+
+def write_inspection(report: Path, inspection: Inspection) -> None:
+    """The page of an inspection."""
+    from converters.reports.inspection_page import write_inspection as write
+
+    write(report, inspection)

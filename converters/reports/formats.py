@@ -1,0 +1,58 @@
+"""Numbers and names as pages show them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+__all__ = ["dims", "duration", "number", "share", "shortened", "size"]
+
+_LONGEST = 48
+
+
+def number(value: float | None) -> str:
+    """Two digits of a number; nothing for ``None``."""
+    if value is None:
+        return ""
+    return "0" if value == 0 else str(value) if not math.isfinite(value) else f"{value:.2g}"
+
+
+def share(value: float) -> str:
+    """A share of 1 in percent; 100 % and 0 % only where it is all or none."""
+    text = f"{value:.1%}"
+    if text == "100.0%" and value < 1:
+        return "99.9%"
+    return "0.1%" if text == "0.0%" and value > 0 else text
+
+
+def duration(seconds: float | None) -> str:
+    """A time in the unit that suits it."""
+    if seconds is None:
+        return ""
+    if seconds < 1e-3:
+        return f"{seconds * 1e6:.0f} µs"
+    return f"{seconds * 1e3:.2f} ms" if seconds < 1 else f"{seconds:.2f} s"
+
+
+def size(count: float) -> str:
+    """A number of bytes in the unit that suits it."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024 or unit == "GiB":
+            break
+        count /= 1024
+    return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
+
+
+def dims(shape: Sequence[int | None] | None) -> str:
+    """A shape, a question mark for a dimension that is not known."""
+    if shape is None:
+        return "any"
+    return "\u00d7".join("?" if d is None else str(d) for d in shape) or "scalar"
+
+
+def shortened(name: str, longest: int = _LONGEST) -> str:
+    """A name whose middle is left out where it is too long."""
+    if len(name) <= longest:
+        return name
+    half = (longest - 1) // 2
+    return f"{name[: longest - 1 - half]}…{name[-half:]}"

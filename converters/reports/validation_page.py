@@ -1,0 +1,167 @@
+"""The page of a validation: ``specops validate MODEL.xml --report FILE.html``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from markupsafe import Markup
+
+from converters.openvino.reader.graph import Layer, Model
+from converters.openvino.reader.read import read
+from converters.reports import neighbourhood, plots
+from converters.reports.formats import dims, number, share, shortened
+from converters.reports.page import write
+from converters.validation.compare import Comparison
+from converters.validation.runtimes import NAMES
+from converters.validation.times.measure import LayerTimes, Times
+from converters.validation.validate import LayerDifference, Validation
+
+_SLOWEST = 20
+_SHORT = {"native": "native", "python": "Python", "none": "no plugin", "reference": "reference"}
+
+
+@dataclass(frozen=True)
+class _Row:
+    """An output of a layer in the page's table."""
+
+    anchor: str
+    layer: LayerDifference
+    cells: list[Comparison | None]
+
+
+def write_validation(path: Path, validation: Validation) -> None:
+    """Write the page.
+
+    Args:
+        path: the .html file.
+        validation: made with ``per_layer`` and, for the times, with ``times``.
+    """
+    source = read(validation.path)
+    runtimes = list(dict.fromkeys(row.runtime for row in validation.layers))
+    rows = _rows(validation, runtimes)
+    times = validation.times
+    write(
+        path,
+        "validation.html",
+        [validation.path, *([source.weights_path] if source.weights_path else [])],
+        title=f"{validation.path.name}: {'agrees' if validation.agrees else 'differs'}",
+        validation=validation,
+        names=NAMES,
+        short=_SHORT,
+        runtimes=runtimes,
+        rows=rows,
+        errors=_error_plot(rows, runtimes) if rows else None,
+        parting=_parting(source, validation, rows),
+        histograms=_histograms(validation),
+        times=times,
+        bars=_bars(times) if times else None,
+        time_rows=sorted(times.layers, key=_slowness, reverse=True) if times else [],
+        label=_label,
+    )
+
+
+def _rows(validation: Validation, runtimes: Sequence[str]) -> list[_Row]:
+    found: dict[tuple[int, int], dict[str, LayerDifference]] = {}
+    for row in validation.layers:
+        found.setdefault((row.layer_id, row.output), {})[row.runtime] = row
+    rows = []
+    for (layer, output), by_runtime in found.items():
+        cells = [by_runtime[name].comparison if name in by_runtime else None for name in runtimes]
+        rows.append(_Row(f"layer-{layer}-{output}", next(iter(by_runtime.values())), cells))
+    return rows
+
+
+def _error_plot(rows: Sequence[_Row], runtimes: Sequence[str]) -> Markup:
+    series = {
+        NAMES[name]: [
+            plots.Point(x, row.anchor, _told(row.layer, cell), cell.relative_l2, cell.exact)
+            for x, row in enumerate(rows)
+            if (cell := row.cells[place]) is not None and cell.relative_l2 is not None
+        ]
+        for place, name in enumerate(runtimes)
+    }
+    worst = max((p.relative_l2 for points in series.values() for p in points), default=0.0)
+    described = (
+        f"The relative L2 error and the share of exact elements of {len(rows)} outputs of layers in {len(runtimes)} "
+        f"runtimes, in the order of the network. The largest error is {number(worst)}. The table of layers has all figures."
+    )
+    return plots.error_plot(series, described, "layers in their order")
+
+
+def _told(layer: LayerDifference, found: Comparison) -> str:
+    return (
+        f"{layer.layer_name} ({layer.layer_type}), line {layer.line}: relative L2 {number(found.relative_l2)}, "
+        f"{share(found.exact)} exact"
+    )
+
+
+@dataclass(frozen=True)
+class _Parting:
+    """The layer where runtimes part first or, where they do not, where they are farthest from each other."""
+
+    found: list[LayerDifference]
+    graph: Markup
+
+
+def _parting(source: Model, validation: Validation, rows: Sequence[_Row]) -> _Parting | None:
+    found = validation.first_differences
+    if not found:
+        worst = max(validation.worst, key=lambda one: one.of.comparison.relative_l2 or 0.0, default=None)
+        if worst is None:
+            return None
+        found = [worst.of]
+    places = {row.anchor: place for place, row in enumerate(rows)}
+    centre = min(found, key=lambda row: places[f"layer-{row.layer_id}-{row.output}"]).layer_id
+    by_id = {layer.id: layer for layer in source.layers}
+    kept = [layer for layer in source.layers if layer.type != "Const"]
+    before = {layer.id: [p.source.layer.id for p in layer.inputs if p.source.layer.type != "Const"] for layer in kept}
+    behind = {layer.id: [c.layer.id for p in layer.outputs for c in p.consumers] for layer in kept}
+    shown = sorted(neighbourhood.around(centre, before, behind), key=list(by_id).index)
+    by_layer: dict[int, list[_Row]] = {}
+    for row in rows:
+        by_layer.setdefault(row.layer.layer_id, []).append(row)
+    nodes = {id_: _node(by_id[id_], by_layer.get(id_, []), id_ == centre) for id_ in shown}
+    edges = [(one, other) for other in shown for one in before[other]]
+    names = ", ".join(f"{by_id[id_].name} ({by_id[id_].type})" for id_ in shown)
+    return _Parting(found, neighbourhood.drawing(nodes, edges, f"The layers around {by_id[centre].name}: {names}"))
+
+
+def _node(layer: Layer, rows: Sequence[_Row], centre: bool) -> neighbourhood.Node:
+    cells = [cell for row in rows for cell in row.cells if cell is not None]
+    errors = [cell.relative_l2 for cell in cells if cell.relative_l2 is not None]
+    lines = [shortened(layer.name, 30), layer.type + (f"  {dims(layer.outputs[0].dims)}" if layer.outputs else "")]
+    if errors:
+        lines.append(f"L2 {number(max(errors))}, {share(min(cell.exact for cell in cells))} exact")
+    kind = "" if not cells else "good" if all(cell.agrees for cell in cells) else "bad"
+    return neighbourhood.Node(lines, f"{kind} centre" if centre else kind, rows[0].anchor if rows else "")
+
+
+def _histograms(validation: Validation) -> list[tuple[LayerDifference, int, Markup]]:
+    baseline = NAMES[validation.baseline]
+    drawn = []
+    for one in validation.worst:
+        described = f"Histograms of {one.of.layer_name}, output {one.of.output}: its values, and the sizes of its errors"
+        drawing = plots.histograms(one, baseline, NAMES[one.of.runtime], described)
+        drawn.append((one.of, one.left_out, drawing))
+    return drawn
+
+
+def _slowness(row: LayerTimes) -> float:
+    return (row.openvino or 0.0) + (row.onnxruntime or 0.0)
+
+
+def _bars(times: Times) -> Markup | None:
+    slowest = sorted(times.layers, key=_slowness, reverse=True)[:_SLOWEST]
+    if not slowest:
+        return None
+    rows = [(_label(row.layers), row.openvino, row.onnxruntime) for row in slowest]
+    described = f"The times of the {len(rows)} slowest groups of layers in OpenVINO and in ONNX Runtime; the table has all"
+    return plots.time_bars(rows, ("OpenVINO", "ONNX Runtime"), described)
+
+
+def _label(layers: Sequence[Layer]) -> str:
+    """Layers by the name of the last, whose output it is that they compute."""
+    last = layers[-1]
+    return last.name + (f" +{len(layers) - 1}" if len(layers) > 1 else "")

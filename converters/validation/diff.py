@@ -1,0 +1,220 @@
+"""Two ONNX files through the same inputs, compared value by value."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import onnxruntime as ort
+
+import onnx_specops
+from converters.validation.arrays import check_inputs, guessed_inputs, random_inputs
+from converters.validation.compare import DEFAULT, Comparison, Tolerance, compare
+from converters.validation.distributions import Distribution, distribution, worst
+from converters.validation.inputs import Taken, load_sample
+from converters.validation.onnx_model import OnnxModel
+from converters.validation.runtimes import Arrays, infer
+from converters.validation.times.repeating import median_seconds
+
+Kernels = Literal["auto", "native", "python", "none"]
+
+
+@dataclass(frozen=True)
+class ValueDifference:
+    """How a value of the second model compares with that of the first.
+
+    Attributes:
+        name: its name in the first model.
+        operators: what computes it in each of the two; empty for an input that is handed through.
+        place: the place in the first model's graph of the node that computes it, from 0.
+        comparison: how it differs.
+    """
+
+    name: str
+    operators: tuple[str, str]
+    place: int
+    comparison: Comparison
+
+
+@dataclass
+class Diff:
+    """The result of `diff`.
+
+    Attributes:
+        paths: the two models.
+        outputs: the models' own outputs.
+        values: the values within them that have the same name in both, in the first model's order.
+        seconds: the median time of an inference of each.
+        nodes: how many nodes each has.
+        worst: how the values are distributed that are farthest from the first model's.
+        guessed: the random inputs whose unknown dimensions got a size that the models may not take.
+        by_place: ``"inputs"`` and ``"outputs"`` where these have other names in the second model and were matched in order.
+    """
+
+    paths: tuple[Path, Path]
+    outputs: list[ValueDifference]
+    values: list[ValueDifference]
+    seconds: tuple[float, float]
+    nodes: tuple[int, int]
+    worst: list[Distribution[ValueDifference]] = field(default_factory=list)
+    guessed: list[str] = field(default_factory=list)
+    by_place: list[str] = field(default_factory=list)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the models' outputs agree; values within may differ where a model says the same otherwise."""
+        return all(output.comparison.agrees for output in self.outputs)
+
+    @property
+    def first(self) -> ValueDifference | None:
+        """The first value, in the first model's order, that differs."""
+        apart = [value for value in (*self.values, *self.outputs) if not value.comparison.agrees]
+        return min(apart, key=lambda value: value.place, default=None)
+
+
+def diff(
+    first: str | Path,
+    second: str | Path,
+    *,
+    inputs: str | Path | Mapping[str, np.ndarray] | None = None,
+    seed: int = 0,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    tolerance: Tolerance = DEFAULT,
+    kernels: Kernels = "auto",
+    progress: Callable[[str], None] = lambda step: None,
+) -> Diff:
+    """Run two ONNX models in ONNX Runtime with the same inputs, and compare their outputs and what is within them.
+
+    Inputs and outputs belong together by name or, where the names are others, in their order.
+
+    Args:
+        first, second: the .onnx files; the first says what should be.
+        inputs: one sample, as of `converters.validation.inputs.load_samples`, or arrays by the first model's input names;
+            random ones where ``None``.
+        seed: for the random inputs.
+        shapes: of random inputs by name; unknown dimensions of the others get the size 2.
+        tolerance: how far floats may part.
+        kernels: the plugin's kernels to use, as for `onnx_specops.InferenceSession`.
+        progress: called with each step's name.
+
+    Raises:
+        ValueError: when a file is no model that ONNX Runtime runs, or the two have not as many inputs and outputs.
+    """
+    one, other = OnnxModel.load(Path(first)), OnnxModel.load(Path(second))
+    by_place: list[str] = []
+    their_inputs = _matched([spec.name for spec in one.inputs], [spec.name for spec in other.inputs], "inputs", by_place)
+    their_outputs = _matched(one.outputs, other.outputs, "outputs", by_place)
+    arrays, guessed = _arrays(inputs, one, seed, shapes or {})
+    renamed = {their_inputs[name]: array for name, array in arrays.items()}
+    renamed = check_inputs(renamed, other.inputs, str(second))
+    makers, others = _makers(one), _makers(other)
+    common = [name for name in makers if name in others and name not in their_outputs]
+    with tempfile.TemporaryDirectory(prefix="specops-") as folder:
+        mine, seconds = _run(one, arrays, one.outputs, common, kernels, Path(folder), progress)
+        theirs, other_seconds = _run(other, renamed, list(their_outputs.values()), common, kernels, Path(folder), progress)
+    random = one.random | other.random
+
+    def compared(name: str, theirs_name: str) -> ValueDifference:
+        place, operator = makers.get(name, (-1, ""))
+        operators = operator, others.get(theirs_name, (-1, ""))[1]
+        found = compare(theirs[theirs_name], mine[name], tolerance, random=kernels == "none" and name in random)
+        return ValueDifference(name, operators, place, found)
+
+    result = Diff(
+        (one.path, other.path),
+        [compared(name, their_outputs[name]) for name in one.outputs],
+        [compared(name, name) for name in common if name in mine and name in theirs],
+        (seconds, other_seconds),
+        (len(one.proto.graph.node), len(other.proto.graph.node)),
+        guessed=guessed,
+        by_place=by_place,
+    )
+    for row in worst([*result.values, *result.outputs], lambda row: row.name):
+        got = theirs[their_outputs.get(row.name, row.name)]
+        result.worst.append(distribution(row, got, mine[row.name]))
+    return result
+
+
+def _matched(mine: Sequence[str], theirs: Sequence[str], kind: str, by_place: list[str]) -> dict[str, str]:
+    """Which of the second model's names belongs to which of the first's."""
+    if set(mine) == set(theirs):
+        return dict(zip(mine, mine, strict=True))
+    if len(mine) != len(theirs):
+        raise ValueError(f"the models have {len(mine)} and {len(theirs)} {kind}: {', '.join(mine)}; {', '.join(theirs)}")
+    by_place.append(kind)
+    return dict(zip(mine, theirs, strict=True))
+
+
+def _arrays(
+    inputs: str | Path | Mapping[str, np.ndarray] | None,
+    model: OnnxModel,
+    seed: int,
+    shapes: Mapping[str, Sequence[int]],
+) -> tuple[Arrays, list[str]]:
+    if inputs is not None and shapes:
+        raise ValueError("shapes are for random inputs, and inputs are given")
+    if isinstance(inputs, Mapping):
+        return check_inputs(inputs, model.inputs, "the inputs"), []
+    if inputs is not None:
+        return load_sample(inputs, Taken.by_onnx(model.proto, model.inputs)), []
+    return random_inputs(model.inputs, seed, shapes), guessed_inputs(model.inputs, shapes)
+
+
+def _makers(model: OnnxModel) -> dict[str, tuple[int, str]]:
+    """Each value of the outermost graph: the place of the node that computes it, and the node's operator."""
+    return {
+        name: (place, f"{node.domain}.{node.op_type}" if node.domain else node.op_type)
+        for place, node in enumerate(model.proto.graph.node)
+        for name in node.output
+        if name
+    }
+
+
+def _run(
+    model: OnnxModel,
+    arrays: Arrays,
+    outputs: Sequence[str],
+    within: Sequence[str],
+    kernels: Kernels,
+    folder: Path,
+    progress: Callable[[str], None],
+) -> tuple[Arrays, float]:
+    """The model's outputs as it is, and what is within it, which another session hands out: it fuses less."""
+    progress(str(model.path))
+    try:
+        values, seconds = _own(model, arrays, outputs, kernels)
+        if within:
+            progress(f"{model.path}, value by value")
+            values |= _within(model, arrays, within, kernels, folder)
+    except ImportError:
+        raise
+    except Exception as error:  # ONNX Runtime's exceptions have no base of their own
+        raise ValueError(f"{model.path}: {error}") from None
+    return values, seconds
+
+
+def _own(model: OnnxModel, arrays: Arrays, outputs: Sequence[str], kernels: Kernels) -> tuple[Arrays, float]:
+    session = onnx_specops.InferenceSession(str(model.path), _options(), kernels=kernels)
+    values = infer(session, arrays, outputs)
+    return values, median_seconds(lambda: infer(session, arrays, outputs))
+
+
+def _within(model: OnnxModel, arrays: Arrays, names: Sequence[str], kernels: Kernels, folder: Path) -> Arrays:
+    file = model.with_outputs(names, folder)
+    try:
+        session = onnx_specops.InferenceSession(str(file), _options(), kernels=kernels)
+        tensors = {value.name for value in session.get_outputs() if value.type.startswith("tensor")}
+        wanted = [name for name in names if name in tensors]
+        return infer(session, arrays, wanted)
+    finally:
+        file.unlink()
+
+
+def _options() -> ort.SessionOptions:
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    return options

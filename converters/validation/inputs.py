@@ -1,0 +1,117 @@
+"""A model's inputs from files: .npz, .npy, images, and folders of samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import onnx
+
+from converters.openvino.contents import layout
+from converters.openvino.metadata import LAYOUT, flat
+from converters.openvino.reader.graph import Model
+from converters.validation.arrays import InputSpec, check_inputs, load_inputs, unheard
+from converters.validation.images import SUFFIXES, Preparation, letters_of, load_image
+
+Arrays = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a model takes.
+
+    Attributes:
+        specs: its inputs.
+        layouts: the layouts of those that state one, by the inputs' places.
+        information: what it says of itself, names joined by blanks.
+    """
+
+    specs: Sequence[InputSpec]
+    layouts: Mapping[int, str] = field(default_factory=dict)
+    information: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def by_ir(cls, source: Model, specs: Sequence[InputSpec]) -> Taken:
+        """What an IR says; ``specs`` are its conversion's inputs."""
+        layouts = {i: found for i, layer in enumerate(source.parameters) if (found := layout(layer.outputs[0]))}
+        return cls(specs, layouts, dict(flat(source.rt_info)))
+
+    @classmethod
+    def by_onnx(cls, model: onnx.ModelProto, specs: Sequence[InputSpec]) -> Taken:
+        """What an ONNX model's metadata say, as conversions have them."""
+        values = {value.name: value for value in model.graph.input}
+        told = {
+            place: entry.value
+            for place, spec in enumerate(specs)
+            if spec.name in values
+            for entry in values[spec.name].metadata_props
+            if entry.key == LAYOUT
+        }
+        return cls(specs, told, {entry.key: entry.value for entry in model.metadata_props})
+
+
+def load_samples(path: str | Path, taken: Taken, note: Callable[[str], None] = unheard) -> dict[str, Arrays]:
+    """The samples in a file or a folder, by name.
+
+    A file is one sample: an .npz with the inputs by name, an .npy or an image for a model of one input. A folder whose .npy
+    files are named after the inputs is one too; in any other each file, and each such folder, is a sample. ``note`` is
+    called with what `check_inputs` notes.
+
+    Raises:
+        ValueError: there is none, or one does not fit the model.
+        MissingExtraError: there are images and Pillow is not installed.
+    """
+    path = Path(path)
+    if not path.is_dir() or _is_sample(path, taken):
+        return {path.name: _load(path, taken, note)}
+    known = {".npy", ".npz", *SUFFIXES}
+    entries = sorted(e for e in path.iterdir() if _is_sample(e, taken) or (e.is_file() and e.suffix.lower() in known))
+    if not entries:
+        raise ValueError(f"{path} holds no samples: no .npz, .npy or image")
+    return {entry.name: _load(entry, taken, note) for entry in entries}
+
+
+def load_sample(path: str | Path, taken: Taken, note: Callable[[str], None] = unheard) -> Arrays:
+    """The one sample of a file or a folder; see `load_samples`."""
+    samples = load_samples(path, taken, note)
+    if len(samples) > 1:
+        raise ValueError(f"{path} holds {len(samples)} samples where one is taken")
+    return next(iter(samples.values()))
+
+
+def _is_sample(path: Path, taken: Taken) -> bool:
+    """Whether a folder has an array for each input."""
+    return path.is_dir() and all((path / f"{spec.name}.npy").is_file() for spec in taken.specs)
+
+
+def _load(path: Path, taken: Taken, note: Callable[[str], None]) -> Arrays:
+    suffix = path.suffix.lower()
+    if path.is_dir():
+        arrays = {spec.name: _array(path / f"{spec.name}.npy") for spec in taken.specs}
+        return check_inputs(arrays, taken.specs, str(path), note)
+    if suffix == ".npy":
+        if len(taken.specs) != 1:
+            names = ", ".join(spec.name for spec in taken.specs)
+            raise ValueError(f"{path} is one array, and the model takes {names}: an .npz has several")
+        return check_inputs({taken.specs[0].name: _array(path)}, taken.specs, str(path), note)
+    if suffix not in SUFFIXES:
+        return load_inputs(path, taken.specs, note)
+    if len(taken.specs) != 1:
+        names = ", ".join(spec.name for spec in taken.specs)
+        raise ValueError(f"{path} is one image, and the model takes {names}: an .npz has several inputs")
+    spec, stated = taken.specs[0], taken.layouts.get(0, "")
+    letters_of(spec, stated)
+    image = load_image(path, spec, stated, Preparation.stated(taken.information))
+    return check_inputs({spec.name: image}, taken.specs, str(path), note)
+
+
+def _array(path: Path) -> np.ndarray:
+    try:
+        array = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise ValueError(f"{path} is not a readable .npy file: {error}") from None
+    if not isinstance(array, np.ndarray):
+        raise ValueError(f"{path} is not a readable .npy file")
+    return array

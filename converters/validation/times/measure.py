@@ -1,0 +1,163 @@
+"""OpenVINO's and ONNX Runtime's times side by side, of the same layers each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from converters.openvino.reader.graph import Layer, Model
+from converters.validation.openvino_process import OpenVINOError, OpenVINOProcess
+from converters.validation.times import onnxruntime, openvino
+
+
+@dataclass(frozen=True)
+class LayerTimes:
+    """Layers that one of the runtimes computes as one, so that both can be compared.
+
+    Attributes:
+        layers: the layers, in the graph's order.
+        openvino, onnxruntime: the seconds that each runtime spends on them; ``None`` where it executes nothing for them.
+        openvino_types, onnxruntime_types: what it executes for them.
+    """
+
+    layers: list[Layer]
+    openvino: float | None
+    onnxruntime: float | None
+    openvino_types: list[str]
+    onnxruntime_types: list[str]
+
+
+@dataclass
+class Times:
+    """The times of a model.
+
+    Attributes:
+        kernels: the plugin's kernels that ONNX Runtime ran with: ``"native"``, ``"python"`` or ``"none"``.
+        openvino, onnxruntime: the median seconds of an inference, without counting; ``None`` where the runtime did not run.
+        layers: the times of the layers, in the graph's order.
+        openvino_other, onnxruntime_other: the seconds for what the runtime put in itself, as changes of layout.
+        problem: why a runtime has no times.
+    """
+
+    kernels: str
+    openvino: float | None = None
+    onnxruntime: float | None = None
+    layers: list[LayerTimes] = field(default_factory=list)
+    openvino_other: float = 0.0
+    onnxruntime_other: float = 0.0
+    problem: str = ""
+
+
+def measure(
+    source: Model,
+    onnx_path: Path,
+    names: Mapping[tuple[int, int], str],
+    arrays: Mapping[str, np.ndarray],
+    outputs: Sequence[str],
+    kernels: Literal["native", "python", "none"],
+    extensions: Sequence[str] = (),
+) -> Times:
+    """Time an IR and its conversion.
+
+    Args:
+        source: the IR.
+        onnx_path: its conversion.
+        names: ``(layer id, output index)`` -> the value's name in the conversion.
+        arrays: the inputs by name, in the model's order.
+        outputs: the conversion's outputs.
+        kernels: the plugin's kernels that ONNX Runtime shall use.
+        extensions: of OpenVINO.
+    """
+    times = Times(kernels)
+    theirs: list[openvino.Executed] = []
+    ours: list[onnxruntime.Executed] = []
+    try:
+        with OpenVINOProcess() as process:
+            times.openvino, theirs = process.ask(openvino.measure, str(source.path), list(arrays.values()), list(extensions))
+    except (OpenVINOError, ModuleNotFoundError) as error:
+        times.problem = str(error)
+    try:
+        times.onnxruntime, ours = onnxruntime.measure(onnx_path, arrays, outputs, kernels)
+    except Exception as error:  # whatever the runtime raises
+        times.problem = f"{type(error).__name__}: {error}"
+    _by_layer(times, source, names, theirs, ours)
+    return times
+
+
+@dataclass
+class _Group:
+    layers: set[int]
+    openvino: list[openvino.Executed] = field(default_factory=list)
+    onnxruntime: list[onnxruntime.Executed] = field(default_factory=list)
+
+
+def _by_layer(
+    times: Times,
+    source: Model,
+    names: Mapping[tuple[int, int], str],
+    theirs: Sequence[openvino.Executed],
+    ours: Sequence[onnxruntime.Executed],
+) -> None:
+    ids = {layer.name: layer.id for layer in source.layers if layer.type not in ("Const", "Result")}
+    groups = []
+    for step in theirs:
+        layers = {ids[name] for name in step.layers if name in ids}
+        if layers:
+            groups.append(_Group(layers, [step]))
+        else:
+            times.openvino_other += step.seconds
+    # A value may be the output of several layers, where all but one do nothing to it.
+    holders: dict[str, set[int]] = {}
+    for (layer, _), name in names.items():
+        holders.setdefault(name, set()).add(layer)
+    alive = {layer for node in ours for name in node.outputs for layer in holders.get(name, ())}
+    for cluster in onnxruntime.clusters(ours, holders):
+        given = {layer for node in cluster for name in node.outputs for layer in holders.get(name, ())}
+        if given:
+            groups.append(_Group(_behind(source, given, alive - given), [], cluster))
+        else:
+            times.onnxruntime_other += sum(node.seconds for node in cluster)
+    order = {layer.id: place for place, layer in enumerate(source.layers)}
+    by_id = {layer.id: layer for layer in source.layers}
+    merged = sorted(_merged(groups), key=lambda group: min(order[layer] for layer in group.layers))
+    for group in merged:
+        times.layers.append(
+            LayerTimes(
+                [by_id[layer] for layer in sorted(group.layers, key=order.__getitem__)],
+                sum(step.seconds for step in group.openvino) if group.openvino else None,
+                sum(node.seconds for node in group.onnxruntime) if group.onnxruntime else None,
+                list(dict.fromkeys(step.type for step in group.openvino)),
+                list(dict.fromkeys(node.type for node in group.onnxruntime)),
+            )
+        )
+
+
+def _behind(source: Model, given: Iterable[int], stop: set[int]) -> set[int]:
+    """The layers whose outputs are given, and those before them whose outputs are no more."""
+    by_id = {layer.id: layer for layer in source.layers}
+    found: set[int] = set()
+    pending = list(given)
+    while pending:
+        layer = by_id[pending.pop()]
+        if layer.id in found or layer.id in stop or layer.type in ("Const", "Parameter"):
+            continue
+        found.add(layer.id)
+        pending += [port.source.layer.id for port in layer.inputs]
+    return found
+
+
+def _merged(groups: Iterable[_Group]) -> list[_Group]:
+    """The groups, those with a layer in common as one."""
+    merged: dict[int, _Group] = {}
+    for group in groups:
+        whole = _Group(set(group.layers), list(group.openvino), list(group.onnxruntime))
+        for other in {id(found): found for layer in group.layers if (found := merged.get(layer))}.values():
+            whole.layers |= other.layers
+            whole.openvino = other.openvino + whole.openvino
+            whole.onnxruntime = other.onnxruntime + whole.onnxruntime
+        merged |= dict.fromkeys(whole.layers, whole)
+    return list({id(group): group for group in merged.values()}.values())

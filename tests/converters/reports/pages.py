@@ -1,0 +1,28 @@
+"""What a page of ours must be, whatever it shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lxml import html
+
+
+def load(path: Path) -> html.HtmlElement:
+    """The page, which refers to nothing outside itself, and within itself to what is there only."""
+    text = path.read_text(encoding="utf-8")
+    page = html.document_fromstring(text)
+    ids = page.xpath("//@id")
+    assert len(ids) == len(set(ids))
+    for reference in page.xpath("//@href | //@*[name() = 'xlink:href'] | //@src"):
+        assert reference.startswith("#"), reference
+        assert reference[1:] in ids, reference
+    assert "@import" not in text and "<script" not in text and "url(http" not in text
+    assert all(drawing.get("aria-label") for drawing in page.xpath("//svg"))
+    assert page.xpath("//meta[@name='viewport']") and "prefers-color-scheme: dark" in text
+    return page
+
+
+def text_of(page: html.HtmlElement, heading: str) -> str:
+    """The text of the section with the heading."""
+    (section,) = page.xpath("//section[.//h2[@id=$heading]]", heading=heading)
+    return " ".join(section.text_content().split())
