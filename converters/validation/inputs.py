@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx
 
-from converters.openvino.contents import layout
-from converters.openvino.metadata import LAYOUT, flat
-from converters.openvino.reader.graph import Model
 from converters.validation.arrays import InputSpec, check_inputs, load_inputs, unheard
 from converters.validation.images import SUFFIXES, Preparation, letters_of, load_image
 
+if TYPE_CHECKING:
+    from converters.openvino.reader.graph import Model
+
 Arrays = dict[str, np.ndarray]
+
+# `converters.openvino.metadata.LAYOUT`, which running an ONNX model has no need of.
+_LAYOUT = "layout"
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,9 @@ class Taken:
     @classmethod
     def by_ir(cls, source: Model, specs: Sequence[InputSpec]) -> Taken:
         """What an IR says; ``specs`` are its conversion's inputs."""
+        from converters.openvino.contents import layout
+        from converters.openvino.metadata import flat
+
         layouts = {i: found for i, layer in enumerate(source.parameters) if (found := layout(layer.outputs[0]))}
         return cls(specs, layouts, dict(flat(source.rt_info)))
 
@@ -47,7 +54,7 @@ class Taken:
             for place, spec in enumerate(specs)
             if spec.name in values
             for entry in values[spec.name].metadata_props
-            if entry.key == LAYOUT
+            if entry.key == _LAYOUT
         }
         return cls(specs, told, {entry.key: entry.value for entry in model.metadata_props})
 
