@@ -159,11 +159,12 @@ def _emit_maxima(op, rows, base, y, x, size):
     """The largest element of every bin: ``[R, pooled_h, pooled_w, C]``. One element of all bins at a time."""
     most = [op.ReduceMax(op.Concat(op.Reshape(op.Sub(*edges[::-1]), [-1]), [0], axis=0), keepdims=0) for edges in (y, x)]
     bins = op.Add(base, op.Add(op.Mul(y[0], 0), op.Mul(x[0], 0)))
+    width = op.Max(most[1], 1)  # ONNX Runtime refuses a constant divisor of 0, also where nothing is divided
     lowest = np.array([-np.inf], number_type(rows))
     start = op.ConstantOfShape(op.Concat(op.Shape(bins), op.Shape(rows, start=1), axis=0), value=lowest)
 
     def step(op, iteration, condition, maxima):
-        row, column = op.Add(y[0], op.Div(iteration, most[1])), op.Add(x[0], op.Mod(iteration, most[1]))
+        row, column = op.Add(y[0], op.Div(iteration, width)), op.Add(x[0], op.Mod(iteration, width))
         valid = op.And(op.Less(row, y[1]), op.Less(column, x[1]))
         at = op.Where(valid, op.Add(base, op.Add(op.Mul(row, size[1]), column)), base)
         value = op.Gather(rows, at, axis=0)

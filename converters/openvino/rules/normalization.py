@@ -115,6 +115,9 @@ def group_normalization(op: Builder, data: Value, scale: Value, bias: Value, *, 
             follows="cpu",
         ),
         Departure(
+            where="a `bias` that is not whole", cpu="cuts off its fraction", specification="adds it", follows="specification"
+        ),
+        Departure(
             where="axes that hold all dimensions behind the channels and others too",
             cpu="leaves out the others",
             specification="adds up along all axes",

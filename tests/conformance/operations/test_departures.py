@@ -228,6 +228,8 @@ _quantizes("65,536 levels", _floats(-0.5, 0, 0.5), -1, 1, -1, 1, levels=65536)
 _quantizes("a NaN", _floats(NAN), -1, 1, -1, 1, levels=16)
 _shown_by("FakeQuantize-1-pdpd", "`auto_broadcast=pdpd`")
 _shown_by("FakeConvert-13-f8e4m3-subnormal", "subnormal")
+_to_f8 = {"destination_type": "f8e5m2"}
+_shown("FakeConvert", 13, "a NaN", "fake_convert", [static(_floats(NAN)), np.array(1, F)], _to_f8)
 
 # -- convolution, pooling --------------------------------------------------------------------------------------------------
 
@@ -469,6 +471,7 @@ def _normalizes(where: str, x: list[float], axes: list[int], expected: list[floa
 
 
 _normalizes("an even `size`", [1, 2], [1], [1 / 3.5, 2 / 3.5], size=2)
+_normalizes("a `bias`", [1, 2], [1], [1 / 2.5, 2 / 5.5], bias=1.5)
 _normalizes("axes that hold all", [1, 2], [1, 2, 3], [1 / (1 + 5 / 27), 2 / (1 + 5 / 27)], size=3)
 _normalizes("axes that are not", [1, 2], [-3], [1 / 2, 2 / 5])
 for _kind in ("RDFT", "IRDFT"):

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from tests.conformance.operation_models import decided, dynamic, layer_case, shaped, statics, unranked
+from tests.conformance.operation_models import decided, dynamic, layer_case, shaped, static, statics, unranked
 
 F16, F32 = np.float16, np.float32
 _MAPS, _BOXES = [-1, -1, -1, -1], [-1, 5]
@@ -39,6 +39,8 @@ def _roi_pooling():
     yield case("max", statics([maps, pixels]), [[3, 4], 0.1, "max"])
     yield case("max-rounding", statics([maps, _regions(20, 2, 10, grid=2)]), [[2, 2], 1.0, "max"])
     yield case("max-small", statics([maps, _regions(6, 2, 3, seed=3)]), [[7, 7], 1.0, "max"])
+    beyond = np.array([[0, 1.2, 1.3, 3.2, 5.5], [1, 6.4, 2.9, 9.1, 6.1]], F32)
+    yield case("max-constant-beyond", [static(_maps(2, 3, 1, 1)), beyond], [[3, 1], 1.0, "max"])
     yield case("bilinear", statics([maps, fractions]), [[3, 4], 1.0, "bilinear"])
     yield case("bilinear-one", statics([maps, fractions]), [[1, 1], 0.5, "bilinear"])
     other = _maps(1, 3, 4, 5)
