@@ -55,6 +55,13 @@ class Affine:
         """Whether the least integer stands for zero."""
         return bool((self.zero_point == np.iinfo(self.zero_point.dtype).min).all())
 
+    def is_like(self, other: Affine) -> bool:
+        """Whether the same integers stand for the same numbers, of whole tensors."""
+        same = (
+            self.scale == other.scale and self.zero_point == other.zero_point if self.is_whole and other.is_whole else False
+        )
+        return bool(same) and self.zero_point.dtype == other.zero_point.dtype
+
     def scaled(self, factor: np.ndarray | float) -> Self:
         """Integers that stand for as many times as much."""
         return replace(self, scale=np.asarray(self.scale * factor, np.float32))

@@ -20,7 +20,7 @@ D = ir.DataType
 _SMALL = 2**16
 """Up to so many elements a constant of 16 bits may become one of 32."""
 
-_MOVES = frozenset(("Flatten", "Identity", "MaxPool", "Reshape", "Squeeze", "Transpose", "Unsqueeze"))
+_MOVES = frozenset(("Flatten", "Identity", "MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"))
 """Operators that only move or choose numbers: they take integers as they take floats."""
 
 _COMPUTES = frozenset(("Add", "AveragePool", "Concat", "Conv", "GlobalAveragePool", "MatMul", "Mul", "ReduceMean", "Resize"))
@@ -139,8 +139,25 @@ def _arrange(work: Arrangement, node: ir.Node) -> None:
         moved.shape = node.outputs[0].shape
         work.dequantized(op, node.outputs[0], moved, quantized.affine)
         remove(node)
+    elif node.op_type == "Concat":
+        _join(work, node)
     elif node.op_type == "ReduceMean":
         _mean(work, node)
+
+
+def _join(work: Arrangement, node: ir.Node) -> None:
+    """Concat of tensors whose integers stand for the same numbers."""
+    parts = [work.quantized.get(value) for value in node.inputs if value is not None]
+    found = [part for part in parts if part is not None]
+    if len(found) < len(node.inputs) or any(
+        part.affine.bits != 8 or not part.affine.is_like(found[0].affine) for part in found
+    ):
+        return
+    op = work.before(node)
+    joined = op.Concat(*(part.integers for part in found), axis=node.attributes.get_int("axis"))
+    joined.shape = node.outputs[0].shape
+    work.dequantized(op, node.outputs[0], joined, found[0].affine)
+    remove(node)
 
 
 def _mean(work: Arrangement, node: ir.Node) -> None:

@@ -79,9 +79,20 @@ def _product_with_floats_between(kind: Any) -> ov.Model:
     return ov.Model([ops.matmul(_quantized(y, -12.8, 12.7, kind), scaled, False, False)], [x])
 
 
+def _joined(kind: Any) -> ov.Model:
+    """Two tensors of the same limits, cut and put together, as SqueezeNet's are."""
+    x = ops.parameter([1, CHANNELS, 12, 12], np.dtype(kind), name="x")
+    x1 = _quantized(x, -2.56, 2.54, kind)
+    ends = [_quantized(ops.relu(_convolution(x1, _weights(kind, seed), kind)), 0, 2.55, kind) for seed in (1, 2)]
+    begin, end, step, axis = (ops.constant(np.array([n])) for n in (0, CHANNELS // 2, 1, 1))
+    both = ops.concat([ops.slice(y, begin, end, step, axis) for y in ends], 1)
+    return ov.Model([ops.relu(_convolution(both, _weights(kind, 3), kind))], [x])
+
+
 @pytest.mark.parametrize("kind", [np.float32, np.float16], ids=["f32", "f16"])
 @pytest.mark.parametrize(
-    "build", [_limits_of_16_bits, _one_tensor_quantized_twice, _floats_between, _product_with_floats_between]
+    "build",
+    [_limits_of_16_bits, _one_tensor_quantized_twice, _joined, _floats_between, _product_with_floats_between],
 )
 def test_form(build: Any, kind: Any, tmp_path: Path) -> None:
     path = tmp_path / "model.xml"
