@@ -74,6 +74,7 @@ def test_a_forked_process_makes_sessions_of_its_own(kernels: str, tmp_path: Path
     onnx.save(onnx_specops.add_bodies(sum_of_rows()), tmp_path / "model.onnx")
     code = f"""
         import os, sys
+        sys.path.append({str(ROOT)!r})
         import numpy as np, onnx_specops
         from converters.openvino import convert
         from tests.onnx_specops.runtime.test_concurrency import right

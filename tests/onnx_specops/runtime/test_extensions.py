@@ -415,14 +415,17 @@ def test_attributes_keep_all_their_digits(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_the_operators_of_onnxruntime_extensions_stay_usable() -> None:
     """Beside the native kernels, too, in one session: two libraries must not have one domain."""
-    code = """
+    root = Path(__file__).parents[3]
+    code = f"""
+        import sys
+        sys.path.append({str(root)!r})
         import numpy as np, onnxruntime as ort, onnxruntime_extensions, onnx_specops
         from onnx import TensorProto, helper
         from tests.onnx_specops.runtime.graphs import sum_of_rows
 
         made = sum_of_rows()
         python = onnx_specops.InferenceSession(made.SerializeToString(), kernels="python")
-        rows = {"indices": np.array([1, 3])}
+        rows = {{"indices": np.array([1, 3])}}
         assert python.run(None, rows)[0].tolist() == [[12, 14, 16]]
 
         made.graph.node.append(helper.make_node("StringUpper", ["text"], ["upper"], domain="ai.onnx.contrib"))
@@ -433,9 +436,8 @@ def test_the_operators_of_onnxruntime_extensions_stay_usable() -> None:
         options.register_custom_ops_library(onnxruntime_extensions.get_library_path())
         onnx_specops.register(options, "native")
         both = ort.InferenceSession(made.SerializeToString(), options)
-        total, upper = both.run(None, rows | {"text": np.array(["a"], object)})
+        total, upper = both.run(None, rows | {{"text": np.array(["a"], object)}})
         assert (total.tolist(), upper.tolist()) == ([[12, 14, 16]], ["A"])
     """
-    root = Path(__file__).parents[3]
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, cwd=root)
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
