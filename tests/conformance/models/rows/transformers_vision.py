@@ -164,15 +164,6 @@ NETWORKS = [
         patch_sizes=[7, 3, 3, 3],
         sizes=squares(64, 96),
     ),
-    pyramid("CvtModel", embed_dim=[8, 16, 24], num_heads=[1, 2, 3], depth=[1, 1, 2], patch_sizes=[7, 3, 3]),
-    pyramid(
-        "LevitModel",
-        hidden_sizes=[32, 48, 64],
-        num_attention_heads=[2, 3, 4],
-        depths=[1, 1, 1],
-        key_dim=[8, 8, 8],
-        image_size=64,
-    ),
     pyramid(
         "PvtModel",
         hidden_sizes=[8, 16, 24, 32],
@@ -197,7 +188,6 @@ NETWORKS = [
         sizes=squares(64, 80),
     ),
     pyramid("ResNetModel", embedding_size=8, hidden_sizes=[8, 16, 24, 32], depths=[1, 1, 2, 1], sizes=squares(64, 80)),
-    pyramid("EfficientNetModel", width_coefficient=0.25, depth_coefficient=0.25, hidden_dim=64, sizes=squares(64, 96)),
     pyramid("MobileNetV1Model", depth_multiplier=0.25, sizes=SQUARES_64),
     pyramid("MobileNetV2Model", depth_multiplier=0.35, sizes=SQUARES_64),
     vision("Dinov2Model", patch_size=14, image_size=70, sizes=squares(70)),
