@@ -26,7 +26,14 @@ def interrupted(folder: Path, *arguments: object) -> tuple[int, str, str]:
     command = [sys.executable, "-m", "converters.cli", "convert", *map(str, arguments), "--rules", str(folder / "slow.py")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        start_new_session=True,
+        # A shell's background jobs ignore it, and hand that on.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     try:
         until = time.monotonic() + 240
