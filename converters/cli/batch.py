@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from converters.cli.console import err, out, print_json
 from converters.cli.failures import BAD_INPUT, MISTAKE, exit_code, problems_of
 from converters.errors import REPORT, Fault, Problem
-from converters.folders.companions import copy_companions, is_model_folder
+from converters.folders.companions import copy_companions, is_model_folder, places
 from converters.outputs import refuse_inputs
 
 if TYPE_CHECKING:
@@ -45,15 +45,17 @@ def convert_all(models: Sequence[Path], output: Path | None, settings: Settings,
     """Convert every model; returns the exit code.
 
     Raises:
-        ValueError: where there is nothing to convert, or two models would become one file.
+        ValueError: where there is nothing to convert, two files would become one, or one would take an input's place.
     """
     targets = _targets(models, output)
-    refuse_inputs(targets.values(), [*targets, *(model.with_suffix(".bin") for model in targets), *settings.files])
+    copies = _companions(models, output)
+    inputs = [*targets, *(model.with_suffix(".bin") for model in targets), *settings.files, *copies]
+    refuse_inputs([*targets.values(), *copies.values()], inputs)
     outcomes: dict[Path, Outcome] = {}
     for outcome in _shown(_converted(targets, settings, jobs), len(targets), as_json):
         outcomes[outcome.model] = outcome
     ordered = [outcomes[model] for model in targets]
-    copied = _companions(models, output)
+    copy_companions(copies)
     if as_json:
         failed = sum(outcome.code > 0 for outcome in ordered)
         print_json(
@@ -61,15 +63,15 @@ def convert_all(models: Sequence[Path], output: Path | None, settings: Settings,
                 "conversions": [outcome.document for outcome in ordered],
                 "converted": len(ordered) - failed,
                 "failed": failed,
-                "copied": [str(path) for path in copied],
+                "copied": [str(path) for path in copies.values()],
             }
         )
     else:
         from converters.cli import text
 
         text.print_batch(out, ordered)
-        if copied:
-            out.print(f"{len(copied)} files came along: configurations, tokenizer files and the like", highlight=False)
+        if copies:
+            out.print(f"{len(copies)} files came along: configurations, tokenizer files and the like", highlight=False)
     return max(outcome.code for outcome in ordered)
 
 
@@ -83,21 +85,30 @@ def _targets(models: Sequence[Path], output: Path | None) -> dict[Path, Path]:
         for model in found:
             place = model.relative_to(given) if given.is_dir() else Path(model.name)
             targets[model] = (model if output is None else output / place).with_suffix(".onnx")
-    places: dict[str, Path] = {}
-    for model, target in targets.items():
-        if (other := places.setdefault(os.path.normcase(os.path.realpath(target)), model)) is not model:
-            raise ValueError(f"{other} and {model} would both become {target}")
+    _refuse_two_of_one_place(targets)
     if output is not None and output.is_file():
         raise ValueError(f"{output} is a file: several models need a folder")
     return targets
 
 
-def _companions(models: Sequence[Path], output: Path | None) -> list[Path]:
-    """What belongs to the models whose folders were given, copied to where their IRs went."""
+def _companions(models: Sequence[Path], output: Path | None) -> dict[Path, Path]:
+    """What belongs to the models whose folders were given, and where it goes."""
     if output is None:
-        return []
-    folders = [given for given in models if given.is_dir() and is_model_folder(given)]
-    return [path for folder in folders for path in copy_companions(folder, output)]
+        return {}
+    copies: dict[Path, Path] = {}
+    for folder in models:
+        if folder.is_dir() and is_model_folder(folder):
+            copies |= places(folder, output)
+    _refuse_two_of_one_place(copies)
+    return copies
+
+
+def _refuse_two_of_one_place(targets: Mapping[Path, Path]) -> None:
+    """Raises ``ValueError`` where two files would become one."""
+    taken: dict[str, Path] = {}
+    for path, target in targets.items():
+        if (other := taken.setdefault(os.path.normcase(os.path.realpath(target)), path)) is not path:
+            raise ValueError(f"{other} and {path} would both become {target}")
 
 
 def _is_ir(path: Path) -> bool:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
+
+from converters.outputs import Outputs
 
 _MARKS = ("config.json", "model_index.json", "generation_config.json", "tokenizer_config.json", "openvino_tokenizer.xml")
 """A folder that holds one of these is a model's, not one that models happen to lie in."""
@@ -25,13 +29,34 @@ def companions(folder: Path) -> list[Path]:
     return [path for path in found if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
 
 
-def copy_companions(folder: Path, target: Path) -> list[Path]:
-    """Copy a model's `companions` to where its IRs go; returns them as they lie there."""
-    copied = []
-    for path in companions(folder):
-        place = target / path.relative_to(folder)
-        if place.resolve() != path.resolve():
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, place)
-        copied.append(place)
-    return copied
+def places(folder: Path, target: Path) -> dict[Path, Path]:
+    """Where each of a folder's `companions` goes, without those that lie there already and what is in ``target`` besides."""
+    inside = target.resolve() if target.resolve() != folder.resolve() else None
+    found = {path: target / path.relative_to(folder) for path in companions(folder)}
+    return {
+        path: place
+        for path, place in found.items()
+        if not (place.exists() and place.samefile(path)) and (inside is None or inside not in path.resolve().parents)
+    }
+
+
+def copy_companions(copies: Mapping[Path, Path], contents: Mapping[Path, bytes] = MappingProxyType({})) -> None:
+    """Copy files to their `places`; all of them appear together, or none.
+
+    Args:
+        copies: where each file goes.
+        contents: what stands in further files.
+
+    Raises:
+        OverInputError: a place is that of another of the files.
+        OSError: one cannot be read or written; what was there before is still there.
+    """
+    for place in (*copies.values(), *contents):
+        place.parent.mkdir(parents=True, exist_ok=True)
+    with Outputs(inputs=copies) as outputs:
+        for path, place in copies.items():
+            with path.open("rb") as source, outputs.open(place) as file:
+                shutil.copyfileobj(source, file)
+        for place, content in contents.items():
+            with outputs.open(place) as file:
+                file.write(content)

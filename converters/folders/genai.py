@@ -11,7 +11,7 @@ from typing import Any
 import onnx
 
 from converters.errors import ConversionError
-from converters.folders.companions import copy_companions
+from converters.folders.companions import copy_companions, places
 from converters.folders.language_model import DETOKENIZER, TOKENIZER, LanguageModel, read_language_model
 from converters.openvino.conversion import Conversion
 from converters.openvino.report import Report
@@ -56,6 +56,7 @@ def write_genai(folder: Path, target: Path, convert: Callable[..., Conversion]) 
 
     Raises:
         ConversionError: the folder is no language model's, or the model cannot be in that form.
+        OSError: a file cannot be written; what was there before is still there.
     """
     source = read_language_model(folder)
     target.mkdir(parents=True, exist_ok=True)
@@ -64,9 +65,9 @@ def write_genai(folder: Path, target: Path, convert: Callable[..., Conversion]) 
     assert decoder is not None
     vocabulary = _vocabulary(model, source)
     source.check_vocabulary(vocabulary)
-    copy_companions(folder, target)
     config = genai_config(source, decoder, [value.name for value in model.graph.input], vocabulary)
-    (target / CONFIG).write_text(json.dumps(config, indent=4) + "\n", encoding="utf-8")
+    copies = {path: place for path, place in places(folder, target).items() if place != target / CONFIG}
+    copy_companions(copies, {target / CONFIG: f"{json.dumps(config, indent=4)}\n".encode()})
     return GenaiFolder(report, list(_remarks(source, decoder, target)))
 
 

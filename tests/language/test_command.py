@@ -84,3 +84,26 @@ def test_text_out_of_an_openvino_folder_and_of_what_it_became(folder: Path, tmp_
 def test_there_is_nothing_to_generate_with(tmp_path: Path) -> None:
     result = specops("generate", tmp_path, "text")
     assert result.exit_code == 2 and "holds no genai_config.json" in result.stderr
+
+
+@pytest.mark.parametrize("genai", [True, False])
+def test_into_its_own_folder(folder: Path, genai: bool) -> None:
+    before = {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    for _ in range(2):
+        result = specops("convert", folder, "-o", folder, *(["--genai"] if genai else []))
+        assert result.exit_code == 0, result.output
+    assert before == {path: path.read_bytes() for path in before}
+    assert (folder / "genai_config.json").exists() == genai
+    assert not list(folder.glob(".specops-*"))
+
+
+def test_two_folders_whose_files_would_become_one(folder: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "config.json").write_text("{}")
+    for end in (".xml", ".bin"):
+        (other / f"another{end}").write_bytes((folder / f"openvino_detokenizer{end}").read_bytes())
+    document = as_json(specops("convert", folder, other, "-o", tmp_path / "out", "--json"))
+    (problem,) = document["problems"]
+    assert "config.json would both become" in problem["message"]
+    assert not (tmp_path / "out").exists()
