@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-import onnxruntime as ort
 
 import onnx_specops
 from converters.validation.arrays import check_inputs, guessed_inputs, random_inputs
@@ -17,7 +16,7 @@ from converters.validation.compare import DEFAULT, Comparison, Tolerance, compar
 from converters.validation.distributions import Distribution, distribution, worst
 from converters.validation.inputs import Taken, load_sample
 from converters.validation.onnx_model import OnnxModel
-from converters.validation.runtimes import Arrays, infer
+from converters.validation.runtimes import Arrays, infer, quiet_options
 from converters.validation.times.repeating import median_seconds
 
 Kernels = Literal["auto", "native", "python", "none"]
@@ -198,7 +197,7 @@ def _run(
 
 
 def _own(model: OnnxModel, arrays: Arrays, outputs: Sequence[str], kernels: Kernels) -> tuple[Arrays, float]:
-    session = onnx_specops.InferenceSession(str(model.path), _options(), kernels=kernels)
+    session = onnx_specops.InferenceSession(str(model.path), quiet_options(), kernels=kernels)
     values = infer(session, arrays, outputs)
     return values, median_seconds(lambda: infer(session, arrays, outputs))
 
@@ -206,15 +205,9 @@ def _own(model: OnnxModel, arrays: Arrays, outputs: Sequence[str], kernels: Kern
 def _within(model: OnnxModel, arrays: Arrays, names: Sequence[str], kernels: Kernels, folder: Path) -> Arrays:
     file = model.with_outputs(names, folder)
     try:
-        session = onnx_specops.InferenceSession(str(file), _options(), kernels=kernels)
+        session = onnx_specops.InferenceSession(str(file), quiet_options(), kernels=kernels)
         tensors = {value.name for value in session.get_outputs() if value.type.startswith("tensor")}
         wanted = [name for name in names if name in tensors]
         return infer(session, arrays, wanted)
     finally:
         file.unlink()
-
-
-def _options() -> ort.SessionOptions:
-    options = ort.SessionOptions()
-    options.log_severity_level = 4
-    return options

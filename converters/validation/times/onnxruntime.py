@@ -11,10 +11,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 import onnx
-import onnxruntime as ort
 
 import onnx_specops
-from converters.validation.runtimes import infer
+from converters.validation.runtimes import infer, quiet_options
 from converters.validation.times.repeating import median_seconds
 
 _SUFFIX = "_kernel_time"
@@ -51,7 +50,7 @@ def measure(
     """
     seconds = _seconds(model, feeds, outputs, kernels)
     with tempfile.TemporaryDirectory(prefix="specops-profile-") as folder:
-        options = _options()
+        options = quiet_options()
         options.enable_profiling = True
         options.profile_file_prefix = str(Path(folder, "profile"))
         options.optimized_model_filepath = str(Path(folder, "optimized.onnx"))
@@ -74,14 +73,8 @@ def _seconds(
     model: Path, feeds: Mapping[str, np.ndarray], outputs: Sequence[str], kernels: Literal["native", "python", "none"]
 ) -> float:
     # A session of its own, which ends here: two of them disturb each other.
-    session = onnx_specops.InferenceSession(str(model), _options(), kernels=kernels)
+    session = onnx_specops.InferenceSession(str(model), quiet_options(), kernels=kernels)
     return median_seconds(lambda: infer(session, feeds, outputs))
-
-
-def _options() -> ort.SessionOptions:
-    options = ort.SessionOptions()
-    options.log_severity_level = 4
-    return options
 
 
 def _executed(graph: onnx.GraphProto, events: Sequence[dict], runs: int) -> list[Executed]:

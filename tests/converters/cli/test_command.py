@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime as ort
 import openvino as ov
 import pytest
 from openvino import opset13 as ops
@@ -474,6 +475,20 @@ def test_inputs_by_position_and_of_narrower_types(dense: Path, tmp_path: Path) -
     np.savez(tmp_path / "in.npz", np.ones((2, 32), np.int8))
     result = specops("run", dense.with_suffix(".onnx"), "--inputs", tmp_path / "in.npz")
     assert result.exit_code == 0, result.output
+
+
+def test_run_in_onnx_runtimes_own_format(dense: Path, tmp_path: Path) -> None:
+    assert specops("convert", dense).exit_code == 0
+    options = ort.SessionOptions()
+    options.optimized_model_filepath = str(tmp_path / "model.ort")
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.add_session_config_entry("session.save_model_format", "ORT")
+    ort.InferenceSession(dense.with_suffix(".onnx"), options)
+    np.savez(tmp_path / "in.npz", x=np.ones((3, 32), np.float32))
+    for inputs in ((), ("--inputs", tmp_path / "in.npz")):
+        outputs = [as_json(specops("run", path, *inputs, "--json"))["outputs"]
+                   for path in (dense.with_suffix(".onnx"), tmp_path / "model.ort")]  # fmt: skip
+        assert outputs[0] == outputs[1]
 
 
 def test_run_of_what_is_no_model(tmp_path: Path) -> None:
