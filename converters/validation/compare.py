@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import ml_dtypes
@@ -55,6 +56,11 @@ class Comparison:
     note: str = ""
     beyond: float = 0.0
     relative_l2: float | None = None
+
+    @property
+    def distance(self) -> float:
+        """The relative L2 error, infinite where there is none to compute."""
+        return math.inf if self.relative_l2 is None else self.relative_l2
 
 
 RANDOM = "other random numbers, of the same distribution"
@@ -121,8 +127,7 @@ def _compare_values(got: np.ndarray, expected: np.ndarray, element_type: str, to
 
 def relative_l2(got: np.ndarray, expected: np.ndarray) -> float:
     """The distance of two arrays over the length of the second; infinite where they cannot be compared."""
-    found = compare(got, expected, DEFAULT).relative_l2
-    return float("inf") if found is None else found
+    return compare(got, expected, DEFAULT).distance
 
 
 def _relative_l2(difference: np.ndarray, scale: np.ndarray) -> float:
@@ -131,7 +136,7 @@ def _relative_l2(difference: np.ndarray, scale: np.ndarray) -> float:
     if not difference.any():
         return 0.0
     if largest == 0 or not np.isfinite(difference).all():
-        return float("inf")
+        return math.inf
     # In units of the largest, whose square no float may hold.
     with np.errstate(all="ignore"):
         return float(np.linalg.norm(difference / largest) / np.linalg.norm(scale[np.isfinite(scale)] / largest))

@@ -6,23 +6,23 @@ from dataclasses import replace
 
 import numpy as np
 
-from converters.validation.compare import Comparison, Tolerance, compare, relative_l2
+from converters.validation.compare import Comparison, Tolerance, compare
 
 NOTE = "as near as OpenVINO is to itself in low precision"
 
 
-def excused(found: Comparison, value: np.ndarray, exact: np.ndarray, low: np.ndarray, tolerance: Tolerance) -> Comparison:
+def excused(found: Comparison, itself: Comparison, value: np.ndarray, low: np.ndarray, tolerance: Tolerance) -> Comparison:
     """The comparison of an output with OpenVINO's, forgiven where OpenVINO in low precision parts as far or computes it.
 
     Args:
-        found: the comparison of ``value`` with ``exact``.
+        found: the comparison of ``value`` with what OpenVINO computes in float32.
+        itself: the comparison of ``low`` with the same.
         value: the output.
-        exact: what OpenVINO computes in float32.
-        low: what it computes in low precision.
+        low: what OpenVINO computes in low precision.
         tolerance: how far floats may part.
     """
-    if found.agrees or compare(low, exact, tolerance).agrees:
+    if found.agrees or itself.agrees:
         return found  # where OpenVINO agrees with itself, no one else is excused
-    if relative_l2(value, exact) <= relative_l2(low, exact) or compare(value, low, tolerance).agrees:
+    if found.distance <= itself.distance or compare(value, low, tolerance).agrees:
         return replace(found, agrees=True, note=NOTE)
     return found

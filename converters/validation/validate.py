@@ -289,7 +289,8 @@ def _excuse(
     for other in validation.results:
         for name, found in other.outputs.items():
             if name in low:
-                other.outputs[name] = excused(found, values[other.runtime][name], exact[name], low[name], tolerance)
+                value = values[other.runtime][name]
+                other.outputs[name] = excused(found, result.outputs[name], value, low[name], tolerance)
 
 
 def _compared(
