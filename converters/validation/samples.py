@@ -68,6 +68,7 @@ def compare_samples(
         progress: called with each step's name, how many samples are done and how many there are.
     """
     sampled = Sampled(list(samples))
+    baseline = ""
     expected: list[list[np.ndarray]] = []
     low: list[list[np.ndarray]] = []
     itself: list[list[Comparison]] = []  # of each sample, OpenVINO in low precision with itself
@@ -89,7 +90,7 @@ def compare_samples(
         if not found:
             continue
         if not expected:
-            expected = found
+            baseline, expected = runtime, found
             continue
         parting = sampled.comparisons[runtime] = {
             name: [
@@ -98,7 +99,7 @@ def compare_samples(
             ]
             for place, name in enumerate(model.outputs)
         }
-        if runtimes[0] == OPENVINO and not all(row.agrees for rows in parting.values() for row in rows):
+        if baseline == OPENVINO and not all(row.agrees for rows in parting.values() for row in rows):
             if not low:
                 low = _openvino(path, samples, extensions, SHIPPED)
                 itself = [
