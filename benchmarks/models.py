@@ -21,27 +21,21 @@ its process takes, which waiting for a processor does not count in.
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import os
-import statistics
-import subprocess
 import sys
-import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
+from benchmarks.networks import made, medians, parser, take_turns
+from converters.validation.compare import relative_l2
 from tests.conformance.models.from_torch import quiet, randomize, timm_model, torchvision_model
 
-THREADS = int(os.environ.get("BENCHMARK_THREADS", "2"))
-CLOCK = time.process_time if THREADS == 1 else time.perf_counter
-BLOCK = 0.6  # seconds that a process's turn takes, one run at least
 RUNTIMES = {"ours": "converted.onnx", "direct": "direct.onnx", "openvino": "model.xml"}
 
 
@@ -130,99 +124,6 @@ def make(name: str, folder: Path) -> None:
     np.savez(folder / "inputs.npz", *(argument.numpy() for argument in arguments))
 
 
-# -- the processes --------------------------------------------------------------------------------------------------------
-
-
-def _session(path: Path) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
-    if path.suffix == ".xml":
-        import openvino as ov
-
-        options = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": THREADS, "PERFORMANCE_HINT": "LATENCY"}
-        request = ov.Core().compile_model(path, "CPU", options).create_infer_request()
-        return lambda arrays: [np.array(output) for output in request.infer(list(arrays)).values()]
-    import onnxruntime as ort
-
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = THREADS
-    options.log_severity_level = 3
-    session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    names = [value.name for value in session.get_inputs()]
-    return lambda arrays: session.run(None, dict(zip(names, arrays, strict=True)))
-
-
-def _serve(model: Path, inputs: Path, outputs: Path) -> None:
-    """Load a model, write down what it computes, and run it for as long as each line of standard input says."""
-    with np.load(inputs) as file:
-        arrays = [file[name] for name in file.files]
-    before = _resident()
-    started = time.perf_counter()
-    run = _session(model)
-    loaded = time.perf_counter() - started
-    np.savez(outputs, *run(arrays))
-    for _ in range(2):
-        run(arrays)
-    print(json.dumps({"load": loaded, "memory": _resident() - before}), flush=True)
-    for line in sys.stdin:
-        end, times = CLOCK() + float(line), []
-        while not times or CLOCK() < end:
-            started = CLOCK()
-            run(arrays)
-            times.append(CLOCK() - started)
-        print(json.dumps(times), flush=True)
-
-
-def _resident() -> int:
-    """The bytes of memory that this process holds; 0 where the system does not say."""
-    try:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        return 0
-
-
-class Contender:
-    """A runtime's process.
-
-    Attributes:
-        load: seconds until it had loaded the model.
-        memory: bytes that it holds for that.
-        outputs: what the model computes there.
-        times: of every run, in seconds.
-    """
-
-    def __init__(self, model: Path, inputs: Path, outputs: Path) -> None:
-        command = [sys.executable, "-m", "benchmarks.models", "--serve", *map(str, (model, inputs, outputs))]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        ready = self._answer()
-        self.load: float = ready["load"]
-        self.memory: int = ready["memory"]
-        self.times: list[float] = []
-        with np.load(outputs) as file:
-            self.outputs = [file[name] for name in file.files]
-
-    def run(self, seconds: float) -> None:
-        """One turn."""
-        stream = _stream(self._process.stdin)
-        stream.write(f"{seconds}\n")
-        stream.flush()
-        self.times += self._answer()
-
-    def end(self) -> None:
-        """End the process."""
-        _stream(self._process.stdin).close()
-        self._process.wait()
-
-    def _answer(self) -> Any:
-        line = _stream(self._process.stdout).readline()
-        if not line:
-            raise RuntimeError(f"{' '.join(map(str, self._process.args))} ended")  # type: ignore[arg-type]
-        return json.loads(line)
-
-
-def _stream(stream: IO[str] | None) -> IO[str]:
-    assert stream is not None
-    return stream
-
-
 # -- the table ------------------------------------------------------------------------------------------------------------
 
 
@@ -256,32 +157,18 @@ def measure(name: str, folder: Path, rounds: int) -> Row:
     converted, _ = convert(folder / "model.xml", folder / RUNTIMES["ours"])
     nodes = len(onnx.load(folder / RUNTIMES["ours"], load_external_data=False).graph.node)
     del converted
-    contenders = {
-        runtime: Contender(folder / file, folder / "inputs.npz", folder / f"outputs_{runtime}.npz")
-        for runtime, file in RUNTIMES.items()
-        if (folder / file).exists()
-    }
-    order = list(contenders)
-    for turn in range(rounds):
-        for runtime in order if turn % 2 else order[::-1]:
-            contenders[runtime].run(BLOCK)
-    for contender in contenders.values():
-        contender.end()
+    present = {runtime: file for runtime, file in RUNTIMES.items() if (folder / file).exists()}
+    contenders = take_turns(folder, present, rounds)
     expected = contenders["openvino"].outputs
-    error = max(_distance(a, b) for a, b in zip(contenders["ours"].outputs, expected, strict=True))
+    error = max(relative_l2(a, b) for a, b in zip(contenders["ours"].outputs, expected, strict=True))
     return Row(
         name,
-        {runtime: statistics.median(contender.times) for runtime, contender in contenders.items()},
+        medians(contenders),
         {runtime: contender.load for runtime, contender in contenders.items()},
         {runtime: contender.memory for runtime, contender in contenders.items()},
         error,
         nodes,
     )
-
-
-def _distance(a: np.ndarray, b: np.ndarray) -> float:
-    norm = float(np.linalg.norm(b.astype(np.float64)))
-    return float(np.linalg.norm(a.astype(np.float64) - b)) / (norm or 1.0)
 
 
 def table(rows: Sequence[Row]) -> Iterator[str]:
@@ -303,41 +190,22 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
 
 def main() -> int:
     """Run what the command line asks for."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.models", description=__doc__.partition("\n")[0])
-    parser.add_argument("--only", nargs="*", default=[""], help="networks whose names contain one of these")
-    parser.add_argument("--folder", type=Path, help="where the models are kept; default: nowhere")
-    parser.add_argument("--rounds", type=int, default=7, help="turns of each runtime (default: %(default)s)")
-    parser.add_argument("--make-only", action="store_true", help="make the models, and measure nothing")
-    parser.add_argument("--processor-time", action="store_true", help="one thread each, and the time of its processor")
-    parser.add_argument("--json", action="store_true", help="print the figures for programs")
-    parser.add_argument("--serve", nargs=3, type=Path, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.serve:
-        _serve(*options.serve)
-        return 0
+    arguments = parser("benchmarks.models", __doc__.partition("\n")[0], "one thread each, and the time of its processor")
+    arguments.add_argument("--make-only", action="store_true", help="make the models, and measure nothing")
+    options = arguments.parse_args()
     if options.processor_time:
         os.environ["BENCHMARK_THREADS"] = "1"
     rows = []
-    with tempfile.TemporaryDirectory() as temporary:
-        for name in NETWORKS:
-            if not any(word in name for word in options.only):
-                continue
-            folder = (options.folder or Path(temporary)) / name.split(" (")[0].replace(" ", "_")
-            if not (folder / "inputs.npz").exists():
-                # In a process of its own: torch's threads and memory go with it.
-                subprocess.run([sys.executable, "-c", _MAKE.format(name=name, folder=str(folder))], check=True)
-            if not options.make_only:
-                rows.append(measure(name, folder, options.rounds))
-                if not options.json:
-                    print(list(table(rows[-1:]))[2], flush=True)
+    for name, folder in made("benchmarks.models", NETWORKS, options.only, options.folder):
+        if not options.make_only:
+            rows.append(measure(name, folder, options.rounds))
+            if not options.json:
+                print(list(table(rows[-1:]))[2], flush=True)
     if options.json:
         print(json.dumps([asdict(row) for row in rows]))
     elif rows:
         print("\n" + "\n".join(table(rows)))
     return 0
-
-
-_MAKE = "from pathlib import Path; from benchmarks.models import make; make({name!r}, Path({folder!r}))"
 
 
 if __name__ == "__main__":

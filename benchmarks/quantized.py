@@ -16,21 +16,19 @@ OpenVINO's exact emulation (``LP_TRANSFORMS_MODE=NO``), relative, in the L2 norm
 
 from __future__ import annotations
 
-import argparse
 import json
-import statistics
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.models import BLOCK, Contender
+from benchmarks.networks import made, medians, open_session, parser, take_turns
+from converters.validation.compare import relative_l2
 
 SHAPE = (1, 3, 224, 224)
 SAMPLES = 16
@@ -136,8 +134,8 @@ def measure(name: str, folder: Path, rounds: int, *, processor_time: bool) -> Ro
         name,
         seconds,
         (folder / RUNTIMES["ours"]).stat().st_size / (folder / "model.bin").stat().st_size,
-        _distance(outputs["ours"], expected),
-        _distance(outputs["openvino"], expected),
+        relative_l2(outputs["ours"].reshape(-1), expected),
+        relative_l2(outputs["openvino"].reshape(-1), expected),
     )
 
 
@@ -145,53 +143,22 @@ _Turns = tuple[dict[str, float], dict[str, np.ndarray]]
 
 
 def _wall_times(folder: Path, rounds: int) -> _Turns:
-    contenders = {
-        runtime: Contender(folder / file, folder / "inputs.npz", folder / f"outputs_{runtime}.npz")
-        for runtime, file in RUNTIMES.items()
-    }
-    order = list(contenders)
-    for turn in range(rounds):
-        for runtime in order if turn % 2 else order[::-1]:
-            contenders[runtime].run(BLOCK)
-    for contender in contenders.values():
-        contender.end()
-    seconds = {runtime: statistics.median(contender.times) for runtime, contender in contenders.items()}
-    return seconds, {runtime: contender.outputs[0] for runtime, contender in contenders.items()}
+    contenders = take_turns(folder, RUNTIMES, rounds)
+    return medians(contenders), {runtime: contender.outputs[0] for runtime, contender in contenders.items()}
 
 
 def _processor_times(folder: Path, rounds: int) -> _Turns:
     """Of one thread: the least, which what others do on the machine only adds to."""
-    (x,) = np.load(folder / "inputs.npz").values()
-    calls = {runtime: _one_thread(folder / file) for runtime, file in RUNTIMES.items()}
-    outputs = {runtime: call(x) for runtime, call in calls.items()}
+    arrays = list(np.load(folder / "inputs.npz").values())
+    calls = {runtime: open_session(folder / file, threads=1) for runtime, file in RUNTIMES.items()}
+    outputs = {runtime: call(arrays)[0] for runtime, call in calls.items()}
     seconds = dict.fromkeys(calls, float("inf"))
     for _ in range(3 * rounds):
         for runtime, call in calls.items():
             started = time.process_time()
-            call(x)
+            call(arrays)
             seconds[runtime] = min(seconds[runtime], time.process_time() - started)
     return seconds, outputs
-
-
-def _one_thread(path: Path) -> Callable[[np.ndarray], np.ndarray]:
-    if path.suffix == ".xml":
-        import openvino as ov
-
-        settings = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1}
-        request = ov.Core().compile_model(path, "CPU", settings).create_infer_request()
-        return lambda x: np.array(request.infer([x])[0])
-    import onnxruntime as ort
-
-    options = ort.SessionOptions()
-    options.intra_op_num_threads, options.log_severity_level = 1, 3
-    session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    name = session.get_inputs()[0].name
-    return lambda x: session.run(None, {name: x})[0]
-
-
-def _distance(a: np.ndarray, b: np.ndarray) -> float:
-    a, b = a.reshape(-1).astype(np.float64), b.reshape(-1).astype(np.float64)
-    return float(np.linalg.norm(a - b) / np.linalg.norm(b))
 
 
 def run_exact(folder: Path) -> bytes:
@@ -213,7 +180,6 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
         )
 
 
-_MAKE = "from pathlib import Path; from benchmarks.quantized import make; make({name!r}, Path({folder!r}))"
 _RUN_EXACT = (
     "import sys; from pathlib import Path; from benchmarks.quantized import run_exact; "
     "sys.stdout.buffer.write(run_exact(Path({folder!r})))"
@@ -222,23 +188,14 @@ _RUN_EXACT = (
 
 def main() -> int:
     """Run what the command line asks for."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.quantized", description=__doc__.partition("\n")[0])
-    parser.add_argument("--only", nargs="*", default=[""], help="networks whose names contain one of these")
-    parser.add_argument("--folder", type=Path, help="where the models are kept; default: nowhere")
-    parser.add_argument("--rounds", type=int, default=7, help="turns of each runtime (default: %(default)s)")
-    parser.add_argument("--processor-time", action="store_true", help="the processor's time of one thread, in one process")
-    parser.add_argument("--json", action="store_true", help="print the figures for programs")
-    options = parser.parse_args()
-    rows = []
-    with tempfile.TemporaryDirectory() as temporary:
-        for name in NETWORKS:
-            if not any(word in name for word in options.only):
-                continue
-            folder = (options.folder or Path(temporary)) / name
-            if not (folder / "inputs.npz").exists():
-                # In a process of its own: torch's threads and memory go with it.
-                subprocess.run([sys.executable, "-c", _MAKE.format(name=name, folder=str(folder))], check=True)
-            rows.append(measure(name, folder, options.rounds, processor_time=options.processor_time))
+    arguments = parser(
+        "benchmarks.quantized", __doc__.partition("\n")[0], "the processor's time of one thread, in one process"
+    )
+    options = arguments.parse_args()
+    rows = [
+        measure(name, folder, options.rounds, processor_time=options.processor_time)
+        for name, folder in made("benchmarks.quantized", NETWORKS, options.only, options.folder)
+    ]
     print(json.dumps([asdict(row) for row in rows]) if options.json else "\n".join(table(rows)))
     return 0
 

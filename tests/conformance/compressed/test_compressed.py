@@ -14,6 +14,7 @@ from onnx.external_data_helper import uses_external_data
 import onnx_specops
 from converters.openvino import convert
 from converters.passes import compressed_weights
+from converters.validation.compare import relative_l2
 from onnx_specops.runtime.library import has_library
 from tests.conformance.compressed.record import FILES
 
@@ -44,11 +45,6 @@ def run(path: Path, arrays: dict[str, np.ndarray], kernels: str) -> np.ndarray:
     return onnx_specops.InferenceSession(str(path), kernels=kernels).run(None, {"ids": arrays["ids"]})[0]
 
 
-def distance(a: np.ndarray, b: np.ndarray) -> float:
-    """Relative, in L2."""
-    return float(np.linalg.norm(a - b) / np.linalg.norm(b))
-
-
 @pytest.mark.parametrize("weights", ["embed", "reference"])
 @pytest.mark.parametrize("recorded", NAMES, indirect=True)
 def test_float_activations(recorded, weights, request) -> None:
@@ -67,7 +63,7 @@ def test_float_activations(recorded, weights, request) -> None:
         assert large and all(uses_external_data(tensor) for tensor in large)
     onnx.checker.check_model(str(path), full_check=True)
     for kernels in KERNELS:
-        assert distance(run(path, arrays, kernels), arrays["exact"]) < 2e-6
+        assert relative_l2(run(path, arrays, kernels), arrays["exact"]) < 2e-6
 
 
 @pytest.mark.parametrize("recorded", INTEGERS, indirect=True)
@@ -76,9 +72,9 @@ def test_8_bit_activations(recorded) -> None:
     xml, arrays = recorded
     path = xml.with_suffix(".onnx")
     convert(xml, path, activations="int8")
-    allowed = max(1.5 * distance(arrays["shipped"], arrays["exact"]), 5e-3)
+    allowed = max(1.5 * relative_l2(arrays["shipped"], arrays["exact"]), 5e-3)
     for kernels in KERNELS:
-        assert 1e-5 < distance(run(path, arrays, kernels), arrays["exact"]) < allowed
+        assert 1e-5 < relative_l2(run(path, arrays, kernels), arrays["exact"]) < allowed
 
 
 @pytest.mark.parametrize("recorded", ["int4_asym", "nf4"], indirect=True)
@@ -90,7 +86,7 @@ def test_without_the_operator(recorded, changes) -> None:
     proto, _ = convert(xml, path, **changes)
     assert all(node.domain == "" for node in proto.graph.node)
     assert path.stat().st_size < 1.1 * xml.with_suffix(".bin").stat().st_size + 60_000
-    assert distance(run(path, arrays, "none"), arrays["exact"]) < 5e-4
+    assert relative_l2(run(path, arrays, "none"), arrays["exact"]) < 5e-4
 
 
 def test_the_files_are_those_of_the_script() -> None:

@@ -1,0 +1,180 @@
+"""What the benchmarks of whole networks share: runtimes in processes of their own, which take turns, and the command line.
+
+python -m benchmarks.networks MODEL INPUTS.npz OUTPUTS.npz    # such a process: it runs for as long as it is told
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+THREADS = int(os.environ.get("BENCHMARK_THREADS", "2"))
+CLOCK = time.process_time if THREADS == 1 else time.perf_counter
+BLOCK = 0.6  # seconds that a process's turn takes, one run at least
+
+
+def open_session(path: Path, threads: int = THREADS) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
+    """What runs a model: OpenVINO in float32 an .xml, ONNX Runtime an .onnx."""
+    if path.suffix == ".xml":
+        import openvino as ov
+
+        options = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY"}
+        request = ov.Core().compile_model(path, "CPU", options).create_infer_request()
+        return lambda arrays: [np.array(output) for output in request.infer(list(arrays)).values()]
+    import onnxruntime as ort
+
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 3
+    session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    names = [value.name for value in session.get_inputs()]
+    return lambda arrays: session.run(None, dict(zip(names, arrays, strict=True)))
+
+
+def serve(model: Path, inputs: Path, outputs: Path) -> None:
+    """Load a model, write down what it computes, and run it for as long as each line of standard input says."""
+    with np.load(inputs) as file:
+        arrays = [file[name] for name in file.files]
+    before = _resident()
+    started = time.perf_counter()
+    run = open_session(model)
+    loaded = time.perf_counter() - started
+    np.savez(outputs, *run(arrays))
+    for _ in range(2):
+        run(arrays)
+    print(json.dumps({"load": loaded, "memory": _resident() - before}), flush=True)
+    for line in sys.stdin:
+        end, times = CLOCK() + float(line), []
+        while not times or CLOCK() < end:
+            started = CLOCK()
+            run(arrays)
+            times.append(CLOCK() - started)
+        print(json.dumps(times), flush=True)
+
+
+def _resident() -> int:
+    """The bytes of memory that this process holds; 0 where the system does not say."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
+
+
+class Contender:
+    """A runtime's process.
+
+    Attributes:
+        load: seconds until it had loaded the model.
+        memory: bytes that it holds for that.
+        outputs: what the model computes there.
+        times: of every run, in seconds.
+    """
+
+    def __init__(self, model: Path, inputs: Path, outputs: Path) -> None:
+        command = [sys.executable, "-m", "benchmarks.networks", *map(str, (model, inputs, outputs))]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        ready = self._answer()
+        self.load: float = ready["load"]
+        self.memory: int = ready["memory"]
+        self.times: list[float] = []
+        with np.load(outputs) as file:
+            self.outputs = [file[name] for name in file.files]
+
+    def run(self, seconds: float) -> None:
+        """One turn."""
+        stream = _stream(self._process.stdin)
+        stream.write(f"{seconds}\n")
+        stream.flush()
+        self.times += self._answer()
+
+    def end(self) -> None:
+        """End the process."""
+        _stream(self._process.stdin).close()
+        self._process.wait()
+
+    def _answer(self) -> Any:
+        line = _stream(self._process.stdout).readline()
+        if not line:
+            raise RuntimeError(f"{' '.join(map(str, self._process.args))} ended")  # type: ignore[arg-type]
+        return json.loads(line)
+
+
+def _stream(stream: IO[str] | None) -> IO[str]:
+    assert stream is not None
+    return stream
+
+
+def take_turns(folder: Path, runtimes: Mapping[str, str], rounds: int) -> dict[str, Contender]:
+    """The runtimes with the times of their turns, each in another order than the one before; their processes have ended.
+
+    Args:
+        folder: where the models and ``inputs.npz`` lie.
+        runtimes: the file of each.
+        rounds: how many turns each takes.
+    """
+    contenders = {
+        runtime: Contender(folder / file, folder / "inputs.npz", folder / f"outputs_{runtime}.npz")
+        for runtime, file in runtimes.items()
+    }
+    order = list(contenders)
+    for turn in range(rounds):
+        for runtime in order if turn % 2 else order[::-1]:
+            contenders[runtime].run(BLOCK)
+    for contender in contenders.values():
+        contender.end()
+    return contenders
+
+
+def medians(contenders: Mapping[str, Contender]) -> dict[str, float]:
+    """The median seconds of each runtime."""
+    return {runtime: statistics.median(contender.times) for runtime, contender in contenders.items()}
+
+
+# -- the command line -----------------------------------------------------------------------------------------------------
+
+
+def parser(module: str, description: str, processor_time: str) -> argparse.ArgumentParser:
+    """The options that the benchmarks have in common; ``processor_time`` is what that option does."""
+    options = argparse.ArgumentParser(prog=f"python -m {module}", description=description)
+    options.add_argument("--only", nargs="*", default=[""], help="networks whose names contain one of these")
+    options.add_argument("--folder", type=Path, help="where the models are kept; default: nowhere")
+    options.add_argument("--rounds", type=int, default=7, help="turns of each runtime (default: %(default)s)")
+    options.add_argument("--processor-time", action="store_true", help=processor_time)
+    options.add_argument("--json", action="store_true", help="print the figures for programs")
+    return options
+
+
+def made(module: str, names: Iterable[str], only: Sequence[str], folder: Path | None) -> Iterator[tuple[str, Path]]:
+    """The networks asked for, and a folder of each, where ``make`` of the module has put what is compared.
+
+    Args:
+        module: the benchmark.
+        names: its networks.
+        only: of those that are asked for, parts of the names.
+        folder: where they are kept; ``None`` for nowhere.
+    """
+    with tempfile.TemporaryDirectory() as temporary:
+        for name in names:
+            if not any(word in name for word in only):
+                continue
+            place = (folder or Path(temporary)) / name.split(" (")[0].replace(" ", "_")
+            if not (place / "inputs.npz").exists():
+                # In a process of its own: torch's threads and memory go with it.
+                script = f"from pathlib import Path; from {module} import make; make({name!r}, Path({str(place)!r}))"
+                subprocess.run([sys.executable, "-c", script], check=True)
+            yield name, place
+
+
+if __name__ == "__main__":
+    serve(*map(Path, sys.argv[1:]))
