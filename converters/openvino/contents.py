@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from converters.openvino.information import information, layout
 from converters.openvino.reader.constants import Constant
 from converters.openvino.reader.element_types import ElementType
 from converters.openvino.reader.graph import Dims, InputPort, Layer, Model, OutputPort
@@ -58,7 +58,7 @@ class Contents:
         weights: the constants by element type, the most bytes first; those that share their bytes count once.
         precisions: element type -> how many values of it the layers compute, constants aside.
         largest: the largest constants.
-        information: what the model says of itself (``rt_info``), names joined by blanks.
+        information: what the model says of itself (``rt_info``, ``meta_data``), names joined by blanks.
     """
 
     version: int
@@ -82,8 +82,6 @@ class Contents:
 
 def contents(source: Model) -> Contents:
     """What the IR holds."""
-    from converters.openvino.metadata import flat
-
     layers = list(all_layers(source))
     constants: dict[tuple[object, ElementType], tuple[Layer, Constant]] = {}
     for layer in layers:
@@ -105,12 +103,9 @@ def contents(source: Model) -> Contents:
     return Contents(
         source.version,
         len(layers),
+        [_tensor(names, layer.outputs[0]) for layer, names in zip(source.parameters, source.input_names, strict=True)],
         [
-            _tensor(names, layer.outputs[0], [layer.outputs[0]])
-            for layer, names in zip(source.parameters, source.input_names, strict=True)
-        ],
-        [
-            _tensor(names, layer.inputs[0].source, [layer.inputs[0], layer.inputs[0].source])
+            _tensor(names, layer.inputs[0].source, layer.inputs[0])
             for layer, names in zip(source.results, source.output_names, strict=True)
         ],
         sorted(weights, key=lambda kind: kind.bytes, reverse=True),
@@ -125,16 +120,9 @@ def contents(source: Model) -> Contents:
             )
             for layer, found in largest
         ],
-        dict(flat(source.rt_info)),
+        information(source),
     )
 
 
-def _tensor(names: tuple[str, ...], port: OutputPort, stated: Iterable[InputPort | OutputPort]) -> Tensor:
-    return Tensor(names[0], str(port.element_type), port.dims, next(filter(None, map(layout, stated)), ""))
-
-
-def layout(port: InputPort | OutputPort) -> str:
-    """The layout that the file states of a port, as ``[N,C,H,W]``, or empty."""
-    found = port.rt_info.get("layout")
-    text = found.get("layout") if isinstance(found, dict) else None
-    return text if isinstance(text, str) else ""
+def _tensor(names: tuple[str, ...], port: OutputPort, *result: InputPort) -> Tensor:
+    return Tensor(names[0], str(port.element_type), port.dims, layout(*result, port))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import onnx
 
+from converters.metadata_keys import LAYOUT
 from converters.validation.arrays import InputSpec, check_inputs, load_inputs, unheard
 from converters.validation.images import SUFFIXES, Preparation, letters_of, load_image
 
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
     from converters.openvino.reader.graph import Model
 
 Arrays = dict[str, np.ndarray]
-
-# `converters.openvino.metadata.LAYOUT`, which running an ONNX model has no need of.
-_LAYOUT = "layout"
 
 
 @dataclass(frozen=True)
@@ -39,11 +37,10 @@ class Taken:
     @classmethod
     def by_ir(cls, source: Model, specs: Sequence[InputSpec]) -> Taken:
         """What an IR says; ``specs`` are its conversion's inputs."""
-        from converters.openvino.contents import layout
-        from converters.openvino.metadata import flat
+        from converters.openvino.information import information, layout
 
         layouts = {i: found for i, layer in enumerate(source.parameters) if (found := layout(layer.outputs[0]))}
-        return cls(specs, layouts, dict(flat(source.rt_info)))
+        return cls(specs, layouts, information(source))
 
     @classmethod
     def by_onnx(cls, model: onnx.ModelProto, specs: Sequence[InputSpec]) -> Taken:
@@ -54,7 +51,7 @@ class Taken:
             for place, spec in enumerate(specs)
             if spec.name in values
             for entry in values[spec.name].metadata_props
-            if entry.key == _LAYOUT
+            if entry.key == LAYOUT
         }
         return cls(specs, told, {entry.key: entry.value for entry in model.metadata_props})
 

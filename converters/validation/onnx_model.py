@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 from google.protobuf.message import DecodeError
 
+from converters.metadata_keys import SHAPE
 from converters.validation.arrays import InputSpec, Interval
 from onnx_specops.domain import DOMAIN
 from onnx_specops.runtime.state import METADATA_KEY, parse_variables
@@ -109,14 +110,12 @@ def _spec(value: onnx.ValueInfoProto) -> InputSpec:
     if not tensor.HasField("shape"):
         return InputSpec(value.name, element_type, None)
     dims = tuple(d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim)
-    stated = next((entry.value for entry in value.metadata_props if entry.key == _SHAPE), "")
+    stated = next((entry.value for entry in value.metadata_props if entry.key == SHAPE), "")
     bounds = [_bounds(part) for part in stated.strip("[]").split(",")]
     fit = len(bounds) == len(dims) and all(b is not None and d in (None, b[0]) for b, d in zip(bounds, dims, strict=True))
     return InputSpec(value.name, element_type, dims, tuple(b for b in bounds if b is not None) if fit else ())
 
 
-# Where a conversion keeps the bounds of an input's dimensions: [1..8,3,?,..640].
-_SHAPE = "openvino.shape"
 _DIMENSION = re.compile(r"(\d*)(\.\.)?(\d*)")
 
 

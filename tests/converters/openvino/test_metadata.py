@@ -11,6 +11,9 @@ import openvino as ov
 from openvino import opset13 as ops
 
 from converters.openvino import convert
+from converters.openvino.contents import contents
+from converters.openvino.reader.read import read
+from converters.validation.inputs import Taken
 from tests.converters.openvino.reader import ir_text
 
 
@@ -77,6 +80,9 @@ def test_early_files_say_it_elsewhere(tmp_path: Path) -> None:
     assert model.get_rt_info(["conversion_parameters", "mean_values"]).value == "data[1.0]"
     assert found["conversion_parameters mean_values"] == "data[1.0]"
     assert found["MO_version"] == "2020.1"
+    source = read(path)
+    assert contents(source).information == found
+    assert Taken.by_ir(source, []).information == found
 
 
 def test_layouts(tmp_path: Path) -> None:
