@@ -205,10 +205,8 @@ def inspect(
             else:
                 text.print_coverage(out, covered)
             return
-        from converters.openvino.contents import contents
         from converters.openvino.inspection import inspect as inspect_model
         from converters.openvino.plugins import load_all
-        from converters.openvino.reader.read import read
 
         if report is not None:
             reporting.require(report, [model])
@@ -217,7 +215,7 @@ def inspect(
         if report is not None:
             reporting.write_inspection(report, inspection)
         if as_json:
-            print_json(data.inspection(inspection, contents(read(model))))
+            print_json(data.inspection(inspection))
         else:
             text.print_inspection(out, inspection)
             print_problems(inspection.problems)

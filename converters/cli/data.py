@@ -14,7 +14,6 @@ from converters.errors import Problem, Remark
 from onnx_specops.runtime.library import description, has_library
 
 if TYPE_CHECKING:
-    from converters.openvino.contents import Contents
     from converters.openvino.coverage.table import Coverage
     from converters.openvino.inspection import Inspection
     from converters.openvino.report import Report
@@ -72,7 +71,7 @@ def problem(found: Problem) -> dict[str, Any]:
     }
 
 
-def inspection(inspection: Inspection, contents: Contents) -> dict[str, Any]:
+def inspection(inspection: Inspection) -> dict[str, Any]:
     """An inspection, with what the model holds."""
     return {
         "model": str(inspection.path),
@@ -82,7 +81,7 @@ def inspection(inspection: Inspection, contents: Contents) -> dict[str, Any]:
         ],
         "problems": [problem(found) for found in inspection.problems],
         "passed_over": [remark(found) for found in inspection.passed_over],
-        "contents": contents.as_data(),
+        "contents": inspection.contents.as_data(),
     }
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from converters.errors import Problem, Remark
+from converters.openvino.contents import Contents, contents
 from converters.openvino.reader.read import read
 from converters.openvino.walk import all_layers, walk
 
@@ -32,12 +33,26 @@ class InspectedType:
 
 @dataclass(frozen=True)
 class Inspection:
-    """What `inspect` found: a row for each layer type and version, all that cannot be converted, all that is passed over."""
+    """What `inspect` found.
 
-    path: Path
+    Attributes:
+        files: the .xml and, where it has one, its .bin.
+        rows: the layer types and versions.
+        problems: all that cannot be converted.
+        passed_over: all that is passed over.
+        contents: what the IR holds.
+    """
+
+    files: list[Path]
     rows: list[InspectedType]
     problems: list[Problem]
     passed_over: list[Remark]
+    contents: Contents
+
+    @property
+    def path(self) -> Path:
+        """The .xml."""
+        return self.files[0]
 
 
 def inspect(model_path: str | Path) -> Inspection:
@@ -47,6 +62,7 @@ def inspect(model_path: str | Path) -> Inspection:
         MalformedError: when the files are no readable IR.
     """
     source = read(model_path)
+    held = contents(source)
     emitted = walk(source)
     counts: Counter[tuple[str, str]] = Counter()
     for layer in all_layers(source):
@@ -59,4 +75,5 @@ def inspect(model_path: str | Path) -> Inspection:
         )
         for (type_, version), count in sorted(counts.items())
     ]
-    return Inspection(source.path, rows, emitted.problems, list(source.remarks))
+    files = [source.path, *([source.weights_path] if source.weights_path else [])]
+    return Inspection(files, rows, emitted.problems, list(source.remarks), held)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from converters.openvino.contents import contents
 from converters.openvino.inspection import Inspection
-from converters.openvino.reader.read import read
 from converters.reports import plots
 from converters.reports.page import write
 
@@ -17,8 +15,7 @@ _LONGEST_TEXT = 300
 
 def write_inspection(path: Path, inspection: Inspection) -> None:
     """Write the page."""
-    source = read(inspection.path)
-    held = contents(source)
+    held = inspection.contents
     counts: Counter[str] = Counter()
     for row in inspection.rows:
         counts[row.type] += row.count
@@ -26,7 +23,7 @@ def write_inspection(path: Path, inspection: Inspection) -> None:
     write(
         path,
         "inspection.html",
-        [inspection.path, *([source.weights_path] if source.weights_path else [])],
+        inspection.files,
         title=f"{inspection.path.name}: {held.layers} layers",
         inspection=inspection,
         contents=held,
