@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnxruntime as ort
 
-from onnx_specops.runtime.state import GROWING_TYPES, Variable
+from onnx_specops.runtime.state import TYPES, Variable
 
 _ROOM = 64
 """The least tokens that memory is got for at a time."""
@@ -32,7 +32,7 @@ class Growing:
         self._session = session
         described = {value.name: value for value in ort.InferenceSession.get_inputs(session)}
         self._shapes = {variable.input: list(described[variable.input].shape) for variable in variables}
-        self._types = {variable.input: GROWING_TYPES[described[variable.input].type] for variable in variables}
+        self._types = {variable.input: TYPES[described[variable.input].type] for variable in variables}
         self._named = {name: list(value.shape) for name, value in described.items() if name not in self._shapes}
         self.in_place = all(variable.in_place for variable in variables)
         self._lock = threading.Lock()

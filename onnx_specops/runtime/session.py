@@ -137,6 +137,7 @@ class InferenceSession(ort.InferenceSession):
         if self.kernels == "python":
             path_or_bytes = _adapted(path_or_bytes, options)
         super().__init__(path_or_bytes, options, providers, provider_options, **kwargs)
+        self._input_types = {value.name: value.type for value in super().get_inputs()}
         variables = variables_of(self)
         self._state: State | Growing = State(variables, blanks_of(self, variables))
         self._has_strings = any(value.type == "tensor(string)" for value in (*self.get_inputs(), *self.get_outputs()))
@@ -206,7 +207,6 @@ class InferenceSession(ort.InferenceSession):
         """As ``onnxruntime.InferenceSession.run``; raises what a Python kernel raises."""
         if not self._state.variables:
             return self._guarded(super().run, output_names, input_feed, run_options=run_options)
-        types = {value.name: value.type for value in super().get_inputs()}
         if self._has_strings:  # which Python cannot make an OrtValue of
             plain = super().run
             names = [output.name for output in self.get_outputs()] if output_names is None else list(output_names)
@@ -214,14 +214,14 @@ class InferenceSession(ort.InferenceSession):
                 lambda wanted, feeds: self._guarded(
                     plain,
                     wanted,
-                    {name: as_array(value, types.get(name)) for name, value in feeds.items()},
+                    {name: as_array(value, self._input_types.get(name)) for name, value in feeds.items()},
                     run_options=run_options,
                 ),
                 lambda binding: self.run_with_iobinding(binding, run_options),
                 names,
                 input_feed,
             )
-        feeds = {name: as_ort_value(value, types.get(name)) for name, value in input_feed.items()}
+        feeds = {name: as_ort_value(value, self._input_types.get(name)) for name, value in input_feed.items()}
         return [value.numpy() for value in self.run_with_ort_values(output_names, feeds, run_options)]
 
     def run_with_ort_values(

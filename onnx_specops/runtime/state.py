@@ -18,11 +18,17 @@ import onnxruntime as ort
 
 METADATA_KEY = "onnx_specops.variables"
 
-GROWING_TYPES: dict[str, Any] = {
+TYPES: dict[str, Any] = {
+    "tensor(bool)": np.bool_,
+    "tensor(double)": np.float64,
     "tensor(float)": np.float32,
     "tensor(float16)": np.float16,
-    "tensor(double)": np.float64,
+    "tensor(string)": np.object_,
+    **{f"tensor({sign}int{bits})": np.dtype(f"{sign}int{bits}").type for sign in ("", "u") for bits in (8, 16, 32, 64)},
 }
+"""The NumPy types of tensors, by ONNX Runtime's names."""
+
+GROWING_TYPES = frozenset(("tensor(double)", "tensor(float)", "tensor(float16)"))
 """What variables that grow may hold."""
 
 
@@ -159,16 +165,6 @@ class State:
             return list(results[: len(output_names)])
 
 
-_TYPES: dict[str, Any] = {
-    "tensor(bool)": np.bool_,
-    "tensor(double)": np.float64,
-    "tensor(float)": np.float32,
-    "tensor(float16)": np.float16,
-    "tensor(string)": np.object_,
-    **{f"tensor({sign}int{bits})": np.dtype(f"{sign}int{bits}").type for sign in ("", "u") for bits in (8, 16, 32, 64)},
-}
-
-
 def blanks_of(session: ort.InferenceSession, variables: Sequence[Variable]) -> dict[str, Any]:
     """What to feed the variables' inputs in a first run, where they are required: that they are not set, and zeros.
 
@@ -177,10 +173,10 @@ def blanks_of(session: ort.InferenceSession, variables: Sequence[Variable]) -> d
     required = {value.name: value for value in ort.InferenceSession.get_inputs(session)}
     blanks: dict[str, Any] = {}
     for name in [name for v in variables if v.is_set in required for name in (v.input, v.is_set)]:
-        if required[name].type not in _TYPES:
+        if required[name].type not in TYPES:
             raise _damaged(f"a variable of an input of the type {required[name].type}")
         dims = [dim if isinstance(dim, int) else 0 for dim in required[name].shape]
-        blank = np.zeros(dims, _TYPES[required[name].type])
+        blank = np.zeros(dims, TYPES[required[name].type])
         blanks[name] = blank if blank.dtype.kind == "O" else ort.OrtValue.ortvalue_from_numpy(blank)
     return blanks
 
@@ -197,4 +193,4 @@ def as_array(value: Any, onnx_type: str | None = None) -> np.ndarray:
     """An input as an array; a list takes the type of the model's input, as ORT has it."""
     if isinstance(value, ort.OrtValue):
         return value.numpy()
-    return np.asarray(value, _TYPES.get(onnx_type or "") if isinstance(value, list) else None)
+    return np.asarray(value, TYPES.get(onnx_type or "") if isinstance(value, list) else None)
