@@ -15,6 +15,7 @@ from typing import Literal
 import onnx_ir as ir
 
 from onnx_specops.building import Builder, Value, new_value
+from onnx_specops.graphs import all_values
 from onnx_specops.runtime.state import METADATA_KEY
 
 Variables = Literal["defaults", "inputs"]
@@ -92,6 +93,8 @@ def complete(model: ir.Model, exposed: Iterable[ExposedVariable], form: Variable
             variable's input holds then.
     """
     entries = []
+    op = Builder(model.graph, before=next(iter(model.graph), None))
+    op.reserve(value.name for value in all_values(model.graph))
     for item in exposed:
         variable = item.variable
         if form == "defaults" or not item.names:
@@ -101,38 +104,24 @@ def complete(model: ir.Model, exposed: Iterable[ExposedVariable], form: Variable
                 variable.is_set.const_value = ir.tensor(False, name=variable.is_set.name)
                 model.graph.register_initializer(variable.is_set)
         elif variable.is_set is None:
-            _choose_at_run_time(model.graph, item)
+            _choose_at_run_time(op, item)
         if item.names:
             entries.append(item.names)
     if entries:
         model.metadata_props[METADATA_KEY] = json.dumps(entries)
 
 
-def _choose_at_run_time(graph: ir.Graph, item: ExposedVariable) -> None:
+def _choose_at_run_time(op: Builder, item: ExposedVariable) -> None:
     """Put an If behind a variable's input: what is fed where a second input says so, else the initial value."""
     variable = item.variable
-    value = variable.value
-    taken = {name for node in graph.all_nodes() for output in node.outputs if (name := output.name)}
-    taken |= {given.name or "" for given in (*graph.inputs, *graph.initializers.values())}
-
-    def unique(name: str) -> str:
-        while name in taken:
-            name += "_"
-        taken.add(name)
-        return name
-
-    is_set = new_value(ir.DataType.BOOL, [], unique(f"{value.name}.is_set"))
+    value, uses = variable.value, list(variable.value.uses())
+    is_set = new_value(ir.DataType.BOOL, [], op.unique(f"{value.name}.is_set"))
     item.names["is_set"] = is_set.name or ""
-    chosen = ir.Value(name=unique(f"{value.name}.now"), type=value.type, shape=value.shape)
-    value.replace_all_uses_with(chosen)
-    fed = ir.node("Identity", [value], outputs=[ir.Value(name=unique(f"{value.name}.fed"), type=value.type)])
-    constant = ir.Value(name=unique(f"{value.name}.initial"), type=value.type)
-    initial = ir.node("Constant", [], {"value": variable.initial}, outputs=[constant])
-    branches = {
-        "then_branch": ir.Graph([], fed.outputs, nodes=[fed], name=unique(f"{value.name} set")),
-        "else_branch": ir.Graph([], initial.outputs, nodes=[initial], name=unique(f"{value.name} initial")),
-    }
-    choice = ir.node("If", [is_set], dict(branches), outputs=[chosen])
-    graph.inputs.append(is_set)
-    nodes = list(graph)
-    graph.insert_before(nodes[0], choice) if nodes else graph.append(choice)
+    op.scope = value.name or ""
+    initial = new_value(variable.initial.dtype, variable.initial.shape.numpy(), f"{value.name}.initial")
+    initial.const_value = variable.initial
+    chosen = op.if_(is_set, lambda op: value, lambda op: initial)
+    chosen.shape = value.shape
+    for user, index in uses:
+        user.replace_input_with(index, chosen)
+    op.graph.inputs.append(is_set)
