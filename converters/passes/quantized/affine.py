@@ -57,10 +57,9 @@ class Affine:
 
     def is_like(self, other: Affine) -> bool:
         """Whether the same integers stand for the same numbers, of whole tensors."""
-        same = (
-            self.scale == other.scale and self.zero_point == other.zero_point if self.is_whole and other.is_whole else False
-        )
-        return bool(same) and self.zero_point.dtype == other.zero_point.dtype
+        if not self.is_whole or not other.is_whole or self.zero_point.dtype != other.zero_point.dtype:
+            return False
+        return bool(self.scale == other.scale and self.zero_point == other.zero_point)
 
     def scaled(self, factor: np.ndarray | float) -> Self:
         """Integers that stand for as many times as much."""

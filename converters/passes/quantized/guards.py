@@ -26,12 +26,13 @@ class KeepFloatWeights(InPlacePass):
     """A Max with the lowest number, which changes nothing, before such a quantisation: ONNX Runtime looks past none."""
 
     def call(self, model: ir.Model) -> PassResult:
-        found = [end for node in all_nodes(model.graph) if _may_be_rounded(node) for end in _ends(node.outputs[0])]
+        ends = [_end(node.outputs[0]) for node in all_nodes(model.graph) if _may_be_rounded(node)]
+        found = dict.fromkeys(end for end in ends if end is not None)
         if not found:
             return PassResult(model, modified=False)
         root = Builder(model.graph)
         root.reserve(value.name for value in all_values(model.graph))
-        for value in dict.fromkeys(found):
+        for value in found:
             users = list(value.consumers())
             assert isinstance(users[0].graph, ir.Graph)
             op = Builder(users[0].graph, root=root, before=users[0])
@@ -54,13 +55,13 @@ def _may_be_rounded(node: ir.Node) -> bool:
     return is_node(x.producer(), "DequantizeLinear") and not is_node(weights.producer(), "DequantizeLinear")
 
 
-def _ends(value: ir.Value) -> list[ir.Value]:
+def _end(value: ir.Value) -> ir.Value | None:
     """The value that is quantised, and nothing else done with it, a few simple operators behind ``value``."""
     while not value.is_graph_output():
         users = list(value.consumers())
         if users and all(is_node(user, "QuantizeLinear") for user in users):
-            return [value]
+            return value
         if len(users) != 1 or users[0].domain or users[0].op_type not in _PASSED:
             break
         value = users[0].outputs[0]
-    return []
+    return None

@@ -10,7 +10,7 @@ from converters.passes.quantized.affine import affine
 from converters.passes.quantized.convolutions import convolution
 from converters.passes.quantized.graph import Arrangement, Quantized, is_node, only_quantizers, remove
 from converters.passes.quantized.products import product
-from converters.passes.quantized.weights import array, float_array
+from converters.passes.quantized.weights import array
 from onnx_specops.building import constant_value
 from onnx_specops.domain import DOMAIN
 from onnx_specops.graphs import all_nodes
@@ -89,7 +89,7 @@ def _share_quantizations(model: ir.Model) -> None:
 def _quantize(work: Arrangement, node: ir.Node, opset: int) -> None:
     """A FakeQuantize of what is computed, as QuantizeLinear and DequantizeLinear."""
     data, *limits = node.inputs
-    low, high, start, end = (float_array(limit) for limit in limits)
+    low, high, start, end = (array(limit) for limit in limits)
     levels = node.attributes.get_int("levels", 0)
     if data is None or array(data) is not None or data.dtype != D.FLOAT or _is_of_constant(data):
         return

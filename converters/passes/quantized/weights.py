@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from converters.passes.quantized.affine import Affine
+from converters.passes.quantized.affine import NEAR, Affine
 from converters.passes.quantized.graph import is_node, static_shape
 from onnx_specops.building import Builder, Value, constant_value
 from onnx_specops.domain import DOMAIN
@@ -78,7 +78,7 @@ def array(value: ir.Value | None) -> np.ndarray | None:
     return value.const_value.numpy()
 
 
-def float_array(value: ir.Value | None) -> np.ndarray | None:
+def _float_array(value: ir.Value | None) -> np.ndarray | None:
     """The float32 numbers of a constant, or of one that is cast."""
     node = None if value is None else value.producer()
     if node is not None and (node.domain, node.op_type) == ("", "Cast") and node.outputs[0].dtype == D.FLOAT:
@@ -97,11 +97,11 @@ def _decompressed(value: ir.Value) -> _Found | None:
         node = None if node.inputs[0] is None else node.inputs[0].producer()  # the scales are of 16 bits
     if node is None or (node.domain, node.op_type) != ("", "Mul"):
         return None
-    scale = float_array(node.inputs[1])
+    scale = _float_array(node.inputs[1])
     node = None if node.inputs[0] is None else node.inputs[0].producer()
     zero: np.ndarray | None = np.zeros((), np.float32)
     if node is not None and (node.domain, node.op_type) == ("", "Sub"):
-        zero = float_array(node.inputs[1])
+        zero = _float_array(node.inputs[1])
         node = None if node.inputs[0] is None else node.inputs[0].producer()
     integers: ir.Value | None = None
     while node is not None and is_node(node, "Cast"):  # by way of 16 bits, where they are of 16 bits
@@ -112,7 +112,7 @@ def _decompressed(value: ir.Value) -> _Found | None:
     type_ = _BYTES[integers.dtype]
     whole = np.rint(zero)
     # Open Model Zoo's files have zeros of a hundred-thousandth of a level, which is nothing to a product in float32.
-    if (np.abs(zero - whole) > 1e-3).any() or not np.array_equal(whole.astype(type_), whole) or not (scale > 0).all():
+    if (np.abs(zero - whole) > NEAR).any() or not np.array_equal(whole.astype(type_), whole) or not (scale > 0).all():
         return None
     assert isinstance(integers, Value)
     return integers, scale, whole.astype(type_)
@@ -125,7 +125,7 @@ def _quantized(value: ir.Value) -> _Found | None:
         node = None if node.inputs[0] is None else node.inputs[0].producer()  # it is of 16 bits
     if node is None or (node.domain, node.op_type) != (DOMAIN, "FakeQuantize"):
         return None
-    data, *limits = (float_array(x) for x in node.inputs)
+    data, limits = _float_array(node.inputs[0]), [array(limit) for limit in node.inputs[1:]]
     levels = node.attributes.get_int("levels", 0)
     if data is None or any(limit is None for limit in limits) or not 2 <= levels <= 256:
         return None
@@ -135,7 +135,7 @@ def _quantized(value: ir.Value) -> _Found | None:
     if not (low < high).all() or not (scale > 0).all():
         return None
     zero = -start / scale
-    if (np.abs(zero - np.rint(zero)) > 1e-3).any() or (zero < -0.5).any() or (zero > 255.5).any():
+    if (np.abs(zero - np.rint(zero)) > NEAR).any() or (zero < -0.5).any() or (zero > 255.5).any():
         return None
     level = np.rint((np.clip(data, low, high) - low) / (high - low) * (levels - 1))
     is_signed = bool((np.rint(zero) == levels // 2).all()) or bool((np.rint(zero) == (levels - 1) // 2).all())
