@@ -176,6 +176,17 @@ def test_variables_as_required_inputs(tmp_path: Path, initial: str, opset: int) 
         ours.reset_state()
 
 
+def test_an_initial_value_goes_where_weights_go(tmp_path: Path) -> None:
+    x, start = ops.parameter([300, 300], F, name="x"), np.full((300, 300), 5, F)
+    following = ops.add(ops.read_value(ops.constant(start), "memory", ov.Type.f32, ov.PartialShape([300, 300])), x)
+    model = ov.Model([ops.result(ops.relu(following))], [ops.assign(following, "memory")], [x])
+    (tmp_path / "elsewhere").mkdir()
+    path = save(model, tmp_path, variables="inputs", weights="embed").rename(tmp_path / "elsewhere" / "model.onnx")
+    feeds = {"x": start, "memory": start * 0, "memory.is_set": np.array(False)}
+    (following,) = ort.InferenceSession(path).run(["memory.next"], feeds)
+    np.testing.assert_array_equal(following, start * 2)
+
+
 @pytest.mark.parametrize(
     ("initial", "variables"), [("constant", "inputs"), ("computed", "inputs"), ("computed", "defaults")]
 )
