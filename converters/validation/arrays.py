@@ -93,16 +93,18 @@ class InputSpec:
 
     @property
     def _intervals(self) -> tuple[Interval, ...] | None:
-        if self.dims is None or len(self.bounds) == len(self.dims):
+        if self.dims is None:
             return self.bounds or None
+        if len(self.bounds) == len(self.dims):
+            return self.bounds
         return tuple((0, None) if size is None else (size, size) for size in self.dims)
 
 
 def session_specs(inputs: Sequence) -> list[InputSpec]:
-    """The specs of an ``onnxruntime.InferenceSession``'s inputs, which knows neither bounds nor unknown ranks."""
+    """The specs of an ``onnxruntime.InferenceSession``'s inputs: it knows no bounds, nor a scalar from an unknown rank."""
     specs = []
     for value in inputs:
-        dims = tuple(d if isinstance(d, int) else None for d in value.shape or ())
+        dims = tuple(d if isinstance(d, int) else None for d in value.shape) if value.shape else None
         specs.append(InputSpec(value.name, value.type.removeprefix("tensor(").removesuffix(")"), dims))
     return specs
 

@@ -170,7 +170,7 @@ def run_once(
 def _taken(session: ort.InferenceSession, model: Path, *, by_file: bool) -> Taken:
     """What the model takes, as its file has it where that is wanted or says more and is not ONNX Runtime's own format."""
     specs = session_specs(session.get_inputs())
-    if not by_file and all(spec.dims and not spec.is_guess for spec in specs):
+    if not by_file and not any(spec.is_guess for spec in specs):
         return Taken(specs)
     try:
         proto = onnx.load(model, load_external_data=False)

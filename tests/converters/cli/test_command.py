@@ -224,6 +224,16 @@ def test_an_input_of_unknown_rank(tmp_path: Path) -> None:
     onnx.checker.check_model(xml.with_suffix(".onnx"), full_check=True)
 
 
+def test_run_of_a_scalar(tmp_path: Path) -> None:
+    x = ops.parameter([], np.float32, name="x")
+    ov.save_model(ov.Model([ops.relu(x)], [x]), tmp_path / "model.xml")
+    specops("convert", tmp_path / "model.xml")
+    outputs = as_json(specops("run", tmp_path / "model.onnx", "--json"))["outputs"]
+    assert [output["shape"] for output in outputs.values()] == [[]]
+    (problem,) = as_json(specops("run", tmp_path / "model.onnx", "--shape", "x=2x3", "--json"))["problems"]
+    assert "the model takes []" in problem["message"]
+
+
 def test_run_within_the_bounds_that_the_ir_states(tmp_path: Path) -> None:
     x = ops.parameter(ov.PartialShape([ov.Dimension(5, 8), 2]), np.float32, name="x")
     ov.save_model(ov.Model([ops.relu(x)], [x]), tmp_path / "model.xml")

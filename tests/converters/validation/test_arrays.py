@@ -121,6 +121,16 @@ def test_an_input_of_unknown_rank_takes_any_shape() -> None:
     assert check_inputs({"x": np.ones((1, 2, 3), np.float32)}, [spec], "here")["x"].shape == (1, 2, 3)
 
 
+def test_a_scalar_takes_no_other_shape() -> None:
+    spec = InputSpec("x", "float", ())
+    assert random_inputs([spec])["x"].shape == () and guessed_inputs([spec], {}) == []
+    assert check_inputs({"x": np.float32(1)}, [spec], "here")["x"].shape == ()
+    with pytest.raises(ValueError, match=r"here: x has the shape \[1\], the model takes \[\]"):
+        check_inputs({"x": np.ones(1, np.float32)}, [spec], "here")
+    with pytest.raises(ValueError, match=r"the shapes: x has the shape \[2, 3\], the model takes \[\]"):
+        random_inputs([spec], shapes={"x": [2, 3]})
+
+
 def test_what_is_not_taken_as_it_is_is_said() -> None:
     notes: list[str] = []
     arrays = {"a": np.array([1, 2]), "b": np.ones(1, np.float32), "c": np.ones(1)}
