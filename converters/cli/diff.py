@@ -114,9 +114,9 @@ def _print(console: Console, found: Diff) -> None:
 
 def _told(row: ValueDifference) -> str:
     from converters.errors import short
-    from converters.reports.formats import number, share
+    from converters.reports.formats import difference, number
 
     operators = " / ".join(dict.fromkeys(filter(None, row.operators)))
     found = row.comparison
-    what = found.note or f"relative L2 {number(found.relative_l2)}, abs err {number(found.max_absolute)}, "
-    return f"{short(row.name)} ({operators}): {what}" + ("" if found.note else f"{share(found.exact)} exact")
+    absolute = "" if found.note or found.max_absolute is None else f", abs err {number(found.max_absolute)}"
+    return f"{short(row.name)} ({operators}): {difference(found)}{absolute}"

@@ -9,7 +9,7 @@ import onnx
 from markupsafe import Markup
 
 from converters.reports import neighbourhood, plots
-from converters.reports.formats import number, share, shortened
+from converters.reports.formats import errors, shortened
 from converters.reports.page import write
 from converters.validation.diff import Diff, ValueDifference
 from converters.validation.onnx_model import files_of
@@ -46,7 +46,7 @@ def _error_plot(diff: Diff, rows: Sequence[ValueDifference], anchors: dict[str, 
         plots.Point(
             place,
             anchors[row.name],
-            f"{row.name} ({row.operators[0]}): relative L2 {number(found.relative_l2)}, {share(found.exact)} exact",
+            f"{row.name} ({row.operators[0]}): {errors(found.relative_l2, found.exact)}",
             found.relative_l2,
             found.exact,
         )
@@ -75,7 +75,7 @@ def _parting(diff: Diff, rows: Sequence[ValueDifference], anchors: dict[str, str
         row, node = by_place.get(place), nodes[place]
         lines = [shortened(node.output[0], 30), node.op_type]
         if row is not None:
-            lines.append(f"L2 {number(row.comparison.relative_l2)}, {share(row.comparison.exact)} exact")
+            lines.append(errors(row.comparison.relative_l2, row.comparison.exact, name="L2"))
         kind = "" if row is None else "good" if row.comparison.agrees else "bad"
         kind += " centre" if place == diff.first.place else ""
         drawn[place] = neighbourhood.Node(lines, kind.strip(), anchors[row.name] if row else "")

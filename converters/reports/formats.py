@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-__all__ = ["dims", "duration", "number", "share", "shortened", "size"]
+if TYPE_CHECKING:
+    from converters.validation.compare import Comparison
+
+__all__ = ["difference", "dims", "duration", "errors", "number", "share", "shortened", "size"]
 
 _LONGEST = 48
 
@@ -23,6 +27,17 @@ def share(value: float) -> str:
     if text == "100.0%" and value < 1:
         return "99.9%"
     return "0.1%" if text == "0.0%" and value > 0 else text
+
+
+def errors(relative_l2: float | None, exact: float, *, name: str = "relative L2") -> str:
+    """A relative L2 error, where there is one, and a share of exact elements."""
+    told = f"{share(exact)} exact"
+    return told if relative_l2 is None else f"{name} {number(relative_l2)}, {told}"
+
+
+def difference(found: Comparison) -> str:
+    """A comparison in words: what is to be said of it, else its errors."""
+    return found.note or errors(found.relative_l2, found.exact)
 
 
 def duration(seconds: float | None) -> str:

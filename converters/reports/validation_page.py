@@ -11,9 +11,10 @@ from markupsafe import Markup
 from converters.openvino.reader.graph import Layer, Model
 from converters.openvino.reader.read import read
 from converters.reports import neighbourhood, plots
-from converters.reports.formats import dims, number, share, shortened
+from converters.reports.formats import dims, errors, number, shortened
 from converters.reports.page import write
 from converters.validation.compare import Comparison
+from converters.validation.distributions import Distribution
 from converters.validation.runtimes import NAMES
 from converters.validation.times.measure import LayerTimes, Times
 from converters.validation.validate import LayerDifference, Validation
@@ -91,10 +92,7 @@ def _error_plot(rows: Sequence[_Row], runtimes: Sequence[str]) -> Markup:
 
 
 def _told(layer: LayerDifference, found: Comparison) -> str:
-    return (
-        f"{layer.layer_name} ({layer.layer_type}), line {layer.line}: relative L2 {number(found.relative_l2)}, "
-        f"{share(found.exact)} exact"
-    )
+    return f"{layer.layer_name} ({layer.layer_type}), line {layer.line}: {errors(found.relative_l2, found.exact)}"
 
 
 @dataclass(frozen=True)
@@ -130,21 +128,20 @@ def _parting(source: Model, validation: Validation, rows: Sequence[_Row]) -> _Pa
 
 def _node(layer: Layer, rows: Sequence[_Row], centre: bool) -> neighbourhood.Node:
     cells = [cell for row in rows for cell in row.cells if cell is not None]
-    errors = [cell.relative_l2 for cell in cells if cell.relative_l2 is not None]
+    worst = max((cell.relative_l2 for cell in cells if cell.relative_l2 is not None), default=None)
     lines = [shortened(layer.name, 30), layer.type + (f"  {dims(layer.outputs[0].dims)}" if layer.outputs else "")]
-    if errors:
-        lines.append(f"L2 {number(max(errors))}, {share(min(cell.exact for cell in cells))} exact")
+    if worst is not None:
+        lines.append(errors(worst, min(cell.exact for cell in cells), name="L2"))
     kind = "" if not cells else "good" if all(cell.agrees for cell in cells) else "bad"
     return neighbourhood.Node(lines, f"{kind} centre" if centre else kind, rows[0].anchor if rows else "")
 
 
-def _histograms(validation: Validation) -> list[tuple[LayerDifference, int, Markup]]:
+def _histograms(validation: Validation) -> list[tuple[Distribution[LayerDifference], Markup]]:
     baseline = NAMES[validation.baseline]
     drawn = []
     for one in validation.worst:
         described = f"Histograms of {one.of.layer_name}, output {one.of.output}: its values, and the sizes of its errors"
-        drawing = plots.histograms(one, baseline, NAMES[one.of.runtime], described)
-        drawn.append((one.of, one.left_out, drawing))
+        drawn.append((one, plots.histograms(one, baseline, NAMES[one.of.runtime], described)))
     return drawn
 
 

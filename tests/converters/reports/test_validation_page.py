@@ -90,6 +90,27 @@ def test_two_files(model: Path, tmp_path: Path) -> None:
     assert "bend<b>" in text_of(page, "values")
 
 
+def test_strings_that_differ_have_no_distance(tmp_path: Path) -> None:
+    for name, pattern in (("one", "b"), ("other", "c")):
+        made = onnx.helper.make_node("RegexFullMatch", ["x"], ["y"], pattern=f"{pattern}+")
+        chosen = onnx.helper.make_node("Where", ["y", "x", "none"], ["z"])
+        graph = onnx.helper.make_graph(
+            [made, chosen],
+            name,
+            [onnx.helper.make_tensor_value_info("x", onnx.TensorProto.STRING, [3])],
+            [onnx.helper.make_tensor_value_info("z", onnx.TensorProto.STRING, [3])],
+            [onnx.helper.make_tensor("none", onnx.TensorProto.STRING, [1], [b"none"])],
+        )
+        opset = onnx.helper.make_opsetid("", 21)
+        onnx.save(onnx.helper.make_model(graph, opset_imports=[opset], ir_version=10), tmp_path / f"{name}.onnx")
+    np.savez(tmp_path / "in.npz", x=np.array(["b", "c", "d"]))
+    files = tmp_path / "one.onnx", tmp_path / "other.onnx"
+    result = specops("diff", *files, "--inputs", tmp_path / "in.npz", "--report", tmp_path / "diff.html")
+    assert result.exit_code == 1, result.output
+    assert "z (Where): 33.3% exact\n" in result.stdout
+    assert "relative L2 ," not in result.stdout + load(tmp_path / "diff.html").text_content()
+
+
 def test_a_file_and_itself(model: Path) -> None:
     good = model.with_name("good.onnx")
     result = specops("diff", good, good)
