@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import typer
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 out = Console()
@@ -31,24 +30,31 @@ def progress(as_json: bool) -> Iterator[Callable[..., None]]:
     if as_json or not err.is_terminal:
         yield lambda step, done=0, total=0: None
         return
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=err, transient=True) as bars:
-        task = bars.add_task("", total=None, visible=False)
-        started = time.monotonic()
+    with _Bar() as bar:
+        yield bar.show
 
-        def show(step: str, done: int = 0, total: int = 0) -> None:
-            late = time.monotonic() - started > _PATIENCE
-            text = f"{step} {done} of {total}" if total else f"{step} ..."
-            bars.update(task, description=text, completed=done, total=total or None, visible=late)
 
-        waiting = threading.Timer(_PATIENCE, lambda: bars.update(task, visible=True))
-        waiting.daemon = True
-        waiting.start()
-        try:
-            yield show
-        finally:
-            waiting.cancel()
+class _Bar(Progress):
+    """One bar, which appears once it has been there for a second."""
+
+    def __init__(self) -> None:
+        columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
+        super().__init__(*columns, console=err, transient=True, get_time=clock)
+        self.add_task("")
+
+    def show(self, step: str, done: int = 0, total: int = 0) -> None:
+        """Show a step and, where ``total`` is known, how much of it is done."""
+        (task,) = self.tasks
+        task.total = total or None  # `update` would keep that of the step before
+        self.update(task.id, description=f"{step} {done} of {total}" if total else f"{step} ...", completed=done)
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        if any((task.elapsed or 0) > _PATIENCE for task in self.tasks):
+            yield from super().get_renderables()
 
 
 # What takes fewer seconds is over before anyone looks.
 _PATIENCE = 1.0
+
+clock = time.monotonic
+"""The seconds by which a bar appears."""
