@@ -68,9 +68,7 @@ SPECOPS_INLINE bool sum_columns(const Bags<T, Index>& bags, std::int64_t begin, 
       SPECOPS_PREFETCH(reinterpret_cast<const char*>(then + k));
     }
     const A* from = table + static_cast<std::int64_t>(row) * bags.width;
-#if defined(__GNUC__) || defined(__clang__)
-#pragma GCC unroll 8
-#endif
+    SPECOPS_UNROLL(8)
     for (int k = 0; k < count; ++k) {
       Pack<A> part;
       part.load(from + k * lanes);

@@ -7,13 +7,11 @@
 #include <limits>
 #include <vector>
 
+#include "compiler.h"
+
 namespace specops {
 
-#if defined(__GNUC__) || defined(__clang__)
-inline void prefetch(const void* address) noexcept { __builtin_prefetch(address); }
-#else
-inline void prefetch(const void*) noexcept {}
-#endif
+inline void prefetch([[maybe_unused]] const void* address) noexcept { SPECOPS_PREFETCH(address); }
 
 // Open addressing with linear probing at a load of one half: two slots of 8 bytes an entry, which hold the low half of the
 // entry's hash and its id. The entries themselves are not kept: whoever looks up compares the key with the entry of the id

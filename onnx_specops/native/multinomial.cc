@@ -100,9 +100,7 @@ SPECOPS_INLINE void add_up(const float* const* weights, std::int64_t count, floa
     sum[r] = sums[r];
   }
   for (std::int64_t i = 0; i < count; ++i) {
-#if defined(__GNUC__) || defined(__clang__)
-#pragma GCC unroll 8
-#endif
+    SPECOPS_UNROLL(8)
     for (int r = 0; r < rows; ++r) {
       sum[r] = rounded<bfloat16>(sum[r] + from[r][i]);
       store(r, i, sum[r]);

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "compiler.h"
+
 // Before a function: compile it for AVX-512 and AVX2 besides the baseline, and let the loader pick (CMakeLists.txt finds
 // out whether compiler and C library can). What the function calls is compiled along only when it is inlined.
 #if defined(SPECOPS_HAVE_TARGET_CLONES)
@@ -14,20 +16,11 @@
 #define SPECOPS_CLONES
 #endif
 
-// (Clang as MSVC's stand-in is no __GNUC__, and has all of it.)
-#if defined(__GNUC__) || defined(__clang__)
-#define SPECOPS_INLINE inline __attribute__((always_inline))
-#define SPECOPS_PREFETCH(address) __builtin_prefetch(address)
-#else
-#define SPECOPS_INLINE inline
-#define SPECOPS_PREFETCH(address) ((void)(address))
-#endif
-
 namespace specops {
 
 // The position of the lowest bit that is set, of which there must be one.
 SPECOPS_INLINE int lowest_bit(std::uint32_t bits) {
-#if defined(__GNUC__) || defined(__clang__)
+#if defined(SPECOPS_GNU)
   return __builtin_ctz(bits);
 #else
   int position = 0;
@@ -38,7 +31,7 @@ SPECOPS_INLINE int lowest_bit(std::uint32_t bits) {
 
 // 32 bytes of T, a float or an unsigned integer, with element-wise +, * and maximum: a register of AVX2, two of SSE2 and
 // NEON. With SPECOPS_PORTABLE without the compiler's vectors, wherever it has them: for tests of the other form.
-#if (defined(__GNUC__) || defined(__clang__)) && !defined(SPECOPS_PORTABLE)
+#if defined(SPECOPS_GNU) && !defined(SPECOPS_PORTABLE)
 #define SPECOPS_VECTORS
 #endif
 #if defined(SPECOPS_VECTORS)
