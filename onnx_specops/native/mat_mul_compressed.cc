@@ -60,6 +60,11 @@ bool means(const float* codebook, bool e4m3) {
   return true;
 }
 
+// A line of the cache.
+struct alignas(64) Line {
+  std::uint8_t bytes[64];
+};
+
 // One matrix of scales or zero points for each matrix of weights, or one for all.
 struct Numbers2 {
   Matrix matrix;
@@ -242,31 +247,47 @@ class MatMulCompressed : public Kernel {
     if (rows <= few_rows && transposed_) {
       const std::int64_t depth = compressed::arranged_depth(weights);
       std::vector<float> arranged(static_cast<std::size_t>(rows * depth));
-      for (std::int64_t i = 0; i < rows; ++i) compressed::arrange(weights, a + i * depth_, arranged.data() + i * depth);
+      for (std::int64_t i = 0; i < rows; ++i) kernels.arrange(weights, a + i * depth_, arranged.data() + i * depth);
       context.parallel_ranges(columns_, grain / depth_ + 1, [&](std::int64_t first, std::int64_t last) {
         kernels.multiply_few(weights, arranged.data(), rows, to, columns_, first, last);
       });
       return;
     }
+    const std::int64_t step = spread(depth_, sizeof(float));
+    std::vector<float> copy;
+    if (step != depth_) {
+      copy.resize(static_cast<std::size_t>(rows * step));
+      context.parallel_ranges(rows, grain / depth_ + 1, [&](std::int64_t first, std::int64_t last) {
+        for (std::int64_t i = first; i < last; ++i) std::copy_n(a + i * depth_, depth_, copy.data() + i * step);
+      });
+      a = copy.data();
+    }
     each_panel(context, kernels, rows, [&](std::int64_t row, std::int64_t count, std::int64_t first, std::int64_t last,
                                            void* scratch) {
-      kernels.multiply(weights, a + row * depth_, count, to + row * columns_, columns_, first, last, scratch);
+      kernels.multiply(weights, a + row * step, step, count, to + row * columns_, columns_, first, last, scratch);
     });
+  }
+
+  // How far apart rows lie best: where it is a multiple of 2 KiB, those that are worked on together share few of the cache's
+  // lines, and drive each other out.
+  static std::int64_t spread(std::int64_t depth, std::int64_t bytes) {
+    return depth * bytes % 2048 == 0 ? depth + 64 / bytes : depth;
   }
 
   void multiply_quantised(const Context& context, const compressed::Kernels& kernels, const Weights& weights, const float* a,
                           std::int64_t rows, float* to) const {
-    const std::int64_t blocks = depth_ / compressed::quantised_block;
-    std::vector<std::int8_t> values(static_cast<std::size_t>(rows * depth_));
+    const std::int64_t blocks = depth_ / compressed::quantised_block, step = spread(depth_, 1);
+    std::vector<std::int8_t> values(static_cast<std::size_t>(rows * step));
     std::vector<float> scales(static_cast<std::size_t>(rows * blocks)), sums(static_cast<std::size_t>(rows * weights.groups));
     context.parallel_ranges(rows, grain / depth_ + 1, [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t i = first; i < last; ++i) {
-        kernels.quantise(a + i * depth_, depth_, weights.group, values.data() + i * depth_, scales.data() + i * blocks,
+        kernels.quantise(a + i * depth_, depth_, weights.group, values.data() + i * step, scales.data() + i * blocks,
                          sums.data() + i * weights.groups);
+        if (rows <= few_rows) kernels.arrange_quantised(weights, values.data() + i * step);
       }
     });
     if (rows <= few_rows) {
-      const compressed::Quantised all = {values.data(), scales.data(), sums.data()};
+      const compressed::Quantised all = {values.data(), step, scales.data(), sums.data()};
       context.parallel_ranges(columns_, grain / depth_ + 1, [&](std::int64_t first, std::int64_t last) {
         kernels.multiply_few_quantised(weights, all, rows, to, columns_, first, last);
       });
@@ -274,7 +295,7 @@ class MatMulCompressed : public Kernel {
     }
     each_panel(context, kernels, rows, [&](std::int64_t row, std::int64_t count, std::int64_t first, std::int64_t last,
                                            void* scratch) {
-      const compressed::Quantised some = {values.data() + row * depth_, scales.data() + row * blocks,
+      const compressed::Quantised some = {values.data() + row * step, step, scales.data() + row * blocks,
                                           sums.data() + row * weights.groups};
       kernels.multiply_quantised(weights, some, count, to + row * columns_, columns_, first, last, scratch);
     });
@@ -290,9 +311,10 @@ class MatMulCompressed : public Kernel {
     context.parallel_for(static_cast<std::size_t>(panels * row_blocks), [&](std::size_t i) {
       const std::int64_t at = static_cast<std::int64_t>(i), row = at % row_blocks * step;
       const std::int64_t first = at / row_blocks * kernels.panel_columns;
-      const std::unique_ptr<float[]> scratch(new float[static_cast<std::size_t>(kernels.scratch_bytes) / sizeof(float)]);
-      body(row, std::min(step, rows - row), first, std::min(first + kernels.panel_columns, columns_),
-           scratch.get());
+      // Kept, for memory got anew is slow to touch, and aligned: a vector that lies across two lines takes two loads.
+      thread_local std::vector<Line> scratch;
+      scratch.resize(static_cast<std::size_t>(kernels.scratch_bytes) / sizeof(Line) + 1);
+      body(row, std::min(step, rows - row), first, std::min(first + kernels.panel_columns, columns_), scratch.data());
     });
   }
 
