@@ -30,7 +30,9 @@ class LookUpFourBits(InPlacePass):
 
     def call(self, model: ir.Model) -> PassResult:
         constants = [value for value in model.graph.initializers.values() if value.dtype in _WIDE]
-        found = [(value, moved) for value in constants if not value.is_graph_input() and (moved := _moved(value)) is not None]
+        found = [
+            (value, moved) for value in constants if not value.is_graph_input() and (moved := _moved(value)) is not None
+        ]
         if found:
             root = Builder(model.graph)
             root.reserve(value.name for value in all_values(model.graph))

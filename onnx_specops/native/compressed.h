@@ -70,8 +70,9 @@ struct Quantised {
 struct Kernels {
   const char* name;
 
-  // Columns that `multiply` works on at once; it needs scratch memory of that many bytes.
+  // Columns of a panel, how many panels `multiply` works on at once, and the bytes of scratch memory that it needs.
   std::int64_t panel_columns;
+  std::int64_t most_panels;
   std::int64_t scratch_bytes;
 
   // Few rows: `a` as `arrange` leaves each, [rows, arranged_depth(weights)]; fills columns [first, last) of `to`, whose rows
@@ -79,7 +80,8 @@ struct Kernels {
   void (*arrange)(const Weights& weights, const float* a, float* to);
   void (*multiply_few)(const Weights& weights, const float* a, std::int64_t rows, float* to, std::int64_t width,
                        std::int64_t first, std::int64_t last);
-  // Many rows: `a` is [rows, depth], rows `step` apart. At most panel_columns columns.
+  // Many rows: `a` is [rows, depth], rows `step` apart. At most most_panels * panel_columns
+  // columns.
   void (*multiply)(const Weights& weights, const float* a, std::int64_t step, std::int64_t rows, float* to,
                    std::int64_t width, std::int64_t first, std::int64_t last, void* scratch);
 
@@ -89,6 +91,7 @@ struct Kernels {
   void (*arrange_quantised)(const Weights& weights, std::int8_t* values);
   void (*multiply_few_quantised)(const Weights& weights, const Quantised& a, std::int64_t rows, float* to, std::int64_t width,
                                  std::int64_t first, std::int64_t last);
+  // At most panel_columns columns.
   void (*multiply_quantised)(const Weights& weights, const Quantised& a, std::int64_t rows, float* to, std::int64_t width,
                              std::int64_t first, std::int64_t last, void* scratch);
 };
