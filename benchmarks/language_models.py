@@ -1,14 +1,15 @@
-"""A language model with compressed weights: 128 tokens in, 32 out, one after another.
+"""A language model with compressed weights: 128 tokens in (or as many as one says), 32 out, one after another.
 
     python -m benchmarks.language_models make FOLDER    # with torch, transformers, optimum-intel, nncf, onnxruntime-genai
     python -m benchmarks.language_models run FOLDER     # a table of ratios
     python -m benchmarks.language_models run FOLDER --genai PYTHON   # onnxruntime-genai in an environment of its own
-    python -m benchmarks.language_models run FOLDER --only int4 --json
+    python -m benchmarks.language_models run FOLDER --only int4 --tokens 2000 --json
 
 The model is a Llama of 134 million random weights, made from its configuration class, exported by optimum-intel and
 compressed by NNCF: 16-bit floats, 8-bit integers, 4-bit ones with and without zero points. Contenders:
 
-- ours, float and int8 activations, and the body without the plugin;
+- ours (``specops convert --genai``), float and int8 activations, and the bodies without the plugin; and as
+  ``specops convert`` writes the IR alone, with beam_idx;
 - OpenVINO with float activations (``DYNAMIC_QUANTIZATION_GROUP_SIZE=0``, float32 inference and cache) and as it ships;
 - onnxruntime-genai on the 4-bit file that its own builder writes.
 
@@ -19,6 +20,7 @@ is the session alone; memory is what the process has resident at its most, less 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import resource
 import statistics
@@ -33,11 +35,12 @@ import numpy as np
 
 THREADS = 2
 TOKENS_IN, TOKENS_OUT = 128, 32
+POSITIONS = 2048
 VOCABULARY = 32000
 KINDS = ("f16", "int8", "int4", "int4_sym")
-OURS, OURS_INT8, BODY = "ours", "ours, int8", "ours, no plugin"
+OURS, OURS_INT8, BODY, PLAIN = "ours", "ours, int8", "ours, no plugin", "ours, beam_idx"
 EXACT, SHIPPED, GENAI = "OpenVINO, exact", "OpenVINO", "genai"
-CONTENDERS = (OURS, OURS_INT8, BODY, EXACT, SHIPPED, GENAI)
+CONTENDERS = (OURS, OURS_INT8, BODY, PLAIN, EXACT, SHIPPED, GENAI)
 
 Step = Callable[[np.ndarray, int], np.ndarray]
 """Takes tokens ``[1, count]`` and how many came before; gives the logits of the last one, ``[vocabulary]``."""
@@ -56,7 +59,7 @@ def make(folder: Path) -> None:
     torch.manual_seed(0)
     config = LlamaConfig(
         vocab_size=VOCABULARY, hidden_size=768, intermediate_size=2048, num_hidden_layers=12, num_attention_heads=12,
-        num_key_value_heads=12, max_position_embeddings=2048, bos_token_id=1, eos_token_id=2,
+        num_key_value_heads=12, max_position_embeddings=POSITIONS, bos_token_id=1, eos_token_id=2,
     )  # fmt: skip
     LlamaForCausalLM(config).eval().save_pretrained(folder / "torch")
     integers = {
@@ -69,6 +72,7 @@ def make(folder: Path) -> None:
     (folder / "f16").mkdir(exist_ok=True)
     model = ov.Core().read_model(folder / "f32" / "openvino_model.xml")
     ov.save_model(model, folder / "f16" / "openvino_model.xml", compress_to_fp16=True)
+    exported.config.save_pretrained(folder / "f16")
     for name, settings in integers.items():
         compressed = OVModelForCausalLM.from_pretrained(
             folder / "torch", export=True, compile=False, quantization_config=settings
@@ -81,7 +85,7 @@ def make(folder: Path) -> None:
 # -- contenders ---------------------------------------------------------------------------------------------------------
 
 
-def ours(folder: Path, activations: str, kernels: Any) -> Step:
+def ours(model: Path, kernels: Any) -> Step:
     """The converted model."""
     import onnxruntime as ort
 
@@ -90,12 +94,14 @@ def ours(folder: Path, activations: str, kernels: Any) -> Step:
     options = ort.SessionOptions()
     options.intra_op_num_threads = THREADS
     options.log_severity_level = 3
-    session = onnx_specops.InferenceSession(str(folder / f"model_{activations}.onnx"), options, kernels=kernels)
+    session = onnx_specops.InferenceSession(str(model), options, kernels=kernels)
+    names = {value.name for value in session.get_inputs()}
 
     def step(tokens: np.ndarray, past: int) -> np.ndarray:
         if past == 0:
             session.reset_state()
-        return session.run(None, _feeds(tokens, past))[0][0, -1]
+        feeds = {name: array for name, array in _feeds(tokens, past).items() if name in names}
+        return session.run(None, feeds)[0][0, -1]
 
     return step
 
@@ -128,7 +134,7 @@ def genai(folder: Path) -> Step:
     def step(tokens: np.ndarray, past: int) -> np.ndarray:
         if past == 0:
             parameters = og.GeneratorParams(model)
-            parameters.set_search_options(max_length=TOKENS_IN + TOKENS_OUT + 1, do_sample=False)
+            parameters.set_search_options(max_length=tokens.shape[1] + TOKENS_OUT + 1, do_sample=False)
             generator[:] = [og.Generator(model, parameters)]
         generator[0].append_tokens(tokens.astype(np.int32))
         return np.asarray(generator[0].get_logits()).reshape(-1, VOCABULARY)[-1]
@@ -152,7 +158,10 @@ def load(contender: str, folder: Path, kind: str) -> Step:
         return genai(folder / "genai")
     if contender in (EXACT, SHIPPED):
         return openvino(folder / kind, contender == EXACT)
-    return ours(folder / kind, "int8" if contender == OURS_INT8 else "float", "none" if contender == BODY else "native")
+    if contender == PLAIN:
+        return ours(folder / kind / "model.onnx", "native")
+    activations = "int8" if contender == OURS_INT8 else "float"
+    return ours(folder / kind / activations / "model.onnx", "none" if contender == BODY else "native")
 
 
 # -- a process ----------------------------------------------------------------------------------------------------------
@@ -166,7 +175,7 @@ def _resident() -> float:
     raise OSError("no VmRSS")
 
 
-def child(contender: str, folder: Path, kind: str) -> None:
+def child(contender: str, folder: Path, kind: str, tokens_in: int) -> None:
     """Load, then generate whenever a line comes in; says what came of it, a line of JSON each."""
     import importlib
 
@@ -177,7 +186,7 @@ def child(contender: str, folder: Path, kind: str) -> None:
     start = time.perf_counter()
     step = load(contender, folder, kind)
     print(json.dumps({"load": time.perf_counter() - start}), flush=True)
-    prompt = np.random.default_rng(0).integers(3, VOCABULARY, (1, TOKENS_IN))
+    prompt = np.random.default_rng(0).integers(3, VOCABULARY, (1, tokens_in))
     for _ in sys.stdin:
         start = time.perf_counter()
         tokens, seconds, chosen = prompt, [], []
@@ -197,8 +206,8 @@ def child(contender: str, folder: Path, kind: str) -> None:
 class Process:
     """A contender in a process of its own."""
 
-    def __init__(self, contender: str, folder: Path, kind: str, python: str) -> None:
-        command = [python, __file__, "child", str(folder), contender, kind]
+    def __init__(self, contender: str, folder: Path, kind: str, tokens_in: int, python: str) -> None:
+        command = [python, __file__, "child", str(folder), contender, kind, "--tokens", str(tokens_in)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.load = self._read()["load"]
 
@@ -225,18 +234,26 @@ class Process:
 
 def convert(folder: Path, kinds: Sequence[str]) -> None:
     """Convert the models, for float and for 8-bit activations, unless that is done."""
+    from converters.folders.genai import write_genai
     from converters.openvino import convert as convert_model
 
     for kind in kinds:
+        if not (folder / kind / "model.onnx").exists():
+            convert_model(folder / kind / "openvino_model.xml", folder / kind / "model.onnx")
         for activations in ("float", "int8"):
-            target = folder / kind / f"model_{activations}.onnx"
-            if not target.exists():
-                convert_model(folder / kind / "openvino_model.xml", target, activations=activations)
+            target = folder / kind / activations
+            if not (target / "model.onnx").exists():
+                target.mkdir(exist_ok=True)
+                write_genai(folder / kind, target, functools.partial(convert_model, activations=activations))
 
 
-def measure(folder: Path, kind: str, contenders: Sequence[str], rounds: int, python: str) -> dict[str, dict[str, Any]]:
+def measure(
+    folder: Path, kind: str, contenders: Sequence[str], rounds: int, tokens_in: int, python: str
+) -> dict[str, dict[str, Any]]:
     """The medians of each contender's figures."""
-    processes = {name: Process(name, folder, kind, python if name == GENAI else sys.executable) for name in contenders}
+    processes = {
+        name: Process(name, folder, kind, tokens_in, python if name == GENAI else sys.executable) for name in contenders
+    }
     for process in processes.values():
         process.generate()
     runs: dict[str, list[dict[str, Any]]] = {name: [] for name in contenders}
@@ -255,11 +272,12 @@ def measure(folder: Path, kind: str, contenders: Sequence[str], rounds: int, pyt
     }
 
 
-def show(kind: str, size: float, figures: dict[str, dict[str, Any]]) -> None:
+def show(kind: str, size: float, tokens_in: int, figures: dict[str, dict[str, Any]]) -> None:
     """One model's table."""
     exact, shipped = figures.get(EXACT), figures.get(SHIPPED)
     print(f"\n{kind}, {size:.0f} MiB of weights")
-    print(f"{'':18}{'load s':>8}{'MiB':>7}{'128 tokens, ms':>16}{'next, ms':>10}{'/ exact':>16}{'/ shipped':>16}  tokens")
+    first = f"{tokens_in} tokens, ms"
+    print(f"{'':18}{'load s':>8}{'MiB':>7}{first:>16}{'next, ms':>10}{'/ exact':>16}{'/ shipped':>16}  tokens")
     for name, own in figures.items():
         ratios = [
             f"{own['first'] / other['first']:.2f}  {own['next'] / other['next']:.2f}" if other else ""
@@ -272,15 +290,19 @@ def show(kind: str, size: float, figures: dict[str, dict[str, Any]]) -> None:
         )
 
 
-def run(folder: Path, kinds: Sequence[str], contenders: Sequence[str], rounds: int, python: str, as_json: bool) -> None:
+def run(options: argparse.Namespace) -> None:
     """Measure and show."""
-    convert(folder, kinds)
+    kinds = options.only.split(",") if options.only else KINDS
+    contenders = options.contenders.split(";") if options.contenders else CONTENDERS
+    convert(options.folder, kinds)
     everything = {}
     for kind in kinds:
-        everything[kind] = measure(folder, kind, contenders, rounds, python)
-        if not as_json:
-            show(kind, (folder / kind / "openvino_model.bin").stat().st_size / 2**20, everything[kind])
-    if as_json:
+        those = [name for name in contenders if name != GENAI or kind == "int4"]  # its one file is of 4 bits
+        everything[kind] = measure(options.folder, kind, those, options.rounds, options.tokens, options.genai)
+        if not options.json:
+            size = (options.folder / kind / "openvino_model.bin").stat().st_size / 2**20
+            show(kind, size, options.tokens, everything[kind])
+    if options.json:
         print(json.dumps(everything, indent=1))
 
 
@@ -292,17 +314,16 @@ def main() -> None:
     parser.add_argument("--only", default="", help="models, separated by commas")
     parser.add_argument("--contenders", default="", help="contenders, separated by semicolons")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--tokens", type=int, default=TOKENS_IN, help="how many tokens go in first (default: %(default)s)")
     parser.add_argument("--genai", default=sys.executable, help="the Python that has onnxruntime-genai")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     if options.command == "make":
         make(options.folder)
     elif options.command == "child":
-        child(options.rest[0], options.folder, options.rest[1])
+        child(options.rest[0], options.folder, options.rest[1], options.tokens)
     else:
-        kinds = options.only.split(",") if options.only else KINDS
-        contenders = options.contenders.split(";") if options.contenders else CONTENDERS
-        run(options.folder, kinds, contenders, options.rounds, options.genai, options.json)
+        run(options)
 
 
 if __name__ == "__main__":

@@ -118,8 +118,9 @@ class KeepWeightsCompressed(InPlacePass):
             op.scope = node.name or node.op_type
             result = self._product(op, node) if node.op_type == "MatMul" else self._rows(op, node)
             if result is not None:
-                take_place(node.outputs[0], op.place(result))
-                node.graph.remove(node, safe=True)
+                last = _with_bias(node, result)
+                take_place(last.outputs[0], op.place(result))
+                node.graph.remove({node, last}, safe=True)
                 count += 1
         return PassResult(model, modified=count > 0)
 
@@ -267,6 +268,23 @@ class KeepWeightsCompressed(InPlacePass):
             values = op.Cast(values, to=dtype)
             values.unrounded = True
         return values
+
+
+def _with_bias(node: ir.Node, product: Value) -> ir.Node:
+    """Give the product that takes a node's place the vector that is added to it; returns the last node that it replaces."""
+    value, multiplied = node.outputs[0], product.producer()
+    uses = list(value.uses())
+    if multiplied is None or multiplied.op_type != "MatMulCompressed" or len(uses) != 1 or value.is_graph_output():
+        return node
+    user, index = uses[0]
+    other = user.inputs[1 - index] if (user.op_type, user.domain) == ("Add", "") else None
+    if other is None or other.const_value is None or other.dtype != D.FLOAT or user.graph is not node.graph:
+        return node
+    if _static(other) != (multiplied.attributes.get_int("N"),):
+        return node
+    multiplied.resize_inputs(6)
+    multiplied.replace_input_with(5, other)
+    return user
 
 
 # -- what is stored -----------------------------------------------------------------------------------------------------

@@ -29,12 +29,16 @@ class LookUpFourBits(InPlacePass):
     """The values of 4-bit constants, looked up, wherever they go until they are cast to another type."""
 
     def call(self, model: ir.Model) -> PassResult:
-        count = 0
-        for value in list(model.graph.initializers.values()):
-            if value.dtype in _WIDE and not value.is_graph_input() and (moved := _moved(value)) is not None:
-                count += 1
-                _replace(model.graph, value, moved)
-        return PassResult(model, modified=count > 0)
+        constants = [value for value in model.graph.initializers.values() if value.dtype in _WIDE]
+        found = [
+            (value, moved) for value in constants if not value.is_graph_input() and (moved := _moved(value)) is not None
+        ]
+        if found:
+            root = Builder(model.graph)
+            root.reserve(value.name for value in all_values(model.graph))
+            for value, moved in found:
+                _replace(root, value, moved)
+        return PassResult(model, modified=bool(found))
 
 
 def _moved(value: ir.Value) -> list[ir.Value] | None:
@@ -55,12 +59,10 @@ def _moved(value: ir.Value) -> list[ir.Value] | None:
     return None if others else list(found)
 
 
-def _replace(graph: ir.Graph, value: ir.Value, moved: list[ir.Value]) -> None:
+def _replace(root: Builder, value: ir.Value, moved: list[ir.Value]) -> None:
     assert value.dtype is not None and value.const_value is not None
-    wide, tensor = _WIDE[value.dtype], value.const_value
-    first = next(iter(graph))
-    op = Builder(graph, before=first)
-    op.reserve(other.name for other in all_values(graph))
+    wide, tensor, graph = _WIDE[value.dtype], value.const_value, root.graph
+    op = Builder(graph, root=root, before=next(iter(graph)))
     op.scope = value.name or "constant"
     packed = _packed(tensor) if tensor.size > PACKED_ELEMENTS else None
     for cast in [node for node in value.consumers() if (node.domain, node.op_type) == ("", "Cast")]:

@@ -9,23 +9,6 @@
 
 namespace specops::compressed {
 
-void arrange(const Weights& weights, const float* a, float* to) {
-  const std::int64_t block = block_elements(weights.kind), together = phases(weights.kind);
-  for (std::int64_t begin = 0; begin < weights.depth;) {
-    const std::int64_t group_end = (begin / weights.group + 1) * weights.group;
-    const std::int64_t end = group_end < weights.depth ? group_end : weights.depth;
-    for (; begin < end; begin += block, to += block) {
-      for (std::int64_t phase = 0; phase < together; ++phase) {
-        for (std::int64_t lane = 0; lane < 16; ++lane) {
-          const std::int64_t at = begin + lane * together + phase;
-          to[phase * 16 + lane] = at < end ? a[at] : 0.0f;
-        }
-      }
-    }
-    begin = end;
-  }
-}
-
 namespace {
 
 const Kernels& choose() {

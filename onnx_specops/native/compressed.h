@@ -61,7 +61,8 @@ constexpr std::int64_t quantised_block = 32;
 
 // Rows of activations in 8 bits.
 struct Quantised {
-  const std::int8_t* values;  // [rows, depth]
+  const std::int8_t* values;  // [rows, depth], rows `step` apart
+  std::int64_t step;
   const float* scales;        // [rows, depth / quantised_block]
   const float* sums;          // [rows, groups]: the sums of a group's numbers
 };
@@ -69,22 +70,28 @@ struct Quantised {
 struct Kernels {
   const char* name;
 
-  // Columns that `multiply` works on at once; it needs scratch memory of that many bytes.
+  // Columns of a panel, how many panels `multiply` works on at once, and the bytes of scratch memory that it needs.
   std::int64_t panel_columns;
+  std::int64_t most_panels;
   std::int64_t scratch_bytes;
 
-  // Few rows: `a` as `arrange` leaves it, [rows, arranged_depth(weights)]; fills columns [first, last) of `to`, whose rows are
-  // `width` apart. Of transposed weights only.
+  // Few rows: `a` as `arrange` leaves each, [rows, arranged_depth(weights)]; fills columns [first, last) of `to`, whose rows
+  // are `width` apart. Of transposed weights only.
+  void (*arrange)(const Weights& weights, const float* a, float* to);
   void (*multiply_few)(const Weights& weights, const float* a, std::int64_t rows, float* to, std::int64_t width,
                        std::int64_t first, std::int64_t last);
-  // Many rows: `a` is [rows, depth]. At most panel_columns columns.
-  void (*multiply)(const Weights& weights, const float* a, std::int64_t rows, float* to, std::int64_t width,
-                   std::int64_t first, std::int64_t last, void* scratch);
+  // Many rows: `a` is [rows, depth], rows `step` apart. At most most_panels * panel_columns
+  // columns.
+  void (*multiply)(const Weights& weights, const float* a, std::int64_t step, std::int64_t rows, float* to,
+                   std::int64_t width, std::int64_t first, std::int64_t last, void* scratch);
 
-  // In 8 bits: of transposed weights whose depth and groups are multiples of quantised_block.
+  // In 8 bits: of transposed weights whose depth and groups are multiples of quantised_block. One row at a time; where there
+  // are few, arranged as well.
   void (*quantise)(const float* a, std::int64_t depth, std::int64_t group, std::int8_t* values, float* scales, float* sums);
+  void (*arrange_quantised)(const Weights& weights, std::int8_t* values);
   void (*multiply_few_quantised)(const Weights& weights, const Quantised& a, std::int64_t rows, float* to, std::int64_t width,
                                  std::int64_t first, std::int64_t last);
+  // At most panel_columns columns.
   void (*multiply_quantised)(const Weights& weights, const Quantised& a, std::int64_t rows, float* to, std::int64_t width,
                              std::int64_t first, std::int64_t last, void* scratch);
 };
@@ -95,8 +102,6 @@ inline std::int64_t arranged_depth(const Weights& weights) {
   const std::int64_t block = block_elements(weights.kind);
   return weights.groups * ((weights.group + block - 1) / block) * block;
 }
-
-void arrange(const Weights& weights, const float* a, float* to);
 
 const Kernels& portable();
 #if defined(SPECOPS_X86_KERNELS)

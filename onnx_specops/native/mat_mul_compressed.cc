@@ -60,6 +60,11 @@ bool means(const float* codebook, bool e4m3) {
   return true;
 }
 
+// A line of the cache.
+struct alignas(64) Line {
+  std::uint8_t bytes[64];
+};
+
 // One matrix of scales or zero points for each matrix of weights, or one for all.
 struct Numbers2 {
   Matrix matrix;
@@ -124,15 +129,23 @@ class MatMulCompressed : public Kernel {
     Output output = context.output(0, result);
     if (size == 0) return;
     const Numbers<float> numbers(a);
+    const float* bias = nullptr;
+    if (const Input given = context.input(5); given.present() && !(given.size() == 0 && columns_ != 0)) {
+      if (given.shape() != Shape{columns_}) fail("bias has the shape ", to_string(given.shape()), " instead of [", columns_, "]");
+      bias = given.data<float>();
+    }
     fill_narrow<float>(output, a.type(), size, [&](float* to) {
-      if (depth_ == 0) return std::fill(to, to + size, 0.0f);
+      if (depth_ == 0) {
+        std::fill(to, to + size, 0.0f);
+        return add(bias, to, size / columns_, 0, columns_);
+      }
       for (std::size_t i = 0; i < left_index.size(); ++i) {
         Weights one = weights;
         one.codes += right_index[i] * matrix_bits / 8;
         one.scales = scales.at(right_index[i]);
         one.zero_points = zero_points.at(right_index[i]);
         const float* from = numbers.data() + left_index[i] * rows * depth_;
-        multiply(context, one, from, rows, to + static_cast<std::int64_t>(i) * rows * columns_);
+        multiply(context, one, from, rows, bias, to + static_cast<std::int64_t>(i) * rows * columns_);
       }
     });
   }
@@ -230,69 +243,102 @@ class MatMulCompressed : public Kernel {
     }
   }
 
-  void multiply(const Context& context, const Weights& weights, const float* a, std::int64_t rows, float* to) const {
+  // The bias of columns [first, last), while their sums are in the cache.
+  void add(const float* bias, float* to, std::int64_t rows, std::int64_t first, std::int64_t last) const {
+    if (bias == nullptr) return;
+    for (; rows > 0; --rows, to += columns_) {
+      for (std::int64_t i = first; i < last; ++i) to[i] += bias[i];
+    }
+  }
+
+  void multiply(const Context& context, const Weights& weights, const float* a, std::int64_t rows, const float* bias,
+                float* to) const {
     const compressed::Kernels& kernels = compressed::kernels();
     const std::int64_t block = compressed::quantised_block;
     const bool integers = weights.kind == Kind::unsigned8 || weights.kind == Kind::signed8 || weights.kind == Kind::table2 ||
                           weights.kind == Kind::table4;
     if (quantised_ && integers && context.input(4).absent() && transposed_ && depth_ % block == 0 &&
         weights.group % block == 0) {
-      return multiply_quantised(context, kernels, weights, a, rows, to);
+      return multiply_quantised(context, kernels, weights, a, rows, bias, to);
     }
     if (rows <= few_rows && transposed_) {
       const std::int64_t depth = compressed::arranged_depth(weights);
       std::vector<float> arranged(static_cast<std::size_t>(rows * depth));
-      for (std::int64_t i = 0; i < rows; ++i) compressed::arrange(weights, a + i * depth_, arranged.data() + i * depth);
+      for (std::int64_t i = 0; i < rows; ++i) kernels.arrange(weights, a + i * depth_, arranged.data() + i * depth);
       context.parallel_ranges(columns_, grain / depth_ + 1, [&](std::int64_t first, std::int64_t last) {
         kernels.multiply_few(weights, arranged.data(), rows, to, columns_, first, last);
+        add(bias, to, rows, first, last);
       });
       return;
     }
-    each_panel(context, kernels, rows, [&](std::int64_t row, std::int64_t count, std::int64_t first, std::int64_t last,
-                                           void* scratch) {
-      kernels.multiply(weights, a + row * depth_, count, to + row * columns_, columns_, first, last, scratch);
+    const std::int64_t step = spread(depth_, sizeof(float));
+    std::vector<float> copy;
+    if (step != depth_) {
+      copy.resize(static_cast<std::size_t>(rows * step));
+      context.parallel_ranges(rows, grain / depth_ + 1, [&](std::int64_t first, std::int64_t last) {
+        for (std::int64_t i = first; i < last; ++i) std::copy_n(a + i * depth_, depth_, copy.data() + i * step);
+      });
+      a = copy.data();
+    }
+    each_panel(context, kernels, rows, kernels.most_panels, [&](std::int64_t row, std::int64_t count, std::int64_t first,
+                                                                std::int64_t last, void* scratch) {
+      kernels.multiply(weights, a + row * step, step, count, to + row * columns_, columns_, first, last, scratch);
+      add(bias, to + row * columns_, count, first, last);
     });
+  }
+
+  // How far apart rows lie best: where it is a multiple of 2 KiB, those that are worked on together share few of the cache's
+  // lines, and drive each other out.
+  static std::int64_t spread(std::int64_t depth, std::int64_t bytes) {
+    return depth * bytes % 2048 == 0 ? depth + 64 / bytes : depth;
   }
 
   void multiply_quantised(const Context& context, const compressed::Kernels& kernels, const Weights& weights, const float* a,
-                          std::int64_t rows, float* to) const {
-    const std::int64_t blocks = depth_ / compressed::quantised_block;
-    std::vector<std::int8_t> values(static_cast<std::size_t>(rows * depth_));
+                          std::int64_t rows, const float* bias, float* to) const {
+    const std::int64_t blocks = depth_ / compressed::quantised_block, step = spread(depth_, 1);
+    std::vector<std::int8_t> values(static_cast<std::size_t>(rows * step));
     std::vector<float> scales(static_cast<std::size_t>(rows * blocks)), sums(static_cast<std::size_t>(rows * weights.groups));
     context.parallel_ranges(rows, grain / depth_ + 1, [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t i = first; i < last; ++i) {
-        kernels.quantise(a + i * depth_, depth_, weights.group, values.data() + i * depth_, scales.data() + i * blocks,
+        kernels.quantise(a + i * depth_, depth_, weights.group, values.data() + i * step, scales.data() + i * blocks,
                          sums.data() + i * weights.groups);
+        if (rows <= few_rows) kernels.arrange_quantised(weights, values.data() + i * step);
       }
     });
     if (rows <= few_rows) {
-      const compressed::Quantised all = {values.data(), scales.data(), sums.data()};
+      const compressed::Quantised all = {values.data(), step, scales.data(), sums.data()};
       context.parallel_ranges(columns_, grain / depth_ + 1, [&](std::int64_t first, std::int64_t last) {
         kernels.multiply_few_quantised(weights, all, rows, to, columns_, first, last);
+        add(bias, to, rows, first, last);
       });
       return;
     }
-    each_panel(context, kernels, rows, [&](std::int64_t row, std::int64_t count, std::int64_t first, std::int64_t last,
-                                           void* scratch) {
-      const compressed::Quantised some = {values.data() + row * depth_, scales.data() + row * blocks,
+    each_panel(context, kernels, rows, 1, [&](std::int64_t row, std::int64_t count, std::int64_t first, std::int64_t last,
+                                              void* scratch) {
+      const compressed::Quantised some = {values.data() + row * step, step, scales.data() + row * blocks,
                                           sums.data() + row * weights.groups};
       kernels.multiply_quantised(weights, some, count, to + row * columns_, columns_, first, last, scratch);
+      add(bias, to + row * columns_, count, first, last);
     });
   }
 
-  // Calls body(row, count, first column, end, scratch) for panels of columns, in parallel.
+  // Calls body(row, count, first column, end, scratch) for up to `most` panels of columns at a time, in parallel.
   template <class Body>
-  void each_panel(const Context& context, const compressed::Kernels& kernels, std::int64_t rows, const Body& body) const {
+  void each_panel(const Context& context, const compressed::Kernels& kernels, std::int64_t rows, std::int64_t most,
+                  const Body& body) const {
     // Each block of rows decodes the weights anew; there are several only where there are few panels.
     const std::int64_t panels = (columns_ + kernels.panel_columns - 1) / kernels.panel_columns;
     const std::int64_t wanted = std::min((Context::most_pieces() + panels - 1) / panels, (rows + 191) / 192);
     const std::int64_t step = (rows + wanted - 1) / wanted, row_blocks = (rows + step - 1) / step;
-    context.parallel_for(static_cast<std::size_t>(panels * row_blocks), [&](std::size_t i) {
-      const std::int64_t at = static_cast<std::int64_t>(i), row = at % row_blocks * step;
-      const std::int64_t first = at / row_blocks * kernels.panel_columns;
-      const std::unique_ptr<float[]> scratch(new float[static_cast<std::size_t>(kernels.scratch_bytes) / sizeof(float)]);
-      body(row, std::min(step, rows - row), first, std::min(first + kernels.panel_columns, columns_),
-           scratch.get());
+    // Several panels at a time read the rows once for all of them, as long as there is work for every thread.
+    const std::int64_t together = std::clamp(panels * row_blocks / Context::most_pieces(), std::int64_t{1}, most);
+    const std::int64_t width = together * kernels.panel_columns, pieces = (panels + together - 1) / together;
+    context.parallel_for(static_cast<std::size_t>(pieces * row_blocks), [&](std::size_t i) {
+      const std::int64_t at = static_cast<std::int64_t>(i), row = at % row_blocks * step, first = at / row_blocks * width;
+      // Kept, for memory got anew is slow to touch, and aligned: a vector that lies across two lines takes two loads.
+      thread_local std::vector<Line> scratch;
+      scratch.resize(static_cast<std::size_t>(kernels.scratch_bytes) / sizeof(Line) + 1);
+      body(row, std::min(step, rows - row), first, std::min(first + width, columns_), scratch.data());
     });
   }
 
@@ -304,21 +350,23 @@ class MatMulCompressed : public Kernel {
 }  // namespace
 
 const Op& mat_mul_compressed() {
+  constexpr Type any = Type::undefined;
   static const Op op = {
       "MatMulCompressed",
       {{"A"},
        {"B", false, {Type::uint8, Type::int8, Type::float16, Type::bfloat16}},
        {"scales", true, {Type::float32, Type::float16, Type::bfloat16}},
        {"zero_points", true, {Type::uint8, Type::int8, Type::float32, Type::float16, Type::bfloat16}},
-       {"codebook", true, {Type::float32}}},
+       {"codebook", true, {Type::float32}},
+       {"bias", true, {Type::float32}}},
       {{"Y"}},
       {Attribute::integer("N").within(0, largest), Attribute::integer("K").within(0, largest),
        Attribute::integer("block_size").within(1, largest),
        Attribute::string("packed", "no").one_of({"no", "uint2", "uint4", "int4"}), Attribute::integer("transB", 1).within(0, 1),
        Attribute::string("activations", "float").one_of({"float", "int8"})},
-      {{{Type::float32, Type::undefined, Type::undefined, Type::undefined, Type::undefined}, {Type::float32}},
-       {{Type::float16, Type::undefined, Type::undefined, Type::undefined, Type::undefined}, {Type::float16}},
-       {{Type::bfloat16, Type::undefined, Type::undefined, Type::undefined, Type::undefined}, {Type::bfloat16}}},
+      {{{Type::float32, any, any, any, any, any}, {Type::float32}},
+       {{Type::float16, any, any, any, any, any}, {Type::float16}},
+       {{Type::bfloat16, any, any, any, any, any}, {Type::bfloat16}}},
       [](const KernelInfo& info) -> std::unique_ptr<Kernel> { return std::make_unique<MatMulCompressed>(info); },
       nullptr,
   };

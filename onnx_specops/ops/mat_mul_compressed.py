@@ -21,7 +21,14 @@ _BITS = {"uint2": 2, "uint4": 4, "int4": 4}
 
 
 @operator(
-    inputs={"A": "T", "B": "T_B", "scales": "T_S", "zero_points": "T_Z", "codebook": "tensor(float)"},
+    inputs={
+        "A": "T",
+        "B": "T_B",
+        "scales": "T_S",
+        "zero_points": "T_Z",
+        "codebook": "tensor(float)",
+        "bias": "tensor(float)",
+    },
     outputs={"Y": "T"},
     types={
         "T": ("float", "float16", "bfloat16"),
@@ -36,6 +43,7 @@ def MatMulCompressed(
     scales=None,
     zero_points=None,
     codebook=None,
+    bias=None,
     *,
     N: Annotated[int, Limits(0, LARGEST)],
     K: Annotated[int, Limits(0, LARGEST)],
@@ -44,7 +52,8 @@ def MatMulCompressed(
     transB: Annotated[int, Limits(0, 1)] = 1,
     activations: Literal["float", "int8"] = "float",
 ):
-    """Multiplies by matrices that are stored in few bits: ``A @ W``, with ``W = (B - zero_points) * scales``.
+    """Multiplies by matrices that are stored in few bits: ``A @ W + bias``, with
+    ``W = (B - zero_points) * scales``.
 
     The weights are never there as a whole but as they are stored. Each ``block_size`` of them along ``K``, the last ones may
     be fewer, share a scale and a zero point. All sums are float32 sums.
@@ -57,6 +66,7 @@ def MatMulCompressed(
             1 where it is left out.
         zero_points: in the same shapes. 0 where it is left out. Integers are numbers that the elements may have, too.
         codebook: the numbers that unsigned integers in ``B`` stand for: one for each that their bits can say.
+        bias: ``[N]``; 0 where it is left out.
 
     Attributes:
         N, K: of the matrices.
@@ -89,7 +99,12 @@ def MatMulCompressed(
     integers = codebook is None and B.dtype.kind in "iu"
     if activations == "int8" and integers and transB and K and K % BLOCK == 0 and group % BLOCK == 0:
         wide = _rounded(wide)
-    return np.matmul(wide, np.swapaxes(weights, -1, -2)).astype(A.dtype)
+    product = np.matmul(wide, np.swapaxes(weights, -1, -2))
+    if bias is not None:
+        if bias.shape != (N,):
+            raise ValueError(f"{name}: bias has the shape {list(bias.shape)} instead of [{N}]")
+        product = product + bias
+    return product.astype(A.dtype)
 
 
 def _bits(B: np.ndarray, packed: str) -> int:
@@ -170,9 +185,11 @@ def _(node):
 
 
 @MatMulCompressed.body
-def _(op, A, B, scales, zero_points, codebook, *, N, K, block_size, packed, transB, activations):
+def _(op, A, B, scales, zero_points, codebook, bias, *, N, K, block_size, packed, transB, activations):
     if codebook is None and transB and _has_n_bits(A, B, zero_points, N, K, block_size, packed):
-        return _in_n_bits(op, A, B, scales, zero_points, N, K, block_size, packed, 4 if activations == "int8" else 0)
+        level = 4 if activations == "int8" else 0
+        product = _in_n_bits(op, A, B, scales, zero_points, N, K, block_size, packed, level)
+        return op.CastLike(_plus(op, product, bias), A)
     weights = _scaled(op, _in_order(op, B, packed, N, K, transB, codebook), zero_points, scales, N, K, block_size, transB)
     if transB:
         weights = _swapped(op, weights)
@@ -181,7 +198,11 @@ def _(op, A, B, scales, zero_points, codebook, *, N, K, block_size, packed, tran
     group = max(min(block_size, K), 1)
     if activations == "int8" and integers and transB and K and K % BLOCK == 0 and group % BLOCK == 0:
         wide = _rounded_body(op, wide, K)
-    return op.CastLike(op.MatMul(wide, weights), A)
+    return op.CastLike(_plus(op, op.MatMul(wide, weights), bias), A)
+
+
+def _plus(op, product, bias):
+    return product if bias is None else op.Add(product, bias)
 
 
 _FLOAT, _UINT8, _INT32 = 1, 2, 6  # of onnx.TensorProto
@@ -213,11 +234,10 @@ def _in_n_bits(op, A, B, scales, zero_points, N, K, block_size, packed, accuracy
         pairs = op.Reshape(zeros, [-1, 2])
         both = op.ReduceSum(op.Mul(pairs, np.array([1, 16], np.int32)), [1], keepdims=0)
         packed_zeros = op.Cast(both, to=_UINT8)
-    product = op.contrib.MatMulNBits(
+    return op.contrib.MatMulNBits(
         op.Cast(A, to=_FLOAT), codes, factors, packed_zeros,
         K=K, N=N, bits=4, block_size=block_size, accuracy_level=accuracy_level,
     )  # fmt: skip
-    return op.CastLike(product, A)
 
 
 def _is_float(value) -> bool:

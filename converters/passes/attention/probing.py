@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,6 +60,7 @@ class Probe:
     def __init__(self, given: Mapping[ir.Value, np.ndarray | Data]) -> None:
         self._known: dict[ir.Value, Known] = dict(given)
         self._constants: dict[ir.Value, np.ndarray] = {}
+        self._fixed: set[ir.Value] = set()  # what constants alone decide
 
     def shape(self, value: ir.Value) -> tuple[int, ...]:
         """The shape of a value; raises `ProbeError` where it cannot be found out."""
@@ -101,6 +103,7 @@ class Probe:
                 tensor = current.const_value
                 dims = tuple(tensor.shape.numpy())
                 small = tensor.size <= _SMALL
+                self._fixed.add(current)
                 self._known[current] = tensor.numpy() if small else Constant(tensor.dtype, dims, current)
                 continue
             node = current.producer()
@@ -141,14 +144,18 @@ class Probe:
             self._known[output] = dims[start:end] if node.op_type == "Shape" else np.array(math.prod(dims), np.int64)
             return
         present = [known for known in inputs if known is not None]
+        fixed = all(value in self._fixed for value in node.inputs if value is not None)
+        if fixed:
+            self._fixed.update(result for result in node.outputs if result not in self._known)
         if any(isinstance(known, Data) for known in present):
             self._infer(node, inputs)
-        elif present and all(isinstance(known, Constant) for known in present):
-            self._infer(node, inputs, constant=True)
-        else:
-            arrays = [None if known is None else self._elements(known) for known in inputs]
-            for result, array in zip(node.outputs, _computed(node, arrays), strict=False):
-                self._known.setdefault(result, array)
+            return
+        if fixed and any(isinstance(known, Constant) for known in present):
+            with suppress(ProbeError):  # whose shape follows from their elements
+                return self._infer(node, inputs, constant=True)
+        arrays = [None if known is None else self._elements(known) for known in inputs]
+        for result, array in zip(node.outputs, _computed(node, arrays), strict=False):
+            self._known.setdefault(result, array)
 
     def _infer(self, node: ir.Node, inputs: Sequence[Known | None], constant: bool = False) -> None:
         """The shapes of a node's outputs, by ONNX's own inference."""
@@ -170,7 +177,7 @@ def _inferred(node: ir.Node, inputs: Sequence[Known | None]) -> list[tuple[ir.Da
             data[name] = onnx.numpy_helper.from_array(known, name)
     try:
         schema = onnx.defs.get_schema(node.op_type, 21 if not node.domain else 1, node.domain)
-        found = onnx.shape_inference.infer_node_outputs(schema, ir.to_proto(node), types, data)
+        found = onnx.shape_inference.infer_node_outputs(schema, ir.serde.serialize_node(node), types, data)
         results = []
         for value in node.outputs:
             tensor = found[value.name or ""].tensor_type
@@ -193,7 +200,7 @@ def _computed(node: ir.Node, inputs: Sequence[np.ndarray | None]) -> Sequence[np
             data, indices = (array for array in inputs if array is not None)
             return [np.take_along_axis(data, indices, node.attributes.get_int("axis", 0))]
         feeds = {v.name or "": array for v, array in zip(node.inputs, inputs, strict=True) if v is not None}
-        return list(ReferenceEvaluator(ir.to_proto(node), opsets={"": 21}).run(None, feeds))
+        return list(ReferenceEvaluator(ir.serde.serialize_node(node), opsets={"": 21}).run(None, feeds))
     except Exception as error:  # as many kinds as there are ways for inputs not to fit
         raise ProbeError(f"{node.name}: {error}") from error
 

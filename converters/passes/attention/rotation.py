@@ -96,6 +96,7 @@ class Rotations:
     def __init__(self, inputs: Inputs, dependence: Dependence, positions: int) -> None:
         self._inputs, self._dependence, self._positions = inputs, dependence, positions
         self._tables: list[Table] = []
+        self._probe = inputs.probe(_SETTING)
 
     def source(self, value: ir.Value, heads: int, size: int, *, turned: bool) -> Source:
         """What ``value`` [batch, heads, sequence, size] is made of.
@@ -124,7 +125,7 @@ class Rotations:
         return before if table is not None else best
 
     def _layouts(self, value: ir.Value, heads: int, size: int) -> Layout | None:
-        shape = self._inputs.probe(_SETTING).shape(value)
+        shape = self._probe.shape(value)
         b, s = _SETTING.batch, _SETTING.sequence
         shapes = {(b, s, heads * size): "BSD", (b, s, heads, size): "BSNH", (b, heads, s, size): "BNSH"}
         return Layout(shapes[shape]) if shape in shapes else None

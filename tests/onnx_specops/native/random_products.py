@@ -62,8 +62,8 @@ def _weights(rng: np.random.Generator, kind: str, shape: tuple[int, ...]) -> tup
 
 def mat_mul_compressed(rng: np.random.Generator) -> Node:
     kind = _pick(rng, KINDS)
-    columns, depth = rng.integers(1, 100), int(_pick(rng, (1, 2, 7, 32, 33, 64, 96, 160, 256, 512, 600)))
-    block_size = int(_pick(rng, (1, 3, 16, 32, 64, 128, depth, 2 * depth)))
+    columns, depth = rng.integers(1, 100), int(_pick(rng, (1, 2, 7, 32, 33, 64, 96, 160, 256, 512, 600, 1024, 8448)))
+    block_size = int(_pick(rng, (1, 3, 16, 32, 64, 128, 256, depth, 2 * depth)))
     transposed = int(rng.random() < 0.7)
     batch = (int(rng.integers(1, 4)),) if rng.random() < 0.3 and columns * depth % 4 == 0 else ()
     b, packed, book = _weights(rng, kind, (*batch, columns, depth) if transposed else (*batch, depth, columns))
@@ -85,4 +85,5 @@ def mat_mul_compressed(rng: np.random.Generator) -> Node:
     a = a.astype(_pick(rng, (np.float32, np.float32, np.float16, BF16)))
     attributes = {"N": int(columns), "K": depth, "block_size": block_size, "packed": packed, "transB": transposed}
     attributes["activations"] = _pick(rng, ("float", "int8"))
-    return "MatMulCompressed", [a, b, scales, zeros, book], [element_type(a)], attributes
+    bias = rng.standard_normal(columns).astype(np.float32) / 100 if rng.random() < 0.3 else None
+    return "MatMulCompressed", [a, b, scales, zeros, book, bias], [element_type(a)], attributes

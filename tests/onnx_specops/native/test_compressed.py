@@ -19,7 +19,7 @@ from tests.onnx_specops.native import nodes
 from tests.onnx_specops.native.random_products import mat_mul_compressed
 
 rng = np.random.default_rng(0)
-for _ in range(60):
+for _ in range(120):
     name, arrays, types, attributes = mat_mul_compressed(rng)
     expected = find(name)(*arrays, **attributes).astype(np.float64)
     got = nodes.run(name, arrays, types, attributes)[0].astype(np.float64)

@@ -1,0 +1,74 @@
+"""Products with compressed weights take the bias that follows them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import onnx_specops
+from onnx_specops.runtime.library import has_library
+from tests.comparison import assert_all_close
+from tests.conformance.oracle import Oracle
+from tests.converters.passes.agreement import converted, oracle  # noqa: F401
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((2, 5, 128)).astype(np.float32)
+CODES = RNG.integers(0, 256, (96, 128), np.uint8)
+BIAS = RNG.standard_normal(96).astype(np.float32)
+
+
+def product(ops: Any, x: Any) -> Any:
+    weights = ops.multiply(ops.convert(ops.constant(CODES), "f32"), ops.constant(np.full((96, 1), 0.01, np.float32)))
+    return ops.matmul(x, weights, False, True)
+
+
+def a_bias(ops: Any, x: Any) -> list[Any]:
+    return [ops.relu(ops.add(product(ops, x), ops.constant(BIAS)))]
+
+
+def from_the_left(ops: Any, x: Any) -> list[Any]:
+    return [ops.add(ops.constant(BIAS.reshape(1, 1, 96)), product(ops, x))]
+
+
+def of_one_number(ops: Any, x: Any) -> list[Any]:
+    return [ops.add(product(ops, x), ops.constant(np.float32([[[3]]])))]
+
+
+def of_each_row(ops: Any, x: Any) -> list[Any]:
+    return [ops.add(product(ops, x), ops.constant(RNG.standard_normal((1, 5, 96)).astype(np.float32)))]
+
+
+def with_itself(ops: Any, x: Any) -> list[Any]:
+    whole = product(ops, x)
+    return [ops.add(whole, whole)]
+
+
+def seen_before(ops: Any, x: Any) -> list[Any]:
+    whole = product(ops, x)
+    return [ops.add(whole, ops.constant(BIAS)), ops.relu(whole)]
+
+
+FORMS = {
+    a_bias: True, from_the_left: True, of_one_number: False, of_each_row: False, with_itself: False, seen_before: False,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("form", "fused"), FORMS.items())
+def test_bias(form: Any, fused: bool, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+    import openvino as ov
+    from openvino import opset14 as ops
+
+    x = ops.parameter([-1, -1, 128], np.float32)
+    model = converted(ov.Model(form(ops, x), [x]), [X], oracle, tmp_path)
+    names = [node.op_type for node in model.graph.node]
+    assert names.count("MatMulCompressed") == 1
+    assert ("Add" not in names) is fused
+    if has_library():
+        results = [
+            onnx_specops.InferenceSession(str(tmp_path / "model.onnx"), kernels=kernels) for kernels in ("native", "none")
+        ]
+        native, plain = (session.run(None, {session.get_inputs()[0].name: X}) for session in results)
+        assert_all_close(native, plain, 1e-4, 1e-4, "native and the body")
