@@ -69,14 +69,14 @@ def recipe(seed: int, number: int) -> Recipe:
 
 
 @functools.cache
-def _judge() -> Judge:
+def _oracle() -> Oracle:
     """The process's own."""
-    return Judge(Oracle(SECONDS))
+    return Oracle(SECONDS)
 
 
 def judged(seed: int, number: int) -> Outcome:
     """Make and judge a model, and explain what parts."""
-    judge = _judge()
+    judge = Judge(_oracle())
     made: Recipe = judge.oracle.ask(recipe, seed, number)
     verdict = judge.judge(made, python=number % 10 == 0)
     if verdict.kind in ("unjudged", "refused"):
