@@ -62,6 +62,29 @@ def test_weights_in_a_file_beside_the_model(kernels, type_, tmp_path: Path, monk
         np.testing.assert_array_equal(session.run(None, INDICES)[0], SUM.astype(type_))
 
 
+@pytest.mark.parametrize("kernels", KERNELS)
+def test_options_that_served_a_model_in_another_folder(kernels, tmp_path: Path) -> None:
+    """Its weights are not those of the next model, whose files are of the same names."""
+    options = quiet()
+    sevens = model(
+        [helper.make_node("Add", ["x", "w"], ["y"])],
+        [value("x", TensorProto.FLOAT, [4])],
+        [value("y", TensorProto.FLOAT, [4])],
+        [onnx.numpy_helper.from_array(np.full(4, 7, np.float32), "w")],
+    )
+    for folder, made in (("one", onnx_specops.add_bodies(sum_of_rows())), ("other", sevens)):
+        (tmp_path / folder).mkdir()
+        path = tmp_path / folder / "model.onnx"
+        onnx.save(made, path, save_as_external_data=True, location="weights.bin", size_threshold=0)
+        session = onnx_specops.InferenceSession(path, options, kernels=kernels)
+        session.set_providers(["CPUExecutionProvider"])  # which makes it anew
+        if folder == "one":
+            np.testing.assert_array_equal(session.run(None, INDICES)[0], SUM)
+    np.testing.assert_array_equal(session.run(None, {"x": np.zeros(4, np.float32)})[0], [7] * 4)
+    plain = ort.InferenceSession(path, options)
+    np.testing.assert_array_equal(plain.run(None, {"x": np.zeros(4, np.float32)})[0], [7] * 4)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a file with holes takes its place on the disk")
 @pytest.mark.parametrize("kernels", KERNELS)
 @pytest.mark.parametrize("type_", [np.float32, np.float16])
