@@ -77,7 +77,9 @@ def _oracle() -> Oracle:
 def judged(seed: int, number: int) -> Outcome:
     """Make and judge a model, and explain what parts."""
     judge = Judge(_oracle())
+    judge.oracle.timeout = _LIMIT / 2  # to make it takes longer, and on a busy machine much longer
     made: Recipe = judge.oracle.ask(recipe, seed, number)
+    judge.oracle.timeout = SECONDS
     verdict = judge.judge(made, python=number % 10 == 0)
     if verdict.kind in ("unjudged", "refused"):
         mended = judge.runnable(made)
