@@ -317,6 +317,8 @@ def agreeing(form: str, node: Node) -> str:
     expected = [outcome(reference, node) for reference in ("numpy", "left out")]
     if any(isinstance(answer, str) and "pattern" in answer for answer in (got, *expected)):
         return "refused"  # PCRE2 and Python's kernels do not take all the same patterns
+    if isinstance(got, str) and got.startswith("UnicodeDecodeError"):
+        return "answered"  # by bytes that ONNX Runtime's Python interface cannot hand out
     if not any(_alike(got, answer) for answer in expected):
         said = [f"{name}: {_said(o)}" for name, o in zip((form, "numpy"), (got, expected[0]), strict=True)]
         raise Finding("\n".join([*said, described(node)]))
@@ -341,7 +343,8 @@ def run_native(seed: int, number: int) -> str:
 def try_native(node: Node, with_body: bool = True) -> str:
     """Run the native kernel and the NumPy one, perhaps the body as well; raises `Finding` as `agreeing` does."""
     kind = agreeing("native", node)
-    if with_body and find(node[0]).emit_body is not None:
+    # A body is standard ONNX, whose operators take as much memory as they are asked for: the kernels refuse that.
+    if with_body and kind == "answered" and find(node[0]).emit_body is not None:
         outcome("body", node)
     return kind
 
