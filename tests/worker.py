@@ -137,30 +137,31 @@ def _serve(connection: Connection, errors: str, path: list[str]) -> None:
             function, arguments = connection.recv()
         except EOFError:
             return
-        before = _reset_peak()
+        before = reset_peak()
         answer = error = None
         try:
             answer = function(*arguments)
         except BaseException as raised:
             error = raised
-        taken = _status("VmHWM") - before
+        taken = status("VmHWM") - before
         try:
             connection.send((answer, error, taken))
         except Exception:  # an exception that cannot be pickled
             connection.send((None, RuntimeError(f"{type(error).__name__}: {error}"), taken))
 
 
-def _reset_peak() -> int:
+def reset_peak() -> int:
     """Forget the peak of the resident memory so far; returns the bytes that are resident."""
     try:
         with open("/proc/self/clear_refs", "w") as file:
             file.write("5")
     except OSError:  # no such system, or not allowed: the peak counts since the start
         pass
-    return _status("VmRSS")
+    return status("VmRSS")
 
 
-def _status(name: str) -> int:
+def status(name: str) -> int:
+    """Bytes of this process's memory by their name in ``/proc/self/status``; 0 where there is no such file."""
     try:
         with open("/proc/self/status") as file:
             return next((int(line.split()[1]) * 1024 for line in file if line.startswith(name)), 0)

@@ -29,7 +29,7 @@ def failures(as_json: bool, debug: bool) -> Iterator[None]:
     except KeyboardInterrupt:
         tell([Problem("interrupted")], as_json)
         raise typer.Exit(INTERRUPTED) from None
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # rules, and what they import, may try to end the program
         problems = problems_of(error)
         causes = [problem.cause for problem in problems if problem.cause is not None] or [error]
     else:
@@ -56,7 +56,7 @@ def exit_code(problems: Sequence[Problem]) -> int:
     return max((_CODES[problem.fault] for problem in problems), default=0)
 
 
-def problems_of(error: Exception) -> list[Problem]:
+def problems_of(error: BaseException) -> list[Problem]:
     """What an exception says to a user."""
     if isinstance(error, ConversionError):
         return list(error.problems)

@@ -27,7 +27,7 @@ def load_installed() -> None:
     for entry in importlib.metadata.entry_points(group=GROUP):
         try:
             entry.load()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             source = "" if entry.dist is None else f" of {entry.dist.name}"
             raise ValueError(f"the rules {entry.value}{source} fail: {type(error).__name__}: {error}") from error
 
@@ -52,7 +52,7 @@ def load_rules(source: str) -> None:
             if not all(part.isidentifier() for part in source.split(".")):
                 raise ImportError("it is neither a .py file nor the name of a module")
             importlib.import_module(source)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ValueError(f"the rules {source} fail: {type(error).__name__}: {error}") from error
 
 

@@ -23,7 +23,7 @@ shapes, which the passes behind need.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -44,12 +44,14 @@ class Rewrite:
         patterns: the pattern, in each order of its commutative operators' inputs.
         replace: emits what takes its place; gives ``None`` where that cannot be, before it emits anything.
         exclusive: whether nothing else may use the values within the pattern.
+        needs: domain and operator of nodes without which there is no match.
     """
 
     root: tuple[str, str]
     patterns: Sequence[language.Pattern]
     replace: Callable[..., Value | Sequence[Value] | None]
     exclusive: bool
+    needs: frozenset[tuple[str, str]]
 
     def find(self, model: ir.Model, node: ir.Node) -> language.MatchResult | None:
         """The match whose result the node gives, if there is one."""
@@ -75,7 +77,22 @@ def rewrite(
     """
     rule = language.RewriteRule(pattern, lambda op, **_: None)
     patterns = tuple(rule.commute()) if commute else (rule,)
-    return lambda replace: Rewrite((domain, root), patterns, replace, exclusive)
+    needs = _needs(rule)
+    return lambda replace: Rewrite((domain, root), patterns, replace, exclusive, needs)
+
+
+def _needs(rule: language.RewriteRule) -> frozenset[tuple[str, str]]:
+    """Domain and operator of the pattern's nodes, but for those that are one choice of several."""
+    found = set()
+    pending = [value.producer() for value in rule._target_pattern.outputs]
+    while pending:
+        node = pending.pop()
+        if node is None:
+            continue
+        if (identifier := node.op_identifier()) is not None:
+            found.add(identifier[:2])
+        pending += [value.producer() for value in node.inputs if value is not None]
+    return frozenset(found)
 
 
 def number(value: float, tolerance: float = 0.0) -> Callable[[Any, ir.Value], bool]:
@@ -94,22 +111,37 @@ class PatternPass(InPlacePass):
     rewrites: ClassVar[Sequence[Rewrite]] = ()
 
     def call(self, model: ir.Model) -> PassResult:
-        by_root: dict[tuple[str, str], list[Rewrite]] = defaultdict(list)
-        for found in self.rewrites:
-            by_root[found.root].append(found)
         nodes = list(ir.traversal.RecursiveGraphIterator(model.graph))
-        root = Builder(model.graph)
-        root.reserve(value.name for value in all_values(model.graph, nodes))
+        present = {(node.domain, node.op_type) for node in nodes}
+        by_root = _by_root(found for found in self.rewrites if found.needs <= present)
+        root: Builder | None = None
         count = 0
         for node in nodes:
-            if node.graph is not None:  # not part of an earlier match
-                count += any(_apply(found, model, node, root) for found in by_root.get((node.domain, node.op_type), ()))
+            for found in by_root.get((node.domain, node.op_type), ()):
+                # Without a graph it was part of an earlier match.
+                match = None if node.graph is None else found.find(model, node)
+                if match is None:
+                    continue
+                if root is None:
+                    root = Builder(model.graph)
+                    root.reserve(value.name for value in all_values(model.graph, nodes))
+                if _replaced(found, match, node, root):
+                    count += 1
+                    by_root = _by_root(self.rewrites)  # what was emitted may be what others need
+                    break
         return PassResult(model, modified=count > 0)
 
 
-def _apply(rewrite: Rewrite, model: ir.Model, node: ir.Node, root: Builder) -> bool:
-    match = rewrite.find(model, node)
-    if match is None or not isinstance(node.graph, ir.Graph):
+def _by_root(rewrites: Iterable[Rewrite]) -> dict[tuple[str, str], list[Rewrite]]:
+    found = defaultdict(list)
+    for rewrite in rewrites:
+        found[rewrite.root].append(rewrite)
+    return found
+
+
+def _replaced(rewrite: Rewrite, match: language.MatchResult, node: ir.Node, root: Builder) -> bool:
+    """Put what replaces the match into its place, if anything does."""
+    if not isinstance(node.graph, ir.Graph):
         return False
     op = Builder(node.graph, root=root, before=node)
     op.scope = node.name or node.op_type

@@ -31,6 +31,10 @@ class OpenVINOError(RuntimeError):
     """OpenVINO refused the model, failed, crashed or hung."""
 
 
+class OpenVINOTimeout(OpenVINOError):
+    """OpenVINO gave no answer in time."""
+
+
 class OpenVINOProcess:
     """A process that answers what OpenVINO computes: started with the first question, and anew after a crash.
 
@@ -61,16 +65,14 @@ class OpenVINOProcess:
         """
         process = self._process or self._start()
         timeout = TIMEOUT if self.timeout is None else self.timeout
-        # As bytes within: a question that cannot be understood there is an answer, not a crash.
-        question = pickle.dumps(pickle.dumps((function, arguments, keywords)))
         with ThreadPoolExecutor(1) as thread:
-            exchanged = thread.submit(_exchange, process, question)
+            exchanged = thread.submit(exchange, process, function, *arguments, **keywords)
             try:
                 kind, answer = exchanged.result(timeout)
             except BaseException as error:
                 self.close()  # which ends the thread, too
                 if isinstance(error, TimeoutError):
-                    raise OpenVINOError(f"OpenVINO gave no answer in {timeout:g} s") from None
+                    raise OpenVINOTimeout(f"OpenVINO gave no answer in {timeout:g} s") from None
                 raise
         if kind == "ended":
             self.close()
@@ -101,8 +103,13 @@ class OpenVINOProcess:
         return self._process
 
 
-def _exchange(process: subprocess.Popen[bytes], question: bytes) -> tuple[str, Any]:
+def exchange(
+    process: subprocess.Popen[bytes], function: Callable[..., Any], *arguments: Any, **keywords: Any
+) -> tuple[str, Any]:
+    """Ask the process, however long it takes; returns the kind of its answer, and the answer."""
     assert process.stdin is not None and process.stdout is not None
+    # As bytes within: a question that cannot be understood there is an answer, not a crash.
+    question = pickle.dumps(pickle.dumps((function, arguments, keywords)))
     try:
         process.stdin.write(question)
         process.stdin.flush()

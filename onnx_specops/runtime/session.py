@@ -134,8 +134,11 @@ class InferenceSession(ort.InferenceSession):
         else:
             _register(options, kernels, plain_too=False)
         self.kernels = _registered.get(options, "none")
-        if self.kernels == "python":
-            path_or_bytes = _adapted(path_or_bytes, options)
+        self._folder = ""  # of the weights in files, where the model is not loaded from beside them
+        if self.kernels == "python" and (adapted := _adapted(path_or_bytes)) is not path_or_bytes:
+            if not isinstance(path_or_bytes, bytes):
+                self._folder = os.path.dirname(os.path.abspath(path_or_bytes))
+            path_or_bytes = adapted
         super().__init__(path_or_bytes, options, providers, provider_options, **kwargs)
         self._input_types = {value.name: value.type for value in super().get_inputs()}
         variables = variables_of(self)
@@ -160,17 +163,21 @@ class InferenceSession(ort.InferenceSession):
 
     def _create_inference_session(self, *args: Any, **kwargs: Any) -> None:
         options = self._sess_options_initial
-        mode = options.execution_mode
+        mode, folder = options.execution_mode, _config_entry(options, _EXTERNAL_FOLDER)
         if self.kernels == "python":
             options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
+        if self._folder:
+            options.add_session_config_entry(_EXTERNAL_FOLDER, self._folder)
         try:
             super()._create_inference_session(*args, **kwargs)
         except Exception as error:
             if self.kernels == "none" and (bodiless := self._bodiless()):
                 raise MissingKernelError(_missing(bodiless)) from error
             raise
-        finally:
+        finally:  # the options may serve other sessions, too
             options.execution_mode = mode
+            if self._folder:
+                options.add_session_config_entry(_EXTERNAL_FOLDER, folder)
 
     def _bodiless(self) -> list[str]:
         """The operators of the domain that the model uses without carrying their bodies."""
@@ -298,7 +305,15 @@ def _able(path_or_bytes: Any) -> Kernels:
     return "python"
 
 
-def _adapted(path_or_bytes: Any, options: ort.SessionOptions) -> Any:
+def _config_entry(options: ort.SessionOptions, name: str) -> str:
+    """An entry of the options; empty where there is none."""
+    try:
+        return options.get_session_config_entry(name)
+    except RuntimeError:
+        return ""
+
+
+def _adapted(path_or_bytes: Any) -> Any:
     """The model as Python kernels can take it: what was given, unless something in it has to change."""
     is_bytes = isinstance(path_or_bytes, bytes)
     try:
@@ -307,9 +322,6 @@ def _adapted(path_or_bytes: Any, options: ort.SessionOptions) -> Any:
         return path_or_bytes
     if not adapt.adapt(model):
         return path_or_bytes
-    if not is_bytes:  # weights in files stand beside the model; they are not read here
-        folder = os.path.dirname(os.path.abspath(path_or_bytes))
-        options.add_session_config_entry(_EXTERNAL_FOLDER, folder)
     return model.SerializeToString()
 
 

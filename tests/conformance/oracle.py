@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 
 from converters.validation.openvino_inference import evaluate, infer
 from converters.validation.openvino_process import OpenVINOError as OracleError
-from converters.validation.openvino_process import OpenVINOProcess, ending, serve
+from converters.validation.openvino_process import OpenVINOProcess, ending, exchange, serve
 
 Outputs = list[list[np.ndarray]]
 TIMEOUT = 120
@@ -22,13 +23,18 @@ class Oracle(OpenVINOProcess):
     """A process that answers what OpenVINO computes.
 
     Args:
-        timeout: the seconds that an answer may take.
+        timeout: the seconds that an answer may take; its process's start, which loads OpenVINO, is not counted.
     """
 
     serving = __name__, "serve_again"
 
     def __init__(self, timeout: float = TIMEOUT) -> None:
         super().__init__(timeout)
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        process = super()._start()
+        exchange(process, os.getpid)
+        return process
 
     def run(
         self,

@@ -155,6 +155,25 @@ def _shape(rng: np.random.Generator, array: np.ndarray) -> np.ndarray:
     return np.resize(array, shape) if array.size else np.zeros(shape, array.dtype)
 
 
+def _disorder(rng: np.random.Generator, at: int, arrays: list[Any]) -> list[Any]:
+    """Elements in another order, moved by a little, or two inputs in each other's place: begins behind their ends."""
+    array = arrays[at]
+    alike = [k for k, other in enumerate(arrays) if other is not None and k != at and other.dtype == array.dtype]
+    changed = list(arrays)
+    match rng.integers(4):
+        case 0:
+            changed[at] = array[rng.permutation(len(array))] if array.ndim else array
+        case 1:
+            changed[at] = array[::-1].copy() if array.ndim else array
+        case 2 if array.dtype.kind in "iu":
+            with np.errstate(over="ignore"):
+                changed[at] = array + rng.choice([-1, 1], array.shape).astype(array.dtype)
+        case 3 if alike:
+            other = alike[rng.integers(len(alike))]
+            changed[at], changed[other] = arrays[other], array
+    return changed
+
+
 def _typed(rng: np.random.Generator, operator: Operator, at: int, arrays: list[Any]) -> list[Any]:
     """Another type that the operator takes there, and where else it must be the same."""
     variables = list(operator.inputs.values())
@@ -179,8 +198,10 @@ def damaged(rng: np.random.Generator, node: Node) -> Node:
         array = arrays[at]
         if kind < 0.3 or array is None:
             _, _, _, attributes = _attribute(rng, (name, arrays, types, attributes))
-        elif kind < 0.65:
+        elif kind < 0.6:
             arrays[at] = _elements(rng, array)
+        elif kind < 0.7:
+            arrays = _disorder(rng, at, arrays)
         elif kind < 0.9:
             arrays[at] = _shape(rng, array)
         elif kind < 0.95 and operator.optional[at]:
@@ -296,6 +317,8 @@ def agreeing(form: str, node: Node) -> str:
     expected = [outcome(reference, node) for reference in ("numpy", "left out")]
     if any(isinstance(answer, str) and "pattern" in answer for answer in (got, *expected)):
         return "refused"  # PCRE2 and Python's kernels do not take all the same patterns
+    if isinstance(got, str) and got.startswith("UnicodeDecodeError"):
+        return "answered"  # by bytes that ONNX Runtime's Python interface cannot hand out
     if not any(_alike(got, answer) for answer in expected):
         said = [f"{name}: {_said(o)}" for name, o in zip((form, "numpy"), (got, expected[0]), strict=True)]
         raise Finding("\n".join([*said, described(node)]))
@@ -320,7 +343,8 @@ def run_native(seed: int, number: int) -> str:
 def try_native(node: Node, with_body: bool = True) -> str:
     """Run the native kernel and the NumPy one, perhaps the body as well; raises `Finding` as `agreeing` does."""
     kind = agreeing("native", node)
-    if with_body and find(node[0]).emit_body is not None:
+    # A body is standard ONNX, whose operators take as much memory as they are asked for: the kernels refuse that.
+    if with_body and kind == "answered" and find(node[0]).emit_body is not None:
         outcome("body", node)
     return kind
 

@@ -52,7 +52,11 @@ def test_hostile_nodes_with_python_kernels() -> None:
 
 # -- what once failed ------------------------------------------------------------------------------------------------------
 
-FILES = sorted(ir.CORPUS.glob("*/model.xml"))
+FILES, HOSTILE = sorted(ir.CORPUS.glob("*/model.xml")), sorted(NODES.glob("*.json"))
+
+
+def test_the_corpus_is_there() -> None:
+    assert FILES and HOSTILE  # of no files pytest would make no tests, and say little
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.parent.name)
@@ -64,7 +68,7 @@ def test_files_of_the_corpus(path: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not has_library(), reason="no native library is built here")
-@pytest.mark.parametrize("path", sorted(NODES.glob("*.json")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", HOSTILE, ids=lambda path: path.stem)
 def test_nodes_of_the_corpus(path: Path) -> None:
     target = nodes.targets()["nodes"]()
     with Worker(target.seconds, target.memory) as worker:

@@ -268,6 +268,11 @@ class _Reader:
                 self.problems.add(f"the edge leads to layer {to_layer}, input {to_port}: there is none", line=line)
             if source is None or target is None:
                 continue
+            if source.layer.type == "Result":
+                self.problems.add(
+                    f"an edge leads from it to layer {to_layer}: what a Result takes leaves the graph", layer=source.layer
+                )
+                continue
             if target.source is not None:
                 self.problems.add(f"a second edge leads to its input port {to_port}", layer=target.layer)
                 continue

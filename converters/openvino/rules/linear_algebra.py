@@ -42,9 +42,21 @@ def _product(op: Builder, a: Value, b: Value, transpose_a: bool, transpose_b: bo
         # ONNX Runtime computes only the first matrix of such products: a zero makes them sums of something.
         a, b = (op.Pad(x, [0, 1], None, [axis]) for x, axis in zip((a, b), inner, strict=True))
     if (transpose_a and b.rank == 1 and a.rank != 1) or (transpose_b and a.rank == 1 and b.rank != 1):
-        return op.MatMul(b, a)
+        return _multiplied(op, b, a)
     fusible = a.rank is not None and b.rank is not None
-    return op.MatMul(_transposed(op, a, transpose_a, fusible), _transposed(op, b, transpose_b, fusible))
+    return _multiplied(op, _transposed(op, a, transpose_a, fusible), _transposed(op, b, transpose_b, fusible))
+
+
+def _multiplied(op: Builder, a: Value, b: Value) -> Value:
+    """MatMul, also of no matrices: ONNX Runtime 1.31 has no vector times none, and lets no 1 stand for 0 of them."""
+    if b.rank == 1 and a.rank != 1 and not all((a.dims or [None])[:-1]):
+        return op.Squeeze(_multiplied(op, a, op.Unsqueeze(b, [1])), [-1])
+    if a.dims is None or b.dims is None or 0 not in [*a.dims[:-2], *b.dims[:-2]]:
+        return op.MatMul(a, b)
+    if a.rank == 1:
+        return op.Squeeze(_multiplied(op, op.Unsqueeze(a, [0]), b), [-2])
+    a, b = (op.Expand(x, op.Concat(op.Shape(other, end=-2), [1, 1], axis=0)) for x, other in ((a, b), (b, a)))
+    return op.MatMul(a, b)
 
 
 def _transposed(op: Builder, x: Value, transpose: bool, plain: bool) -> Value:

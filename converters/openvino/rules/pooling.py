@@ -11,7 +11,7 @@ import onnx_ir as ir
 from converters.errors import Malformed, Unsupported
 from converters.openvino.reader.element_types import ElementType
 from converters.openvino.rule import Departure, rule
-from converters.openvino.rules._indices import INT64_MAX, index_type
+from converters.openvino.rules._indices import INT64_MAX, dim, index_type
 from converters.openvino.rules._windows import (
     MaybeDilated,
     Sliding,
@@ -341,8 +341,24 @@ def _average(
     area = float(math.prod(kernel))
     total = op.Mul(mean, area)
     counts = op.Round(op.Mul(op.AveragePool(_surround(op, ones, at.rank, begin, end, 0), **plain), area))
+    beyond = _beyond(op, data, mean, kernel, at, begin)
+    if beyond.constant is None or beyond.constant.any():
+        counts = op.Where(beyond, op.const(1, data.dtype), counts)
     excluding = op.Div(op.Round(total) if whole else total, counts)
     return excluding if include is False else op.Where(op.Greater(padded, 0), mean, excluding)
+
+
+def _beyond(op: Builder, data: Value, mean: Value, kernel: tuple[int, ...], at: Window, begin: Value) -> Value:
+    """Which windows lie beyond the data, and not just beside it: there OpenVINO has 0, where those of padding have NaN."""
+    found = None
+    for k, extent in enumerate((size - 1) * dilation + 1 for size, dilation in zip(kernel, at.dilations, strict=True)):
+        count, size = (op.Squeeze(dim(op, x, 2 + k), [0]) for x in (mean, data))
+        start = op.Sub(op.Mul(op.Range(0, count, 1), at.strides[k]), op.Slice(begin, [k], [k + 1]))
+        beyond = op.Or(op.Greater(start, size), op.Less(start, -extent))
+        beyond = op.Reshape(beyond, [-1] + [1] * (at.rank - 1 - k))
+        found = beyond if found is None else op.Or(found, beyond)
+    assert found is not None
+    return found
 
 
 def _maximum(

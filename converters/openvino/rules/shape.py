@@ -244,7 +244,17 @@ def tile(op: Builder, data: Value, repeats: Value):
     return op.Tile(data, repeats)
 
 
-@rule("Concat")
+@rule(
+    "Concat",
+    departs=[
+        Departure(
+            where="data without elements, of known dimensions and of unknown ones",
+            cpu="leaves out those of known dimensions",
+            reference="counts them all",
+            follows="reference",
+        ),
+    ],
+)
 def concat(op: Builder, *inputs: Value, axis: int):
     """Concat-1."""
     if not inputs:

@@ -195,7 +195,7 @@ class Subject:
         for end in self._ends:
             if end < at:
                 continue
-            if match := self._pattern.search(self._text, at, end):
+            if match := _matched(self._pattern.search, self._text, at, end):
                 return tuple(self._bytes(*span) for span in match.regs)
             at = end + 1
         return None
@@ -207,7 +207,7 @@ class Subject:
             return self.search(last)
         at = last if self._offsets is None else self._place(last)
         end = next(end for end in self._ends if end >= at)
-        if match := self._filled.match(self._text, at, end):
+        if match := _matched(self._filled.match, self._text, at, end):
             return tuple(self._bytes(*group) for group in match.regs)
         if at >= len(self._text):
             return None
@@ -228,6 +228,14 @@ class Subject:
         while (match := self.search(start)) is not None and match[0][0] != match[0][1]:
             yield match
             start = match[0][1]
+
+
+def _matched(find: Any, text: str, start: int, end: int) -> Any:
+    """The match, if there is one; a pattern that needs itself without end is an error, not a lack of memory."""
+    try:
+        return find(text, start, end)
+    except (MemoryError, RecursionError):
+        raise PatternError(f"the pattern {find.__self__.pattern!r} needs itself too often in a string") from None
 
 
 def _width(character: str) -> int:

@@ -33,6 +33,7 @@ def CombineSegments(ragged_begins, ragged_ends, elements, counts, sizes, ids):
     Source: openvino_tokenizers, CombineSegments.
     """
     name = "CombineSegments"
+    elements, counts, sizes, ids = (x.reshape(-1) for x in (elements, counts, sizes, ids))
     segments = len(ids)
     if not len(counts) == len(sizes) == segments or (counts < 0).any() or (sizes < 0).any():
         raise ValueError(f"{name}: counts, sizes and ids do not tell of the same segments")

@@ -455,6 +455,13 @@ for _name, _version in _REDUCTIONS:
 _shown("ReduceMin", 1, "nothing", "reduce_min", [static(_floats(INF)), np.array([0])], {"keep_dims": False})
 _shown_by("MatMul-1-nothing-summed", "an empty dimension")
 _shown(
+    "Concat",
+    1,
+    "data without elements",
+    lambda ops, *x: ops.concat(list(x), axis=1),
+    [static(np.ones((2, 2, 0), F)), dynamic(np.ones((2, 4, 0), F))],
+)
+_shown(
     "NormalizeL2",
     1,
     "no axes",

@@ -69,15 +69,17 @@ def recipe(seed: int, number: int) -> Recipe:
 
 
 @functools.cache
-def _judge() -> Judge:
+def _oracle() -> Oracle:
     """The process's own."""
-    return Judge(Oracle(SECONDS))
+    return Oracle(SECONDS)
 
 
 def judged(seed: int, number: int) -> Outcome:
     """Make and judge a model, and explain what parts."""
-    judge = _judge()
+    judge = Judge(_oracle())
+    judge.oracle.timeout = _LIMIT / 2  # to make it takes longer, and on a busy machine much longer
     made: Recipe = judge.oracle.ask(recipe, seed, number)
+    judge.oracle.timeout = SECONDS
     verdict = judge.judge(made, python=number % 10 == 0)
     if verdict.kind in ("unjudged", "refused"):
         mended = judge.runnable(made)

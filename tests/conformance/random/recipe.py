@@ -125,6 +125,20 @@ class Recipe:
         return "\n".join(_lines(self))
 
 
+def side_by_side(recipes: Sequence[Recipe]) -> Recipe:
+    """One model of them all, which have nothing in common."""
+    nodes: list[Leaf | Layer] = []
+    results: list[Ref] = []
+    for recipe in recipes:
+        first = len(nodes)
+        for node in recipe.nodes:
+            if isinstance(node, Layer):
+                node = replace(node, inputs=tuple((source + first, index) for source, index in node.inputs))
+            nodes.append(node)
+        results += [(source + first, index) for source, index in recipe.results]
+    return Recipe(tuple(nodes), tuple(results))
+
+
 def _static(node: Leaf | Layer) -> Leaf | Layer:
     if isinstance(node, Leaf) and node.array is not None:
         return replace(node, dims=node.array.shape)

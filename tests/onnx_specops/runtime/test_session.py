@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -59,6 +60,53 @@ def test_weights_in_a_file_beside_the_model(kernels, type_, tmp_path: Path, monk
     for path in ("folder/model.onnx", Path("folder/model.onnx"), folder / "model.onnx"):
         session = onnx_specops.InferenceSession(path, kernels=kernels)
         np.testing.assert_array_equal(session.run(None, INDICES)[0], SUM.astype(type_))
+
+
+@pytest.mark.parametrize("kernels", KERNELS)
+def test_options_that_served_a_model_in_another_folder(kernels, tmp_path: Path) -> None:
+    """Its weights are not those of the next model, whose files are of the same names."""
+    options = quiet()
+    sevens = model(
+        [helper.make_node("Add", ["x", "w"], ["y"])],
+        [value("x", TensorProto.FLOAT, [4])],
+        [value("y", TensorProto.FLOAT, [4])],
+        [onnx.numpy_helper.from_array(np.full(4, 7, np.float32), "w")],
+    )
+    for folder, made in (("one", onnx_specops.add_bodies(sum_of_rows())), ("other", sevens)):
+        (tmp_path / folder).mkdir()
+        path = tmp_path / folder / "model.onnx"
+        onnx.save(made, path, save_as_external_data=True, location="weights.bin", size_threshold=0)
+        session = onnx_specops.InferenceSession(path, options, kernels=kernels)
+        session.set_providers(["CPUExecutionProvider"])  # which makes it anew
+        if folder == "one":
+            np.testing.assert_array_equal(session.run(None, INDICES)[0], SUM)
+    np.testing.assert_array_equal(session.run(None, {"x": np.zeros(4, np.float32)})[0], [7] * 4)
+    plain = ort.InferenceSession(path, options)
+    np.testing.assert_array_equal(plain.run(None, {"x": np.zeros(4, np.float32)})[0], [7] * 4)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a file with holes takes its place on the disk")
+@pytest.mark.parametrize("kernels", KERNELS)
+@pytest.mark.parametrize("type_", [np.float32, np.float16])
+def test_more_weights_than_a_message_holds(kernels, type_, tmp_path: Path) -> None:
+    """Beyond 2 GiB, also where the model is written anew for Python kernels: of the weights what is used is read."""
+    dtype, width = np.dtype(type_), 4096
+    rows = 2**31 // (width * dtype.itemsize) + 8
+    kind = helper.np_dtype_to_tensor_dtype(dtype)
+    table = TensorProto(name="table", data_type=kind, dims=[rows, width], data_location=TensorProto.EXTERNAL)
+    table.external_data.add(key="location", value="weights.bin")
+    with (tmp_path / "weights.bin").open("wb") as file:
+        file.seek((rows - 1) * width * dtype.itemsize)
+        file.write(np.full(width, 0.5, dtype).tobytes())
+    nodes = [
+        helper.make_node("Gather", ["table", "ids"], ["rows"]),
+        helper.make_node("ErfInv", ["rows"], ["y"], domain=onnx_specops.DOMAIN),
+    ]
+    made = model(nodes, [value("ids", TensorProto.INT64, [2])], [value("y", kind, [2, width])], [table])
+    onnx.save(onnx_specops.add_bodies(made), tmp_path / "model.onnx")
+    session = onnx_specops.InferenceSession(tmp_path / "model.onnx", quiet(), kernels=kernels)
+    (found,) = session.run(None, {"ids": np.array([0, rows - 1])})
+    np.testing.assert_allclose(found[:, -1].astype(np.float32), [0, 0.4769363], rtol=1e-3)
 
 
 def test_a_plain_session_with_native_kernels() -> None:

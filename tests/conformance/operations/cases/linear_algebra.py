@@ -39,6 +39,10 @@ def _mat_mul():
     yield case("nothing-summed", inputs, True, True, **nothing)
     inputs = [dynamic(_values(0)), static(_values(2, 4, 0))]
     yield case("nothing-summed-of-a-vector", inputs, True, True, **nothing)
+    yield case("no-matrix-vector", statics([_values(5, 0, 3), _values(3)]))
+    yield case("no-matrices-vector", [dynamic(_values(2, 5, 3), _values(0, 5, 3)), dynamic(_values(3), _values(3))])
+    yield case("vector-no-matrices", statics([_values(3), _values(0, 3, 2)]))
+    yield case("no-matrices", statics([_values(5, 1, 3, 4), _values(0, 4, 2)]))
 
 
 def _grouped_mat_mul():

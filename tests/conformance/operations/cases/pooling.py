@@ -45,6 +45,7 @@ _WINDOWS = {
     "ceil": ((1, 2, 6, 7), [3, 2], [2, 2], [0, 0], [0, 0], "ceil", "explicit"),
     "ceil-pads": ((1, 2, 6, 7), [3, 3], [2, 3], [1, 1], [1, 1], "ceil", "explicit"),
     "ceil-window-outside": ((1, 2, 5, 6), [2, 3], [3, 3], [1, 1], [1, 2], "ceil", "explicit"),
+    "ceil-window-of-padding": ((1, 2, 5, 5), [2, 2], [1, 3], [0, 0], [0, 1], "ceil", "explicit"),
     "valid-ceil": ((1, 2, 6, 7), [3, 2], [2, 2], [1, 1], [1, 1], "ceil", "valid"),
     "same-upper": ((1, 2, 6, 7), [3, 2], [2, 2], [0, 0], [0, 0], "floor", "same_upper"),
     "same-lower": ((1, 2, 6, 7), [4, 2], [1, 2], [0, 0], [0, 0], "floor", "same_lower"),

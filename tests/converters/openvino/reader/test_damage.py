@@ -172,6 +172,10 @@ DAMAGES = {
         ),
         "it needs its own result: the graph has a cycle",
     ),
+    "result that feeds a layer": (
+        net([parameter(), layer(1, "Result", inputs=[(2,)], outputs=[(2,)]), result(2)], EDGES),
+        'layer "Result_1" (Result, id 1): an edge leads from it to layer 2',
+    ),
     "layer that feeds itself": (
         net([parameter(), ADD, result(2)], [edge(0, 0, 1, 0), edge(1, 2, 1, 1), edge(1, 2, 2, 0)]),
         'layer "Add_1" (Add, id 1): it needs its own result',

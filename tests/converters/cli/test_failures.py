@@ -1,0 +1,125 @@
+"""Whatever goes wrong, in our process or in one that it started: one JSON document, and the documented exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.converters.cli.specops import save_dense
+
+ROOT = Path(__file__).parents[3]
+# A rules file may do all that our own code may do: here it puts something else in the place of a part of it.
+BROKEN = """
+import os, signal
+from converters.errors import Fault, InternalError, Problem
+from converters.openvino.walk import _Walk
+whole = _Walk.layers
+def broken(walk, op, graph):
+    {}
+    whole(walk, op, graph)
+_Walk.layers = broken
+"""
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    return save_dense(tmp_path / "model.xml")
+
+
+def specops(*arguments: object, path: Path | None = None) -> tuple[int, dict, str]:
+    """Exit code, the JSON document that is all of standard output, and standard error, of a process of its own."""
+    places = [str(place) for place in (path, ROOT, os.environ.get("PYTHONPATH")) if place]
+    command = [sys.executable, "-m", "converters.cli", *map(str, arguments), "--json"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=path)
+    assert done.stdout.count("\n") == 1, (done.stdout, done.stderr)
+    return done.returncode, json.loads(done.stdout), done.stderr
+
+
+def with_rules(model: Path, code: str) -> tuple[Path, str, Path]:
+    path = model.with_name("rules.py")
+    path.write_text(code)
+    return model, "--rules", path
+
+
+@pytest.mark.parametrize(
+    ("statement", "code", "fault", "said"),
+    [
+        ("raise KeyError('lost')", 3, "internal", "internal error: KeyError: 'lost'"),
+        ("raise MemoryError('1 TiB')", 2, "malformed", "not enough memory: 1 TiB"),
+        ("raise RecursionError('deep')", 3, "internal", "internal error: RecursionError: deep"),
+        ("raise SystemExit(0)", 3, "internal", "internal error: SystemExit: 0"),
+        (
+            "raise InternalError([Problem('odd', fault=Fault.INTERNAL)])",
+            3,
+            "internal",
+            "odd",
+        ),
+        ("raise KeyboardInterrupt", 130, "malformed", "interrupted"),
+    ],
+)
+def test_our_own_mistakes(model: Path, statement: str, code: int, fault: str, said: str) -> None:
+    ended, document, told = specops("convert", *with_rules(model, BROKEN.format(statement)))
+    (problem,) = document["problems"]
+    assert (ended, problem["fault"]) == (code, fault), problem
+    assert said in problem["message"]
+    assert not told
+    assert not model.with_suffix(".onnx").exists()
+
+
+@pytest.mark.parametrize("command", ["inspect", "validate"])
+def test_those_of_other_commands(model: Path, command: str) -> None:
+    ended, document, told = specops(command, *with_rules(model, BROKEN.format("raise KeyError('lost')")))
+    assert (ended, told) == (3, "")
+    assert "internal error: KeyError: 'lost'" in document["problems"][0]["message"]
+
+
+@pytest.mark.parametrize("statement", ["raise KeyError('lost')", "raise SystemExit(0)", "import nothing_of_that_name"])
+def test_rules_that_fail(model: Path, statement: str) -> None:
+    """Are the user's: bad input."""
+    ended, document, told = specops("convert", *with_rules(model, statement))
+    assert (ended, told) == (2, "")
+    assert "rules.py fail: " in document["problems"][0]["message"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no signals")
+@pytest.mark.parametrize(
+    ("name", "code", "said"), [("SIGSEGV", 3, "ended with"), ("SIGABRT", 3, "ended with"), ("SIGKILL", 2, "enough memory?")]
+)
+def test_a_process_of_ours_that_crashes(model: Path, name: str, code: int, said: str) -> None:
+    """One of several conversions: the others are there, and told of."""
+    crash = f"if walk.source.path.stem == 'model': os.kill(os.getpid(), signal.{name})"
+    _, *rules = with_rules(model, BROKEN.format(crash))
+    other = save_dense(model.with_name("other.xml"))
+    ended, document, told = specops("convert", model, other, "--jobs", "2", *rules, "-o", model.parent)
+    assert (ended, told) == (code, "")
+    assert (document["converted"], document["failed"]) == (1, 1)
+    crashed, whole = document["conversions"]
+    assert said in crashed["problems"][0]["message"] and "problems" not in whole
+    assert other.with_suffix(".onnx").exists() and not model.with_suffix(".onnx").exists()
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("import os; os.abort()", "OpenVINO crashed: its process ended with"),
+        ("print('much', flush=True); import os; os._exit(0)", "OpenVINO crashed: its process ended with exit code 0"),
+        ("raise MemoryError('1 TiB')", "MemoryError: 1 TiB"),
+    ],
+)
+def test_a_crash_of_openvino(model: Path, code: str, said: str) -> None:
+    """A difference: one of the runtimes gives no answer."""
+    stub = model.parent / "stub"
+    (stub / "openvino").mkdir(parents=True)
+    (stub / "openvino" / "__init__.py").write_text(code)
+    ended, document, told = specops("validate", model, path=stub)
+    assert (ended, told) == (1, "")
+    assert not document["agrees"]
+    errors = {result["runtime"]: result["error"] for result in document["runtimes"]}
+    assert said in errors.pop("openvino")
+    assert not any(errors.values())
