@@ -40,6 +40,8 @@ const Op& roi_pooling();
 const Op& scatter_elements_update();
 const Op& search_sorted();
 const Op& segment_max();
+const Op& sentencepiece_detokenizer();
+const Op& sentencepiece_tokenizer();
 const Op& string_tensor_pack();
 const Op& string_tensor_unpack();
 const Op& string_to_hash_bucket();
@@ -93,6 +95,8 @@ inline std::vector<const Op*> all_ops() {
       &scatter_elements_update(),
       &search_sorted(),
       &segment_max(),
+      &sentencepiece_detokenizer(),
+      &sentencepiece_tokenizer(),
       &string_tensor_pack(),
       &string_tensor_unpack(),
       &string_to_hash_bucket(),
