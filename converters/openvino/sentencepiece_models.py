@@ -17,7 +17,7 @@ _MODEL_TYPES = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
 _LABELS = {"optional": 1, "repeated": 3}
 _KINDS = {"float": 2, "int32": 5, "bool": 8, "bytes": 12}
 # Of SentencePiece's sentencepiece_model.proto what decides ids and texts: names, numbers, types and defaults.
-_MESSAGES = {
+_MESSAGES: dict[str, list[tuple[str, int, str, str | None]]] = {
     "SentencePiece": [("piece", 1, "bytes", None), ("score", 2, "float", None), ("type", 3, "int32", "1")],
     "TrainerSpec": [
         ("model_type", 3, "int32", "1"),
@@ -43,8 +43,11 @@ _MESSAGES = {
 
 
 @functools.cache
-def _message() -> Any:
-    file = descriptor_pb2.FileDescriptorProto(name="onnx_specops/sentencepiece.proto", package="onnx_specops", syntax="proto2")
+def model_message() -> Any:
+    """The class of a model's message, of the fields that are read here."""
+    file = descriptor_pb2.FileDescriptorProto(
+        name="onnx_specops/sentencepiece.proto", package="onnx_specops", syntax="proto2"
+    )
     for name, fields in _MESSAGES.items():
         described = file.message_type.add(name=name)
         for field, number, kind, default in fields:
@@ -98,7 +101,7 @@ _RESERVED = (PieceType.UNKNOWN, PieceType.CONTROL, PieceType.BYTE)
 def read_sentencepiece_model(data: bytes) -> SentencepieceModel:
     """Reads a model; raises `Malformed` where SentencePiece would not load it."""
     try:
-        proto = _message().FromString(data)
+        proto = model_message().FromString(data)
     except message.DecodeError:
         raise Malformed("its constant is no SentencePiece model") from None
     trainer, denormalizer = proto.trainer_spec, proto.denormalizer_spec

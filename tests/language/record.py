@@ -224,7 +224,11 @@ def record(kind: str) -> None:
         compiled = ov.Core().compile_model(path, "CPU")
         if name == "tokenizer" and kind in DEFINED_FOR_ANY_BYTES:
             expected["no utf-8"] = [[text.decode("latin-1"), compiled(np.array([text]))[0].tolist()] for text in NO_UTF8]
-        expected[name] = tokenized(compiled) if name == "tokenizer" else detokenized(compiled, len(tokenizer), SPM.keys() <= settings.keys())
+        expected[name] = (
+            tokenized(compiled)
+            if name == "tokenizer"
+            else detokenized(compiled, len(tokenizer), SPM.keys() <= settings.keys())
+        )
     (folder / "expected.json").write_text(json.dumps(expected, ensure_ascii=True, separators=(",", ":")) + "\n")
 
 

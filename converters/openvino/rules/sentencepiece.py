@@ -40,7 +40,8 @@ def sentencepiece_tokenizer(
     and special tokens with their ids, which are looked for first."""
     if nbest_size not in (0, 1):
         raise Unsupported(
-            f"with nbest_size={nbest_size} it draws pieces at random, other ones in every run", "convert it with nbest_size=1"
+            f"with nbest_size={nbest_size} it draws pieces at random, other ones in every run",
+            "convert it with nbest_size=1",
         )
     if len(inputs) not in (1, 3, 5, 7):
         raise Malformed(f"it has {len(inputs) + 1} inputs where 2, 4, 6 or 8 were expected")

@@ -21,6 +21,7 @@ from converters.openvino.rules.strings import strings_of
 from onnx_specops.building import Builder, Value
 from onnx_specops.ops.tokenizers.regex_split import Behaviour
 
+
 def _split_skips(inputs: Sequence[Value], strings: int, others: int) -> tuple[list[Value], Value | None, list[Value]]:
     """The inputs as strings, skips where there are any, and the rest."""
     has_skips = len(inputs) == strings + 1 + others

@@ -10,7 +10,7 @@ import numpy as np
 
 from onnx_specops.ops.tokenizers._queue import MergeQueue
 from onnx_specops.ops.tokenizers._tries import LongestMatch
-from onnx_specops.ops.tokenizers.chars_map_normalization import CharsMap
+from onnx_specops.ops.tokenizers.chars_map_normalization import Prefixes
 
 _SPACE = "\u2581".encode()
 _PENALTY = np.float32(10)
@@ -18,7 +18,7 @@ _LEAST, _MOST = np.finfo(np.float32).max, np.finfo(np.float32).tiny  # what Sent
 
 
 class PieceType(IntEnum):
-    """What a piece of a SentencePiece model is, as its file numbers them; 0 is for special tokens that it knows nothing of."""
+    """What a piece of a SentencePiece model is, as its file numbers them; 0 are special tokens, which it does not know."""
 
     SPECIAL = 0
     NORMAL = 1
@@ -35,7 +35,7 @@ _MERGEABLE = (PieceType.NORMAL, PieceType.USER_DEFINED, PieceType.UNUSED)
 class SymbolsKept:
     """A character map, before which the longest user-defined symbol stays as it is."""
 
-    def __init__(self, mapping: CharsMap, symbols: LongestMatch) -> None:
+    def __init__(self, mapping: Prefixes, symbols: LongestMatch) -> None:
         self._mapping, self._symbols = mapping, symbols
 
     def prefix(self, text: bytes, at: int) -> tuple[bytes, int]:
@@ -81,10 +81,8 @@ class Pieces:
 
     def encode(self, text: bytes, model_type: str) -> list[int]:
         """The places of the pieces that a normalized text becomes."""
-        split = {"unigram": self._likeliest, "bpe": self._merged, "word": _words, "char": self._characters}[model_type]
         places, after_unknown = [], False
-        for piece in split(text):
-            piece, place = piece if isinstance(piece, tuple) else (piece, self.find(piece))
+        for piece, place in self._cut(text, model_type):
             is_unknown = place == self.unknown
             if is_unknown and self.bytes:
                 places += [self.bytes[byte] for byte in piece]
@@ -93,9 +91,14 @@ class Pieces:
             after_unknown = is_unknown
         return places
 
-    def _characters(self, text: bytes) -> Iterator[bytes]:
-        for begin, end, _ in self._units(text):
-            yield text[begin:end]
+    def _cut(self, text: bytes, model_type: str) -> list[tuple[bytes, int]]:
+        if model_type == "unigram":
+            return self._likeliest(text)
+        cut = {"bpe": self._merged, "word": _words, "char": self._characters}[model_type]
+        return [(piece, self.find(piece)) for piece in cut(text)]
+
+    def _characters(self, text: bytes) -> list[bytes]:
+        return [text[begin:end] for begin, end, _ in self._units(text)]
 
     def _units(self, text: bytes) -> Iterator[tuple[int, int, bool]]:
         """Where user-defined symbols and other characters begin and end, and which of them they are."""
@@ -142,7 +145,7 @@ class Pieces:
                 reach(at + length, scores[place] + float(sums[at]), at, place)
                 found = found or length == width
             if not found:
-                reach(at + width, penalty + sums[at], at, self.unknown)
+                reach(at + width, float(penalty + sums[at]), at, self.unknown)
             at += width
         result, end = [], size
         while end > 0:

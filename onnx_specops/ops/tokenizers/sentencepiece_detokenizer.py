@@ -62,7 +62,9 @@ def SentencepieceDetokenizer(
         if kind == PieceType.BYTE and byte_of(pieces[place]) is None:
             raise ValueError(f"{name}: types[{place}] = 6, but that piece is no byte")
     flags = bool(add_dummy_prefix), bool(remove_extra_whitespaces)
-    texts = [_decode([i for i in row if i < len(pieces)], pieces, kinds, unk_surface.encode(), *flags) for row in ids.tolist()]
+    texts = [
+        _decode([i for i in row if i < len(pieces)], pieces, kinds, unk_surface.encode(), *flags) for row in ids.tolist()
+    ]
     check_size(f"{name}: symbols", sum(map(len, texts)), (ids, vocab_symbols))
     return pack(name, texts, (ids.shape[0],))
 
