@@ -164,8 +164,8 @@ class Bpe {
   }
 
   void encode(std::string_view text, Scratch& scratch, std::vector<std::int32_t>& ids) const {
-    // A long text seldom comes again.
-    if (text.size() > 64) return encode_anew(text, scratch, ids);
+    // A long text seldom comes again, but what it takes to look costs little beside what its merges do.
+    if (text.size() > 1024) return encode_anew(text, scratch, ids);
     Memory::Slot& slot = scratch.memory.find(text);
     const std::size_t before = ids.size();
     if (slot.used) {
