@@ -99,7 +99,7 @@ def unigram() -> Any:
     return fast(tokenizer, bos_token="<s>", eos_token="</s>", unk_token="<unk>", pad_token="<pad>", mask_token=mask)
 
 
-def byte_fallback() -> Any:
+def byte_fallback(**settings: Any) -> Any:
     tokenizer = Tokenizer(models.BPE(byte_fallback=True, unk_token="<unk>", fuse_unk=True))
     tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
     tokenizer.decoder = decoders.Sequence(
@@ -114,7 +114,7 @@ def byte_fallback() -> Any:
     tokenizer.post_processor = processors.TemplateProcessing(
         single="<s> $A", pair="<s> $A <s> $B", special_tokens=[("<s>", 1)]
     )
-    return fast(tokenizer, bos_token="<s>", eos_token="</s>", unk_token="<unk>")
+    return fast(tokenizer, bos_token="<s>", eos_token="</s>", unk_token="<unk>", **settings)
 
 
 def end_of_word() -> Any:
@@ -190,14 +190,24 @@ KINDS: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
     "gpt2": (lambda: byte_level(None), {}),
     "llama3": (lambda: byte_level(LLAMA_3), {}),
     "llama3_left_to_maximum": (lambda: byte_level(LLAMA_3, **LEFT), {"use_max_padding": True}),
+    "llama3_pair": (lambda: byte_level(LLAMA_3), {"number_of_inputs": 2, "with_detokenizer": False}),
     "qwen": (lambda: byte_level(QWEN), {}),
+    "qwen_left": (lambda: byte_level(QWEN, **LEFT), {"with_detokenizer": False}),
     "end_of_word": (end_of_word, {}),
     "byte_fallback": (byte_fallback, {}),
+    "byte_fallback_pair_left": (
+        lambda: byte_fallback(**LEFT, pad_token="</s>"),
+        {"number_of_inputs": 2, "with_detokenizer": False},
+    ),
     "wordpiece": (lambda: word_piece(True), {}),
     "wordpiece_cased": (lambda: word_piece(False), {}),
     "wordpiece_pair": (lambda: word_piece(True), {"number_of_inputs": 2, "with_detokenizer": False}),
     "wordpiece_to_maximum": (lambda: word_piece(True), {"use_max_padding": True, "max_length": 48}),
     "unigram": (unigram, {}),
+    "unigram_pair_to_maximum": (
+        unigram,
+        {"number_of_inputs": 2, "with_detokenizer": False, "use_max_padding": True, "max_length": 72},
+    ),
     "sentencepiece_bpe": (lambda: sentence_piece("bpe"), {}),
     "sentencepiece_unigram": (lambda: sentence_piece("unigram"), {}),
     "spm_bpe": (lambda: whole_sentence_piece("bpe"), SPM),
