@@ -30,6 +30,7 @@ const Op& multiclass_nms();
 const Op& multinomial();
 const Op& nms_rotated();
 const Op& non_max_suppression();
+const Op& numeric_to_string();
 const Op& proposal();
 const Op& psroi_pooling();
 const Op& ragged_to_dense();
@@ -40,6 +41,10 @@ const Op& roi_pooling();
 const Op& scatter_elements_update();
 const Op& search_sorted();
 const Op& segment_max();
+const Op& sentencepiece_detokenizer();
+const Op& sentencepiece_tokenizer();
+const Op& string_join();
+const Op& string_split();
 const Op& string_tensor_pack();
 const Op& string_tensor_unpack();
 const Op& string_to_hash_bucket();
@@ -83,6 +88,7 @@ inline std::vector<const Op*> all_ops() {
       &multinomial(),
       &nms_rotated(),
       &non_max_suppression(),
+      &numeric_to_string(),
       &proposal(),
       &psroi_pooling(),
       &ragged_to_dense(),
@@ -93,6 +99,10 @@ inline std::vector<const Op*> all_ops() {
       &scatter_elements_update(),
       &search_sorted(),
       &segment_max(),
+      &sentencepiece_detokenizer(),
+      &sentencepiece_tokenizer(),
+      &string_join(),
+      &string_split(),
       &string_tensor_pack(),
       &string_tensor_unpack(),
       &string_to_hash_bucket(),

@@ -92,10 +92,10 @@ struct Ids {
 
 void write_rows(Context& context, const Shape& shape, const std::vector<Ids>& parts);
 
-// body(row, ids) appends the ids of a row; writes all of them as outputs ragged_begins, ragged_ends, ids. `prepare()` makes
-// what a thread keeps between rows.
+// body(row, kept, ids) appends the ids of a row; writes all of them as outputs ragged_begins, ragged_ends, ids. `prepare()`
+// makes what a thread keeps between rows.
 template <class Prepare, class Body>
-void tokenize(Context& context, const TextRows& rows, const Prepare& prepare, const Body& body) {
+void tokenize_rows(Context& context, const TextRows& rows, const Prepare& prepare, const Body& body) {
   std::vector<std::int64_t> weights(rows.size());
   for (std::size_t row = 0; row < rows.size(); ++row) {
     for (std::size_t i = rows.begin(row); i < rows.end(row); ++i) {
@@ -110,12 +110,20 @@ void tokenize(Context& context, const TextRows& rows, const Prepare& prepare, co
     out.counts.reserve(edges[part + 1] - edges[part]);
     for (std::size_t row = edges[part]; row < edges[part + 1]; ++row) {
       const std::size_t before = out.ids.size();
-      for (std::size_t i = rows.begin(row); i < rows.end(row); ++i) body(rows.texts()[i], kept, out.ids);
+      body(row, kept, out.ids);
       if (out.ids.size() > std::numeric_limits<std::int32_t>::max()) fail("ids: more than an int32 can count");
       out.counts.push_back(static_cast<std::int32_t>(out.ids.size() - before));
     }
   });
   write_rows(context, rows.shape(), parts);
+}
+
+// The same where a row's ids are those of its strings: body(text, kept, ids) appends them.
+template <class Prepare, class Body>
+void tokenize(Context& context, const TextRows& rows, const Prepare& prepare, const Body& body) {
+  tokenize_rows(context, rows, prepare, [&](std::size_t row, auto& kept, std::vector<std::int32_t>& ids) {
+    for (std::size_t i = rows.begin(row); i < rows.end(row); ++i) body(rows.texts()[i], kept, ids);
+  });
 }
 
 // body(i, kept, out) appends what string i becomes; writes all of them as outputs begins, ends, symbols. `prepare()` makes

@@ -1,4 +1,6 @@
 // The operators between strings, their bytes and their hash buckets.
+#include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <limits>
 
@@ -98,12 +100,52 @@ class StringTensorPack : public Kernel {
   }
 };
 
+class NumericToString : public Kernel {
+ public:
+  void compute(Context& context) const override {
+    const Input input = context.input(0);
+    Output output = context.output(0, input.shape());
+    dispatch<float, double>(input.type(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      const T* const data = input.data<T>();
+      for (std::int64_t i = 0; i < input.size(); ++i) output.set_string(static_cast<std::size_t>(i), text(data[i]));
+    });
+  }
+
+ private:
+  static std::string text(double number) {
+    if (std::isnan(number)) return std::signbit(number) ? "-nan" : "nan";
+    if (std::isinf(number)) return number < 0 ? "-inf" : "inf";
+    char written[32];
+    const int length = std::snprintf(written, sizeof written, "%g", number);
+    std::string text(written, static_cast<std::size_t>(length));
+    // Locales have points of their own.
+    for (char& c : text) {
+      if (!(c >= '0' && c <= '9') && c != 'e' && c != '+' && c != '-') c = '.';
+    }
+    return text;
+  }
+};
+
 template <class T>
 std::unique_ptr<Kernel> create(const KernelInfo&) {
   return std::make_unique<T>();
 }
 
 }  // namespace
+
+const Op& numeric_to_string() {
+  static const Op op = {
+      "NumericToString",
+      {{"data"}},
+      {{"output"}},
+      {},
+      {{{Type::float32}, {Type::string}}, {{Type::float64}, {Type::string}}},
+      create<NumericToString>,
+      [](ShapeInference& graph) { graph.set_output(0, Type::string, graph.shape(0)); },
+  };
+  return op;
+}
 
 const Op& string_to_hash_bucket() {
   static const Op op = {

@@ -5,6 +5,7 @@
 
 #include "byte_trie.h"
 #include "hashing.h"
+#include "merging.h"
 #include "ops.h"
 #include "ragged.h"
 #include "string_tensor.h"
@@ -66,103 +67,20 @@ void check_count(const Input& input, const char* name, std::size_t tokens) {
 
 // -------------------------------------------------------------------------------------------------------------------- BPE
 
-// From pairs of ids to their rank among the merges and the id that takes their place.
-class Merges {
- public:
-  struct Merge {
-    std::int32_t rank, id;
-  };
-
-  explicit Merges(const Input& input) {
-    if (input.shape().size() != 2 || input.shape()[1] != 3) {
-      fail("merges: shape ", to_string(input.shape()), " where [n, 3] was expected");
-    }
-    const auto* entry = input.data<std::int32_t>();
-    const auto count = static_cast<std::size_t>(input.shape()[0]);
-    if (count > std::size_t{std::numeric_limits<std::int32_t>::max()}) fail("merges: more than an int32 can count");
-    std::size_t slots = 8;
-    while (slots < 2 * count) slots *= 2;
-    mask_ = slots - 1;
-    slots_.resize(slots);
-    for (std::size_t i = 0; i < count; ++i, entry += 3) {
-      Slot& slot = slots_[find_slot(key(entry[0], entry[1]))];
-      slot = {key(entry[0], entry[1]), {static_cast<std::int32_t>(i), entry[2]}};
-    }
+// The merges that a node has as an input.
+PairTable merges_of(const Input& input) {
+  if (input.shape().size() != 2 || input.shape()[1] != 3) {
+    fail("merges: shape ", to_string(input.shape()), " where [n, 3] was expected");
   }
-
-  const Merge* find(std::int32_t left, std::int32_t right) const {
-    const Slot& slot = slots_[find_slot(key(left, right))];
-    return slot.merge.rank < 0 ? nullptr : &slot.merge;
+  const auto* entry = input.data<std::int32_t>();
+  const auto count = static_cast<std::size_t>(input.shape()[0]);
+  if (count > std::size_t{std::numeric_limits<std::int32_t>::max()}) fail("merges: more than an int32 can count");
+  PairTable table(count);
+  for (std::size_t i = 0; i < count; ++i, entry += 3) {
+    table.put(entry[0], entry[1], {static_cast<std::int32_t>(i), entry[2]});
   }
-
- private:
-  struct Slot {
-    std::uint64_t key = 0;
-    Merge merge{-1, 0};
-  };
-
-  static std::uint64_t key(std::int32_t left, std::int32_t right) {
-    return std::uint64_t{static_cast<std::uint32_t>(left)} << 32 | static_cast<std::uint32_t>(right);
-  }
-  std::size_t find_slot(std::uint64_t wanted) const {
-    std::uint64_t hash = wanted * 0x9E3779B97F4A7C15;
-    hash ^= hash >> 32;
-    std::size_t at = static_cast<std::size_t>(hash) & mask_;
-    while (slots_[at].merge.rank >= 0 && slots_[at].key != wanted) at = (at + 1) & mask_;
-    return at;
-  }
-
-  std::vector<Slot> slots_;
-  std::size_t mask_ = 0;
-};
-
-// A binary heap that hands out entries of equal rank and order as libstdc++'s std::priority_queue does: two neighbours of a
-// merged pair may both have the same merge, and which is done first decides the tokens.
-class MergeQueue {
- public:
-  struct Entry {
-    std::int32_t rank, order, id, left, right;
-    bool behind(const Entry& other) const { return rank != other.rank ? rank > other.rank : order > other.order; }
-  };
-
-  bool empty() const { return heap_.empty(); }
-  void clear() { heap_.clear(); }
-  void push(const Entry& entry) {
-    heap_.push_back(entry);
-    rise(heap_.size() - 1, entry);
-  }
-  Entry pop() {
-    const Entry first = heap_.front(), entry = heap_.back();
-    heap_.pop_back();
-    const std::size_t size = heap_.size();
-    if (size == 0) return first;
-    std::size_t hole = 0, child = 0;
-    while (child < (size - 1) / 2) {
-      child = 2 * (child + 1);
-      if (heap_[child].behind(heap_[child - 1])) --child;
-      heap_[hole] = heap_[child];
-      hole = child;
-    }
-    if (size % 2 == 0 && child == (size - 2) / 2) {
-      child = 2 * child + 1;
-      heap_[hole] = heap_[child];
-      hole = child;
-    }
-    rise(hole, entry);
-    return first;
-  }
-
- private:
-  void rise(std::size_t hole, const Entry& entry) {
-    while (hole != 0 && heap_[(hole - 1) / 2].behind(entry)) {
-      heap_[hole] = heap_[(hole - 1) / 2];
-      hole = (hole - 1) / 2;
-    }
-    heap_[hole] = entry;
-  }
-
-  std::vector<Entry> heap_;
-};
+  return table;
+}
 
 // The ids of texts that have been met before, within one run.
 class Memory {
@@ -228,7 +146,7 @@ class Bpe {
     std::string text;
   };
 
-  Bpe(const Settings& settings, const std::vector<Input>& inputs) : suffix_(settings.suffix), merges_(inputs[4]) {
+  Bpe(const Settings& settings, const std::vector<Input>& inputs) : suffix_(settings.suffix), merges_(merges_of(inputs[4])) {
     const Texts texts = vocabulary(inputs);
     check_count(inputs[3], "vocab_ids", texts.size());
     const auto* ids = inputs[3].data<std::int32_t>();
@@ -246,8 +164,8 @@ class Bpe {
   }
 
   void encode(std::string_view text, Scratch& scratch, std::vector<std::int32_t>& ids) const {
-    // A long text seldom comes again.
-    if (text.size() > 64) return encode_anew(text, scratch, ids);
+    // A long text seldom comes again, but what it takes to look costs little beside what its merges do.
+    if (text.size() > 1024) return encode_anew(text, scratch, ids);
     Memory::Slot& slot = scratch.memory.find(text);
     const std::size_t before = ids.size();
     if (slot.used) {
@@ -297,7 +215,7 @@ class Bpe {
     queue.clear();
     const auto at = [&](std::int32_t i) -> Symbol& { return symbols[static_cast<std::size_t>(i)]; };
     const auto push = [&](std::int32_t left, std::int32_t right, std::int32_t order) {
-      if (const Merges::Merge* merge = merges_.find(at(left).id, at(right).id)) {
+      if (const PairTable::Merge* merge = merges_.find(at(left).id, at(right).id)) {
         queue.push({merge->rank, order, merge->id, left, right});
       }
     };
@@ -321,7 +239,7 @@ class Bpe {
   }
 
   std::string suffix_;
-  Merges merges_;
+  PairTable merges_;
   ByteTrie tokens_;
   std::int32_t fallback_[256];
 };

@@ -159,6 +159,55 @@ def unigram(rng: np.random.Generator) -> Node:
     return "UnigramTokenizer", [*_rows(rng), *vocabulary, scores], ROWS, {"unk_token_id": int(rng.integers(-1, count))}
 
 
+def _pieces(rng: np.random.Generator) -> list[np.ndarray]:
+    vocabulary, count = _vocabulary(rng)
+    types = rng.integers(0, 8, count).astype(np.uint8)
+    if rng.random() < 0.8:  # as a model has them: one that is unknown, no bytes, none that is empty
+        types[(types == 2) | (types > 5)] = 1
+        types[0] = 2
+        vocabulary[1][vocabulary[0] == vocabulary[1]] += 1
+        vocabulary[2] = np.append(vocabulary[2], np.uint8(33))
+    return [*vocabulary, types]
+
+
+def sentencepiece(rng: np.random.Generator) -> Node:
+    rows, (*vocabulary, types) = _rows(rng), _pieces(rng)
+    scores = rng.choice(np.array([0, -1, -1.5, 3e38, -3e38, np.inf, np.nan], np.float32), types.size)
+    units = rng.integers(0, 2**32, rng.integers(1, 300), dtype=np.uint32)
+    charsmap = np.frombuffer(np.uint32(4 * len(units)).tobytes() + units.tobytes() + b"x\0yz\0", np.uint8)
+    names = ("add_dummy_prefix", "remove_extra_whitespaces", "escape_whitespaces", "treat_whitespace_as_suffix")
+    given: dict[str, Any] = {"model_type": _pick(rng, ("unigram", "bpe", "word", "char"))}
+    inputs = [np.arange(types.size, dtype=np.int32), scores, types, charsmap if rng.random() < 0.3 else None]
+    arrays = [*rows, *vocabulary, *inputs, _skips(rng, len(rows[2]))]
+    return "SentencepieceTokenizer", arrays, ROWS, given | _flags(rng, *names, "add_bos", "add_eos", "reverse")
+
+
+def sentencepiece_back(rng: np.random.Generator) -> Node:
+    arrays = _pieces(rng)
+    ids = rng.integers(0 if rng.random() < 0.9 else -2, 30, (rng.integers(0, 4), rng.integers(0, 5))).astype(np.int32)
+    flags = _flags(rng, "add_dummy_prefix", "remove_extra_whitespaces")
+    return "SentencepieceDetokenizer", [ids, *arrays], STRINGS, flags
+
+
+def string_join(rng: np.random.Generator) -> Node:
+    shape = tuple(rng.integers(0, 4, rng.integers(0, 4)).tolist())
+    begins, ends, symbols = _strings(rng, int(np.prod(shape)))
+    mark = np.frombuffer(_pick(rng, _PIECES), np.uint8)
+    arrays = [begins.reshape(shape), ends.reshape(shape), symbols, mark, np.array(rng.integers(-4, 4))]
+    return "StringJoin", arrays, STRINGS, {}
+
+
+def string_split(rng: np.random.Generator) -> Node:
+    mark = np.frombuffer(_pick(rng, (b"", *_PIECES)), np.uint8)
+    arrays = [*_strings(rng, int(rng.integers(0, 6))), mark, np.array(bool(rng.integers(2)))]
+    return "StringSplit", arrays, [TensorProto.INT64, *STRINGS, TensorProto.INT64], {}
+
+
+def numeric_to_string(rng: np.random.Generator) -> Node:
+    bits = rng.integers(0, 256, 8 * rng.integers(0, 6), dtype=np.uint8)
+    return "NumericToString", [bits.view(_pick(rng, (np.float32, np.float64)))], [STRING], {}
+
+
 def vocab_decoder(rng: np.random.Generator) -> Node:
     vocabulary, count = _vocabulary(rng)
     ids = rng.integers(-1, count + 2, (rng.integers(0, 4), rng.integers(0, 5))).astype(np.int32)
@@ -205,10 +254,15 @@ MAKERS: tuple[Callable[[np.random.Generator], Node], ...] = (
     chars_to_bytes,
     combine_segments,
     packed,
+    numeric_to_string,
     ragged_to_dense,
     regex_normalization,
     regex_split,
+    sentencepiece,
+    sentencepiece_back,
     special_tokens,
+    string_join,
+    string_split,
     trie,
     unigram,
     unpacked,

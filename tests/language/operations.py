@@ -17,8 +17,44 @@ from typing import Any
 
 import numpy as np
 
+from converters.openvino.charsmaps import compile_map
+from converters.openvino.sentencepiece_models import model_message
+
 BEHAVIOURS = ("remove", "isolate", "contiguous", "mergedwithprevious", "mergedwithnext")
 SPLIT = ["  a b  c ", "▁▁x▁y▁", "", "abxxbay"]
+
+
+CHARACTERS = "abcd▁ é日🙂AB①\t"
+
+
+def sentencepiece_model(rng: np.random.Generator) -> tuple[bytes, list[int]]:
+    """A SentencePiece model of random pieces, and which of its ids make no NUL."""
+    model = model_message()()
+    trainer, normalizer = model.trainer_spec, model.normalizer_spec
+    trainer.model_type = int(rng.integers(1, 5))
+    trainer.byte_fallback, trainer.treat_whitespace_as_suffix = bool(rng.random() < 0.4), bool(rng.random() < 0.3)
+    normalizer.add_dummy_prefix, normalizer.remove_extra_whitespaces = bool(rng.integers(2)), bool(rng.integers(2))
+    normalizer.escape_whitespaces = bool(rng.random() < 0.7)
+    if rng.integers(2):
+        rules = {"A": "a", "B": " b ", "ab": "x", "①": "1", "\t": " ", "日": ""}
+        normalizer.precompiled_charsmap = compile_map(rules)
+    if rng.random() < 0.3:
+        model.denormalizer_spec.precompiled_charsmap = compile_map({"a": "A", "b ": "  "})
+        model.denormalizer_spec.escape_whitespaces = bool(rng.integers(2))
+    kinds = {"<unk>": 2, "<s>": 3, "</s>": 3}
+    if trainer.byte_fallback:
+        kinds |= {f"<0x{byte:02X}>": 6 for byte in range(256)}
+    met: list[str] = []
+    for _ in range(rng.integers(20, 80)):
+        word = "".join(rng.choice(met, 2)) if met and rng.integers(2) else "".join(rng.choice(list(CHARACTERS), 1))
+        if word not in kinds and len(word) < 10:
+            kinds[word] = int(rng.choice([1, 1, 1, 1, 1, 1, 4, 5]))
+            met.append(word)
+    is_tied = rng.integers(2)
+    for word, kind in kinds.items():
+        score = -float(rng.integers(4)) if is_tied else -float(rng.random())
+        model.pieces.add(piece=word.encode(), type=kind, score=score)
+    return model.SerializeToString(), [place for place, word in enumerate(kinds) if word != "<0x00>"]
 
 
 def main(folder: Path) -> None:
@@ -112,6 +148,72 @@ def main(folder: Path) -> None:
                 outputs = create("RegexNormalization", inputs, {"global_replace": everywhere}).outputs()
                 yield f"RegexNormalization{index}{'ny'[everywhere]}", [packed(outputs)], [node], [array]
 
+        words = np.array([["a", "bb", ""], ["é", "", "x y"]])
+        for index, (array, separator, axis) in enumerate(
+            [
+                (words, ", ", 0),
+                (words, "", -1),
+                (words, "·", 1),
+                (words[0], "-", 0),
+                (words[:1, None], "+", 1),
+                (np.array("é"), "-", 0),
+            ]
+        ):
+            node = parameter(array)
+            where = op.Constant(np.array(axis, np.int64) if index % 2 else np.array([axis], np.int32)).output(0)
+            inputs = [*unpacked(node), text(separator), where]
+            yield f"ContribStringJoin{index}", [packed(create("ContribStringJoin", inputs).outputs())], [node], [array]
+        pieces = np.array([["a,b,,c", ","], ["", "é,,"]])
+        for index, (array, delimiter, skips) in enumerate(
+            itertools.product((pieces, pieces[0], np.array("a,b,")), (",", ",,", "no"), (False, True))
+        ):
+            node = parameter(array)
+            flag = op.Constant(np.array(skips) if index % 2 else np.array([skips], np.uint8)).output(0)
+            parts = create("ContribStringSplit", [*unpacked(node), text(delimiter), flag]).outputs()
+            yield f"ContribStringSplit{index}", [parts[0], packed(parts[1:4]), parts[4]], [node], [array]
+        node = parameter(pieces[:, 0])
+        parts = create("ContribStringSplit", [*unpacked(node), text(""), op.Constant(np.array(True)).output(0)]).outputs()
+        yield "ContribStringSplit-bytes", parts, [node], [pieces[:, 0]]
+        for kind in (np.float32, np.float64, np.float16):
+            large = [] if kind == np.float16 else [123456, 1234567, 123456.5, 999999.5]
+            values = [0.1, -0.0, 1, *large, 1e-4, 9.9999997e-5, 1 / 3, 65504, 6e-8, -2.5]
+            # The CPU plugin takes f64 for f32, which has no infinity of theirs.
+            beyond = [] if kind == np.float64 else [np.inf, -np.inf, np.nan]
+            array = np.array([*values, *beyond], kind)
+            node = parameter(array)
+            yield f"NumericToString{array.dtype}", create("NumericToString", [node.output(0)]).outputs(), [node], [array]
+        for array in (np.array([True, False]), numbers(-7, 0, 2**31 - 1), np.array([200, 0], np.uint8)):
+            node = parameter(array)
+            yield f"NumericToString{array.dtype}", create("NumericToString", [node.output(0)]).outputs(), [node], [array]
+        for seed in range(20):
+            yield f"Sentencepiece{seed}", *sentencepieces(seed)
+
+    def sentencepieces(seed: int) -> tuple[list[Any], list[Any], list[np.ndarray]]:
+        """A random model's ids, with other settings for each seed, and what it makes of ids."""
+        rng = np.random.default_rng(seed)
+        data, known = sentencepiece_model(rng)
+        model = op.Constant(np.frombuffer(data, np.uint8)).output(0)
+        texts = np.array(
+            ["".join(rng.choice(list(CHARACTERS), rng.integers(0, 14))) for _ in range(6)] + ["<s>a</s> sop b", ""]
+        )
+        node, ids = parameter(texts), rng.choice([*known, max(known) + 1], (5, 12)).astype(np.int32)
+        inputs = unpacked(node) if rng.random() < 0.5 else node.outputs()
+        if rng.random() < 0.5:
+            tokens = [np.frombuffer(token, np.uint8) for token in (b"<s>", b"sop", b"(a.b")]
+            ends = np.cumsum([len(token) for token in tokens], dtype=np.int32)
+            numbers_ = (ends - [len(token) for token in tokens], ends, np.concatenate(tokens), np.array([1, 900, 901]))
+            inputs += [op.Constant(a.astype(np.uint8 if a.dtype == np.uint8 else np.int32)).output(0) for a in numbers_]
+        settings = {name: bool(rng.integers(2)) for name in ("add_bos", "add_eos", "reverse")} | {
+            "nbest_size": 1,
+            "alpha": 1.0,
+        }
+        sparse = create("SentencepieceTokenizer", [model, *inputs], settings).outputs()
+        back = parameter(ids)
+        texts_back = create("SentencepieceDetokenizer", [model, back.output(0)]).outputs()
+        streamed = create("SentencepieceStreamDetokenizer", [model, back.output(0)]).outputs()
+        valid = create("UTF8Validate", streamed, {"replace_mode": True}).outputs()
+        return [*sparse, packed(texts_back), packed(valid)], [node, back], [texts, ids]
+
     folder.mkdir(parents=True, exist_ok=True)
     for name, outputs, parameters, arrays in cases():
         path = folder / f"{name}.xml"
@@ -121,7 +223,7 @@ def main(folder: Path) -> None:
             expected = [results[i].tolist() for i in range(len(outputs))]
         except RuntimeError:  # pieces that overlap cannot be packed, and such
             continue
-        inputs = [[array.dtype.kind, array.tolist()] for array in arrays]
+        inputs = [["object" if array.dtype.kind == "U" else array.dtype.name, array.tolist()] for array in arrays]
         path.with_suffix(".json").write_text(json.dumps({"inputs": inputs, "outputs": expected}))
 
 

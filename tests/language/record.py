@@ -99,7 +99,7 @@ def unigram() -> Any:
     return fast(tokenizer, bos_token="<s>", eos_token="</s>", unk_token="<unk>", pad_token="<pad>", mask_token=mask)
 
 
-def byte_fallback() -> Any:
+def byte_fallback(**settings: Any) -> Any:
     tokenizer = Tokenizer(models.BPE(byte_fallback=True, unk_token="<unk>", fuse_unk=True))
     tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
     tokenizer.decoder = decoders.Sequence(
@@ -114,7 +114,7 @@ def byte_fallback() -> Any:
     tokenizer.post_processor = processors.TemplateProcessing(
         single="<s> $A", pair="<s> $A <s> $B", special_tokens=[("<s>", 1)]
     )
-    return fast(tokenizer, bos_token="<s>", eos_token="</s>", unk_token="<unk>")
+    return fast(tokenizer, bos_token="<s>", eos_token="</s>", unk_token="<unk>", **settings)
 
 
 def end_of_word() -> Any:
@@ -141,8 +141,11 @@ def end_of_word() -> Any:
     return fast(tokenizer, bos_token="<|startoftext|>", eos_token=end, unk_token=end, pad_token=end)
 
 
-def sentence_piece(kind: str) -> Any:
-    """Llama 2's and T5's tokenizers are SentencePiece models."""
+def sentence_piece(kind: str, rules: str = "", **settings_of_tokenizer: Any) -> Any:
+    """Llama 2's and T5's tokenizers are SentencePiece models; the latter may also cut into words or characters.
+
+    ``rules`` are the characters and what is put for them, where that is not NFKC.
+    """
     with tempfile.TemporaryDirectory() as folder:
         corpus = Path(folder) / "corpus.txt"
         corpus.write_text("\n".join(line for text in CORPUS for line in text.splitlines() if line.strip()))
@@ -153,18 +156,33 @@ def sentence_piece(kind: str) -> Any:
             if is_llama
             else {"pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1}
         )
+        if kind in ("char", "word"):
+            settings["hard_vocab_limit"] = False
+        if rules:
+            lines = ("\t".join(" ".join(f"{ord(c):X}" for c in part) for part in rule.split("=")) for rule in rules.split())
+            (Path(folder) / "rules.tsv").write_text("\n".join(lines) + "\n")
+            settings |= {"normalization_rule_tsv": f"{folder}/rules.tsv"}
         sentencepiece.SentencePieceTrainer.train(
             input=str(corpus), model_prefix=f"{folder}/m", vocab_size=SIZE, model_type=kind, character_coverage=0.995,
             minloglevel=2, **settings,
         )  # fmt: skip
         (Path(folder) / "m.model").rename(Path(folder) / name)
         if is_llama:
-            return transformers.LlamaTokenizer.from_pretrained(folder)
-        return transformers.T5Tokenizer.from_pretrained(folder, extra_ids=10)
+            return transformers.LlamaTokenizer.from_pretrained(folder, **settings_of_tokenizer)
+        return transformers.T5Tokenizer.from_pretrained(folder, extra_ids=10, **settings_of_tokenizer)
 
 
+def whole_sentence_piece(kind: str, **settings: Any) -> Any:
+    """The same where openvino_tokenizers takes the model as it is: only of transformers 4 do tokenizers keep its file."""
+    if not transformers.__version__.startswith("4."):
+        raise RuntimeError("transformers 4 records the kinds that begin with spm: pip install 'transformers<5'")
+    return sentence_piece(kind, RULES, **settings)
+
+
+RULES = "Ａ=A ①=1 ﬁ=fi ½=1/2 \u0301= Å=A e\u0301=é ß=ss"
 NO_UTF8 = [b"abc\xff\xfe def", b"\xc3", b"a\xe2\x82 b", b"\x80\x80x", b"\xed\xa0\x80", b"\xc0\xaf", b"\xf5\x80\x80\x80"]
-DEFINED_FOR_ANY_BYTES = ("qwen", "unigram", "sentencepiece_unigram")
+SPM = {"use_sentencepiece_backend": True}
+DEFINED_FOR_ANY_BYTES = ("qwen", "unigram", "sentencepiece_unigram", "spm_bpe", "spm_unigram", "spm_char", "spm_word")
 """Their texts meet a character map, which replaces what is no UTF-8, before they are split; others may crash OpenVINO."""
 
 LEFT = {"padding_side": "left", "truncation_side": "left"}
@@ -172,16 +190,31 @@ KINDS: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
     "gpt2": (lambda: byte_level(None), {}),
     "llama3": (lambda: byte_level(LLAMA_3), {}),
     "llama3_left_to_maximum": (lambda: byte_level(LLAMA_3, **LEFT), {"use_max_padding": True}),
+    "llama3_pair": (lambda: byte_level(LLAMA_3), {"number_of_inputs": 2, "with_detokenizer": False}),
     "qwen": (lambda: byte_level(QWEN), {}),
+    "qwen_left": (lambda: byte_level(QWEN, **LEFT), {"with_detokenizer": False}),
     "end_of_word": (end_of_word, {}),
     "byte_fallback": (byte_fallback, {}),
+    "byte_fallback_pair_left": (
+        lambda: byte_fallback(**LEFT, pad_token="</s>"),
+        {"number_of_inputs": 2, "with_detokenizer": False},
+    ),
     "wordpiece": (lambda: word_piece(True), {}),
     "wordpiece_cased": (lambda: word_piece(False), {}),
     "wordpiece_pair": (lambda: word_piece(True), {"number_of_inputs": 2, "with_detokenizer": False}),
     "wordpiece_to_maximum": (lambda: word_piece(True), {"use_max_padding": True, "max_length": 48}),
     "unigram": (unigram, {}),
+    "unigram_pair_to_maximum": (
+        unigram,
+        {"number_of_inputs": 2, "with_detokenizer": False, "use_max_padding": True, "max_length": 72},
+    ),
     "sentencepiece_bpe": (lambda: sentence_piece("bpe"), {}),
     "sentencepiece_unigram": (lambda: sentence_piece("unigram"), {}),
+    "spm_bpe": (lambda: whole_sentence_piece("bpe"), SPM),
+    "spm_bpe_left": (lambda: whole_sentence_piece("bpe", padding_side="left"), SPM | {"streaming_detokenizer": True}),
+    "spm_unigram": (lambda: whole_sentence_piece("unigram"), SPM | {"truncation": True, "max_length": 40}),
+    "spm_char": (lambda: whole_sentence_piece("char"), SPM | {"handle_special_tokens_with_re": True}),
+    "spm_word": (lambda: whole_sentence_piece("word"), SPM | {"skip_special_tokens": False}),
 }
 
 
@@ -201,7 +234,11 @@ def record(kind: str) -> None:
         compiled = ov.Core().compile_model(path, "CPU")
         if name == "tokenizer" and kind in DEFINED_FOR_ANY_BYTES:
             expected["no utf-8"] = [[text.decode("latin-1"), compiled(np.array([text]))[0].tolist()] for text in NO_UTF8]
-        expected[name] = tokenized(compiled) if name == "tokenizer" else detokenized(compiled, len(tokenizer))
+        expected[name] = (
+            tokenized(compiled)
+            if name == "tokenizer"
+            else detokenized(compiled, len(tokenizer), SPM.keys() <= settings.keys())
+        )
     (folder / "expected.json").write_text(json.dumps(expected, ensure_ascii=True, separators=(",", ":")) + "\n")
 
 
@@ -224,13 +261,14 @@ def tokenized(model: Any) -> dict[str, Any]:
     return results
 
 
-def detokenized(model: Any, size: int) -> list[Any]:
-    """Ids and the texts that they become."""
+def detokenized(model: Any, size: int, is_whole: bool) -> list[Any]:
+    """Ids and the texts that they become; whole SentencePiece models take no negative ones."""
     generator = np.random.default_rng(0)
+    least = 0 if is_whole else -3
     cases = [
         np.arange(size)[:, None],
         generator.integers(0, size, (8, 40)),
-        generator.integers(-3, size + 5, (5, 7)),
+        generator.integers(least, size + 5, (5, 7)),
         np.zeros((2, 0)),
         np.zeros((0, 3)),
     ]

@@ -38,7 +38,7 @@ def test_operations(recorded: list[Path], kernels: str) -> None:
         options.log_severity_level = 3
         model = convert(path.with_suffix(".xml")).model
         session = onnx_specops.InferenceSession(model.SerializeToString(), options, kernels=kernels)
-        arrays = [np.array(data, object if kind == "U" else np.int32) for kind, data in case["inputs"]]
+        arrays = [np.array(data, kind) for kind, data in case["inputs"]]
         feeds = dict(zip((value.name for value in session.get_inputs()), arrays, strict=True))
         got = [array.tolist() for array in session.run(None, feeds)]
         if got != case["outputs"]:

@@ -70,16 +70,35 @@ def string_tensor_pack(
     return strings_of(op, begins, ends, symbols)
 
 
-@rule("NumericToString", since="openvino_tokenizers")
+@rule(
+    "NumericToString",
+    since="openvino_tokenizers",
+    departs=[
+        Departure(where="u32 as text", cpu="takes them for i32", reference="writes them as they are", follows="reference"),
+        Departure(where="booleans as text", cpu="writes 1 and 0", reference="writes true and false", follows="cpu"),
+    ],
+)
 def numeric_to_string(op: Builder, data: Value):
-    """NumericToString of openvino_tokenizers: integers as decimal text."""
+    """NumericToString of openvino_tokenizers: numbers as text, floating-point ones in six digits."""
     if data.dtype == ir.DataType.BOOL:
         data = op.Cast(data, to=ir.DataType.INT32)
-    if data.dtype is None or not data.dtype.is_integer():
-        raise Unsupported(
-            f"it turns {data.dtype and data.dtype.name} into text, which has no one spelling", "convert integers"
-        )
+    if data.dtype is not None and data.dtype.is_floating_point():
+        is_exact = data.dtype in (ir.DataType.FLOAT, ir.DataType.DOUBLE)
+        return op.specops.NumericToString(data if is_exact else op.Cast(data, to=ir.DataType.FLOAT))
     return op.Cast(data, to=ir.DataType.STRING)
+
+
+@rule("ContribStringJoin", since="extension")
+def contrib_string_join(op: Builder, begins: Value, ends: Value, symbols: Value, separator: Value, axis: Value):
+    """ContribStringJoin of openvino_tokenizers: strings along an axis as one."""
+    return op.specops.StringJoin(begins, ends, symbols, op.Reshape(separator, [-1]), op.Cast(axis, to=ir.DataType.INT64))
+
+
+@rule("ContribStringSplit", since="extension")
+def contrib_string_split(op: Builder, begins: Value, ends: Value, symbols: Value, delimiter: Value, skip_empty: Value):
+    """ContribStringSplit of openvino_tokenizers: strings cut at a delimiter, as a sparse tensor."""
+    skips = op.Cast(skip_empty, to=ir.DataType.BOOL)
+    return op.specops.StringSplit(begins, ends, symbols, op.Reshape(delimiter, [-1]), skips)
 
 
 @rule("StringToHashBucket", since="extension")

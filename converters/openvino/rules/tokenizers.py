@@ -16,45 +16,10 @@ import onnx_ir as ir
 from converters.errors import Malformed, Unsupported
 from converters.openvino.charsmaps import charsmap
 from converters.openvino.rule import Departure, rule
+from converters.openvino.rules._texts import constant_of, packed, pattern_of, text_of, tokens_of
 from converters.openvino.rules.strings import strings_of
 from onnx_specops.building import Builder, Value
 from onnx_specops.ops.tokenizers.regex_split import Behaviour
-
-Strings = tuple[Value, Value, Value]
-
-
-def _constant(value: Value, what: str) -> np.ndarray:
-    """The elements of a constant."""
-    if value.constant is None:
-        raise Unsupported(f"its {what} is computed at run time", "convert a tokenizer whose constants are in the file")
-    return value.constant
-
-
-def _text(value: Value, what: str) -> str:
-    """A string that is a constant of bytes."""
-    data = _constant(value, what)
-    encoded = data.tobytes() if data.dtype == np.uint8 else bytes(data.reshape(-1)[0])
-    try:
-        return encoded.decode()
-    except UnicodeDecodeError as error:
-        raise Malformed(f"its {what} is not UTF-8: {error}") from None
-
-
-def _tokens(strings: Sequence[Value], what: str) -> list[bytes]:
-    """The strings of three constants."""
-    begins, ends, symbols = (_constant(value, what) for value in strings)
-    first, last, text = begins.reshape(-1).tolist(), ends.reshape(-1).tolist(), symbols.tobytes()
-    if len(first) != len(last) or not all(0 <= b <= e <= len(text) for b, e in zip(first, last, strict=True)):
-        raise Malformed(f"its {what} reaches beyond its symbols")
-    return [text[b:e] for b, e in zip(first, last, strict=True)]
-
-
-def _packed(op: Builder, tokens: Sequence[bytes]) -> Strings:
-    """Constants that hold the strings."""
-    edges = np.zeros(len(tokens) + 1, np.int32)
-    np.cumsum([len(token) for token in tokens], out=edges[1:])
-    symbols = np.frombuffer(b"".join(tokens), np.uint8)
-    return op.const(edges[:-1].copy()), op.const(edges[1:].copy()), op.const(symbols.copy())
 
 
 def _split_skips(inputs: Sequence[Value], strings: int, others: int) -> tuple[list[Value], Value | None, list[Value]]:
@@ -63,34 +28,6 @@ def _split_skips(inputs: Sequence[Value], strings: int, others: int) -> tuple[li
     if len(inputs) != strings + has_skips + others:
         raise Malformed(f"it has {len(inputs)} inputs where {strings + others} or {strings + others + 1} were expected")
     return list(inputs[:strings]), inputs[strings] if has_skips else None, list(inputs[strings + has_skips :])
-
-
-_WORD = r"\p{L}\p{N}\p{Mn}\p{Pc}"
-_WORDS = {
-    r"\w": f"[{_WORD}]",
-    r"\W": f"[^{_WORD}]",
-    r"\b": f"(?:(?<=[{_WORD}])(?![{_WORD}])|(?<![{_WORD}])(?=[{_WORD}]))",
-    r"\B": f"(?:(?<=[{_WORD}])(?=[{_WORD}])|(?<![{_WORD}])(?![{_WORD}]))",
-}
-_TOKEN = re.compile(r"\[:\^?[a-z]+:\]|\\Q.*?(?:\\E|\Z)|\\.|\[\^?\]?|\]|[^\\\[\]]+", re.DOTALL)
-
-
-def _pattern(value: Value, what: str) -> str:
-    """A pattern, in which words are those of PCRE2 since 10.43, which OpenVINO has: kernels may have an older one."""
-    out, in_class = [], False
-    for token in _TOKEN.findall(_text(value, what)):
-        if in_class and token.startswith("[:"):
-            out.append(token)
-        elif in_class and token.startswith("["):
-            out.append(token)
-            in_class = not token.endswith("]")
-        elif in_class:
-            out.append(_WORD if token == r"\w" else token)
-            in_class = token != "]"
-        else:
-            out.append(_WORDS.get(token, token))
-            in_class = token.startswith("[")
-    return "".join(out)
 
 
 # -- normalization --------------------------------------------------------------------------------------------------------
@@ -110,8 +47,8 @@ def regex_normalization(op: Builder, *inputs: Value, global_replace: bool = True
     results = op.specops.RegexNormalization(
         *strings,
         skips,
-        pattern=_OLD_PATTERNS.get(_text(pattern, "search pattern"), _pattern(pattern, "search pattern")),
-        replacement=re.sub(r"\\([1-9])", r"$\1", _text(replacement, "replacement")),
+        pattern=_OLD_PATTERNS.get(text_of(pattern, "search pattern"), pattern_of(pattern, "search pattern")),
+        replacement=re.sub(r"\\([1-9])", r"$\1", text_of(replacement, "replacement")),
         global_replace=int(global_replace),
     )
     return [*results, *([] if skips is None else [skips])]
@@ -237,7 +174,7 @@ def utf8_validate(op: Builder, begins: Value, ends: Value, symbols: Value, *, re
 def special_tokens_split(op: Builder, *inputs: Value):
     """SpecialTokensSplit of openvino_tokenizers: special tokens apart from the text around them."""
     strings, skips, (pattern,) = _split_skips(inputs, 5, 1)
-    *rows, begins, ends, skips = op.specops.SpecialTokensSplit(*strings, skips, pattern=_pattern(pattern, "split pattern"))
+    *rows, begins, ends, skips = op.specops.SpecialTokensSplit(*strings, skips, pattern=pattern_of(pattern, "split pattern"))
     return [*rows, begins, ends, strings[4], skips]
 
 
@@ -272,7 +209,7 @@ def regex_split(op: Builder, *inputs: Value, behaviour: Behaviour = "remove", in
     *rows, begins, ends, pieces = op.specops.RegexSplit(
         *strings,
         skips,
-        pattern=_pattern(pattern, "split pattern"),
+        pattern=pattern_of(pattern, "split pattern"),
         behaviour=behaviour,
         invert=int(invert),
         max_splits=max_splits,
@@ -282,7 +219,7 @@ def regex_split(op: Builder, *inputs: Value, behaviour: Behaviour = "remove", in
 
 def _is_any_of(op: Builder, strings: Sequence[Value], tokens: Sequence[Value]) -> Value | None:
     """Which strings are among the tokens."""
-    known = list(dict.fromkeys(_tokens(tokens, "tokens to skip")))
+    known = list(dict.fromkeys(tokens_of(tokens, "tokens to skip")))
     if not known:
         return None
     vocabulary = op.const(np.array(known, object), ir.DataType.STRING)
@@ -309,16 +246,16 @@ def bpe_tokenizer(
     """
     if len(inputs) not in (11, 14, 15, 18):
         raise Malformed(f"it has {len(inputs)} inputs where 11, 14, 15 or 18 were expected")
-    vocabulary = {token: number for number, token in enumerate(_tokens(inputs[5:8], "vocabulary"))}
-    left = _tokens(inputs[8:11], "merges")
+    vocabulary = {token: number for number, token in enumerate(tokens_of(inputs[5:8], "vocabulary"))}
+    left = tokens_of(inputs[8:11], "merges")
     if len(inputs) in (14, 18):
-        pairs = list(zip(left, _tokens(inputs[11:14], "merges"), strict=False))
+        pairs = list(zip(left, tokens_of(inputs[11:14], "merges"), strict=False))
     else:
         # One without a blank is taken twice.
         pairs = [(text.partition(b" ")[0], text.partition(b" ")[2] if b" " in text else text) for text in left]
     if len(inputs) in (15, 18):
-        numbers = _constant(inputs[-1], "ids of added tokens").reshape(-1).tolist()
-        for token, number in zip(_tokens(inputs[-4:-1], "added tokens"), numbers, strict=False):
+        numbers = constant_of(inputs[-1], "ids of added tokens").reshape(-1).tolist()
+        for token, number in zip(tokens_of(inputs[-4:-1], "added tokens"), numbers, strict=False):
             vocabulary.setdefault(token, number)
     unknown = vocabulary.get(unk_token.encode(), -1)
     merges = np.empty((len(pairs), 3), np.int32)
@@ -333,7 +270,7 @@ def bpe_tokenizer(
     vocabulary.pop(b"", None)
     return op.specops.BPETokenizer(
         *inputs[:5],
-        *_packed(op, list(vocabulary)),
+        *packed(op, list(vocabulary)),
         op.const(np.array(list(vocabulary.values()), np.int32)),
         op.const(merges),
         op.const(np.array(fallback, np.int32)) if max(fallback) >= 0 else None,
@@ -347,7 +284,7 @@ def wordpiece_tokenizer(op: Builder, *inputs: Value, suffix_indicator: str = "##
     """WordpieceTokenizer of openvino_tokenizers."""
     if len(inputs) != 9:
         raise Malformed(f"it has {len(inputs)} inputs where 9 were expected")
-    unknown = int(_constant(inputs[8], "id of unknown words").reshape(-1)[0])
+    unknown = int(constant_of(inputs[8], "id of unknown words").reshape(-1)[0])
     return op.specops.WordpieceTokenizer(
         *inputs[:8], suffix_indicator=suffix_indicator, max_bytes_per_word=max_bytes_per_word, unk_token_id=unknown
     )
@@ -386,7 +323,7 @@ def truncate(op: Builder, *inputs: Value, m_num_inputs: int = 1):
     if count not in (1, 2) or len(inputs) != 3 * count + 3:
         raise Malformed(f"it has {len(inputs)} inputs where 6 or 9 were expected")
     longest = op.Cast(op.Reshape(inputs[-3], []), to=ir.DataType.INT32)
-    side, mode = _text(inputs[-2], "side"), _text(inputs[-1], "mode")
+    side, mode = text_of(inputs[-2], "side"), text_of(inputs[-1], "mode")
     if side not in ("left", "right") or mode not in ("only_first", "only_second", "longest_first"):
         raise Malformed(f"it truncates {mode!r} from {side!r}")
     lengths = [op.Sub(inputs[3 * i + 1], inputs[3 * i]) for i in range(count)]

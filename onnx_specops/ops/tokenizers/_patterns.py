@@ -32,6 +32,8 @@ _ASSERTIONS = {"b": _BOUNDARY, "B": _NO_BOUNDARY, "z": r"\Z", "Z": r"(?=\n?\Z)",
 _CODE_POINT = re.compile(r"\\x(?:\{([0-9A-Fa-f]{1,8})\}|([0-9A-Fa-f]{0,2}))|\\o\{([0-7]+)\}")
 _PROPERTY = re.compile(r"\\([pP])(?:\{(\^?)([^}]*)\}|(.))")
 _INLINE_FLAGS = re.compile(r"\(\?[a-zA-Z-]+\)")
+_QUANTIFIER = re.compile(r"\{(\d+)(?:,(\d*))?\}")
+_MOST_TIMES = 65535
 _POSIX = re.compile(r"\[:(\^?)([a-z]+):\]")
 _IN_POSIX = {
     "alpha": r"\p{L}", "lower": r"\p{Ll}", "upper": r"\p{Lu}", "digit": r"\p{Nd}", "alnum": r"\p{L}\p{N}", "word": WORDS,
@@ -83,6 +85,8 @@ def translate(pattern: str) -> str:
         else:
             if at and (flags := _INLINE_FLAGS.match(pattern, at)):
                 raise PatternError(f"{flags[0]} in the middle is not translated")
+            if (times := _QUANTIFIER.match(pattern, at)) and max(int(n) for n in times.groups() if n) > _MOST_TIMES:
+                raise PatternError(f"{times[0]} is more than {_MOST_TIMES} times")
             out.append(rest[0])
             at += 1
     return "".join(out)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import struct
-from typing import Annotated
+from typing import Annotated, Protocol
 
 import numpy as np
 
@@ -73,6 +73,12 @@ def _(node):
     return [node.shape(0), node.shape(0), [None]]
 
 
+class Prefixes(Protocol):
+    """What texts are normalized by: what stands for the beginning of ``text[at:]``, and how many bytes that has."""
+
+    def prefix(self, text: bytes, at: int) -> tuple[bytes, int]: ...
+
+
 class CharsMap:
     """A character map in SentencePiece's form; raises ``ValueError`` where it is none."""
 
@@ -127,7 +133,7 @@ def character_size(text: bytes, at: int) -> int:
     return size if at + size <= len(text) else 0
 
 
-def normalize(mapping: CharsMap, text: bytes, prefix: bool, squeeze: bool, escape: bool, suffix: bool = False) -> bytes:
+def normalize(mapping: Prefixes, text: bytes, prefix: bool, squeeze: bool, escape: bool, suffix: bool = False) -> bytes:
     """A string as `CharsMapNormalization` normalizes it."""
     at = 0
     if squeeze:

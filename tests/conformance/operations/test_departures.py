@@ -37,6 +37,8 @@ EXAMPLES: list[Case] = []
 UNSHOWN = {
     "no symbols in any string": "a tokenizer shows it: tests/language/test_tokenizers.py",
     "bytes that are no UTF-8": "OpenVINO crashes on some: tests/language/test_tokenizers.py",
+    "u32 as text": "the oracle has no extensions; tests/language/operations.py has them",
+    "booleans as text": "the oracle has no extensions; tests/language/operations.py has them",
     "`auto_pad` `same_upper`": "what is read beyond the data may be anything, and spoils the oracle's process",
     "an empty sequence": "what is read beyond it may be the right answer",
     "repeats that are not constant": "what was in memory may be the right answer",

@@ -160,6 +160,68 @@ def characters(rng: np.random.Generator) -> Node:
     return "CharsMapNormalization", arrays, [I32, I32, U8], {name: int(rng.integers(2)) for name in names}
 
 
+_MODEL_TYPES = ("unigram", "bpe", "word", "char")
+
+
+def _model(rng: np.random.Generator) -> list[np.ndarray]:
+    """Pieces of a SentencePiece model and their types."""
+    pieces = [
+        *dict.fromkeys("".join(_pick(rng, "ab▁ 日") for _ in range(rng.integers(1, 4))) for _ in range(20)),
+        "<u>",
+        "<c>",
+    ]
+    types = [*rng.choice([1, 1, 1, 1, 4, 5], len(pieces) - 2), 2, 3]
+    if rng.random() < 0.3:
+        pieces += [f"<0x{byte:02X}>" for byte in range(256)]
+        types += [6] * 256
+    if rng.random() < 0.3:
+        pieces.append("ab")
+        types.append(0)
+    return [*strings(pieces), np.array(types, np.uint8)]
+
+
+def sentence_pieces(rng: np.random.Generator) -> Node:
+    rows, model = _ragged_strings(rng), _model(rng)
+    ids = rng.permutation(model[0].size).astype(np.int32)
+    scores = -rng.integers(0, 9, ids.size).astype(np.float32) / 2
+    names = ("add_dummy_prefix", "remove_extra_whitespaces", "escape_whitespaces", "treat_whitespace_as_suffix")
+    settings = {name: int(rng.integers(2)) for name in (*names, "add_bos", "add_eos", "reverse")}
+    settings |= {"model_type": _pick(rng, _MODEL_TYPES), "bos_id": 7, "eos_id": -1}
+    arrays = [*rows, *model[:3], ids, scores, model[3], _pick(rng, (None, _MAP.copy())), _skips(rng, len(rows[2]))]
+    return "SentencepieceTokenizer", arrays, [I32, I32, I32], settings
+
+
+def sentences(rng: np.random.Generator) -> Node:
+    model = _model(rng)
+    ids = rng.integers(0, model[0].size + 2, (rng.integers(0, 4), rng.integers(0, 9))).astype(np.int32)
+    settings = {name: int(rng.integers(2)) for name in ("add_dummy_prefix", "remove_extra_whitespaces")}
+    return "SentencepieceDetokenizer", [ids, *model], [I32, I32, U8], {**settings, "unk_surface": _pick(rng, ("", " ⁇ "))}
+
+
+def _shaped(rng: np.random.Generator) -> list[np.ndarray]:
+    """Strings of up to three dimensions."""
+    shape = tuple(rng.integers(0, 4, rng.integers(0, 4)).tolist())
+    begins, ends, symbols = strings(_texts(rng, int(np.prod(shape))))
+    return [begins.reshape(shape), ends.reshape(shape), symbols]
+
+
+def joined(rng: np.random.Generator) -> Node:
+    arrays = _shaped(rng)
+    separator = np.frombuffer(_pick(rng, (b"", b",", b"::")), np.uint8).copy()
+    axis = np.array(rng.integers(-arrays[0].ndim, arrays[0].ndim) if arrays[0].ndim else 0, np.int64)
+    return "StringJoin", [*arrays, separator, axis], [I32, I32, U8], {}
+
+
+def cut(rng: np.random.Generator) -> Node:
+    delimiter = np.frombuffer(_pick(rng, (b"", b"a", b"ab", b" ")), np.uint8).copy()
+    return "StringSplit", [*_shaped(rng), delimiter, np.array(bool(rng.integers(2)))], [I64, I32, I32, U8, I64], {}
+
+
+def written(rng: np.random.Generator) -> Node:
+    numbers = rng.standard_normal(rng.integers(0, 9)) * 10.0 ** rng.integers(-12, 12)
+    return "NumericToString", [numbers.astype(_pick(rng, (np.float32, np.float64)))], [TensorProto.STRING], {}
+
+
 def segments(rng: np.random.Generator) -> Node:
     rows = int(rng.integers(1, 4))
     counts = np.array([rows, _pick(rng, (1, rows)), rows], np.int64)
@@ -178,7 +240,7 @@ def _rows_of(rng: np.random.Generator, rows: int) -> tuple[np.ndarray, np.ndarra
 
 _MAKERS = (
     validation, fallback, bytes_to_chars, chars_to_bytes, word_pieces, unigram, trie, decoder, dense, byte_pairs, characters,
-    segments,
+    segments, sentence_pieces, sentences, joined, cut, written,
 )  # fmt: skip
 _REGEXES = (normalization, split, special_tokens)
 

@@ -43,7 +43,9 @@ def one_node(
     operator = find(op_type)
     types = {variable: _element_type(inputs[name]) for name, variable in operator.inputs.items() if name in inputs}
     outputs = []
-    for name, variable in operator.outputs.items():
+    # Some operators call what they give as they call what they take.
+    names = [f"{name}_out" if name in inputs else name for name in operator.outputs]
+    for name, variable in zip(names, operator.outputs.values(), strict=True):
         element_type = types.get(variable)
         if element_type is None:
             element_type = getattr(TensorProto, operator.element_types(variable)[0].upper())
@@ -54,7 +56,7 @@ def one_node(
             helper.make_node(
                 op_type,
                 [name if name in inputs else "" for name in operator.inputs],
-                list(operator.outputs),
+                names,
                 domain=onnx_specops.DOMAIN,
                 **(attributes or {}),
             )

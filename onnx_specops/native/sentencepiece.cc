@@ -1,0 +1,655 @@
+// SentencepieceTokenizer and SentencepieceDetokenizer: strings to the ids of a SentencePiece model's pieces, and back.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <unordered_map>
+
+#include "byte_trie.h"
+#include "chars_map.h"
+#include "merging.h"
+#include "ops.h"
+#include "ragged.h"
+
+namespace specops {
+namespace {
+
+constexpr std::string_view space = "\xE2\x96\x81", replacement = "\xEF\xBF\xBD";
+
+// What a piece is, as SentencePiece's files number it; 0 is for special tokens that a model knows nothing of.
+enum Piece : std::uint8_t { special, normal, unknown, control, user_defined, unused, byte_piece };
+
+// The greatest id.
+constexpr std::int64_t most_id = std::numeric_limits<std::int32_t>::max();
+
+std::size_t width(std::string_view text) {
+  const auto lead = static_cast<unsigned char>(text[0]);
+  return std::min<std::size_t>(lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC0 ? 2 : 1, text.size());
+}
+
+// The byte that a piece such as <0x0A> names; -1 where it names none.
+int byte_of(std::string_view piece) {
+  const auto digit = [](char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1; };
+  if (piece.size() != 6 || piece.substr(0, 3) != "<0x" || piece[5] != '>') return -1;
+  const int high = digit(piece[3]), low = digit(piece[4]);
+  return high < 0 || low < 0 ? -1 : 16 * high + low;
+}
+
+const std::uint8_t* types_of(const Input& types, const Texts& pieces) {
+  if (static_cast<std::size_t>(types.size()) != pieces.size()) {
+    fail("types: ", types.size(), " elements where there are ", pieces.size(), " pieces");
+  }
+  return types.data<std::uint8_t>();
+}
+
+template <class T>
+const T* as_many(const Input& input, const char* name, std::size_t pieces) {
+  if (static_cast<std::size_t>(input.size()) != pieces) {
+    fail(name, ": ", input.size(), " elements where there are ", pieces, " pieces");
+  }
+  return input.data<T>();
+}
+
+// A character map, before which the longest user-defined symbol stays as it is.
+class SymbolsKept {
+ public:
+  SymbolsKept(const CharsMap& map, const ByteTrie* symbols) : map_(map), symbols_(symbols) {}
+  CharsMap::Prefix prefix(std::string_view text) const {
+    if (symbols_ != nullptr) {
+      const std::size_t length = symbols_->longest(text).length;
+      if (length != 0) return {text.substr(0, length), length};
+    }
+    return map_.prefix(text);
+  }
+
+ private:
+  const CharsMap& map_;
+  const ByteTrie* symbols_;
+};
+
+// A model, made of the inputs from vocab_begins to charsmap. A piece is known by its place in the vocabulary.
+class Model {
+ public:
+  static constexpr std::size_t first_input = 5, inputs = 7;
+  enum Kind : std::size_t { unigram, bpe, word, character };
+
+  struct Symbol {
+    std::uint32_t begin, size;  // no size: merged into another
+    std::int32_t id;            // less than 0: never merged
+    std::int32_t previous, next;
+  };
+  // The best way to a place of a text: where its last piece begins, and which one that is.
+  struct Place {
+    float score;
+    std::int32_t begin, piece;
+  };
+  struct Scratch {
+    std::string normalized;
+    std::vector<Place> places;
+    std::vector<std::pair<std::int32_t, std::string_view>> cut;
+    std::vector<Symbol> symbols;
+    MergeQueue queue;
+    std::unordered_map<std::int32_t, std::pair<std::int32_t, std::int32_t>> halves;
+  };
+
+  Model(Kind kind, const Whitespace& spaces, const std::vector<Input>& given)
+      : kind_(kind), spaces_(spaces), map_(given[6]) {
+    const Texts texts(given[0], given[1], given[2], "vocab_");
+    const std::size_t count = texts.size();
+    const auto* ids = as_many<std::int32_t>(given[3], "vocab_ids", count);
+    const auto* scores = as_many<float>(given[4], "scores", count);
+    const auto* types = types_of(given[5], texts);
+    ids_.assign(ids, ids + count);
+    types_.assign(types, types + count);
+    check(texts, scores);
+    const auto trie = [&](std::initializer_list<Piece> kinds) {
+      std::vector<std::pair<std::string_view, std::int32_t>> entries;
+      for (std::size_t i = count; i-- > 0;) {  // of equal ones the first counts: the trie takes the last
+        if (std::find(kinds.begin(), kinds.end(), types_[i]) != kinds.end()) {
+          entries.emplace_back(texts[i], static_cast<std::int32_t>(i));
+        }
+      }
+      return ByteTrie(std::move(entries));
+    };
+    special_ = trie({special});
+    mergeable_ = trie({normal, user_defined, unused});
+    reserved_ = trie({unknown, control, byte_piece});
+    symbols_ = trie({user_defined});
+    has_symbols_ = std::find(types_.begin(), types_.end(), user_defined) != types_.end();
+    if (kind_ == unigram) prepare_scores(texts, scores);
+    if (kind_ == bpe) prepare_merges(texts, scores);
+  }
+
+  // The id of a special token; false where it is none.
+  bool special_id(std::string_view text, std::int32_t& id) const {
+    const std::int32_t place = exact(special_, text);
+    if (place < 0) return false;
+    id = ids_[static_cast<std::size_t>(place)];
+    return true;
+  }
+
+  void encode(const Context& context, std::string_view text, Scratch& scratch, std::vector<std::int32_t>& ids) const {
+    scratch.normalized.clear();
+    normalize(SymbolsKept(map_, has_symbols_ ? &symbols_ : nullptr), spaces_, text, scratch.normalized);
+    context.check_size("a normalized string", static_cast<std::int64_t>(scratch.normalized.size()));
+    if (scratch.normalized.size() > static_cast<std::size_t>(most_id)) fail("a normalized string is too long");
+    Sink sink{*this, ids};
+    const std::string_view normalized = scratch.normalized;
+    switch (kind_) {
+      case unigram:
+        return encode_likeliest(normalized, scratch, sink);
+      case bpe:
+        return encode_merged(normalized, scratch, sink);
+      case word:
+        return encode_words(normalized, sink);
+      case character:
+        for (std::string_view rest = normalized; !rest.empty();) {
+          const std::size_t size = unit(rest).first;
+          sink.add(rest.substr(0, size));
+          rest.remove_prefix(size);
+        }
+    }
+  }
+
+ private:
+  // Takes the pieces of a text, and writes their ids.
+  struct Sink {
+    const Model& model;
+    std::vector<std::int32_t>& ids;
+    bool after_unknown = false;
+
+    void add(std::string_view piece) { add(model.find(piece), piece); }
+    void add(std::int32_t place, std::string_view piece) {
+      const bool is_unknown = place == model.unknown_;
+      if (is_unknown && model.has_bytes_) {
+        for (const char c : piece) ids.push_back(model.bytes_[static_cast<unsigned char>(c)]);
+      } else if (!is_unknown || !after_unknown) {
+        ids.push_back(model.ids_[static_cast<std::size_t>(place)]);
+      }
+      after_unknown = is_unknown;
+    }
+  };
+
+  void check(const Texts& texts, const float* scores) {
+    std::size_t unknowns = 0, bytes = 0;
+    std::array<bool, 256> found{};
+    for (std::size_t i = 0; i < types_.size(); ++i) {
+      if (texts[i].empty()) fail("vocab_begins: piece ", i, " is empty");
+    }
+    for (std::size_t i = 0; i < types_.size(); ++i) {
+      if (std::isnan(scores[i])) fail("scores[", i, "] is NaN");
+    }
+    for (std::size_t i = 0; i < types_.size(); ++i) {
+      if (types_[i] > byte_piece) fail("types[", i, "] = ", int{types_[i]}, " is greater than 6");
+    }
+    for (std::size_t i = types_.size(); i-- > 0;) {
+      if (types_[i] == unknown) {
+        ++unknowns;
+        unknown_ = static_cast<std::int32_t>(i);
+      } else if (types_[i] == byte_piece) {
+        has_bytes_ = true;
+        const int byte = byte_of(texts[i]);
+        if (byte < 0) continue;
+        bytes += !found[static_cast<std::size_t>(byte)];
+        found[static_cast<std::size_t>(byte)] = true;
+        bytes_[static_cast<std::size_t>(byte)] = ids_[i];
+      }
+    }
+    if (unknowns != 1) fail("types: ", unknowns, " pieces are unknown (2) where one is");
+    if (has_bytes_ && bytes != 256) fail("types: there are bytes (6), but not all 256");
+  }
+
+  // -1 where the text is none of the trie's.
+  static std::int32_t exact(const ByteTrie& trie, std::string_view text) {
+    ByteTrie::Node node = ByteTrie::root;
+    for (const char c : text) {
+      if (!trie.step(node, static_cast<unsigned char>(c))) return -1;
+    }
+    return trie.holds(node) ? trie.id(node) : -1;
+  }
+
+  // What the text is taken for, what is no part of texts first.
+  std::int32_t find(std::string_view text) const {
+    std::int32_t place = exact(reserved_, text);
+    if (place < 0) place = exact(mergeable_, text);
+    return place < 0 ? unknown_ : place;
+  }
+
+  // How long the user-defined symbol or else the character is that a text begins with, and whether it is the former.
+  std::pair<std::size_t, bool> unit(std::string_view text) const {
+    const std::size_t length = has_symbols_ ? symbols_.longest(text).length : 0;
+    return length != 0 ? std::make_pair(length, true) : std::make_pair(width(text), false);
+  }
+
+  void encode_words(std::string_view text, Sink& sink) const {
+    std::size_t begin = 0;
+    for (std::size_t at = 0; at < text.size(); at += width(text.substr(at))) {
+      if (at == begin || text.substr(at, space.size()) != space) continue;
+      sink.add(text.substr(begin, at - begin));
+      begin = at;
+    }
+    if (!text.empty()) sink.add(text.substr(begin));
+  }
+
+  // ---- unigram
+
+  void prepare_scores(const Texts& texts, const float* scores) {
+    float least = std::numeric_limits<float>::max(), most = std::numeric_limits<float>::min();
+    for (std::size_t i = 0; i < types_.size(); ++i) {
+      if (types_[i] != normal) continue;
+      least = std::min(least, scores[i]);
+      most = std::max(most, scores[i]);
+    }
+    penalty_ = least - 10.0f;
+    scores_.resize(types_.size());
+    for (std::size_t i = 0; i < types_.size(); ++i) {
+      const float bonus = static_cast<float>(texts[i].size()) * most;
+      scores_[i] = types_[i] == user_defined ? double{bonus} - 0.1 : double{scores[i]};
+    }
+  }
+
+  void encode_likeliest(std::string_view text, Scratch& scratch, Sink& sink) const {
+    std::vector<Place>& places = scratch.places;
+    places.assign(text.size() + 1, Place{0.0f, -1, -1});
+    // SentencePiece adds and compares in double what it keeps in float.
+    const auto reach = [&](std::size_t end, double score, std::size_t begin, std::int32_t piece) {
+      Place& place = places[end];
+      if (place.begin == -1 || score > double{place.score}) {
+        place = {static_cast<float>(score), static_cast<std::int32_t>(begin), piece};
+      }
+    };
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t size = width(text.substr(at));
+      const float score = places[at].score;
+      bool found = false;
+      ByteTrie::Node node = ByteTrie::root;
+      for (std::size_t end = at; end < text.size() && mergeable_.step(node, static_cast<unsigned char>(text[end]));) {
+        ++end;
+        if (!mergeable_.holds(node)) continue;
+        const auto piece = static_cast<std::size_t>(mergeable_.id(node));
+        if (types_[piece] == unused) continue;
+        reach(end, scores_[piece] + double{score}, at, static_cast<std::int32_t>(piece));
+        found = found || end - at == size;
+      }
+      if (!found) reach(at + size, double{penalty_ + score}, at, unknown_);
+      at += size;
+    }
+    auto& cut = scratch.cut;
+    cut.clear();
+    for (std::size_t end = text.size(); end > 0;) {
+      const auto begin = static_cast<std::size_t>(places[end].begin);
+      cut.emplace_back(places[end].piece, text.substr(begin, end - begin));
+      end = begin;
+    }
+    for (auto piece = cut.rbegin(); piece != cut.rend(); ++piece) sink.add(piece->first, piece->second);
+  }
+
+  // ---- byte pairs
+
+  // Every text that a symbol can be has an id: a piece that texts are made of its place, and a character of such pieces that
+  // is none itself one behind the places.
+  void prepare_merges(const Texts& texts, const float* scores) {
+    std::vector<float> ranked(scores, scores + types_.size());
+    std::sort(ranked.begin(), ranked.end(), std::greater<float>());
+    ranked.erase(std::unique(ranked.begin(), ranked.end()), ranked.end());
+    std::vector<std::int32_t> pieces;
+    for (std::size_t i = 0; i < types_.size(); ++i) {
+      const auto place = static_cast<std::int32_t>(i);
+      sizes_.push_back(static_cast<std::uint32_t>(texts[i].size()));
+      finals_.push_back(find(texts[i]));
+      if (exact(mergeable_, texts[i]) == place && types_[i] >= normal) pieces.push_back(place);
+    }
+    std::unordered_map<std::string_view, std::int32_t> characters;
+    for (const std::int32_t piece : pieces) {
+      std::string_view rest = texts[static_cast<std::size_t>(piece)];
+      while (!rest.empty()) {
+        const std::string_view one = rest.substr(0, width(rest));
+        rest.remove_prefix(one.size());
+        if (characters.count(one) != 0) continue;
+        std::int32_t id = exact(mergeable_, one);
+        if (id < 0) {
+          id = static_cast<std::int32_t>(sizes_.size());
+          sizes_.push_back(static_cast<std::uint32_t>(one.size()));
+          finals_.push_back(find(one));
+        }
+        characters.emplace(one, id);
+      }
+    }
+    const auto id_of = [&](std::string_view text) {
+      const std::int32_t id = exact(mergeable_, text);
+      if (id >= 0 || width(text) != text.size()) return id;
+      const auto found = characters.find(text);
+      return found == characters.end() ? -1 : found->second;
+    };
+    struct Pair {
+      std::int32_t left, right, piece;
+    };
+    std::vector<Pair> pairs;
+    for (const std::int32_t piece : pieces) {
+      const std::string_view text = texts[static_cast<std::size_t>(piece)];
+      for (std::size_t at = width(text); at < text.size(); at += width(text.substr(at))) {
+        const std::int32_t left = id_of(text.substr(0, at));
+        const std::int32_t right = left < 0 ? -1 : id_of(text.substr(at));
+        if (right >= 0) pairs.push_back({left, right, piece});
+      }
+    }
+    merges_ = PairTable(pairs.size());
+    for (const Pair& pair : pairs) {
+      const auto rank = std::lower_bound(ranked.begin(), ranked.end(), scores[pair.piece], std::greater<float>());
+      merges_.put(pair.left, pair.right, {static_cast<std::int32_t>(rank - ranked.begin()), pair.piece});
+    }
+    std::vector<std::pair<std::string_view, std::int32_t>> units(characters.begin(), characters.end());
+    characters_ = ByteTrie(std::move(units));
+  }
+
+  void encode_merged(std::string_view text, Scratch& scratch, Sink& sink) const {
+    std::vector<Symbol>& symbols = scratch.symbols;
+    symbols.clear();
+    scratch.halves.clear();
+    for (std::size_t at = 0; at < text.size();) {
+      const auto [size, is_symbol] = unit(text.substr(at));
+      const auto index = static_cast<std::int32_t>(symbols.size());
+      const bool is_last = at + size == text.size();
+      symbols.push_back({static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(size),
+                         is_symbol ? -1 : exact(characters_, text.substr(at, size)), index - 1, is_last ? -1 : index + 1});
+      at += size;
+    }
+    merge(symbols, scratch);
+    for (std::int32_t i = symbols.empty() ? -1 : 0; i != -1; i = symbols[static_cast<std::size_t>(i)].next) {
+      const Symbol& symbol = symbols[static_cast<std::size_t>(i)];
+      const std::string_view piece = text.substr(symbol.begin, symbol.size);
+      if (symbol.id < 0) {
+        sink.add(piece);
+      } else {
+        add_cut(symbol.id, piece, scratch, sink);
+      }
+    }
+  }
+
+  void merge(std::vector<Symbol>& symbols, Scratch& scratch) const {
+    MergeQueue& queue = scratch.queue;
+    queue.clear();
+    const auto at = [&](std::int32_t i) -> Symbol& { return symbols[static_cast<std::size_t>(i)]; };
+    const auto push = [&](std::int32_t left, std::int32_t right) {
+      if (left == -1 || right == -1 || at(left).id < 0 || at(right).id < 0) return;
+      const PairTable::Merge* const merge = merges_.find(at(left).id, at(right).id);
+      if (merge == nullptr) return;
+      queue.push({merge->rank, left, merge->id, left, right});
+      if (types_[static_cast<std::size_t>(merge->id)] == unused) scratch.halves[merge->id] = {at(left).id, at(right).id};
+    };
+    for (std::int32_t right = 1; right < static_cast<std::int32_t>(symbols.size()); ++right) push(right - 1, right);
+    while (!queue.empty()) {
+      const MergeQueue::Entry entry = queue.pop();
+      Symbol &left = at(entry.left), &right = at(entry.right);
+      // One of them may have gone into another symbol since.
+      if (left.size == 0 || right.size == 0 || left.size + right.size != sizes_[static_cast<std::size_t>(entry.id)]) continue;
+      left.size += right.size;
+      left.id = entry.id;
+      left.next = right.next;
+      if (right.next >= 0) at(right.next).previous = entry.left;
+      right.size = 0;
+      push(left.previous, entry.left);
+      push(entry.left, left.next);
+    }
+  }
+
+  // Pieces that are unused only help to make others: in the end they fall apart again.
+  void add_cut(std::int32_t id, std::string_view piece, Scratch& scratch, Sink& sink) const {
+    const std::int32_t place = finals_[static_cast<std::size_t>(id)];
+    if (types_[static_cast<std::size_t>(place)] == unused) {
+      const auto halves = scratch.halves.find(id);
+      if (halves != scratch.halves.end()) {
+        const std::size_t middle = sizes_[static_cast<std::size_t>(halves->second.first)];
+        add_cut(halves->second.first, piece.substr(0, middle), scratch, sink);
+        return add_cut(halves->second.second, piece.substr(middle), scratch, sink);
+      }
+    }
+    sink.add(place, piece);
+  }
+
+  Kind kind_;
+  Whitespace spaces_;
+  CharsMap map_;
+  std::vector<std::int32_t> ids_;
+  std::vector<std::uint8_t> types_;
+  ByteTrie special_, mergeable_, reserved_, symbols_;
+  bool has_symbols_ = false, has_bytes_ = false;
+  std::int32_t unknown_ = 0;
+  std::array<std::int32_t, 256> bytes_{};
+  // of unigram models
+  float penalty_ = 0;
+  std::vector<double> scores_;
+  // of byte pairs, by id
+  PairTable merges_;
+  ByteTrie characters_;
+  std::vector<std::uint32_t> sizes_;
+  std::vector<std::int32_t> finals_;
+};
+
+class SentencepieceTokenizer : public Kernel {
+ public:
+  explicit SentencepieceTokenizer(const KernelInfo& info)
+      : kind_(static_cast<Model::Kind>(info.choice("model_type"))),
+        spaces_(info),
+        add_bos_(info.flag("add_bos")),
+        add_eos_(info.flag("add_eos")),
+        reverse_(info.flag("reverse")),
+        bos_(static_cast<std::int32_t>(info.integer("bos_id"))),
+        eos_(static_cast<std::int32_t>(info.integer("eos_id"))) {
+    std::vector<Input> constants;
+    for (std::size_t i = Model::first_input; i < Model::first_input + Model::inputs; ++i) {
+      if (const auto constant = info.constant_input(i)) {
+        constants.push_back(*constant);
+      } else if (info.input_type(i) == Type::undefined) {
+        constants.emplace_back();
+      } else {
+        return;
+      }
+    }
+    model_.emplace(kind_, spaces_, constants);
+  }
+
+  void compute(Context& context) const override {
+    const TextRows rows(context);
+    const Skips skips(context, Model::first_input + Model::inputs, rows.texts().size());
+    if (model_) return run(context, rows, skips, *model_);
+    std::vector<Input> inputs;
+    for (std::size_t i = Model::first_input; i < Model::first_input + Model::inputs; ++i) {
+      inputs.push_back(i < context.input_count() ? context.input(i) : Input());
+    }
+    run(context, rows, skips, Model(kind_, spaces_, inputs));
+  }
+
+ private:
+  void run(Context& context, const TextRows& rows, const Skips& skips, const Model& model) const {
+    tokenize_rows(
+        context, rows, [] { return Model::Scratch(); },
+        [&](std::size_t row, Model::Scratch& scratch, std::vector<std::int32_t>& ids) {
+          const auto before = static_cast<std::ptrdiff_t>(ids.size());
+          for (std::size_t i = rows.begin(row); i < rows.end(row); ++i) {
+            std::int32_t id = 0;
+            if (skips[i]) {
+              if (model.special_id(rows.texts()[i], id)) ids.push_back(id);
+              continue;
+            }
+            if (add_bos_) ids.push_back(bos_);
+            model.encode(context, rows.texts()[i], scratch, ids);
+          }
+          if (add_eos_) ids.push_back(eos_);
+          if (reverse_) std::reverse(ids.begin() + before, ids.end());
+        });
+  }
+
+  Model::Kind kind_;
+  Whitespace spaces_;
+  bool add_bos_, add_eos_, reverse_;
+  std::int32_t bos_, eos_;
+  std::optional<Model> model_;
+};
+
+// The text of every piece, with blanks for U+2581.
+class Surfaces {
+ public:
+  Surfaces(const Texts& pieces, const Input& types, std::string_view unknown_surface) {
+    const auto* kinds = types_of(types, pieces);
+    spans_.reserve(pieces.size() + 1);
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      std::string_view piece = pieces[i];
+      Span span{text_.size(), kinds[i], 0, false};
+      if (span.kind == byte_piece) {
+        const int byte = byte_of(piece);
+        if (byte < 0) fail("types[", i, "] = 6, but that piece is no byte");
+        span.byte = static_cast<char>(byte);
+      } else if (span.kind == unknown) {
+        text_ += unknown_surface;
+      } else if (span.kind != control) {
+        span.begins_blank = piece.substr(0, space.size()) == space;
+        for (std::size_t at; (at = piece.find(space)) != std::string_view::npos; piece.remove_prefix(at + space.size())) {
+          text_ += piece.substr(0, at);
+          text_ += ' ';
+        }
+        text_ += piece;
+      }
+      spans_.push_back(span);
+    }
+    spans_.push_back({text_.size(), control, 0, false});
+  }
+
+  void decode(const std::int32_t* ids, std::int64_t count, bool prefix, bool squeeze, std::string& pending,
+              std::string& out) const {
+    const std::size_t before = out.size();
+    bool at_begin = true, prefix_seen = false;
+    pending.clear();
+    for (std::int64_t k = 0; k < count; ++k) {
+      const auto id = static_cast<std::size_t>(ids[k]);
+      if (id + 1 >= spans_.size()) continue;
+      const Span& span = spans_[id];
+      if (span.kind == byte_piece) {
+        pending += span.byte;
+        continue;
+      }
+      if (!pending.empty()) flush(pending, out);
+      at_begin = at_begin && !prefix_seen && out.size() == before;
+      prefix_seen = false;
+      std::string_view text = std::string_view(text_).substr(span.begin, spans_[id + 1].begin - span.begin);
+      if (at_begin && (prefix || squeeze) && span.begins_blank) {
+        text.remove_prefix(1);
+        prefix_seen = !squeeze;
+      }
+      out += text;
+    }
+    flush(pending, out);
+  }
+
+ private:
+  struct Span {
+    std::size_t begin;
+    std::uint8_t kind;
+    char byte;
+    bool begins_blank;
+  };
+
+  static void flush(std::string& pending, std::string& out) {
+    for (std::string_view rest = pending; !rest.empty();) {
+      const std::size_t size = character_size(rest);
+      out += size == 0 ? replacement : rest.substr(0, size);
+      rest.remove_prefix(std::max<std::size_t>(1, size));
+    }
+    pending.clear();
+  }
+
+  std::string text_;
+  std::vector<Span> spans_;
+};
+
+class SentencepieceDetokenizer : public Kernel {
+ public:
+  explicit SentencepieceDetokenizer(const KernelInfo& info)
+      : unknown_(info.string("unk_surface")),
+        prefix_(info.flag("add_dummy_prefix")),
+        squeeze_(info.flag("remove_extra_whitespaces")) {
+    std::vector<Input> constants;
+    for (std::size_t i = 1; i < 5; ++i) {
+      const auto constant = info.constant_input(i);
+      if (!constant) return;
+      constants.push_back(*constant);
+    }
+    surfaces_.emplace(Texts(constants[0], constants[1], constants[2], "vocab_"), constants[3], unknown_);
+  }
+
+  void compute(Context& context) const override {
+    const Input ids = context.input(0);
+    if (ids.shape().size() != 2) fail("ids: shape ", to_string(ids.shape()), " where [rows, length] was expected");
+    std::optional<Surfaces> transient;
+    if (!surfaces_) {
+      transient.emplace(Texts(context.input(1), context.input(2), context.input(3), "vocab_"), context.input(4), unknown_);
+    }
+    const Surfaces& surfaces = surfaces_ ? *surfaces_ : *transient;
+    const std::int64_t rows = ids.shape()[0], length = ids.shape()[1];
+    const auto* id = ids.data<std::int32_t>();
+    for (std::int64_t k = 0; k < ids.size(); ++k) {
+      if (id[k] < 0) fail("ids[", k, "] = ", id[k], " is less than 0");
+    }
+    Output begins = context.output(0, {rows}), ends = context.output(1, {rows});
+    auto* const begin = begins.data<std::int32_t>();
+    auto* const end = ends.data<std::int32_t>();
+    std::string all, pending;
+    for (std::int64_t row = 0; row < rows; ++row, id += length) {
+      begin[row] = static_cast<std::int32_t>(all.size());
+      surfaces.decode(id, length, prefix_, squeeze_, pending, all);
+      context.check_size("symbols", static_cast<std::int64_t>(all.size()));
+      if (all.size() > std::numeric_limits<std::int32_t>::max()) fail("symbols: more bytes than an int32 can count");
+      end[row] = static_cast<std::int32_t>(all.size());
+    }
+    Output symbols = context.output(2, {static_cast<std::int64_t>(all.size())});
+    if (!all.empty()) std::memcpy(symbols.bytes(), all.data(), all.size());
+  }
+
+ private:
+  std::string unknown_;
+  bool prefix_, squeeze_;
+  std::optional<Surfaces> surfaces_;
+};
+
+Attribute flag(const char* name, bool otherwise) { return Attribute::flag(name, otherwise).within(0, 1); }
+
+}  // namespace
+
+const Op& sentencepiece_tokenizer() {
+  constexpr Type i = Type::int32, u = Type::uint8;
+  static const Op op = {
+      "SentencepieceTokenizer",
+      {{"ragged_begins"}, {"ragged_ends"}, {"begins"}, {"ends"}, {"symbols"}, {"vocab_begins"}, {"vocab_ends"},
+       {"vocab_symbols"}, {"vocab_ids"}, {"scores"}, {"types"}, {"charsmap", true}, {"skips", true}},
+      {{"ragged_begins"}, {"ragged_ends"}, {"ids"}},
+      {Attribute::string("model_type", "unigram").one_of({"unigram", "bpe", "word", "char"}), flag("add_dummy_prefix", true),
+       flag("remove_extra_whitespaces", true), flag("escape_whitespaces", true), flag("treat_whitespace_as_suffix", false),
+       flag("add_bos", false), Attribute::integer("bos_id", -1).within(-1, most_id), flag("add_eos", false),
+       Attribute::integer("eos_id", -1).within(-1, most_id), flag("reverse", false)},
+      {{{i, i, i, i, u, i, i, u, i, Type::float32, u, u, Type::boolean}, {i, i, i}}},
+      [](const KernelInfo& info) -> std::unique_ptr<Kernel> { return std::make_unique<SentencepieceTokenizer>(info); },
+      [](ShapeInference& graph) {
+        graph.set_output(0, Type::int32, graph.shape(0));
+        graph.set_output(1, Type::int32, graph.shape(0));
+      },
+  };
+  return op;
+}
+
+const Op& sentencepiece_detokenizer() {
+  constexpr Type i = Type::int32, u = Type::uint8;
+  static const Op op = {
+      "SentencepieceDetokenizer",
+      {{"ids"}, {"vocab_begins"}, {"vocab_ends"}, {"vocab_symbols"}, {"types"}},
+      {{"begins"}, {"ends"}, {"symbols"}},
+      {Attribute::string("unk_surface", " \xE2\x81\x87 "), flag("add_dummy_prefix", true),
+       flag("remove_extra_whitespaces", true)},
+      {{{i, i, i, u, u}, {i, i, u}}},
+      [](const KernelInfo& info) -> std::unique_ptr<Kernel> { return std::make_unique<SentencepieceDetokenizer>(info); },
+      nullptr,
+  };
+  return op;
+}
+
+}  // namespace specops

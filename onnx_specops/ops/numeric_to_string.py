@@ -1,0 +1,42 @@
+"""NumericToString: floating-point numbers as text."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from onnx_specops.domain import operator
+
+
+@operator(
+    inputs={"data": "T"},
+    outputs={"output": "tensor(string)"},
+    types={"T": ("float", "double")},
+    no_body="ONNX leaves open how many digits its Cast writes, and ONNX Runtime's writes more",
+)
+def NumericToString(data):
+    """Floating-point numbers as the text that C's ``printf`` writes for ``%g``: six significant digits, without trailing
+    zeros, with an exponent where that is less than -4 or greater than 5.
+
+    Inputs:
+        data: of any shape.
+
+    Output: strings, of the shape of ``data``; ``inf``, ``-inf``, ``nan`` and ``-nan`` for what is no finite number.
+
+    Source: openvino_tokenizers, NumericToString.
+    """
+    texts = np.empty(data.shape, object)
+    texts.reshape(-1)[:] = [_text(number) for number in data.reshape(-1).tolist()]
+    return texts
+
+
+@NumericToString.infer_shapes
+def _(node):
+    return [node.shape(0)]
+
+
+def _text(number: float) -> str:
+    if math.isnan(number):
+        return "-nan" if math.copysign(1, number) < 0 else "nan"
+    return f"{number:g}"

@@ -1,0 +1,114 @@
+"""SentencepieceDetokenizer: the ids of a SentencePiece model's pieces back to strings."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from onnx_specops.domain import check_size, operator
+from onnx_specops.ops.tokenizers._sentencepiece import PieceType
+from onnx_specops.ops.tokenizers._strings import NO_BODY, STRINGS, pack, unpack
+from onnx_specops.ops.tokenizers.bpe_tokenizer import VOCABULARY
+from onnx_specops.ops.tokenizers.chars_map_normalization import Flag, character_size
+
+_SPACE = "\u2581".encode()
+_REPLACEMENT = "\ufffd".encode()
+
+
+@operator(
+    inputs={"ids": "tensor(int32)", **VOCABULARY, "types": "tensor(uint8)"},
+    outputs=STRINGS,
+    no_body=NO_BODY,
+)
+def SentencepieceDetokenizer(
+    ids,
+    vocab_begins,
+    vocab_ends,
+    vocab_symbols,
+    types,
+    *,
+    unk_surface: str = " \u2047 ",
+    add_dummy_prefix: Flag = 1,
+    remove_extra_whitespaces: Flag = 1,
+):
+    """The text of rows of ids: of their pieces, in which U+2581 is a blank.
+
+    Pieces that are bytes and follow each other are read as UTF-8; a byte that belongs to none becomes U+FFFD.
+
+    Inputs:
+        ids: ``[rows, length]``; those that the vocabulary lacks are passed over, negative ones are an error.
+        vocab_begins, vocab_ends, vocab_symbols: the piece of every id, ``[pieces]``.
+        types: ``[pieces]``, as in SentencepieceTokenizer: control pieces (3) have no text, the unknown one (2) has
+            ``unk_surface``, and bytes (6) are written such as ``<0x0A>``.
+
+    Attributes:
+        unk_surface: the text of the unknown piece.
+        add_dummy_prefix, remove_extra_whitespaces: where either is set, the U+2581 that a row begins with falls away; with
+            the second one that of every piece, as long as there is no text.
+
+    Outputs: strings, ``[rows]``.
+
+    Source: openvino_tokenizers, SentencepieceDetokenizer; SentencePiece, ``sentencepiece_processor.cc``, ``Decode``.
+    """
+    name = "SentencepieceDetokenizer"
+    if ids.ndim != 2:
+        raise ValueError(f"{name}: ids: shape {list(ids.shape)} where [rows, length] was expected")
+    pieces = unpack(name, vocab_begins, vocab_ends, vocab_symbols, "vocab_")
+    if types.size != len(pieces):
+        raise ValueError(f"{name}: types: {types.size} elements where there are {len(pieces)} pieces")
+    if (bad := np.flatnonzero(ids.reshape(-1) < 0)).size:
+        raise IndexError(f"{name}: ids[{bad[0]}] = {ids.reshape(-1)[bad[0]]} is less than 0")
+    kinds = types.reshape(-1).tolist()
+    for place, kind in enumerate(kinds):
+        if kind == PieceType.BYTE and byte_of(pieces[place]) is None:
+            raise ValueError(f"{name}: types[{place}] = 6, but that piece is no byte")
+    flags = bool(add_dummy_prefix), bool(remove_extra_whitespaces)
+    texts = [
+        _decode([i for i in row if i < len(pieces)], pieces, kinds, unk_surface.encode(), *flags) for row in ids.tolist()
+    ]
+    check_size(f"{name}: symbols", sum(map(len, texts)), (ids, vocab_symbols))
+    return pack(name, texts, (ids.shape[0],))
+
+
+@SentencepieceDetokenizer.infer_shapes
+def _(node):
+    ids = node.shape(0)
+    rows = None if ids is None else [ids[0]]
+    return [rows, rows, [None]]
+
+
+def byte_of(piece: bytes) -> int | None:
+    """The byte that a piece such as ``<0x0A>`` names."""
+    if len(piece) == 6 and piece[:3] == b"<0x" and piece[5:] == b">" and set(piece[3:5]) <= set(b"0123456789ABCDEF"):
+        return int(piece[3:5], 16)
+    return None
+
+
+def _decode(row: list[int], pieces: list[bytes], kinds: list[int], unknown: bytes, prefix: bool, squeeze: bool) -> bytes:
+    out, pending = bytearray(), bytearray()
+    at_begin, prefix_seen = True, False
+    for place in row:
+        kind, piece = kinds[place], pieces[place]
+        if kind == PieceType.BYTE:
+            pending.append(int(piece[3:5], 16))
+            continue
+        out += _valid(bytes(pending))
+        pending.clear()
+        at_begin = at_begin and not (prefix_seen or out)
+        prefix_seen = False
+        if kind == PieceType.UNKNOWN:
+            out += unknown
+        elif kind != PieceType.CONTROL:
+            if at_begin and (prefix or squeeze) and piece.startswith(_SPACE):
+                piece, prefix_seen = piece[len(_SPACE) :], not squeeze
+            out += piece.replace(_SPACE, b" ")
+    return bytes(out + _valid(bytes(pending)))
+
+
+def _valid(data: bytes) -> bytes:
+    """Bytes as UTF-8, with U+FFFD for each that belongs to none."""
+    out, at = bytearray(), 0
+    while at < len(data):
+        size = character_size(data, at)
+        out += data[at : at + size] if size else _REPLACEMENT
+        at += size or 1
+    return bytes(out)

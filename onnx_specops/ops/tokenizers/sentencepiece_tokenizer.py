@@ -1,0 +1,146 @@
+"""SentencepieceTokenizer: strings to the ids of a SentencePiece model's pieces."""
+
+from __future__ import annotations
+
+import functools
+from typing import Annotated, Literal
+
+import numpy as np
+
+from onnx_specops.domain import Limits, check_size, operator
+from onnx_specops.ops.tokenizers._sentencepiece import Pieces, SymbolsKept
+from onnx_specops.ops.tokenizers._strings import NO_BODY, RAGGED, ROWS_OF_STRINGS, pack_rows, rows, unpack
+from onnx_specops.ops.tokenizers.bpe_tokenizer import VOCABULARY
+from onnx_specops.ops.tokenizers.chars_map_normalization import CharsMap, Flag, normalize
+
+Id = Annotated[int, Limits(-1, 2**31 - 1)]
+
+
+@operator(
+    inputs={
+        **ROWS_OF_STRINGS,
+        **VOCABULARY,
+        "vocab_ids": "tensor(int32)",
+        "scores": "tensor(float)",
+        "types": "tensor(uint8)",
+        "charsmap": "tensor(uint8)",
+        "skips": "tensor(bool)",
+    },
+    outputs={**RAGGED, "ids": "tensor(int32)"},
+    no_body=NO_BODY,
+)
+def SentencepieceTokenizer(
+    ragged_begins,
+    ragged_ends,
+    begins,
+    ends,
+    symbols,
+    vocab_begins,
+    vocab_ends,
+    vocab_symbols,
+    vocab_ids,
+    scores,
+    types,
+    charsmap=None,
+    skips=None,
+    *,
+    model_type: Literal["unigram", "bpe", "word", "char"] = "unigram",
+    add_dummy_prefix: Flag = 1,
+    remove_extra_whitespaces: Flag = 1,
+    escape_whitespaces: Flag = 1,
+    treat_whitespace_as_suffix: Flag = 0,
+    add_bos: Flag = 0,
+    bos_id: Id = -1,
+    add_eos: Flag = 0,
+    eos_id: Id = -1,
+    reverse: Flag = 0,
+):
+    """The ids of strings by a SentencePiece model: each is normalized, then cut into the model's pieces.
+
+    Normalization is that of CharsMapNormalization, but the longest user-defined symbol at a place stays as it is. A unigram
+    model takes the pieces whose scores have the greatest sum; one of byte pairs merges neighbours, those of the greatest
+    score first; one of words cuts before every U+2581; one of characters between all, but not in user-defined symbols. What
+    is no piece is unknown; the ids of its bytes stand for it where the model has them, and otherwise one id for several in
+    a sequence.
+
+    Inputs:
+        ragged_begins, ragged_ends, begins, ends, symbols: rows of strings.
+        vocab_begins, vocab_ends, vocab_symbols: the pieces, ``[pieces]``, none of them empty; of equal ones the first
+            counts.
+        vocab_ids: their ids, ``[pieces]``.
+        scores: ``[pieces]``.
+        types: ``[pieces]``, as SentencePiece numbers them: 1 normal, 2 unknown (there is one), 3 control, 4 user-defined,
+            5 unused, 6 a byte, such as ``<0x0A>`` (all 256 or none). 0 are special tokens, which stand for strings that
+            skip the model.
+        charsmap: as in CharsMapNormalization.
+        skips: boolean ``[n]``, the strings that are special tokens; none where it is left out. Such a one has the id of the
+            piece of type 0 that it is, or none.
+
+    Attributes:
+        model_type: how a text is cut.
+        add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces, treat_whitespace_as_suffix: as in
+            CharsMapNormalization.
+        add_bos: whether ``bos_id`` comes before the ids of every string that does not skip.
+        add_eos: whether ``eos_id`` comes behind every row.
+        reverse: whether the ids of a row stand in reverse order, with those two.
+
+    Outputs:
+        ragged_begins, ragged_ends: of the rows, among the ids.
+        ids: int32.
+
+    Source: openvino_tokenizers, SentencepieceTokenizer; SentencePiece, ``normalizer.cc``, ``unigram_model.cc``,
+    ``bpe_model.cc``, ``word_model.cc``, ``char_model.cc``; Kudo, Richardson, "SentencePiece" (2018).
+    """
+    name = "SentencepieceTokenizer"
+    texts = unpack(name, begins, ends, symbols)
+    places = rows(name, ragged_begins, ragged_ends, len(texts))
+    if skips is not None and skips.size not in (0, len(texts)):
+        raise ValueError(f"{name}: skips: {skips.size} elements where there are {len(texts)} strings")
+    skipped = [False] * len(texts) if skips is None or not skips.size else skips.reshape(-1).tolist()
+    vocabulary = tuple(unpack(name, vocab_begins, vocab_ends, vocab_symbols, "vocab_"))
+    for what, given in (("vocab_ids", vocab_ids), ("scores", scores), ("types", types)):
+        if given.size != len(vocabulary):
+            raise ValueError(f"{name}: {what}: {given.size} elements where there are {len(vocabulary)} pieces")
+    pieces, numbers = _pieces(vocabulary, scores.tobytes(), types.tobytes()), vocab_ids.reshape(-1).tolist()
+    mapping = SymbolsKept(CharsMap(b"" if charsmap is None else charsmap.tobytes()), pieces.symbols)
+    settings = bool(add_dummy_prefix), bool(remove_extra_whitespaces), bool(escape_whitespaces)
+    first = [bos_id] if add_bos else []
+
+    @functools.cache
+    def encode(text: bytes) -> list[int]:
+        normalized = normalize(mapping, text, *settings, bool(treat_whitespace_as_suffix))
+        check_size(f"{name}: a normalized string", len(normalized), (begins, symbols))
+        return first + [numbers[place] for place in pieces.encode(normalized, model_type)]
+
+    def row_ids(row: range) -> list[int]:
+        ids = []
+        for place in row:
+            if not skipped[place]:
+                ids += encode(texts[place])
+            elif (special := pieces.special.get(texts[place])) is not None:
+                ids.append(numbers[special])
+        ids += [eos_id] if add_eos else []
+        return ids[::-1] if reverse else ids
+
+    return pack_rows(name, [row_ids(row) for row in places], ragged_begins.shape)
+
+
+@SentencepieceTokenizer.infer_shapes
+def _(node):
+    return [node.shape(0), node.shape(0), [None]]
+
+
+@functools.lru_cache(maxsize=8)
+def _pieces(vocabulary: tuple[bytes, ...], scores: bytes, types: bytes) -> Pieces:
+    name = "SentencepieceTokenizer"
+    numbers = np.frombuffer(scores, np.float32)
+    if b"" in vocabulary:
+        raise ValueError(f"{name}: vocab_begins: piece {vocabulary.index(b'')} is empty")
+    if np.isnan(numbers).any():
+        raise ValueError(f"{name}: scores[{np.flatnonzero(np.isnan(numbers))[0]}] is NaN")
+    if (bad := [i for i, kind in enumerate(types) if kind > 6]) != []:
+        raise ValueError(f"{name}: types[{bad[0]}] = {types[bad[0]]} is greater than 6")
+    try:
+        return Pieces(vocabulary, numbers, tuple(types))
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None

@@ -1,0 +1,50 @@
+"""Models that a tokenizer, a detokenizer or both are fused with, as openvino_tokenizers' ``connect_models`` does it, become
+one file: strings in, logits or strings out."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnxruntime as ort
+import pytest
+
+import onnx_specops
+from converters.openvino import convert
+from tests.language.test_tokenizers import KERNELS
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("connected")
+    command = "import sys; sys.path.append(sys.argv[1]); import pathlib, tests.language.connected as c; " + (
+        "c.main(pathlib.Path(sys.argv[2]))"
+    )
+    subprocess.run([sys.executable, "-c", command, str(ROOT), str(folder)], check=True, capture_output=True)
+    return sorted(folder.glob("*.json"))
+
+
+def _session(path: Path, kernels: str) -> onnx_specops.InferenceSession:
+    options = ort.SessionOptions()
+    options.log_severity_level = 3
+    return onnx_specops.InferenceSession(convert(path).model.SerializeToString(), options, kernels=kernels)
+
+
+@pytest.mark.parametrize("kernels", KERNELS)
+def test_strings_in_and_logits_or_strings_out(recorded: list[Path], kernels: str) -> None:
+    assert len(recorded) == 10
+    for path in recorded:
+        case = json.loads(path.read_text())
+        session = _session(path.with_suffix(".xml"), kernels)
+        (name,) = (value.name for value in session.get_inputs())
+        got = session.run(None, {name: np.array(case["inputs"][0], object)})
+        for one, (kind, values) in zip(got, case["outputs"], strict=True):
+            if kind == "f":
+                np.testing.assert_allclose(one, np.array(values, np.float32), rtol=1e-4, atol=1e-4, err_msg=path.stem)
+            else:
+                assert one.tolist() == values, path.stem
