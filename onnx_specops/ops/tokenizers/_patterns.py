@@ -41,6 +41,11 @@ _IN_POSIX = {
 _GENERAL = re.compile(r"(?:Any|L&|[CLMNPSZ][a-z]?|Xan|Xps|Xsp|Xwd)\Z")
 
 
+# How often something is repeated: {3}, {3,}, {,3}, {3,5}.
+_COUNT = re.compile(r"\{(?:(\d+)(?:,(\d*))?|,(\d+))\}")
+_MOST = 65535
+
+
 class PatternError(ValueError):
     """A pattern that is none, or that the Python kernels cannot translate."""
 
@@ -83,6 +88,8 @@ def translate(pattern: str) -> str:
         else:
             if at and (flags := _INLINE_FLAGS.match(pattern, at)):
                 raise PatternError(f"{flags[0]} in the middle is not translated")
+            if (count := _COUNT.match(pattern, at)) and max(map(int, filter(None, count.groups()))) > _MOST:
+                raise PatternError(f"{count[0]}: PCRE2 counts to {_MOST}")
             out.append(rest[0])
             at += 1
     return "".join(out)
