@@ -78,9 +78,9 @@ class Worker:
 
     def _answers(self, connection: Connection) -> bool:
         """Wait for an answer; whether there is one in time."""
-        began, used = time.monotonic(), _processor_time(self._process.pid)
+        began, used = time.monotonic(), processor_time(self._process.pid)
         while not connection.poll(min(1.0, self.seconds)):
-            spent = _processor_time(self._process.pid) - used
+            spent = processor_time(self._process.pid) - used
             if max(spent, (time.monotonic() - began) / 10) > self.seconds:
                 return False
         return True
@@ -120,7 +120,8 @@ def _prepare(module: str) -> None:
     importlib.import_module(module)
 
 
-def _processor_time(process: int) -> float:
+def processor_time(process: int) -> float:
+    """Seconds of the processor's time that a process has used; 0 where no one says."""
     try:
         with open(f"/proc/{process}/stat") as file:
             fields = file.read().rpartition(")")[2].split()

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +68,7 @@ class OpenVINOProcess:
         with ThreadPoolExecutor(1) as thread:
             exchanged = thread.submit(exchange, process, function, *arguments, **keywords)
             try:
-                kind, answer = exchanged.result(timeout)
+                kind, answer = self._awaited(exchanged, process, timeout)
             except BaseException as error:
                 self.close()  # which ends the thread, too
                 if isinstance(error, TimeoutError):
@@ -83,6 +83,12 @@ class OpenVINOProcess:
         if kind == "error":
             raise OpenVINOError(answer)
         return answer
+
+    def _awaited(
+        self, exchanged: Future[tuple[str, Any]], process: subprocess.Popen[bytes], timeout: float
+    ) -> tuple[str, Any]:
+        """What is exchanged with the process; raises `TimeoutError` where that takes too long."""
+        return exchanged.result(timeout)
 
     def close(self) -> None:
         """End the process; the next question starts another."""

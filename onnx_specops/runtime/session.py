@@ -13,6 +13,7 @@ import onnx
 import onnxruntime as ort
 
 from onnx_specops.domain import DOMAIN, operators
+from onnx_specops.inlining import graphs_and_functions
 from onnx_specops.runtime.errors import MissingKernelError
 from onnx_specops.runtime.extensions import adapt
 from onnx_specops.runtime.extensions import kernels as python_kernels
@@ -135,10 +136,9 @@ class InferenceSession(ort.InferenceSession):
             _register(options, kernels, plain_too=False)
         self.kernels = _registered.get(options, "none")
         self._folder = ""  # of the weights in files, where the model is not loaded from beside them
-        if self.kernels == "python" and (adapted := _adapted(path_or_bytes)) is not path_or_bytes:
-            if not isinstance(path_or_bytes, bytes):
-                self._folder = os.path.dirname(os.path.abspath(path_or_bytes))
-            path_or_bytes = adapted
+        self._lent = sess_options is not None  # options that may serve other sessions, too
+        if self.kernels == "python":
+            path_or_bytes, self._folder = _adapted(path_or_bytes)
         super().__init__(path_or_bytes, options, providers, provider_options, **kwargs)
         self._input_types = {value.name: value.type for value in super().get_inputs()}
         variables = variables_of(self)
@@ -174,9 +174,9 @@ class InferenceSession(ort.InferenceSession):
             if self.kernels == "none" and (bodiless := self._bodiless()):
                 raise MissingKernelError(_missing(bodiless)) from error
             raise
-        finally:  # the options may serve other sessions, too
+        finally:
             options.execution_mode = mode
-            if self._folder:
+            if self._folder and self._lent:  # another model's weights may bear the same names
                 options.add_session_config_entry(_EXTERNAL_FOLDER, folder)
 
     def _bodiless(self) -> list[str]:
@@ -313,16 +313,29 @@ def _config_entry(options: ort.SessionOptions, name: str) -> str:
         return ""
 
 
-def _adapted(path_or_bytes: Any) -> Any:
-    """The model as Python kernels can take it: what was given, unless something in it has to change."""
+def _adapted(path_or_bytes: Any) -> tuple[Any, str]:
+    """The model as Python kernels can take it: what was given, unless something in it has to change.
+
+    And the folder of its weights, where they lie in files, beside which it was loaded from and no longer is.
+    """
     is_bytes = isinstance(path_or_bytes, bytes)
     try:
         model = onnx.load_from_string(path_or_bytes) if is_bytes else onnx.load(path_or_bytes, load_external_data=False)
     except Exception:  # ORT's own format, or no model at all: the runtime decides
-        return path_or_bytes
+        return path_or_bytes, ""
     if not adapt.adapt(model):
-        return path_or_bytes
-    return model.SerializeToString()
+        return path_or_bytes, ""
+    folder = "" if is_bytes or not _has_external(model) else os.path.dirname(os.path.abspath(path_or_bytes))
+    return model.SerializeToString(), folder
+
+
+def _has_external(model: onnx.ModelProto) -> bool:
+    """Whether weights lie in files beside the model."""
+    return any(
+        tensor.data_location == onnx.TensorProto.EXTERNAL
+        for holder in graphs_and_functions(model)
+        for tensor in (*getattr(holder, "initializer", ()), *(a.t for node in holder.node for a in node.attribute))
+    )
 
 
 def _missing(names: Sequence[str]) -> str:

@@ -204,7 +204,10 @@ def _output(result: Any, dtype: np.dtype) -> tuple[tuple[int, ...], Any]:
     shape = result.shape
     if dtype.kind == "O":
         # As str: what is not UTF-8 must not get out, for the next Python op could not take it in.
-        texts = [str(text).encode() for text in result.reshape(-1)]
+        try:
+            texts = [str(text).encode() for text in result.reshape(-1)]
+        except UnicodeEncodeError as error:
+            raise ValueError(f"{error.object[:60]!r} is not UTF-8, and Python kernels give no other strings") from error
         if nul := [text for text in texts if b"\0" in text]:
             raise ValueError(f"{nul[0][:60]!r} holds a NUL, where a string ends for Python kernels")
         return shape, texts

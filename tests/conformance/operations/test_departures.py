@@ -230,8 +230,9 @@ _quantizes("65,536 levels", _floats(-0.5, 0, 0.5), -1, 1, -1, 1, levels=65536)
 _quantizes("a NaN", _floats(NAN), -1, 1, -1, 1, levels=16)
 _shown_by("FakeQuantize-1-pdpd", "`auto_broadcast=pdpd`")
 _shown_by("FakeConvert-13-f8e4m3-subnormal", "subnormal")
-_to_f8 = {"destination_type": "f8e5m2"}
-_shown("FakeConvert", 13, "a NaN", "fake_convert", [static(_floats(NAN)), np.array(1, F)], _to_f8)
+for _type in ("f8e4m3", "f8e5m2"):
+    _arguments = [static(_floats(NAN, 1)), np.array(1, F)]
+    _shown("FakeConvert", 13, f"{_type} of a NaN", "fake_convert", _arguments, {"destination_type": _type})
 
 # -- convolution, pooling --------------------------------------------------------------------------------------------------
 

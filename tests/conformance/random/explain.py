@@ -11,6 +11,7 @@ import ml_dtypes
 import numpy as np
 
 from converters.openvino.rule import find_rule
+from converters.validation.openvino_inference import read_model
 from tests.conformance.operation_models import TYPES
 from tests.conformance.oracle import OracleError
 from tests.conformance.random.judge import Judge, Verdict, differing, is_drawn, save
@@ -27,7 +28,7 @@ class Explanation:
 
     Attributes:
         kind: ``"departure"``: a known one of the layers named; ``"noise"``: the CPU plugin parts as far from itself when its
-            inputs change in their last digits; ``"found"``: something to be mended.
+            inputs change in their last digits, or from the shapes that it infers; ``"found"``: something to be mended.
         recipe: the smallest model that shows it.
         verdict: on that.
     """
@@ -44,7 +45,7 @@ def explain(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
         known = (found.kind == "reference" or found.unseconded) and _known(single)
         if known or (found.kind == "parts" and _unsaid(single)):
             departs = departs or Explanation("departure", single, found)
-        elif _noisy(single, judge):
+        elif _noisy(single, judge) or _misshapen(single, judge):
             departs = departs or Explanation("noise", single, found)
         else:
             return Explanation("found", single, found)
@@ -52,7 +53,8 @@ def explain(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
         return departs
     if _noisy(recipe, judge):
         return Explanation("noise", recipe, verdict)
-    return Explanation("found", *shrink(recipe, verdict, judge))
+    recipe, verdict = shrink(recipe, verdict, judge)
+    return Explanation("noise" if _misshapen(recipe, judge) else "found", recipe, verdict)
 
 
 def suspects(recipes: Sequence[Recipe], judge: Judge) -> Iterator[tuple[Recipe, Verdict]]:
@@ -168,6 +170,29 @@ def _noisy(recipe: Recipe, judge: Judge) -> bool:
             if differing(answer[0], answers[0]):
                 return True
     return False
+
+
+def _misshapen(recipe: Recipe, judge: Judge) -> bool:
+    """Whether the CPU plugin's answer, the only one, is of other shapes than OpenVINO itself infers for the model."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.xml"
+        judge.oracle.ask(save, recipe, str(path))
+        answer, other = (judge.answer(name, path, recipe.arrays()) for name in ("cpu", "evaluate"))
+        if isinstance(answer, OracleError) or not isinstance(other, OracleError):
+            return False
+        inferred = judge.oracle.ask(_inferred, str(path))
+    return any(
+        dims is not None
+        and (len(dims) != array.ndim or any(d not in (None, size) for d, size in zip(dims, array.shape, strict=True)))
+        for dims, array in zip(inferred, answer[0], strict=True)
+    )
+
+
+def _inferred(path: str) -> list[list[int | None] | None]:
+    """The dimensions of a model's outputs as OpenVINO infers them, ``None`` for what it does not know."""
+    _, model = read_model(path)
+    shapes = [port.partial_shape for port in model.outputs]
+    return [[d.get_length() if d.is_static else None for d in s] if s.rank.is_static else None for s in shapes]
 
 
 def _changed(array: np.ndarray, seed: int) -> np.ndarray:

@@ -68,6 +68,40 @@ def _constants(n: int, elements: int = 2, shared: bool = False) -> str:
     return net([*layers, result(2 * n + 1, (elements,))], edges)
 
 
+def _products(n: int) -> str:
+    """Products with a matrix, each with its bias and its activation: what passes look for."""
+    layers, edges, last = [parameter(shape=(2, 2))], [], (0, 0)
+    for i in range(n):
+        start = 5 * i + 1
+        layers += [
+            const(start, "f32", (2, 2), 16, 16),
+            layer(start + 1, "MatMul", inputs=[(2, 2)] * 2, outputs=[(2, 2)], data='transpose_b="true"'),
+            const(start + 2, "f32", (1, 2), 8, 16),
+            layer(start + 3, "Add", inputs=[(2, 2), (1, 2)], outputs=[(2, 2)], data='auto_broadcast="numpy"'),
+            layer(start + 4, "Sigmoid", inputs=[(2, 2)], outputs=[(2, 2)]),
+        ]
+        edges += [edge(*last, start + 1, 0), edge(start, 0, start + 1, 1), edge(start + 1, 2, start + 3, 0)]
+        edges += [edge(start + 2, 0, start + 3, 1), edge(start + 3, 2, start + 4, 0)]
+        last = (start + 4, 1)
+    return net([*layers, result(5 * n + 1, (2, 2))], [*edges, edge(*last, 5 * n + 1, 0)])
+
+
+def _quantized(n: int) -> str:
+    """Layers between each two of which the values are rounded to 8 bits."""
+    layers = [parameter(), *(const(k, "f32", (), 4, 16 + 4 * (k % 2)) for k in range(1, 5))]
+    edges, last = [], (0, 0)
+    for i in range(n):
+        start = 2 * i + 5
+        data = 'levels="256" auto_broadcast="numpy"'
+        layers += [
+            layer(start, "FakeQuantize", inputs=[(2,), *[()] * 4], outputs=[(2,)], data=data),
+            layer(start + 1, "ReLU", inputs=[(2,)], outputs=[(2,)]),
+        ]
+        edges += [edge(*last, start, 0), *(edge(k, 0, start, k) for k in range(1, 5)), edge(start, 5, start + 1, 0)]
+        last = (start + 1, 1)
+    return net([*layers, result(2 * n + 5)], [*edges, edge(*last, 2 * n + 5, 0)])
+
+
 def _split(n: int) -> str:
     layers = [
         parameter(shape=(n,)),
@@ -191,6 +225,8 @@ SUBJECTS: dict[str, Callable[[int], str]] = {
     "constants of one value": lambda n: _constants(n, shared=True),
     "large constants": lambda n: _constants(n, LARGE),
     "large constants of one value": lambda n: _constants(n, LARGE, shared=True),
+    "products with biases": _products,
+    "quantised layers": _quantized,
     "outputs of a layer": _split,
     "inputs of a layer": _concat,
     "layers that take a value": _branches,
@@ -235,7 +271,7 @@ KEYWORDS: dict[str, dict[str, Any]] = {
 def make(name: str, n: int, folder: Path) -> Path:
     """The .xml of ``n`` of what is named."""
     elements = LARGE if name in OF_LARGE else 2
-    numbers = np.arange(elements * (n if "constants" in name else 1), dtype=np.float32)
+    numbers = np.arange(max(8, elements * (n if "constants" in name else 1)), dtype=np.float32)
     return write(folder, SUBJECTS[name](n), np.array([1, 0]).tobytes() + numbers.tobytes())
 
 
