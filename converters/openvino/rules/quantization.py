@@ -90,9 +90,7 @@ _FLOAT8 = {"f8e4m3": (D.FLOAT8E4M3FN, 448.0), "f8e5m2": (D.FLOAT8E5M2, 57344.0)}
             where="subnormal numbers of f8e4m3", cpu="rounds to the nearest", reference="cuts off the rest", follows="cpu"
         ),
         Departure(where="f8e5m2 of a NaN", cpu="gives the lowest number", reference="keeps it", follows="reference"),
-        Departure(
-            where="f8e4m3 of a NaN", cpu="gives the lowest number", reference="gives the highest", follows="runtime"
-        ),
+        Departure(where="f8e4m3 of a NaN", cpu="gives the lowest number", reference="gives the highest", follows="runtime"),
     ],
 )
 def fake_convert(
