@@ -74,7 +74,9 @@ def binary(g: Graph) -> None:
         raise Unfit("the CPU plugin gives no squares, and no reference kernel tells more")
     low = 1 if operation in ("Divide", "Mod", "FloorMod") and g.chance(0.8) else -4
     b = g.broadcasting(a, low=0 if operation == "Power" else low)
-    if operation == "PRelu" and (a.shape is None or b.shape is None or b.rank > a.rank):
+    if operation == "PRelu" and (
+        b.rank > a.rank or any(d not in (1, e) for d, e in zip(b.dims[::-1], a.dims[::-1], strict=False))
+    ):
         raise Unfit("slopes that do not fit the data: the CPU plugin takes some of them")
     swapped = operation not in ("PRelu", "Divide", "Mod", "FloorMod", "Power") and g.chance(0.4)
     broadcast = (
