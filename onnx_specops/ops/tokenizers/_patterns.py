@@ -44,6 +44,9 @@ _GENERAL = re.compile(r"(?:Any|L&|[CLMNPSZ][a-z]?|Xan|Xps|Xsp|Xwd)\Z")
 # How often something is repeated: {3}, {3,}, {,3}, {3,5}.
 _COUNT = re.compile(r"\{(?:(\d+)(?:,(\d*))?|,(\d+))\}")
 _MOST = 65535
+# An escape, a class, a count or a character; and how many of them, written out, a pattern may have.
+_PART = re.compile(r"\\.|\[\^?(?:\\.|[^\]\\])*\]|\{\d*,?\d*\}|.", re.DOTALL)
+_LARGEST = 200_000
 
 
 class PatternError(ValueError):
@@ -92,7 +95,30 @@ def translate(pattern: str) -> str:
                 raise PatternError(f"{count[0]}: PCRE2 counts to {_MOST}")
             out.append(rest[0])
             at += 1
-    return "".join(out)
+    translated = "".join(out)
+    _check_size(translated)
+    return translated
+
+
+def _check_size(translated: str) -> None:
+    """``regex`` writes out what is counted, groups within groups, and takes the memory for that."""
+    sizes, last = [0], 0
+    for part in _PART.findall(translated):
+        if part == "(":
+            sizes.append(0)
+            last = 0
+        elif part == ")" and len(sizes) > 1:
+            last = sizes.pop()
+            sizes[-1] += last
+        elif count := _COUNT.fullmatch(part):
+            times = max(1, *map(int, filter(None, count.groups())))
+            sizes[-1] += last * (times - 1)
+            last *= times
+        else:
+            last = 1
+            sizes[-1] += 1
+        if sizes[-1] > _LARGEST:
+            raise PatternError(f"it repeats its parts more than {_LARGEST} times, which is not translated")
 
 
 def _escape(pattern: str, at: int, in_class: bool) -> tuple[str, int]:
