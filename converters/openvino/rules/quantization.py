@@ -91,7 +91,7 @@ _FLOAT8 = {"f8e4m3": (D.FLOAT8E4M3FN, 448.0), "f8e5m2": (D.FLOAT8E5M2, 57344.0)}
         ),
         Departure(where="a NaN", cpu="gives the lowest number", reference="keeps it", follows="reference"),
         Departure(
-            where="a NaN among the elements, of f8e4m3",
+            where="f8e4m3 of a NaN",
             cpu="gives the lowest number",
             reference="gives the highest",
             follows="runtime",

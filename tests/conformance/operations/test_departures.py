@@ -230,6 +230,8 @@ _shown_by("FakeQuantize-1-pdpd", "`auto_broadcast=pdpd`")
 _shown_by("FakeConvert-13-f8e4m3-subnormal", "subnormal")
 _to_f8 = {"destination_type": "f8e5m2"}
 _shown("FakeConvert", 13, "a NaN", "fake_convert", [static(_floats(NAN)), np.array(1, F)], _to_f8)
+_to_f8 = {"destination_type": "f8e4m3"}
+_shown("FakeConvert", 13, "f8e4m3 of", "fake_convert", [static(_floats(NAN)), np.array(1, F)], _to_f8)
 
 # -- convolution, pooling --------------------------------------------------------------------------------------------------
 
