@@ -32,7 +32,7 @@ _ASSERTIONS = {"b": _BOUNDARY, "B": _NO_BOUNDARY, "z": r"\Z", "Z": r"(?=\n?\Z)",
 _CODE_POINT = re.compile(r"\\x(?:\{([0-9A-Fa-f]{1,8})\}|([0-9A-Fa-f]{0,2}))|\\o\{([0-7]+)\}")
 _PROPERTY = re.compile(r"\\([pP])(?:\{(\^?)([^}]*)\}|(.))")
 _INLINE_FLAGS = re.compile(r"\(\?[a-zA-Z-]+\)")
-_QUANTIFIER = re.compile(r"\{(\d+)(?:,(\d*))?\}")
+_QUANTIFIER = re.compile(r"\{(?:(\d+)(?:,(\d*))?|,(\d+))\}")  # {3}, {3,}, {3,5}, {,5}
 _MOST_TIMES = 65535
 _POSIX = re.compile(r"\[:(\^?)([a-z]+):\]")
 _IN_POSIX = {
@@ -41,6 +41,9 @@ _IN_POSIX = {
 }  # fmt: skip
 # Script names alone mean the scripts' extensions in PCRE2 since 10.40, the scripts themselves in `regex`.
 _GENERAL = re.compile(r"(?:Any|L&|[CLMNPSZ][a-z]?|Xan|Xps|Xsp|Xwd)\Z")
+# An escape, a class, a count or a character; and how many of them, written out, a pattern may have.
+_PART = re.compile(r"\\.|\[\^?(?:\\.|[^\]\\])*\]|\{\d*,?\d*\}|.", re.DOTALL)
+_LARGEST = 200_000
 
 
 class PatternError(ValueError):
@@ -89,7 +92,30 @@ def translate(pattern: str) -> str:
                 raise PatternError(f"{times[0]} is more than {_MOST_TIMES} times")
             out.append(rest[0])
             at += 1
-    return "".join(out)
+    translated = "".join(out)
+    _check_size(translated)
+    return translated
+
+
+def _check_size(translated: str) -> None:
+    """``regex`` writes out what is counted, groups within groups, and takes the memory for that."""
+    sizes, last = [0], 0
+    for part in _PART.findall(translated):
+        if part == "(":
+            sizes.append(0)
+            last = 0
+        elif part == ")" and len(sizes) > 1:
+            last = sizes.pop()
+            sizes[-1] += last
+        elif count := _QUANTIFIER.fullmatch(part):
+            times = max(1, *map(int, filter(None, count.groups())))
+            sizes[-1] += last * (times - 1)
+            last *= times
+        else:
+            last = 1
+            sizes[-1] += 1
+        if sizes[-1] > _LARGEST:
+            raise PatternError(f"it repeats its parts more than {_LARGEST} times, which is not translated")
 
 
 def _escape(pattern: str, at: int, in_class: bool) -> tuple[str, int]:
