@@ -13,14 +13,31 @@ from onnx_specops.runtime.library import has_library
 pytestmark = pytest.mark.skipif(not has_library(), reason="no native library is built here")
 
 PROGRAM = """
+import itertools
 import numpy as np
 from onnx_specops.domain import find
 from tests.onnx_specops.native import nodes
 from tests.onnx_specops.native.random_products import mat_mul_compressed
 
+def groups_that_do_not_fill_the_depth(rng):
+    for (depth, block_size), rows, activations in itertools.product(
+        [(384, 256), (640, 256), (896, 512), (160, 64)], [1, 2, 3, 4], ["float", "int8"]
+    ):
+        blocks = -(-depth // block_size)
+        arrays = [
+            rng.standard_normal((rows, depth)).astype(np.float32) / 100,
+            rng.integers(0, 256, 20 * depth // 2, np.uint8),
+            rng.standard_normal((20, blocks)).astype(np.float32),
+            rng.integers(0, 16, (20, blocks), np.uint8),
+            None,
+            None,
+        ]
+        attributes = {"N": 20, "K": depth, "block_size": block_size, "packed": "uint4", "activations": activations}
+        yield "MatMulCompressed", arrays, [1], attributes
+
 rng = np.random.default_rng(0)
-for _ in range(120):
-    name, arrays, types, attributes = mat_mul_compressed(rng)
+drawn = (mat_mul_compressed(rng) for _ in range(120))
+for name, arrays, types, attributes in itertools.chain(groups_that_do_not_fill_the_depth(rng), drawn):
     expected = find(name)(*arrays, **attributes).astype(np.float64)
     got = nodes.run(name, arrays, types, attributes)[0].astype(np.float64)
     tolerance = 1e-4 if arrays[0].dtype == np.float32 else 2e-2
