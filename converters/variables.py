@@ -93,8 +93,7 @@ def complete(model: ir.Model, exposed: Iterable[ExposedVariable], form: Variable
             variable's input holds then.
     """
     entries = []
-    op = Builder(model.graph, before=next(iter(model.graph), None))
-    op.reserve(value.name for value in all_values(model.graph))
+    op: Builder | None = None
     for item in exposed:
         variable = item.variable
         if form == "defaults" or not item.names:
@@ -104,6 +103,9 @@ def complete(model: ir.Model, exposed: Iterable[ExposedVariable], form: Variable
                 variable.is_set.const_value = ir.tensor(False, name=variable.is_set.name)
                 model.graph.register_initializer(variable.is_set)
         elif variable.is_set is None:
+            if op is None:
+                op = Builder(model.graph, before=next(iter(model.graph), None))
+                op.reserve(value.name for value in all_values(model.graph))
             _choose_at_run_time(op, item)
         if item.names:
             entries.append(item.names)

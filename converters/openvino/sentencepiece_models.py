@@ -10,7 +10,7 @@ import numpy as np
 from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory
 
 from converters.errors import Malformed
-from onnx_specops.ops.tokenizers._sentencepiece import PieceType
+from onnx_specops.ops.tokenizers._sentencepiece import RESERVED, PieceType
 from onnx_specops.ops.tokenizers.sentencepiece_detokenizer import byte_of
 
 _MODEL_TYPES = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
@@ -92,10 +92,7 @@ class SentencepieceModel:
     def find(self, piece: bytes) -> int:
         """The id of a piece, as SentencePiece finds it: what is no part of texts comes first; -1 where there is none."""
         places = [i for i, other in enumerate(self.pieces) if other == piece]
-        return next((i for i in places if self.types[i] in _RESERVED), places[0] if places else -1)
-
-
-_RESERVED = (PieceType.UNKNOWN, PieceType.CONTROL, PieceType.BYTE)
+        return next((i for i in places if self.types[i] in RESERVED), places[0] if places else -1)
 
 
 def read_sentencepiece_model(data: bytes) -> SentencepieceModel:
@@ -134,7 +131,7 @@ def _check(model: SentencepieceModel, byte_fallback: bool) -> None:
     for place, (piece, kind) in enumerate(zip(model.pieces, model.types.tolist(), strict=True)):
         if not piece or b"\0" in piece:
             raise Malformed(f"piece {place} of its SentencePiece model is {'empty' if not piece else repr(piece)}")
-        if (key := (kind in _RESERVED, piece)) in met:
+        if (key := (kind in RESERVED, piece)) in met:
             raise Malformed(f"piece {place} of its SentencePiece model, {piece!r}, is there already")
         met.add(key)
         if kind == PieceType.BYTE and (not byte_fallback or byte_of(piece) is None):

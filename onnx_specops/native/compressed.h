@@ -80,8 +80,7 @@ struct Kernels {
   void (*arrange)(const Weights& weights, const float* a, float* to);
   void (*multiply_few)(const Weights& weights, const float* a, std::int64_t rows, float* to, std::int64_t width,
                        std::int64_t first, std::int64_t last);
-  // Many rows: `a` is [rows, depth], rows `step` apart. At most most_panels * panel_columns
-  // columns.
+  // Many rows: `a` is [rows, depth], rows `step` apart. At most most_panels * panel_columns columns.
   void (*multiply)(const Weights& weights, const float* a, std::int64_t step, std::int64_t rows, float* to,
                    std::int64_t width, std::int64_t first, std::int64_t last, void* scratch);
 

@@ -130,7 +130,7 @@ class MatMulCompressed : public Kernel {
     if (size == 0) return;
     const Numbers<float> numbers(a);
     const float* bias = nullptr;
-    if (const Input given = context.input(5); given.present() && !(given.size() == 0 && columns_ != 0)) {
+    if (const Input given = context.input(5); !given.absent()) {
       if (given.shape() != Shape{columns_}) fail("bias has the shape ", to_string(given.shape()), " instead of [", columns_, "]");
       bias = given.data<float>();
     }

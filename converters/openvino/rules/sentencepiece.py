@@ -14,7 +14,7 @@ from converters.openvino.rules._texts import constant_of, packed, portable, toke
 from converters.openvino.rules.tokenizers import fuze_ragged, vocab_decoder
 from converters.openvino.sentencepiece_models import Normalization, SentencepieceModel, read_sentencepiece_model
 from onnx_specops.building import Builder, Value
-from onnx_specops.ops.tokenizers._sentencepiece import PieceType
+from onnx_specops.ops.tokenizers._sentencepiece import RESERVED, PieceType
 from onnx_specops.ops.tokenizers.sentencepiece_detokenizer import byte_of
 
 _METACHARACTERS = re.compile(r"[.^$*+?()\[\]{}|\\]")
@@ -145,7 +145,7 @@ def _sparse(op: Builder, begins: Value, ends: Value, ids: Value) -> list[Value]:
 def sentencepiece_detokenizer(op: Builder, model: Value, ids: Value):
     """SentencepieceDetokenizer of openvino_tokenizers: the texts of rows of ids."""
     read = _model(model)
-    reserved = {p: t for p, t in zip(read.pieces, read.types, strict=True) if t in _RESERVED}
+    reserved = {p: t for p, t in zip(read.pieces, read.types, strict=True) if t in RESERVED}
     # A piece is found by its text, and what is no part of texts first.
     types = np.array([reserved.get(p, t) for p, t in zip(read.pieces, read.types, strict=True)], np.uint8)
     try:
@@ -164,9 +164,6 @@ def sentencepiece_detokenizer(op: Builder, model: Value, ids: Value):
         return texts
     mapping = op.const(np.frombuffer(back.charsmap, np.uint8))
     return op.specops.CharsMapNormalization(*texts, mapping, None, **_flags(back))
-
-
-_RESERVED = (PieceType.UNKNOWN, PieceType.CONTROL, PieceType.BYTE)
 
 
 @rule("SentencepieceStreamDetokenizer", since="extension")

@@ -29,6 +29,9 @@ class PieceType(IntEnum):
     BYTE = 6
 
 
+RESERVED = (PieceType.UNKNOWN, PieceType.CONTROL, PieceType.BYTE)
+"""The types of pieces that are no part of texts."""
+
 _MERGEABLE = (PieceType.NORMAL, PieceType.USER_DEFINED, PieceType.UNUSED)
 
 

@@ -57,6 +57,15 @@ def unpack(name: str, begins: np.ndarray, ends: np.ndarray, symbols: np.ndarray,
     return [text[b:e] for b, e in zip(first.tolist(), last.tolist(), strict=True)]
 
 
+def skips_of(name: str, skips: np.ndarray | None, count: int) -> list[bool]:
+    """Which of ``count`` strings stay as they are: none, where ``skips`` is left out or empty."""
+    if skips is None or not skips.size:
+        return [False] * count
+    if skips.size != count:
+        raise ValueError(f"{name}: skips: {skips.size} elements where there are {count} strings")
+    return skips.reshape(-1).tolist()
+
+
 def rows(name: str, ragged_begins: np.ndarray, ragged_ends: np.ndarray, count: int) -> list[range]:
     """The places of every row's elements among ``count``."""
     check_spans(name, ("ragged_begins", "ragged_ends"), ragged_begins, ragged_ends, count)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from onnx_specops.domain import operator
-from onnx_specops.ops.tokenizers._strings import NO_BODY, ROWS_OF_STRINGS, STRINGS, pack, rows, unpack
+from onnx_specops.ops.tokenizers._strings import NO_BODY, ROWS_OF_STRINGS, STRINGS, pack, rows, skips_of, unpack
 
 
 def _characters() -> list[bytes]:
@@ -31,9 +31,7 @@ def BytesToChars(begins, ends, symbols, skips=None):
     """
     name = "BytesToChars"
     texts = unpack(name, begins, ends, symbols)
-    if skips is not None and skips.size not in (0, len(texts)):
-        raise ValueError(f"{name}: skips: {skips.size} elements where there are {len(texts)} strings")
-    skipped = [False] * len(texts) if skips is None or not skips.size else skips.reshape(-1).tolist()
+    skipped = skips_of(name, skips, len(texts))
     written = [
         text if skip else b"".join([_CHARACTERS[byte] for byte in text]) for text, skip in zip(texts, skipped, strict=True)
     ]

@@ -9,7 +9,7 @@ from typing import Annotated, Protocol
 import numpy as np
 
 from onnx_specops.domain import Limits, check_size, operator
-from onnx_specops.ops.tokenizers._strings import NO_BODY, STRINGS, pack, unpack
+from onnx_specops.ops.tokenizers._strings import NO_BODY, STRINGS, pack, skips_of, unpack
 
 _REPLACEMENT = "\ufffd".encode()
 _ESCAPED = "\u2581".encode()
@@ -55,9 +55,7 @@ def CharsMapNormalization(
     """
     name = "CharsMapNormalization"
     texts = unpack(name, begins, ends, symbols)
-    if skips is not None and skips.size not in (0, len(texts)):
-        raise ValueError(f"{name}: skips: {skips.size} elements where there are {len(texts)} strings")
-    skipped = [False] * len(texts) if skips is None or not skips.size else skips.reshape(-1).tolist()
+    skipped = skips_of(name, skips, len(texts))
     mapping = CharsMap(b"" if charsmap is None else charsmap.tobytes())
     settings = bool(add_dummy_prefix), bool(remove_extra_whitespaces), bool(escape_whitespaces)
     normalized = [

@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-import numpy as np
-
 from onnx_specops.domain import Limits, operator
 from onnx_specops.ops.tokenizers._patterns import Pattern, PatternError, compiled
-from onnx_specops.ops.tokenizers._strings import NO_BODY, STRINGS, pack, unpack
+from onnx_specops.ops.tokenizers._strings import NO_BODY, STRINGS, pack, skips_of, unpack
 
 _REFERENCE = re.compile(rb"\$(?:(\$)|([0-9]{1,3})|\{([0-9]{1,3})\})")
 
@@ -45,7 +43,7 @@ def RegexNormalization(
     name = "RegexNormalization"
     texts = unpack(name, begins, ends, symbols)
     search = _compiled(name, pattern)
-    skipped = _skipped(name, skips, len(texts))
+    skipped = skips_of(name, skips, len(texts))
     parts = _parts(name, replacement, search)
     replaced = [
         text if skip else _substitute(search, text, parts, len(replacement.encode()), bool(global_replace))
@@ -64,15 +62,6 @@ def _compiled(name: str, pattern: str) -> Pattern:
         return compiled(pattern)
     except PatternError as error:
         raise PatternError(f"{name}: {error}") from None
-
-
-def _skipped(name: str, skips: np.ndarray | None, count: int) -> list[bool]:
-    """Which strings are to be left as they are."""
-    if skips is None or (skips.size == 0 and count):
-        return [False] * count
-    if skips.size != count:
-        raise ValueError(f"{name}: skips: {skips.size} elements where there are {count} strings")
-    return skips.reshape(-1).tolist()
 
 
 def _parts(name: str, replacement: str, pattern: Pattern) -> list[bytes | int]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from onnx_specops.domain import Limits, operator
 from onnx_specops.ops.tokenizers._patterns import Pattern, PatternError, compiled
-from onnx_specops.ops.tokenizers._strings import NO_BODY, RAGGED, ROWS_OF_STRINGS, bounds, rows, unpack
+from onnx_specops.ops.tokenizers._strings import NO_BODY, RAGGED, ROWS_OF_STRINGS, bounds, rows, skips_of, unpack
 
 Behaviour = Literal["remove", "isolate", "contiguous", "mergedwithprevious", "mergedwithnext"]
 
@@ -59,9 +59,7 @@ def RegexSplit(
         zero = np.zeros(1, np.int32)
         kept = np.zeros(len(texts), bool) if skips is None else skips.reshape(-1)
         return zero, zero.copy(), begins.reshape(-1), ends.reshape(-1), kept
-    if skips is not None and skips.size not in (0, len(texts)):
-        raise ValueError(f"{name}: skips: {skips.size} elements where there are {len(texts)} strings")
-    skipped = [False] * len(texts) if skips is None or not skips.size else skips.reshape(-1).tolist()
+    skipped = skips_of(name, skips, len(texts))
     if behaviour == "contiguous" and not pattern.endswith("+"):
         pattern = f"({pattern})+"
     try:

@@ -9,7 +9,7 @@ import numpy as np
 
 from onnx_specops.domain import Limits, check_size, operator
 from onnx_specops.ops.tokenizers._sentencepiece import Pieces, SymbolsKept
-from onnx_specops.ops.tokenizers._strings import NO_BODY, RAGGED, ROWS_OF_STRINGS, pack_rows, rows, unpack
+from onnx_specops.ops.tokenizers._strings import NO_BODY, RAGGED, ROWS_OF_STRINGS, pack_rows, rows, skips_of, unpack
 from onnx_specops.ops.tokenizers.bpe_tokenizer import VOCABULARY
 from onnx_specops.ops.tokenizers.chars_map_normalization import CharsMap, Flag, normalize
 
@@ -94,9 +94,7 @@ def SentencepieceTokenizer(
     name = "SentencepieceTokenizer"
     texts = unpack(name, begins, ends, symbols)
     places = rows(name, ragged_begins, ragged_ends, len(texts))
-    if skips is not None and skips.size not in (0, len(texts)):
-        raise ValueError(f"{name}: skips: {skips.size} elements where there are {len(texts)} strings")
-    skipped = [False] * len(texts) if skips is None or not skips.size else skips.reshape(-1).tolist()
+    skipped = skips_of(name, skips, len(texts))
     vocabulary = tuple(unpack(name, vocab_begins, vocab_ends, vocab_symbols, "vocab_"))
     for what, given in (("vocab_ids", vocab_ids), ("scores", scores), ("types", types)):
         if given.size != len(vocabulary):

@@ -6,7 +6,7 @@ import numpy as np
 
 from onnx_specops.domain import operator
 from onnx_specops.ops.tokenizers._patterns import PatternError, compiled
-from onnx_specops.ops.tokenizers._strings import NO_BODY, RAGGED, ROWS_OF_STRINGS, bounds, rows, unpack
+from onnx_specops.ops.tokenizers._strings import NO_BODY, RAGGED, ROWS_OF_STRINGS, bounds, rows, skips_of, unpack
 
 
 @operator(
@@ -35,9 +35,7 @@ def SpecialTokensSplit(ragged_begins, ragged_ends, begins, ends, symbols, skips=
     name = "SpecialTokensSplit"
     texts = unpack(name, begins, ends, symbols)
     places = rows(name, ragged_begins, ragged_ends, len(texts))
-    if skips is not None and skips.size not in (0, len(texts)):
-        raise ValueError(f"{name}: skips: {skips.size} elements where there are {len(texts)} strings")
-    skipped = [False] * len(texts) if skips is None or not skips.size else skips.reshape(-1).tolist()
+    skipped = skips_of(name, skips, len(texts))
     try:
         search = compiled(pattern)
     except PatternError as error:
