@@ -255,6 +255,7 @@ SPECOPS_CLONES void attend(const Tokens& tokens, const Scaling& scaling, const Q
     numbers[r] = queries[r].numbers;
     to[r] = queries[r].to;
     std::fill(to[r], to[r] + tokens.value_size, 0.0f);
+    if (queries[r].sink != nullptr) running[r] = {*queries[r].sink, *queries[r].sink == -infinity ? 0.0f : 1.0f};
   }
   scratch.resize(static_cast<std::size_t>(block * (tile_queries + tokens.size)));
   float* const products = scratch.data();

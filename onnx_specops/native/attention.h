@@ -13,10 +13,12 @@ struct Tokens {
   std::int64_t count, size, value_size;
 };
 
-// One query: where it is, what is added to its products (of each token; may be null), and where its mixture of values goes.
+// One query: where it is, what is added to its products (of each token; may be null), one more product, which leads to no
+// value (may be null), and where its mixture of values goes.
 struct Query {
   const float* numbers;
   const float* mask;
+  const float* sink;
   float* to;
 };
 

@@ -62,6 +62,12 @@ class ScaledDotProductAttentionWithKVCache : public Kernel {
     const std::int64_t total = length + keys.tokens, batch = queries.batch, groups = keys.heads;
     const Mask mask = mask_of(context.input(5), {batch, queries.heads, queries.tokens, total});
 
+    const Input sink = context.input(8);
+    const float* const sinks = sink.absent() ? nullptr : sink.data<float>();
+    if (sinks != nullptr && sink.shape() != Shape{queries.heads}) {
+      fail("sink has the shape ", to_string(sink.shape()), " instead of [", queries.heads, "]");
+    }
+
     const std::int64_t longer = std::max(room, total);
     Output present_key = context.output(1, {batch, groups, longer, keys.size});
     Output present_value = context.output(2, {batch, groups, longer, values.size});
@@ -90,7 +96,8 @@ class ScaledDotProductAttentionWithKVCache : public Kernel {
         const std::int64_t index = (b * queries.heads + head) * queries.tokens + token;
         const float* const masking =
             mask.numbers == nullptr ? nullptr : mask.numbers + b * mask.batch + head * mask.head + token * mask.query;
-        taken[row - begin] = {from + index * queries.size, masking, to + index * values.size};
+        taken[row - begin] = {from + index * queries.size, masking, sinks == nullptr ? nullptr : sinks + head,
+                              to + index * values.size};
       }
       const Tokens tokens = {all_keys + at * longer * keys.size, all_values + at * longer * values.size, total, keys.size,
                              values.size};
@@ -177,10 +184,11 @@ const Op& scaled_dot_product_attention_with_kv_cache() {
        {"past_value"},
        {"attention_mask", true},
        {"beam_idx", true, {Type::int32, Type::int64}},
-       {"past_length", true}},
+       {"past_length", true},
+       {"sink", true}},
       {{"Y"}, {"present_key"}, {"present_value"}},
       {Attribute::number("scale"), Attribute::number("softcap", 0.0f)},
-      {{{real, real, real, real, real, real, any, Type::int64}, {real, real, real}}},
+      {{{real, real, real, real, real, real, any, Type::int64, real}, {real, real, real}}},
       [](const KernelInfo& info) -> std::unique_ptr<Kernel> {
         return std::make_unique<ScaledDotProductAttentionWithKVCache>(info);
       },

@@ -19,6 +19,7 @@ from onnx_specops.ops._checks import required
         "attention_mask": "T",
         "beam_idx": "T_B",
         "past_length": "tensor(int64)",
+        "sink": "T",
     },
     outputs={"Y": "T", "present_key": "T", "present_value": "T"},
     types={"T": ("float",), "T_B": ("int32", "int64")},
@@ -32,6 +33,7 @@ def ScaledDotProductAttentionWithKVCache(
     attention_mask=None,
     beam_idx=None,
     past_length=None,
+    sink=None,
     *,
     scale: float,
     softcap: float = 0.0,
@@ -53,6 +55,7 @@ def ScaledDotProductAttentionWithKVCache(
         beam_idx: ``[batch]``, the row of the cache that each goes on from, in ``[-rows, rows)``; its own where it is left
             out. A cache without room may have any number of rows.
         past_length: a scalar, at most ``room``; ``room`` where it is left out.
+        sink: ``[heads]``, one more product for each, which leads to no value.
 
     Attributes:
         scale: the factor of the products.
@@ -70,6 +73,8 @@ def ScaledDotProductAttentionWithKVCache(
     room = past_key.shape[2] if past_key.ndim == 4 else 0
     length = room if past_length is None else int(past_length.reshape(()))
     _check(name, query, key, value, past_key, past_value, attention_mask, beam_idx, length)
+    if sink is not None and sink.shape != query.shape[1:2]:
+        raise ValueError(f"{name}: sink has the shape {list(sink.shape)} instead of [{query.shape[1]}]")
     present_key, present_value = (
         _extended(past, new, beam_idx, length) for past, new in ((past_key, key), (past_value, value))
     )
@@ -81,8 +86,11 @@ def ScaledDotProductAttentionWithKVCache(
             products = np.tanh(products / np.float32(softcap)) * np.float32(softcap)
         if attention_mask is not None:
             products = products + attention_mask
+        if sink is not None:
+            column = np.broadcast_to(sink[:, None, None], (*products.shape[:3], 1))
+            products = np.concatenate([products, column], axis=-1)
         shares = np.exp(products - products.max(axis=-1, keepdims=True, initial=-np.inf))
-        shares = shares / shares.sum(axis=-1, keepdims=True)
+        shares = (shares / shares.sum(axis=-1, keepdims=True))[..., :total]
     return np.matmul(shares, values), present_key, present_value
 
 
@@ -144,7 +152,7 @@ def _(node):
 
 
 @ScaledDotProductAttentionWithKVCache.body
-def _(op, query, key, value, past_key, past_value, attention_mask, beam_idx, past_length, *, scale, softcap):
+def _(op, query, key, value, past_key, past_value, attention_mask, beam_idx, past_length, sink, *, scale, softcap):
     sequence, room = op.Shape(key, start=2, end=3), op.Shape(past_key, start=2, end=3)
     length = room if past_length is None else op.Reshape(past_length, [1])
     beyond = op.Or(op.Less(length, 0), op.Greater(length, room))
@@ -186,7 +194,11 @@ def _(op, query, key, value, past_key, past_value, attention_mask, beam_idx, pas
     products = op.Reshape(products, op.Concat(batch, heads, sequence, total, axis=0), allowzero=1)
     if attention_mask is not None:
         products = op.Add(products, attention_mask)
-    shares = op.Softmax(products, axis=-1)
+    if sink is None:
+        shares = op.Softmax(products, axis=-1)
+    else:
+        column = op.Expand(op.Reshape(sink, [1, -1, 1, 1]), op.Concat(batch, heads, sequence, [1], axis=0))
+        shares = op.Slice(op.Softmax(op.Concat(products, column, axis=-1), axis=-1), [0], total, [3])
     shares = op.Reshape(shares, op.Concat(leading, total, axis=0), allowzero=1)
     mixed = op.MatMul(shares, op.Unsqueeze(seen_values, [2]))
     mixed = op.Reshape(mixed, op.Concat(batch, heads, sequence, op.Shape(value, start=3), axis=0), allowzero=1)

@@ -25,16 +25,17 @@ class Growing:
         session: the session; the sizes of its variables' other axes follow from those of its inputs, whose dimensions of
             one name are of one size.
         variables: its variables, all of which grow.
+        native: whether it has the domain's native kernels.
     """
 
-    def __init__(self, session: ort.InferenceSession, variables: Sequence[Variable]) -> None:
+    def __init__(self, session: ort.InferenceSession, variables: Sequence[Variable], *, native: bool) -> None:
         self.variables = tuple(variables)
         self._session = session
         described = {value.name: value for value in inputs_of(session)}
         self._shapes = {variable.input: list(described[variable.input].shape) for variable in variables}
         self._types = {variable.input: TYPES[described[variable.input].type] for variable in variables}
         self._named = {name: list(value.shape) for name, value in described.items() if name not in self._shapes}
-        self.in_place = all(variable.in_place for variable in variables)
+        self.in_place = all(variable.in_place and (native or not variable.native) for variable in variables)
         self._lock = threading.Lock()
         self.reset()
 

@@ -41,6 +41,7 @@ class Variable:
     Attributes:
         axis: the axis along which it grows from nothing; -1 for a variable that has an initial value.
         in_place: whether its input may have room behind what it holds, and be its output as well.
+        native: whether only the domain's native kernels extend it so; bodies copy it, and less of it where there is no room.
         beams: the input (if any) that names, for each row of a run, the row of the variable that it goes on from.
     """
 
@@ -51,6 +52,7 @@ class Variable:
     is_set_output: str = ""
     axis: int = -1
     in_place: bool = False
+    native: bool = False
     beams: str = ""
 
     @property
@@ -108,9 +110,10 @@ def variables_of(session: ort.InferenceSession) -> tuple[Variable, ...]:
         names = {*variable.links, *([variable.is_set] if variable.is_set else [])}
         if not names <= inputs or not set(variable.links.values()) <= outputs:
             continue
-        value = fed.get(variable.input)
         if variable.axis != -1 and (
-            value is None or not 0 <= variable.axis < len(value.shape) or value.type not in GROWING_TYPES
+            not 0 <= variable.axis < len(fed[variable.input].shape)
+            or isinstance(fed[variable.input].shape[variable.axis], int)
+            or fed[variable.input].type not in GROWING_TYPES
         ):
             raise _damaged(f"a variable that cannot grow along axis {variable.axis} of {variable.input}")
         variables.append(variable)

@@ -99,8 +99,6 @@ def _attentions(graph: ir.Graph, forms: Sequence[CacheForm], inputs: Inputs, pro
 def _check(found: Attention, probe: Probe) -> None:
     """Raises `NoFit` where an attention has what the operator has not."""
     check_types(found)
-    if found.sink is not None:
-        raise NoFit("it has products that lead to no value")
     if probe.shape(found.query)[::2] != (_SETTING.batch, _SETTING.sequence):
         raise NoFit("its queries are not those of the tokens of the run")
     for cache in (found.keys, found.values):
@@ -220,6 +218,7 @@ class _Emitter:
             None if found.mask is None else self._mask(op, found),
             self.inputs.beams,
             self._length,
+            None if found.sink is None else op.const(found.sink, ir.DataType.FLOAT),
             scale=found.scale,
             softcap=found.softcap or None,
             outputs=3,
@@ -269,7 +268,7 @@ class _Emitter:
             del item.names["is_set"]
         groups, size = _sizes(form.past)
         variable.initial = ir.tensor(np.zeros((1, groups, 0, size), np.float32), name=variable.value.name)
-        item.traits.update(axis=form.axis, in_place=self.in_place)
+        item.traits.update(axis=form.axis, in_place=self.in_place, native=True)
         if self.inputs.beams is not None:
             item.traits["beams"] = self.inputs.beams.name or ""
 
