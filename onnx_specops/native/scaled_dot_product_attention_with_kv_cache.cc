@@ -5,14 +5,14 @@
 #include <memory>
 #include <vector>
 
-#include "attention.h"
+#include "masked_attention.h"
 #include "op.h"
 
 namespace specops {
 namespace {
 
-using attention::Query;
-using attention::Tokens;
+using masked_attention::Query;
+using masked_attention::Tokens;
 
 // [batch, heads, tokens, size]
 struct Sizes {
@@ -82,15 +82,15 @@ class ScaledDotProductAttentionWithKVCache : public Kernel {
     if (batch * groups * rows * values.size == 0) return;
     // As many queries at a time as keep every thread busy: they share what is read of the cache.
     const std::int64_t shares = (Context::most_pieces() + batch * groups - 1) / (batch * groups);
-    std::int64_t step = std::clamp((rows + shares - 1) / shares, std::int64_t{1}, attention::most_queries);
-    const std::int64_t tile = attention::tile_queries;
+    std::int64_t step = std::clamp((rows + shares - 1) / shares, std::int64_t{1}, masked_attention::most_queries);
+    const std::int64_t tile = masked_attention::tile_queries;
     if (step > tile) step = (step + tile - 1) / tile * tile;
     const std::int64_t pieces = (rows + step - 1) / step;
     const float* const from = query.data<float>();
     context.parallel_for(static_cast<std::size_t>(batch * groups * pieces), [&](std::size_t piece) {
       const std::int64_t at = static_cast<std::int64_t>(piece) / pieces, b = at / groups, g = at % groups;
       const std::int64_t begin = static_cast<std::int64_t>(piece) % pieces * step, end = std::min(begin + step, rows);
-      Query taken[attention::most_queries];
+      Query taken[masked_attention::most_queries];
       for (std::int64_t row = begin; row < end; ++row) {
         const std::int64_t head = g * times + row / queries.tokens, token = row % queries.tokens;
         const std::int64_t index = (b * queries.heads + head) * queries.tokens + token;
@@ -102,7 +102,7 @@ class ScaledDotProductAttentionWithKVCache : public Kernel {
       const Tokens tokens = {all_keys + at * longer * keys.size, all_values + at * longer * values.size, total, keys.size,
                              values.size};
       thread_local std::vector<float> scratch;
-      attention::attend(tokens, scaling_, taken, end - begin, scratch);
+      masked_attention::attend(tokens, scaling_, taken, end - begin, scratch);
     });
   }
 
@@ -168,7 +168,7 @@ class ScaledDotProductAttentionWithKVCache : public Kernel {
     });
   }
 
-  attention::Scaling scaling_;
+  masked_attention::Scaling scaling_;
 };
 
 }  // namespace

@@ -38,11 +38,11 @@ def ScaledDotProductAttentionWithKVCache(
     scale: float,
     softcap: float = 0.0,
 ):
-    """``Softmax(query @ keys * scale + attention_mask) @ values``, of the keys and values of past tokens and
-    behind them this run's.
+    """Attention over a cache of keys and values, which it extends by those of this run's tokens.
 
-    The cache may lie in memory that has room for more tokens than it holds; ``past_length`` says then how many these are. A
-    caller who lends the same memory as a cache's input and its output has it extended in place, without a copy.
+    It gives ``Softmax(query @ keys * scale + attention_mask) @ values``. The cache may lie in memory that has room for more
+    tokens than it holds; ``past_length`` says then how many these are. A caller who lends the same memory as a cache's input
+    and its output has it extended in place, without a copy.
 
     Inputs:
         query: ``[batch, heads, sequence, size]``.
@@ -184,7 +184,7 @@ def _(op, query, key, value, past_key, past_value, attention_mask, beam_idx, pas
         seen_keys, seen_values = (op.Slice(x, [0], total, [2]) for x in (present_key, present_value))
     # [batch, groups, heads of a group, ...]: each key and value serves its group.
     batch, heads, groups = op.Shape(query, start=0, end=1), op.Shape(query, start=1, end=2), op.Shape(key, start=1, end=2)
-    times = op.Div(heads, op.Max(groups, 1))
+    times = op.Max(op.Div(heads, op.Max(groups, 1)), 1)
     leading = op.Concat(batch, groups, times, sequence, axis=0)
     grouped = op.Reshape(query, op.Concat(leading, op.Shape(query, start=3), axis=0), allowzero=1)
     products = op.MatMul(grouped, op.Transpose(op.Unsqueeze(seen_keys, [2]), perm=[0, 1, 2, 4, 3]))

@@ -1,4 +1,4 @@
-#include "attention.h"
+#include "masked_attention.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 
 #include "simd.h"
 
-namespace specops::attention {
+namespace specops::masked_attention {
 namespace {
 
 using Wide = Pack<float, 64>;
@@ -285,4 +285,4 @@ SPECOPS_CLONES void attend(const Tokens& tokens, const Scaling& scaling, const Q
   }
 }
 
-}  // namespace specops::attention
+}  // namespace specops::masked_attention

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace specops::attention {
+namespace specops::masked_attention {
 
 // Keys and values that some queries share.
 struct Tokens {
@@ -37,4 +37,4 @@ constexpr float hidden = -1e30f;
 void attend(const Tokens& tokens, const Scaling& scaling, const Query* queries, std::int64_t count,
             std::vector<float>& scratch);
 
-}  // namespace specops::attention
+}  // namespace specops::masked_attention
