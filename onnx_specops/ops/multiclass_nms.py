@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 import numpy as np
 from onnx import TensorProto as Type
 
@@ -115,10 +117,11 @@ def _sets(name, boxes, scores, roisnum):
         raise ValueError(
             f"{name}: scores has the shape {list(scores.shape)}, boxes {list(boxes.shape)}, and roisnum is needed"
         )
-    ends = np.cumsum(np.maximum(roisnum, 0))
-    if ends.size and ends[-1] > scores.shape[1]:
+    counts = np.maximum(roisnum, 0).tolist()  # Python's integers, which do not overflow
+    ends = list(accumulate(counts))
+    if ends and ends[-1] > scores.shape[1]:
         raise ValueError(f"{name}: roisnum sums to {ends[-1]}, scores has the shape {list(scores.shape)}")
-    return [slice(int(end - max(count, 0)), int(end)) for end, count in zip(ends, roisnum, strict=True)]
+    return [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
 
 
 def _suppress(boxes, scores, iou_threshold, score_threshold, offset, eta):
