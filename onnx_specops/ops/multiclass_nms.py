@@ -130,7 +130,7 @@ def _suppress(boxes, scores, iou_threshold, score_threshold, offset, eta):
     area = areas(columns, dtype(offset))
     threshold, adaptive = dtype(iou_threshold), 0 <= eta < 1
     lowest = scores == dtype(score_threshold) if adaptive else np.zeros(len(boxes), bool)
-    overlap = np.full(len(boxes), -np.inf, boxes.dtype)  # with whatever was selected so far
+    overlap = np.full(len(boxes), np.nan, boxes.dtype)  # with whatever was selected so far: no number while nothing was
     kept, at = [], 0
     while at < len(boxes):
         if overlap[at] >= threshold:
@@ -248,8 +248,9 @@ def _emit_suppressed(op, box, alive, scores, given, dtype):
 
     none = op.And(alive, op.Not(alive))
     start = op.Where(alive, dtype(-np.inf), dtype(-np.inf))
+    least = max(given["iou_threshold"], float(np.finfo(dtype).min))  # reached by no box that overlaps none
     threshold = op.Expand(
-        op.const(np.full((1, 1), given["iou_threshold"], dtype)), op.Concat(op.Shape(alive, end=1), [1], axis=0)
+        op.const(np.full((1, 1), least, dtype)), op.Concat(op.Shape(alive, end=1), [1], axis=0)
     )
     *_, kept = op.loop(None, emit_any(op, alive), step, alive, start, threshold, none)
     return kept
