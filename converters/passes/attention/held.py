@@ -42,13 +42,15 @@ def hold_caches(model: ir.Model, variables: Sequence[ExposedVariable]) -> bool:
     graph = model.graph
     try:
         forms, inputs = recognised(graph, variables)
-        probe = _Chosen(inputs, graph, forms).probe(_SETTING)
+        chosen = _Chosen(inputs, graph, forms)
+        probe = chosen.probe(_SETTING)
         attentions = _attentions(graph, forms, inputs, probe)
+        tokens = _tokens(chosen, attentions)
         _check_reads(graph, forms, attentions)
         ranks = {found.mask: len(probe.shape(found.mask)) for found in attentions if found.mask is not None}
     except (NotACache, NoFit, ProbeError):
         return False
-    emitter = _Emitter(graph, forms, inputs, ranks)
+    emitter = _Emitter(graph, forms, inputs, tokens, ranks)
     for found in attentions:
         emitter.replace(found)
     emitter.replace_shapes()
@@ -67,13 +69,13 @@ class _Chosen(Inputs):
         super().__init__(graph, inputs.pasts)
         self._forms = forms
 
-    def probe(self, setting: Setting, more: Mapping[ir.Value, np.ndarray] | None = None) -> Probe:
+    def probe(self, setting: Setting, more: Mapping[ir.Value, np.ndarray | Data] | None = None) -> Probe:
         plain = super().probe(setting)
         given: dict[ir.Value, np.ndarray | Data] = {}
         for form in self._forms:
             data = Data(form.past.dtype or ir.DataType.FLOAT, plain.shape(form.past))
             given |= dict.fromkeys((form.read, form.chosen), data)
-        return super().probe(setting, {**given, **(more or {})})  # type: ignore[dict-item]
+        return super().probe(setting, {**given, **(more or {})})
 
 
 def _attentions(graph: ir.Graph, forms: Sequence[CacheForm], inputs: Inputs, probe: Probe) -> list[Attention]:
@@ -114,6 +116,25 @@ def _check(found: Attention, probe: Probe) -> None:
     fits = 0 < len(shape) <= 4 and shape[-1] == whole[-1]
     if not fits or any(d not in (1, w) for d, w in zip(shape[::-1], whole[::-1], strict=False)):
         raise NoFit(f"its mask has the shape {shape} where {whole} is wanted")
+
+
+def _tokens(inputs: Inputs, attentions: Sequence[Attention]) -> ir.Value:
+    """The input whose second dimension is how many tokens a run has.
+
+    Raises:
+        NoFit: it is not one of them that says so.
+    """
+    longer = Setting(_SETTING.batch, _SETTING.sequence + 1, _SETTING.past)
+    as_it_was = inputs.probe(_SETTING)
+    shapes = {value: Data(value.dtype or ir.DataType.INT64, as_it_was.shape(value)) for value in inputs.data}
+    for value in inputs.data:
+        probe = inputs.probe(longer, {other: shape for other, shape in shapes.items() if other is not value})
+        try:
+            if all(probe.shape(found.query)[2] == longer.sequence for found in attentions):
+                return value
+        except ProbeError:
+            continue
+    raise NoFit("no input says how many tokens a run has")
 
 
 def _sizes(past: ir.Value) -> tuple[int, int]:
@@ -174,6 +195,7 @@ class _Emitter:
         graph: the graph.
         forms: its caches.
         inputs: its inputs.
+        tokens: the one among them whose second dimension is how many tokens a run has.
         ranks: those of the attentions' masks.
         in_place: whether the caches may have room for more than they hold.
     """
@@ -181,6 +203,7 @@ class _Emitter:
     graph: ir.Graph
     forms: Sequence[CacheForm]
     inputs: Inputs
+    tokens: ir.Value
     ranks: Mapping[ir.Value, int]
     _masks: dict[ir.Value, ir.Value] = field(default_factory=dict)
 
@@ -190,7 +213,7 @@ class _Emitter:
         op = Builder(self.graph, root=self._root, before=next(iter(self.graph)))
         op.scope = "tokens"
         self._by_past = {form.past: form for form in self.forms}
-        data, mask = self.inputs.data[0], self.inputs.mask
+        data, mask = self.tokens, self.inputs.mask
         # Only the mask tells how many tokens a cache holds that has room for more.
         self.in_place = mask is not None and bool(mask.uses())
         self._batch, sequence = op.Shape(data, start=0, end=1), op.Shape(data, start=1, end=2)
@@ -277,7 +300,7 @@ class _Emitter:
         for form in self.forms:
             groups, size = _sizes(form.past)
             form.past.shape = ir.Shape(["batch_size", groups, "past_sequence_length", size])
-        data, mask = self.inputs.data[0], self.inputs.mask
+        data, mask = self.tokens, self.inputs.mask
         for value, axis, name in ((data, 0, "batch_size"), (data, 1, "sequence_length"), (mask, 1, "total_sequence_length")):
             if value is not None and value.shape is not None and not isinstance(value.shape[axis], int):
                 value.shape = ir.Shape([name if i == axis else d for i, d in enumerate(value.shape)])
