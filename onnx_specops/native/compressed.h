@@ -80,9 +80,15 @@ struct Kernels {
   void (*arrange)(const Weights& weights, const float* a, float* to);
   void (*multiply_few)(const Weights& weights, const float* a, std::int64_t rows, float* to, std::int64_t width,
                        std::int64_t first, std::int64_t last);
-  // Many rows: `a` is [rows, depth], rows `step` apart. At most most_panels * panel_columns columns.
-  void (*multiply)(const Weights& weights, const float* a, std::int64_t step, std::int64_t rows, float* to,
+  // Many rows: `a` is [rows, depth], rows `step` apart; `bias`, which may be null, has a number for each column of the matrix.
+  // At most most_panels * panel_columns columns.
+  void (*multiply)(const Weights& weights, const float* a, std::int64_t step, std::int64_t rows, const float* bias, float* to,
                    std::int64_t width, std::int64_t first, std::int64_t last, void* scratch);
+  // The same with the matrix decoded beforehand: `keep` writes columns [first, last), where panels begin, of kept_floats(...)
+  // floats.
+  void (*keep)(const Weights& weights, std::int64_t first, std::int64_t last, float* to, void* scratch);
+  void (*multiply_kept)(const Weights& weights, const float* kept, const float* a, std::int64_t step, std::int64_t rows,
+                        const float* bias, float* to, std::int64_t width, std::int64_t first, std::int64_t last);
 
   // In 8 bits: of transposed weights whose depth and groups are multiples of quantised_block. One row at a time; where there
   // are few, arranged as well.
@@ -100,6 +106,11 @@ struct Kernels {
 inline std::int64_t arranged_depth(const Weights& weights) {
   const std::int64_t block = block_elements(weights.kind);
   return weights.groups * ((weights.group + block - 1) / block) * block;
+}
+
+// The floats of a matrix in panels.
+inline std::int64_t kept_floats(const Kernels& kernels, const Weights& weights) {
+  return (weights.columns + kernels.panel_columns - 1) / kernels.panel_columns * kernels.panel_columns * weights.depth;
 }
 
 const Kernels& portable();
