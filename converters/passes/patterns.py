@@ -100,7 +100,10 @@ def number(value: float, tolerance: float = 0.0) -> Callable[[Any, ir.Value], bo
 
     def is_near(context: Any, found: ir.Value) -> bool:
         tensor = found.const_value
-        return tensor is not None and tensor.size == 1 and abs(float(tensor.numpy().item()) - value) <= tolerance
+        if tensor is None or tensor.size != 1:
+            return False
+        given = float(tensor.numpy().item())
+        return given == value or abs(given - value) <= tolerance
 
     return is_near
 

@@ -67,6 +67,21 @@ struct Quantised {
   const float* sums;          // [rows, groups]: the sums of a group's numbers
 };
 
+// What is added to scores, or which of them count; neither: all do as they are.
+struct Mask {
+  const float* add = nullptr;
+  const bool* keep = nullptr;
+  std::int64_t query_step = 0, key_step = 0;  // 0 where one serves all
+};
+
+// Attention: a head's keys and values, as `pack_keys` and `pack_values` leave them.
+struct Head {
+  std::int64_t keys, size, value_size;  // how many there are, and the numbers of each
+  const float *key_panels, *value_panels;
+  float scale;
+  Mask mask;
+};
+
 struct Kernels {
   const char* name;
 
@@ -80,9 +95,15 @@ struct Kernels {
   void (*arrange)(const Weights& weights, const float* a, float* to);
   void (*multiply_few)(const Weights& weights, const float* a, std::int64_t rows, float* to, std::int64_t width,
                        std::int64_t first, std::int64_t last);
-  // Many rows: `a` is [rows, depth], rows `step` apart. At most most_panels * panel_columns columns.
-  void (*multiply)(const Weights& weights, const float* a, std::int64_t step, std::int64_t rows, float* to,
+  // Many rows: `a` is [rows, depth], rows `step` apart; `bias`, which may be null, has a number for each column of the matrix.
+  // At most most_panels * panel_columns columns.
+  void (*multiply)(const Weights& weights, const float* a, std::int64_t step, std::int64_t rows, const float* bias, float* to,
                    std::int64_t width, std::int64_t first, std::int64_t last, void* scratch);
+  // The same with the matrix decoded beforehand: `keep` writes columns [first, last), where panels begin, of kept_floats(...)
+  // floats.
+  void (*keep)(const Weights& weights, std::int64_t first, std::int64_t last, float* to, void* scratch);
+  void (*multiply_kept)(const Weights& weights, const float* kept, const float* a, std::int64_t step, std::int64_t rows,
+                        const float* bias, float* to, std::int64_t width, std::int64_t first, std::int64_t last);
 
   // In 8 bits: of transposed weights whose depth and groups are multiples of quantised_block. One row at a time; where there
   // are few, arranged as well.
@@ -93,6 +114,17 @@ struct Kernels {
   // At most panel_columns columns.
   void (*multiply_quantised)(const Weights& weights, const Quantised& a, std::int64_t rows, float* to, std::int64_t width,
                              std::int64_t first, std::int64_t last, void* scratch);
+
+  // Attention: queries that are best worked on at once, and the floats of panels and of scratch memory.
+  std::int64_t query_rows;
+  std::int64_t (*key_floats)(const Head& head);
+  std::int64_t (*value_floats)(const Head& head);
+  std::int64_t (*attention_floats)(const Head& head);
+  void (*pack_keys)(const float* from, std::int64_t step, std::int64_t keys, std::int64_t size, float* to);
+  void (*pack_values)(const float* from, std::int64_t step, std::int64_t keys, std::int64_t size, float* to);
+  // Queries [first, first + rows) of the mask's, `step` apart. Of no key at all NaN.
+  void (*attend)(const Head& head, const float* query, std::int64_t step, std::int64_t first, std::int64_t rows, float* to,
+                 std::int64_t to_step, void* scratch);
 };
 
 // Each group of weights is padded to whole blocks, whose elements stand in the order in which they are decoded: first those
@@ -100,6 +132,11 @@ struct Kernels {
 inline std::int64_t arranged_depth(const Weights& weights) {
   const std::int64_t block = block_elements(weights.kind);
   return weights.groups * ((weights.group + block - 1) / block) * block;
+}
+
+// The floats of a matrix in panels.
+inline std::int64_t kept_floats(const Kernels& kernels, const Weights& weights) {
+  return (weights.columns + kernels.panel_columns - 1) / kernels.panel_columns * kernels.panel_columns * weights.depth;
 }
 
 const Kernels& portable();

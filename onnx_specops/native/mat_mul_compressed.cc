@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compressed.h"
+#include "kept.h"
 #include "numbers.h"
 
 namespace specops {
@@ -22,6 +23,8 @@ constexpr std::int64_t few_rows = 3;
 constexpr std::int64_t largest = 1 << 24;
 // Weights that are worth a piece of work of their own.
 constexpr std::int64_t grain = 1 << 15;
+// The most rows by which kept panels are multiplied at once: a chunk of so many stays in the second cache. Tiles go into it.
+constexpr std::int64_t rows_at_once = 252, whole_tiles = 12;
 
 Number number_of(Type type) {
   switch (type) {
@@ -85,7 +88,14 @@ class MatMulCompressed : public Kernel {
         depth_(info.integer("K")),
         block_size_(info.integer("block_size")),
         transposed_(info.flag("transB")),
-        quantised_(info.choice("activations") == 1) {}
+        quantised_(info.choice("activations") == 1) {
+    const Type type = info.input_type(1);
+    bool constant = type == Type::float16 || type == Type::bfloat16;
+    for (std::size_t i = 1; i < 5 && constant; ++i) {
+      constant = info.input_type(i) == Type::undefined || info.constant_input(i).has_value();
+    }
+    if (constant) kept_ = std::make_unique<Kept>();
+  }
 
   void compute(Context& context) const override {
     const Input a = context.input(0), b = context.input(1);
@@ -145,7 +155,8 @@ class MatMulCompressed : public Kernel {
         one.scales = scales.at(right_index[i]);
         one.zero_points = zero_points.at(right_index[i]);
         const float* from = numbers.data() + left_index[i] * rows * depth_;
-        multiply(context, one, from, rows, bias, to + static_cast<std::int64_t>(i) * rows * columns_);
+        Kept* const kept = matrices == 1 ? kept_.get() : nullptr;
+        multiply(context, one, kept, from, rows, bias, to + static_cast<std::int64_t>(i) * rows * columns_);
       }
     });
   }
@@ -251,8 +262,8 @@ class MatMulCompressed : public Kernel {
     }
   }
 
-  void multiply(const Context& context, const Weights& weights, const float* a, std::int64_t rows, const float* bias,
-                float* to) const {
+  void multiply(const Context& context, const Weights& weights, Kept* kept, const float* a, std::int64_t rows,
+                const float* bias, float* to) const {
     const compressed::Kernels& kernels = compressed::kernels();
     const std::int64_t block = compressed::quantised_block;
     const bool integers = weights.kind == Kind::unsigned8 || weights.kind == Kind::signed8 || weights.kind == Kind::table2 ||
@@ -280,10 +291,35 @@ class MatMulCompressed : public Kernel {
       });
       a = copy.data();
     }
+    if (kept != nullptr) {
+      const float* panels = kept->get(compressed::kept_floats(kernels, weights), [&](float* fill) {
+        each_panel(context, kernels, 1, 1, [&](std::int64_t, std::int64_t, std::int64_t first, std::int64_t last, void* scratch) {
+          kernels.keep(weights, first, last, fill, scratch);
+        });
+      });
+      if (panels != nullptr) return multiply_kept(context, kernels, weights, panels, a, step, rows, bias, to);
+    }
     each_panel(context, kernels, rows, kernels.most_panels, [&](std::int64_t row, std::int64_t count, std::int64_t first,
                                                                 std::int64_t last, void* scratch) {
-      kernels.multiply(weights, a + row * step, step, count, to + row * columns_, columns_, first, last, scratch);
-      add(bias, to + row * columns_, count, first, last);
+      kernels.multiply(weights, a + row * step, step, count, bias, to + row * columns_, columns_, first, last, scratch);
+    });
+  }
+
+  void multiply_kept(const Context& context, const compressed::Kernels& kernels, const Weights& weights, const float* panels,
+                     const float* a, std::int64_t step, std::int64_t rows, const float* bias, float* to) const {
+    const std::int64_t most = kernels.most_panels * kernels.panel_columns;
+    // As many pieces as threads may want, of rows as equal as whole tiles let them be.
+    std::int64_t row_blocks = (rows + rows_at_once - 1) / rows_at_once, width = most;
+    const auto pieces = [&] { return row_blocks * ((columns_ + width - 1) / width); };
+    while (width > kernels.panel_columns && pieces() < Context::most_pieces()) width -= kernels.panel_columns;
+    const std::int64_t at_once = ((rows + row_blocks - 1) / row_blocks + whole_tiles - 1) / whole_tiles * whole_tiles;
+    row_blocks = (rows + at_once - 1) / at_once;
+    const std::int64_t column_blocks = (columns_ + width - 1) / width;
+    context.parallel_for(static_cast<std::size_t>(pieces()), [&](std::size_t i) {
+      const std::int64_t piece = static_cast<std::int64_t>(i), row = piece / column_blocks * at_once;
+      const std::int64_t first = piece % column_blocks * width, last = std::min(first + width, columns_);
+      kernels.multiply_kept(weights, panels, a + row * step, step, std::min(at_once, rows - row), bias, to + row * columns_,
+                            columns_, first, last);
     });
   }
 
@@ -345,6 +381,7 @@ class MatMulCompressed : public Kernel {
   std::size_t packed_;  // no, uint2, uint4, int4
   std::int64_t columns_, depth_, block_size_;
   bool transposed_, quantised_;
+  std::unique_ptr<Kept> kept_;  // where weights are constants of 16 bits
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 namespace specops {
 
+const Op& attention();
 const Op& bpe_tokenizer();
 const Op& byte_fallback();
 const Op& bytes_to_chars();
@@ -64,6 +65,7 @@ const Op& special_tokens_split();
 
 inline std::vector<const Op*> all_ops() {
   return {
+      &attention(),
       &bpe_tokenizer(),
       &byte_fallback(),
       &bytes_to_chars(),
