@@ -1,0 +1,37 @@
+#include "attention.h"
+
+#include <cstdlib>
+#include <cstring>
+
+#if defined(SPECOPS_X86_KERNELS)
+#include "processor.h"
+#endif
+
+namespace specops::attention {
+
+namespace {
+
+const Kernels& choose() {
+  const char* wanted = std::getenv("ONNX_SPECOPS_SIMD");
+  // avx512_vnni names this one, too: it is the same here.
+  const auto fits = [&](const char* name) {
+    return wanted == nullptr || std::strcmp(wanted, name) == 0 ||
+           (std::strcmp(wanted, "avx512_vnni") == 0 && std::strcmp(name, "avx512") == 0);
+  };
+#if defined(SPECOPS_X86_KERNELS)
+  const Processor processor = ask_processor();
+  if (processor.avx512 && fits("avx512")) return avx512();
+  if (processor.avx2 && fits("avx2")) return avx2();
+#endif
+  (void)fits;
+  return portable();
+}
+
+}  // namespace
+
+const Kernels& kernels() {
+  static const Kernels& chosen = choose();
+  return chosen;
+}
+
+}  // namespace specops::attention
