@@ -54,7 +54,7 @@ def GroupQueryAttentionCompressed(
     - float16: rounded to the nearest;
     - uint8: ``least + step * code``, where each row, the key or the value of a token in a head, has 256 steps of its own from
       its least element to its greatest. Both numbers are float16, ``least`` rounded down and ``step`` up, and lie behind the
-      row's codes, ``step`` first, in 4 bytes. A row with an element beyond float16 becomes NaN, which is what is made of it.
+      row's codes, ``step`` first, in 4 bytes. A row with an element beyond float16 becomes NaN.
 
     Inputs:
         query: ``[batch, sequence, num_heads * head size]``.
@@ -256,7 +256,9 @@ def _(op, query, key, value, past_key, past_value, seqlens_k, total_sequence_len
     if isinstance(width, int) and width // num_heads % 8 == 0:  # as ONNX Runtime's kernel wants it
         output, _, _ = op.contrib.GroupQueryAttention(*inputs, **attributes, outputs=3)
     else:
-        output, _, _ = GroupQueryAttention.emit_body(op, *inputs, **attributes)
+        emit = GroupQueryAttention.emit_body
+        assert emit is not None
+        output, _, _ = emit(op, *inputs, **attributes)
     presents = [
         extended(op, past, _encoded_body(op, new, past), begin, sequence, total)
         for past, new in ((past_key, keys), (past_value, values))
