@@ -13,15 +13,12 @@ namespace {
 
 const Kernels& choose() {
   const char* wanted = std::getenv("ONNX_SPECOPS_SIMD");
-  // avx512_vnni names this one, too: it is the same here.
-  const auto fits = [&](const char* name) {
-    return wanted == nullptr || std::strcmp(wanted, name) == 0 ||
-           (std::strcmp(wanted, "avx512_vnni") == 0 && std::strcmp(name, "avx512") == 0);
-  };
+  const auto fits = [&](const Kernels& kernels) { return wanted == nullptr || std::strcmp(wanted, kernels.name) == 0; };
 #if defined(SPECOPS_X86_KERNELS)
   const Processor processor = ask_processor();
-  if (processor.avx512 && fits("avx512")) return avx512();
-  if (processor.avx2 && fits("avx2")) return avx2();
+  if (processor.avx512_vnni && fits(avx512_vnni())) return avx512_vnni();
+  if (processor.avx512 && fits(avx512())) return avx512();
+  if (processor.avx2 && fits(avx2())) return avx2();
 #endif
   (void)fits;
   return portable();

@@ -59,6 +59,7 @@ const Kernels& portable();
 #if defined(SPECOPS_X86_KERNELS)
 const Kernels& avx2();
 const Kernels& avx512();
+const Kernels& avx512_vnni();
 #endif
 
 // The best that this processor runs; ONNX_SPECOPS_SIMD names another (portable, avx2, avx512, avx512_vnni).
