@@ -60,7 +60,7 @@ def convert(
     form: Form = "openvino",
     variables: Variables = "defaults",
     positions: int | None = None,
-    kv_cache: KvCache = "float32",
+    kv_cache: KvCache | None = None,
 ) -> Conversion:
     """Convert an OpenVINO model into an ONNX model that computes what OpenVINO's CPU computes.
 
@@ -101,7 +101,7 @@ def convert(
         kv_cache: with ``form="genai"``: what the cache of keys and values holds: ``"float32"``, them as they are;
             ``"float16"``; or ``"uint8"``, 256 steps from the least to the greatest of each head of a token, which is what
             OpenVINO does unless ``KV_CACHE_PRECISION`` says otherwise. The less memory there is to read, the quicker are
-            tokens that follow many.
+            tokens that follow many. By default ``"uint8"`` with ``activations="int8"``, else ``"float32"``.
 
     Returns:
         The model (with external weights as the file has them) and the `Report`; they unpack as a pair.
@@ -123,10 +123,10 @@ def convert(
         raise ValueError(f"activations is 'float' or 'int8', not {activations!r}")
     if form not in get_args(Form):
         raise ValueError(f"form is 'openvino' or 'genai', not {form!r}")
-    if kv_cache not in get_args(KvCache):
+    if kv_cache is not None and kv_cache not in get_args(KvCache):
         raise ValueError(f"kv_cache is 'float32', 'float16' or 'uint8', not {kv_cache!r}")
-    if kv_cache != "float32" and form != "genai":
-        raise ValueError(f"a cache of {kv_cache} is for form='genai'")
+    if kv_cache is not None and form != "genai":
+        raise ValueError("kv_cache is for form='genai': in OpenVINO's form the cache is variables")
     if weights == "reference" and is_held(model):
         raise ValueError("an openvino.Model has no .bin to refer to: weights is 'auto', 'embed' or 'copy'")
     if variables not in get_args(Variables):
@@ -148,7 +148,7 @@ def convert(
                     emitted.variables,
                     positions=positions,
                     contrib=contrib and opset == OPSET,
-                    cache=kv_cache,
+                    cache=kv_cache or ("uint8" if activations == "int8" else "float32"),
                 )
             except NotACache as error:
                 remedy = "convert it without --genai: its variables are kept by onnx_specops.InferenceSession then"

@@ -52,9 +52,9 @@ def GroupQueryAttentionCompressed(
     Tokens of this run see each other's keys and values as they are, those of earlier runs as the cache has them:
 
     - float16: rounded to the nearest;
-    - uint8: ``least + step * code``, where each row, the key or the value of a token in a head, has 256 steps of its own from
-      its least element to its greatest. Both numbers are float16, ``least`` rounded down and ``step`` up, and lie behind the
-      row's codes, ``step`` first, in 4 bytes. A row with an element beyond float16 becomes NaN.
+    - uint8: ``least + step * code``, where each row, the key or the value of a token in a head, has 256 steps of its own,
+      from its least element to its greatest. Both numbers are float16, ``least`` rounded down and ``step`` up, and stand
+      behind the row's codes, ``step`` first, in 4 bytes. A row with an element beyond float16 becomes NaN.
 
     Inputs:
         query: ``[batch, sequence, num_heads * head size]``.
