@@ -7,15 +7,15 @@
 #include <memory>
 #include <vector>
 
-#include "attention.h"
+#include "compressed_cache.h"
 #include "op.h"
 
 namespace specops {
 namespace {
 
-using attention::Attention;
-using attention::Cache;
-using attention::Piece;
+using compressed_cache::Attention;
+using compressed_cache::Cache;
+using compressed_cache::Piece;
 
 constexpr std::int64_t most_heads = 65536;
 // Rows of a piece, of which each decodes the cache anew; and slots that are worth a piece of their own.
@@ -88,7 +88,7 @@ class GroupQueryAttentionCompressed : public Kernel {
       fail("key and value have the shapes ", to_string(k), " and ", to_string(value.shape()), " where the query has ",
            to_string(q));
     }
-    const std::int64_t elements = all.cache == Cache::uint8 ? all.size + attention::row_tail : all.size;
+    const std::int64_t elements = all.cache == Cache::uint8 ? all.size + compressed_cache::row_tail : all.size;
     if (cache.size() != 4 || cache != Shape{q[0], groups_, cache[2], elements} || past_value.shape() != cache) {
       fail("past_key and past_value have the shapes ", to_string(cache), " and ", to_string(past_value.shape()),
            " where rows of ", elements, " elements were expected");
@@ -158,7 +158,7 @@ class GroupQueryAttentionCompressed : public Kernel {
     const std::int64_t partial = rows * (all.size + 2);
     std::vector<float> partials(parts == 1 ? 0 : static_cast<std::size_t>(wholes * parts * partial));
 
-    const attention::Kernels& kernels = attention::kernels();
+    const compressed_cache::Kernels& kernels = compressed_cache::kernels();
     const std::size_t memory = static_cast<std::size_t>(kernels.scratch(all, rows));
     context.parallel_for(static_cast<std::size_t>(wholes * parts), [&](std::size_t i) {
       // The last tokens, which see most, come first.
@@ -187,7 +187,7 @@ class GroupQueryAttentionCompressed : public Kernel {
     });
   }
 
-  // One head's results of its parts, each [rows][size + 2] (attention.h).
+  // One head's results of its parts, each [rows][size + 2] (compressed_cache.h).
   static void merge(const Attention& all, std::int64_t head, std::int64_t parts, std::int64_t rows, const float* partials) {
     const std::int64_t shared = all.heads / all.groups, step = all.size + 2;
     for (std::int64_t row = 0; row < rows; ++row) {

@@ -1,3 +1,3 @@
 #define SPECOPS_SET avx2
 #define SPECOPS_NAME "avx2"
-#include "attention_kernels.inc"
+#include "compressed_cache_kernels.inc"

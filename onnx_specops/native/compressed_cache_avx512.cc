@@ -1,3 +1,3 @@
 #define SPECOPS_SET avx512
 #define SPECOPS_NAME "avx512"
-#include "attention_kernels.inc"
+#include "compressed_cache_kernels.inc"

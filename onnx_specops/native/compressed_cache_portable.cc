@@ -1,3 +1,3 @@
 #define SPECOPS_SET portable
 #define SPECOPS_NAME "portable"
-#include "attention_kernels.inc"
+#include "compressed_cache_kernels.inc"

@@ -1,4 +1,4 @@
-#include "attention.h"
+#include "compressed_cache.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -7,7 +7,7 @@
 #include "processor.h"
 #endif
 
-namespace specops::attention {
+namespace specops::compressed_cache {
 
 namespace {
 
@@ -31,4 +31,4 @@ const Kernels& kernels() {
   return chosen;
 }
 
-}  // namespace specops::attention
+}  // namespace specops::compressed_cache

@@ -1,11 +1,11 @@
 // Attention over a compressed cache: what group_query_attention_compressed.cc asks of the code for each instruction set.
 //
-// attention_kernels.inc is that code, compiled once for each set (CMakeLists.txt).
+// compressed_cache_kernels.inc is that code, compiled once for each set (CMakeLists.txt).
 #pragma once
 
 #include <cstdint>
 
-namespace specops::attention {
+namespace specops::compressed_cache {
 
 enum class Cache { float16, uint8 };
 
@@ -45,7 +45,7 @@ struct Piece {
 
 // Rows of a piece: token by token, each with the heads that share a key.
 inline std::int64_t rows_of(const Attention& attention, const Piece& piece) {
-  return (piece.last - piece.first) * (attention.heads / attention.groups);
+  return (piece.last - piece.first) * (compressed_cache.heads / attention.groups);
 }
 
 struct Kernels {
@@ -65,4 +65,4 @@ const Kernels& avx512_vnni();
 // The best that this processor runs; ONNX_SPECOPS_SIMD names another (portable, avx2, avx512, avx512_vnni).
 const Kernels& kernels();
 
-}  // namespace specops::attention
+}  // namespace specops::compressed_cache

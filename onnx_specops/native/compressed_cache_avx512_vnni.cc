@@ -1,3 +1,3 @@
 #define SPECOPS_SET avx512_vnni
 #define SPECOPS_NAME "avx512_vnni"
-#include "attention_kernels.inc"
+#include "compressed_cache_kernels.inc"
