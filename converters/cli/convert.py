@@ -25,6 +25,7 @@ from converters.cli.options import (
     Extensions,
     Inputs,
     Json,
+    KvCache,
     Opset,
     Quantized,
     RelativeTolerance,
@@ -153,6 +154,14 @@ def convert(
             "outputs, genai_config.json, the tokenizer's files.",
         ),
     ] = False,
+    kv_cache: Annotated[
+        KvCache | None,
+        typer.Option(
+            help="With --genai: what the cache of keys and values holds. The smaller it is, the quicker are tokens that "
+            "follow many. By default uint8 with --activations int8, as OpenVINO has it unless told otherwise; else float32.",
+            show_default=False,
+        ),
+    ] = None,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="How many models to convert at a time.")] = 1,
     check: Annotated[bool, typer.Option("--check", help="Run OpenVINO and ONNX Runtime and compare the results.")] = False,
     extension: Extensions = None,
@@ -183,8 +192,10 @@ def convert(
         alone = {"--bin": bin, "--input-shape": input_shape, "--check": check, "--inputs": inputs, "--shape": shape}
         if genai:
             _only_for_one(alone)
-            convert_folder(models, None if output is None else Path(output), settings, as_json)
+            convert_folder(models, None if output is None else Path(output), settings, kv_cache, as_json)
             return
+        if kv_cache is not None:
+            raise typer.BadParameter("it is for --genai", param_hint="--kv-cache")
         if len(models) > 1 or models[0].is_dir():
             _only_for_one(alone)
             folder = None if output is None else Path(output)

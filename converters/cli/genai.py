@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from converters.cli.console import err, out, print_json, progress
+from converters.cli.options import KvCache
 
 if TYPE_CHECKING:
     from converters.cli.convert import Settings
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
 _HINT = "--genai"
 
 
-def convert_folder(models: list[Path], output: Path | None, settings: Settings, as_json: bool) -> None:
+def convert_folder(
+    models: list[Path], output: Path | None, settings: Settings, kv_cache: KvCache | None, as_json: bool
+) -> None:
     """Convert the decoder in one folder, its tokenizers, and what belongs to them."""
     from converters.cli import data, text
     from converters.folders.genai import MODEL, write_genai, write_tokenizers
@@ -27,7 +30,7 @@ def convert_folder(models: list[Path], output: Path | None, settings: Settings, 
     (folder,) = models
     with progress(as_json) as step:
         step("converting")
-        written = write_genai(folder, output, settings.convert)
+        written = write_genai(folder, output, settings.convert, None if kv_cache is None else kv_cache.value)
         step("converting the tokenizer")
         tokenizers, remarks = write_tokenizers(folder, output, settings.convert)
     remarks = [*written.remarks, *remarks]

@@ -38,6 +38,12 @@ class Activations(StrEnum):
     int8 = "int8"
 
 
+class KvCache(StrEnum):
+    float32 = "float32"
+    float16 = "float16"
+    uint8 = "uint8"
+
+
 class Runtime(StrEnum):
     openvino = "openvino"
     native = "native"

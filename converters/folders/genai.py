@@ -15,7 +15,9 @@ from converters.folders.companions import copy_companions, places
 from converters.folders.language_model import DETOKENIZER, TOKENIZER, LanguageModel, read_language_model
 from converters.openvino.conversion import Conversion
 from converters.openvino.report import Report
-from converters.passes.attention import PAST, PRESENT, Decoder
+from converters.passes.attention import PAST, PRESENT, Decoder, KvCache
+from onnx_specops.ops.group_query_attention_compressed import TAIL
+from onnx_specops.runtime.library import has_library, library_path
 
 MODEL, CONFIG = "model.onnx", "genai_config.json"
 
@@ -46,13 +48,16 @@ class GenaiFolder:
     remarks: list[str]
 
 
-def write_genai(folder: Path, target: Path, convert: Callable[..., Conversion]) -> GenaiFolder:
+def write_genai(
+    folder: Path, target: Path, convert: Callable[..., Conversion], kv_cache: KvCache | None = None
+) -> GenaiFolder:
     """Convert a language model's decoder, and write what onnxruntime-genai needs beside it.
 
     Args:
         folder: as optimum-intel writes it.
         target: where to write.
         convert: `converters.openvino.convert`, with the options that the user gave.
+        kv_cache: what the cache of keys and values holds, see there.
 
     Raises:
         ConversionError: the folder is no language model's, or the model cannot be in that form.
@@ -60,15 +65,19 @@ def write_genai(folder: Path, target: Path, convert: Callable[..., Conversion]) 
     """
     source = read_language_model(folder)
     target.mkdir(parents=True, exist_ok=True)
-    model, report = convert(source.decoder, target / MODEL, form="genai", positions=source.positions)
+    how = {"form": "genai", "positions": source.positions, "kv_cache": kv_cache}
+    model, report = convert(source.decoder, target / MODEL, **how)
     decoder = report.decoder
     assert decoder is not None
     vocabulary = _vocabulary(model, source)
     source.check_vocabulary(vocabulary)
-    config = genai_config(source, decoder, [value.name for value in model.graph.input], vocabulary)
+    library = Path(library_path()) if decoder.cache != "float32" and has_library() else None
+    config = genai_config(source, decoder, [value.name for value in model.graph.input], vocabulary, library)
     copies = {path: place for path, place in places(folder, target).items() if place != target / CONFIG}
+    if library is not None:
+        copies[library] = target / library.name
     copy_companions(copies, {target / CONFIG: f"{json.dumps(config, indent=4)}\n".encode()})
-    return GenaiFolder(report, list(_remarks(source, decoder, target)))
+    return GenaiFolder(report, list(_remarks(source, decoder, target, library)))
 
 
 def write_tokenizers(folder: Path, target: Path, convert: Callable[..., Conversion]) -> tuple[list[Path], list[str]]:
@@ -90,7 +99,9 @@ def write_tokenizers(folder: Path, target: Path, convert: Callable[..., Conversi
     return written, remarks
 
 
-def genai_config(source: LanguageModel, decoder: Decoder, inputs: list[str], vocabulary: int) -> dict[str, Any]:
+def genai_config(
+    source: LanguageModel, decoder: Decoder, inputs: list[str], vocabulary: int, library: Path | None = None
+) -> dict[str, Any]:
     """The content of genai_config.json.
 
     Args:
@@ -98,6 +109,7 @@ def genai_config(source: LanguageModel, decoder: Decoder, inputs: list[str], voc
         decoder: what its attention is.
         inputs: the names of the model's inputs.
         vocabulary: how many tokens it knows.
+        library: the domain's kernels, where onnxruntime-genai is to have them: a file of that name lies in the folder.
     """
     positions = source.positions or _USUAL_POSITIONS
     end = source.token("eos_token_id")
@@ -108,15 +120,16 @@ def genai_config(source: LanguageModel, decoder: Decoder, inputs: list[str], voc
     search = {name: _SEARCH[name] if value is None else value for name, value in search.items()}
     search |= {"max_length": positions, "early_stopping": True, "past_present_share_buffer": decoder.in_place}
     kind = str(source.config.get("model_type", ""))
+    kernels = {} if library is None else {"custom_ops_library": library.name}
     own = {name: name for name in ("input_ids", "attention_mask", "position_ids") if name in inputs}
     return {
         "model": {
             "bos_token_id": 1 if begin is None else begin,
             "context_length": positions,
             "decoder": {
-                "session_options": {"log_id": "onnxruntime-genai", "provider_options": []},
+                "session_options": {"log_id": "onnxruntime-genai", "provider_options": [], **kernels},
                 "filename": MODEL,
-                "head_size": decoder.size,
+                "head_size": decoder.size + (TAIL if decoder.cache == "uint8" else 0),  # of the caches' rows
                 "hidden_size": source.config.get("hidden_size") or decoder.heads * decoder.size,
                 "inputs": {
                     **own,
@@ -147,13 +160,18 @@ def _vocabulary(model: onnx.ModelProto, source: LanguageModel) -> int:
     return size or int(source.config.get("vocab_size") or 0)
 
 
-def _remarks(source: LanguageModel, decoder: Decoder, target: Path) -> list[str]:
+def _remarks(source: LanguageModel, decoder: Decoder, target: Path, library: Path | None) -> list[str]:
     remarks = []
     for reason, layers in decoder.kept.items():
         which = "all layers" if len(layers) == decoder.layers else f"layers {', '.join(map(str, layers))}"
         remarks.append(f"{which}: {reason}")
     if decoder.grouped < decoder.layers:
         remarks.append("where attention stays in standard ONNX the cache is copied for every token")
+    if decoder.cache != "float32":
+        loads = "quick where the plugin's kernels are"
+        if library is not None:
+            loads += f"; onnxruntime-genai takes them from {library.name} beside the model, which is this platform's"
+        remarks.append(f"the cache holds {decoder.cache}: {loads}")
     if source.positions is None:
         remarks.append(f"config.json does not say how many positions the model has: {_USUAL_POSITIONS} are assumed")
     if not (target / "tokenizer.json").is_file():

@@ -19,7 +19,7 @@ from converters.openvino.report import Report, report
 from converters.openvino.source import is_held, opened
 from converters.openvino.walk import body_problem, emit, opset_problems
 from converters.outputs import refuse_inputs
-from converters.passes.attention import NotACache, expose_caches, hold_caches
+from converters.passes.attention import KvCache, NotACache, expose_caches, hold_caches
 from converters.passes.compressed_weights import Activations
 from converters.passes.finish import Precision, Quantized, finish
 from converters.saving import Source, save
@@ -60,6 +60,7 @@ def convert(
     form: Form = "openvino",
     variables: Variables = "defaults",
     positions: int | None = None,
+    kv_cache: KvCache | None = None,
 ) -> Conversion:
     """Convert an OpenVINO model into an ONNX model that computes what OpenVINO's CPU computes.
 
@@ -97,6 +98,10 @@ def convert(
             ``"defaults"``; or by required ``"inputs"``, two for each, for hosts that cannot feed the others (ONNX Runtime
             for JavaScript and Java, Triton): the value, and whether it counts.
         positions: with ``form="genai"``: the most tokens that the model is made for, where that is known.
+        kv_cache: with ``form="genai"``: what the cache of keys and values holds: ``"float32"``, them as they are;
+            ``"float16"``; or ``"uint8"``, 256 steps from the least to the greatest of each head of a token, which is what
+            OpenVINO does unless ``KV_CACHE_PRECISION`` says otherwise. The less memory there is to read, the quicker are
+            tokens that follow many. By default ``"uint8"`` with ``activations="int8"``, else ``"float32"``.
 
     Returns:
         The model (with external weights as the file has them) and the `Report`; they unpack as a pair.
@@ -118,6 +123,10 @@ def convert(
         raise ValueError(f"activations is 'float' or 'int8', not {activations!r}")
     if form not in get_args(Form):
         raise ValueError(f"form is 'openvino' or 'genai', not {form!r}")
+    if kv_cache is not None and kv_cache not in get_args(KvCache):
+        raise ValueError(f"kv_cache is 'float32', 'float16' or 'uint8', not {kv_cache!r}")
+    if kv_cache is not None and form != "genai":
+        raise ValueError("kv_cache is for form='genai': in OpenVINO's form the cache is variables")
     if weights == "reference" and is_held(model):
         raise ValueError("an openvino.Model has no .bin to refer to: weights is 'auto', 'embed' or 'copy'")
     if variables not in get_args(Variables):
@@ -135,7 +144,11 @@ def convert(
         if form == "genai":
             try:
                 decoder = expose_caches(
-                    emitted.model, emitted.variables, positions=positions, contrib=contrib and opset == OPSET
+                    emitted.model,
+                    emitted.variables,
+                    positions=positions,
+                    contrib=contrib and opset == OPSET,
+                    cache=kv_cache or ("uint8" if activations == "int8" else "float32"),
                 )
             except NotACache as error:
                 remedy = "convert it without --genai: its variables are kept by onnx_specops.InferenceSession then"

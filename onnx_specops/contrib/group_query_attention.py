@@ -95,12 +95,16 @@ def GroupQueryAttention(
     begin = op.Where(op.Equal(total, sequence), 0, op.Sub(op.Add(lengths, 1), sequence))
     steps = op.Range(0, op.Squeeze(sequence, [0]), 1)
     positions = op.Add(op.Unsqueeze(begin, [1]), steps)  # [batch, sequence]
-    queries, keys, values = _heads(op, query, num_heads), _heads(op, key, kv_num_heads), _heads(op, value, kv_num_heads)
+    queries, keys, values = (
+        in_heads(op, query, num_heads),
+        in_heads(op, key, kv_num_heads),
+        in_heads(op, value, kv_num_heads),
+    )
     if do_rotary:
         cosine, sine = (op.Unsqueeze(op.Gather(cache, positions), [1]) for cache in (cos_cache, sin_cache))
-        queries, keys = (_rotated(op, x, cosine, sine, rotary_interleaved) for x in (queries, keys))
+        queries, keys = (rotated(op, x, cosine, sine, rotary_interleaved) for x in (queries, keys))
     present_key, present_value = (
-        _extended(op, past, new, begin, sequence, total) for past, new in ((past_key, keys), (past_value, values))
+        extended(op, past, new, begin, sequence, total) for past, new in ((past_key, keys), (past_value, values))
     )
     seen_keys, seen_values = (op.Slice(whole, [0], total, [2]) for whole in (present_key, present_value))
     # [batch, kv heads, heads of a group, ...]: each key and value serves its group.
@@ -132,7 +136,7 @@ def GroupQueryAttention(
     return output, present_key, present_value
 
 
-def _heads(op, x, heads):
+def in_heads(op, x, heads):
     """[batch, heads, sequence, head size] of [batch, sequence, heads * head size]."""
     return op.Transpose(op.Reshape(x, [0, 0, heads, -1]), perm=[0, 2, 1, 3])
 
@@ -143,7 +147,7 @@ def _factor(op, query, heads):
     return op.Reciprocal(op.Sqrt(op.CastLike(size, query)))
 
 
-def _rotated(op, x, cosine, sine, interleaved):
+def rotated(op, x, cosine, sine, interleaved):
     """Pairs of an embedding's elements turned by the angle of their position; elements beyond the pairs as they are."""
     half = op.Shape(cosine, start=3, end=4)
     turned, rest = op.Slice(x, [0], op.Mul(half, 2), [3]), op.Slice(x, op.Mul(half, 2), [2**62], [3])
@@ -159,7 +163,7 @@ def _rotated(op, x, cosine, sine, interleaved):
     return op.Concat(real, imaginary, rest, axis=3)
 
 
-def _extended(op, past, new, begin, sequence, total):
+def extended(op, past, new, begin, sequence, total):
     """The cache with the new keys or values from each row's slot ``begin`` on."""
     held = op.Shape(past, start=2, end=3)
     length = op.Max(held, total)

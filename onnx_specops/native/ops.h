@@ -22,6 +22,7 @@ const Op& experimental_detectron_generate_proposals_single_image();
 const Op& fake_quantize();
 const Op& gather_tree();
 const Op& generate_proposals();
+const Op& group_query_attention_compressed();
 const Op& grouped_mat_mul();
 const Op& interpolate();
 const Op& inverse();
@@ -82,6 +83,7 @@ inline std::vector<const Op*> all_ops() {
       &fake_quantize(),
       &gather_tree(),
       &generate_proposals(),
+      &group_query_attention_compressed(),
       &grouped_mat_mul(),
       &interpolate(),
       &inverse(),

@@ -28,7 +28,7 @@ TYPES: dict[str, Any] = {
 }
 """The NumPy types of tensors, by ONNX Runtime's names."""
 
-GROWING_TYPES = frozenset(("tensor(double)", "tensor(float)", "tensor(float16)"))
+GROWING_TYPES = frozenset(("tensor(double)", "tensor(float)", "tensor(float16)", "tensor(uint8)"))
 """What variables that grow may hold."""
 
 

@@ -16,7 +16,7 @@ import onnx_ir as ir
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from converters.passes.attention.caches import Cache, NotACache, make_explicit
-from converters.passes.attention.grouped import Emitter, check_types
+from converters.passes.attention.grouped import Emitter, KvCache, check_types
 from converters.passes.attention.held import hold_caches
 from converters.passes.attention.masks import Masks
 from converters.passes.attention.matching import Attention, Matcher, NoFit
@@ -28,7 +28,7 @@ from onnx_specops.building import Builder
 from onnx_specops.graphs import all_values
 from onnx_specops.runtime.state import METADATA_KEY
 
-__all__ = ["PAST", "PRESENT", "Decoder", "NotACache", "expose_caches", "hold_caches"]
+__all__ = ["PAST", "PRESENT", "Decoder", "KvCache", "NotACache", "expose_caches", "hold_caches"]
 
 PAST, PRESENT = "past_key_values.{}.{}", "present.{}.{}"
 """The names of the caches, by layer and kind: ``key`` or ``value``."""
@@ -46,6 +46,7 @@ class Decoder:
         heads: the heads of queries; of `groups` where the attention stays in standard ONNX.
         size: the elements of a head.
         grouped: how many attentions are GroupQueryAttention.
+        cache: what the caches hold.
         turned: in how many of them rotary embeddings are inside.
         in_place: whether a cache may lie in memory that is larger than it, and be extended there.
         kept: why attentions stay in standard ONNX, and rotary embeddings outside: each reason once, with the layers.
@@ -57,6 +58,7 @@ class Decoder:
     size: int
     grouped: int = 0
     turned: int = 0
+    cache: KvCache = "float32"
     in_place: bool = False
     kept: dict[str, list[int]] = field(default_factory=dict)
 
@@ -69,7 +71,12 @@ class _Layer:
 
 
 def expose_caches(
-    model: ir.Model, variables: Sequence[ExposedVariable], *, positions: int | None = None, contrib: bool = True
+    model: ir.Model,
+    variables: Sequence[ExposedVariable],
+    *,
+    positions: int | None = None,
+    contrib: bool = True,
+    cache: KvCache = "float32",
 ) -> Decoder:
     """Make inputs and outputs of a language model's caches, and its attention GroupQueryAttention.
 
@@ -79,6 +86,7 @@ def expose_caches(
         positions: the most tokens that it is made for; ``None`` where that is unknown: rotary embeddings, which take a table
             of all positions, stay outside of the attention then.
         contrib: whether ONNX Runtime's own operators may be used.
+        cache: what the caches hold; float32 where not every attention can be GroupQueryAttention.
 
     Raises:
         NotACache: where a variable holds anything else than keys or values of past tokens.
@@ -100,9 +108,11 @@ def expose_caches(
     decoder.kept = kept
     results: dict[ir.Value, ir.Value] = {}
     if contrib:
-        results = _grouped(graph, layers, inputs, dependence, positions, decoder)
+        results = _grouped(graph, layers, inputs, dependence, positions, cache, decoder)
     else:
         kept["operators of ONNX Runtime's own are not wanted"] = list(range(len(layers)))
+    if decoder.cache != cache:
+        kept[f"the cache stays float32: {cache} is for models all of whose attentions fit"] = list(range(len(layers)))
     _rename(graph, layers, results)
     _name_tokens(inputs)
     RemoveUnusedNodesPass()(model)
@@ -179,29 +189,33 @@ def _grouped(
     inputs: Inputs,
     dependence: Dependence,
     positions: int | None,
+    cache: KvCache,
     decoder: Decoder,
 ) -> dict[ir.Value, ir.Value]:
     """Replace the attentions that fit; returns what takes the place of each cache's output."""
     root = Builder(graph)
     root.reserve(value.name for value in all_values(graph))
-    emitter = Emitter(graph, inputs, root)
     masks = Masks(inputs, positions or _USUAL_POSITIONS)
     rotations = Rotations(inputs, dependence, positions or _USUAL_POSITIONS)
-    planned = []
+    fitting = []
     for number, layer in enumerate(layers):
-        found = layer.attention
-        if found is None:
-            continue
-        try:
-            check_types(found)
-            sight = masks.sight(found.mask, found.is_condition)
-        except NoFit as error:
-            decoder.kept.setdefault(str(error), []).append(number)
-            continue
-        sources, table, reason = _sources(rotations, found, inside=positions is not None)
+        if layer.attention is not None:
+            try:
+                check_types(layer.attention)
+                sight = masks.sight(layer.attention.mask, layer.attention.is_condition)
+                fitting.append((number, layer.attention, sight))
+            except NoFit as error:
+                decoder.kept.setdefault(str(error), []).append(number)
+    if len(fitting) == len(layers):
+        decoder.cache = cache
+    planned = []
+    for number, found, sight in fitting:
+        any_size = decoder.cache != "float32"
+        sources, table, reason = _sources(rotations, found, inside=positions is not None, any_size=any_size)
         if reason:
             decoder.kept.setdefault(reason, []).append(number)
         planned.append((found, sight, sources, table))
+    emitter = Emitter(graph, inputs, decoder.cache, root)
     results: dict[ir.Value, ir.Value] = {}
     for found, sight, sources, table in planned:
         key, value = emitter.replace(found, sight, sources, table)
@@ -212,9 +226,12 @@ def _grouped(
 
 
 def _sources(
-    rotations: Rotations, found: Attention, *, inside: bool
+    rotations: Rotations, found: Attention, *, inside: bool, any_size: bool
 ) -> tuple[tuple[Source, Source, Source], Table | None, str]:
-    """What queries, keys and values are made of; how the two first are turned; and why not inside."""
+    """What queries, keys and values are made of; how the two first are turned; and why not inside.
+
+    Those of ``any_size`` are where ONNX Runtime's own kernel does not do it.
+    """
     new, groups, size = found.keys.new, found.groups, found.size
     values = rotations.source(found.values.new, groups, size, turned=False)
     if inside:
@@ -222,7 +239,7 @@ def _sources(
         keys = rotations.source(new, groups, size, turned=True)
         if query.table is not None and query.table is keys.table:
             turned = 2 * query.table.cosine.shape[1]
-            if size % 16 == 0 and turned % 16 == 0:
+            if any_size or (size % 16 == 0 and turned % 16 == 0):
                 return (query, keys, values), query.table, ""
             reason = f"ONNX Runtime does not turn {turned} of {size} elements"
         elif query.table is None and keys.table is None and "BSD" in (query.layout.name, keys.layout.name):
@@ -291,4 +308,4 @@ def _remove_unused_inputs(graph: ir.Graph) -> None:
 
 def _reads_caches(inputs: Inputs) -> bool:
     """Whether something else than GroupQueryAttention takes a cache, whose length it would read wrongly."""
-    return any(node.op_type != "GroupQueryAttention" for past in inputs.pasts for node, _ in past.uses())
+    return any(not node.op_type.startswith("GroupQueryAttention") for past in inputs.pasts for node, _ in past.uses())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import numpy as np
 import onnx_ir as ir
@@ -13,7 +14,13 @@ from converters.passes.attention.probing import ProbeError
 from converters.passes.attention.rotation import Source, Table
 from converters.passes.attention.setting import Inputs, Setting
 from onnx_specops.building import Builder, Value, constant_value
+from onnx_specops.ops.group_query_attention_compressed import TAIL
 from onnx_specops.replacing import take_place
+
+KvCache = Literal["float32", "float16", "uint8"]
+"""What the cache of keys and values holds."""
+
+_TYPES = {"float16": ir.DataType.FLOAT16, "uint8": ir.DataType.UINT8}
 
 _UNKNOWN = -(1 << 30)
 """No number of tokens: ONNX Runtime refuses it."""
@@ -26,11 +33,13 @@ class Emitter:
     Attributes:
         graph: the graph.
         inputs: its inputs.
+        cache: what caches hold.
         root: a builder of the graph that knows its names.
     """
 
     graph: ir.Graph
     inputs: Inputs
+    cache: KvCache
     root: Builder
     _lengths: dict[bool, tuple[Value, Value]] = field(default_factory=dict)
     _caches: dict[Table, tuple[Value, Value]] = field(default_factory=dict)
@@ -53,28 +62,28 @@ class Emitter:
         op.scope = found.softmax.name or "attention"
         heads = (found.heads, found.groups, found.groups)
         tokens = [_in_rows(op, source, n, found.size) for source, n in zip(sources, heads, strict=True)]
-        cosine, sine = (None, None) if table is None else self._turning(table)
-        output, key, value = op.contrib.GroupQueryAttention(
-            *tokens,
-            found.keys.past,
-            found.values.past,
-            lengths,
-            total,
-            cosine,
-            sine,
-            None,
-            None,
-            None if found.sink is None else op.const(found.sink, ir.DataType.FLOAT),
-            num_heads=found.heads,
-            kv_num_heads=found.groups,
-            scale=found.scale,
-            softcap=found.softcap or None,
-            local_window_size=sight.window if sight.window > 0 else None,
-            do_rotary=None if table is None else 1,
-            rotary_interleaved=1 if table is not None and table.interleaved else None,
-            outputs=3,
-        )
+        turning = (None, None) if table is None else self._turning(table)
+        sink = None if found.sink is None else op.const(found.sink, ir.DataType.FLOAT)
+        attributes: dict[str, Any] = {
+            "num_heads": found.heads,
+            "kv_num_heads": found.groups,
+            "scale": found.scale,
+            "softcap": found.softcap or None,
+            "local_window_size": sight.window if sight.window > 0 else None,
+            "rotary_interleaved": 1 if table is not None and table.interleaved else None,
+            "outputs": 3,
+        }
         rows = self._in_rows_again(found)
+        pasts = found.keys.past, found.values.past
+        if self.cache == "float32":
+            attributes["do_rotary"] = None if table is None else 1
+            inputs = *tokens, *pasts, lengths, total, *turning, None, None, sink
+            output, key, value = op.contrib.GroupQueryAttention(*inputs, **attributes)
+        else:
+            for past in pasts:
+                _compress(past, self.cache)
+            inputs = *tokens, *pasts, lengths, total, *turning, sink
+            output, key, value = op.specops.GroupQueryAttentionCompressed(*inputs, **attributes)
         if rows is None:
             whole = op.Reshape(output, [0, 0, found.heads, found.size])
             take_place(found.mixed, op.Transpose(whole, perm=[0, 2, 1, 3]))
@@ -129,6 +138,14 @@ class Emitter:
             if np.array_equal(got, wanted):
                 return value
         return None
+
+
+def _compress(past: ir.Value, cache: KvCache) -> None:
+    """What an input that held floats is when it holds them in fewer bits."""
+    assert past.shape is not None
+    *dims, size = past.shape
+    past.dtype = _TYPES[cache]
+    past.shape = ir.Shape([*dims, size + TAIL if cache == "uint8" and isinstance(size, int) else size])
 
 
 def _is_padded_behind(op: Builder, mask: ir.Value, sequence: Value, total: Value) -> Value:
