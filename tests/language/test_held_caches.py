@@ -139,7 +139,15 @@ def test_rows_that_are_not_there(place: Path) -> None:
     session.run(None, {**after, "beam_idx": np.array([1, 1], np.int32)})
 
 
-def attention(*, mask: str = "condition", beams: bool = True, taken: str = "", scale: float = 0.5) -> ov.Model:
+def attention(
+    *,
+    mask: str = "condition",
+    beams: bool = True,
+    taken: str = "",
+    scale: float = 0.5,
+    batch_size: int = -1,
+    other: bool = False,
+) -> ov.Model:
     """One attention over a cache, of two heads.
 
     Args:
@@ -147,10 +155,14 @@ def attention(*, mask: str = "condition", beams: bool = True, taken: str = "", s
             ``"constant"`` (it decides nothing).
         beams: whether rows are chosen.
         taken: what else is taken of the keys: ``"sum"`` or ``"shape"``.
+        batch_size: the rows of each run, where they are fixed.
+        other: whether there is another input of data, before the tokens and of another length.
         scale: of the products, where there is a mask; by the size of a head otherwise.
     """
-    x = ops.parameter([-1, -1, 16], F, name="x")
+    x = ops.parameter([batch_size, -1, 16], F, name="x")
     inputs, sinks = [x], []
+    if other:
+        inputs.insert(0, ops.parameter([-1, -1, 16], F, name="other"))
 
     def const(*numbers: int) -> ov.Node:
         return ops.constant(np.array(numbers, np.int64))
@@ -190,6 +202,8 @@ def attention(*, mask: str = "condition", beams: bool = True, taken: str = "", s
         given = [added if mask == "added" else seen]
         given.append(ops.constant(F(scale)))
     mixed = ops.scaled_dot_product_attention(heads(3), keys, values, *given)
+    if other:
+        mixed = ops.add(mixed, ops.reduce_mean(inputs[0], const(0, 1, 2), False))
     results = [ops.result(node) for node in (mixed, *extra)]
     return ov.Model(results, sinks, inputs)
 
@@ -213,6 +227,7 @@ def follow(model: ov.Model, folder: Path, *, held: bool, kernels: Any = "native"
             "x": generator.standard_normal((2, count, 16)).astype(F),
             "beam_idx": np.array(beams, np.int32),
             "attention_mask": mask,
+            "other": np.full((2, 7, 16), count, F),
         }
         feeds = {name: value for name, value in feeds.items() if name in names}
         for got, wanted in zip(session.run(None, feeds), request.infer(feeds).values(), strict=True):
@@ -229,8 +244,10 @@ def follow(model: ov.Model, folder: Path, *, held: bool, kernels: Any = "native"
         (lambda: attention(mask="none"), False),
         (lambda: attention(beams=False), True),
         (lambda: attention(taken="shape"), True),
+        (lambda: attention(batch_size=2), True),
+        (lambda: attention(other=True), True),
     ],
-    ids=["condition", "added", "no mask", "no beams", "shapes"],
+    ids=["condition", "added", "no mask", "no beams", "shapes", "fixed batch", "other data"],
 )
 def test_forms_of_attention(tmp_path: Path, model: Callable[[], ov.Model], in_place: bool, kernels: Any) -> None:
     session = follow(model(), tmp_path, held=True, kernels=kernels)

@@ -215,7 +215,7 @@ class _Emitter:
         self._by_past = {form.past: form for form in self.forms}
         data, mask = self.tokens, self.inputs.mask
         # Only the mask tells how many tokens a cache holds that has room for more.
-        self.in_place = mask is not None and bool(mask.uses())
+        self.in_place = mask is not None and bool(mask.uses()) and not _is_fixed(mask, 1)
         self._batch, sequence = op.Shape(data, start=0, end=1), op.Shape(data, start=1, end=2)
         if self.in_place:
             self._total = op.Shape(mask, start=1, end=2)
@@ -290,17 +290,25 @@ class _Emitter:
             variable.is_set = None
             del item.names["is_set"]
         groups, size = _sizes(form.past)
-        variable.initial = ir.tensor(np.zeros((1, groups, 0, size), np.float32), name=variable.value.name)
+        rows = self.tokens.shape[0] if self.tokens.shape is not None else None
+        empty = np.zeros((rows if isinstance(rows, int) else 1, groups, 0, size), np.float32)
+        variable.initial = ir.tensor(empty, name=variable.value.name)
         item.traits.update(axis=form.axis, in_place=self.in_place, native=True)
         if self.inputs.beams is not None:
             item.traits["beams"] = self.inputs.beams.name or ""
 
     def name_dims(self) -> None:
         """The dimensions that inputs share have one name, by which sessions know how large a cache is."""
-        for form in self.forms:
-            groups, size = _sizes(form.past)
-            form.past.shape = ir.Shape(["batch_size", groups, "past_sequence_length", size])
         data, mask = self.tokens, self.inputs.mask
         for value, axis, name in ((data, 0, "batch_size"), (data, 1, "sequence_length"), (mask, 1, "total_sequence_length")):
-            if value is not None and value.shape is not None and not isinstance(value.shape[axis], int):
+            if value is not None and value.shape is not None and not _is_fixed(value, axis):
                 value.shape = ir.Shape([name if i == axis else d for i, d in enumerate(value.shape)])
+        batch = "batch_size" if data.shape is None else data.shape[0]
+        for form in self.forms:
+            groups, size = _sizes(form.past)
+            form.past.shape = ir.Shape([batch, groups, "past_sequence_length", size])
+
+
+def _is_fixed(value: ir.Value, axis: int) -> bool:
+    """Whether it is known how large a value is along an axis."""
+    return value.shape is not None and isinstance(value.shape[axis], int)
