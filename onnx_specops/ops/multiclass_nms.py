@@ -249,8 +249,6 @@ def _emit_suppressed(op, box, alive, scores, given, dtype):
     none = op.And(alive, op.Not(alive))
     start = op.Where(alive, dtype(-np.inf), dtype(-np.inf))
     least = max(given["iou_threshold"], float(np.finfo(dtype).min))  # reached by no box that overlaps none
-    threshold = op.Expand(
-        op.const(np.full((1, 1), least, dtype)), op.Concat(op.Shape(alive, end=1), [1], axis=0)
-    )
+    threshold = op.Expand(op.const(np.full((1, 1), least, dtype)), op.Concat(op.Shape(alive, end=1), [1], axis=0))
     *_, kept = op.loop(None, emit_any(op, alive), step, alive, start, threshold, none)
     return kept

@@ -55,6 +55,8 @@ def explain(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
     if _noisy(recipe, judge):
         return Explanation("noise", recipe, verdict)
     recipe, verdict = shrink(recipe, verdict, judge)
+    if _between(recipe):
+        return Explanation("departure", recipe, verdict)
     return Explanation("noise" if _misshapen(recipe, judge) else "found", recipe, verdict)
 
 
@@ -165,6 +167,12 @@ def _known(recipe: Recipe) -> bool:
         for layer in recipe.layers()
         for departure in find_rule(layer.operation, layer.opset).departs
     )
+
+
+def _between(recipe: Recipe) -> bool:
+    """Whether the table of departures says something of the last layer behind the one before it."""
+    names = [layer.operation for layer in recipe.layers()]
+    return names[-1:] == ["GRN"] and any(name.endswith("Sequence") for name in names[:-1])
 
 
 def _unsaid(recipe: Recipe) -> bool:
