@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +21,8 @@ from tests.conformance.random.recipe import Layer, Leaf, Recipe, Ref, side_by_si
 _TRIES = 3
 # What the table of departures says of all operations.
 _EVERYWHERE = ("f64", "i64", "u32", "u64")
+# How the shapes differ of what both say has no elements: the CPU plugin loses track of dimensions that are unknown, then.
+_EMPTY = re.compile(r"cpu: output \d+: \[\] \[[^]]*\b0\b[^]]*\] instead of \[\] \[[^]]*\b0\b")
 # Where ONNX Runtime fails with its optimisations alone: a product whose batch is none, that one side has one of.
 _OF_ONNX_RUNTIME = ("FusedMatMul node.",)
 
@@ -55,7 +58,7 @@ def explain(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
     if _noisy(recipe, judge):
         return Explanation("noise", recipe, verdict)
     recipe, verdict = shrink(recipe, verdict, judge)
-    if _between(recipe):
+    if _between(recipe) or (verdict.unseconded and _EMPTY.search(verdict.text)):
         return Explanation("departure", recipe, verdict)
     return Explanation("noise" if _misshapen(recipe, judge) else "found", recipe, verdict)
 
@@ -63,6 +66,8 @@ def explain(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
 def _excused(single: Recipe, found: Verdict) -> bool:
     """Whether the table of departures says that of the layer."""
     if (found.kind == "reference" or found.unseconded) and _known(single):
+        return True
+    if found.unseconded and _EMPTY.search(found.text):
         return True
     return (found.kind == "parts" and _unsaid(single)) or any(said in found.text for said in _OF_ONNX_RUNTIME)
 
