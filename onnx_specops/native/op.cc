@@ -146,6 +146,12 @@ Input Context::input(std::size_t index) const {
   return Input(runtime_, value);
 }
 
+std::vector<Input> Context::inputs(std::size_t first, std::size_t count) const {
+  std::vector<Input> all;
+  for (std::size_t i = 0; i < count; ++i) all.push_back(input(first + i));
+  return all;
+}
+
 void Context::check_size(const char* what, std::int64_t elements) const {
   if (elements <= most_elements) return;
   std::int64_t given = 0;
@@ -215,6 +221,20 @@ std::optional<Input> KernelInfo::constant_input(std::size_t index) const {
   if (!succeeded(runtime_, runtime_.KernelInfoGetConstantInput_tensor(info_, index, &is_constant, &value))) return {};
   if (is_constant == 0 || value == nullptr) return {};
   return Input(runtime_, value);
+}
+
+std::optional<std::vector<Input>> KernelInfo::constant_inputs(std::size_t first, std::size_t count) const {
+  std::vector<Input> all;
+  for (std::size_t i = first; i < first + count; ++i) {
+    if (const auto constant = constant_input(i)) {
+      all.push_back(*constant);
+    } else if (input_type(i) == Type::undefined) {
+      all.emplace_back();
+    } else {
+      return std::nullopt;
+    }
+  }
+  return all;
 }
 
 ShapeInference::ShapeInference(const abi::Api& api, const abi::OrtShapeInferContext* context)

@@ -202,6 +202,7 @@ class Context {
 
   std::size_t input_count() const { return input_count_; }
   Input input(std::size_t index) const;  // not present() where the node leaves it out
+  std::vector<Input> inputs(std::size_t first, std::size_t count) const;
   // An error where the inputs do not justify so many elements (check_size).
   Output output(std::size_t index, const Shape& shape);
   // An error where `what`, which a run makes, has more than most_elements and than most_growth times those of the inputs:
@@ -259,6 +260,8 @@ class KernelInfo : public Attributes {
   Type input_type(std::size_t index) const;  // undefined where the node leaves the input out
   // The input's value where it is a constant of the graph (its data live as long as the session).
   std::optional<Input> constant_input(std::size_t index) const;
+  // `count` inputs from `first` on, those left out not present(); nothing where one of them is no constant.
+  std::optional<std::vector<Input>> constant_inputs(std::size_t first, std::size_t count) const;
 
  private:
   const Runtime& runtime_;

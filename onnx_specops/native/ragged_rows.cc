@@ -109,6 +109,7 @@ class RaggedToDense : public Kernel {
 
     Shape shape = begins.shape();
     shape.push_back(target);
+    context.check_size("the places of elements", element_count(shape));  // also where an element is nothing
     std::int64_t inner = 1;
     for (std::size_t axis = 1; axis < data.shape().size(); ++axis) {
       shape.push_back(data.shape()[axis]);

@@ -437,28 +437,14 @@ class SentencepieceTokenizer : public Kernel {
         reverse_(info.flag("reverse")),
         bos_(static_cast<std::int32_t>(info.integer("bos_id"))),
         eos_(static_cast<std::int32_t>(info.integer("eos_id"))) {
-    std::vector<Input> constants;
-    for (std::size_t i = Model::first_input; i < Model::first_input + Model::inputs; ++i) {
-      if (const auto constant = info.constant_input(i)) {
-        constants.push_back(*constant);
-      } else if (info.input_type(i) == Type::undefined) {
-        constants.emplace_back();
-      } else {
-        return;
-      }
-    }
-    model_.emplace(kind_, spaces_, constants);
+    if (const auto known = info.constant_inputs(Model::first_input, Model::inputs)) model_.emplace(kind_, spaces_, *known);
   }
 
   void compute(Context& context) const override {
     const TextRows rows(context);
     const Skips skips(context, Model::first_input + Model::inputs, rows.texts().size());
     if (model_) return run(context, rows, skips, *model_);
-    std::vector<Input> inputs;
-    for (std::size_t i = Model::first_input; i < Model::first_input + Model::inputs; ++i) {
-      inputs.push_back(i < context.input_count() ? context.input(i) : Input());
-    }
-    run(context, rows, skips, Model(kind_, spaces_, inputs));
+    run(context, rows, skips, Model(kind_, spaces_, context.inputs(Model::first_input, Model::inputs)));
   }
 
  private:
@@ -569,22 +555,14 @@ class SentencepieceDetokenizer : public Kernel {
       : unknown_(info.string("unk_surface")),
         prefix_(info.flag("add_dummy_prefix")),
         squeeze_(info.flag("remove_extra_whitespaces")) {
-    std::vector<Input> constants;
-    for (std::size_t i = 1; i < 5; ++i) {
-      const auto constant = info.constant_input(i);
-      if (!constant) return;
-      constants.push_back(*constant);
-    }
-    surfaces_.emplace(Texts(constants[0], constants[1], constants[2], "vocab_"), constants[3], unknown_);
+    if (const auto known = info.constant_inputs(1, 4)) fill(surfaces_, *known);
   }
 
   void compute(Context& context) const override {
     const Input ids = context.input(0);
     if (ids.shape().size() != 2) fail("ids: shape ", to_string(ids.shape()), " where [rows, length] was expected");
     std::optional<Surfaces> transient;
-    if (!surfaces_) {
-      transient.emplace(Texts(context.input(1), context.input(2), context.input(3), "vocab_"), context.input(4), unknown_);
-    }
+    if (!surfaces_) fill(transient, context.inputs(1, 4));
     const Surfaces& surfaces = surfaces_ ? *surfaces_ : *transient;
     const std::int64_t rows = ids.shape()[0], length = ids.shape()[1];
     const auto* id = ids.data<std::int32_t>();
@@ -607,6 +585,10 @@ class SentencepieceDetokenizer : public Kernel {
   }
 
  private:
+  void fill(std::optional<Surfaces>& surfaces, const std::vector<Input>& pieces) const {
+    surfaces.emplace(Texts(pieces[0], pieces[1], pieces[2], "vocab_"), pieces[3], unknown_);
+  }
+
   std::string unknown_;
   bool prefix_, squeeze_;
   std::optional<Surfaces> surfaces_;

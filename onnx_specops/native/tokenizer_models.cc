@@ -23,27 +23,13 @@ template <class Model>
 class Prepared : public Kernel {
  public:
   explicit Prepared(const KernelInfo& info) : settings_(info) {
-    std::vector<Input> constants;
-    for (std::size_t i = Model::first_input; i < Model::first_input + Model::inputs; ++i) {
-      if (const auto constant = info.constant_input(i)) {
-        constants.push_back(*constant);
-      } else if (info.input_type(i) == Type::undefined) {
-        constants.emplace_back();
-      } else {
-        return;
-      }
-    }
-    model_.emplace(settings_, constants);
+    if (const auto known = info.constant_inputs(Model::first_input, Model::inputs)) model_.emplace(settings_, *known);
   }
 
   void compute(Context& context) const override {
     const TextRows rows(context);
     if (model_) return run(context, rows, *model_);
-    std::vector<Input> inputs;
-    for (std::size_t i = Model::first_input; i < Model::first_input + Model::inputs; ++i) {
-      inputs.push_back(i < context.input_count() ? context.input(i) : Input());
-    }
-    run(context, rows, Model(settings_, inputs));
+    run(context, rows, Model(settings_, context.inputs(Model::first_input, Model::inputs)));
   }
 
  private:

@@ -39,9 +39,9 @@ def wide(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def scalar(value: Any, name: str) -> Any:
-    """The one element of a scalar or ``[1]``; raises ``ValueError`` where there are more or fewer."""
-    if np.size(value) != 1:
-        raise ValueError(f"{name} has {np.size(value)} elements instead of one")
+    """The one element of a scalar or ``[1]``; raises ``ValueError`` for other shapes."""
+    if np.shape(value) not in ((), (1,)):
+        raise ValueError(f"{name}: shape {list(np.shape(value))} where a scalar or [1] was expected")
     return np.reshape(value, -1)[0]
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,19 +11,13 @@ import pytest
 
 import onnx_specops
 from converters.openvino import convert
+from tests.language.recording import recorded_by
 from tests.language.test_tokenizers import KERNELS
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    folder = tmp_path_factory.mktemp("operations")
-    command = "import sys; sys.path.append(sys.argv[1]); import pathlib, tests.language.operations as o; " + (
-        "o.main(pathlib.Path(sys.argv[2]))"
-    )
-    subprocess.run([sys.executable, "-c", command, str(ROOT), str(folder)], check=True, capture_output=True)
-    return sorted(folder.glob("*.json"))
+    return recorded_by("operations", tmp_path_factory.mktemp("operations"))
 
 
 @pytest.mark.parametrize("kernels", KERNELS)

@@ -225,7 +225,17 @@ def log_softmax(op: Builder, x: Value, *, axis: int = 1):
     return integers_rounded(op, lambda x: op.LogSoftmax(x, axis=axis), x)
 
 
-@rule("GRN")
+@rule(
+    "GRN",
+    departs=[
+        Departure(
+            where="the output of a recurrent sequence whose lengths are less than its steps",
+            cpu="normalizes along another axis",
+            specification="normalizes each vector of channels",
+            follows="specification",
+        )
+    ],
+)
 def grn(op: Builder, x: Value, *, bias: float):
     """GRN-1: each vector of channels over its length."""
 

@@ -40,7 +40,17 @@ def shape_of(op: Builder, data: Value, *, output_type: ElementType):
     return as_indices(op, op.Shape(data), output_type)
 
 
-@rule("Reshape")
+@rule(
+    "Reshape",
+    departs=[
+        Departure(
+            where="data without elements, and a pattern at run time that asks for some",
+            cpu="gives none",
+            specification="allows no such pattern",
+            follows="runtime",
+        )
+    ],
+)
 def reshape(op: Builder, data: Value, shape: Value, *, special_zero: bool):
     """Reshape-1: with ``special_zero`` a 0 copies the dimension of ``data``; the -1 takes what the others leave over.
 

@@ -43,7 +43,18 @@ def _ends(op: Builder, stops: Value, steps: Value) -> Value:
     return op.Where(op.Less(steps, 0), beyond, stops)
 
 
-@rule("SliceScatter", since="opset15")
+@rule(
+    "SliceScatter",
+    since="opset15",
+    departs=[
+        Departure(
+            where="data of known dimensions, with `start`, `stop`, `step` or `axes` at run time",
+            cpu="heeds none of them, and reads beyond the data",
+            specification="updates what they say",
+            follows="specification",
+        )
+    ],
+)
 def slice_scatter(
     op: Builder, data: Value, updates: Value, start: Value, stop: Value, step: Value, axes: Value | None = None
 ):

@@ -121,7 +121,18 @@ def _float(op: Builder, x: Value | None) -> Value:
     return op.Reshape(_cast(op, x, D.FLOAT), [1])
 
 
-@rule("NMSRotated", since="opset13")
+@rule(
+    "NMSRotated",
+    since="opset13",
+    departs=[
+        Departure(
+            where="a `max_output_boxes_per_class` of 0",
+            cpu="leaves the number of boxes unset",
+            specification="gives 0 for it",
+            follows="specification",
+        )
+    ],
+)
 def nms_rotated(
     op: Builder,
     boxes: Value,

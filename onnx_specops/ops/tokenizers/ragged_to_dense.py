@@ -41,7 +41,9 @@ def RaggedToDense(ragged_begins, ragged_ends, data, length, default_value, pad_r
     if target < 0:
         raise ValueError(f"{name}: length: {target} is negative")
     shape, inner = (*ragged_begins.shape, target), data.shape[1:]
-    check_size(f"{name}: dense", int(np.prod((*shape, *inner), dtype=np.float64)), (ragged_begins, ragged_ends, data))
+    given = (ragged_begins, ragged_ends, data)
+    check_size(f"{name}: dense", int(np.prod((*shape, *inner), dtype=np.float64)), given)
+    check_size(f"{name}: the places of elements", int(np.prod(shape, dtype=np.float64)), given)
     begins, counts = ragged_begins.reshape(-1, 1).astype(np.int64), (ragged_ends - ragged_begins).reshape(-1, 1)
     counts = np.minimum(counts, target)
     shift = 0 if pad_right.reshape(-1)[0] else target - counts

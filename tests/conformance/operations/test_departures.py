@@ -40,6 +40,8 @@ UNSHOWN = {
     "u32 as text": "the oracle has no extensions; tests/language/operations.py has them",
     "booleans as text": "the oracle has no extensions; tests/language/operations.py has them",
     "`auto_pad` `same_upper`": "what is read beyond the data may be anything, and spoils the oracle's process",
+    "a `max_output_boxes_per_class` of 0": "what was in memory may be the right answer",
+    "data of known dimensions, with `start`": "what is read beyond the data spoils the oracle's process",
     "an empty sequence": "what is read beyond it may be the right answer",
     "repeats that are not constant": "what was in memory may be the right answer",
     "a NaN among the elements": "no one says what is right: by where it lies the answers are equal or are not",
@@ -492,6 +494,33 @@ for _name, _version in _REDUCTIONS:
         _shown(f"Reduce{_name}", _version, "integers of 32", _make, [static(_numbers), np.array([0])], {"keep_dims": False})
 _shown("ReduceMin", 1, "nothing", "reduce_min", [static(_floats(INF)), np.array([0])], {"keep_dims": False})
 _shown_by("MatMul-1-nothing-summed", "an empty dimension")
+
+
+def _normalized_state(ops: Any, x: Any, state: Any) -> Any:
+    weights = [ops.constant(array) for array in (np.zeros((1, 2, 1), F), np.zeros((1, 2, 2), F), _floats([1, 2]))]
+    from openvino import opset5
+
+    sequence = opset5.rnn_sequence(x, state, ops.constant(np.array([1])), *weights, 2, "forward", ["relu"])
+    return ops.grn(sequence.output(1), 1.0)
+
+
+_STATE = (_floats(1, 2) / np.sqrt(_floats(2, 5))).reshape(1, 1, 2)
+_shown(
+    "GRN",
+    1,
+    "the output of a",
+    _normalized_state,
+    [static(np.ones((1, 2, 1), F)), static(np.zeros((1, 1, 2), F))],
+    {},
+    _STATE,
+)
+_shown(
+    "Reshape",
+    1,
+    "data without",
+    lambda ops, x, pattern: ops.reshape(x, pattern, True),
+    [static(np.ones((3, 0), F)), static(np.array([0]))],
+)
 _shown(
     "Concat",
     1,

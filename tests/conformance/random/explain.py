@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +21,8 @@ from tests.conformance.random.recipe import Layer, Leaf, Recipe, Ref, side_by_si
 _TRIES = 3
 # What the table of departures says of all operations.
 _EVERYWHERE = ("f64", "i64", "u32", "u64")
+# How the shapes differ of what both say has no elements: the CPU plugin loses track of dimensions that are unknown, then.
+_EMPTY = re.compile(r"cpu: output \d+: \[\] \[[^]]*\b0\b[^]]*\] instead of \[\] \[[^]]*\b0\b")
 # Where ONNX Runtime fails with its optimisations alone: a product whose batch is none, that one side has one of.
 _OF_ONNX_RUNTIME = ("FusedMatMul node.",)
 
@@ -55,12 +58,16 @@ def explain(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
     if _noisy(recipe, judge):
         return Explanation("noise", recipe, verdict)
     recipe, verdict = shrink(recipe, verdict, judge)
+    if _between(recipe) or (verdict.unseconded and _EMPTY.search(verdict.text)):
+        return Explanation("departure", recipe, verdict)
     return Explanation("noise" if _misshapen(recipe, judge) else "found", recipe, verdict)
 
 
 def _excused(single: Recipe, found: Verdict) -> bool:
     """Whether the table of departures says that of the layer."""
     if (found.kind == "reference" or found.unseconded) and _known(single):
+        return True
+    if found.unseconded and _EMPTY.search(found.text):
         return True
     return (found.kind == "parts" and _unsaid(single)) or any(said in found.text for said in _OF_ONNX_RUNTIME)
 
@@ -165,6 +172,12 @@ def _known(recipe: Recipe) -> bool:
         for layer in recipe.layers()
         for departure in find_rule(layer.operation, layer.opset).departs
     )
+
+
+def _between(recipe: Recipe) -> bool:
+    """Whether the table of departures says something of the last layer behind the one before it."""
+    names = [layer.operation for layer in recipe.layers()]
+    return names[-1:] == ["GRN"] and any(name.endswith("Sequence") for name in names[:-1])
 
 
 def _unsaid(recipe: Recipe) -> bool:
