@@ -27,7 +27,7 @@ from tests.conformance.operations.cases import CASES
 from tests.onnx_specops.contrib.cases import CASES as CONTRIB_CASES
 from tests.onnx_specops.contrib.test_contrib import model_of
 from tests.onnx_specops.native import nodes
-from tests.onnx_specops.native.random_products import mat_mul_compressed
+from tests.onnx_specops.native.random_products import attention, mat_mul_compressed
 from tests.onnx_specops.native.random_tokenizers import dense
 
 MOST = 6
@@ -125,7 +125,12 @@ def _vocabulary(rng: np.random.Generator) -> nodes.Node:
 
 
 # Operators that layers become in company only, or in passes.
-_NODES = {"MatMulCompressed": mat_mul_compressed, "RaggedToDense": dense, "VocabularyTable": _vocabulary}
+_NODES = {
+    "Attention": attention,
+    "MatMulCompressed": mat_mul_compressed,
+    "RaggedToDense": dense,
+    "VocabularyTable": _vocabulary,
+}
 
 
 def _of_nodes(name: str) -> Iterator[Subject]:

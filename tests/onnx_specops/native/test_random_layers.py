@@ -191,6 +191,7 @@ MAKERS = (
     segment_max,
     yuv_to_rgb,
     random_products.mat_mul_compressed,
+    random_products.attention,
     *random_regions.MAKERS,
     *random_tokenizers.makers(),
 )
