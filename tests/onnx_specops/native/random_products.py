@@ -85,6 +85,7 @@ def mat_mul_compressed(rng: np.random.Generator) -> Node:
     a = a.astype(_pick(rng, (np.float32, np.float32, np.float16, BF16)))
     attributes = {"N": int(columns), "K": depth, "block_size": block_size, "packed": packed, "transB": transposed}
     attributes["activations"] = _pick(rng, ("float", "int8"))
+    attributes["function"] = _pick(rng, ("none", "none", "gelu"))
     bias = rng.standard_normal(columns).astype(np.float32) / 100 if rng.random() < 0.3 else None
     return "MatMulCompressed", [a, b, scales, zeros, book, bias], [element_type(a)], attributes
 

@@ -74,6 +74,7 @@ for type_, transposed, (columns, depth), kind in cases:
     bias = rng.standard_normal(columns).astype(np.float32)
     arrays = [np.zeros((1, 1), np.float32), b, scales if kind == "scaled" else None, None, None, bias]
     attributes = {"N": columns, "K": depth, "block_size": 256, "transB": transposed}
+    attributes["function"] = "gelu" if kind == "scaled" else "none"
     model = onnx.load_from_string(nodes.model("MatMulCompressed", arrays, [1], attributes))
     for name, array in (("i1", b), ("i2", scales), ("i5", bias)):
         index = [value.name for value in model.graph.input].index(name) if name in model.graph.node[0].input else -1
