@@ -3,7 +3,7 @@
 OpenVINO writes compressed weights as a constant behind which Convert, Subtract, Multiply, Reshape and Convert stand, or as a
 16-bit float behind a Convert. Of those
 
-- a MatMul becomes `onnx_specops.MatMulCompressed`, which decodes them as it multiplies;
+- a MatMul becomes `onnx_specops.MatMulCompressed`, which decodes them as it multiplies, with the bias and Gelu behind it;
 - a Gather of rows (an embedding) gathers what is stored, and what was done to all rows is done to those.
 
 How the chain is spelled does not matter, as long as it says that: casts, one zero point, scales, the merging of groups with
@@ -118,9 +118,10 @@ class KeepWeightsCompressed(InPlacePass):
             op.scope = node.name or node.op_type
             result = self._product(op, node) if node.op_type == "MatMul" else self._rows(op, node)
             if result is not None:
-                last = _with_bias(node, result)
+                biased = _with_bias(node, result)
+                last = _with_function(biased, result)
                 take_place(last.outputs[0], op.place(result))
-                node.graph.remove({node, last}, safe=True)
+                node.graph.remove({node, biased, last}, safe=True)
                 count += 1
         return PassResult(model, modified=count > 0)
 
@@ -284,6 +285,21 @@ def _with_bias(node: ir.Node, product: Value) -> ir.Node:
         return node
     multiplied.resize_inputs(6)
     multiplied.replace_input_with(5, other)
+    return user
+
+
+def _with_function(node: ir.Node, product: Value) -> ir.Node:
+    """Give the product that takes a node's place the function that follows it; returns the last node that it replaces."""
+    value, multiplied = node.outputs[0], product.producer()
+    uses = list(value.uses())
+    if multiplied is None or multiplied.op_type != "MatMulCompressed" or len(uses) != 1 or value.is_graph_output():
+        return node
+    user = uses[0][0]
+    if (user.op_type, user.domain) != ("Gelu", "") or user.graph is not node.graph or value.dtype != D.FLOAT:
+        return node
+    if user.attributes.get_string("approximate", "none") != "none":
+        return node
+    multiplied.attributes.add(ir.AttrString("function", "gelu"))
     return user
 
 

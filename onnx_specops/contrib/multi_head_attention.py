@@ -31,7 +31,7 @@ def MultiHeadAttention(op, query, key, value, *, num_heads: int, scale: float = 
     """
 
     def heads(rows, perm):
-        return op.Transpose(op.Reshape(rows, [0, 0, num_heads, -1]), perm=perm)
+        return op.Transpose(op.Reshape(rows, [0, 0, num_heads, size_of_head(rows, num_heads)]), perm=perm)
 
     q, k, v = heads(query, [0, 2, 1, 3]), heads(key, [0, 2, 3, 1]), heads(value, [0, 2, 1, 3])
     if scale:
@@ -41,7 +41,15 @@ def MultiHeadAttention(op, query, key, value, *, num_heads: int, scale: float = 
     else:
         factor = op.Reciprocal(op.Sqrt(op.CastLike(op.Shape(q, start=3, end=4), query)))
     weights = op.Softmax(op.Mul(op.MatMul(q, k), factor), axis=-1)
-    return op.Reshape(op.Transpose(op.MatMul(weights, v), perm=[0, 2, 1, 3]), [0, 0, -1])
+    size = size_of_head(value, num_heads)
+    whole = [0, 0, size if size < 0 else num_heads * size]
+    return op.Reshape(op.Transpose(op.MatMul(weights, v), perm=[0, 2, 1, 3]), whole)
+
+
+def size_of_head(rows, heads: int) -> int:
+    """What a head has of each row, or -1: of no rows nothing tells it but their dimension."""
+    size = None if rows.dims is None else rows.dims[-1]
+    return -1 if size is None else size // heads
 
 
 @MultiHeadAttention.infer_shapes

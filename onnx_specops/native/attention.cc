@@ -96,7 +96,7 @@ class Attention : public Kernel {
 
   static Masks mask(const Input& input, const Shape& wanted) {
     Masks out;
-    if (!input.present()) return out;
+    if (input.absent()) return out;
     Shape shape = input.shape();
     if (shape.size() < 4) shape.insert(shape.begin(), 4 - shape.size(), 1);
     bool fits = shape.size() == 4;

@@ -82,6 +82,13 @@ struct Head {
   Mask mask;
 };
 
+// What becomes of a product: its columns' biases are added, unless they are null, and it goes through
+// x * (1 + erf(x / sqrt(2))) / 2.
+struct After {
+  const float* bias = nullptr;
+  bool gelu = false;
+};
+
 struct Kernels {
   const char* name;
 
@@ -95,15 +102,16 @@ struct Kernels {
   void (*arrange)(const Weights& weights, const float* a, float* to);
   void (*multiply_few)(const Weights& weights, const float* a, std::int64_t rows, float* to, std::int64_t width,
                        std::int64_t first, std::int64_t last);
-  // Many rows: `a` is [rows, depth], rows `step` apart; `bias`, which may be null, has a number for each column of the matrix.
-  // At most most_panels * panel_columns columns.
-  void (*multiply)(const Weights& weights, const float* a, std::int64_t step, std::int64_t rows, const float* bias, float* to,
+  // Many rows: `a` is [rows, depth], rows `step` apart. At most most_panels * panel_columns columns.
+  void (*multiply)(const Weights& weights, const float* a, std::int64_t step, std::int64_t rows, const After& after, float* to,
                    std::int64_t width, std::int64_t first, std::int64_t last, void* scratch);
   // The same with the matrix decoded beforehand: `keep` writes columns [first, last), where panels begin, of kept_floats(...)
   // floats.
   void (*keep)(const Weights& weights, std::int64_t first, std::int64_t last, float* to, void* scratch);
   void (*multiply_kept)(const Weights& weights, const float* kept, const float* a, std::int64_t step, std::int64_t rows,
-                        const float* bias, float* to, std::int64_t width, std::int64_t first, std::int64_t last);
+                        const After& after, float* to, std::int64_t width, std::int64_t first, std::int64_t last);
+  // What comes after a product that the functions without that argument have made.
+  void (*finish)(const After& after, float* to, std::int64_t rows, std::int64_t width, std::int64_t first, std::int64_t last);
 
   // In 8 bits: of transposed weights whose depth and groups are multiples of quantised_block. One row at a time; where there
   // are few, arranged as well.

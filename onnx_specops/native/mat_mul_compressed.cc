@@ -12,6 +12,7 @@
 namespace specops {
 namespace {
 
+using compressed::After;
 using compressed::Kind;
 using compressed::Matrix;
 using compressed::Number;
@@ -88,7 +89,8 @@ class MatMulCompressed : public Kernel {
         depth_(info.integer("K")),
         block_size_(info.integer("block_size")),
         transposed_(info.flag("transB")),
-        quantised_(info.choice("activations") == 1) {
+        quantised_(info.choice("activations") == 1),
+        gelu_(info.choice("function") == 1) {
     const Type type = info.input_type(1);
     bool constant = type == Type::float16 || type == Type::bfloat16;
     for (std::size_t i = 1; i < 5 && constant; ++i) {
@@ -139,15 +141,15 @@ class MatMulCompressed : public Kernel {
     Output output = context.output(0, result);
     if (size == 0) return;
     const Numbers<float> numbers(a);
-    const float* bias = nullptr;
+    After after = {nullptr, gelu_};
     if (const Input given = context.input(5); !given.absent()) {
       if (given.shape() != Shape{columns_}) fail("bias has the shape ", to_string(given.shape()), " instead of [", columns_, "]");
-      bias = given.data<float>();
+      after.bias = given.data<float>();
     }
     fill_narrow<float>(output, a.type(), size, [&](float* to) {
       if (depth_ == 0) {
         std::fill(to, to + size, 0.0f);
-        return add(bias, to, size / columns_, 0, columns_);
+        return compressed::kernels().finish(after, to, size / columns_, columns_, 0, columns_);
       }
       for (std::size_t i = 0; i < left_index.size(); ++i) {
         Weights one = weights;
@@ -156,7 +158,7 @@ class MatMulCompressed : public Kernel {
         one.zero_points = zero_points.at(right_index[i]);
         const float* from = numbers.data() + left_index[i] * rows * depth_;
         Kept* const kept = matrices == 1 ? kept_.get() : nullptr;
-        multiply(context, one, kept, from, rows, bias, to + static_cast<std::int64_t>(i) * rows * columns_);
+        multiply(context, one, kept, from, rows, after, to + static_cast<std::int64_t>(i) * rows * columns_);
       }
     });
   }
@@ -254,23 +256,15 @@ class MatMulCompressed : public Kernel {
     }
   }
 
-  // The bias of columns [first, last), while their sums are in the cache.
-  void add(const float* bias, float* to, std::int64_t rows, std::int64_t first, std::int64_t last) const {
-    if (bias == nullptr) return;
-    for (; rows > 0; --rows, to += columns_) {
-      for (std::int64_t i = first; i < last; ++i) to[i] += bias[i];
-    }
-  }
-
   void multiply(const Context& context, const Weights& weights, Kept* kept, const float* a, std::int64_t rows,
-                const float* bias, float* to) const {
+                const After& after, float* to) const {
     const compressed::Kernels& kernels = compressed::kernels();
     const std::int64_t block = compressed::quantised_block;
     const bool integers = weights.kind == Kind::unsigned8 || weights.kind == Kind::signed8 || weights.kind == Kind::table2 ||
                           weights.kind == Kind::table4;
     if (quantised_ && integers && context.input(4).absent() && transposed_ && depth_ % block == 0 &&
         weights.group % block == 0) {
-      return multiply_quantised(context, kernels, weights, a, rows, bias, to);
+      return multiply_quantised(context, kernels, weights, a, rows, after, to);
     }
     if (rows <= few_rows && transposed_) {
       const std::int64_t depth = compressed::arranged_depth(weights);
@@ -278,7 +272,7 @@ class MatMulCompressed : public Kernel {
       for (std::int64_t i = 0; i < rows; ++i) kernels.arrange(weights, a + i * depth_, arranged.data() + i * depth);
       context.parallel_ranges(columns_, grain / depth_ + 1, [&](std::int64_t first, std::int64_t last) {
         kernels.multiply_few(weights, arranged.data(), rows, to, columns_, first, last);
-        add(bias, to, rows, first, last);
+        kernels.finish(after, to, rows, columns_, first, last);
       });
       return;
     }
@@ -297,16 +291,16 @@ class MatMulCompressed : public Kernel {
           kernels.keep(weights, first, last, fill, scratch);
         });
       });
-      if (panels != nullptr) return multiply_kept(context, kernels, weights, panels, a, step, rows, bias, to);
+      if (panels != nullptr) return multiply_kept(context, kernels, weights, panels, a, step, rows, after, to);
     }
     each_panel(context, kernels, rows, kernels.most_panels, [&](std::int64_t row, std::int64_t count, std::int64_t first,
                                                                 std::int64_t last, void* scratch) {
-      kernels.multiply(weights, a + row * step, step, count, bias, to + row * columns_, columns_, first, last, scratch);
+      kernels.multiply(weights, a + row * step, step, count, after, to + row * columns_, columns_, first, last, scratch);
     });
   }
 
   void multiply_kept(const Context& context, const compressed::Kernels& kernels, const Weights& weights, const float* panels,
-                     const float* a, std::int64_t step, std::int64_t rows, const float* bias, float* to) const {
+                     const float* a, std::int64_t step, std::int64_t rows, const After& after, float* to) const {
     const std::int64_t most = kernels.most_panels * kernels.panel_columns;
     // As many pieces as threads may want, of rows as equal as whole tiles let them be.
     std::int64_t row_blocks = (rows + rows_at_once - 1) / rows_at_once, width = most;
@@ -318,7 +312,7 @@ class MatMulCompressed : public Kernel {
     context.parallel_for(static_cast<std::size_t>(pieces()), [&](std::size_t i) {
       const std::int64_t piece = static_cast<std::int64_t>(i), row = piece / column_blocks * at_once;
       const std::int64_t first = piece % column_blocks * width, last = std::min(first + width, columns_);
-      kernels.multiply_kept(weights, panels, a + row * step, step, std::min(at_once, rows - row), bias, to + row * columns_,
+      kernels.multiply_kept(weights, panels, a + row * step, step, std::min(at_once, rows - row), after, to + row * columns_,
                             columns_, first, last);
     });
   }
@@ -330,7 +324,7 @@ class MatMulCompressed : public Kernel {
   }
 
   void multiply_quantised(const Context& context, const compressed::Kernels& kernels, const Weights& weights, const float* a,
-                          std::int64_t rows, const float* bias, float* to) const {
+                          std::int64_t rows, const After& after, float* to) const {
     const std::int64_t blocks = depth_ / compressed::quantised_block, step = spread(depth_, 1);
     std::vector<std::int8_t> values(static_cast<std::size_t>(rows * step));
     std::vector<float> scales(static_cast<std::size_t>(rows * blocks)), sums(static_cast<std::size_t>(rows * weights.groups));
@@ -345,7 +339,7 @@ class MatMulCompressed : public Kernel {
       const compressed::Quantised all = {values.data(), step, scales.data(), sums.data()};
       context.parallel_ranges(columns_, grain / depth_ + 1, [&](std::int64_t first, std::int64_t last) {
         kernels.multiply_few_quantised(weights, all, rows, to, columns_, first, last);
-        add(bias, to, rows, first, last);
+        kernels.finish(after, to, rows, columns_, first, last);
       });
       return;
     }
@@ -354,7 +348,7 @@ class MatMulCompressed : public Kernel {
       const compressed::Quantised some = {values.data() + row * step, step, scales.data() + row * blocks,
                                           sums.data() + row * weights.groups};
       kernels.multiply_quantised(weights, some, count, to + row * columns_, columns_, first, last, scratch);
-      add(bias, to + row * columns_, count, first, last);
+      kernels.finish(after, to + row * columns_, count, columns_, first, last);
     });
   }
 
@@ -380,7 +374,7 @@ class MatMulCompressed : public Kernel {
 
   std::size_t packed_;  // no, uint2, uint4, int4
   std::int64_t columns_, depth_, block_size_;
-  bool transposed_, quantised_;
+  bool transposed_, quantised_, gelu_;
   std::unique_ptr<Kept> kept_;  // where weights are constants of 16 bits
 };
 
@@ -400,7 +394,8 @@ const Op& mat_mul_compressed() {
       {Attribute::integer("N").within(0, largest), Attribute::integer("K").within(0, largest),
        Attribute::integer("block_size").within(1, largest),
        Attribute::string("packed", "no").one_of({"no", "uint2", "uint4", "int4"}), Attribute::integer("transB", 1).within(0, 1),
-       Attribute::string("activations", "float").one_of({"float", "int8"})},
+       Attribute::string("activations", "float").one_of({"float", "int8"}),
+       Attribute::string("function", "none").one_of({"none", "gelu"})},
       {{{Type::float32, any, any, any, any, any}, {Type::float32}},
        {{Type::float16, any, any, any, any, any}, {Type::float16}},
        {{Type::bfloat16, any, any, any, any, any}, {Type::bfloat16}}},

@@ -8,6 +8,7 @@ from typing import Annotated
 import numpy as np
 
 from onnx_specops.attributes import Limits
+from onnx_specops.contrib.multi_head_attention import size_of_head
 from onnx_specops.domain import operator
 
 LARGEST = 1 << 24
@@ -79,7 +80,7 @@ def Attention(
     with np.errstate(all="ignore"):
         shares = np.exp(scores - scores.max(axis=-1, keepdims=True))
         result = np.matmul(shares / shares.sum(axis=-1, keepdims=True), v)
-    return result.transpose(0, 2, 1, 3).reshape(batch, queries, -1).astype(np.float32)
+    return result.transpose(0, 2, 1, 3).reshape(batch, queries, q_num_heads * v.shape[-1]).astype(np.float32)
 
 
 @Attention.infer_shapes
@@ -97,12 +98,13 @@ def _(op, Q, K, V, attn_mask, *, q_num_heads, kv_num_heads, scale):
         return op.contrib.MultiHeadAttention(Q, K, V, num_heads=q_num_heads, scale=scale)
 
     def heads(rows, count):
-        split = op.Reshape(rows, [0, 0, count, -1])
+        split = op.Reshape(rows, [0, 0, count, size_of_head(rows, count)])
         if count != q_num_heads:  # each serves several
             shape = op.Shape(split)
             each = op.Unsqueeze(split, [3])
             several = [1, 1, 1, q_num_heads // count, 1]
-            split = op.Reshape(op.Expand(each, several), op.Concat(op.Slice(shape, [0], [2]), [q_num_heads, -1], axis=0))
+            whole = op.Concat(op.Slice(shape, [0], [2]), [q_num_heads], op.Slice(shape, [3], [4]), axis=0)
+            split = op.Reshape(op.Expand(each, several), whole, allowzero=1)
         return op.Transpose(split, perm=[0, 2, 1, 3])
 
     q, k, v = heads(Q, q_num_heads), heads(K, kv_num_heads), heads(V, kv_num_heads)
@@ -115,4 +117,6 @@ def _(op, Q, K, V, attn_mask, *, q_num_heads, kv_num_heads, scale):
     if attn_mask is not None:
         is_bool = attn_mask.dtype is not None and attn_mask.dtype.name == "BOOL"
         scores = op.Where(attn_mask, scores, -np.inf) if is_bool else op.Add(scores, attn_mask)
-    return op.Reshape(op.Transpose(op.MatMul(op.Softmax(scores, axis=-1), v), perm=[0, 2, 1, 3]), [0, 0, -1])
+    size = size_of_head(V, kv_num_heads)
+    whole = [0, 0, size if size < 0 else q_num_heads * size]
+    return op.Reshape(op.Transpose(op.MatMul(op.Softmax(scores, axis=-1), v), perm=[0, 2, 1, 3]), whole)

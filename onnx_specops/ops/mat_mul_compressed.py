@@ -51,8 +51,9 @@ def MatMulCompressed(
     packed: Literal["no", "uint2", "uint4", "int4"] = "no",
     transB: Annotated[int, Limits(0, 1)] = 1,
     activations: Literal["float", "int8"] = "float",
+    function: Literal["none", "gelu"] = "none",
 ):
-    """Multiplies by matrices that are stored in few bits: ``A @ W + bias``, with
+    """Multiplies by matrices that are stored in few bits: ``function(A @ W + bias)``, with
     ``W = (B - zero_points) * scales``.
 
     The weights are never there as a whole but as they are stored. Each ``block_size`` of them along ``K``, the last ones may
@@ -77,6 +78,7 @@ def MatMulCompressed(
             to 127, if ``B`` holds integers, ``transB`` is 1, and ``K`` and ``block_size`` (unless it is not less than ``K``)
             are multiples of 32. (ONNX Runtime's own operator, of which bodies consist for 4 bits, rounds blocks of
             ``block_size``.)
+        function: what the sums go through, ``"gelu"`` for ``x * (1 + erf(x / sqrt(2))) / 2``.
 
     Output: ``[..., M, N]``, or ``[..., N]``.
 
@@ -104,7 +106,12 @@ def MatMulCompressed(
         if bias.shape != (N,):
             raise ValueError(f"{name}: bias has the shape {list(bias.shape)} instead of [{N}]")
         product = product + bias
+    if function == "gelu":
+        product = (product * 0.5 * (1 + _erf(product / math.sqrt(2)))).astype(np.float32)
     return product.astype(A.dtype)
+
+
+_erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
 def _bits(B: np.ndarray, packed: str) -> int:
@@ -185,11 +192,15 @@ def _(node):
 
 
 @MatMulCompressed.body
-def _(op, A, B, scales, zero_points, codebook, bias, *, N, K, block_size, packed, transB, activations):
+def _(op, A, B, scales, zero_points, codebook, bias, *, N, K, block_size, packed, transB, activations, function):
+    def finished(product):
+        product = product if bias is None else op.Add(product, bias)
+        return op.CastLike(op.Gelu(product) if function == "gelu" else product, A)
+
     if codebook is None and transB and _has_n_bits(A, B, zero_points, N, K, block_size, packed):
         level = 4 if activations == "int8" else 0
         product = _in_n_bits(op, A, B, scales, zero_points, N, K, block_size, packed, level)
-        return op.CastLike(_plus(op, product, bias), A)
+        return finished(product)
     weights = _scaled(op, _in_order(op, B, packed, N, K, transB, codebook), zero_points, scales, N, K, block_size, transB)
     if transB:
         weights = _swapped(op, weights)
@@ -198,11 +209,7 @@ def _(op, A, B, scales, zero_points, codebook, bias, *, N, K, block_size, packed
     group = max(min(block_size, K), 1)
     if activations == "int8" and integers and transB and K and K % BLOCK == 0 and group % BLOCK == 0:
         wide = _rounded_body(op, wide, K)
-    return op.CastLike(_plus(op, op.MatMul(wide, weights), bias), A)
-
-
-def _plus(op, product, bias):
-    return product if bias is None else op.Add(product, bias)
+    return finished(op.MatMul(wide, weights))
 
 
 _FLOAT, _UINT8, _INT32 = 1, 2, 6  # of onnx.TensorProto

@@ -27,8 +27,8 @@ from tests.conformance.operations.cases import CASES
 from tests.onnx_specops.contrib.cases import CASES as CONTRIB_CASES
 from tests.onnx_specops.contrib.test_contrib import model_of
 from tests.onnx_specops.native import nodes
-from tests.onnx_specops.native.random_attention import attention
-from tests.onnx_specops.native.random_products import mat_mul_compressed
+from tests.onnx_specops.native.random_attention import attention as cached_attention
+from tests.onnx_specops.native.random_products import attention, mat_mul_compressed
 from tests.onnx_specops.native.random_tokenizers import dense
 
 MOST = 6
@@ -127,9 +127,10 @@ def _vocabulary(rng: np.random.Generator) -> nodes.Node:
 
 # Operators that layers become in company only, or in passes.
 _NODES = {
+    "Attention": attention,
     "MatMulCompressed": mat_mul_compressed,
     "RaggedToDense": dense,
-    "ScaledDotProductAttentionWithKVCache": attention,
+    "ScaledDotProductAttentionWithKVCache": cached_attention,
     "VocabularyTable": _vocabulary,
 }
 

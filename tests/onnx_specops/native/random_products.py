@@ -1,4 +1,4 @@
-"""Random nodes of MatMulCompressed: every kind of weights, in groups of any size, in batches."""
+"""Random nodes of MatMulCompressed (every kind of weights, in groups of any size, in batches) and Attention."""
 
 from __future__ import annotations
 
@@ -85,5 +85,26 @@ def mat_mul_compressed(rng: np.random.Generator) -> Node:
     a = a.astype(_pick(rng, (np.float32, np.float32, np.float16, BF16)))
     attributes = {"N": int(columns), "K": depth, "block_size": block_size, "packed": packed, "transB": transposed}
     attributes["activations"] = _pick(rng, ("float", "int8"))
+    attributes["function"] = _pick(rng, ("none", "none", "gelu"))
     bias = rng.standard_normal(columns).astype(np.float32) / 100 if rng.random() < 0.3 else None
     return "MatMulCompressed", [a, b, scales, zeros, book, bias], [element_type(a)], attributes
+
+
+def attention(rng: np.random.Generator) -> Node:
+    shared, batch = int(rng.integers(1, 4)), int(rng.integers(0, 4))
+    own = int(rng.integers(1, 4))
+    heads = own * shared
+    queries, keys = int(_pick(rng, (0, 1, 2, 12, 13, 49, 100))), int(_pick(rng, (0, 1, 5, 16, 17, 33, 64, 512, 513)))
+    size, value_size = (int(_pick(rng, (1, 3, 16, 31, 32, 64, 80))) for _ in range(2))
+    q, k, v = (
+        rng.standard_normal(shape).astype(np.float32)
+        for shape in ((batch, queries, heads * size), (batch, keys, own * size), (batch, keys, own * value_size))
+    )
+    mask: np.ndarray | None = None
+    if rng.random() < 0.7:
+        dims = [1 if rng.random() < 0.3 else n for n in (batch, heads, queries, keys)]
+        mask = rng.standard_normal(dims).astype(np.float32)
+        mask = mask if rng.random() < 0.4 else mask > -1 if rng.random() < 0.5 else np.where(mask > 0, mask, -np.inf)
+        mask = mask.astype(np.float32) if mask.dtype.kind == "f" else mask
+    attributes = {"q_num_heads": heads, "kv_num_heads": own, "scale": float(_pick(rng, (0.0, 0.2)))}
+    return "Attention", [q, k, v, mask], [element_type(q)], attributes

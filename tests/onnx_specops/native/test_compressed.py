@@ -1,4 +1,4 @@
-"""MatMulCompressed on each instruction set that this processor has."""
+"""MatMulCompressed and Attention on each instruction set that this processor has; weights whose panels are kept."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import itertools
 import numpy as np
 from onnx_specops.domain import find
 from tests.onnx_specops.native import nodes
-from tests.onnx_specops.native.random_products import mat_mul_compressed
+from tests.onnx_specops.native.random_products import attention, mat_mul_compressed
 
 def groups_that_do_not_fill_the_depth(rng):
     for (depth, block_size), rows, activations in itertools.product(
@@ -37,8 +37,10 @@ def groups_that_do_not_fill_the_depth(rng):
 
 rng = np.random.default_rng(0)
 drawn = (mat_mul_compressed(rng) for _ in range(120))
-for name, arrays, types, attributes in itertools.chain(groups_that_do_not_fill_the_depth(rng), drawn):
-    expected = find(name)(*arrays, **attributes).astype(np.float64)
+attended = (attention(rng) for _ in range(40))
+for name, arrays, types, attributes in itertools.chain(groups_that_do_not_fill_the_depth(rng), drawn, attended):
+    with np.errstate(all="ignore"):
+        expected = find(name)(*arrays, **attributes).astype(np.float64)
     got = nodes.run(name, arrays, types, attributes)[0].astype(np.float64)
     tolerance = 1e-4 if arrays[0].dtype == np.float32 else 2e-2
     np.testing.assert_allclose(got, expected, rtol=tolerance, atol=1e-5, err_msg=str(attributes))
@@ -50,4 +52,50 @@ for name, arrays, types, attributes in itertools.chain(groups_that_do_not_fill_t
 def test_each_instruction_set(name: str) -> None:
     environment = {**os.environ, "ONNX_SPECOPS_SIMD": name, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+KEPT = """
+import itertools
+import ml_dtypes
+import numpy as np
+import onnx
+from onnx import numpy_helper
+import onnx_specops
+from onnx_specops.domain import find
+from tests.onnx_specops.native import nodes
+
+rng = np.random.default_rng(0)
+cases = itertools.product([np.float16, ml_dtypes.bfloat16], [0, 1], [(40, 96), (33, 600), (300, 1030)], ["plain", "scaled"])
+for type_, transposed, (columns, depth), kind in cases:
+    b = (rng.standard_normal((columns, depth) if transposed else (depth, columns)) / 10).astype(type_)
+    blocks = -(-depth // 256)
+    scales = rng.standard_normal((columns, blocks) if transposed else (blocks, columns)).astype(np.float32)
+    bias = rng.standard_normal(columns).astype(np.float32)
+    arrays = [np.zeros((1, 1), np.float32), b, scales if kind == "scaled" else None, None, None, bias]
+    attributes = {"N": columns, "K": depth, "block_size": 256, "transB": transposed}
+    attributes["function"] = "gelu" if kind == "scaled" else "none"
+    model = onnx.load_from_string(nodes.model("MatMulCompressed", arrays, [1], attributes))
+    for name, array in (("i1", b), ("i2", scales), ("i5", bias)):
+        index = [value.name for value in model.graph.input].index(name) if name in model.graph.node[0].input else -1
+        if index >= 0:
+            del model.graph.input[index]
+            model.graph.initializer.append(numpy_helper.from_array(array, name))
+    session = onnx_specops.InferenceSession(model.SerializeToString())
+    for rows in (2, 30, 1, 11, 600, 5):  # few ones before the weights are kept and behind, and several blocks
+        a = rng.standard_normal((rows, depth)).astype(np.float32)
+        expected = find("MatMulCompressed")(a, *arrays[1:], **attributes)
+        np.testing.assert_allclose(session.run(None, {"i0": a})[0], expected, rtol=1e-3, atol=1e-3)
+"""
+
+
+@pytest.mark.parametrize("limit", ["", "0", "1"])
+def test_kept_panels(limit: str) -> None:
+    """Constant weights of 16 bits, with room for the panels of all of them, of none and of some."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        **({"ONNX_SPECOPS_KEPT_MIB": limit} if limit else {}),
+    }
+    done = subprocess.run([sys.executable, "-c", KEPT], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]

@@ -199,6 +199,7 @@ MAKERS = (
     yuv_to_rgb,
     random_attention.attention,
     random_products.mat_mul_compressed,
+    random_products.attention,
     *random_regions.MAKERS,
     *random_tokenizers.makers(),
 )

@@ -19,6 +19,7 @@ from onnx_specops.runtime.reference import reference_evaluator
 from tests.comparison import assert_close
 from tests.conformance.oracle import Oracle
 from tests.onnx_specops.ops import (
+    cases_attention,
     cases_color,
     cases_embedding_bag_offsets_sum,
     cases_interpolate,
@@ -40,6 +41,7 @@ CASES = [
     *cases_quantization.CASES,
     *cases_interpolate.CASES,
     *cases_color.CASES,
+    *cases_attention.CASES,
 ]
 NATIVE = native_operators() if has_library() else frozenset()
 FORMS = ["numpy", "native", "python", "body", "reference"]
