@@ -45,7 +45,7 @@ struct Piece {
 
 // Rows of a piece: token by token, each with the heads that share a key.
 inline std::int64_t rows_of(const Attention& attention, const Piece& piece) {
-  return (piece.last - piece.first) * (compressed_cache.heads / attention.groups);
+  return (piece.last - piece.first) * (attention.heads / attention.groups);
 }
 
 struct Kernels {
