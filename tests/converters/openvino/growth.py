@@ -45,6 +45,14 @@ def _chain(n: int, kind: str = "ReLU", *, name: str | None = None, **keywords) -
     return net([*layers, result(n + 1)], edges)
 
 
+def _kinds(n: int) -> str:
+    """A chain of layers of 16-bit floats of many kinds."""
+    many = ("ReLU", "Sigmoid", "Tanh", "Abs", "Negative", "Floor", "Ceiling", "Exp", "Sin", "Cos", "Erf", "Sign", "Atan")
+    layers = [layer(i, many[i % len(many)], inputs=[(2,)], outputs=[(2,)], precision="FP16") for i in range(1, n + 1)]
+    edges = [edge(i, min(i, 1), i + 1, 0) for i in range(n + 1)]
+    return net([parameter(element_type="f16", precision="FP16"), *layers, result(n + 1)], edges)
+
+
 def _parameters(n: int) -> str:
     layers = [text for i in range(n) for text in (parameter(2 * i), result(2 * i + 1))]
     return net(layers, [edge(2 * i, 0, 2 * i + 1, 0) for i in range(n)])
@@ -319,6 +327,8 @@ SUBJECTS: dict[str, Callable[[int], str]] = {
     "layers in another opset": _chain,
     "layers in float16": _chain,
     "layers in float32": lambda n: _chain(n, precision="FP16").replace('"f32"', '"f16"'),
+    "layers of many kinds": _kinds,
+    "layers of many kinds in float32": _kinds,
     "shapes": _chain,
     "copied constants": lambda n: _constants(n, LARGE),
     "constants referred to": lambda n: _constants(n, LARGE),
@@ -345,6 +355,7 @@ KEYWORDS: dict[str, dict[str, Any]] = {
     "layers in another opset": {"opset": 13},
     "layers in float16": {"precision": "float16"},
     "layers in float32": {"precision": "float32"},
+    "layers of many kinds in float32": {"precision": "float32"},
     "copied constants": {"weights": "copy"},
     "constants referred to": {"weights": "reference"},
     "bodies in an older opset": {"opset": 17},
@@ -384,11 +395,12 @@ def measure(name: str, xml: Path) -> tuple[float, float]:
 
 
 def measured_apart(name: str, n: int) -> tuple[float, float]:
-    """`measure` in a process of its own, which has converted something before."""
+    """`measure` in a process of its own, which has converted something before: of few layers the median of several times."""
     code = "import sys; from pathlib import Path; from tests.converters.openvino.growth import measure\n"
-    code += "found = [measure(sys.argv[1], Path(argument)) for argument in sys.argv[2:]]; print(*found[-1])"
+    code += "found = [measure(sys.argv[1], Path(argument)) for argument in sys.argv[2:]][1:]\n"
+    code += "print(sorted(seconds for seconds, _ in found)[len(found) // 2], max(memory for _, memory in found))"
     with tempfile.TemporaryDirectory() as small, tempfile.TemporaryDirectory() as large:
-        files = [str(make(name, 3, Path(small))), str(make(name, n, Path(large)))]
+        files = [str(make(name, 3, Path(small))), *[str(make(name, n, Path(large)))] * (1 if n > SIZES[0] else 5)]
         done = subprocess.run([sys.executable, "-c", code, name, *files], stdout=subprocess.PIPE, text=True, check=True)
     seconds, memory = done.stdout.split()
     return float(seconds), float(memory)

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -64,7 +65,8 @@ def environment(folder: Path | None = None) -> dict[str, str]:
     """
     if sys.platform != "linux" or runtime("libasan.so") is None:
         raise RuntimeError("no compiler with a shared AddressSanitizer")
-    folder = folder or Path(tempfile.gettempdir()) / f"onnx-specops-sanitized-{os.getuid()}"
+    checkout = f"{zlib.crc32(str(ROOT).encode()):08x}"  # CMake builds no other one's sources in a folder
+    folder = folder or Path(tempfile.gettempdir()) / f"onnx-specops-sanitized-{os.getuid()}-{checkout}"
     folder.mkdir(exist_ok=True)
     return {
         "LD_PRELOAD": preloaded(),
