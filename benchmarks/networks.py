@@ -1,6 +1,6 @@
 """What the benchmarks of whole networks share: runtimes in processes of their own, which take turns, and the command line.
 
-python -m benchmarks.networks MODEL INPUTS.npz OUTPUTS.npz    # such a process: it runs for as long as it is told
+python -m benchmarks.networks MODEL INPUTS.npz OUTPUTS.npz KERNELS    # such a process: it runs for as long as it is told
 """
 
 from __future__ import annotations
@@ -21,11 +21,14 @@ import numpy as np
 
 THREADS = int(os.environ.get("BENCHMARK_THREADS", "2"))
 CLOCK = time.process_time if THREADS == 1 else time.perf_counter
+PLUGGED = "ours"
 BLOCK = 0.6  # seconds that a process's turn takes, one run at least
 
 
-def open_session(path: Path, threads: int = THREADS) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
-    """What runs a model: OpenVINO in float32 an .xml, ONNX Runtime an .onnx."""
+def open_session(
+    path: Path, threads: int = THREADS, kernels: str = "none"
+) -> Callable[[Sequence[np.ndarray]], list[np.ndarray]]:
+    """What runs a model: OpenVINO in float32 an .xml, ONNX Runtime an .onnx, with the plugin's kernels or without."""
     if path.suffix == ".xml":
         import openvino as ov
 
@@ -37,18 +40,24 @@ def open_session(path: Path, threads: int = THREADS) -> Callable[[Sequence[np.nd
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 3
-    session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    providers = ["CPUExecutionProvider"]
+    if kernels == "none":
+        session = ort.InferenceSession(path, options, providers=providers)
+    else:
+        import onnx_specops
+
+        session = onnx_specops.InferenceSession(path, options, kernels=kernels, providers=providers)
     names = [value.name for value in session.get_inputs()]
     return lambda arrays: session.run(None, dict(zip(names, arrays, strict=True)))
 
 
-def serve(model: Path, inputs: Path, outputs: Path) -> None:
+def serve(model: Path, inputs: Path, outputs: Path, kernels: str) -> None:
     """Load a model, write down what it computes, and run it for as long as each line of standard input says."""
     with np.load(inputs) as file:
         arrays = [file[name] for name in file.files]
     before = _resident()
     started = time.perf_counter()
-    run = open_session(model)
+    run = open_session(model, kernels=kernels)
     loaded = time.perf_counter() - started
     np.savez(outputs, *run(arrays))
     for _ in range(2):
@@ -81,8 +90,8 @@ class Contender:
         times: of every run, in seconds.
     """
 
-    def __init__(self, model: Path, inputs: Path, outputs: Path) -> None:
-        command = [sys.executable, "-m", "benchmarks.networks", *map(str, (model, inputs, outputs))]
+    def __init__(self, model: Path, inputs: Path, outputs: Path, kernels: str = "none") -> None:
+        command = [sys.executable, "-m", "benchmarks.networks", *map(str, (model, inputs, outputs)), kernels]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         ready = self._answer()
         self.load: float = ready["load"]
@@ -120,11 +129,16 @@ def take_turns(folder: Path, runtimes: Mapping[str, str], rounds: int) -> dict[s
 
     Args:
         folder: where the models and ``inputs.npz`` lie.
-        runtimes: the file of each.
+        runtimes: the file of each; `PLUGGED` has the plugin's kernels.
         rounds: how many turns each takes.
     """
     contenders = {
-        runtime: Contender(folder / file, folder / "inputs.npz", folder / f"outputs_{runtime}.npz")
+        runtime: Contender(
+            folder / file,
+            folder / "inputs.npz",
+            folder / f"outputs_{runtime.replace(' ', '_')}.npz",
+            "native" if runtime == PLUGGED else "none",
+        )
         for runtime, file in runtimes.items()
     }
     order = list(contenders)
@@ -177,4 +191,4 @@ def made(module: str, names: Iterable[str], only: Sequence[str], folder: Path | 
 
 
 if __name__ == "__main__":
-    serve(*map(Path, sys.argv[1:]))
+    serve(*map(Path, sys.argv[1:4]), sys.argv[4])

@@ -7,6 +7,7 @@
 
 #include "compressed.h"
 #include "op.h"
+#include "spare.h"
 
 namespace specops {
 namespace {
@@ -59,13 +60,14 @@ class Attention : public Kernel {
     const compressed::Kernels& kernels = compressed::kernels();
     const std::int64_t key_floats = kernels.key_floats(shared), all_floats = key_floats + kernels.value_floats(shared);
     const std::int64_t packed = batch * key_heads_;
-    const std::unique_ptr<float[]> panels(new float[static_cast<std::size_t>(packed * all_floats)]);
+    const Spare spare(packed * all_floats);
+    float* const panels = spare.get();
     const float *from_keys = key.data<float>(), *from_values = value.data<float>(), *from_queries = query.data<float>();
     const std::int64_t grain = 1 + (1 << 15) / (1 + all_floats);
     context.parallel_ranges(packed, grain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
         const std::int64_t b = i / key_heads_, h = i % key_heads_;
-        float* const panel = panels.get() + i * all_floats;
+        float* const panel = panels + i * all_floats;
         kernels.pack_keys(from_keys + b * k[1] * k[2] + h * shared.size, k[2], shared.keys, shared.size, panel);
         kernels.pack_values(from_values + b * v[1] * v[2] + h * value_size, v[2], shared.keys, value_size, panel + key_floats);
       }
@@ -79,7 +81,7 @@ class Attention : public Kernel {
       for (std::int64_t i = begin; i < end; ++i) {
         const std::int64_t first = i % blocks * at_once, h = i / blocks % heads_, b = i / blocks / heads_;
         Head head = shared;
-        head.key_panels = panels.get() + (b * key_heads_ + h / (heads_ / key_heads_)) * all_floats;
+        head.key_panels = panels + (b * key_heads_ + h / (heads_ / key_heads_)) * all_floats;
         head.value_panels = head.key_panels + key_floats;
         head.mask = masks.at(b, h);
         const std::int64_t row = b * queries + first;

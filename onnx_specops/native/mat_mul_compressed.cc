@@ -3,11 +3,13 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "compressed.h"
 #include "kept.h"
 #include "numbers.h"
+#include "spare.h"
 
 namespace specops {
 namespace {
@@ -277,13 +279,13 @@ class MatMulCompressed : public Kernel {
       return;
     }
     const std::int64_t step = spread(depth_, sizeof(float));
-    std::vector<float> copy;
+    std::optional<Spare> copy;
     if (step != depth_) {
-      copy.resize(static_cast<std::size_t>(rows * step));
+      float* const to_copy = copy.emplace(rows * step).get();
       context.parallel_ranges(rows, grain / depth_ + 1, [&](std::int64_t first, std::int64_t last) {
-        for (std::int64_t i = first; i < last; ++i) std::copy_n(a + i * depth_, depth_, copy.data() + i * step);
+        for (std::int64_t i = first; i < last; ++i) std::copy_n(a + i * depth_, depth_, to_copy + i * step);
       });
-      a = copy.data();
+      a = to_copy;
     }
     if (kept != nullptr) {
       const float* panels = kept->get(compressed::kept_floats(kernels, weights), [&](float* fill) {

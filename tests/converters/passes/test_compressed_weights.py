@@ -1,4 +1,4 @@
-"""Products with compressed weights take the bias that follows them."""
+"""Products with compressed weights take the bias and the Gelu that follow them."""
 
 from __future__ import annotations
 
@@ -58,17 +58,48 @@ FORMS = {
 
 @pytest.mark.parametrize(("form", "fused"), FORMS.items())
 def test_bias(form: Any, fused: bool, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+    names = _compared(form, oracle, tmp_path)
+    assert names.count("MatMulCompressed") == 1
+    assert ("Add" not in names) is fused
+
+
+def _compared(form: Any, oracle: Oracle, folder: Path) -> list[str]:  # noqa: F811
+    """The operators of the converted form, whose results are right with the plugin and without."""
     import openvino as ov
     from openvino import opset14 as ops
 
     x = ops.parameter([-1, -1, 128], np.float32)
-    model = converted(ov.Model(form(ops, x), [x]), [X], oracle, tmp_path)
-    names = [node.op_type for node in model.graph.node]
-    assert names.count("MatMulCompressed") == 1
-    assert ("Add" not in names) is fused
+    model = converted(ov.Model(form(ops, x), [x]), [X], oracle, folder)
     if has_library():
         results = [
-            onnx_specops.InferenceSession(str(tmp_path / "model.onnx"), kernels=kernels) for kernels in ("native", "none")
+            onnx_specops.InferenceSession(str(folder / "model.onnx"), kernels=kernels) for kernels in ("native", "none")
         ]
         native, plain = (session.run(None, {session.get_inputs()[0].name: X}) for session in results)
         assert_all_close(native, plain, 1e-4, 1e-4, "native and the body")
+    return [node.op_type for node in model.graph.node]
+
+
+def a_gelu(ops: Any, x: Any) -> list[Any]:
+    return [ops.relu(ops.gelu(ops.add(product(ops, x), ops.constant(BIAS)), "erf"))]
+
+
+def without_bias(ops: Any, x: Any) -> list[Any]:
+    return [ops.gelu(product(ops, x), "erf")]
+
+
+def by_tanh(ops: Any, x: Any) -> list[Any]:
+    return [ops.gelu(ops.add(product(ops, x), ops.constant(BIAS)), "tanh")]
+
+
+def also_seen_before(ops: Any, x: Any) -> list[Any]:
+    whole = ops.add(product(ops, x), ops.constant(BIAS))
+    return [ops.gelu(whole, "erf"), ops.relu(whole)]
+
+
+@pytest.mark.parametrize(
+    ("form", "fused"), {a_gelu: True, without_bias: True, by_tanh: False, also_seen_before: False}.items()
+)
+def test_gelu(form: Any, fused: bool, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+    names = _compared(form, oracle, tmp_path)
+    assert names.count("MatMulCompressed") == 1
+    assert ("Gelu" not in names) is fused
