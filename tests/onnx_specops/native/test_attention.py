@@ -32,7 +32,7 @@ for _ in range(60):
     operator = find(name)
     expected = operator(*arrays, **operator.node_attributes(attributes))
     got = nodes.run(name, arrays, types, attributes)
-    np.testing.assert_allclose(got[0], expected[0], rtol=1e-3, atol=2e-5, err_msg=str(attributes))
+    np.testing.assert_allclose(got[0], expected[0], rtol=1e-3, atol=3e-4, err_msg=str(attributes))
     for one, other in zip(got[1:], expected[1:], strict=True):
         np.testing.assert_array_equal(one, other)
 """
@@ -68,7 +68,7 @@ def test_the_cache_is_extended_in_its_memory(type_: type, heads: int, groups: in
     for name, value in zip(names[1:], values[3:5], strict=True):
         binding.bind_ortvalue_output(name, value)
     session.run_with_iobinding(binding)
-    np.testing.assert_allclose(binding.get_outputs()[0].numpy(), expected[0], rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(binding.get_outputs()[0].numpy(), expected[0], rtol=1e-3, atol=3e-4)
     for value, before, wanted in zip(values[3:5], caches, expected[1:], strict=True):
         got = value.numpy()
         np.testing.assert_array_equal(got[:, :, : past + 1], wanted[:, :, : past + 1])

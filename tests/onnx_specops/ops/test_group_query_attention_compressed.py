@@ -21,10 +21,10 @@ TYPES = [np.uint8, np.float16]
 
 
 def tokens(type_: Any, sequence: int, past: int, size: int = 16, batch: int = 1) -> dict[str, np.ndarray]:
-    """What the operator takes for so many tokens behind so many, with room for three more."""
+    """What the operator takes for so many tokens behind so many, with room for three beyond."""
     rng = np.random.default_rng(sequence)
     query, key, value = (rng.standard_normal((batch, sequence, n * size), np.float32) for n in (4, 2, 2))
-    caches = [encoded(rng.standard_normal((batch, 2, past + 3, size), np.float32), type_) for _ in range(2)]
+    caches = [encoded(rng.standard_normal((batch, 2, past + sequence + 3, size), np.float32), type_) for _ in range(2)]
     return {
         "query": query,
         "key": key,
@@ -134,7 +134,7 @@ def test_rows_of_every_kind_are_kept(form: str) -> None:
     count = both.shape[1]
     empty = np.zeros((1, 1, 0, size + 4), np.uint8)
     inputs = {
-        "query": both * 0, "key": both, "value": both, "past_key": empty, "past_value": empty,
+        "query": np.zeros_like(both), "key": both, "value": both, "past_key": empty, "past_value": empty,
         "seqlens_k": np.int32([count - 1]), "total_sequence_length": np.array(count, np.int32),
     }  # fmt: skip
     _, key, value = run(form, OPERATOR, inputs, {"num_heads": 1, "kv_num_heads": 1})
