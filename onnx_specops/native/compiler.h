@@ -10,9 +10,12 @@
 #define SPECOPS_PRAGMA(text) _Pragma(#text)
 #define SPECOPS_INLINE inline __attribute__((always_inline))
 #define SPECOPS_PREFETCH(address) __builtin_prefetch(address)
+// Into the second cache: more can be under way than on the way to the first.
+#define SPECOPS_PREFETCH_FAR(address) __builtin_prefetch(address, 0, 2)
 #define SPECOPS_UNROLL(count) SPECOPS_PRAGMA(GCC unroll count)
 #else
 #define SPECOPS_INLINE inline
 #define SPECOPS_PREFETCH(address) ((void)(address))
+#define SPECOPS_PREFETCH_FAR(address) ((void)(address))
 #define SPECOPS_UNROLL(count)
 #endif

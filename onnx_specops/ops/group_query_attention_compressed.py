@@ -201,11 +201,12 @@ def _encoded(x, dtype):
     x = np.where(fits, x, np.float32(0))
     least = x.min(axis=-1, keepdims=True)
     near = least.astype(np.float16)
-    least = np.where(near > least, np.nextafter(near, np.float16(-np.inf)), near) + np.float16(0)  # no -0
+    below = np.nextafter(near, np.float16(-np.inf), out=near.copy(), where=near > least)
+    least = below + np.float16(0)  # no -0
     base = least.astype(np.float32)
     step = (x.max(axis=-1, keepdims=True) - base) / np.float32(255)
     near = step.astype(np.float16)
-    step = np.where(near < step, np.nextafter(near, np.float16(np.inf)), near)
+    step = np.nextafter(near, np.float16(np.inf), out=near.copy(), where=near < step)
     wide = step.astype(np.float32)
     codes = np.divide(x - base, wide, out=np.zeros_like(x), where=wide > 0)
     tail = np.concatenate([step, least], axis=-1)

@@ -86,6 +86,13 @@ def test_there_is_nothing_to_generate_with(tmp_path: Path) -> None:
     assert result.exit_code == 2 and "holds no genai_config.json" in result.stderr
 
 
+def test_the_cache_of_onnxruntime_genai(folder: Path, tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    document = as_json(specops("convert", folder, "-o", target, "--genai", "--kv-cache", "uint8", "--json"))
+    assert any("the cache holds uint8" in remark for remark in document["remarks"])
+    assert specops("convert", folder, "-o", target, "--kv-cache", "uint8").exit_code == 2
+
+
 @pytest.mark.parametrize("genai", [True, False])
 def test_into_its_own_folder(folder: Path, genai: bool) -> None:
     before = {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}

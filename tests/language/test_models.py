@@ -18,6 +18,7 @@ from converters.errors import ConversionError
 from converters.folders.genai import write_genai, write_tokenizers
 from converters.openvino import convert
 from onnx_specops.generation import GenerationError, LanguageModel
+from onnx_specops.runtime.library import has_library
 from onnx_specops.runtime.reference import reference_evaluator
 
 ARCHIVES = Path(__file__).parent / "models"
@@ -104,6 +105,75 @@ def test_onnxruntime_genai_gives_openvinos_tokens(name: str, place: Path) -> Non
             until = found.index(end) if end in found else len(found)  # no text ends before its length is reached
             assert got[:until] == found[:until]
     assert generated(wanted["prompts"][:1], 12, num_beams=3)[0] == wanted["beams"]
+
+
+SURE = {"float16": 24, "uint8": 16}
+"""The tokens that random weights, whose likeliest tokens are close to each other, give with such a cache as well."""
+
+
+@cache
+def compressed(kind: str, place: Path) -> Path:
+    """A model whose cache holds so much."""
+    source, _, _ = folders("llama", place)
+    target = place / f"llama.{kind}"
+    written = write_genai(source, target, convert, kind)
+    assert written.report.decoder.cache == kind and any(f"the cache holds {kind}" in remark for remark in written.remarks)
+    return target
+
+
+@pytest.mark.parametrize("kind", ["float16", "uint8"])
+def test_a_smaller_cache_gives_openvinos_tokens(kind: str, place: Path) -> None:
+    target = compressed(kind, place)
+    operators = [node.op_type for node in onnx.load(target / "model.onnx").graph.node]
+    assert operators.count("GroupQueryAttentionCompressed") == 2 and "GroupQueryAttention" not in operators
+    wanted = expected("llama")
+    for kernels in ("auto", "none"):
+        model = LanguageModel(target, kernels=kernels)
+        model.ends = frozenset()
+        for prompt, tokens in zip(wanted["prompts"], wanted["greedy"], strict=True):
+            assert list(model.generate(prompt, len(tokens)))[: SURE[kind]] == tokens[: SURE[kind]]
+
+
+@pytest.mark.parametrize("kind", ["float16", "uint8"])
+def test_a_smaller_cache_in_onnxruntime_genai(kind: str, place: Path) -> None:
+    import onnxruntime_genai as genai
+
+    target = compressed(kind, place)
+    config = json.loads((target / "genai_config.json").read_text())["model"]["decoder"]
+    library = config["session_options"].get("custom_ops_library")
+    assert (library is not None and (target / library).is_file()) == has_library()
+    wanted = expected("llama")
+    model = genai.Model(str(target))
+
+    def generated(prompt: list[int], count: int, **options: Any) -> list[int]:
+        parameters = genai.GeneratorParams(model)
+        length = len(prompt) + count
+        parameters.set_search_options(max_length=length, min_length=length, **options)
+        generator = genai.Generator(model, parameters)
+        generator.append_tokens(np.int32([prompt]))
+        while not generator.is_done():
+            generator.generate_next_token()
+        return generator.get_sequence(0).tolist()[len(prompt) :]
+
+    for prompt, tokens in zip(wanted["prompts"], wanted["greedy"], strict=True):
+        until = min(tokens.index(0) if 0 in tokens else len(tokens), SURE[kind])
+        assert generated(prompt, 24)[:until] == tokens[:until]
+    assert generated(wanted["prompts"][0], 12, num_beams=3) == wanted["beams"]
+
+
+def test_what_a_cache_holds_by_default(place: Path) -> None:
+    """uint8 with 8-bit activations, as OpenVINO has both unless told otherwise; float32 where an attention does not fit."""
+    source, _, _ = folders("llama", place)
+    how = {"form": "genai", "positions": 64}
+    assert convert(source / "openvino_model.xml", **how).report.decoder.cache == "float32"
+    assert convert(source / "openvino_model.xml", activations="int8", **how).report.decoder.cache == "uint8"
+    other, _, _ = folders("bloom", place)
+    decoder = convert(other / "openvino_model.xml", kv_cache="uint8", **how).report.decoder
+    assert decoder.cache == "float32" and any("the cache stays float32" in reason for reason in decoder.kept)
+    with pytest.raises(ValueError, match="kv_cache is 'float32', 'float16' or 'uint8', not 'int4'"):
+        convert(source / "openvino_model.xml", kv_cache="int4", **how)
+    with pytest.raises(ValueError, match="kv_cache is for form='genai'"):
+        convert(source / "openvino_model.xml", kv_cache="uint8")
 
 
 def test_text_in_text_out(place: Path) -> None:

@@ -1,53 +1,63 @@
-"""Random nodes of ScaledDotProductAttentionWithKVCache: every input that may be left out, masks of every shape."""
+"""Random nodes of GroupQueryAttentionCompressed: first runs and later ones, any head size, rows that are shorter."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from onnx import TensorProto
 
-from tests.onnx_specops.native.nodes import Node
+from onnx_specops.domain import find
+from tests.onnx_specops.native.nodes import Node, element_type
 
-F = np.float32
-NAMES = ("query", "key", "value", "past_key", "past_value", "attention_mask", "beam_idx", "past_length", "sink")
-LOWEST = np.finfo(F).min
-SCALE = 0.25
+_SIZES = (1, 2, 7, 8, 16, 24, 33, 64, 80, 128, 192)
 
 
-def attention(rng: np.random.Generator) -> Node:
-    """A node with its inputs in the order of `NAMES`."""
+def _pick(rng: np.random.Generator, options: Any) -> Any:
+    return options[rng.integers(len(options))]
 
-    def normal(*shape: int) -> np.ndarray:
-        return rng.standard_normal(shape).astype(F)
 
-    batch, groups, sequence = int(rng.integers(1, 4)), int(rng.integers(1, 4)), int(rng.choice([1, 2, 3, 7, 20, 70]))
-    heads, room, rows = groups * int(rng.integers(1, 4)), int(rng.choice([0, 1, 5, 63, 64, 130])), int(rng.integers(1, 5))
-    size, value_size = int(rng.choice([1, 8, 16, 40, 65])), int(rng.choice([3, 16, 80]))
-    has_beams = bool(rng.integers(2))
-    rows = rows if has_beams or not room else batch
-    inputs: dict[str, np.ndarray] = {
-        "query": normal(batch, heads, sequence, size),
-        "key": normal(batch, groups, sequence, size),
-        "value": normal(batch, groups, sequence, value_size),
-        "past_key": normal(rows, groups, room, size),
-        "past_value": normal(rows, groups, room, value_size),
-    }
-    length = room
-    if rng.integers(2):
-        length = int(rng.integers(0, room + 1))
-        inputs["past_length"] = np.array(length)
-    if has_beams:
-        beams = rng.integers(-rows if room else 0, rows, batch) if rng.integers(2) or rows != batch else np.arange(batch)
-        inputs["beam_idx"] = beams.astype(rng.choice([np.int32, np.int64]))
-    if rng.random() < 0.8:
-        whole = (batch, heads, sequence, length + sequence)
-        shape = [d if rng.random() < 0.6 else 1 for d in whole[:3]] + [whole[3]]
-        seen = np.arange(whole[3]) <= length + np.arange(shape[2])[:, None]
-        if rng.integers(2):
-            seen &= np.arange(whole[3]) >= rng.integers(0, length + 1)
-        mask = np.where(seen, 0, rng.choice([-np.inf, LOWEST]))
-        inputs["attention_mask"] = (np.broadcast_to(mask, shape) + (normal(*shape) if rng.integers(2) else 0)).astype(F)
+def _normal(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    return rng.standard_normal(shape, np.float32)
+
+
+def cache_of(floats: np.ndarray, type_: Any) -> np.ndarray:
+    """``[batch, heads, tokens, size]`` as the operator's cache, written by its NumPy kernel."""
+    batch, heads, tokens, size = floats.shape
+    rows = floats.transpose(0, 2, 1, 3).reshape(batch, tokens, heads * size)
+    empty = np.zeros((batch, heads, 0, size + 4 if type_ == np.uint8 else size), type_)
+    counted = np.full(batch, tokens - 1, np.int32), np.int32([tokens])
+    attributes = {"num_heads": heads, "kv_num_heads": heads}
+    operator = find("GroupQueryAttentionCompressed")
+    return operator(rows, rows, rows, empty, empty, *counted, **operator.node_attributes(attributes))[1]
+
+
+def group_query_attention_compressed(rng: np.random.Generator) -> Node:
+    type_, size, is_first = _pick(rng, (np.uint8, np.float16)), int(_pick(rng, _SIZES)), rng.random() < 0.4
+    groups, batch = int(rng.integers(1, 4)), int(rng.integers(1, 4))
+    heads = groups * int(rng.integers(1, 6))
+    sequence = int(_pick(rng, (1, 2, 5, 17, 70, 130) if is_first else (1, 1, 1, 2, 3, 9, 40)))
+    past = 0 if is_first else int(_pick(rng, (1, 5, 63, 65, 128, 200, 700)))
+    room, total = past + int(_pick(rng, (0, 1, sequence, sequence + 9))), past + sequence
+    lengths = np.full(batch, total - 1, np.int32)
+    if not is_first:
+        lengths[:-1] -= rng.integers(0, past + 1, batch - 1).astype(np.int32)
+    arrays: list[np.ndarray | None] = [_normal(rng, batch, sequence, n * size) for n in (heads, groups, groups)]
+    if room:
+        arrays += [cache_of(_normal(rng, batch, groups, room, size), type_) for _ in range(2)]
+    else:
+        arrays += [np.zeros((batch, groups, 0, size + 4 if type_ == np.uint8 else size), type_) for _ in range(2)]
+    arrays += [lengths, np.array(total, np.int32), None, None, None]
+    attributes: dict[str, Any] = {"num_heads": heads, "kv_num_heads": groups}
+    if size > 1 and rng.random() < 0.5:
+        # Angles that turn without rounding: the caches are equal to the byte.
+        quarters = rng.integers(0, 4, (total + 3, int(rng.integers(1, size // 2 + 1))))
+        arrays[7:9] = [np.float32([1, 0, -1, 0])[quarters], np.float32([0, 1, 0, -1])[quarters]]
+        attributes["rotary_interleaved"] = int(rng.integers(2))
     if rng.random() < 0.3:
-        inputs["sink"] = 3 * normal(heads)
-    attributes = {"scale": SCALE, "softcap": 0.0 if rng.random() < 0.8 else 3.0}
-    arrays = [inputs.get(name) for name in NAMES]
-    return "ScaledDotProductAttentionWithKVCache", arrays, [TensorProto.FLOAT] * 3, attributes
+        arrays[9] = _normal(rng, heads)
+    if rng.random() < 0.3:
+        attributes["local_window_size"] = int(_pick(rng, (1, 3, 64, 100)))
+    if rng.random() < 0.3:
+        attributes |= {"softcap": 3.0, "scale": 0.37}
+    cache = element_type(arrays[3])
+    return "GroupQueryAttentionCompressed", arrays, [1, cache, cache], attributes
