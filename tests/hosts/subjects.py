@@ -27,6 +27,7 @@ from tests.conformance.operations.cases import CASES
 from tests.onnx_specops.contrib.cases import CASES as CONTRIB_CASES
 from tests.onnx_specops.contrib.test_contrib import model_of
 from tests.onnx_specops.native import nodes
+from tests.onnx_specops.native.random_attention import group_query_attention_compressed
 from tests.onnx_specops.native.random_held_attention import attention as cached_attention
 from tests.onnx_specops.native.random_products import attention, mat_mul_compressed
 from tests.onnx_specops.native.random_tokenizers import dense
@@ -128,6 +129,7 @@ def _vocabulary(rng: np.random.Generator) -> nodes.Node:
 # Operators that layers become in company only, or in passes.
 _NODES = {
     "Attention": attention,
+    "GroupQueryAttentionCompressed": group_query_attention_compressed,
     "MatMulCompressed": mat_mul_compressed,
     "RaggedToDense": dense,
     "ScaledDotProductAttentionWithKVCache": cached_attention,
