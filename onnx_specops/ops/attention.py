@@ -8,7 +8,6 @@ from typing import Annotated
 import numpy as np
 
 from onnx_specops.attributes import Limits
-from onnx_specops.contrib.multi_head_attention import size_of_head
 from onnx_specops.domain import operator
 
 LARGEST = 1 << 24
@@ -98,7 +97,8 @@ def _(op, Q, K, V, attn_mask, *, q_num_heads, kv_num_heads, scale):
         return op.contrib.MultiHeadAttention(Q, K, V, num_heads=q_num_heads, scale=scale)
 
     def heads(rows, count):
-        split = op.Reshape(rows, [0, 0, count, size_of_head(rows, count)])
+        leading = op.Shape(rows, start=0, end=2)
+        split = op.Reshape(rows, op.Concat(leading, [count], _size_of_head(op, rows, count), axis=0), allowzero=1)
         if count != q_num_heads:  # each serves several
             shape = op.Shape(split)
             each = op.Unsqueeze(split, [3])
@@ -117,6 +117,11 @@ def _(op, Q, K, V, attn_mask, *, q_num_heads, kv_num_heads, scale):
     if attn_mask is not None:
         is_bool = attn_mask.dtype is not None and attn_mask.dtype.name == "BOOL"
         scores = op.Where(attn_mask, scores, -np.inf) if is_bool else op.Add(scores, attn_mask)
-    size = size_of_head(V, kv_num_heads)
-    whole = [0, 0, size if size < 0 else q_num_heads * size]
-    return op.Reshape(op.Transpose(op.MatMul(op.Softmax(scores, axis=-1), v), perm=[0, 2, 1, 3]), whole)
+    size = op.Mul(_size_of_head(op, V, kv_num_heads), q_num_heads)
+    whole = op.Concat(op.Shape(Q, start=0, end=2), size, axis=0)
+    return op.Reshape(op.Transpose(op.MatMul(op.Softmax(scores, axis=-1), v), perm=[0, 2, 1, 3]), whole, allowzero=1)
+
+
+def _size_of_head(op, rows, heads):
+    """Of one row's numbers those of a head: a tensor of one, for a -1 would say nothing of rows that there are none of."""
+    return op.Div(op.Shape(rows, start=2, end=3), [heads])
