@@ -7,14 +7,14 @@ import pickle
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from converters.validation.openvino_inference import evaluate, infer
+from converters.validation.openvino_inference import FLOAT32, evaluate, infer
 from converters.validation.openvino_process import OpenVINOError as OracleError
 from converters.validation.openvino_process import OpenVINOProcess, ending, exchange, serve
 from tests.worker import processor_time
@@ -60,21 +60,25 @@ class Oracle(OpenVINOProcess):
         *,
         state: bool = False,
         names: Sequence[str] = ("cpu", "evaluate"),
+        settings: Mapping[str, str] = FLOAT32,
     ) -> dict[str, Outputs | OracleError]:
         """The outputs of each run by the CPU plugin (``"cpu"``) and by ``Model.evaluate`` (``"evaluate"``), or why not.
 
-        ``names`` are those to ask: one that is not needed may crash, or spoil the process's memory for the next case.
+        ``names`` are those to ask: one that is not needed may crash, or spoil the process's memory for the next case;
+        ``settings`` are the CPU plugin's.
         """
         answers: dict[str, Outputs | OracleError] = {}
         for name in names:
             try:
-                answers[name] = self._infer(path, runs, state) if name == "cpu" else self._evaluate(path, runs, state)
+                answers[name] = (
+                    self._infer(path, runs, state, settings) if name == "cpu" else self._evaluate(path, runs, state)
+                )
             except OracleError as error:
                 answers[name] = error
         return answers
 
-    def _infer(self, path: Path, runs: list[list[np.ndarray]], state: bool) -> Outputs:
-        return self.ask(infer, str(path), runs, state=state).outputs
+    def _infer(self, path: Path, runs: list[list[np.ndarray]], state: bool, settings: Mapping[str, str]) -> Outputs:
+        return self.ask(infer, str(path), runs, state=state, settings=dict(settings)).outputs
 
     def _evaluate(self, path: Path, runs: list[list[np.ndarray]], state: bool) -> Outputs:
         if state:

@@ -58,7 +58,7 @@ def explain(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
     if _noisy(recipe, judge):
         return Explanation("noise", recipe, verdict)
     recipe, verdict = shrink(recipe, verdict, judge)
-    if _between(recipe) or _outside(verdict):
+    if _between(recipe) or _outside(verdict) or (len(recipe.layers()) == 1 and _excused(recipe, verdict)):
         return Explanation("departure", recipe, verdict)
     return Explanation("noise" if _misshapen(recipe, judge) else "found", recipe, verdict)
 
@@ -66,6 +66,8 @@ def explain(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
 def _excused(single: Recipe, found: Verdict) -> bool:
     """Whether the table of departures says that of the layer."""
     if (found.kind == "reference" or found.unseconded) and _known(single):
+        return True
+    if found.kind == "fails" and _follows_the_runtime(single):
         return True
     return (found.kind == "parts" and _unsaid(single)) or _outside(found)
 
@@ -188,8 +190,12 @@ def _between(recipe: Recipe) -> bool:
 def _unsaid(recipe: Recipe) -> bool:
     """Whether the runtime decides what becomes of what is not finite."""
     finite = all(np.isfinite(array).all() for array in recipe.arrays() if array.dtype.kind in "fV")
+    return not finite and _follows_the_runtime(recipe)
+
+
+def _follows_the_runtime(recipe: Recipe) -> bool:
     departures = [d for layer in recipe.layers() for d in find_rule(layer.operation, layer.opset).departs]
-    return not finite and any(departure.follows == "runtime" for departure in departures)
+    return any(departure.follows == "runtime" for departure in departures)
 
 
 def _noisy(recipe: Recipe, judge: Judge) -> bool:
