@@ -27,6 +27,7 @@ from tests.conformance.operations.cases import CASES
 from tests.onnx_specops.contrib.cases import CASES as CONTRIB_CASES
 from tests.onnx_specops.contrib.test_contrib import model_of
 from tests.onnx_specops.native import nodes
+from tests.onnx_specops.native.random_attention import group_query_attention_compressed
 from tests.onnx_specops.native.random_products import mat_mul_compressed
 from tests.onnx_specops.native.random_tokenizers import dense
 
@@ -124,8 +125,23 @@ def _vocabulary(rng: np.random.Generator) -> nodes.Node:
     return "VocabularyTable", [keys, words], [onnx.TensorProto.INT64], attributes
 
 
+def _attention(rng: np.random.Generator) -> nodes.Node:
+    """What ONNX Runtime's own kernel, of which the body consists, does not refuse: small, of one row, with room."""
+    while True:
+        node = group_query_attention_compressed(rng)
+        query, past, total = node[1][0], node[1][3], node[1][6]
+        assert query is not None and past is not None and total is not None
+        if len(query) == 1 and query.size < 5000 and past.shape[2] >= total and past.dtype == np.uint8:
+            return node
+
+
 # Operators that layers become in company only, or in passes.
-_NODES = {"MatMulCompressed": mat_mul_compressed, "RaggedToDense": dense, "VocabularyTable": _vocabulary}
+_NODES = {
+    "GroupQueryAttentionCompressed": _attention,
+    "MatMulCompressed": mat_mul_compressed,
+    "RaggedToDense": dense,
+    "VocabularyTable": _vocabulary,
+}
 
 
 def _of_nodes(name: str) -> Iterator[Subject]:
