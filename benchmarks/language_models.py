@@ -4,6 +4,7 @@
     python -m benchmarks.language_models run FOLDER     # a table of ratios
     python -m benchmarks.language_models run FOLDER --genai PYTHON   # onnxruntime-genai in an environment of its own
     python -m benchmarks.language_models run FOLDER --only int4 --tokens 2000 --json
+    python -m benchmarks.language_models context FOLDER # one token behind 128 and behind 2,000, by what the cache holds
 
 The model is a Llama of 134 million random weights, made from its configuration class, exported by optimum-intel and
 compressed by NNCF: 16-bit floats, 8-bit integers, 4-bit ones with and without zero points. Contenders:
@@ -229,6 +230,78 @@ class Process:
         self._process.communicate()
 
 
+# -- by the tokens before --------------------------------------------------------------------------------------------------
+
+CONTEXTS = 128, 2000
+CACHES = "float32", "float16", "uint8"
+
+
+def alternate(model: Path, rounds: int) -> dict[int, float]:
+    """Medians of one token's milliseconds behind each number of `CONTEXTS`, which take turns over one cache."""
+    import onnxruntime as ort
+
+    import onnx_specops
+    from onnx_specops.runtime.state import TYPES
+
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = THREADS
+    options.log_severity_level = 3
+    session = onnx_specops.InferenceSession(str(model), options, kernels="native")
+    binding, values = session.io_binding(), []
+    for value in ort.InferenceSession.get_inputs(session):
+        if value.name.startswith("past"):
+            _, heads, _, size = value.shape
+            # Any bytes will do: zeros, which are numbers in each type.
+            cache = np.zeros((1, heads, POSITIONS, size), TYPES[value.type])
+            values.append(ort.OrtValue.ortvalue_from_numpy(cache))
+            binding.bind_ortvalue_input(value.name, values[-1])
+            binding.bind_ortvalue_output(value.name.replace("past_key_values", "present"), values[-1])
+    binding.bind_output("logits")
+    binding.bind_cpu_input("input_ids", np.array([[5]]))
+    masks = {tokens: np.ones((1, tokens + 1), np.int64) for tokens in CONTEXTS}
+    seconds: dict[int, list[float]] = {tokens: [] for tokens in CONTEXTS}
+    for _ in range(rounds):
+        for tokens, mask in masks.items():
+            binding.bind_cpu_input("attention_mask", mask)
+            start = time.perf_counter()
+            ort.InferenceSession.run_with_iobinding(session, binding)
+            seconds[tokens].append(time.perf_counter() - start)
+    return {tokens: statistics.median(found[2:]) * 1e3 for tokens, found in seconds.items()}
+
+
+def contexts(folder: Path, kinds: Sequence[str], rounds: int, as_json: bool) -> None:
+    """A table of one token's milliseconds, by what the cache holds, each in a process of its own."""
+    from converters.folders.genai import write_genai
+    from converters.openvino import convert as convert_model
+
+    everything: dict[str, dict[str, list[float]]] = {}
+    for kind in kinds:
+        models = {}
+        for activations in ("float", "int8"):
+            for cache in CACHES:
+                target = folder / kind / f"{activations}.{cache}"
+                models[f"{activations}, {cache}"] = target / "model.onnx"
+                if not (target / "model.onnx").exists():
+                    write_genai(folder / kind, target, functools.partial(convert_model, activations=activations), cache)
+        found: dict[str, list[list[float]]] = {name: [] for name in models}
+        for _ in range(rounds):
+            for name, model in models.items():
+                done = subprocess.run(
+                    [sys.executable, __file__, "alternate", str(model), "--rounds", "60"],
+                    capture_output=True, text=True, check=True,
+                )  # fmt: skip
+                found[name].append(list(json.loads(done.stdout).values()))
+        everything[kind] = {
+            name: [statistics.median(column) for column in zip(*runs, strict=True)] for name, runs in found.items()
+        }
+        if not as_json:
+            print(f"\n{kind}\n{'activations, cache':20}" + "".join(f"{tokens:>8}" for tokens in CONTEXTS) + "   ratio")
+            for name, (few, many) in everything[kind].items():
+                print(f"{name:20}{few:8.2f}{many:8.2f}{many / few:8.2f}")
+    if as_json:
+        print(json.dumps(everything, indent=1))
+
+
 # -- the table ----------------------------------------------------------------------------------------------------------
 
 
@@ -308,7 +381,7 @@ def run(options: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("command", choices=["make", "run", "child"])
+    parser.add_argument("command", choices=["make", "run", "context", "child", "alternate"])
     parser.add_argument("folder", type=Path)
     parser.add_argument("rest", nargs="*", help=argparse.SUPPRESS)
     parser.add_argument("--only", default="", help="models, separated by commas")
@@ -322,6 +395,10 @@ def main() -> None:
         make(options.folder)
     elif options.command == "child":
         child(options.rest[0], options.folder, options.rest[1], options.tokens)
+    elif options.command == "alternate":
+        print(json.dumps(alternate(options.folder, options.rounds)))
+    elif options.command == "context":
+        contexts(options.folder, options.only.split(",") if options.only else ["int4"], options.rounds, options.json)
     else:
         run(options)
 

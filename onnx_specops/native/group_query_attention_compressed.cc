@@ -55,7 +55,6 @@ class GroupQueryAttentionCompressed : public Kernel {
     all.query = query.data<float>();
     all.key = key.data<float>();
     all.value = value.data<float>();
-    all.past_room = past_key.shape()[2];
     all.present_room = std::max(all.past_room, total);
     all.past_key = static_cast<const std::uint8_t*>(past_key.bytes());
     all.past_value = static_cast<const std::uint8_t*>(past_value.bytes());
@@ -94,6 +93,7 @@ class GroupQueryAttentionCompressed : public Kernel {
            " where rows of ", elements, " elements were expected");
     }
     all.width = all.cache == Cache::uint8 ? elements : 2 * elements;
+    all.past_room = cache[2];
   }
 
   // The slot of each row's first token.
@@ -110,6 +110,9 @@ class GroupQueryAttentionCompressed : public Kernel {
       begins[row] = total == all.sequence ? 0 : length - all.sequence;
       if (length < 1 || length > total || begins[row] < 0) {
         fail("seqlens_k[", row, "] = ", given[row], " is out of range for ", total, " tokens, ", all.sequence, " of them new");
+      }
+      if (begins[row] > all.past_room) {
+        fail("seqlens_k[", row, "] = ", given[row], " is out of range: the cache has room for ", all.past_room, " tokens");
       }
     }
     return begins;

@@ -86,7 +86,7 @@ def GroupQueryAttentionCompressed(
     """
     total = int(total_sequence_length.reshape(-1)[0])
     size, sequence = _check(query, key, value, past_key, past_value, num_heads, kv_num_heads, total)
-    begin = _begins(seqlens_k, len(query), sequence, total)
+    begin = _begins(seqlens_k, len(query), sequence, total, past_key.shape[2])
     queries, keys, values = (_in_heads(x, n) for x, n in ((query, num_heads), (key, kv_num_heads), (value, kv_num_heads)))
     positions = begin[:, None] + np.arange(sequence)
     if cos_cache is not None:
@@ -142,7 +142,7 @@ def _check(query, key, value, past_key, past_value, num_heads, kv_num_heads, tot
     return size, sequence
 
 
-def _begins(seqlens_k, batch, sequence, total) -> np.ndarray:
+def _begins(seqlens_k, batch, sequence, total, room) -> np.ndarray:
     """The slot of each row's first token."""
     if seqlens_k.shape != (batch,):
         raise ValueError(f"{_NAME}: seqlens_k has the shape {list(seqlens_k.shape)} for {batch} rows")
@@ -151,6 +151,9 @@ def _begins(seqlens_k, batch, sequence, total) -> np.ndarray:
     if (bad := np.flatnonzero((lengths < 1) | (lengths > total) | (begin < 0))).size:
         at = f"seqlens_k[{bad[0]}] = {seqlens_k[bad[0]]}"
         raise IndexError(f"{_NAME}: {at} is out of range for {total} tokens, {sequence} of them new")
+    if (bad := np.flatnonzero(begin > room)).size:
+        at = f"seqlens_k[{bad[0]}] = {seqlens_k[bad[0]]}"
+        raise IndexError(f"{_NAME}: {at} is out of range: the cache has room for {room} tokens")
     return begin
 
 

@@ -153,6 +153,10 @@ def test_rows_of_every_kind_are_kept(form: str) -> None:
     [
         ({"seqlens_k": np.int32([-(1 << 30)])}, r"seqlens_k\[0\] = -1073741824 is out of range"),
         ({"seqlens_k": np.int32([99])}, r"seqlens_k\[0\] = 99 is out of range"),
+        (
+            {"seqlens_k": np.int32([98]), "total_sequence_length": np.array(99, np.int32)},
+            r"seqlens_k\[0\] = 98 is out of range: the cache has room for 12 tokens",
+        ),
         (turning(5, 8), "position 8 is out of range of the cos_cache's 5"),
     ],
 )
