@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import onnx_ir as ir
@@ -51,11 +51,12 @@ class Variable:
 class ExposedVariable:
     """A variable, and the names of the model's inputs and outputs that hold it, as the metadata have them.
 
-    No names where nothing assigns it: it is a constant then.
+    No names where nothing assigns it: it is a constant then. The traits are what else sessions are told of it: how it grows.
     """
 
     variable: Variable
     names: dict[str, str]
+    traits: dict[str, str | int | bool] = field(default_factory=dict)
 
 
 def expose(op: Builder, variables: Iterable[Variable]) -> list[ExposedVariable]:
@@ -102,13 +103,13 @@ def complete(model: ir.Model, exposed: Iterable[ExposedVariable], form: Variable
             if variable.is_set is not None:
                 variable.is_set.const_value = ir.tensor(False, name=variable.is_set.name)
                 model.graph.register_initializer(variable.is_set)
-        elif variable.is_set is None:
+        elif variable.is_set is None and not item.traits:  # what grows begins with nothing: that can be fed
             if op is None:
                 op = Builder(model.graph, before=next(iter(model.graph), None))
                 op.reserve(value.name for value in all_values(model.graph))
             _choose_at_run_time(op, item)
         if item.names:
-            entries.append(item.names)
+            entries.append({**item.names, **item.traits})
     if entries:
         model.metadata_props[METADATA_KEY] = json.dumps(entries)
 

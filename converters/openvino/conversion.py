@@ -19,7 +19,7 @@ from converters.openvino.report import Report, report
 from converters.openvino.source import is_held, opened
 from converters.openvino.walk import body_problem, emit, opset_problems
 from converters.outputs import refuse_inputs
-from converters.passes.attention import NotACache, expose_caches
+from converters.passes.attention import NotACache, expose_caches, hold_caches
 from converters.passes.compressed_weights import Activations
 from converters.passes.finish import Precision, Quantized, finish
 from converters.saving import Source, save
@@ -143,6 +143,8 @@ def convert(
                 problem = Problem(message, str(source.path), remedy=remedy, fault=Fault.UNSUPPORTED)
                 raise ConversionError.of(problem) from error
             emitted.variables = []
+        else:
+            hold_caches(emitted.model, emitted.variables)
         # By name: where a pass takes a value's place, the new one bears its name.
         names = {key: value.name or "" for key, value in emitted.values.items()}
         try:

@@ -106,6 +106,12 @@ EVERYWHERE = (
         follows="cpu",
     ),
     Departure(
+        where="a layer of constants alone",
+        cpu="computes it when it loads the model, by the reference kernel, and what that refuses by its own",
+        specification="tells constants from no other inputs",
+        follows="specification",
+    ),
+    Departure(
         where="inputs and results of unknown rank",
         cpu="refuses them",
         specification="allows them",

@@ -13,6 +13,7 @@ from onnx_ir.passes.common import RemoveUnusedNodesPass, RemoveUnusedOpsetsPass
 
 from converters.passes.activations import FuseHardSigmoid, FuseHardSwish, SpellMish
 from converters.passes.biases import FlattenBiases
+from converters.passes.branches import MoveIntoBranches
 from converters.passes.compressed_weights import Activations, KeepWeightsCompressed
 from converters.passes.constant_transposes import FoldConstantTransposes
 from converters.passes.copies import DropCopies
@@ -177,6 +178,7 @@ def finish(
         KeepPads(),
         KeepFloatWeights(),
         SumBeforeNormalization(),
+        MoveIntoBranches(),
         bodies,
         RemoveUnusedOpsetsPass(),
     ]

@@ -39,6 +39,7 @@ const Op& random_uniform();
 const Op& roi_align();
 const Op& roi_align_rotated();
 const Op& roi_pooling();
+const Op& scaled_dot_product_attention_with_kv_cache();
 const Op& scatter_elements_update();
 const Op& search_sorted();
 const Op& segment_max();
@@ -98,6 +99,7 @@ inline std::vector<const Op*> all_ops() {
       &roi_align(),
       &roi_align_rotated(),
       &roi_pooling(),
+      &scaled_dot_product_attention_with_kv_cache(),
       &scatter_elements_update(),
       &search_sorted(),
       &segment_max(),

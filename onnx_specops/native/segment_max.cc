@@ -64,15 +64,13 @@ class SegmentMax : public Kernel {
       const Id* id = ids.data<Id>();
       check_ids(id, ids.size());
       std::int64_t count = 0;
-      if (ids.size() > 0) {
-        if (static_cast<std::int64_t>(id[ids.size() - 1]) == std::numeric_limits<std::int64_t>::max()) {
-          fail("segment_ids: ", id[ids.size() - 1], " is too large");
-        }
-        count = static_cast<std::int64_t>(id[ids.size() - 1]) + 1;
-      }
       if (!segments.absent()) {
         count = scalar(segments, "num_segments");
         if (count < 0) fail("num_segments = ", count, " is negative");
+      } else if (ids.size() > 0) {
+        const std::int64_t last = id[ids.size() - 1];
+        if (last == std::numeric_limits<std::int64_t>::max()) fail("segment_ids: ", last, " is too large");
+        count = last + 1;
       }
       Shape shape = data.shape();
       shape[0] = count;

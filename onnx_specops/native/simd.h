@@ -29,22 +29,23 @@ SPECOPS_INLINE int lowest_bit(std::uint32_t bits) {
 #endif
 }
 
-// 32 bytes of T, a float or an unsigned integer, with element-wise +, * and maximum: a register of AVX2, two of SSE2 and
-// NEON. With SPECOPS_PORTABLE without the compiler's vectors, wherever it has them: for tests of the other form.
+// 32 bytes (or others) of T, a float or an unsigned integer, with element-wise +, * and maximum: a register of AVX2, two of
+// SSE2 and NEON. With SPECOPS_PORTABLE without the compiler's vectors, wherever it has them: for tests of the other form.
 #if defined(SPECOPS_GNU) && !defined(SPECOPS_PORTABLE)
 #define SPECOPS_VECTORS
 #endif
 #if defined(SPECOPS_VECTORS)
-template <class T>
+template <class T, std::size_t bytes = 32>
 struct Pack {
-  static constexpr std::size_t size = 32 / sizeof(T);
-  typedef T Vector __attribute__((vector_size(32)));
+  static constexpr std::size_t size = bytes / sizeof(T);
+  typedef T Vector __attribute__((vector_size(bytes)));
   Vector lanes = {};
 
   SPECOPS_INLINE void load(const T* from) { std::memcpy(&lanes, from, sizeof lanes); }
   SPECOPS_INLINE void store(T* to) const { std::memcpy(to, &lanes, sizeof lanes); }
   SPECOPS_INLINE void add(const Pack& other) { lanes += other.lanes; }
   SPECOPS_INLINE void add_product(const Pack& one, const Pack& other) { lanes += one.lanes * other.lanes; }
+  SPECOPS_INLINE void add_product(const Pack& one, T factor) { lanes += one.lanes * factor; }
   SPECOPS_INLINE void multiply(T factor) { lanes *= factor; }
   // The greater of each two lanes, or NaN where either is.
   SPECOPS_INLINE void raise(const Pack& other) {
@@ -52,9 +53,9 @@ struct Pack {
   }
 };
 #else
-template <class T>
+template <class T, std::size_t bytes = 32>
 struct Pack {
-  static constexpr std::size_t size = 32 / sizeof(T);
+  static constexpr std::size_t size = bytes / sizeof(T);
   T lanes[size] = {};
 
   void load(const T* from) { std::memcpy(lanes, from, sizeof lanes); }
@@ -64,6 +65,9 @@ struct Pack {
   }
   void add_product(const Pack& one, const Pack& other) {
     for (std::size_t i = 0; i < size; ++i) lanes[i] = static_cast<T>(lanes[i] + product(one.lanes[i], other.lanes[i]));
+  }
+  void add_product(const Pack& one, T factor) {
+    for (std::size_t i = 0; i < size; ++i) lanes[i] = static_cast<T>(lanes[i] + product(one.lanes[i], factor));
   }
   void multiply(T factor) {
     for (T& lane : lanes) lane = product(lane, factor);

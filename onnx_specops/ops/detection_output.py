@@ -187,6 +187,8 @@ def _best_classes(scores, alive, threshold, top_k):
     """Each prior for its best class beside 0, the ``top_k`` best of them."""
     candidates = alive & (scores >= scores.dtype.type(threshold)) & (scores > -1)
     candidates[:1] = False
+    if not candidates.size:
+        return candidates
     best = np.where(candidates, scores, -np.inf).argmax(axis=0)
     candidates &= np.arange(len(scores))[:, None] == best
     if top_k != -1:
@@ -349,7 +351,9 @@ def _emit_candidates(op, scores, rows, class_range, given):
         alive = op.And(alive, op.Equal(op.CumSum(ends, 2), 0))
     if not given["decrease_label_id"]:
         return alive
-    best = op.ArgMax(op.Where(alive, scores, -np.inf), axis=1, keepdims=1)
+    # One class more, that never wins: ArgMax takes none of no classes.
+    contest = op.Pad(op.Where(alive, scores, -np.inf), [0, 0, 0, 0, 1, 0], number_type(scores)(-np.inf))
+    best = op.ArgMax(contest, axis=1, keepdims=1)
     alive = op.And(alive, op.Equal(class_, best))
     if given["top_k"] == -1:
         return alive

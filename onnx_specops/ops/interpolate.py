@@ -104,7 +104,7 @@ def Interpolate(
         output = total
     if image.dtype.kind in "iu" and mode != "nearest":
         output = _rounded(output, image.dtype)
-    return np.ascontiguousarray(output).astype(image.dtype, copy=False)
+    return np.asarray(output, order="C").astype(image.dtype, copy=False)
 
 
 def _rounded(x: np.ndarray, dtype: np.dtype) -> np.ndarray:

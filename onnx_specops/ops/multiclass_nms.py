@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 import numpy as np
 from onnx import TensorProto as Type
 
@@ -115,10 +117,11 @@ def _sets(name, boxes, scores, roisnum):
         raise ValueError(
             f"{name}: scores has the shape {list(scores.shape)}, boxes {list(boxes.shape)}, and roisnum is needed"
         )
-    ends = np.cumsum(np.maximum(roisnum, 0))
-    if ends.size and ends[-1] > scores.shape[1]:
+    counts = np.maximum(roisnum, 0).tolist()  # Python's integers, which do not overflow
+    ends = list(accumulate(counts))
+    if ends and ends[-1] > scores.shape[1]:
         raise ValueError(f"{name}: roisnum sums to {ends[-1]}, scores has the shape {list(scores.shape)}")
-    return [slice(int(end - max(count, 0)), int(end)) for end, count in zip(ends, roisnum, strict=True)]
+    return [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
 
 
 def _suppress(boxes, scores, iou_threshold, score_threshold, offset, eta):
@@ -127,7 +130,7 @@ def _suppress(boxes, scores, iou_threshold, score_threshold, offset, eta):
     area = areas(columns, dtype(offset))
     threshold, adaptive = dtype(iou_threshold), 0 <= eta < 1
     lowest = scores == dtype(score_threshold) if adaptive else np.zeros(len(boxes), bool)
-    overlap = np.full(len(boxes), -np.inf, boxes.dtype)  # with whatever was selected so far
+    overlap = np.full(len(boxes), np.nan, boxes.dtype)  # with whatever was selected so far: no number while nothing was
     kept, at = [], 0
     while at < len(boxes):
         if overlap[at] >= threshold:
@@ -245,8 +248,7 @@ def _emit_suppressed(op, box, alive, scores, given, dtype):
 
     none = op.And(alive, op.Not(alive))
     start = op.Where(alive, dtype(-np.inf), dtype(-np.inf))
-    threshold = op.Expand(
-        op.const(np.full((1, 1), given["iou_threshold"], dtype)), op.Concat(op.Shape(alive, end=1), [1], axis=0)
-    )
+    least = max(given["iou_threshold"], float(np.finfo(dtype).min))  # reached by no box that overlaps none
+    threshold = op.Expand(op.const(np.full((1, 1), least, dtype)), op.Concat(op.Shape(alive, end=1), [1], axis=0))
     *_, kept = op.loop(None, emit_any(op, alive), step, alive, start, threshold, none)
     return kept

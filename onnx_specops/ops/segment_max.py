@@ -90,7 +90,7 @@ def _(op, data, segment_ids, num_segments=None, *, fill_mode):
     before = op.Slice(op.Concat([0], ids, axis=0), [0], [-1])
     ids = required(op, "SegmentMax: segment_ids must ascend from 0", op.Less(ids, before), ids)
     if num_segments is None:
-        count = op.ReduceMax(op.Add(op.Concat([-1], ids, axis=0), 1))
+        count = op.Add(op.ReduceMax(op.Concat([-1], ids, axis=0)), 1)
     else:
         count = op.Reshape(op.Cast(num_segments, to=Type.INT64), [1])
     inner = op.Shape(data, start=1)

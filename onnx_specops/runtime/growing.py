@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnxruntime as ort
 
-from onnx_specops.runtime.state import TYPES, Variable
+from onnx_specops.runtime.state import TYPES, Variable, inputs_of
 
 _ROOM = 64
 """The least tokens that memory is got for at a time."""
@@ -25,16 +25,17 @@ class Growing:
         session: the session; the sizes of its variables' other axes follow from those of its inputs, whose dimensions of
             one name are of one size.
         variables: its variables, all of which grow.
+        native: whether it has the domain's native kernels.
     """
 
-    def __init__(self, session: ort.InferenceSession, variables: Sequence[Variable]) -> None:
+    def __init__(self, session: ort.InferenceSession, variables: Sequence[Variable], *, native: bool) -> None:
         self.variables = tuple(variables)
         self._session = session
-        described = {value.name: value for value in ort.InferenceSession.get_inputs(session)}
+        described = {value.name: value for value in inputs_of(session)}
         self._shapes = {variable.input: list(described[variable.input].shape) for variable in variables}
         self._types = {variable.input: TYPES[described[variable.input].type] for variable in variables}
         self._named = {name: list(value.shape) for name, value in described.items() if name not in self._shapes}
-        self.in_place = all(variable.in_place for variable in variables)
+        self.in_place = all(variable.in_place and (native or not variable.native) for variable in variables)
         self._lock = threading.Lock()
         self.reset()
 
@@ -65,6 +66,8 @@ class Growing:
             return list(run_with_ort_values(list(output_names), dict(feeds)))
         with self._lock:
             sizes = self._sizes(feeds)
+            if self.in_place:
+                feeds = self._with_own_rows(feeds)
             if not self.in_place:
                 results = run_with_ort_values([*output_names, *self.outputs], {**self._held(sizes), **feeds})
                 kept = results[len(output_names) :]
@@ -95,6 +98,23 @@ class Growing:
             binding.bind_ortvalue_output(variable.output, self._values[variable.input])
         run_bound(binding)
         return binding.get_outputs()
+
+    def _with_own_rows(self, feeds: Mapping[str, ort.OrtValue]) -> Mapping[str, ort.OrtValue]:
+        """The rows that a run goes on from become its own, in memory of their own; each run's row follows itself then."""
+        own: dict[str, ort.OrtValue] = {}
+        for variable in self.variables:
+            held, chosen = self._memory.get(variable.input), feeds.get(variable.beams)
+            if held is None or chosen is None:
+                continue
+            rows = chosen.numpy()
+            follow = np.arange(len(rows), dtype=rows.dtype)
+            if rows.ndim == 1 and (len(rows) != len(held) or not np.array_equal(rows, follow)):
+                if rows.size and not -len(held) <= rows.min() <= rows.max() < len(held):
+                    raise ValueError(f"{variable.beams} names a row that is not one of the {len(held)} before")
+                self._memory[variable.input] = held[rows]
+                self._values[variable.input] = ort.OrtValue.ortvalue_from_numpy(self._memory[variable.input])
+                own[variable.beams] = ort.OrtValue.ortvalue_from_numpy(follow)
+        return {**feeds, **own}
 
     def _held(self, sizes: Mapping[Any, int]) -> dict[str, ort.OrtValue]:
         """The variables before a run: empty at first."""

@@ -145,7 +145,7 @@ class InferenceSession(ort.InferenceSession):
         self._state: State | Growing = State(variables, blanks_of(self, variables))
         self._has_strings = any(value.type == "tensor(string)" for value in (*self.get_inputs(), *self.get_outputs()))
         if variables and not self._has_strings and all(variable.axis >= 0 for variable in variables):
-            self._state = Growing(self, variables)
+            self._state = Growing(self, variables, native=self.kernels == "native")
 
     def get_inputs(self) -> Any:
         """The model's own inputs, without those that carry its variables."""

@@ -41,6 +41,8 @@ class Variable:
     Attributes:
         axis: the axis along which it grows from nothing; -1 for a variable that has an initial value.
         in_place: whether its input may have room behind what it holds, and be its output as well.
+        native: whether only the domain's native kernels extend it so; bodies copy it, and less of it where there is no room.
+        beams: the input (if any) that names, for each row of a run, the row of the variable that it goes on from.
     """
 
     name: str
@@ -50,6 +52,8 @@ class Variable:
     is_set_output: str = ""
     axis: int = -1
     in_place: bool = False
+    native: bool = False
+    beams: str = ""
 
     @property
     def links(self) -> dict[str, str]:
@@ -98,21 +102,27 @@ def variables_of(session: ort.InferenceSession) -> tuple[Variable, ...]:
         ValueError: the metadata are damaged, or a variable cannot be what they say.
     """
     found = parse_variables(session.get_modelmeta().custom_metadata_map.get(METADATA_KEY, ""))
-    fed = {value.name: value for value in ort.InferenceSession.get_inputs(session)}
-    inputs = {value.name for value in session.get_overridable_initializers()} | fed.keys()
+    fed = {value.name: value for value in inputs_of(session)}
+    inputs = fed.keys()
     outputs = {value.name for value in ort.InferenceSession.get_outputs(session)}
     variables = []
     for variable in found:
         names = {*variable.links, *([variable.is_set] if variable.is_set else [])}
         if not names <= inputs or not set(variable.links.values()) <= outputs:
             continue
-        value = fed.get(variable.input)
         if variable.axis != -1 and (
-            value is None or not 0 <= variable.axis < len(value.shape) or value.type not in GROWING_TYPES
+            not 0 <= variable.axis < len(fed[variable.input].shape)
+            or isinstance(fed[variable.input].shape[variable.axis], int)
+            or fed[variable.input].type not in GROWING_TYPES
         ):
             raise _damaged(f"a variable that cannot grow along axis {variable.axis} of {variable.input}")
         variables.append(variable)
     return tuple(variables)
+
+
+def inputs_of(session: ort.InferenceSession) -> list[Any]:
+    """All inputs of a model, those that have defaults behind the others."""
+    return [*ort.InferenceSession.get_inputs(session), *session.get_overridable_initializers()]
 
 
 class State:

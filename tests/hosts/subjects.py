@@ -27,6 +27,7 @@ from tests.conformance.operations.cases import CASES
 from tests.onnx_specops.contrib.cases import CASES as CONTRIB_CASES
 from tests.onnx_specops.contrib.test_contrib import model_of
 from tests.onnx_specops.native import nodes
+from tests.onnx_specops.native.random_attention import attention as attention_with_kv_cache
 from tests.onnx_specops.native.random_products import attention, mat_mul_compressed
 from tests.onnx_specops.native.random_tokenizers import dense
 
@@ -129,6 +130,7 @@ _NODES = {
     "Attention": attention,
     "MatMulCompressed": mat_mul_compressed,
     "RaggedToDense": dense,
+    "ScaledDotProductAttentionWithKVCache": attention_with_kv_cache,
     "VocabularyTable": _vocabulary,
 }
 

@@ -114,7 +114,7 @@ def _codes(data: np.ndarray, kind: ElementType) -> np.ndarray:
         return ((data[:, None] >> shifts) & ((1 << bits) - 1)).reshape(-1)
     low_bits, high_bits = group_bits(kind)
     groups = data.reshape(-1, 3)
-    low = parts(groups[:, :2, None], low_bits).reshape(len(groups), -1)
+    low = parts(groups[:, :2, None], low_bits).reshape(len(groups), 16 // low_bits)  # also where there are none
     return (low + (parts(groups[:, 2:], high_bits) << low_bits)).astype(np.uint8).reshape(-1)
 
 

@@ -179,7 +179,18 @@ def soft_sign(op: Builder, x: Value):
     return op.Softsign(x)
 
 
-@rule("Clamp", departs=[Departure(where="a NaN", cpu="gives `min`", reference="keeps it", follows="reference")])
+@rule(
+    "Clamp",
+    departs=[
+        Departure(where="a NaN", cpu="gives `min`", reference="keeps it", follows="reference"),
+        Departure(
+            where="i8 and u8, with bounds that are no whole numbers",
+            cpu="bounds them as floats, whose fraction it cuts off",
+            specification="rounds the bounds inwards",
+            follows="specification",
+        ),
+    ],
+)
 def clamp(op: Builder, x: Value, *, min: float, max: float):
     """Clamp-1: for integers the bounds are rounded inwards."""
     if not min <= max:
@@ -189,6 +200,8 @@ def clamp(op: Builder, x: Value, *, min: float, max: float):
     info = np.iinfo(x.dtype.numpy())
     low = info.min if min <= info.min else info.max if min > info.max else math.ceil(min)
     high = info.max if max >= info.max else info.min if max < info.min else math.floor(max)
+    if low > high and info.bits == 8:  # no whole number lies between the bounds: as the reference kernel
+        return op.Where(op.Less(x, low), op.const(low, x.dtype), op.const(high, x.dtype))
     return op.Min(op.Max(x, low), high)
 
 

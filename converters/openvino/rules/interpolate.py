@@ -37,6 +37,12 @@ _INTEGERS = Departure(
     reference="cuts off its fraction",
     follows="cpu",
 )
+_INTEGERS_5D = Departure(
+    where="`linear` of five-dimensional i8 and u8",
+    cpu="cuts the fraction off",
+    reference="rounds the result",
+    follows="cpu",
+)
 
 Coordinates = Literal["half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners"]
 Rounding = Literal["round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple"]
@@ -95,7 +101,7 @@ def interpolate_1(
     return _interpolated(op, data, sizes, scales, along, _Method(mode, coordinates, "simple", antialias, -0.75, False))
 
 
-@rule("Interpolate", since="opset4", departs=[_ANTIALIAS, _CUBIC_3D, _INTEGERS])
+@rule("Interpolate", since="opset4", departs=[_ANTIALIAS, _CUBIC_3D, _INTEGERS, _INTEGERS_5D])
 def interpolate_4(
     op: Builder,
     image: Value,
@@ -118,6 +124,7 @@ def interpolate_4(
         _ANTIALIAS,
         _CUBIC_3D,
         _INTEGERS,
+        _INTEGERS_5D,
         Departure(
             where="`bilinear_pillow` of i8 and u8",
             cpu="rounds halves to even",
@@ -219,6 +226,9 @@ def _inputs(op: Builder, image: Value, given: Value, axes: Value | None, how: Re
 
 def _interpolated(op: Builder, image: Value, sizes: Value, scales: Value, along: Value, method: _Method) -> Value:
     """ONNX's Resize where ONNX Runtime computes the same, else the domain's Interpolate."""
+    if image.rank == 5 and image.dtype in (ir.DataType.INT8, ir.DataType.UINT8) and method.mode in ("linear", "cubic"):
+        result = _interpolated(op, op.Cast(image, to=_FLOAT), sizes, scales, along, method)
+        return op.Cast(_in_range(op, result, image.dtype), to=image.dtype)
     if along.constant is None:
         if image.rank is None:
             return _with_ones_in_front(op, image, sizes, scales, along, method)
@@ -253,6 +263,12 @@ def _interpolated(op: Builder, image: Value, sizes: Value, scales: Value, along:
         antialias=int(method.antialias),
         cube_coeff=method.cube_coeff,
     )
+
+
+def _in_range(op: Builder, x: Value, dtype: ir.DataType) -> Value:
+    """Floats bounded by what an integer type holds."""
+    ends = np.iinfo(dtype.numpy())
+    return op.Clip(x, np.float32(ends.min), np.float32(ends.max))
 
 
 def _with_ones_in_front(op: Builder, image: Value, sizes: Value, scales: Value, along: Value, method: _Method) -> Value:

@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.errors import Malformed
-from converters.openvino.rule import rule
+from converters.openvino.rule import Departure, rule
 from converters.openvino.rules._indices import (
     INT64_MIN,
     coordinates,
@@ -26,13 +26,21 @@ from onnx_specops.building import Builder, Value
 Mode = Literal["constant", "edge", "reflect", "symmetric"]
 
 
-@rule("Pad")
+_RUN_TIME_VALUE = Departure(
+    where="a `pad_value` that is not constant, with constant pads and known dimensions",
+    cpu="takes 0 for it",
+    specification="pads with it",
+    follows="specification",
+)
+
+
+@rule("Pad", departs=[_RUN_TIME_VALUE])
 def pad_1(op: Builder, data: Value, pads_begin: Value, pads_end: Value, pad_value: Value | None = None, *, pad_mode: Mode):
     """Pad-1: as Pad-12."""
     return pad(op, data, pads_begin, pads_end, pad_value, pad_mode=pad_mode)
 
 
-@rule("Pad", since="opset12")
+@rule("Pad", since="opset12", departs=[_RUN_TIME_VALUE])
 def pad(op: Builder, data: Value, pads_begin: Value, pads_end: Value, pad_value: Value | None = None, *, pad_mode: Mode):
     """Pad-12: negative pads crop; what edge, reflect and symmetric repeat they take from the data before the cropping."""
     begin, end = vector(op, pads_begin), vector(op, pads_end)

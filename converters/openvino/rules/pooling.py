@@ -54,7 +54,15 @@ _INT64 = ir.DataType.INT64
 _MAX_WINDOWS = 64  # along an axis, of which each is a node of its own
 
 
-@rule("AvgPool")
+_BEYOND = Departure(
+    where="windows that begin behind the data, as `ceil` has them",
+    cpu="gives the mean of nothing, a NaN",
+    specification="does not say",
+    follows="runtime",
+)
+
+
+@rule("AvgPool", departs=[_BEYOND])
 def avg_pool_1(
     op: Builder,
     data: Value,
@@ -68,7 +76,7 @@ def avg_pool_1(
     return _average(op, data, kernel, sliding.window(), exclude_pad, rounding_type)
 
 
-@rule("AvgPool", since="opset14")
+@rule("AvgPool", since="opset14", departs=[_BEYOND])
 def avg_pool_14(
     op: Builder,
     data: Value,
@@ -82,7 +90,7 @@ def avg_pool_14(
     return _average(op, data, kernel, sliding.window(), exclude_pad, rounding_type)
 
 
-@rule("AvgPool", since="opset16")
+@rule("AvgPool", since="opset16", departs=[_BEYOND])
 def avg_pool_16(
     op: Builder,
     data: Value,

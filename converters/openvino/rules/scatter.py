@@ -107,6 +107,8 @@ def scatter_update(op: Builder, data: Value, indices: Value, updates: Value, axi
         raise Malformed("one of its indices is negative")
     if place is not None and data.dims is not None and indices.dims is not None:
         _check_updates(updates, [*data.dims[:place], *indices.dims, *data.dims[place + 1 :]])
+    if updates.dims is not None and 0 in updates.dims:
+        return op.Identity(data)  # ONNX Runtime takes an Expand of indices to none for one that changes nothing
     if place == 0:
         return scatter_nd_update(op, data, op.Unsqueeze(int64(op, indices), [-1]), updates)
     dims, at = op.Shape(data), vector(op, axis)

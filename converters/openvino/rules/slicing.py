@@ -98,7 +98,7 @@ class _Plan:
             follows="reference",
         ),
         Departure(
-            where="an index of a shrunk axis out of range, of unknown dimensions, or with `end` or `stride` at run time",
+            where="an index of a shrunk axis out of range, of data of unknown sizes, or with `end` or `stride` at run time",
             cpu="takes the nearest element",
             reference="fails",
             follows="cpu",
@@ -144,7 +144,7 @@ def strided_slice(
         raise Malformed("one of its strides is 0")
     if data.rank is not None and len(plan.axes) > data.rank:
         raise Malformed(f"it slices {len(plan.axes)} axes of {data.rank}")
-    lenient = any(x.constant is None for x in (begin, end, stride))
+    lenient = data.dims is None or None in data.dims or any(x.constant is None for x in (begin, end, stride))
     data = _picked(op, data, begin, begin_mask, plan, lenient)
 
     # The entries that the masks know, then those beyond them.

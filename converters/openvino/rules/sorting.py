@@ -28,6 +28,7 @@ _UNSIGNED = Departure(
     reference="orders them as numbers",
     follows="reference",
 )
+_NONE = Departure(where="a `k` of 0", cpu="refuses it", specification="takes none", follows="specification")
 _NAN = Departure(
     where="a NaN among the elements",
     cpu="takes it for greater or less than others, by where they lie",
@@ -36,7 +37,7 @@ _NAN = Departure(
 )
 
 
-@rule("TopK", restrictions=_TIES, departs=[_OTHERS, _UNSIGNED, _NAN])
+@rule("TopK", restrictions=_TIES, departs=[_OTHERS, _UNSIGNED, _NAN, _NONE])
 def top_k_1(
     op: Builder,
     data: Value,
@@ -51,7 +52,7 @@ def top_k_1(
     return _top_k(op, data, k, axis, mode, sort, index_element_type)
 
 
-@rule("TopK", since="opset11", restrictions=_TIES, departs=[_OTHERS, _UNSIGNED, _NAN])
+@rule("TopK", since="opset11", restrictions=_TIES, departs=[_OTHERS, _UNSIGNED, _NAN, _NONE])
 def top_k(
     op: Builder,
     data: Value,

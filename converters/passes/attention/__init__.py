@@ -17,6 +17,7 @@ from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from converters.passes.attention.caches import Cache, NotACache, make_explicit
 from converters.passes.attention.grouped import Emitter, check_types
+from converters.passes.attention.held import hold_caches
 from converters.passes.attention.masks import Masks
 from converters.passes.attention.matching import Attention, Matcher, NoFit
 from converters.passes.attention.probing import Dependence, ProbeError
@@ -27,7 +28,7 @@ from onnx_specops.building import Builder
 from onnx_specops.graphs import all_values
 from onnx_specops.runtime.state import METADATA_KEY
 
-__all__ = ["PAST", "PRESENT", "Decoder", "NotACache", "expose_caches"]
+__all__ = ["PAST", "PRESENT", "Decoder", "NotACache", "expose_caches", "hold_caches"]
 
 PAST, PRESENT = "past_key_values.{}.{}", "present.{}.{}"
 """The names of the caches, by layer and kind: ``key`` or ``value``."""

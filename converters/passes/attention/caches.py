@@ -49,6 +49,22 @@ def make_explicit(graph: ir.Graph, variables: Sequence[ExposedVariable]) -> list
     Raises:
         NotACache: where a variable is none; the graph is as it was then.
     """
+    found, inputs = recognised(graph, variables)
+    caches = [form.rewritten(graph) for form in found]
+    if inputs.beams is not None:
+        for node, _ in list(inputs.beams.uses()):
+            if node.op_type == "Shape":  # there are as many rows as inputs
+                _count_rows(node, inputs.data[0])
+        graph.inputs.remove(inputs.beams)
+    return caches
+
+
+def recognised(graph: ir.Graph, variables: Sequence[ExposedVariable]) -> tuple[list[CacheForm], Inputs]:
+    """The caches that the variables of a model are, and its inputs; the graph is as it was.
+
+    Raises:
+        NotACache: where a variable is none.
+    """
     exposed = [item for item in variables if item.names]
     dependence = Dependence(graph, [item.variable.value for item in exposed])
     found = [_recognised(item, dependence) for item in exposed]
@@ -59,13 +75,7 @@ def make_explicit(graph: ir.Graph, variables: Sequence[ExposedVariable]) -> list
         form.check(inputs)
     if inputs.beams is not None:
         _check_beams(inputs.beams, found)
-    caches = [form.rewritten(graph) for form in found]
-    if inputs.beams is not None:
-        for node, _ in list(inputs.beams.uses()):
-            if node.op_type == "Shape":  # there are as many rows as inputs
-                _count_rows(node, inputs.data[0])
-        graph.inputs.remove(inputs.beams)
-    return caches
+    return found, inputs
 
 
 def _detach(node: ir.Node) -> None:
@@ -84,8 +94,18 @@ def _count_rows(node: ir.Node, data: ir.Value) -> None:
 
 
 @dataclass
-class _Form:
-    """A variable that looks like a cache."""
+class CacheForm:
+    """A variable that is a cache, as a graph in OpenVINO's form has it.
+
+    Attributes:
+        name: the variable's.
+        past: what it holds before the run.
+        is_set: says whether that counts; ``None`` where it always does.
+        read: what it holds, or its initial value.
+        chosen: its rows that go on.
+        present: these and behind them ``new``, those of this run's tokens, along ``axis``.
+        initial: the shape that it begins with, where that is no matter of ``is_set``.
+    """
 
     name: str
     past: ir.Value
@@ -144,7 +164,7 @@ class _Form:
         return Cache(self.name, self.past, self.present, self.new, self.axis)
 
 
-def _recognised(item: ExposedVariable, dependence: Dependence) -> _Form:
+def _recognised(item: ExposedVariable, dependence: Dependence) -> CacheForm:
     variable = item.variable
     past = variable.value
     present: ir.Value | None = variable.assigned
@@ -165,10 +185,10 @@ def _recognised(item: ExposedVariable, dependence: Dependence) -> _Form:
     if not narrows:
         raise NotACache(f"the variable {variable.name} is not what its keys or values are appended to")
     initial = tuple(variable.initial.shape.numpy())
-    return _Form(variable.name, past, variable.is_set, narrows[-1], chosen, present, new, axis, initial)
+    return CacheForm(variable.name, past, variable.is_set, narrows[-1], chosen, present, new, axis, initial)
 
 
-def _check_beams(beams: ir.Value, forms: Sequence[_Form]) -> None:
+def _check_beams(beams: ir.Value, forms: Sequence[CacheForm]) -> None:
     """Raises `NotACache` where rows are chosen for something else than the caches."""
     reached: set[ir.Value] = {beams}
     borders = {form.chosen for form in forms}

@@ -28,7 +28,8 @@ class Attention:
         scale: the factor of the products.
         softcap: what limits them; 0 for nothing.
         mask: what is added to the products; ``None`` for nothing.
-        seen: where it is, or true where a key is seen.
+        is_condition: whether it is true where a key is seen, instead.
+        lowest: what stands in the place of products that such a one hides.
         mixed: [batch, heads, sequence, size], what becomes of the values.
         heads, groups, size: the numbers of heads, of keys that they share, and of the elements of each.
         sink: [heads], products that lead to no value; ``None`` for none.
@@ -47,6 +48,7 @@ class Attention:
     groups: int
     size: int
     sink: np.ndarray | None = None
+    lowest: float = 0.0
 
 
 @dataclass
@@ -57,6 +59,7 @@ class _Products:
     softcap: float = 0.0
     mask: ir.Value | None = None
     is_condition: bool = False
+    lowest: float = 0.0
     product: ir.Node | None = field(default=None)
 
 
@@ -114,7 +117,7 @@ class Matcher:
             self._check_repeated(cache, used, heads // groups)
         return Attention(
             softmax, query, keys, values, products.scale * scale, products.softcap, products.mask,
-            products.is_condition, mixed, heads, groups, size, sink,
+            products.is_condition, mixed, heads, groups, size, sink, products.lowest,
         )  # fmt: skip
 
     def _without_sink(self, shares: ir.Value) -> tuple[ir.Value, bool]:
@@ -189,7 +192,7 @@ class Matcher:
             elif node.op_type == "Add" and found.mask is None and found.scale == 1 and not found.softcap:
                 found.mask = others[0]
             elif node.op_type == "Where" and found.mask is None and found.scale == 1 and node.inputs[1] is value:
-                self._check_lowest(others[1])
+                found.lowest = self._lowest(others[1])
                 found.mask, found.is_condition = others[0], True
             elif node.op_type == "Mul":
                 found.scale *= self._number(others[0])
@@ -224,9 +227,11 @@ class Matcher:
             raise NoFit("its products are multiplied by several numbers")
         return float(array.reshape(-1)[0])
 
-    def _check_lowest(self, value: ir.Value) -> None:
-        if self._number(value) > MASKED:
+    def _lowest(self, value: ir.Value) -> float:
+        number = self._number(value)
+        if number > MASKED:
             raise NoFit("it masks with a number that does not hide what is masked")
+        return number
 
 
 MASKED = -1e4

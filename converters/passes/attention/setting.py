@@ -66,7 +66,7 @@ class Inputs:
         """All that is data."""
         return [*self.data, *self.pasts]
 
-    def probe(self, setting: Setting, more: Mapping[ir.Value, np.ndarray] | None = None) -> Probe:
+    def probe(self, setting: Setting, more: Mapping[ir.Value, np.ndarray | Data] | None = None) -> Probe:
         """The graph's values in a setting; ``more`` says what further values are."""
         given: dict[ir.Value, np.ndarray | Data] = {}
         for value in self.data:

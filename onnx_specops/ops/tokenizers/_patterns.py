@@ -31,6 +31,7 @@ _ASSERTIONS = {"b": _BOUNDARY, "B": _NO_BOUNDARY, "z": r"\Z", "Z": r"(?=\n?\Z)",
 
 _CODE_POINT = re.compile(r"\\x(?:\{([0-9A-Fa-f]{1,8})\}|([0-9A-Fa-f]{0,2}))|\\o\{([0-7]+)\}")
 _PROPERTY = re.compile(r"\\([pP])(?:\{(\^?)([^}]*)\}|(.))")
+_MULTILINE = re.compile(r"\(\?[a-z]*m")
 _INLINE_FLAGS = re.compile(r"\(\?[a-zA-Z-]+\)")
 _QUANTIFIER = re.compile(r"\{(?:(\d+)(?:,(\d*))?|,(\d+))\}")  # {3}, {3,}, {3,5}, {,5}
 _MOST_TIMES = 65535
@@ -50,9 +51,13 @@ class PatternError(ValueError):
     """A pattern that is none, or that the Python kernels cannot translate."""
 
 
-def translate(pattern: str) -> str:
-    """PCRE2's ``pattern`` as ``regex`` spells it; raises `PatternError` for what has no counterpart."""
+def translate(pattern: str, *, ends: bool = True) -> str:
+    """PCRE2's ``pattern`` as ``regex`` spells it; raises `PatternError` for what has no counterpart.
+
+    ``ends``: whether the end of what is searched is that of the subject; no ``$`` matches where more bytes follow.
+    """
     out: list[str] = []
+    no_end = "$(?=\\n)" if _MULTILINE.search(pattern) else "(?!)"
     at, in_class = 0, False
     while at < len(pattern):
         rest = pattern[at:]
@@ -68,7 +73,7 @@ def translate(pattern: str) -> str:
             at = end + 2
         elif rest[0] == "\\":
             text, length = _escape(pattern, at, in_class)
-            out.append(text)
+            out.append(text if ends or in_class or rest[1:2] not in ("z", "Z") else "(?!)")
             at += length
         elif in_class:
             if rest[0] == "]":
@@ -90,7 +95,7 @@ def translate(pattern: str) -> str:
                 raise PatternError(f"{flags[0]} in the middle is not translated")
             if (times := _QUANTIFIER.match(pattern, at)) and max(int(n) for n in times.groups() if n) > _MOST_TIMES:
                 raise PatternError(f"{times[0]} is more than {_MOST_TIMES} times")
-            out.append(rest[0])
+            out.append(rest[0] if ends or rest[0] != "$" else no_end)
             at += 1
     translated = "".join(out)
     _check_size(translated)
@@ -189,28 +194,42 @@ class Pattern:
         except ImportError as error:
             raise MissingExtraError("regex", "Python kernels of tokenizers", "python-kernels") from error
         try:
-            translated = translate(pattern)
-            self._compiled = regex.compile(translated, regex.VERSION0)
-            # Where a search begins no match that is not empty ends.
-            self._filled = regex.compile(rf"(?:{translated})(?!\G)", regex.VERSION0)
+            self.last = _Compiled(translate(pattern))
+            self._pattern = pattern
         except (regex.error, PatternError) as error:
             raise PatternError(f"the pattern {pattern!r}: {error}") from None
+
+    @functools.cached_property
+    def inner(self) -> _Compiled:
+        """The pattern for what ends at bytes that are no UTF-8."""
+        return _Compiled(translate(self._pattern, ends=False))
 
     @property
     def groups(self) -> int:
         """How many groups the pattern captures."""
-        return self._compiled.groups
+        return self.last.anywhere.groups
 
     def subject(self, text: bytes) -> Subject:
         """``text`` to be searched."""
-        return Subject(self._compiled, self._filled, text)
+        return Subject(self, text)
+
+
+class _Compiled:
+    """A translated pattern, as it is and for matches that are not empty."""
+
+    def __init__(self, translated: str) -> None:
+        import regex
+
+        self.anywhere = regex.compile(translated, regex.VERSION0)
+        # Where a search begins no match that is not empty ends.
+        self.filled = regex.compile(rf"(?:{translated})(?!\G)", regex.VERSION0)
 
 
 class Subject:
     """A text that a pattern is searched in."""
 
-    def __init__(self, pattern: Any, filled: Any, text: bytes) -> None:
-        self._pattern, self._filled, self._size = pattern, filled, len(text)
+    def __init__(self, pattern: Pattern, text: bytes) -> None:
+        self._pattern = pattern
         self._text = text.decode("utf-8", "surrogateescape")
         self._offsets: list[int] | None = None
         if len(self._text) != len(text):
@@ -225,7 +244,7 @@ class Subject:
         for end in self._ends:
             if end < at:
                 continue
-            if match := _matched(self._pattern.search, self._text, at, end):
+            if match := _matched(self._until(end).anywhere.search, self._text, at, end):
                 return tuple(self._bytes(*span) for span in match.regs)
             at = end + 1
         return None
@@ -237,11 +256,14 @@ class Subject:
             return self.search(last)
         at = last if self._offsets is None else self._place(last)
         end = next(end for end in self._ends if end >= at)
-        if match := _matched(self._filled.match, self._text, at, end):
+        if match := _matched(self._until(end).filled.match, self._text, at, end):
             return tuple(self._bytes(*group) for group in match.regs)
         if at >= len(self._text):
             return None
         return self.search(at + 1 if self._offsets is None else self._offsets[at + 1])
+
+    def _until(self, end: int) -> _Compiled:
+        return self._pattern.last if end == len(self._text) else self._pattern.inner
 
     def _place(self, offset: int) -> int:
         assert self._offsets is not None

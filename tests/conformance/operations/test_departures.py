@@ -70,6 +70,9 @@ def _shown_by(name: str, where: str, **changes: Any) -> None:
 _shown("Abs", 1, "integers of 64 bits", "abs", [static(np.array([-(2**40) - 1]))])
 _shown("Add", 1, "f64", "add", [static(np.array([1e300])), static(np.array([0.0]))], expected=np.array([1e300]))
 _shown(
+    "Exp", 1, "a layer of constants", lambda ops: ops.exp(ops.constant(np.array([1], I32))), [], expected=np.array([3], I32)
+)
+_shown(
     "Multiply",
     1,
     "f16 and bf16",
@@ -98,6 +101,15 @@ for _version in (1, 8):
     _shown("Softmax", _version, "a NaN among", "softmax", [static(_floats(NAN, 1, 2))], {"axis": 0})
 _shown(
     "LogSoftmax", 5, "a NaN among", "log_softmax", [static(_floats(NAN, 1, 2))], {"axis": 0}, expected=_floats(NAN, NAN, NAN)
+)
+_shown(
+    "Clamp",
+    1,
+    "i8 and u8, with",
+    "clamp",
+    [static(np.array([0, 9], np.int8))],
+    {"min_value": 0.5, "max_value": 2.5},
+    expected=np.array([1, 2], np.int8),
 )
 _shown("Relu", 1, "integers of 32 bits", "relu", [static(np.array([2**24 + 1], I32))])
 _shown("PRelu", 1, "a slope for the last", "prelu", [dynamic(np.full((1, 2, 3), -1, F)), dynamic(_floats(1, 2, 3))])
@@ -282,6 +294,17 @@ _shown(
     expected=_WHOLE[None, None, 1:4, 1:4],
 )
 _shown_by("AdaptiveMaxPool-8-i64", "data or indices")
+for _version in (1, 14, 16):
+    _shown(
+        "AvgPool",
+        _version,
+        "windows that begin behind",
+        "avg_pool",
+        [static(np.ones((1, 1, 5), F))],
+        {"kernel_shape": [1], "strides": [3], "pads_begin": [0], "pads_end": [0], "exclude_pad": False}
+        | ({"rounding_type": "ceil"} if _version < 16 else {"rounding_type": "ceil", "dilations": [1]}),
+        expected=np.full((1, 1, 3), 1, F),
+    )
 _LOWEST = np.full((1, 1, 2, 2), -INF, F)
 _GIVEN = {"kernel": [2, 2], "strides": [1, 1], "pads_begin": [0, 0], "pads_end": [0, 0]}
 _shown("MaxPool", 1, "minus infinity", "MaxPool", [static(_LOWEST)], _GIVEN, expected=_LOWEST[:, :, :1, :1])
@@ -372,6 +395,8 @@ _shown(
     [static(_floats([1, 2], [3, 4])), np.array(1), np.array([0, 1])],
     expected=_floats([4, 3], [2, 1]),
 )
+for _version in (1, 12):
+    _shown_by(f"Pad-{_version}-value-of-known-dimensions", "a `pad_value` that is not")
 _shown_by("SpaceToBatch-2-padded-twice", "padding of several")
 _shown(
     "ScatterElementsUpdate",
@@ -400,6 +425,15 @@ _shown(
 )
 _shown("Squeeze", 1, "axes whose dimension", "squeeze", [dynamic(_floats([1], [2]), dims=[-1, -1]), np.array([0, 1])])
 for _version in (1, 3, 11):
+    _shown(
+        "TopK",
+        _version,
+        "a `k` of 0",
+        "topk",
+        [static(_floats(2, 1)), static(np.array(0))],
+        {"axis": 0, "mode": "max", "sort": "value"},
+        expected=[_floats(), np.zeros(0, I32)],
+    )
     _shown_by(f"TopK-{_version}-min-value-ties", "equal elements")
 _shown_by("TopK-11-u64", "u64 beyond")
 _SLICES = np.array([[0, 1], [1, 0], [0, 0], [1, 1], [0, 1]], np.uint8)
@@ -427,6 +461,7 @@ def _resized(version: int, where: str, x: np.ndarray, mode: str, axes: list[int]
 for _version in (4, 11):
     _resized(_version, "`linear` with", _X, "linear", [2, 3], [3, 3], antialias=True)
     _resized(_version, "`cubic` of three", _X[0, :, :2, :2] * _floats([[1]], [[2]]), "cubic", [0, 1], [3, 3])
+    _resized(_version, "`linear` of five", np.array([[[[[0, 3]]]]], np.uint8), "linear", [2, 3, 4], [1, 1, 4])
     _resized(_version, "`linear`, `linear_onnx`", np.array([[[[0, 3]]]], np.uint8), "linear_onnx", [2, 3], [1, 4])
 _resized(11, "`bilinear_pillow`", np.array([[[[0, 5]]]], np.uint8), "bilinear_pillow", [2, 3], [1, 3])
 _resized(11, "`bicubic_pillow`", _X, "bicubic_pillow", [2, 3], [9, 9], cube_coeff=-0.75)

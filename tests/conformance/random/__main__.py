@@ -2,7 +2,8 @@
 
 ::
 
-    python -m tests.conformance.random --count 100000 --seed 1      # 100,000 of them; findings are kept as files
+    python -m tests.conformance.random --count 100000 --seed 1      # 100,000; findings are kept as files, and a record
+                                                                    # what it has is not run again
     python -m tests.conformance.random --seed 1 --model 4711        # one of them again, in full
     python -m tests.conformance.random --file FOLDER                # a finding that was kept
 """
@@ -13,13 +14,14 @@ import argparse
 import sys
 import time
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 
 from tests.conformance.oracle import Oracle
 from tests.conformance.random.judge import Judge
-from tests.conformance.random.models import judged, keep, recipe, run, summary
+from tests.conformance.random.models import Record, judged, keep, recipe, run, summary
 
 _EVERY = 60.0
 
@@ -64,9 +66,11 @@ def _many(given: argparse.Namespace) -> int:
     operations: Counter[str] = Counter()
     explained: Counter[str] = Counter()
     started = said = time.monotonic()
-    numbers = range(given.first, given.first + given.count)
-    with Oracle() as oracle:
+    record = Record(given.keep / f"{given.seed}.txt")
+    numbers = [n for n in range(given.first, given.first + given.count) if n not in record.kinds]
+    with Oracle() as oracle, closing(record):
         for outcome in run(given.seed, numbers, given.jobs):
+            record.add(outcome)
             kinds[outcome.kind] += 1
             operations += outcome.operations
             if outcome.kind in ("departure", "noise"):
@@ -79,6 +83,7 @@ def _many(given: argparse.Namespace) -> int:
                 print(f"{time.strftime('%H:%M:%S')} {summary(kinds, operations, started)}", flush=True)
     print("\n".join(f"{count} {text}" for text, count in explained.most_common()))
     print(summary(kinds, operations, started))
+    print(f"{len(record.kinds)} of seed {given.seed} so far: {dict(Counter(record.kinds.values()).most_common())}")
     return kinds["found"] + kinds["crashed"] > 0
 
 

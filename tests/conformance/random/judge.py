@@ -104,7 +104,11 @@ class Judge:
                 self.oracle.ask(save, recipe, str(path))
             except OracleError as error:
                 return Verdict("refused", f"OpenVINO cannot build it: {error}")
-            return self.judge_file(path, recipe.arrays(), python=python, drawn=is_drawn(recipe))
+            verdict = self.judge_file(path, recipe.arrays(), python=python, drawn=is_drawn(recipe))
+        if verdict.kind == "lacks" and "rank" in verdict.text and str(recipe.ranked()) != str(recipe):
+            # OpenVINO's plugin takes no unknown rank either: it was told the values' shapes.
+            return self.judge(recipe.ranked(), python=python)
+        return verdict
 
     def judge_file(self, path: Path, arrays: Sequence[np.ndarray], *, python: bool = False, drawn: bool = False) -> Verdict:
         """The verdict on an IR; ``drawn``: whether its bodies draw other random numbers."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import closing
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -31,6 +33,14 @@ def test_random_models(seed: int) -> None:
 def test_a_number_is_always_the_same_model(oracle: Oracle) -> None:
     one, again, other = (oracle.ask(models.recipe, SEED, number) for number in (3, 3, 4))
     assert str(one) == str(again) != str(other)
+
+
+def test_a_record_outlives_an_interruption(tmp_path: Path) -> None:
+    path = tmp_path / "findings" / "1.txt"
+    for number, kind in ((3, "agrees"), (1, "found")):
+        with closing(models.Record(path)) as record:
+            record.add(models.Outcome(number, kind, Counter()))
+    assert models.Record(path).kinds == {3: "agrees", 1: "found"}
 
 
 def test_all_families_come_up(oracle: Oracle) -> None:

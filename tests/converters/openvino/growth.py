@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import itertools
+import math
 import subprocess
 import sys
 import tempfile
@@ -20,11 +21,13 @@ from typing import Any
 import numpy as np
 
 from converters.openvino import convert
+from converters.openvino.sentencepiece_models import model_message
 from tests.converters.openvino.reader.ir_text import const, edge, graph, layer, net, parameter, result, write
 from tests.worker import reset_peak, status
 
 SIZES = (1_000, 4_000, 16_000)
 LARGE = 5_000  # elements that are not folded
+COMPRESSED = (72, 72)  # of a matrix that is not folded
 OF_LARGE = ("large constants", "large constants of one value", "copied constants", "constants referred to")
 
 
@@ -84,6 +87,84 @@ def _products(n: int) -> str:
         edges += [edge(start + 2, 0, start + 3, 1), edge(start + 3, 2, start + 4, 0)]
         last = (start + 4, 1)
     return net([*layers, result(5 * n + 1, (2, 2))], [*edges, edge(*last, 5 * n + 1, 0)])
+
+
+def _compressed(n: int) -> str:
+    """Products with matrices of 8 bits, each with its scales."""
+    rows, columns = COMPRESSED
+    layers, edges, last = [parameter(shape=(2, rows))], [], (0, 0)
+    for i in range(n):
+        start = 6 * i + 1
+        layers += [
+            const(start, "u8", COMPRESSED, rows * columns, 16 + i * rows * columns, precision="U8"),
+            layer(start + 1, "Convert", inputs=[COMPRESSED], outputs=[COMPRESSED], data='destination_type="f32"'),
+            const(start + 2, "f32", (rows, 1), 4 * rows, 16),
+            layer(
+                start + 3, "Multiply", inputs=[COMPRESSED, (rows, 1)], outputs=[COMPRESSED], data='auto_broadcast="numpy"'
+            ),
+            layer(start + 4, "MatMul", inputs=[(2, rows), COMPRESSED], outputs=[(2, columns)]),
+            layer(start + 5, "Sigmoid", inputs=[(2, columns)], outputs=[(2, columns)]),
+        ]
+        edges += [edge(start, 0, start + 1, 0), edge(start + 1, 1, start + 3, 0), edge(start + 2, 0, start + 3, 1)]
+        edges += [edge(*last, start + 4, 0), edge(start + 3, 2, start + 4, 1), edge(start + 4, 2, start + 5, 0)]
+        last = (start + 5, 1)
+    return net([*layers, result(6 * n + 1, (2, columns))], [*edges, edge(*last, 6 * n + 1, 0)])
+
+
+def _pieces(n: int) -> bytes:
+    """A SentencePiece model."""
+    model = model_message()()
+    model.pieces.add(piece=b"<unk>", type=2)
+    for k in range(n):
+        model.pieces.add(piece=b"t%d" % k, type=1, score=-float(k))
+    return model.SerializeToString()
+
+
+def _sentencepiece(n: int) -> str:
+    size = len(_pieces(n))
+    ports = [(None, 2), (None,), (2,)]
+    layers = [
+        parameter(0, (None,), "string", "STRING"),
+        const(1, "u8", (size,), size, 0, precision="U8"),
+        layer(2, "SentencepieceTokenizer", inputs=[(size,), (None,)], outputs=ports, version="extension",
+              data='nbest_size="1" alpha="1" add_bos="false" add_eos="false" reverse="false"'),
+        *(result(3 + k, shape) for k, shape in enumerate(ports)),
+    ]  # fmt: skip
+    return net(layers, [edge(1, 0, 2, 0), edge(0, 0, 2, 1), *(edge(2, 2 + k, 3 + k, 0) for k in range(3))])
+
+
+def _tokens(n: int) -> tuple[list[bytes], list[bytes]]:
+    """A vocabulary, and the merges that make ``n`` of its tokens of two others each."""
+    count = math.isqrt(n - 1) + 1
+    parts = [b"%d" % k for k in range(count)]
+    pairs = [(first + b"_", second) for first in parts for second in parts][:n]
+    vocabulary = [*parts, *(part + b"_" for part in parts), *(first + second for first, second in pairs)]
+    return vocabulary, [first + b" " + second for first, second in pairs]
+
+
+def _packed(texts: list[bytes]) -> list[np.ndarray]:
+    """Begins, ends and bytes of strings."""
+    ends = np.cumsum([len(text) for text in texts]).astype(np.int32)
+    return [np.concatenate([[0], ends[:-1]]).astype(np.int32), ends, np.frombuffer(b"".join(texts), np.uint8)]
+
+
+def _byte_pairs(n: int) -> str:
+    arrays = [array for texts in _tokens(n) for array in _packed(texts)]
+    layers = [parameter(k, (None,), "i32", "I32") for k in range(4)] + [parameter(4, (None,), "u8", "U8")]
+    offset = 0
+    for k, array in enumerate(arrays, 5):
+        kind = "u8" if array.dtype == np.uint8 else "i32"
+        layers.append(const(k, kind, array.shape, array.nbytes, offset, precision=kind.upper()))
+        offset += array.nbytes
+    data = 'unk_token="" fuse_unk="false" suffix_indicator="" end_suffix="" byte_fallback="false" cache_capacity="20000"'
+    inputs = [(None,)] * 5 + [array.shape for array in arrays]
+    ports = {"inputs": inputs, "outputs": [(None,)] * 3, "precision": "I32"}
+    layers += [
+        layer(11, "BPETokenizer", version="extension", data=data, **ports),
+        *(result(12 + k, (None,)) for k in range(3)),
+    ]
+    edges = [edge(k, 0, 11, k) for k in range(11)] + [edge(11, 11 + k, 12 + k, 0) for k in range(3)]
+    return net(layers, edges)
 
 
 def _quantized(n: int) -> str:
@@ -226,12 +307,15 @@ SUBJECTS: dict[str, Callable[[int], str]] = {
     "large constants": lambda n: _constants(n, LARGE),
     "large constants of one value": lambda n: _constants(n, LARGE, shared=True),
     "products with biases": _products,
+    "products with compressed weights": _compressed,
     "quantised layers": _quantized,
     "outputs of a layer": _split,
     "inputs of a layer": _concat,
     "layers that take a value": _branches,
     "nested bodies": _nested,
     "variables": _variables,
+    "pieces of a tokenizer": _sentencepiece,
+    "tokens and merges of a tokenizer": _byte_pairs,
     "layers in another opset": _chain,
     "layers in float16": _chain,
     "layers in float32": lambda n: _chain(n, precision="FP16").replace('"f32"', '"f16"'),
@@ -268,11 +352,26 @@ KEYWORDS: dict[str, dict[str, Any]] = {
 }
 
 
+# What these have of weights; the others have numbers behind a one and a zero.
+WEIGHTS: dict[str, Callable[[int], bytes]] = {
+    "products with compressed weights": lambda n: _numbered(n * math.prod(COMPRESSED) // 4),
+    "pieces of a tokenizer": _pieces,
+    "tokens and merges of a tokenizer": lambda n: b"".join(a.tobytes() for texts in _tokens(n) for a in _packed(texts)),
+}
+
+
+def _numbered(count: int) -> bytes:
+    return np.array([1, 0]).tobytes() + np.arange(max(8, count), dtype=np.float32).tobytes()
+
+
 def make(name: str, n: int, folder: Path) -> Path:
     """The .xml of ``n`` of what is named."""
-    elements = LARGE if name in OF_LARGE else 2
-    numbers = np.arange(max(8, elements * (n if "constants" in name else 1)), dtype=np.float32)
-    return write(folder, SUBJECTS[name](n), np.array([1, 0]).tobytes() + numbers.tobytes())
+    if name in WEIGHTS:
+        weights = WEIGHTS[name](n)
+    else:
+        elements = LARGE if name in OF_LARGE else 2
+        weights = _numbered(elements * (n if "constants" in name else 1))
+    return write(folder, SUBJECTS[name](n), weights)
 
 
 def measure(name: str, xml: Path) -> tuple[float, float]:

@@ -19,8 +19,8 @@ Measured alone on a machine time keeps within 1.3, too (`tests.converters.openvi
 """
 
 # Some take a hundred times as long as others.
-_SIZES = {"bodies of operators": 8, "bodies in an older opset": 8, "variables": 50}
-_QUICK = ("attributes", "information", "unknown", "tensor names", "layers that lead")
+_SIZES = {"bodies of operators": 8, "bodies in an older opset": 8, "variables": 50, "products with compressed weights": 50}
+_QUICK = ("attributes", "information", "unknown", "tensor names", "layers that lead", "pieces", "tokens")
 # Below these all is noise.
 _LEAST_SECONDS, _LEAST_BYTES = 0.01, 1 << 20
 # Other programs on the machine disturb a measurement; they do not make one better.

@@ -10,7 +10,14 @@ import pytest
 from onnx import TensorProto
 
 from onnx_specops.domain import find
-from tests.onnx_specops.native import nodes, random_detectors, random_products, random_regions, random_tokenizers
+from tests.onnx_specops.native import (
+    nodes,
+    random_attention,
+    random_detectors,
+    random_products,
+    random_regions,
+    random_tokenizers,
+)
 from tests.onnx_specops.native.nodes import Node
 from tests.onnx_specops.native.random_detectors import scores
 from tests.onnx_specops.native.test_random_nodes import FLOATS, INTEGERS, any_values, pick
@@ -190,6 +197,7 @@ MAKERS = (
     search_sorted,
     segment_max,
     yuv_to_rgb,
+    random_attention.attention,
     random_products.mat_mul_compressed,
     random_products.attention,
     *random_regions.MAKERS,

@@ -30,7 +30,7 @@ def _layer(image, sizes, scales, *, axes, mode, by_scales=False, **attributes):
 
 
 def _case(name, mode, sizes, image=IMAGE, axes="2,3", scales=None, **options):
-    at = [int(axis) for axis in axes.split(",")]
+    at = [int(axis) for axis in axes.split(",") if axis]
     attributes = {"axes": axes, "mode": mode} | options.pop("attributes", {})
     if scales is None:
         scales = np.array(sizes, F) / np.array([image.shape[axis] for axis in at], F)
@@ -77,6 +77,11 @@ def _interpolate():
     yield _case(
         "five-dimensions", "linear_onnx", [5, 3, 4], np.arange(24, dtype=F).reshape(1, 1, 2, 3, 4) ** 2, "2,3,4", rtol=1e-4
     )
+    for mode in KNOWN["mode"].choices:
+        yield _case(
+            f"scalar-{mode}", mode, [], np.array(3, F), "", scales=[],
+            expected=np.array(3, F), reason="OpenVINO has no scalars to interpolate",
+        )  # fmt: skip
     yield _case("no-batch", "nearest", [7, 3], IMAGE[:0])
     yield _case("to-nothing", "nearest", [0, 3], expected=np.zeros((2, 3, 0, 3), F), reason="OpenVINO refuses a size of 0")
     whole = (IMAGE * 40).astype(np.int64)

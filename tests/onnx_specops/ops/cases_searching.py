@@ -89,6 +89,9 @@ def _segment_max():
         yield _segments(f"{count}-segments-vector", DATA.astype(F), IDS, [count], fill="LOWEST", expected=np.array(
             [[-3, 5], *[[np.finfo(F).min] * 2], [1, 0], [9, 4], *[[np.finfo(F).min] * 2] * 2][:count], F),
             reason="OpenVINO takes a scalar only")  # fmt: skip
+    yield _segments("last-id", DATA[:2].astype(F), np.array([0, 2**63 - 1]), 1, expected=DATA[:1].astype(F),
+                    reason="OpenVINO's ids are of 32 bits at run time")  # fmt: skip
+    yield _segments("error-last-id", DATA[:2].astype(F), np.array([0, 2**63 - 1]), error="(segment_ids|output)")
     yield _segments("rank-1", np.array([1, 2, 3], F), np.array([1, 1, 4]))
     yield _segments("rank-3", np.random.default_rng(0).normal(size=(5, 2, 3)).astype(F), IDS)
     yield _segments(

@@ -29,6 +29,7 @@ NMS = {"boxes": BOXES, "scores": SCORES, **LIMITS, "soft_nms_sigma": F([0])}
 ALIGN = {"pooled_h": 2, "pooled_w": 2, "sampling_ratio": 1, "spatial_scale": 1.0}
 PSROI = {"output_dim": 2, "group_size": 2, "spatial_scale": 1.0}
 DETECTION = {"keep_top_k": 5, "nms_threshold": 0.5, "normalized": 1}
+UNSCORED = {**DETECTION, "keep_top_k": -1}
 PREDICTIONS = {"box_logits": np.zeros((1, 8), F), "class_preds": np.zeros((1, 6), F), "proposals": np.zeros((1, 2, 8), F)}
 PROPOSAL = {"feat_stride": 8, "min_size": 1, "pre_nms_topn": 5, "post_nms_topn": 5, "nms_thresh": 0.5}
 GENERATE = {"min_size": 0.0, "nms_threshold": 0.5, "pre_nms_count": 5, "post_nms_count": 5}
@@ -44,6 +45,8 @@ ERRORS = [
     ("NonMaxSuppression", {**NMS, "boxes": np.zeros((1, 4, 4), F)}, {}, "scores has the shape [1, 2, 3], boxes", False),
     ("NonMaxSuppression", {**NMS, "iou_threshold": F([1, 2])}, {}, "iou_threshold has 2 elements instead of one", True),
     ("MulticlassNms", {"boxes": BOXES, "scores": SCORES[0], "roisnum": np.int64([4])}, {}, "boxes [1, 3, 4]", False),
+    ("MulticlassNms", {"boxes": BOXES[:0], "scores": SCORES[0, :0], "roisnum": np.int64([2**63 - 1, 9])}, {},
+     "roisnum sums to", False),
     ("MulticlassNms", {"boxes": BOXES, "scores": SCORES}, {"sort_result_type": "box"}, "none of none, classid", False),
     ("MatrixNms", {"boxes": BOXES, "scores": SCORES}, {"decay_function": "cubic"}, "none of linear, gaussian", False),
     ("NMSRotated", {"boxes": BOXES, "scores": SCORES, **LIMITS}, {}, "instead of [batches, boxes, 5]", False),
@@ -109,6 +112,8 @@ EMPTY = [
     ("NMSRotated", [*_zeros((2, 4, 5), (2, 0, 4)), *LIMITS.values()], {}, [(0, 3), (0, 3)]),
     ("NonMaxSuppression", [*_zeros((0, 4, 4), (0, 3, 4)), *LIMITS.values(), F([0.5])], {}, [(0, 3), (0, 3)]),
     ("DetectionOutput", _zeros((0, 8), (0, 6), (1, 2, 8)), DETECTION, [(1, 1, 0, 7)]),
+    ("DetectionOutput", _zeros((1, 8), (1, 0), (1, 2, 8)), UNSCORED, [(1, 1, 0, 7)]),
+    ("DetectionOutput", _zeros((1, 8), (1, 0), (1, 2, 8)), {**UNSCORED, "decrease_label_id": 1}, [(1, 1, 0, 7)]),
     ("Proposal", _zeros((0, 2, 2, 2), (0, 4, 2, 2), (3,), (1, 4)), PROPOSAL, [(0, 5), (0,)]),
     ("GenerateProposals", _zeros((0, 3), (4, 4), (0, 4, 2, 2), (0, 1, 2, 2)), GENERATE, [(0, 4), (0,), (0,)]),
     ("ROIPooling", _zeros((1, 3, 4, 4), (0, 5)), {"pooled_h": 2, "pooled_w": 3}, [(0, 3, 2, 3)]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.conformance.operation_models import dynamic, layer_case, mixed, ramp, static, unranked
+from tests.conformance.operation_models import decided, dynamic, layer_case, mixed, ramp, static, unranked
 
 I32, I64, U8, F16, F64 = np.int32, np.int64, np.uint8, np.float16, np.float64
 
@@ -27,6 +27,8 @@ def _pad():
         yield case(version, "value", data, np.array([1, 1]), np.array([0, 2]), "constant", np.array(2.5, np.float32))
         yield case(version, "value-at-run-time", data, np.array([1, 1]), np.array([0, 2]), "constant",
                    static(np.array(2.5, np.float32), np.array(-1, np.float32)))  # fmt: skip
+        yield case(version, "value-of-known-dimensions", static(ramp(2, 3)), np.array([1, 1]), np.array([0, 2]), "constant",
+                   static(np.array(2.5, np.float32)), **decided("evaluate", "the CPU plugin takes 0 for the value"))  # fmt: skip
         yield case(version, "empty", dynamic(ramp(0, 3)), np.array([1, 0]), np.array([1, 2]), "constant")
         yield case(version, "nothing", data, np.array([0, 0]), np.array([0, 0]), "symmetric")
         for dtype in (bool, U8, np.int8, I32, I64, F16, F64):

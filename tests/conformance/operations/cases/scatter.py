@@ -81,6 +81,7 @@ def _update():
     yield case("scalar-index", data, static(np.array(2)), dynamic(-ramp(3)), np.array(0),
                **decided("evaluate", "the CPU plugin takes no scalar indices"))  # fmt: skip
     yield case("empty", data, dynamic(np.zeros(0, I64)), dynamic(ramp(0, 3)), np.array(0))
+    yield case("empty-rows", static(ramp(3, 4, 0)), static(np.array([2, 0])), static(ramp(3, 2, 0)), np.array(1))
     for dtype in (bool, U8, F16, I64):
         yield case(np.dtype(dtype).name, dynamic(mixed(4, 3, dtype=dtype)), dynamic(np.array([3, 1])),
                    dynamic(mixed(2, 3, dtype=dtype, seed=1)), np.array(0))  # fmt: skip

@@ -78,6 +78,8 @@ def _strided_slice():
                    np.array([1])], beyond, shrink_axis=[1])  # fmt: skip
         yield case(f"shrink-beyond{index}-a-known-size", [static(ramp(2, 3)), np.array([index, 0]), np.array([0, 2]),
                    static(np.array([1, 1]))], beyond, shrink_axis=[1, 0])  # fmt: skip
+        yield case(f"shrink-beyond{index}-a-known-size-beside-an-unknown-one", [dynamic(ramp(2, 2), ramp(3, 2), dims=[-1, 2]),
+                   np.array([0, index]), np.array([3, 0]), np.array([1, 1])], beyond, shrink_axis=[0, 1])  # fmt: skip
     unknown = decided("evaluate", "the CPU plugin takes no begins of unknown number")
     bounds = [dynamic(np.array(a), np.array(b)) for a, b in (([1, 0], [0, 1, 1]), ([2, 2], [2, 3, 3]), ([1, 1], [1, 1, 1]))]
     yield case("unknown-number", [dynamic(ramp(2, 3, 4), ramp(2, 3, 4)), *bounds], unknown, begin=[0, 1], end=[1])

@@ -1,0 +1,306 @@
+"""The caches of a language model in OpenVINO's form, which its attention extends where they lie.
+
+OpenVINO keeps keys and values in variables: ReadValue, Gather by beam_idx, Concat with those of this run's tokens, Assign;
+of each token all of the cache would be copied by every one of them. `onnx_specops.ScaledDotProductAttentionWithKVCache`
+says all of it, with the attention. The model's inputs and outputs stay what they are, ``beam_idx`` among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx_ir as ir
+from onnx_ir.passes.common import RemoveUnusedNodesPass
+
+from converters.passes.attention.caches import Cache, CacheForm, NotACache, recognised
+from converters.passes.attention.grouped import check_types
+from converters.passes.attention.matching import Attention, Matcher, NoFit
+from converters.passes.attention.probing import Data, Dependence, Probe, ProbeError
+from converters.passes.attention.setting import Inputs, Setting
+from converters.variables import ExposedVariable
+from onnx_specops.building import Builder, Value
+from onnx_specops.graphs import all_values, nested
+from onnx_specops.replacing import take_place
+
+_SETTING = Setting(batch=2, sequence=3, past=5)
+_HIDES = -1e30
+"""A product to which this is added is this, whatever it was."""
+
+
+def hold_caches(model: ir.Model, variables: Sequence[ExposedVariable]) -> bool:
+    """Let a language model's attention extend its caches; returns whether it has any that it can.
+
+    All or none: where one of its variables is no cache, or something else than an attention takes one, the model stays as
+    it was.
+
+    Args:
+        model: changed in place.
+        variables: its variables; those that are caches begin empty then, whatever says so in the graph.
+    """
+    graph = model.graph
+    try:
+        forms, inputs = recognised(graph, variables)
+        chosen = _Chosen(inputs, graph, forms)
+        probe = chosen.probe(_SETTING)
+        attentions = _attentions(graph, forms, inputs, probe)
+        tokens = _tokens(chosen, attentions)
+        _check_reads(graph, forms, attentions)
+        ranks = {found.mask: len(probe.shape(found.mask)) for found in attentions if found.mask is not None}
+    except (NotACache, NoFit, ProbeError):
+        return False
+    emitter = _Emitter(graph, forms, inputs, tokens, ranks)
+    for found in attentions:
+        emitter.replace(found)
+    emitter.replace_shapes()
+    for item in variables:
+        if item.names:
+            emitter.declare(item)
+    emitter.name_dims()
+    RemoveUnusedNodesPass()(model)
+    return True
+
+
+class _Chosen(Inputs):
+    """The graph's inputs, with the caches' chosen rows as if they were inputs too."""
+
+    def __init__(self, inputs: Inputs, graph: ir.Graph, forms: Sequence[CacheForm]) -> None:
+        super().__init__(graph, inputs.pasts)
+        self._forms = forms
+
+    def probe(self, setting: Setting, more: Mapping[ir.Value, np.ndarray | Data] | None = None) -> Probe:
+        plain = super().probe(setting)
+        given: dict[ir.Value, np.ndarray | Data] = {}
+        for form in self._forms:
+            data = Data(form.past.dtype or ir.DataType.FLOAT, plain.shape(form.past))
+            given |= dict.fromkeys((form.read, form.chosen), data)
+        return super().probe(setting, {**given, **(more or {})})
+
+
+def _attentions(graph: ir.Graph, forms: Sequence[CacheForm], inputs: Inputs, probe: Probe) -> list[Attention]:
+    """The attention over each two caches.
+
+    Raises:
+        NoFit: one of a form that the operator does not have.
+        NotACache: a cache that none takes.
+    """
+    caches = [Cache(form.name, form.past, form.present, form.new, form.axis) for form in forms]
+    matcher = Matcher(_Chosen(inputs, graph, forms), caches, Dependence(graph, inputs.sources))
+    found: list[Attention] = []
+    for node in graph:
+        if node.op_type == "Softmax" and not node.domain and (attention := matcher.match(node)) is not None:
+            _check(attention, probe)
+            found.append(attention)
+    taken = [id(cache) for attention in found for cache in (attention.keys, attention.values)]
+    if sorted(taken) != sorted(id(cache) for cache in caches):
+        raise NotACache("not each cache is that of one attention")
+    return found
+
+
+def _check(found: Attention, probe: Probe) -> None:
+    """Raises `NoFit` where an attention has what the operator has not."""
+    check_types(found)
+    if probe.shape(found.query)[::2] != (_SETTING.batch, _SETTING.sequence):
+        raise NoFit("its queries are not those of the tokens of the run")
+    for cache in (found.keys, found.values):
+        _sizes(cache.past)
+    if found.mask is None:
+        return
+    if found.is_condition and found.lowest > _HIDES:
+        raise NoFit("what its mask hides depends on what it hides")
+    if not found.is_condition and found.mask.dtype != ir.DataType.FLOAT:
+        raise NoFit(f"its mask is {found.mask.dtype}")
+    shape = probe.shape(found.mask)
+    whole = (_SETTING.batch, found.heads, _SETTING.sequence, _SETTING.total)
+    fits = 0 < len(shape) <= 4 and shape[-1] == whole[-1]
+    if not fits or any(d not in (1, w) for d, w in zip(shape[::-1], whole[::-1], strict=False)):
+        raise NoFit(f"its mask has the shape {shape} where {whole} is wanted")
+
+
+def _tokens(inputs: Inputs, attentions: Sequence[Attention]) -> ir.Value:
+    """The input whose second dimension is how many tokens a run has.
+
+    Raises:
+        NoFit: it is not one of them that says so.
+    """
+    longer = Setting(_SETTING.batch, _SETTING.sequence + 1, _SETTING.past)
+    as_it_was = inputs.probe(_SETTING)
+    shapes = {value: Data(value.dtype or ir.DataType.INT64, as_it_was.shape(value)) for value in inputs.data}
+    for value in inputs.data:
+        probe = inputs.probe(longer, {other: shape for other, shape in shapes.items() if other is not value})
+        try:
+            if all(probe.shape(found.query)[2] == longer.sequence for found in attentions):
+                return value
+        except ProbeError:
+            continue
+    raise NoFit("no input says how many tokens a run has")
+
+
+def _sizes(past: ir.Value) -> tuple[int, int]:
+    """A cache's groups, and the elements of each token in them; raises `NoFit` where they are not known."""
+    dims = list(past.shape or ())
+    if len(dims) == 4 and isinstance(dims[1], int) and isinstance(dims[3], int):
+        return dims[1], dims[3]
+    raise NoFit("how many numbers its cache has of a token is not known")
+
+
+def _check_reads(graph: ir.Graph, forms: Sequence[CacheForm], attentions: Sequence[Attention]) -> None:
+    """Raises `NotACache` where something else takes a cache than the attentions that are to be replaced.
+
+    Shapes aside: they are known without it.
+    """
+    cached = {value for form in forms for value in (form.past, form.read, form.chosen, form.present)}
+    ends = {found.mixed for found in attentions}
+    pending = [value for value in graph.outputs if not _is_present(value, cached)]
+    for found in attentions:
+        pending += [value for value in (found.query, found.keys.new, found.values.new, found.mask) if value is not None]
+    seen = set(pending)
+    while pending:
+        value = pending.pop()
+        if value in cached:
+            raise NotACache(f"something else than an attention takes {value.name}")
+        node = value.producer()
+        if node is None or value in ends:
+            continue
+        for taken in _read(node):
+            if taken not in seen and not (node.op_type == "Shape" and taken in cached):
+                seen.add(taken)
+                pending.append(taken)
+
+
+def _is_present(output: ir.Value, cached: set[ir.Value]) -> bool:
+    while output not in cached:
+        node = output.producer()
+        if node is None or node.op_type != "Identity" or node.inputs[0] is None:
+            return False
+        output = node.inputs[0]
+    return True
+
+
+def _read(node: ir.Node) -> Iterator[ir.Value]:
+    """What a node takes, by its nested graphs too."""
+    yield from (value for value in node.inputs if value is not None)
+    for graph in nested(node):
+        yield from graph.outputs
+        for inner in graph:
+            yield from _read(inner)
+
+
+@dataclass
+class _Emitter:
+    """Emits the operators, and once what all of them take.
+
+    Attributes:
+        graph: the graph.
+        forms: its caches.
+        inputs: its inputs.
+        tokens: the one among them whose second dimension is how many tokens a run has.
+        ranks: those of the attentions' masks.
+        in_place: whether the caches may have room for more than they hold.
+    """
+
+    graph: ir.Graph
+    forms: Sequence[CacheForm]
+    inputs: Inputs
+    tokens: ir.Value
+    ranks: Mapping[ir.Value, int]
+    _masks: dict[ir.Value, ir.Value] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._root = Builder(self.graph)
+        self._root.reserve(value.name for value in all_values(self.graph))
+        op = Builder(self.graph, root=self._root, before=next(iter(self.graph)))
+        op.scope = "tokens"
+        self._by_past = {form.past: form for form in self.forms}
+        data, mask = self.tokens, self.inputs.mask
+        # Only the mask tells how many tokens a cache holds that has room for more.
+        self.in_place = mask is not None and bool(mask.uses())
+        self._batch, sequence = op.Shape(data, start=0, end=1), op.Shape(data, start=1, end=2)
+        if self.in_place:
+            self._total = op.Shape(mask, start=1, end=2)
+            self._held = op.Sub(self._total, sequence)
+            self._length = op.Squeeze(self._held, [0])
+        else:
+            self._held = op.Shape(next(iter(self._by_past)), start=2, end=3)
+            self._total = op.Add(self._held, sequence)
+            self._length = None
+
+    def replace(self, found: Attention) -> None:
+        """Put the operator in an attention's place."""
+        node = found.mixed.producer()
+        assert node is not None
+        op = Builder(self.graph, root=self._root, before=node)
+        op.scope = found.softmax.name or "attention"
+        mixed, key, value = op.specops.ScaledDotProductAttentionWithKVCache(
+            found.query,
+            found.keys.new,
+            found.values.new,
+            found.keys.past,
+            found.values.past,
+            None if found.mask is None else self._mask(op, found),
+            self.inputs.beams,
+            self._length,
+            None if found.sink is None else op.const(found.sink, ir.DataType.FLOAT),
+            scale=found.scale,
+            softcap=found.softcap or None,
+            outputs=3,
+        )
+        take_place(found.mixed, mixed)
+        for cache, present in ((found.keys, key), (found.values, value)):
+            self._replace_shapes(cache.present, self._by_past[cache.past], self._total)
+            take_place(cache.present, present)
+
+    def _mask(self, op: Builder, found: Attention) -> ir.Value:
+        """[batch or 1, heads or 1, sequence or 1, total sequence], added to the products."""
+        mask = found.mask
+        assert mask is not None
+        if mask not in self._masks:
+            added = op.Where(mask, np.float32(0), np.float32(found.lowest)) if found.is_condition else mask
+            if (rank := self.ranks[mask]) < 4:
+                added = op.Unsqueeze(added, list(range(4 - rank)))
+            self._masks[mask] = added
+        return self._masks[mask]
+
+    def replace_shapes(self) -> None:
+        """What asks for a cache's shape learns it without the cache."""
+        for form in self.forms:
+            for value in dict.fromkeys((form.past, form.read, form.chosen)):
+                self._replace_shapes(value, form, self._held)
+
+    def _replace_shapes(self, value: ir.Value, form: CacheForm, tokens: Value) -> None:
+        groups, size = _sizes(form.past)
+        for node, _ in list(value.uses()):
+            if node.op_type != "Shape" or node.domain or node.outputs[0] is self._held:
+                continue
+            op = Builder(self.graph, root=self._root, before=node)
+            op.scope = node.name or "shape"
+            parts = [self._batch, [groups], tokens, [size]]
+            start, end = node.attributes.get_int("start", 0), node.attributes.get_int("end", 4)
+            wanted = parts[start:end]
+            shape = op.Concat(*wanted, axis=0) if wanted else op.const(np.zeros(0, np.int64))
+            node.outputs[0].replace_all_uses_with(shape, replace_graph_outputs=True)
+
+    def declare(self, item: ExposedVariable) -> None:
+        """A cache needs no word whether it is set: it begins with no tokens."""
+        variable = item.variable
+        form = self._by_past[variable.value]
+        if variable.is_set is not None:
+            self.graph.inputs.remove(variable.is_set)
+            variable.is_set = None
+            del item.names["is_set"]
+        groups, size = _sizes(form.past)
+        variable.initial = ir.tensor(np.zeros((1, groups, 0, size), np.float32), name=variable.value.name)
+        item.traits.update(axis=form.axis, in_place=self.in_place, native=True)
+        if self.inputs.beams is not None:
+            item.traits["beams"] = self.inputs.beams.name or ""
+
+    def name_dims(self) -> None:
+        """The dimensions that inputs share have one name, by which sessions know how large a cache is."""
+        for form in self.forms:
+            groups, size = _sizes(form.past)
+            form.past.shape = ir.Shape(["batch_size", groups, "past_sequence_length", size])
+        data, mask = self.tokens, self.inputs.mask
+        for value, axis, name in ((data, 0, "batch_size"), (data, 1, "sequence_length"), (mask, 1, "total_sequence_length")):
+            if value is not None and value.shape is not None and not isinstance(value.shape[axis], int):
+                value.shape = ir.Shape([name if i == axis else d for i, d in enumerate(value.shape)])

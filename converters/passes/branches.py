@@ -1,0 +1,65 @@
+"""What one branch of an If alone takes is computed in it.
+
+Rules emit what a layer takes before the layer. Where that is an If, such as the choice between a variable and its initial
+value, runs that take the other branch would compute it for nothing.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+from onnx_ir.passes import InPlacePass, PassResult
+
+from onnx_specops.graphs import all_nodes, nested
+
+_RANDOM = frozenset(("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"))
+"""What each of draws depends on how often it ran."""
+
+
+class MoveIntoBranches(InPlacePass):
+    """Move nodes of which nothing but one branch of an If takes anything into that branch, those of nested graphs too."""
+
+    def call(self, model: ir.Model) -> PassResult:
+        return PassResult(model, modified=_moved(model.graph) > 0)
+
+
+def _moved(graph: ir.Graph) -> int:
+    """How many nodes were moved within a graph and those nested in it."""
+    branches: dict[ir.Graph | ir.Function, ir.Graph] = {}
+    for node in graph:
+        if node.op_type == "If" and not node.domain:
+            for branch in nested(node):
+                branches |= dict.fromkeys((branch, *_within(branch)), branch)
+    count, names = 0, {branch: {node.name for node in branch} for branch in set(branches.values())}
+    for node in reversed(graph) if branches else ():
+        taking = _branch_of(node, branches)
+        if taking is not None:
+            graph.remove(node)
+            _rename(node, names[taking])
+            taking.insert_before(taking[0], node)
+            branches |= dict.fromkeys(_graphs_of(node), taking)
+            count += 1
+    return count + sum(_moved(branch) for node in graph for branch in nested(node))
+
+
+def _rename(node: ir.Node, names: set[str | None]) -> None:
+    """A name that no node of the graph has: each graph names those that have none by itself."""
+    while node.name in names:
+        node.name = f"{node.name}_moved"
+    names.add(node.name)
+
+
+def _within(graph: ir.Graph) -> list[ir.Graph]:
+    return [inner for node in all_nodes(graph) for inner in nested(node)]
+
+
+def _graphs_of(node: ir.Node) -> list[ir.Graph]:
+    return [inner for branch in nested(node) for inner in (branch, *_within(branch))]
+
+
+def _branch_of(node: ir.Node, branches: dict[ir.Graph | ir.Function, ir.Graph]) -> ir.Graph | None:
+    """The branch that alone takes what a node gives; ``None`` where there is not one."""
+    if node.op_type in _RANDOM or any(value.is_graph_output() for value in node.outputs):
+        return None
+    users = {user.graph for value in node.outputs for user, _ in value.uses()}
+    taking = {None if user is None else branches.get(user) for user in users}
+    return taking.pop() if len(taking) == 1 else None
