@@ -50,7 +50,7 @@ def test_each_instruction_set(name: str) -> None:
 @pytest.mark.parametrize(("heads", "groups"), [(2, 2), (6, 1)])
 def test_the_cache_is_extended_in_its_memory(type_: type, heads: int, groups: int) -> None:
     rng = np.random.default_rng(0)
-    size, past, room = 64, 300, 400
+    size, past, room = 64, 900, 1000
     tokens = [rng.standard_normal((1, 1, n * size), np.float32) for n in (heads, groups, groups)]
     caches = [cache_of(rng.standard_normal((1, groups, room, size), np.float32), type_) for _ in range(2)]
     counted = [np.int32([past]), np.array(past + 1, np.int32)]
