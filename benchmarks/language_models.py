@@ -251,8 +251,8 @@ def alternate(model: Path, rounds: int) -> dict[int, float]:
     for value in ort.InferenceSession.get_inputs(session):
         if value.name.startswith("past"):
             _, heads, _, size = value.shape
-            # Any bytes will do: zeros, which are numbers in each type.
-            cache = np.zeros((1, heads, POSITIONS, size), TYPES[value.type])
+            # Any numbers will do, but zeros: memory that was never written lies in one page.
+            cache = np.ones((1, heads, POSITIONS, size), TYPES[value.type])
             values.append(ort.OrtValue.ortvalue_from_numpy(cache))
             binding.bind_ortvalue_input(value.name, values[-1])
             binding.bind_ortvalue_output(value.name.replace("past_key_values", "present"), values[-1])
