@@ -158,7 +158,7 @@ def convert(
         KvCache | None,
         typer.Option(
             help="With --genai: what the cache of keys and values holds. The smaller it is, the quicker are tokens that "
-            "follow many. By default uint8 with --activations int8, as OpenVINO has it unless told otherwise; else float32.",
+            "follow many. float32 unless told.",
             show_default=False,
         ),
     ] = None,

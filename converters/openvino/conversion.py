@@ -101,7 +101,7 @@ def convert(
         kv_cache: with ``form="genai"``: what the cache of keys and values holds: ``"float32"``, them as they are;
             ``"float16"``; or ``"uint8"``, 256 steps from the least to the greatest of each head of a token, which is what
             OpenVINO does unless ``KV_CACHE_PRECISION`` says otherwise. The less memory there is to read, the quicker are
-            tokens that follow many. By default ``"uint8"`` with ``activations="int8"``, else ``"float32"``.
+            tokens that follow many. ``"float32"`` unless told.
 
     Returns:
         The model (with external weights as the file has them) and the `Report`; they unpack as a pair.
@@ -148,7 +148,7 @@ def convert(
                     emitted.variables,
                     positions=positions,
                     contrib=contrib and opset == OPSET,
-                    cache=kv_cache or ("uint8" if activations == "int8" else "float32"),
+                    cache=kv_cache or "float32",
                 )
             except NotACache as error:
                 remedy = "convert it without --genai: its variables are kept by onnx_specops.InferenceSession then"
