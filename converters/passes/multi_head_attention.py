@@ -115,8 +115,8 @@ def _unscaled(q: Value, factor: float) -> tuple[Any, float]:
     if node is None or node.op_type != "Mul" or node.domain or len(list(q.uses())) != 1:
         return q, factor
     for x, other in (node.inputs, reversed(node.inputs)):
-        if x is not None and other is not None and _number(other) and x.shape == q.shape and q.shape is not None:
-            return x, factor * (_number(other) or 1.0)
+        if x is not None and other is not None and q.shape is not None and x.shape == q.shape and (own := _number(other)):
+            return x, factor * own
     return q, factor
 
 

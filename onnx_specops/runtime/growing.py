@@ -66,14 +66,17 @@ class Growing:
             return list(run_with_ort_values(list(output_names), dict(feeds)))
         with self._lock:
             sizes = self._sizes(feeds)
-            if self.in_place:
-                feeds = self._with_own_rows(feeds)
             if not self.in_place:
                 results = run_with_ort_values([*output_names, *self.outputs], {**self._held(sizes), **feeds})
                 kept = results[len(output_names) :]
                 self._values = {v.input: value for v, value in zip(self.variables, kept, strict=True)}
             else:
-                results = self._run_in_place(run_bound, output_names, feeds, sizes)
+                before = dict(self._memory), dict(self._values)
+                try:
+                    results = self._run_in_place(run_bound, output_names, self._with_own_rows(feeds), sizes)
+                except BaseException:  # what its rows were counts again; what a run wrote lies behind its tokens
+                    self._memory, self._values = before
+                    raise
             self.tokens = sizes.get(_TOTAL, 0)
             return list(results[: len(output_names)])
 
@@ -102,18 +105,20 @@ class Growing:
     def _with_own_rows(self, feeds: Mapping[str, ort.OrtValue]) -> Mapping[str, ort.OrtValue]:
         """The rows that a run goes on from become its own, in memory of their own; each run's row follows itself then."""
         own: dict[str, ort.OrtValue] = {}
-        for variable in self.variables:
-            held, chosen = self._memory.get(variable.input), feeds.get(variable.beams)
-            if held is None or chosen is None:
+        for beams in {variable.beams for variable in self.variables} & feeds.keys():
+            rows = feeds[beams].numpy()
+            if rows.ndim != 1:  # which the model's own check says
                 continue
-            rows = chosen.numpy()
             follow = np.arange(len(rows), dtype=rows.dtype)
-            if rows.ndim == 1 and (len(rows) != len(held) or not np.array_equal(rows, follow)):
+            for variable in self.variables:
+                held = self._memory.get(variable.input)
+                if variable.beams != beams or held is None or (len(rows) == len(held) and np.array_equal(rows, follow)):
+                    continue
                 if rows.size and not -len(held) <= rows.min() <= rows.max() < len(held):
-                    raise ValueError(f"{variable.beams} names a row that is not one of the {len(held)} before")
+                    raise ValueError(f"{beams} names a row that is not one of the {len(held)} before")
                 self._memory[variable.input] = held[rows]
                 self._values[variable.input] = ort.OrtValue.ortvalue_from_numpy(self._memory[variable.input])
-                own[variable.beams] = ort.OrtValue.ortvalue_from_numpy(follow)
+                own[beams] = ort.OrtValue.ortvalue_from_numpy(follow)
         return {**feeds, **own}
 
     def _held(self, sizes: Mapping[Any, int]) -> dict[str, ort.OrtValue]:

@@ -103,17 +103,17 @@ def variables_of(session: ort.InferenceSession) -> tuple[Variable, ...]:
     """
     found = parse_variables(session.get_modelmeta().custom_metadata_map.get(METADATA_KEY, ""))
     fed = {value.name: value for value in inputs_of(session)}
-    inputs = fed.keys()
     outputs = {value.name for value in ort.InferenceSession.get_outputs(session)}
     variables = []
     for variable in found:
         names = {*variable.links, *([variable.is_set] if variable.is_set else [])}
-        if not names <= inputs or not set(variable.links.values()) <= outputs:
+        if not names <= fed.keys() or not set(variable.links.values()) <= outputs:
             continue
+        value = fed[variable.input]
         if variable.axis != -1 and (
-            not 0 <= variable.axis < len(fed[variable.input].shape)
-            or isinstance(fed[variable.input].shape[variable.axis], int)
-            or fed[variable.input].type not in GROWING_TYPES
+            not 0 <= variable.axis < len(value.shape)
+            or isinstance(value.shape[variable.axis], int)
+            or value.type not in GROWING_TYPES
         ):
             raise _damaged(f"a variable that cannot grow along axis {variable.axis} of {variable.input}")
         variables.append(variable)

@@ -154,7 +154,7 @@ def attention(
         mask: what the attention_mask becomes: ``"none"`` (there is no such input), ``"condition"``, ``"added"``, or
             ``"constant"`` (it decides nothing).
         beams: whether rows are chosen.
-        taken: what else is taken of the keys: ``"sum"`` or ``"shape"``.
+        taken: what else is given out: the ``"sum"`` of the keys, their ``"shape"``, the ``"keys"``, or the ``"past"`` ones.
         batch_size: the rows of each run, where they are fixed.
         other: whether there is another input of data, before the tokens and of another length.
         scale: of the products, where there is a mask; by the size of a head otherwise.
@@ -176,18 +176,20 @@ def attention(
         split = ops.reshape(ops.matmul(x, ops.constant(weights), False, False), const(0, 0, 2, 8), True)
         return ops.transpose(split, const(0, 2, 1, 3))
 
-    def cached(name: str, new: ov.Node) -> ov.Node:
+    def cached(name: str, new: ov.Node) -> tuple[ov.Node, ov.Node]:
         start = ops.broadcast(ops.constant(F(0)), ops.concat([batch, const(2, 0, 8)], 0))
         read = ops.read_value(start, name, ov.Type.f32, ov.PartialShape([-1, 2, -1, 8]))
         grown = ops.concat([ops.gather(read, order, zero) if beams else read, new], 2)
         sinks.append(ops.assign(grown, name))
-        return grown
+        return read, grown
 
-    keys, values = cached("past.key", heads(1)), cached("past.value", heads(2))
+    (past, keys), (_, values) = cached("past.key", heads(1)), cached("past.value", heads(2))
     extra = {
         "": list,
         "sum": lambda: [ops.reduce_sum(keys, const(2), False)],
         "shape": lambda: [ops.convert(ops.shape_of(keys), F)],
+        "keys": lambda: [keys],
+        "past": lambda: [past],
     }[taken]()
     if beams:
         inputs.append(order)
@@ -255,8 +257,28 @@ def test_forms_of_attention(tmp_path: Path, model: Callable[[], ov.Model], in_pl
     assert session._state.in_place == (in_place and kernels == "native")
 
 
-def test_a_cache_that_something_else_takes_stays_a_variable(tmp_path: Path) -> None:
-    follow(attention(taken="sum"), tmp_path, held=False)
+@pytest.mark.parametrize("taken", ["sum", "keys", "past"])
+def test_a_cache_that_something_else_takes_stays_a_variable(tmp_path: Path, taken: str) -> None:
+    """Memory with room for more is not what a model gives out as its keys."""
+    follow(attention(taken=taken), tmp_path, held=False)
+
+
+@pytest.mark.parametrize("kernels", KERNELS)
+def test_a_run_that_fails_changes_nothing(tmp_path: Path, kernels: Any) -> None:
+    """Its rows had changed places by then, and there was room made for its tokens."""
+    session, request = follow(attention(), tmp_path, held=True, kernels=kernels), openvino_request(tmp_path / "model.onnx")
+    session.reset_state()
+    generator = np.random.default_rng(1)
+
+    def feeds(count: int, total: int, beams: list[int], width: int = 16) -> dict[str, np.ndarray]:
+        x = generator.standard_normal((2, count, width)).astype(F)
+        return {"x": x, "beam_idx": np.array(beams, np.int32), "attention_mask": np.ones((2, total), np.int64)}
+
+    first, then = feeds(4, 4, [0, 1]), feeds(1, 5, [1, 0])
+    np.testing.assert_allclose(session.run(None, first)[0], next(iter(request.infer(first).values())), rtol=1e-4, atol=1e-5)
+    with pytest.raises(Exception, match="imension"):
+        session.run(None, feeds(96, 100, [1, 0], width=7))
+    np.testing.assert_allclose(session.run(None, then)[0], next(iter(request.infer(then).values())), rtol=1e-4, atol=1e-5)
 
 
 def test_a_mask_that_decides_nothing(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ says all of it, with the attention. The model's inputs and outputs stay what the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,21 +16,20 @@ from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from converters.passes.attention.caches import Cache, CacheForm, NotACache, recognised
 from converters.passes.attention.grouped import check_types
-from converters.passes.attention.matching import Attention, Matcher, NoFit
-from converters.passes.attention.probing import Data, Dependence, Probe, ProbeError
+from converters.passes.attention.matching import SETTING, Attention, Matcher, NoFit
+from converters.passes.attention.probing import Data, Dependence, Probe, ProbeError, read_by
 from converters.passes.attention.setting import Inputs, Setting
 from converters.variables import ExposedVariable
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import all_values, nested
+from onnx_specops.graphs import all_values
 from onnx_specops.replacing import take_place
 
-_SETTING = Setting(batch=2, sequence=3, past=5)
 _HIDES = -1e30
 """A product to which this is added is this, whatever it was."""
 
 
-def hold_caches(model: ir.Model, variables: Sequence[ExposedVariable]) -> bool:
-    """Let a language model's attention extend its caches; returns whether it has any that it can.
+def hold_caches(model: ir.Model, variables: Sequence[ExposedVariable]) -> None:
+    """Let a language model's attention extend its caches.
 
     All or none: where one of its variables is no cache, or something else than an attention takes one, the model stays as
     it was.
@@ -43,13 +42,14 @@ def hold_caches(model: ir.Model, variables: Sequence[ExposedVariable]) -> bool:
     try:
         forms, inputs = recognised(graph, variables)
         chosen = _Chosen(inputs, graph, forms)
-        probe = chosen.probe(_SETTING)
-        attentions = _attentions(graph, forms, inputs, probe)
+        probe = chosen.probe(SETTING)
+        attentions = _attentions(graph, forms, chosen, probe)
         tokens = _tokens(chosen, attentions)
-        _check_reads(graph, forms, attentions)
+        own = {item.names["output"] for item in variables if item.names}
+        _check_reads([value for value in graph.outputs if value.name not in own], forms, attentions)
         ranks = {found.mask: len(probe.shape(found.mask)) for found in attentions if found.mask is not None}
     except (NotACache, NoFit, ProbeError):
-        return False
+        return
     emitter = _Emitter(graph, forms, inputs, tokens, ranks)
     for found in attentions:
         emitter.replace(found)
@@ -59,7 +59,6 @@ def hold_caches(model: ir.Model, variables: Sequence[ExposedVariable]) -> bool:
             emitter.declare(item)
     emitter.name_dims()
     RemoveUnusedNodesPass()(model)
-    return True
 
 
 class _Chosen(Inputs):
@@ -78,7 +77,7 @@ class _Chosen(Inputs):
         return super().probe(setting, {**given, **(more or {})})
 
 
-def _attentions(graph: ir.Graph, forms: Sequence[CacheForm], inputs: Inputs, probe: Probe) -> list[Attention]:
+def _attentions(graph: ir.Graph, forms: Sequence[CacheForm], chosen: _Chosen, probe: Probe) -> list[Attention]:
     """The attention over each two caches.
 
     Raises:
@@ -86,7 +85,7 @@ def _attentions(graph: ir.Graph, forms: Sequence[CacheForm], inputs: Inputs, pro
         NotACache: a cache that none takes.
     """
     caches = [Cache(form.name, form.past, form.present, form.new, form.axis) for form in forms]
-    matcher = Matcher(_Chosen(inputs, graph, forms), caches, Dependence(graph, inputs.sources))
+    matcher = Matcher(chosen, caches, Dependence(graph, chosen.sources))
     found: list[Attention] = []
     for node in graph:
         if node.op_type == "Softmax" and not node.domain and (attention := matcher.match(node)) is not None:
@@ -101,7 +100,7 @@ def _attentions(graph: ir.Graph, forms: Sequence[CacheForm], inputs: Inputs, pro
 def _check(found: Attention, probe: Probe) -> None:
     """Raises `NoFit` where an attention has what the operator has not."""
     check_types(found)
-    if probe.shape(found.query)[::2] != (_SETTING.batch, _SETTING.sequence):
+    if probe.shape(found.query)[::2] != (SETTING.batch, SETTING.sequence):
         raise NoFit("its queries are not those of the tokens of the run")
     for cache in (found.keys, found.values):
         _sizes(cache.past)
@@ -112,7 +111,7 @@ def _check(found: Attention, probe: Probe) -> None:
     if not found.is_condition and found.mask.dtype != ir.DataType.FLOAT:
         raise NoFit(f"its mask is {found.mask.dtype}")
     shape = probe.shape(found.mask)
-    whole = (_SETTING.batch, found.heads, _SETTING.sequence, _SETTING.total)
+    whole = (SETTING.batch, found.heads, SETTING.sequence, SETTING.total)
     fits = 0 < len(shape) <= 4 and shape[-1] == whole[-1]
     if not fits or any(d not in (1, w) for d, w in zip(shape[::-1], whole[::-1], strict=False)):
         raise NoFit(f"its mask has the shape {shape} where {whole} is wanted")
@@ -124,8 +123,8 @@ def _tokens(inputs: Inputs, attentions: Sequence[Attention]) -> ir.Value:
     Raises:
         NoFit: it is not one of them that says so.
     """
-    longer = Setting(_SETTING.batch, _SETTING.sequence + 1, _SETTING.past)
-    as_it_was = inputs.probe(_SETTING)
+    longer = Setting(SETTING.batch, SETTING.sequence + 1, SETTING.past)
+    as_it_was = inputs.probe(SETTING)
     shapes = {value: Data(value.dtype or ir.DataType.INT64, as_it_was.shape(value)) for value in inputs.data}
     for value in inputs.data:
         probe = inputs.probe(longer, {other: shape for other, shape in shapes.items() if other is not value})
@@ -139,20 +138,21 @@ def _tokens(inputs: Inputs, attentions: Sequence[Attention]) -> ir.Value:
 
 def _sizes(past: ir.Value) -> tuple[int, int]:
     """A cache's groups, and the elements of each token in them; raises `NoFit` where they are not known."""
-    dims = list(past.shape or ())
+    dims = _dims(past)
     if len(dims) == 4 and isinstance(dims[1], int) and isinstance(dims[3], int):
         return dims[1], dims[3]
     raise NoFit("how many numbers its cache has of a token is not known")
 
 
-def _check_reads(graph: ir.Graph, forms: Sequence[CacheForm], attentions: Sequence[Attention]) -> None:
-    """Raises `NotACache` where something else takes a cache than the attentions that are to be replaced.
+def _check_reads(outputs: Sequence[ir.Value], forms: Sequence[CacheForm], attentions: Sequence[Attention]) -> None:
+    """Raises `NotACache` where something else takes a cache than the attentions that are to be replaced: the model's own
+    outputs among them, for memory that has room looks larger than the cache.
 
     Shapes aside: they are known without it.
     """
     cached = {value for form in forms for value in (form.past, form.read, form.chosen, form.present)}
     ends = {found.mixed for found in attentions}
-    pending = [value for value in graph.outputs if not _is_present(value, cached)]
+    pending = list(outputs)
     for found in attentions:
         pending += [value for value in (found.query, found.keys.new, found.values.new, found.mask) if value is not None]
     seen = set(pending)
@@ -163,28 +163,10 @@ def _check_reads(graph: ir.Graph, forms: Sequence[CacheForm], attentions: Sequen
         node = value.producer()
         if node is None or value in ends:
             continue
-        for taken in _read(node):
+        for taken in read_by(node):
             if taken not in seen and not (node.op_type == "Shape" and taken in cached):
                 seen.add(taken)
                 pending.append(taken)
-
-
-def _is_present(output: ir.Value, cached: set[ir.Value]) -> bool:
-    while output not in cached:
-        node = output.producer()
-        if node is None or node.op_type != "Identity" or node.inputs[0] is None:
-            return False
-        output = node.inputs[0]
-    return True
-
-
-def _read(node: ir.Node) -> Iterator[ir.Value]:
-    """What a node takes, by its nested graphs too."""
-    yield from (value for value in node.inputs if value is not None)
-    for graph in nested(node):
-        yield from graph.outputs
-        for inner in graph:
-            yield from _read(inner)
 
 
 @dataclass
@@ -215,7 +197,7 @@ class _Emitter:
         self._by_past = {form.past: form for form in self.forms}
         data, mask = self.tokens, self.inputs.mask
         # Only the mask tells how many tokens a cache holds that has room for more.
-        self.in_place = mask is not None and bool(mask.uses()) and not _is_fixed(mask, 1)
+        self.in_place = mask is not None and bool(mask.uses()) and _is_open(mask, 1)
         self._batch, sequence = op.Shape(data, start=0, end=1), op.Shape(data, start=1, end=2)
         if self.in_place:
             self._total = op.Shape(mask, start=1, end=2)
@@ -290,7 +272,7 @@ class _Emitter:
             variable.is_set = None
             del item.names["is_set"]
         groups, size = _sizes(form.past)
-        rows = self.tokens.shape[0] if self.tokens.shape is not None else None
+        rows = _dims(self.tokens)[0]
         empty = np.zeros((rows if isinstance(rows, int) else 1, groups, 0, size), np.float32)
         variable.initial = ir.tensor(empty, name=variable.value.name)
         item.traits.update(axis=form.axis, in_place=self.in_place, native=True)
@@ -301,14 +283,19 @@ class _Emitter:
         """The dimensions that inputs share have one name, by which sessions know how large a cache is."""
         data, mask = self.tokens, self.inputs.mask
         for value, axis, name in ((data, 0, "batch_size"), (data, 1, "sequence_length"), (mask, 1, "total_sequence_length")):
-            if value is not None and value.shape is not None and not _is_fixed(value, axis):
-                value.shape = ir.Shape([name if i == axis else d for i, d in enumerate(value.shape)])
-        batch = "batch_size" if data.shape is None else data.shape[0]
+            if value is not None and _is_open(value, axis):
+                value.shape = ir.Shape([name if i == axis else d for i, d in enumerate(_dims(value))])
         for form in self.forms:
             groups, size = _sizes(form.past)
-            form.past.shape = ir.Shape([batch, groups, "past_sequence_length", size])
+            form.past.shape = ir.Shape([_dims(data)[0], groups, "past_sequence_length", size])
 
 
-def _is_fixed(value: ir.Value, axis: int) -> bool:
-    """Whether it is known how large a value is along an axis."""
-    return value.shape is not None and isinstance(value.shape[axis], int)
+def _dims(value: ir.Value) -> list[int | ir.SymbolicDim]:
+    """The dimensions of a value; none where not even their number is known."""
+    return list(value.shape or ())
+
+
+def _is_open(value: ir.Value, axis: int) -> bool:
+    """Whether a value has an axis, along which it may be of any size."""
+    dims = _dims(value)
+    return axis < len(dims) and not isinstance(dims[axis], int)

@@ -75,7 +75,7 @@ class Matcher:
     def __init__(self, inputs: Inputs, caches: Sequence[Cache], dependence: Dependence) -> None:
         self._inputs, self._dependence = inputs, dependence
         self._by_present = {cache.present: cache for cache in caches}
-        self._probe = inputs.probe(_SETTING)
+        self._probe = inputs.probe(SETTING)
 
     def match(self, softmax: ir.Node) -> Attention | None:
         """The attention of a Softmax; ``None`` where it is none over a cache.
@@ -126,7 +126,7 @@ class Matcher:
             return shares, False
         whole = np.random.default_rng(4).standard_normal((2, 2, 3, 9)).astype(np.float32)
         try:
-            got = self._inputs.probe(_SETTING, {shares: whole}).array(node.outputs[0])
+            got = self._inputs.probe(SETTING, {shares: whole}).array(node.outputs[0])
         except ProbeError:
             return shares, False
         left = np.array_equal(got, whole[..., :-1])
@@ -160,7 +160,7 @@ class Matcher:
             return
         held = np.random.default_rng(1).standard_normal(self._probe.shape(cache.present)).astype(np.float32)
         try:
-            got = self._inputs.probe(_SETTING, {cache.present: held}).array(used)
+            got = self._inputs.probe(SETTING, {cache.present: held}).array(used)
         except ProbeError as error:
             raise NoFit(f"what becomes of its keys or values is not known: {error}") from error
         if held.shape[1] == 1 and np.array_equal(got, held):
@@ -237,7 +237,8 @@ class Matcher:
 MASKED = -1e4
 """Products with less added lead to nothing."""
 
-_SETTING = Setting(batch=2, sequence=3, past=5)
+SETTING = Setting(batch=2, sequence=3, past=5)
+"""What attentions are tried in."""
 
 
 def _next(value: ir.Value, op_type: str) -> ir.Node | None:

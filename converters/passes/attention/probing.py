@@ -18,7 +18,7 @@ import onnx_ir as ir
 from onnx.reference import ReferenceEvaluator
 
 from onnx_specops.folding import fold
-from onnx_specops.graphs import all_nodes
+from onnx_specops.graphs import nested
 
 _SMALL = 4096  # elements of a constant that is computed at once
 _LARGE = 1 << 26  # elements of what is not computed at all
@@ -222,7 +222,7 @@ class Dependence:
         for number, node in enumerate(graph):
             if node.op_type in _SHAPES and not node.domain:
                 continue
-            if any(value in self._order for value in _read(node)):
+            if any(value in self._order for value in read_by(node)):
                 self._order.update(dict.fromkeys(node.outputs, number))
 
     def __contains__(self, value: ir.Value | None) -> bool:
@@ -255,12 +255,10 @@ class Dependence:
         return found
 
 
-def _read(node: ir.Node) -> list[ir.Value]:
+def read_by(node: ir.Node) -> list[ir.Value]:
     """What a node reads, by its nested graphs too."""
     values = [value for value in node.inputs if value is not None]
-    for attribute in node.attributes.values():
-        if attribute.type == ir.AttributeType.GRAPH:
-            graph = attribute.as_graph()
-            values += list(graph.outputs)
-            values += [value for inner in all_nodes(graph) for value in inner.inputs if value is not None]
+    for graph in nested(node):
+        values += list(graph.outputs)
+        values += [value for inner in graph for value in read_by(inner)]
     return values
