@@ -6,7 +6,10 @@ a Reshape then.
 
 from __future__ import annotations
 
-from onnx_specops.building import Builder, Value
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # which the import of onnx_specops does without
+    from onnx_specops.building import Builder, Value
 
 
 def split_heads(op: Builder, rows: Value, heads: int) -> Value:
