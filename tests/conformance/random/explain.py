@@ -43,24 +43,53 @@ class Explanation:
     verdict: Verdict
 
 
+@dataclass(frozen=True)
+class Single:
+    """A layer of a model as a model of its own.
+
+    Attributes:
+        place: the layer's, among the model's nodes.
+        recipe: the model of it alone.
+    """
+
+    place: int
+    recipe: Recipe
+
+
 def explain(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
     """Look at each layer by itself, with the values that OpenVINO gives it; else make the model as small as can be."""
-    departs = None
+    recipe, verdict = _narrowed(recipe, verdict, judge)
+    known: dict[int, Explanation] = {}
     for single, found in suspects(_variants(singles(recipe, judge)), judge):
-        if _excused(single, found) or _folded(single, judge):
-            departs = departs or Explanation("departure", single, found)
-        elif _noisy(single, judge) or _misshapen(single, judge):
-            departs = departs or Explanation("noise", single, found)
+        if _excused(single.recipe, found) or _folded(single.recipe, judge):
+            known[single.place] = Explanation("departure", single.recipe, found)
+        elif _noisy(single.recipe, judge) or _misshapen(single.recipe, judge):
+            known.setdefault(single.place, Explanation("noise", single.recipe, found))
         else:
-            return Explanation("found", single, found)
-    if departs is not None:
-        return departs
+            return Explanation("found", single.recipe, found)
+    departure = next((found for found in known.values() if found.kind == "departure"), None)
+    if departure is not None:
+        # What parts and needs none of those layers is to be explained still.
+        left = recipe.apart_from(known)
+        rest = None if verdict.apart is None or not left.results else judge.judge(left)
+        if rest is None or not rest.suspect:
+            return departure
+        recipe, verdict = left, rest
     if _noisy(recipe, judge):
         return Explanation("noise", recipe, verdict)
     recipe, verdict = shrink(recipe, verdict, judge)
     if _between(recipe) or _outside(verdict) or (len(recipe.layers()) == 1 and _excused(recipe, verdict)):
         return Explanation("departure", recipe, verdict)
     return Explanation("noise" if _misshapen(recipe, judge) else "found", recipe, verdict)
+
+
+def _narrowed(recipe: Recipe, verdict: Verdict, judge: Judge) -> tuple[Recipe, Verdict]:
+    """The model with no results but those that part, if they still do."""
+    if not verdict.apart or len(verdict.apart) == len(recipe.results):
+        return recipe, verdict
+    apart = replace(recipe, results=tuple(recipe.results[k] for k in sorted(verdict.apart))).pruned()
+    found = judge.judge(apart)
+    return (apart, found) if found.kind == verdict.kind else (recipe, verdict)
 
 
 def _excused(single: Recipe, found: Verdict) -> bool:
@@ -89,29 +118,40 @@ def _folded(single: Recipe, judge: Judge) -> bool:
     return found.kind == "agrees" or (found.suspect and _excused(given, found))
 
 
-def suspects(recipes: Sequence[Recipe], judge: Judge) -> Iterator[tuple[Recipe, Verdict]]:
-    """Which of the models part, each with its verdict: all are judged side by side first, then halves of them."""
-    if not recipes:
-        return
-    # What draws random numbers would let the others' values go unseen.
-    if len(recipes) == 1 or not any(map(is_drawn, recipes)):
-        verdict = judge.judge(side_by_side(recipes))
-        if verdict.kind == "agrees" and not verdict.unseconded:
-            return
-        if len(recipes) == 1:
+def suspects(alone: Sequence[Single], judge: Judge) -> Iterator[tuple[Single, Verdict]]:
+    """Which of the models part, each with its verdict.
+
+    They are judged side by side first, and then by themselves those whose outputs part; or halves of them where those are not
+    known, for one model that is refused hides the others' answers.
+    """
+    together = [single for single in alone if not is_drawn(single.recipe)]
+    for single in alone:
+        # What draws random numbers would let the others' values go unseen.
+        if len(together) == 1 or is_drawn(single.recipe):
+            verdict = judge.judge(single.recipe)
             if verdict.suspect:
-                yield recipes[0], verdict
-            return
-    middle = len(recipes) // 2
-    yield from suspects(recipes[:middle], judge)
-    yield from suspects(recipes[middle:], judge)
+                yield single, verdict
+    if len(together) < 2:
+        return
+    verdict = judge.judge(side_by_side([single.recipe for single in together]))
+    if verdict.apart is not None:
+        last = 0
+        for single in together:
+            first, last = last, last + len(single.recipe.results)
+            if verdict.apart & set(range(first, last)):
+                yield from suspects([single], judge)
+    elif verdict.kind != "agrees" or verdict.unseconded:
+        middle = len(together) // 2
+        yield from suspects(together[:middle], judge)
+        yield from suspects(together[middle:], judge)
 
 
-def _variants(recipes: Iterable[Recipe]) -> list[Recipe]:
+def _variants(alone: Iterable[Single]) -> list[Single]:
     """The models as they are, and with all dimensions known."""
     variants = []
-    for recipe in recipes:
-        variants += [recipe] if recipe.static() == recipe else [recipe, recipe.static()]
+    for single in alone:
+        static = single.recipe.static()
+        variants += [single] if static == single.recipe else [single, replace(single, recipe=static)]
     return variants
 
 
@@ -133,11 +173,11 @@ def values(recipe: Recipe, judge: Judge) -> dict[Ref, np.ndarray]:
     return {}
 
 
-def singles(recipe: Recipe, judge: Judge) -> list[Recipe]:
+def singles(recipe: Recipe, judge: Judge) -> list[Single]:
     """Each layer as a model of its own, whose inputs are what OpenVINO computes for them; constants stay constants."""
     known = values(recipe, judge)
     found = []
-    for node in recipe.nodes:
+    for place, node in enumerate(recipe.nodes):
         if not isinstance(node, Layer):
             continue
         leaves: dict[Ref, Leaf] = {}
@@ -149,16 +189,15 @@ def singles(recipe: Recipe, judge: Judge) -> list[Recipe]:
                 leaves[ref] = _leaf(known[ref])
         if len(leaves) < len(set(node.inputs)):
             continue
-        places = {ref: place for place, ref in enumerate(leaves)}
+        places = {ref: at for at, ref in enumerate(leaves)}
         own = replace(node, inputs=tuple((places[ref], 0) for ref in node.inputs))
-        outputs = _outputs(recipe, node)
-        found.append(Recipe((*leaves.values(), own), tuple((len(leaves), k) for k in outputs)))
+        outputs = _outputs(recipe, place)
+        found.append(Single(place, Recipe((*leaves.values(), own), tuple((len(leaves), k) for k in outputs))))
     return found
 
 
-def _outputs(recipe: Recipe, node: Layer) -> list[int]:
-    """The outputs of a node that something takes."""
-    place = next(k for k, other in enumerate(recipe.nodes) if other is node)
+def _outputs(recipe: Recipe, place: int) -> list[int]:
+    """The outputs of a layer that something takes."""
     taken = {ref for other in recipe.nodes if isinstance(other, Layer) for ref in other.inputs} | set(recipe.results)
     return sorted({index for source, index in taken if source == place}) or [0]
 
