@@ -121,8 +121,8 @@ def _folded(single: Recipe, judge: Judge) -> bool:
 def suspects(alone: Sequence[Single], judge: Judge) -> Iterator[tuple[Single, Verdict]]:
     """Which of the models part, each with its verdict.
 
-    They are judged side by side first, and then by themselves those whose outputs part; or halves of them where those are not
-    known, for one model that is refused hides the others' answers.
+    They are judged side by side first, and then by themselves those whose outputs part; or halves of them where those are
+    not known, for one model that is refused hides the others' answers.
     """
     together = [single for single in alone if not is_drawn(single.recipe)]
     for single in alone:
