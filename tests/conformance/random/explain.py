@@ -15,6 +15,7 @@ from converters.openvino.rule import find_rule
 from converters.validation.openvino_inference import read_model
 from tests.conformance.operation_models import TYPES
 from tests.conformance.oracle import OracleError
+from tests.conformance.random.graph import INTEGERS
 from tests.conformance.random.judge import Judge, Verdict, differing, is_drawn, save
 from tests.conformance.random.recipe import Layer, Leaf, Recipe, Ref, side_by_side
 
@@ -33,7 +34,8 @@ class Explanation:
 
     Attributes:
         kind: ``"departure"``: a known one of the layers named; ``"noise"``: the CPU plugin parts as far from itself when its
-            inputs change in their last digits, or from the shapes that it infers; ``"found"``: something to be mended.
+            inputs change in their last digits, or from the shapes that it infers, or it rounds what lies halfway between two
+            whole numbers; ``"found"``: something to be mended.
         recipe: the smallest model that shows it.
         verdict: on that.
     """
@@ -63,17 +65,16 @@ def explain(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
     for single, found in suspects(_variants(singles(recipe, judge)), judge):
         if _excused(single.recipe, found) or _folded(single.recipe, judge):
             known[single.place] = Explanation("departure", single.recipe, found)
-        elif _noisy(single.recipe, judge) or _misshapen(single.recipe, judge):
+        elif _noisy(single.recipe, judge) or _misshapen(single.recipe, judge) or _tied(single.recipe, found, judge):
             known.setdefault(single.place, Explanation("noise", single.recipe, found))
         else:
             return Explanation("found", single.recipe, found)
-    departure = next((found for found in known.values() if found.kind == "departure"), None)
-    if departure is not None:
+    if known:
         # What parts and needs none of those layers is to be explained still.
         left = recipe.apart_from(known)
         rest = None if verdict.apart is None or not left.results else judge.judge(left)
         if rest is None or not rest.suspect:
-            return departure
+            return min(known.values(), key=lambda explanation: explanation.kind)
         recipe, verdict = left, rest
     if _noisy(recipe, judge):
         return Explanation("noise", recipe, verdict)
@@ -267,6 +268,36 @@ def _misshapen(recipe: Recipe, judge: Judge) -> bool:
         and (len(dims) != array.ndim or any(d not in (None, size) for d, size in zip(dims, array.shape, strict=True)))
         for dims, array in zip(inferred, answer[0], strict=True)
     )
+
+
+def _tied(single: Recipe, found: Verdict, judge: Judge) -> bool:
+    """Whether a layer rounds floats to whole numbers, and parts by one where its float lies halfway between the two.
+
+    The float is what the CPU plugin gives for the same numbers as floats, which we have to agree to.
+    """
+    node = single.nodes[-1]
+    data = single.nodes[node.inputs[0][0]] if isinstance(node, Layer) and node.inputs else node
+    if not isinstance(node, Layer) or not isinstance(data, Leaf) or data.array is None or found.apart is None:
+        return False
+    if data.type not in INTEGERS or any(ref[0] == node.inputs[0][0] for ref in node.inputs[1:]):
+        return False
+    as_floats = replace(data, type="f32", array=data.array.astype(np.float32))
+    floated = replace(single, nodes=tuple(as_floats if n is data else n for n in single.nodes))
+    if judge.judge(floated).kind != "agrees":
+        return False
+    whole, floats = judge.openvinos(single), judge.openvinos(floated)
+    if isinstance(whole, OracleError) or isinstance(floats, OracleError):
+        return False
+    return all(halfway(*arrays) for ours in judge.ours(single) for arrays in zip(ours, whole, floats, strict=True))
+
+
+def halfway(ours: np.ndarray, whole: np.ndarray, floats: np.ndarray) -> bool:
+    """Whether the whole numbers are equal, or next to each other with the floats halfway between them."""
+    if not ours.shape == whole.shape == floats.shape:
+        return False
+    one, other, float_ = (array.astype(np.float64) for array in (ours, whole, floats))
+    near = np.abs(float_ - (one + other) / 2) <= 1e-6 * np.maximum(np.abs(float_), 1)
+    return bool(np.all((one == other) | (np.abs(one - other) == 1) & near))
 
 
 def _inferred(path: str) -> list[list[int | None] | None]:

@@ -138,6 +138,27 @@ class Judge:
         apart = [verdict.apart for verdict in verdicts if verdict.apart is not None]
         return replace(gravest, apart=frozenset().union(*apart) if len(apart) == len(verdicts) else None)
 
+    def openvinos(self, recipe: Recipe, name: str = "cpu") -> list[np.ndarray] | OracleError:
+        """OpenVINO's answer to a recipe's model, as of `answer`."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model.xml"
+            try:
+                self.oracle.ask(save, recipe, str(path))
+            except OracleError as error:
+                return error
+            answer = self.answer(name, path, recipe.arrays())
+        return answer if isinstance(answer, OracleError) else answer[0]
+
+    def ours(self, recipe: Recipe) -> list[list[np.ndarray]]:
+        """Our answers to a model that runs, in every form."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model.xml"
+            self.oracle.ask(save, recipe, str(path))
+            target = path.with_suffix(".onnx")
+            _, report = convert(path, target)
+            forms = _forms(bool(report.custom_operators), bool(report.without_body), python=False)
+            return [_run(target, recipe.arrays(), form) for form in forms]
+
     def runnable(self, recipe: Recipe) -> Recipe | None:
         """The recipe, or as much of it as OpenVINO runs; ``None`` where that is nothing."""
         with tempfile.TemporaryDirectory() as folder:
