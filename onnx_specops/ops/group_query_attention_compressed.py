@@ -9,6 +9,7 @@ import numpy as np
 from onnx_specops.attributes import Limits
 from onnx_specops.contrib.group_query_attention import GroupQueryAttention, extended, in_heads, rotated
 from onnx_specops.domain import check_size, operator
+from onnx_specops.ops._checks import scalar
 
 _HEADS = Limits(1, 65536)
 
@@ -64,7 +65,7 @@ def GroupQueryAttentionCompressed(
         seqlens_k: ``[batch]``, the tokens of each row, less one. A row's tokens of this run stand behind those of the cache,
             in the first run (``total_sequence_length`` tokens are those of the run) at its beginning; where a row is shorter
             then, what fills it up may become anything.
-        total_sequence_length: a scalar, the most tokens of a row.
+        total_sequence_length: a scalar or ``[1]``, the most tokens of a row.
         cos_cache, sin_cache: ``[positions, pairs]``, at most half the head size: the rotation of queries and keys at each
             position. Left out where they are not turned.
         head_sink: ``[num_heads]``, products that lead to no value.
@@ -84,7 +85,7 @@ def GroupQueryAttentionCompressed(
     Source: ONNX Runtime, docs/ContribOperators.md, GroupQueryAttention; the rows of uint8: OpenVINO's CPU plugin,
     KV_CACHE_PRECISION.
     """
-    total = int(total_sequence_length.reshape(-1)[0])
+    total = int(scalar(total_sequence_length, f"{_NAME}: total_sequence_length"))
     size, sequence = _check(query, key, value, past_key, past_value, num_heads, kv_num_heads, total)
     begin = _begins(seqlens_k, len(query), sequence, total, past_key.shape[2])
     queries, keys, values = (_in_heads(x, n) for x, n in ((query, num_heads), (key, kv_num_heads), (value, kv_num_heads)))

@@ -34,8 +34,8 @@ class Explanation:
 
     Attributes:
         kind: ``"departure"``: a known one of the layers named; ``"noise"``: the CPU plugin parts as far from itself when its
-            inputs change in their last digits, or from the shapes that it infers, or it rounds what lies halfway between two
-            whole numbers; ``"found"``: something to be mended.
+            inputs change in their last digits, or when results come or go, or from the shapes that it infers, or it rounds
+            what lies halfway between two whole numbers; ``"found"``: something to be mended.
         recipe: the smallest model that shows it.
         verdict: on that.
     """
@@ -76,7 +76,7 @@ def explain(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
         if rest is None or not rest.suspect:
             return min(known.values(), key=lambda explanation: explanation.kind)
         recipe, verdict = left, rest
-    if _noisy(recipe, judge):
+    if _noisy(recipe, judge) or parts_from_itself(recipe, verdict, judge):
         return Explanation("noise", recipe, verdict)
     recipe, verdict = shrink(recipe, verdict, judge)
     if _between(recipe) or _outside(verdict) or (len(recipe.layers()) == 1 and _excused(recipe, verdict)):
@@ -252,6 +252,21 @@ def _noisy(recipe: Recipe, judge: Judge) -> bool:
             if differing(answer[0], answers[0]):
                 return True
     return False
+
+
+def parts_from_itself(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
+    """Whether the CPU plugin gives our answers where those results stand alone, or those of all layers beside them."""
+    if not verdict.apart:
+        return False
+    everything = tuple((place, 0) for place, node in enumerate(recipe.nodes) if isinstance(node, Layer))
+    ours = judge.ours(recipe)
+    for k in verdict.apart:
+        ref = recipe.results[k]
+        others = [replace(recipe, results=(ref,)).pruned(), replace(recipe, results=(ref, *everything))]
+        answers = [answer[0] for answer in map(judge.openvinos, others) if not isinstance(answer, OracleError)]
+        if not any(all(not differing([form[k]], [answer]) for form in ours) for answer in answers):
+            return False
+    return True
 
 
 def _misshapen(recipe: Recipe, judge: Judge) -> bool:

@@ -12,7 +12,7 @@ import pytest
 from converters.openvino.coverage.operations import operations
 from tests.conformance.oracle import Oracle
 from tests.conformance.random import models
-from tests.conformance.random.explain import explain, halfway
+from tests.conformance.random.explain import explain, halfway, parts_from_itself
 from tests.conformance.random.judge import Judge, Verdict
 from tests.conformance.random.recipe import Layer, Leaf, Recipe
 
@@ -126,6 +126,15 @@ def test_whole_numbers_beside_what_lies_halfway_are_none_to_mend(oracle: Oracle)
     assert not halfway(np.array([[[2, 8, 6]]], np.uint8), np.array([[[3, 7, 5]]], np.uint8), floats)
     assert not halfway(np.array([[[2, 7, 7]]], np.uint8), np.array([[[3, 7, 5]]], np.uint8), floats)
     assert not halfway(rows, np.array([[[3, 7, 5]]], np.uint8), floats)
+
+
+def test_where_openvino_parts_from_itself_there_is_none_to_mend(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In another model of the same layers it gives what we give in both."""
+    judge, verdict = Judge(oracle), Verdict("parts", apart=frozenset({0}))
+    assert parts_from_itself(CHAIN, verdict, judge)
+    _wrong(monkeypatch, "SoftSign")
+    assert not parts_from_itself(CHAIN, verdict, judge)
+    assert parts_from_itself(CHAIN, Verdict("parts", apart=frozenset({1})), judge)
 
 
 def test_noise_is_none_to_mend(oracle: Oracle) -> None:
