@@ -90,9 +90,11 @@ def GroupQueryAttentionCompressed(
     begin = _begins(seqlens_k, len(query), sequence, total, past_key.shape[2])
     queries, keys, values = (_in_heads(x, n) for x, n in ((query, num_heads), (key, kv_num_heads), (value, kv_num_heads)))
     positions = begin[:, None] + np.arange(sequence)
-    if cos_cache is not None:
+    if cos_cache is not None or sin_cache is not None:
         _check_turning(cos_cache, sin_cache, positions, size)
         queries, keys = (_turned(x, cos_cache[positions], sin_cache[positions], rotary_interleaved) for x in (queries, keys))
+    if head_sink is not None and head_sink.shape != (num_heads,):
+        raise ValueError(f"{_NAME}: head_sink has the shape {list(head_sink.shape)} for {num_heads} heads")
     room = max(past_key.shape[2], total)
     shape = (*past_key.shape[:2], room, past_key.shape[3])
     check_size(f"{_NAME}: the cache", int(np.prod(shape)), [query, key, value, past_key, past_value])
@@ -159,10 +161,9 @@ def _begins(seqlens_k, batch, sequence, total, room) -> np.ndarray:
 
 
 def _check_turning(cos_cache, sin_cache, positions, size) -> None:
-    shape = cos_cache.shape
-    if len(shape) != 2 or sin_cache is None or sin_cache.shape != shape or 2 * shape[1] > size:
-        other = [] if sin_cache is None else list(sin_cache.shape)
-        shapes = f"{list(shape)} and {other} for heads of {size} elements"
+    shape, other = ((0,) if cache is None else cache.shape for cache in (cos_cache, sin_cache))
+    if len(shape) != 2 or other != shape or 2 * shape[1] > size:
+        shapes = f"{list(shape)} and {list(other)} for heads of {size} elements"
         raise ValueError(f"{_NAME}: cos_cache and sin_cache have the shapes {shapes}")
     if positions.size and positions.max() >= shape[0]:
         raise IndexError(f"{_NAME}: position {positions.max()} is out of range of the cos_cache's {shape[0]}")
@@ -239,6 +240,8 @@ _FLOAT, _UINT8, _INT64, _FLOAT16 = 1, 2, 7, 10  # of onnx.TensorProto
 @GroupQueryAttentionCompressed.body
 def _(op, query, key, value, past_key, past_value, seqlens_k, total_sequence_length, cos_cache, sin_cache, head_sink, *,
       num_heads, kv_num_heads, rotary_interleaved, **others):  # fmt: skip
+    if (cos_cache is None) != (sin_cache is None):
+        raise ValueError("cos_cache and sin_cache: one without the other")
     sequence = op.Shape(query, start=1, end=2)
     total = op.Reshape(op.Cast(total_sequence_length, to=_INT64), [1])
     lengths = op.Cast(seqlens_k, to=_INT64)
