@@ -168,7 +168,10 @@ def test_rows_that_have_no_such_tokens(form: str, changed: dict[str, np.ndarray]
 
 
 NO_FIT = [
-    ({"total_sequence_length": np.int32([9, 9])}, r"total_sequence_length: shape \[2\] where a scalar or \[1\] was expected"),
+    (
+        {"total_sequence_length": np.int32([9, 9])},
+        r"total_sequence_length: shape \[2\] where a scalar or \[1\] was expected",
+    ),
     ({"sin_cache": np.zeros((20, 8), np.float32)}, "cos_cache and sin_cache"),
     ({"head_sink": np.zeros(5, np.float32)}, r"head_sink has the shape \[5\] for 4 heads"),
 ]
