@@ -161,9 +161,9 @@ def _begins(seqlens_k, batch, sequence, total, room) -> np.ndarray:
 
 
 def _check_turning(cos_cache, sin_cache, positions, size) -> None:
-    shape, other = ((0,) if cache is None else cache.shape for cache in (cos_cache, sin_cache))
+    shape, other = ([] if cache is None else list(cache.shape) for cache in (cos_cache, sin_cache))
     if len(shape) != 2 or other != shape or 2 * shape[1] > size:
-        shapes = f"{list(shape)} and {list(other)} for heads of {size} elements"
+        shapes = f"{shape} and {other} for heads of {size} elements"
         raise ValueError(f"{_NAME}: cos_cache and sin_cache have the shapes {shapes}")
     if positions.size and positions.max() >= shape[0]:
         raise IndexError(f"{_NAME}: position {positions.max()} is out of range of the cos_cache's {shape[0]}")
