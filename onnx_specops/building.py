@@ -36,6 +36,7 @@ IR_VERSION = 10
 _TENSORS = (ir.Tensor, ir.ExternalTensor, ir.StringTensor, ir.LazyTensor)
 
 DimsLike = Iterable["int | str | None"] | None
+_Type = tuple[ir.DataType | None, DimsLike]
 
 
 class NodeError(ValueError):
@@ -453,10 +454,49 @@ def _attribute(schema: onnx.defs.OpSchema, name: str, value: Any) -> ir.Attr:
     return ir.Attr(name, kind, value)
 
 
-def _infer(
-    schema: onnx.defs.OpSchema, node: ir.Node, version: int | None = None
-) -> list[tuple[ir.DataType | None, DimsLike]]:
-    """Element type and dimensions of the node's outputs, by ONNX's own inference for one node."""
+def _infer(schema: onnx.defs.OpSchema, node: ir.Node, version: int | None = None) -> list[_Type]:
+    """Element type and dimensions of the node's outputs, by ONNX's own inference for one node.
+
+    Half of a model's nodes are like one that was there before, for bodies are made of the same few operators.
+    """
+    question = _question(node, version)
+    if question is None:
+        return _inferred(schema, node, version)
+    if (known := _ANSWERS.get(question)) is None:
+        if len(_ANSWERS) >= _MOST_ANSWERS:
+            _ANSWERS.clear()
+        known = _ANSWERS[question] = _inferred(schema, node, version)
+    return known
+
+
+_PLAIN = frozenset(getattr(ir.AttributeType, name) for name in ("INT", "FLOAT", "STRING", "INTS", "FLOATS", "STRINGS"))
+_ANSWERS: dict[Any, list[_Type]] = {}
+_MOST_ANSWERS = 10_000
+
+
+def _question(node: ir.Node, version: int | None) -> Any:
+    """All that `_inferred` heeds of a node; ``None`` where it has a graph or a tensor as an attribute."""
+    attributes = []
+    for attribute in node.attributes.values():
+        if attribute.type not in _PLAIN:
+            return None
+        value = attribute.value
+        attributes.append((attribute.name, attribute.type, tuple(value) if isinstance(value, list | tuple) else value))
+    inputs: list[Any] = []
+    for value in node.inputs:
+        if value is None:
+            inputs.append(None)
+            continue
+        shape = None if value.shape is None else tuple(d if isinstance(d, int) else d.value for d in value.shape)
+        tensor, data = value.const_value, None
+        if tensor is not None and tensor.size <= FOLDED_ELEMENTS and tensor.dtype in _FOLDABLE:
+            data = tensor.dtype, tensor.tobytes()
+        inputs.append((value.dtype, value.type is None, shape, data))
+    return node.domain, node.op_type, version, len(node.outputs), tuple(attributes), tuple(inputs)
+
+
+def _inferred(schema: onnx.defs.OpSchema, node: ir.Node, version: int | None) -> list[_Type]:
+    """What ONNX's inference says."""
     imports = OPSET_IMPORTS if version is None else OPSET_IMPORTS | {"": version}
     proto = onnx.NodeProto(op_type=node.op_type, domain=node.domain)
     types: dict[str, onnx.TypeProto] = {}
@@ -491,7 +531,7 @@ def _infer(
         )
     except Exception as error:  # ONNX's own, whose kinds have no common base
         raise NodeError(f"{node.op_type}: {error}") from error
-    results: list[tuple[ir.DataType | None, DimsLike]] = []
+    results: list[_Type] = []
     for index in range(len(node.outputs)):
         type_proto = inferred.get(f"o{index}")
         if type_proto is None or not type_proto.HasField("tensor_type"):

@@ -101,7 +101,9 @@ inline float comparable(BFloat16 value) { return static_cast<float>(value); }
 
 // The one value of a scalar or one-element float32 input.
 inline float real(const Input& input, const char* input_name) {
-  if (input.size() != 1) fail(input_name, " has ", input.size(), " elements instead of one");
+  if (!input.present() || input.size() != 1 || input.shape().size() > 1) {
+    fail(input_name, ": shape ", to_string(input.shape()), " where a scalar or [1] was expected");
+  }
   return *input.data<float>();
 }
 

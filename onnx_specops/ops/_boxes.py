@@ -38,13 +38,6 @@ def wide(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return array if array.dtype == np.float64 else array.astype(np.float32)
 
 
-def scalar(value: Any, name: str) -> Any:
-    """The one element of a scalar or ``[1]``; raises ``ValueError`` for other shapes."""
-    if np.shape(value) not in ((), (1,)):
-        raise ValueError(f"{name}: shape {list(np.shape(value))} where a scalar or [1] was expected")
-    return np.reshape(value, -1)[0]
-
-
 def corners(boxes: npt.NDArray[Any]) -> Corners:
     """The columns of ``[..., 4]``."""
     return boxes[..., 0], boxes[..., 1], boxes[..., 2], boxes[..., 3]

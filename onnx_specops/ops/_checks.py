@@ -1,14 +1,23 @@
-"""What the operators share: conditions in a body that must hold at run time, and the wording of positions."""
+"""What the operators share: inputs of one element, conditions in a body that must hold at run time, wording of positions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
     from onnx_specops.building import Builder, Value
 
 FLOAT16S = ("float16", "bfloat16")
+
+
+def scalar(value: Any, name: str) -> Any:
+    """The one element of a scalar or ``[1]``; raises ``ValueError`` for other shapes."""
+    if np.shape(value) not in ((), (1,)):
+        raise ValueError(f"{name}: shape {list(np.shape(value))} where a scalar or [1] was expected")
+    return np.reshape(value, -1)[0]
 
 
 def position(index: Sequence[Any]) -> str:

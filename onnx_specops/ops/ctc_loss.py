@@ -6,8 +6,8 @@ import numpy as np
 from onnx import TensorProto as Type
 
 from onnx_specops.domain import FLOATS, operator
-from onnx_specops.ops._boxes import emit_scalar, emit_wide, number_type, scalar, wide
-from onnx_specops.ops._checks import required
+from onnx_specops.ops._boxes import emit_scalar, emit_wide, number_type, wide
+from onnx_specops.ops._checks import required, scalar
 
 
 @operator(

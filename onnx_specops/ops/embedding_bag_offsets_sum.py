@@ -7,7 +7,7 @@ from onnx import TensorProto as Type
 from onnx.helper import tensor_dtype_to_np_dtype
 
 from onnx_specops.domain import INDICES, NUMERIC, operator
-from onnx_specops.ops._checks import FLOAT16S, required
+from onnx_specops.ops._checks import FLOAT16S, required, scalar
 
 
 @operator(
@@ -50,7 +50,7 @@ def EmbeddingBagOffsetsSum(emb_table, indices, offsets, default_index=None, per_
     if (bad := np.flatnonzero(np.diff(offsets) < 0)).size:
         at = bad[0] + 1
         raise ValueError(f"{name}: offsets[{at}] = {offsets[at]} is less than offsets[{at - 1}] = {offsets[at - 1]}")
-    row = -1 if default_index is None else int(np.reshape(default_index, -1)[0])
+    row = -1 if default_index is None else int(scalar(default_index, f"{name}: default_index"))
     if not -1 <= row < num_emb:
         raise IndexError(f"{name}: default_index = {row} is out of range [-1, {num_emb - 1}]")
 

@@ -10,6 +10,7 @@ from onnx_specops.attributes import Limits
 from onnx_specops.contrib.group_query_attention import GroupQueryAttention, extended, rotated
 from onnx_specops.domain import check_size, operator
 from onnx_specops.heads import join_heads, split_heads
+from onnx_specops.ops._checks import scalar
 
 _HEADS = Limits(1, 65536)
 
@@ -65,7 +66,7 @@ def GroupQueryAttentionCompressed(
         seqlens_k: ``[batch]``, the tokens of each row, less one. A row's tokens of this run stand behind those of the cache,
             in the first run (``total_sequence_length`` tokens are those of the run) at its beginning; where a row is shorter
             then, what fills it up may become anything.
-        total_sequence_length: a scalar, the most tokens of a row.
+        total_sequence_length: a scalar or ``[1]``, the most tokens of a row.
         cos_cache, sin_cache: ``[positions, pairs]``, at most half the head size: the rotation of queries and keys at each
             position. Left out where they are not turned.
         head_sink: ``[num_heads]``, products that lead to no value.
@@ -85,14 +86,16 @@ def GroupQueryAttentionCompressed(
     Source: ONNX Runtime, docs/ContribOperators.md, GroupQueryAttention; the rows of uint8: OpenVINO's CPU plugin,
     KV_CACHE_PRECISION.
     """
-    total = int(total_sequence_length.reshape(-1)[0])
+    total = int(scalar(total_sequence_length, f"{_NAME}: total_sequence_length"))
     size, sequence = _check(query, key, value, past_key, past_value, num_heads, kv_num_heads, total)
     begin = _begins(seqlens_k, len(query), sequence, total, past_key.shape[2])
     queries, keys, values = (_in_heads(x, n) for x, n in ((query, num_heads), (key, kv_num_heads), (value, kv_num_heads)))
     positions = begin[:, None] + np.arange(sequence)
-    if cos_cache is not None:
+    if cos_cache is not None or sin_cache is not None:
         _check_turning(cos_cache, sin_cache, positions, size)
         queries, keys = (_turned(x, cos_cache[positions], sin_cache[positions], rotary_interleaved) for x in (queries, keys))
+    if head_sink is not None and head_sink.shape != (num_heads,):
+        raise ValueError(f"{_NAME}: head_sink has the shape {list(head_sink.shape)} for {num_heads} heads")
     room = max(past_key.shape[2], total)
     shape = (*past_key.shape[:2], room, past_key.shape[3])
     check_size(f"{_NAME}: the cache", int(np.prod(shape)), [query, key, value, past_key, past_value])
@@ -159,10 +162,9 @@ def _begins(seqlens_k, batch, sequence, total, room) -> np.ndarray:
 
 
 def _check_turning(cos_cache, sin_cache, positions, size) -> None:
-    shape = cos_cache.shape
-    if len(shape) != 2 or sin_cache is None or sin_cache.shape != shape or 2 * shape[1] > size:
-        other = [] if sin_cache is None else list(sin_cache.shape)
-        shapes = f"{list(shape)} and {other} for heads of {size} elements"
+    shape, other = ([] if cache is None else list(cache.shape) for cache in (cos_cache, sin_cache))
+    if len(shape) != 2 or other != shape or 2 * shape[1] > size:
+        shapes = f"{shape} and {other} for heads of {size} elements"
         raise ValueError(f"{_NAME}: cos_cache and sin_cache have the shapes {shapes}")
     if positions.size and positions.max() >= shape[0]:
         raise IndexError(f"{_NAME}: position {positions.max()} is out of range of the cos_cache's {shape[0]}")
@@ -239,6 +241,8 @@ _FLOAT, _UINT8, _INT64, _FLOAT16 = 1, 2, 7, 10  # of onnx.TensorProto
 @GroupQueryAttentionCompressed.body
 def _(op, query, key, value, past_key, past_value, seqlens_k, total_sequence_length, cos_cache, sin_cache, head_sink, *,
       num_heads, kv_num_heads, rotary_interleaved, **others):  # fmt: skip
+    if (cos_cache is None) != (sin_cache is None):
+        raise ValueError("cos_cache and sin_cache: one without the other")
     sequence = op.Shape(query, start=1, end=2)
     total = op.Reshape(op.Cast(total_sequence_length, to=_INT64), [1])
     lengths = op.Cast(seqlens_k, to=_INT64)

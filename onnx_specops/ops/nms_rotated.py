@@ -14,9 +14,9 @@ from onnx_specops.ops._boxes import (
     emit_scalar,
     emit_wide,
     greedy,
-    scalar,
     wide,
 )
+from onnx_specops.ops._checks import scalar
 
 # The corners of a box, one after another, as shares of its width and height.
 _ACROSS, _DOWN = (0.5, 0.5, -0.5, -0.5), (0.5, -0.5, -0.5, 0.5)

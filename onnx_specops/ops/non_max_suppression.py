@@ -18,9 +18,9 @@ from onnx_specops.ops._boxes import (
     emit_wide,
     intersections,
     number_type,
-    scalar,
     wide,
 )
+from onnx_specops.ops._checks import scalar
 
 
 @operator(

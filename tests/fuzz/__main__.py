@@ -6,6 +6,7 @@
     python -m tests.fuzz nodes --minutes 30         # hostile nodes: the native kernels against the NumPy ones, and bodies
     python -m tests.fuzz sanitized --minutes 30     # the native kernels with AddressSanitizer and UndefinedBehaviorSanitizer
     python -m tests.fuzz python --minutes 30        # the NumPy kernels as custom ops of ONNX Runtime
+    python -m tests.fuzz nodes --only Attention     # nodes of these operators alone
     python -m tests.fuzz ir --seed 1 --case 4711    # one case again
 """
 
@@ -15,8 +16,10 @@ import argparse
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
+from onnx_specops.domain import operators
 from tests.fuzz import ir, nodes
 from tests.fuzz.engine import Target, run, summary, until
 
@@ -33,8 +36,16 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, help="how many at a time (default: %(default)s)")
     parser.add_argument("--keep", type=Path, default=Path("fuzz-findings"), help="where findings go (default: %(default)s)")
     parser.add_argument("--case", type=int, help="run the case of this number alone")
+    parser.add_argument(
+        "--only", nargs="+", default=[], metavar="OPERATOR", help="the operators whose nodes are made (default: all)"
+    )
     given = parser.parse_args()
+    known = set() if given.target == "ir" else {operator.name for operator in operators()}
+    if unknown := sorted({*given.only} - known):
+        parser.error(f"--only: {given.target} has no nodes of {', '.join(unknown)}")
     target = targets[given.target]()
+    if given.only:
+        target = replace(target, arguments=(tuple(given.only),))
     numbers = [given.case] if given.case is not None else until(given.first, given.minutes * 60)
     kinds: Counter[str] = Counter()
     started = said = time.monotonic()
@@ -54,11 +65,13 @@ def _keep(target: Target, seed: int, number: int, wrong: str, folder: Path) -> N
     """Write down what is wrong, and the file that shows it."""
     place = folder / f"{target.name}-{seed}-{number}"
     place.mkdir(parents=True, exist_ok=True)
-    (place / "finding.txt").write_text(f"python -m tests.fuzz {target.name} --seed {seed} --case {number}\n{wrong}\n")
+    only = "".join(f" --only {' '.join(names)}" for names in target.arguments)
+    command = f"python -m tests.fuzz {target.name} --seed {seed} --case {number}{only}"
+    (place / "finding.txt").write_text(f"{command}\n{wrong}\n")
     if target.name == "ir":
         ir.write(seed, number, place / "model.xml")
     else:
-        (place / "node.json").write_text(nodes.dump(nodes.node(seed, number)))
+        (place / "node.json").write_text(nodes.dump(nodes.node(seed, number, *target.arguments)))
 
 
 if __name__ == "__main__":

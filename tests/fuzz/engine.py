@@ -9,6 +9,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from itertools import count
 from threading import local
+from typing import Any
 
 from tests.worker import Lost, Worker
 
@@ -19,18 +20,20 @@ class Target:
 
     Attributes:
         name: its name on the command line.
-        run: ``run(seed, number)`` makes the case of that number and runs it; it returns the kind of its outcome, and raises
-            `Finding` for one that is wrong.
+        run: ``run(seed, number, *arguments)`` makes the case of that number and runs it; it returns the kind of its outcome,
+            and raises `Finding` for one that is wrong.
         seconds: how long a case may take.
         memory: how many bytes a case may take; ``None`` where that cannot be told.
         environment: variables of the processes.
+        arguments: what else ``run`` is given.
     """
 
     name: str
-    run: Callable[[int, int], str]
+    run: Callable[..., str]
     seconds: float
     memory: int | None
     environment: Mapping[str, str] = field(default_factory=dict)
+    arguments: tuple[Any, ...] = ()
 
 
 class Finding(Exception):
@@ -55,7 +58,7 @@ def run(target: Target, seed: int, numbers: Iterable[int], jobs: int = 1) -> Ite
             threads.worker = Worker(target.seconds, target.memory, target.environment)
             workers.append(threads.worker)
         try:
-            return Outcome(number, threads.worker.ask(target.run, seed, number))
+            return Outcome(number, threads.worker.ask(target.run, seed, number, *target.arguments))
         except Lost as error:
             return Outcome(number, "lost", str(error))
         except Finding as error:

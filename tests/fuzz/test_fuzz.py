@@ -120,6 +120,11 @@ def test_every_operator_is_fuzzed() -> None:
     assert set(nodes.valid_nodes(np.random.default_rng(0))) == {operator.name for operator in operators()}
 
 
+@pytest.mark.parametrize("names", [("Attention",), ("Inverse", "StringSplit")])
+def test_nodes_of_chosen_operators_alone(names: tuple[str, ...]) -> None:
+    assert {nodes.node(SEED, number, names)[0] for number in range(40)} == set(names)
+
+
 def test_nodes_survive_as_text() -> None:
     for number in range(200):
         name, arrays, types, attributes = nodes.node(SEED, number)

@@ -35,6 +35,23 @@ def test_types_and_shapes_are_known_at_once(x):
     assert (y.dtype, y.rank, y.dims) == (ir.DataType.INT32, 3, [None, 1, 3])
 
 
+def test_nodes_that_are_alike_but_for_one_thing_have_their_own_types(x):
+    """What was inferred for one node serves the next that is the same in every respect, and no other."""
+    op = builder(x)
+    shape = op.Shape(x)
+    for _ in range(2):
+        assert op.Concat(x, x, axis=0).dims == [None, 3]
+        assert op.Concat(x, x, axis=1).dims == [None, 6]
+        assert op.Concat(x, x, x, axis=1).dims == [None, 9]
+        assert op.Expand(1.0, np.array([2, 3])).dims == [2, 3]
+        assert op.Expand(1.0, np.array([3, 2])).dims == [3, 2]
+        assert op.Expand(1.0, shape).dims == [None, None]
+        assert op.Split(x, axis=1, num_outputs=3, outputs=3)[2].dims == [None, 1]
+        assert op.Split(x, axis=1, num_outputs=1).dims == [None, 3]
+        assert op.Abs(new_value(ir.DataType.INT8, None, "y")).dtype == ir.DataType.INT8
+        assert op.Abs(new_value(ir.DataType.INT8, [4], "z")).dims == [4]
+
+
 def test_python_numbers_take_the_type_of_the_other_input(x):
     op = builder(x)
     y = op.Mul(op.Add(x, 1), 2)

@@ -58,7 +58,7 @@ def CharsToBytes(ragged_begins, ragged_ends, begins, ends, symbols):
     name = "CharsToBytes"
     texts = unpack(name, begins, ends, symbols)
     places = rows(name, ragged_begins, ragged_ends, len(texts))
-    plain = [_plain(name, text) for text in texts]
+    plain = {place: _plain(name, texts[place]) for place in {place for row in places for place in row}}
     return pack(name, [b"".join([plain[place] for place in row]) for row in places], ragged_begins.shape)
 
 

@@ -55,11 +55,10 @@ def RegexSplit(
     name = "RegexSplit"
     texts = unpack(name, begins, ends, symbols)
     places = rows(name, ragged_begins, ragged_ends, len(texts))
+    skipped = skips_of(name, skips, len(texts))
     if not symbols.size:
         zero = np.zeros(1, np.int32)
-        kept = np.zeros(len(texts), bool) if skips is None else skips.reshape(-1)
-        return zero, zero.copy(), begins.reshape(-1), ends.reshape(-1), kept
-    skipped = skips_of(name, skips, len(texts))
+        return zero, zero.copy(), begins.reshape(-1), ends.reshape(-1), np.array(skipped, bool)
     if behaviour == "contiguous" and not pattern.endswith("+"):
         pattern = f"({pattern})+"
     try:

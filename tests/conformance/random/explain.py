@@ -8,17 +8,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import ml_dtypes
 import numpy as np
 
 from converters.openvino.rule import find_rule
-from converters.validation.openvino_inference import read_model
 from tests.conformance.operation_models import TYPES
 from tests.conformance.oracle import OracleError
-from tests.conformance.random.judge import Judge, Verdict, differing, is_drawn, save
+from tests.conformance.random.judge import Judge, Verdict, is_drawn, save
+from tests.conformance.random.noise import misshapen, noisy, parts_from_itself, tied
 from tests.conformance.random.recipe import Layer, Leaf, Recipe, Ref, side_by_side
 
-_TRIES = 3
 # What the table of departures says of all operations.
 _EVERYWHERE = ("f64", "i64", "u32", "u64")
 # How the shapes differ of what both say has no elements: the CPU plugin loses track of dimensions that are unknown, then.
@@ -33,7 +31,8 @@ class Explanation:
 
     Attributes:
         kind: ``"departure"``: a known one of the layers named; ``"noise"``: the CPU plugin parts as far from itself when its
-            inputs change in their last digits, or from the shapes that it infers; ``"found"``: something to be mended.
+            inputs change in their last digits, or when results come or go, or from the shapes that it infers, or it rounds
+            what lies halfway between two whole numbers; ``"found"``: something to be mended.
         recipe: the smallest model that shows it.
         verdict: on that.
     """
@@ -43,24 +42,52 @@ class Explanation:
     verdict: Verdict
 
 
+@dataclass(frozen=True)
+class Single:
+    """A layer of a model as a model of its own.
+
+    Attributes:
+        place: the layer's, among the model's nodes.
+        recipe: the model of it alone.
+    """
+
+    place: int
+    recipe: Recipe
+
+
 def explain(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
     """Look at each layer by itself, with the values that OpenVINO gives it; else make the model as small as can be."""
-    departs = None
+    recipe, verdict = _narrowed(recipe, verdict, judge)
+    known: dict[int, Explanation] = {}
     for single, found in suspects(_variants(singles(recipe, judge)), judge):
-        if _excused(single, found) or _folded(single, judge):
-            departs = departs or Explanation("departure", single, found)
-        elif _noisy(single, judge) or _misshapen(single, judge):
-            departs = departs or Explanation("noise", single, found)
+        if _excused(single.recipe, found) or _folded(single.recipe, judge):
+            known[single.place] = Explanation("departure", single.recipe, found)
+        elif noisy(single.recipe, judge) or misshapen(single.recipe, judge) or tied(single.recipe, found, judge):
+            known.setdefault(single.place, Explanation("noise", single.recipe, found))
         else:
-            return Explanation("found", single, found)
-    if departs is not None:
-        return departs
-    if _noisy(recipe, judge):
+            return Explanation("found", single.recipe, found)
+    if known:
+        # What parts and needs none of those layers is to be explained still.
+        left = recipe.apart_from(known)
+        rest = None if verdict.apart is None or not left.results else judge.judge(left)
+        if rest is None or not rest.suspect:
+            return min(known.values(), key=lambda explanation: explanation.kind)
+        recipe, verdict = left, rest
+    if noisy(recipe, judge) or parts_from_itself(recipe, verdict, judge):
         return Explanation("noise", recipe, verdict)
     recipe, verdict = shrink(recipe, verdict, judge)
     if _between(recipe) or _outside(verdict) or (len(recipe.layers()) == 1 and _excused(recipe, verdict)):
         return Explanation("departure", recipe, verdict)
-    return Explanation("noise" if _misshapen(recipe, judge) else "found", recipe, verdict)
+    return Explanation("noise" if misshapen(recipe, judge) else "found", recipe, verdict)
+
+
+def _narrowed(recipe: Recipe, verdict: Verdict, judge: Judge) -> tuple[Recipe, Verdict]:
+    """The model with no results but those that part, if they still do."""
+    if not verdict.apart or len(verdict.apart) == len(recipe.results):
+        return recipe, verdict
+    apart = replace(recipe, results=tuple(recipe.results[k] for k in sorted(verdict.apart))).pruned()
+    found = judge.judge(apart)
+    return (apart, found) if found.kind == verdict.kind else (recipe, verdict)
 
 
 def _excused(single: Recipe, found: Verdict) -> bool:
@@ -89,29 +116,40 @@ def _folded(single: Recipe, judge: Judge) -> bool:
     return found.kind == "agrees" or (found.suspect and _excused(given, found))
 
 
-def suspects(recipes: Sequence[Recipe], judge: Judge) -> Iterator[tuple[Recipe, Verdict]]:
-    """Which of the models part, each with its verdict: all are judged side by side first, then halves of them."""
-    if not recipes:
-        return
-    # What draws random numbers would let the others' values go unseen.
-    if len(recipes) == 1 or not any(map(is_drawn, recipes)):
-        verdict = judge.judge(side_by_side(recipes))
-        if verdict.kind == "agrees" and not verdict.unseconded:
-            return
-        if len(recipes) == 1:
+def suspects(alone: Sequence[Single], judge: Judge) -> Iterator[tuple[Single, Verdict]]:
+    """Which of the models part, each with its verdict.
+
+    They are judged side by side first, and then by themselves those whose outputs part; or halves of them where those are
+    not known, for one model that is refused hides the others' answers.
+    """
+    together = [single for single in alone if not is_drawn(single.recipe)]
+    for single in alone:
+        # What draws random numbers would let the others' values go unseen.
+        if len(together) == 1 or is_drawn(single.recipe):
+            verdict = judge.judge(single.recipe)
             if verdict.suspect:
-                yield recipes[0], verdict
-            return
-    middle = len(recipes) // 2
-    yield from suspects(recipes[:middle], judge)
-    yield from suspects(recipes[middle:], judge)
+                yield single, verdict
+    if len(together) < 2:
+        return
+    verdict = judge.judge(side_by_side([single.recipe for single in together]))
+    if verdict.apart is not None:
+        last = 0
+        for single in together:
+            first, last = last, last + len(single.recipe.results)
+            if verdict.apart & set(range(first, last)):
+                yield from suspects([single], judge)
+    elif verdict.kind != "agrees" or verdict.unseconded:
+        middle = len(together) // 2
+        yield from suspects(together[:middle], judge)
+        yield from suspects(together[middle:], judge)
 
 
-def _variants(recipes: Iterable[Recipe]) -> list[Recipe]:
+def _variants(alone: Iterable[Single]) -> list[Single]:
     """The models as they are, and with all dimensions known."""
     variants = []
-    for recipe in recipes:
-        variants += [recipe] if recipe.static() == recipe else [recipe, recipe.static()]
+    for single in alone:
+        static = single.recipe.static()
+        variants += [single] if static == single.recipe else [single, replace(single, recipe=static)]
     return variants
 
 
@@ -133,11 +171,11 @@ def values(recipe: Recipe, judge: Judge) -> dict[Ref, np.ndarray]:
     return {}
 
 
-def singles(recipe: Recipe, judge: Judge) -> list[Recipe]:
+def singles(recipe: Recipe, judge: Judge) -> list[Single]:
     """Each layer as a model of its own, whose inputs are what OpenVINO computes for them; constants stay constants."""
     known = values(recipe, judge)
     found = []
-    for node in recipe.nodes:
+    for place, node in enumerate(recipe.nodes):
         if not isinstance(node, Layer):
             continue
         leaves: dict[Ref, Leaf] = {}
@@ -149,16 +187,15 @@ def singles(recipe: Recipe, judge: Judge) -> list[Recipe]:
                 leaves[ref] = _leaf(known[ref])
         if len(leaves) < len(set(node.inputs)):
             continue
-        places = {ref: place for place, ref in enumerate(leaves)}
+        places = {ref: at for at, ref in enumerate(leaves)}
         own = replace(node, inputs=tuple((places[ref], 0) for ref in node.inputs))
-        outputs = _outputs(recipe, node)
-        found.append(Recipe((*leaves.values(), own), tuple((len(leaves), k) for k in outputs)))
+        outputs = _outputs(recipe, place)
+        found.append(Single(place, Recipe((*leaves.values(), own), tuple((len(leaves), k) for k in outputs))))
     return found
 
 
-def _outputs(recipe: Recipe, node: Layer) -> list[int]:
-    """The outputs of a node that something takes."""
-    place = next(k for k, other in enumerate(recipe.nodes) if other is node)
+def _outputs(recipe: Recipe, place: int) -> list[int]:
+    """The outputs of a layer that something takes."""
     taken = {ref for other in recipe.nodes if isinstance(other, Layer) for ref in other.inputs} | set(recipe.results)
     return sorted({index for source, index in taken if source == place}) or [0]
 
@@ -196,53 +233,6 @@ def _unsaid(recipe: Recipe) -> bool:
 def _follows_the_runtime(recipe: Recipe) -> bool:
     departures = [d for layer in recipe.layers() for d in find_rule(layer.operation, layer.opset).departs]
     return any(departure.follows == "runtime" for departure in departures)
-
-
-def _noisy(recipe: Recipe, judge: Judge) -> bool:
-    """Whether OpenVINO's own answer changes as far when its floats change in their last digits."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.xml"
-        judge.oracle.ask(save, recipe, str(path))
-        answers = []
-        for attempt in range(_TRIES + 1):  # compiled anew each time: what reads unset memory differs then, too
-            answer = judge.answer("cpu", path, [_changed(array, attempt) for array in recipe.arrays()])
-            if isinstance(answer, OracleError):
-                return False
-            answers.append(answer[0])
-            if differing(answer[0], answers[0]):
-                return True
-    return False
-
-
-def _misshapen(recipe: Recipe, judge: Judge) -> bool:
-    """Whether the CPU plugin's answer, the only one, is of other shapes than OpenVINO itself infers for the model."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.xml"
-        judge.oracle.ask(save, recipe, str(path))
-        answer, other = (judge.answer(name, path, recipe.arrays()) for name in ("cpu", "evaluate"))
-        if isinstance(answer, OracleError) or not isinstance(other, OracleError):
-            return False
-        inferred = judge.oracle.ask(_inferred, str(path))
-    return any(
-        dims is not None
-        and (len(dims) != array.ndim or any(d not in (None, size) for d, size in zip(dims, array.shape, strict=True)))
-        for dims, array in zip(inferred, answer[0], strict=True)
-    )
-
-
-def _inferred(path: str) -> list[list[int | None] | None]:
-    """The dimensions of a model's outputs as OpenVINO infers them, ``None`` for what it does not know."""
-    _, model = read_model(path)
-    shapes = [port.partial_shape for port in model.outputs]
-    return [[d.get_length() if d.is_static else None for d in s] if s.rank.is_static else None for s in shapes]
-
-
-def _changed(array: np.ndarray, seed: int) -> np.ndarray:
-    if not seed or array.dtype.kind not in "fV":
-        return array
-    rng = np.random.default_rng(seed)
-    relative = max(3e-7, float(ml_dtypes.finfo(array.dtype).eps))
-    return (array.astype(np.float64) * (1 + relative * rng.standard_normal(array.shape))).astype(array.dtype)
 
 
 def shrink(recipe: Recipe, verdict: Verdict, judge: Judge) -> tuple[Recipe, Verdict]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -45,11 +45,13 @@ class Verdict:
             converter's own mistake.
         text: more of it.
         unseconded: whether one alone of OpenVINO's two has an answer.
+        apart: the outputs that part from those of the CPU plugin; ``None`` where it has no answer, or we have none.
     """
 
     kind: Kind
     text: str = ""
     unseconded: bool = False
+    apart: frozenset[int] | None = None
 
     @property
     def found(self) -> bool:
@@ -132,7 +134,30 @@ class Judge:
                 verdicts.append(answers.without("fails", f"kernels={form!r}: {type(error).__name__}: {error}"))
             else:
                 verdicts.append(answers.verdict(got, form, values=not (drawn and form == "none")))
-        return min(verdicts, key=lambda verdict: _GRAVEST.index(verdict.kind))
+        gravest = min(verdicts, key=lambda verdict: _GRAVEST.index(verdict.kind))
+        apart = [verdict.apart for verdict in verdicts if verdict.apart is not None]
+        return replace(gravest, apart=frozenset().union(*apart) if len(apart) == len(verdicts) else None)
+
+    def openvinos(self, recipe: Recipe, name: str = "cpu") -> list[np.ndarray] | OracleError:
+        """OpenVINO's answer to a recipe's model, as of `answer`."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model.xml"
+            try:
+                self.oracle.ask(save, recipe, str(path))
+            except OracleError as error:
+                return error
+            answer = self.answer(name, path, recipe.arrays())
+        return answer if isinstance(answer, OracleError) else answer[0]
+
+    def ours(self, recipe: Recipe) -> list[list[np.ndarray]]:
+        """Our answers to a model that runs, in every form."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model.xml"
+            self.oracle.ask(save, recipe, str(path))
+            target = path.with_suffix(".onnx")
+            _, report = convert(path, target)
+            forms = _forms(bool(report.custom_operators), bool(report.without_body), python=False)
+            return [_run(target, recipe.arrays(), form) for form in forms]
 
     def runnable(self, recipe: Recipe) -> Recipe | None:
         """The recipe, or as much of it as OpenVINO runs; ``None`` where that is nothing."""
@@ -196,19 +221,22 @@ class _Answers:
     def verdict(self, got: Sequence[np.ndarray], form: str, *, values: bool) -> Verdict:
         """The verdict on our answer."""
         said = [f"kernels={form!r}"]
-        refused = 0
+        refused, apart = 0, None
         for name in ("cpu", "evaluate"):
             answer = self[name]
             if isinstance(answer, OracleError):
                 refused += 1
                 said.append(f"{name}: {answer}")
-            elif difference := differing(got, answer[0], values=values):
-                said.append(f"{name}: {difference}")
-            elif name == "cpu" or refused:
-                return Verdict("agrees", unseconded=refused == 1)
-            else:
-                return Verdict("reference", "\n".join(said))
-        return Verdict("unjudged" if refused == 2 else "parts", "\n".join(said), unseconded=refused == 1)
+                continue
+            found = differences(got, answer[0], values=values)
+            if name == "cpu":
+                apart = frozenset(found)
+            if not found:
+                kind: Kind = "agrees" if name == "cpu" or refused else "reference"
+                text = "\n".join(said) if kind == "reference" else ""
+                return Verdict(kind, text, unseconded=refused == 1, apart=apart)
+            said.append(f"{name}: {next(iter(found.values()))}")
+        return Verdict("unjudged" if refused == 2 else "parts", "\n".join(said), unseconded=refused == 1, apart=apart)
 
 
 def _forms(custom: bool, without_body: bool, python: bool) -> list[str]:
@@ -228,15 +256,21 @@ def _run(path: Path, arrays: Sequence[np.ndarray], kernels: str) -> list[np.ndar
     return run_session(session, {port.name: array for port, array in zip(session.get_inputs(), arrays, strict=True)})
 
 
-def differing(got: Sequence[np.ndarray], expected: Sequence[np.ndarray], *, values: bool = True) -> str:
+def differing(got: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> str:
     """How the outputs differ; "" if they agree."""
+    return next(iter(differences(got, expected).values()), "")
+
+
+def differences(got: Sequence[np.ndarray], expected: Sequence[np.ndarray], *, values: bool = True) -> dict[int, str]:
+    """Which outputs differ, and how; ``values``: whether those count, beside types and shapes."""
     if len(got) != len(expected):
-        return f"{len(got)} outputs instead of {len(expected)}"
+        return dict.fromkeys(range(len(expected)), f"{len(got)} outputs instead of {len(expected)}")
+    found = {}
     for index, (one, other) in enumerate(zip(got, expected, strict=True)):
-        found = compare(one, other, TOLERANCE, random=not values)
-        if not found.agrees:
-            return f"output {index}: {_shown(one)} instead of {_shown(other)}; {found}"
-    return ""
+        compared = compare(one, other, TOLERANCE, random=not values)
+        if not compared.agrees:
+            found[index] = f"output {index}: {_shown(one)} instead of {_shown(other)}; {compared}"
+    return found
 
 
 def _shown(array: np.ndarray) -> str:

@@ -101,6 +101,14 @@ class Recipe:
                 gone.add(k)
         return self._ending([k for k in range(len(self.nodes)) if k not in gone])
 
+    def apart_from(self, places: Collection[int]) -> Recipe:
+        """The recipe of those results that need no node there."""
+        needing = set(places)
+        for k, node in enumerate(self.nodes):
+            if isinstance(node, Layer) and any(source in needing for source, _ in node.inputs):
+                needing.add(k)
+        return replace(self, results=tuple(ref for ref in self.results if ref[0] not in needing)).pruned()
+
     def first(self, layers: int) -> Recipe:
         """The recipe of the first layers."""
         places = [k for k, node in enumerate(self.nodes) if isinstance(node, Layer)]

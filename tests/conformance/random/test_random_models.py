@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from converters.openvino.coverage.operations import operations
-from tests.conformance.oracle import Oracle
+from tests.conformance.oracle import Oracle, OracleError
 from tests.conformance.random import models
 from tests.conformance.random.explain import explain
 from tests.conformance.random.judge import Judge, Verdict
+from tests.conformance.random.noise import halfway, parts_from_itself
 from tests.conformance.random.recipe import Layer, Leaf, Recipe
 
 SEED, MODELS = 2026, 8
@@ -91,6 +92,58 @@ def test_a_known_departure_is_none_to_mend(oracle: Oracle) -> None:
     verdict = judge.judge(recipe)
     assert verdict.kind == "reference"
     assert explain(recipe, verdict, judge).kind == "departure"
+
+
+def test_a_known_departure_hides_nothing_beside_it(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
+    nan = Leaf("f32", np.array([np.nan, 1], np.float32), (2,))
+    layers = (
+        Layer("Relu", "opset1", ((0, 0),), {}),
+        Layer("Abs", "opset1", ((2, 0),), {}),
+        Layer("SoftSign", "opset9", ((3, 0),), {}),
+    )
+    recipe = Recipe((nan, layers[0], X, *layers[1:]), ((1, 0), (4, 0)))
+    judge = Judge(oracle)
+    assert explain(recipe, judge.judge(recipe), judge).kind == "departure"
+    # A mistake of two layers that either alone does not have.
+    alone = Judge.judge
+
+    def judged(self: Judge, given: Recipe, *, python: bool = False) -> Verdict:
+        if [layer.operation for layer in given.layers()][-2:] == ["Abs", "SoftSign"]:
+            return Verdict("parts", apart=frozenset({len(given.results) - 1}))
+        return alone(self, given, python=python)
+
+    verdict = Verdict("parts", apart=frozenset({0, 1}))
+    monkeypatch.setattr(Judge, "judge", judged)
+    found = explain(recipe, verdict, judge)
+    assert found.kind == "found"
+    assert [layer.operation for layer in found.recipe.layers()] == ["Abs", "SoftSign"]
+
+
+def test_whole_numbers_beside_what_lies_halfway_are_none_to_mend(oracle: Oracle) -> None:
+    """Of floats that OpenVINO's two and we compute in different order, and which lie halfway between two whole numbers."""
+    rows = np.array([[[2, 7, 5], [3, 8, 1]]], np.uint8)
+    floats = np.array([[[2.5, 7.0, 5.5]]], np.float32)
+    assert halfway(np.array([[[2, 7, 6]]], np.uint8), np.array([[[3, 7, 5]]], np.uint8), floats)
+    assert not halfway(np.array([[[2, 8, 6]]], np.uint8), np.array([[[3, 7, 5]]], np.uint8), floats)
+    assert not halfway(np.array([[[2, 7, 7]]], np.uint8), np.array([[[3, 7, 5]]], np.uint8), floats)
+    assert not halfway(rows, np.array([[[3, 7, 5]]], np.uint8), floats)
+
+
+def test_where_openvino_parts_from_itself_there_is_none_to_mend(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the same layers with other results it gives what we give for both."""
+    judge, verdict = Judge(oracle), Verdict("parts", apart=frozenset({0}))
+    assert not parts_from_itself(CHAIN, verdict, judge)  # the reference kernels agree with it
+    right = Judge.openvinos
+
+    def answered(self: Judge, recipe: Recipe, name: str = "cpu") -> list[np.ndarray] | OracleError:
+        answer = right(self, recipe, name)
+        assert not isinstance(answer, OracleError)
+        return [array + 1 for array in answer] if recipe is CHAIN and name == "cpu" else answer
+
+    monkeypatch.setattr(Judge, "openvinos", answered)
+    assert parts_from_itself(CHAIN, verdict, judge)
+    _wrong(monkeypatch, "SoftSign")
+    assert not parts_from_itself(CHAIN, verdict, judge)
 
 
 def test_noise_is_none_to_mend(oracle: Oracle) -> None:

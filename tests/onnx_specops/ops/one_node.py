@@ -84,7 +84,8 @@ def run(
     """What the node gives in ``form``: its output, or the list of them where there are several."""
     if form == "numpy":
         operator = find(op_type)
-        return operator(*inputs.values(), **operator.node_attributes(dict(attributes or {})))
+        arrays = [inputs.get(name) for name in operator.inputs]
+        return operator(*arrays, **operator.node_attributes(dict(attributes or {})))
     model = one_node(op_type, inputs, attributes, constants)
     feeds = {name: array for name, array in inputs.items() if name not in constants}
     if form == "reference":

@@ -167,6 +167,28 @@ def test_rows_that_have_no_such_tokens(form: str, changed: dict[str, np.ndarray]
         run(form, OPERATOR, tokens(np.uint8, 2, 7) | changed, HEADS)
 
 
+NO_FIT = [
+    (
+        {"total_sequence_length": np.int32([9, 9])},
+        r"total_sequence_length: shape \[2\] where a scalar or \[1\] was expected",
+    ),
+    ({"sin_cache": np.zeros((20, 8), np.float32)}, "cos_cache and sin_cache"),
+    ({"head_sink": np.zeros(5, np.float32)}, r"head_sink has the shape \[5\] for 4 heads"),
+]
+
+
+@pytest.mark.parametrize("form", KERNELS)
+@pytest.mark.parametrize(("changed", "message"), NO_FIT)
+def test_inputs_that_do_not_fit(form: str, changed: dict[str, np.ndarray], message: str) -> None:
+    with pytest.raises(RAISED[form], match=message):
+        run(form, OPERATOR, tokens(np.uint8, 2, 7) | changed, HEADS)
+
+
+def test_sines_without_cosines_have_no_body() -> None:
+    with pytest.raises(RAISED["body"], match="cos_cache and sin_cache: one without the other"):
+        run("body", OPERATOR, tokens(np.uint8, 2, 7) | {"sin_cache": np.zeros((20, 8), np.float32)}, HEADS)
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_positions_that_are_not_in_the_tables(form: str) -> None:
     message = "position 8 is out of range of the cos_cache's 5" if form in KERNELS else None

@@ -1,0 +1,118 @@
+"""Where OpenVINO's answer is none that ours could be held to: it parts from itself."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+
+from converters.validation.openvino_inference import read_model
+from tests.conformance.oracle import OracleError
+from tests.conformance.random.graph import INTEGERS
+from tests.conformance.random.judge import Judge, Verdict, differing, save
+from tests.conformance.random.recipe import Layer, Leaf, Recipe
+
+_TRIES = 3
+
+
+def noisy(recipe: Recipe, judge: Judge) -> bool:
+    """Whether OpenVINO's own answer changes as far when its floats change in their last digits."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.xml"
+        judge.oracle.ask(save, recipe, str(path))
+        answers = []
+        for attempt in range(_TRIES + 1):  # compiled anew each time: what reads unset memory differs then, too
+            answer = judge.answer("cpu", path, [_changed(array, attempt) for array in recipe.arrays()])
+            if isinstance(answer, OracleError):
+                return False
+            answers.append(answer[0])
+            if differing(answer[0], answers[0]):
+                return True
+    return False
+
+
+def parts_from_itself(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
+    """Whether the CPU plugin gives our answers where those results stand alone, or those of all layers beside them.
+
+    Not where the reference kernels say what it says: ours are wrong then, however it happens that they agree elsewhere.
+    """
+    if not verdict.apart:
+        return False
+    seconded, plain = judge.openvinos(recipe, "evaluate"), judge.openvinos(recipe)
+    if isinstance(plain, OracleError):
+        return False
+    if not isinstance(seconded, OracleError) and any(not differing([seconded[k]], [plain[k]]) for k in verdict.apart):
+        return False
+    everything = tuple((place, 0) for place, node in enumerate(recipe.nodes) if isinstance(node, Layer))
+    ours = judge.ours(recipe)
+    for k in verdict.apart:
+        ref = recipe.results[k]
+        others = [replace(recipe, results=(ref,)).pruned(), replace(recipe, results=(ref, *everything))]
+        answers = [answer[0] for answer in map(judge.openvinos, others) if not isinstance(answer, OracleError)]
+        if not any(all(not differing([form[k]], [answer]) for form in ours) for answer in answers):
+            return False
+    return True
+
+
+def misshapen(recipe: Recipe, judge: Judge) -> bool:
+    """Whether the CPU plugin's answer, the only one, is of other shapes than OpenVINO itself infers for the model."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.xml"
+        judge.oracle.ask(save, recipe, str(path))
+        answer, other = (judge.answer(name, path, recipe.arrays()) for name in ("cpu", "evaluate"))
+        if isinstance(answer, OracleError) or not isinstance(other, OracleError):
+            return False
+        inferred = judge.oracle.ask(_inferred, str(path))
+    return any(
+        dims is not None
+        and (len(dims) != array.ndim or any(d not in (None, size) for d, size in zip(dims, array.shape, strict=True)))
+        for dims, array in zip(inferred, answer[0], strict=True)
+    )
+
+
+def tied(single: Recipe, found: Verdict, judge: Judge) -> bool:
+    """Whether a layer rounds floats to whole numbers, and parts by one where its float lies halfway between the two.
+
+    The float is what the CPU plugin gives for the same numbers as floats, which we have to agree to.
+    """
+    node = single.nodes[-1]
+    data = single.nodes[node.inputs[0][0]] if isinstance(node, Layer) and node.inputs else node
+    if not isinstance(node, Layer) or not isinstance(data, Leaf) or data.array is None or found.apart is None:
+        return False
+    if data.type not in INTEGERS or any(ref[0] == node.inputs[0][0] for ref in node.inputs[1:]):
+        return False
+    as_floats = replace(data, type="f32", array=data.array.astype(np.float32))
+    floated = replace(single, nodes=tuple(as_floats if n is data else n for n in single.nodes))
+    if judge.judge(floated).kind != "agrees":
+        return False
+    whole, floats = judge.openvinos(single), judge.openvinos(floated)
+    if isinstance(whole, OracleError) or isinstance(floats, OracleError):
+        return False
+    return all(halfway(*arrays) for ours in judge.ours(single) for arrays in zip(ours, whole, floats, strict=True))
+
+
+def halfway(ours: np.ndarray, whole: np.ndarray, floats: np.ndarray) -> bool:
+    """Whether the whole numbers are equal, or next to each other with the floats halfway between them."""
+    if not ours.shape == whole.shape == floats.shape:
+        return False
+    one, other, float_ = (array.astype(np.float64) for array in (ours, whole, floats))
+    near = np.abs(float_ - (one + other) / 2) <= 1e-6 * np.maximum(np.abs(float_), 1)
+    return bool(np.all((one == other) | (np.abs(one - other) == 1) & near))
+
+
+def _inferred(path: str) -> list[list[int | None] | None]:
+    """The dimensions of a model's outputs as OpenVINO infers them, ``None`` for what it does not know."""
+    _, model = read_model(path)
+    shapes = [port.partial_shape for port in model.outputs]
+    return [[d.get_length() if d.is_static else None for d in s] if s.rank.is_static else None for s in shapes]
+
+
+def _changed(array: np.ndarray, seed: int) -> np.ndarray:
+    if not seed or array.dtype.kind not in "fV":
+        return array
+    rng = np.random.default_rng(seed)
+    relative = max(3e-7, float(ml_dtypes.finfo(array.dtype).eps))
+    return (array.astype(np.float64) * (1 + relative * rng.standard_normal(array.shape))).astype(array.dtype)
