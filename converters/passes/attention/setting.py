@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,12 +51,13 @@ class Inputs:
     Args:
         graph: the graph.
         pasts: the inputs that hold what the model keeps from run to run: axis of the tokens of each.
+        unset: the flags that are false, those of variables that hold nothing yet; others are true.
     """
 
-    def __init__(self, graph: ir.Graph, pasts: Mapping[ir.Value, int]) -> None:
+    def __init__(self, graph: ir.Graph, pasts: Mapping[ir.Value, int], unset: Collection[ir.Value | None] = ()) -> None:
         by_name = {value.name: value for value in graph.inputs}
         self.mask, self.positions, self.beams = (by_name.get(name) for name in (MASK, POSITIONS, BEAMS))
-        self.pasts = dict(pasts)
+        self.pasts, self.unset = dict(pasts), frozenset(unset)
         known = {*self.pasts, self.mask, self.positions, self.beams}
         self.data = [value for value in graph.inputs if value not in known and value.dtype != ir.DataType.BOOL]
         self.flags = [value for value in graph.inputs if value not in known and value.dtype == ir.DataType.BOOL]
@@ -75,7 +76,7 @@ class Inputs:
             sizes = [setting.batch] + [setting.past if i == axis else 1 for i in range(1, len(value.shape or ()))]
             given[value] = Data(value.dtype or ir.DataType.FLOAT, self._shape(value, sizes))
         for flag in self.flags:
-            given[flag] = np.array(True)
+            given[flag] = np.array(flag not in self.unset)
         if self.mask is not None:
             given[self.mask] = setting.given_mask.astype(_numpy(self.mask))
         if self.positions is not None:
