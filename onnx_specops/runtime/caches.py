@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnxruntime as ort
 
-from onnx_specops.runtime.variables import TYPES, Variable, inputs_of
+from onnx_specops.runtime.variables import TYPES, Variable, copied, inputs_of
 
 _ROOM = 64
 """The least tokens that memory is got for at a time."""
@@ -110,7 +110,7 @@ class Caches:
     def __init__(self, shapes: Shapes, variables: Sequence[Variable]) -> None:
         self._shapes = shapes
         self._variables = tuple(variables)
-        self.inputs = frozenset(variable.input for variable in variables)
+        self.inputs = tuple(variable.input for variable in variables)
         self.lengths = frozenset(variable.past_length for variable in variables if variable.past_length)
         self.reset()
 
@@ -157,7 +157,7 @@ class Caches:
         """What a run gives out as one of the caches: a copy without the room."""
         variable = next(variable for variable in self._variables if variable.output == output)
         index = (slice(None),) * variable.axis + (slice(0, step.tokens),)
-        return ort.OrtValue.ortvalue_from_numpy(step.memory[variable.input].array[index].copy())
+        return copied(step.memory[variable.input].array[index])
 
     def _counted(self, feeds: Mapping[str, ort.OrtValue], sizes: Mapping[Any, int]) -> tuple[int, int]:
         """How many tokens there are before a run and after it."""

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import onnxruntime as ort
 
-from onnx_specops.runtime.caches import Caches, Shapes
-from onnx_specops.runtime.variables import Variable, blanks_of
+from onnx_specops.runtime.caches import Caches, Shapes, Step
+from onnx_specops.runtime.variables import Variable, blanks_of, copied
 
 Run = Callable[[Sequence[str], Mapping[str, Any], Mapping[str, ort.OrtValue]], Sequence[Any]]
 """One run of a session: the names of the outputs asked for, what is fed, and the memory that further outputs are written
@@ -43,6 +43,7 @@ class State:
         self._kept = [v for v in able if v.axis < 0 and not v.is_set_output]
         apart = {*self._caches.inputs, *self._caches.lengths}
         self._links = {name: out for v in variables if v.input not in apart for name, out in v.links.items()}
+        self._outputs = frozenset(self.outputs)
         self._values: dict[str, Any] = {}
         self._lock = threading.Lock()
 
@@ -79,10 +80,16 @@ class State:
             names = [name for name in asked if name not in memory and name not in step.outputs]
             fed = {**held, **self._flags(held, feeds), **feeds, **step.inputs}
             results = {**memory, **dict(zip(names, run(names, fed, {**memory, **step.outputs}), strict=True))}
-            given = [results[name] if name in results else self._caches.cut(step, name) for name in output_names]
+            given = [self._given(name, step, results) for name in output_names]
             self._values = {name: results[output] for name, output in self._links.items()}
             self._caches.keep(step)
             return given
+
+    def _given(self, name: str, step: Step, results: Mapping[str, Any]) -> Any:
+        """An output for the caller, to do with as he likes: what carries a variable is held on to."""
+        if name in step.outputs:
+            return self._caches.cut(step, name)
+        return _copy(results[name]) if name in self._outputs else results[name]
 
     def _empty(self, feeds: Mapping[str, Any]) -> dict[str, ort.OrtValue]:
         """What variables hold that grow and are carried, before they hold anything."""
@@ -94,3 +101,10 @@ class State:
         known = {*self._values, *self._caches.lengths}.intersection(held)
         told = {v.is_set for v in self.variables if v.input in feeds or (v.input in known and not v.is_set_output)}
         return {name: ort.OrtValue.ortvalue_from_numpy(np.array(True)) for name in told if name}
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    array = value.numpy()
+    return value if array.dtype == object else copied(array)

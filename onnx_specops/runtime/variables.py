@@ -108,6 +108,7 @@ def variables_of(session: ort.InferenceSession) -> tuple[Variable, ...]:
     found = parse_variables(session.get_modelmeta().custom_metadata_map.get(METADATA_KEY, ""))
     fed = {value.name: value for value in inputs_of(session)}
     outputs = {value.name for value in ort.InferenceSession.get_outputs(session)}
+    carried = {variable.input for variable in found}
     variables = []
     for variable in found:
         names = {*variable.links, *(name for name in (variable.is_set, variable.past_length) if name)}
@@ -120,6 +121,10 @@ def variables_of(session: ort.InferenceSession) -> tuple[Variable, ...]:
             or value.type not in GROWING_TYPES
         ):
             raise _damaged(f"a variable that cannot grow along axis {variable.axis} of {variable.input}")
+        if variable.past_length and (
+            variable.past_length not in carried or fed[variable.past_length].type != "tensor(int64)"
+        ):
+            raise _damaged(f"a number of tokens, {variable.past_length}, that is no variable of whole numbers")
         variables.append(variable)
     return tuple(variables)
 
@@ -151,6 +156,13 @@ def as_ort_value(value: Any, onnx_type: str | None = None) -> ort.OrtValue:
         return value
     array = as_array(value, onnx_type)
     return ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array).reshape(array.shape))
+
+
+def copied(array: np.ndarray) -> ort.OrtValue:
+    """An OrtValue of its own memory, which lives as long as arrays that show it; one made of an array lives as that does."""
+    value = ort.OrtValue.ortvalue_from_shape_and_type(array.shape, array.dtype)
+    value.update_inplace(np.ascontiguousarray(array))
+    return value
 
 
 def as_array(value: Any, onnx_type: str | None = None) -> np.ndarray:

@@ -284,15 +284,17 @@ def test_a_mask_that_decides_nothing(tmp_path: Path) -> None:
     follow(attention(mask="constant"), tmp_path, held=True)
 
 
-def test_other_variables_keep_all_as_they_are(tmp_path: Path) -> None:
-    """All of a session's variables grow, or none."""
+@pytest.mark.parametrize("kernels", KERNELS)
+def test_other_variables_are_carried(tmp_path: Path, kernels: Any) -> None:
+    """A session has variables of all kinds at once."""
     model = attention()
     x = model.inputs[0].get_node()
     total = ops.read_value(ops.constant(np.zeros((1, 1, 16), F)), "total", ov.Type.f32, ov.PartialShape([1, 1, 16]))
     following = ops.add(total, ops.reduce_mean(x, ops.constant(np.array([0, 1])), True))
     model.add_sinks([ops.assign(following, "total")])
     model.add_results([ops.result(following)])
-    follow(model, tmp_path, held=False)
+    session = follow(model, tmp_path, held=True, kernels=kernels)
+    assert session._state.in_place == (["past.key", "past.value"] if kernels == "native" else [])
 
 
 def test_memory_of_a_cache_is_the_caller_s(place: Path) -> None:
