@@ -107,8 +107,9 @@ class InferenceSession(ort.InferenceSession):
     OpenVINO infer request; `reset_state` sets them back. The session shows and takes the model's own inputs and outputs.
     Runs of several threads follow each other then. With IO binding the caller carries them.
 
-    So do the keys and values of a language model's past tokens, where they are inputs and outputs of the model; where its
-    attention extends them in place, nothing is copied from token to token.
+    So do the keys and values of a language model's past tokens, where they are inputs and outputs of the model. Where its
+    attention extends them in place, nothing is copied from token to token; nor is what a decoder makes once of an encoder's
+    output and keeps. A caller who feeds such a cache himself carries all variables of that run.
 
     Raises:
         MissingKernelError: if the native library is asked for and not built, or if with ``"none"`` the model holds a node

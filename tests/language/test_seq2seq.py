@@ -77,7 +77,7 @@ def encoded(rows: int, length: int, seed: int = 0) -> Feeds:
     mask = np.ones((rows, length), np.int64)
     mask[-1, length // 2 + 1 :] = 0
     states = np.random.default_rng(seed).standard_normal((rows, length, SIZE)).astype(F)
-    return {"encoder_hidden_states": states, "encoder_attention_mask": mask}
+    return {"encoder_hidden_states": states, "encoder_attention_mask": mask, "attention_mask": mask}
 
 
 def tokens(count: int, beams: list[int], seed: int = 0) -> Feeds:
@@ -241,7 +241,9 @@ def heads(x: ov.Node, seed: int) -> ov.Node:
     return ops.transpose(split, const(0, 2, 1, 3))
 
 
-def decoder(*, taken: str = "", kept: str = "plain", shared: bool = False, beams_given: bool = False) -> ov.Model:
+def decoder(
+    *, taken: str = "", kept: str = "plain", shared: bool = False, beams_given: bool = False, masked: bool = False
+) -> ov.Model:
     """Two layers, each with attention to the tokens before and to what an encoder gave.
 
     Args:
@@ -250,11 +252,17 @@ def decoder(*, taken: str = "", kept: str = "plain", shared: bool = False, beams
             ``"gathered"``, or they are ``"replaced"`` by their double in each run.
         shared: whether the second layer has no cache of its own.
         beams_given: whether beam_idx is given out, too.
+        masked: whether an input called attention_mask says which of what the encoder gave counts.
     """
     x, encoder = ops.parameter([-1, -1, SIZE], F, name="x"), ops.parameter([-1, -1, SIZE], F, name="encoder_hidden_states")
     order, zero = ops.parameter([-1], np.int32, name="beam_idx"), ops.constant(np.int64(0))
+    inputs = [x, encoder, order]
     sinks: list[ov.Node] = []
     given: list[ov.Node] = []
+    seen: list[ov.Node] = []
+    if masked:
+        inputs.append(ops.parameter([-1, -1], np.int64, name="attention_mask"))
+        seen.append(ops.unsqueeze(ops.convert(inputs[-1], bool), const(1, 2)))
 
     def cached(name: str, new: ov.Node) -> ov.Node:
         batch = ops.gather(ops.shape_of(x), const(0), zero)
@@ -283,7 +291,7 @@ def decoder(*, taken: str = "", kept: str = "plain", shared: bool = False, beams
         mixed = ops.scaled_dot_product_attention(heads(state, 10 * layer + 2), keys, values)
         state = ops.add(state, joined(mixed))
         cross_keys, cross_values = (crossed(f"cross.{layer}.{i}", 10 * layer + 3 + i) for i in range(2))
-        mixed = ops.scaled_dot_product_attention(heads(state, 10 * layer + 5), cross_keys, cross_values)
+        mixed = ops.scaled_dot_product_attention(heads(state, 10 * layer + 5), cross_keys, cross_values, *seen)
         state = ops.add(state, joined(mixed))
         if taken == "keys" and layer == 1:
             given.append(ops.reduce_sum(keys, const(2), False))
@@ -292,7 +300,7 @@ def decoder(*, taken: str = "", kept: str = "plain", shared: bool = False, beams
     if beams_given:
         given.append(ops.convert(order, F))
     results = [ops.result(node) for node in (state, *given)]
-    return ov.Model(results, sinks, [x, encoder, order])
+    return ov.Model(results, sinks, inputs)
 
 
 @pytest.mark.parametrize("kernels", KERNELS)
@@ -306,8 +314,18 @@ def decoder(*, taken: str = "", kept: str = "plain", shared: bool = False, beams
         ({"kept": "replaced"}, 2, 0),
         ({"shared": True}, 0, 4),
         ({"beams_given": True}, 2, 4),
+        ({"masked": True}, 1, 4),
     ],
-    ids=["plain", "keys taken", "kept taken", "kept gathered", "kept replaced", "shared", "beams taken"],
+    ids=[
+        "plain",
+        "keys taken",
+        "kept taken",
+        "kept gathered",
+        "kept replaced",
+        "shared",
+        "beams taken",
+        "mask of another name",
+    ],
 )
 def test_forms_of_decoders(settings: dict[str, Any], attentions: int, kept: int, kernels: Any, tmp_path: Path) -> None:
     """Caches that something else takes stay as they are, each on its own; what a model gathers is gathered."""

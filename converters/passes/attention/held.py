@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import onnx_ir as ir
@@ -64,7 +64,8 @@ def hold_caches(model: ir.Model, variables: list[ExposedVariable]) -> None:
     except (NoFit, ProbeError):
         return
     pasts = {cache.past for found in attentions for cache in (found.keys, found.values)}
-    emitter = _Emitter(graph, [form for form in forms if form.past in pasts], inputs, tokens, ranks)
+    held = [form for form in forms if form.past in pasts]
+    emitter = _Emitter(graph, held, inputs, tokens, ranks, _told_by_mask(chosen, attentions))
     for found in attentions:
         emitter.replace(found)
     emitter.replace_shapes()
@@ -151,6 +152,21 @@ def _tokens(inputs: Inputs, attentions: Sequence[Attention]) -> ir.Value:
     raise NoFit("no input says how many tokens a run has")
 
 
+def _told_by_mask(inputs: Inputs, attentions: Sequence[Attention]) -> bool:
+    """Whether the attention_mask is as long as all tokens there are: that of an encoder's output is not."""
+    if inputs.mask is None or not _is_open(inputs.mask, 1):
+        return False
+    longer = np.ones((SETTING.batch, SETTING.total + 1), np.int64)
+    probe = inputs.probe(replace(SETTING, mask=longer))
+    for mask in dict.fromkeys(found.mask for found in attentions if found.mask is not None):
+        try:
+            if probe.shape(mask)[-1] != SETTING.total:
+                return True
+        except ProbeError:
+            return True
+    return False
+
+
 def _sizes(past: ir.Value) -> tuple[int, int]:
     """A cache's groups, and the elements of each token in them; raises `NoFit` where they are not known."""
     dims = _dims(past)
@@ -223,6 +239,7 @@ class _Emitter:
         inputs: its inputs.
         tokens: the one among them whose second dimension is how many tokens a run has.
         ranks: those of the attentions' masks.
+        told_by_mask: whether the attention_mask is as long as all tokens.
         in_place: whether the caches may have room for more than they hold.
     """
 
@@ -231,6 +248,7 @@ class _Emitter:
     inputs: Inputs
     tokens: ir.Value
     ranks: Mapping[ir.Value, int]
+    told_by_mask: bool
     _masks: dict[ir.Value, ir.Value] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -245,7 +263,7 @@ class _Emitter:
         self._batch, sequence = op.Shape(data, start=0, end=1), op.Shape(data, start=1, end=2)
         room = op.Shape(self.forms[0].past, start=2, end=3)
         self._own_shape = room.producer()
-        if mask is not None and bool(mask.uses()) and _is_open(mask, 1):
+        if self.told_by_mask:
             self._total = op.Shape(mask, start=1, end=2)
             self._held = op.Sub(self._total, sequence)
             self._length = op.Squeeze(self._held, [0])
@@ -345,7 +363,9 @@ class _Emitter:
     def name_dims(self) -> None:
         """The dimensions that inputs share have one name, by which sessions know how large a cache is."""
         data, mask = self.tokens, self.inputs.mask
-        for value, axis, name in ((data, 0, "batch_size"), (data, 1, "sequence_length"), (mask, 1, "total_sequence_length")):
+        named: list[tuple[ir.Value | None, int, str]] = [(data, 0, "batch_size"), (data, 1, "sequence_length")]
+        named += [(mask, 1, "total_sequence_length")] if self.told_by_mask else []
+        for value, axis, name in named:
             if value is not None and _is_open(value, axis):
                 value.shape = ir.Shape([name if i == axis else d for i, d in enumerate(_dims(value))])
         for form in self.forms:
