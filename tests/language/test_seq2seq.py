@@ -154,7 +154,17 @@ def test_nothing_is_copied_from_token_to_token(name: str, place: Path) -> None:
     assert places[0] == places[1] == places[2]
 
 
-@pytest.mark.parametrize("options", [{"opset": 11}, {"opset": 17}, {"contrib": False}, {"precision": "float16"}])
+OPTIONS: list[dict[str, Any]] = [
+    {"opset": 11},
+    {"opset": 17},
+    {"contrib": False},
+    {"precision": "float16"},
+    {"variables": "inputs"},
+    {"variables": "inputs", "opset": 13},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("name", NAMES)
 def test_other_ways_to_convert(name: str, options: dict[str, Any], place: Path, tmp_path: Path) -> None:
     source, path = converted(name, place), tmp_path / "model.onnx"
