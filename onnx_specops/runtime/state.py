@@ -44,6 +44,9 @@ class State:
         apart = {*self._caches.inputs, *self._caches.lengths}
         self._links = {name: out for v in variables if v.input not in apart for name, out in v.links.items()}
         self._outputs = frozenset(self.outputs)
+        lengths = {v.past_length for v in variables if v.past_length}
+        others = [v.name for v in variables if v.axis < 0 and not v.in_place and v.input not in lengths]
+        self._fixed = lengths if others else frozenset()
         self._values: dict[str, Any] = {}
         self._lock = threading.Lock()
 
@@ -69,9 +72,15 @@ class State:
         Runs follow each other: each needs what the one before has left. One that fails leaves all as it was. A caller who
         feeds growing variables himself gets what he asks for, and nothing is kept; what else he feeds counts instead of what
         is held.
+
+        Raises:
+            ValueError: he feeds how many tokens growing variables hold, and others would not go back with them; or what he
+                feeds does not tell how many tokens the run has.
         """
         if any(variable.axis >= 0 and variable.input in feeds for variable in self.variables):
             return list(run(output_names, {**self._blanks, **self._flags({}, feeds), **feeds}, {}))
+        if not self._fixed.isdisjoint(feeds):
+            raise ValueError(f"{min(self._fixed)} is fed, but not all variables of the model go back to so many tokens")
         with self._lock:
             step = self._caches.step(feeds)
             held = {**self._blanks, **self._empty(feeds), **self._values, **step.inputs}

@@ -397,6 +397,15 @@ def test_fewer_tokens_than_there_are(both: Any) -> None:
 
 
 @pytest.mark.parametrize("kernels", KERNELS)
+def test_not_all_variables_go_back(tmp_path: Path, kernels: Any) -> None:
+    """The keys that are given out are no cache that counts its tokens."""
+    session = session_of(saved(decoder(taken="keys"), tmp_path), kernels)
+    session.run(None, feeds_of(3, [0, 1]))
+    with pytest.raises(ValueError, match="past_length is fed, but not all variables of the model go back"):
+        session.run(None, {**feeds_of(1, [0, 1]), "past_length": np.array(2)})
+
+
+@pytest.mark.parametrize("kernels", KERNELS)
 def test_what_variables_hold_is_the_session_s(tmp_path: Path, kernels: Any) -> None:
     """Who asks for it gets a copy, without room."""
     path = saved(decoder(), tmp_path)
