@@ -86,7 +86,7 @@ class Step:
         inputs: what is fed.
         outputs: the memory that the caches are written into, by the names of the outputs.
         memory: the same by the names of the inputs.
-        spare: memory that was the caches', and no longer is.
+        spare: memory that was the caches', and will be again when rows change places.
         tokens: how many there are after the run.
     """
 
@@ -100,7 +100,7 @@ class Step:
 class Caches:
     """The caches of a session in memory that has room for more tokens, which each run extends without a copy.
 
-    A run whose rows go on from other rows (a beam search) writes into other memory.
+    A run whose rows go on from other rows (a beam search) writes into other memory: two pieces take turns.
 
     Args:
         shapes: tells the caches' shapes.
@@ -133,7 +133,8 @@ class Caches:
             return Step()
         sizes = self._shapes.sizes(feeds)
         past, total = self._counted(feeds, sizes)
-        step = Step(dict.fromkeys(self.lengths, ort.OrtValue.ortvalue_from_numpy(np.array(past))), tokens=total)
+        counted = dict.fromkeys(self.lengths, ort.OrtValue.ortvalue_from_numpy(np.array(past)))
+        step = Step(counted, spare=dict(self._spare), tokens=total)
         moved = {name: self._moved(name, feeds) for name in {v.beams for v in self._variables} & feeds.keys()}
         for variable in self._variables:
             name, held = variable.input, self._memory.get(variable.input)
@@ -151,7 +152,10 @@ class Caches:
 
     def keep(self, step: Step) -> None:
         """What a run has made of the caches is what they hold."""
-        self._memory, self._spare, self._tokens = step.memory, step.spare, step.tokens
+        self._memory, self._tokens = step.memory, step.tokens
+        self._spare = {
+            name: spare for name, spare in step.spare.items() if spare.array.shape == step.memory[name].array.shape
+        }
 
     def cut(self, step: Step, output: str) -> ort.OrtValue:
         """What a run gives out as one of the caches: a copy without the room."""
@@ -199,7 +203,7 @@ class Caches:
         return _Memory.of(memory)
 
     def _other(self, variable: Variable, shape: list[int]) -> _Memory:
-        """Memory that holds nothing yet: that of two runs ago, where rows change places run by run."""
+        """Memory that holds nothing that counts."""
         spare = self._spare.get(variable.input)
         if spare is not None and list(spare.array.shape) == shape:
             return spare
