@@ -91,11 +91,12 @@ def tokens(count: int, beams: list[int], seed: int = 0) -> Feeds:
 
 def steps(rows: int) -> Iterator[Feeds]:
     """Runs of one text: rows that change places, more tokens than there is room for."""
-    own, other = list(range(rows)), list(range(rows))[::-1]
+    own, other, past = list(range(rows)), list(range(rows))[::-1], 0
     for number, (count, beams) in enumerate(
         ((3, own), (1, own), (1, other), (2, [0] * rows), (66, own), (1, other), (1, other))
     ):
-        yield tokens(count, beams, number)
+        yield {**tokens(count, beams, number), "cache_position": np.arange(past, past + count)}
+        past += count
 
 
 TEXTS = ((1, 5), (3, 9), (2, 3))
@@ -252,7 +253,13 @@ def heads(x: ov.Node, seed: int) -> ov.Node:
 
 
 def decoder(
-    *, taken: str = "", kept: str = "plain", shared: bool = False, beams_given: bool = False, masked: bool = False
+    *,
+    taken: str = "",
+    kept: str = "plain",
+    shared: bool = False,
+    beams_given: bool = False,
+    slots: bool = False,
+    masked: bool = False,
 ) -> ov.Model:
     """Two layers, each with attention to the tokens before and to what an encoder gave.
 
@@ -262,6 +269,7 @@ def decoder(
             ``"gathered"``, or they are ``"replaced"`` by their double in each run.
         shared: whether the second layer has no cache of its own.
         beams_given: whether beam_idx is given out, too.
+        slots: whether an input says where in the caches the tokens of a run stand, each of which sees those before it.
         masked: whether an input called attention_mask says which of what the encoder gave counts.
     """
     x, encoder = ops.parameter([-1, -1, SIZE], F, name="x"), ops.parameter([-1, -1, SIZE], F, name="encoder_hidden_states")
@@ -273,6 +281,8 @@ def decoder(
     if masked:
         inputs.append(ops.parameter([-1, -1], np.int64, name="attention_mask"))
         seen.append(ops.unsqueeze(ops.convert(inputs[-1], bool), const(1, 2)))
+    if slots:
+        inputs.append(ops.parameter([-1], np.int64, name="cache_position"))
 
     def cached(name: str, new: ov.Node) -> ov.Node:
         batch = ops.gather(ops.shape_of(x), const(0), zero)
@@ -289,6 +299,14 @@ def decoder(
         sinks.append(ops.assign(following, name))
         return value
 
+    def before(keys: ov.Node) -> list[ov.Node]:
+        """Which tokens those of the run see."""
+        if not slots:
+            return []
+        total = ops.gather(ops.shape_of(keys), ops.constant(np.int64(2)), zero)
+        every = ops.range(zero, total, ops.constant(np.int64(1)), "i64")
+        return [ops.unsqueeze(ops.less_equal(every, ops.unsqueeze(inputs[-1], const(1))), const(0, 1))]
+
     def joined(mixed: ov.Node) -> ov.Node:
         return ops.reshape(ops.transpose(mixed, const(0, 2, 1, 3)), const(0, 0, SIZE), True)
 
@@ -298,7 +316,7 @@ def decoder(
         if keys is None or not shared:
             keys = cached(f"past.{layer}.key", heads(state, 10 * layer))
             values = cached(f"past.{layer}.value", heads(state, 10 * layer + 1))
-        mixed = ops.scaled_dot_product_attention(heads(state, 10 * layer + 2), keys, values)
+        mixed = ops.scaled_dot_product_attention(heads(state, 10 * layer + 2), keys, values, *before(keys))
         state = ops.add(state, joined(mixed))
         cross_keys, cross_values = (crossed(f"cross.{layer}.{i}", 10 * layer + 3 + i) for i in range(2))
         mixed = ops.scaled_dot_product_attention(heads(state, 10 * layer + 5), cross_keys, cross_values, *seen)
@@ -325,6 +343,7 @@ def decoder(
         ({"shared": True}, 0, 4),
         ({"beams_given": True}, 2, 4),
         ({"masked": True}, 1, 4),
+        ({"slots": True}, 2, 4),
     ],
     ids=[
         "plain",
@@ -335,6 +354,7 @@ def decoder(
         "shared",
         "beams taken",
         "mask of another name",
+        "cache_position",
     ],
 )
 def test_forms_of_decoders(settings: dict[str, Any], attentions: int, kept: int, kernels: Any, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from converters.passes.attention.probing import Data, Probe
 
-MASK, POSITIONS, BEAMS = "attention_mask", "position_ids", "beam_idx"
+MASK, POSITIONS, SLOTS, BEAMS = "attention_mask", "position_ids", "cache_position", "beam_idx"
 """The inputs that are no data, by the names that language models in OpenVINO's form have."""
 
 
@@ -56,9 +56,9 @@ class Inputs:
 
     def __init__(self, graph: ir.Graph, pasts: Mapping[ir.Value, int], unset: Collection[ir.Value | None] = ()) -> None:
         by_name = {value.name: value for value in graph.inputs}
-        self.mask, self.positions, self.beams = (by_name.get(name) for name in (MASK, POSITIONS, BEAMS))
+        self.mask, self.positions, self.slots, self.beams = (by_name.get(name) for name in (MASK, POSITIONS, SLOTS, BEAMS))
         self.pasts, self.unset = dict(pasts), frozenset(unset)
-        known = {*self.pasts, self.mask, self.positions, self.beams}
+        known = {*self.pasts, self.mask, self.positions, self.slots, self.beams}
         self.data = [value for value in graph.inputs if value not in known and value.dtype != ir.DataType.BOOL]
         self.flags = [value for value in graph.inputs if value not in known and value.dtype == ir.DataType.BOOL]
 
@@ -81,6 +81,8 @@ class Inputs:
             given[self.mask] = setting.given_mask.astype(_numpy(self.mask))
         if self.positions is not None:
             given[self.positions] = setting.given_positions.astype(_numpy(self.positions))
+        if self.slots is not None:  # of all rows
+            given[self.slots] = np.arange(setting.past, setting.total).astype(_numpy(self.slots))
         if self.beams is not None:
             given[self.beams] = np.arange(setting.batch).astype(_numpy(self.beams))
         return Probe({**given, **(more or {})})
