@@ -95,7 +95,10 @@ def steps(rows: int) -> Iterator[Feeds]:
     for number, (count, beams) in enumerate(
         ((3, own), (1, own), (1, other), (2, [0] * rows), (66, own), (1, other), (1, other))
     ):
-        yield {**tokens(count, beams, number), "cache_position": np.arange(past, past + count)}
+        mask = np.ones((rows, past + count), np.int64)
+        mask[:, 1] = 0
+        positions = np.arange(past, past + count)
+        yield {**tokens(count, beams, number), "cache_position": positions, "decoder_attention_mask": mask}
         past += count
 
 
@@ -259,7 +262,7 @@ def decoder(
     shared: bool = False,
     beams_given: bool = False,
     slots: bool = False,
-    masked: bool = False,
+    masked: str = "",
 ) -> ov.Model:
     """Two layers, each with attention to the tokens before and to what an encoder gave.
 
@@ -270,7 +273,8 @@ def decoder(
         shared: whether the second layer has no cache of its own.
         beams_given: whether beam_idx is given out, too.
         slots: whether an input says where in the caches the tokens of a run stand, each of which sees those before it.
-        masked: whether an input called attention_mask says which of what the encoder gave counts.
+        masked: what says which of what the encoder gave counts, ``"attention_mask"``: nothing else, or ``"both"``: and
+            decoder_attention_mask which of the tokens before.
     """
     x, encoder = ops.parameter([-1, -1, SIZE], F, name="x"), ops.parameter([-1, -1, SIZE], F, name="encoder_hidden_states")
     order, zero = ops.parameter([-1], np.int32, name="beam_idx"), ops.constant(np.int64(0))
@@ -281,6 +285,8 @@ def decoder(
     if masked:
         inputs.append(ops.parameter([-1, -1], np.int64, name="attention_mask"))
         seen.append(ops.unsqueeze(ops.convert(inputs[-1], bool), const(1, 2)))
+    if masked == "both":
+        inputs.append(ops.parameter([-1, -1], np.int64, name="decoder_attention_mask"))
     if slots:
         inputs.append(ops.parameter([-1], np.int64, name="cache_position"))
 
@@ -301,6 +307,8 @@ def decoder(
 
     def before(keys: ov.Node) -> list[ov.Node]:
         """Which tokens those of the run see."""
+        if masked == "both":
+            return [ops.unsqueeze(ops.convert(inputs[-1], bool), const(1, 2))]
         if not slots:
             return []
         total = ops.gather(ops.shape_of(keys), ops.constant(np.int64(2)), zero)
@@ -342,7 +350,8 @@ def decoder(
         ({"kept": "replaced"}, 2, 0),
         ({"shared": True}, 0, 4),
         ({"beams_given": True}, 2, 4),
-        ({"masked": True}, 1, 4),
+        ({"masked": "attention_mask"}, 1, 4),
+        ({"masked": "both"}, 2, 4),
         ({"slots": True}, 2, 4),
     ],
     ids=[
@@ -354,6 +363,7 @@ def decoder(
         "shared",
         "beams taken",
         "mask of another name",
+        "masks of both",
         "cache_position",
     ],
 )

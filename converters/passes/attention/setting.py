@@ -13,6 +13,9 @@ from converters.passes.attention.probing import Data, Probe
 MASK, POSITIONS, SLOTS, BEAMS = "attention_mask", "position_ids", "cache_position", "beam_idx"
 """The inputs that are no data, by the names that language models in OpenVINO's form have."""
 
+_OWN_MASK = "decoder_attention_mask"
+"""What a decoder calls the mask of its own tokens where the other name is that of the encoder's."""
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -57,6 +60,7 @@ class Inputs:
     def __init__(self, graph: ir.Graph, pasts: Mapping[ir.Value, int], unset: Collection[ir.Value | None] = ()) -> None:
         by_name = {value.name: value for value in graph.inputs}
         self.mask, self.positions, self.slots, self.beams = (by_name.get(name) for name in (MASK, POSITIONS, SLOTS, BEAMS))
+        self.mask = by_name.get(_OWN_MASK, self.mask)
         self.pasts, self.unset = dict(pasts), frozenset(unset)
         known = {*self.pasts, self.mask, self.positions, self.slots, self.beams}
         self.data = [value for value in graph.inputs if value not in known and value.dtype != ir.DataType.BOOL]
