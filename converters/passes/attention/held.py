@@ -153,14 +153,17 @@ def _tokens(inputs: Inputs, attentions: Sequence[Attention]) -> ir.Value:
 
 
 def _told_by_mask(inputs: Inputs, attentions: Sequence[Attention]) -> bool:
-    """Whether the attention_mask is as long as all tokens there are: that of an encoder's output is not."""
+    """Whether the attention_mask says which of the caches' tokens count, and so is as long as all there are: that of what an
+    encoder gave is not."""
     if inputs.mask is None or not _is_open(inputs.mask, 1):
         return False
     longer = np.ones((SETTING.batch, SETTING.total + 1), np.int64)
-    probe = inputs.probe(replace(SETTING, mask=longer))
+    hiding = SETTING.given_mask.copy()
+    hiding[0, 0] = 0
+    as_it_was, *others = (inputs.probe(replace(SETTING, mask=mask)) for mask in (SETTING.given_mask, longer, hiding))
     for mask in dict.fromkeys(found.mask for found in attentions if found.mask is not None):
         try:
-            if probe.shape(mask)[-1] != SETTING.total:
+            if not all(np.array_equal(probe.array(mask), as_it_was.array(mask)) for probe in others):
                 return True
         except ProbeError:
             return True
