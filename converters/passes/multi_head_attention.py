@@ -102,12 +102,21 @@ def as_one_mask(
     if x.dims[0] != count:
         # Of several pictures each has the same windows.
         shape = [count, *x.dims[1:]]
-        pictures = op.Div(op.Shape(x, start=0, end=1), [count])
+        pictures = op.Div(op.Shape(_keys(x), start=0, end=1), [count])
         one = op.Expand(op.Unsqueeze(one, [0]), op.Concat(pictures, shape, axis=0))
         one = op.Reshape(one, [-1, *x.dims[1:]])
         if x.dims[0] is None:  # a name, by which it is known that there are as many
             x.shape = one.shape = ir.Shape([one.name, *x.dims[1:]])
     return op.Add(x, one)
+
+
+def _keys(scores: Value) -> ir.Value:
+    """The keys, which have as many batches as the scores, but are none of the values that the attention replaces."""
+    node = scores.producer()
+    while node is not None and node.op_type == "Mul" and node.inputs[0] is not None:
+        node = node.inputs[0].producer()
+    turned = None if node is None or node.op_type != "MatMul" else node.inputs[1]
+    return scores if turned is None or _perm(turned) != _KEYS_LAST else _transposed(turned)
 
 
 def _same(a: Value, b: Value) -> bool:
