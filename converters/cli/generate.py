@@ -21,20 +21,21 @@ def generate(
         Path,
         typer.Argument(
             metavar="FOLDER",
-            help="A language model as specops convert --genai writes it, or as OpenVINO has it, which is converted first.",
+            help="A language model as specops convert --genai writes it, an encoder-decoder as specops convert does, or "
+            "either as OpenVINO has it, which is converted first.",
         ),
     ],
-    prompt: Annotated[str, typer.Argument(metavar="TEXT", help="The text to go on with.")],
-    tokens: Annotated[int, typer.Option(min=1, help="The most tokens to add.")] = 64,
+    prompt: Annotated[str, typer.Argument(metavar="TEXT", help="The text to go on with, or to answer.")],
+    tokens: Annotated[int, typer.Option(min=1, help="The most tokens to give.")] = 64,
     kernels: Annotated[Kernels, typer.Option(help="The plugin's kernels to use.")] = Kernels.auto,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Go on with a text: the likeliest token after the other, shown as they come."""
+    """Go on with a text, or answer it (encoder-decoders): the likeliest token after the other, shown as they come."""
     with failures(as_json, debug), _converted(folder, as_json) as ready:
-        from onnx_specops.generation import LanguageModel
+        from onnx_specops.generation import open_model
 
-        model = LanguageModel(ready, kernels=kernels.value)
+        model = open_model(ready, kernels=kernels.value)
         ids: list[int] = []
         pieces: list[str] = []
         count, started, first = 0, time.perf_counter(), 0.0
@@ -42,7 +43,8 @@ def generate(
             ids = list(model.generate(model.encode(prompt), tokens))
             pieces, count = [model.decode(ids)], len(ids)
         else:
-            typer.echo(prompt, nl=False)
+            if model.goes_on:
+                typer.echo(prompt, nl=False)
             for piece in model.write(prompt, tokens):
                 first = first or time.perf_counter() - started
                 typer.echo(piece, nl=False)
@@ -60,10 +62,13 @@ def generate(
 @contextmanager
 def _converted(folder: Path, as_json: bool) -> Iterator[Path]:
     """The folder, or what it becomes in a temporary place."""
-    from converters.folders.language_model import DECODER
-    from onnx_specops.generation import CONFIG
+    from converters.folders import encoder_decoder, language_model
+    from onnx_specops.generation import CONFIG, ENCODER
 
-    if (folder / CONFIG).is_file() or not (folder / DECODER).is_file():
+    decoder = (folder / language_model.DECODER).is_file()
+    pair = not decoder and (folder / encoder_decoder.ENCODER).is_file()
+    ready = (folder / CONFIG).is_file() or (pair and (folder / ENCODER).is_file())
+    if ready or not (decoder or pair):
         yield folder
         return
     from converters.folders.genai import write_genai, write_tokenizers
@@ -72,7 +77,7 @@ def _converted(folder: Path, as_json: bool) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="specops-") as place:
         with progress(as_json) as step:
             step("converting")
-            write_genai(folder, Path(place), convert)
+            (encoder_decoder.write_encoder_decoder if pair else write_genai)(folder, Path(place), convert)
             step("converting the tokenizer")
             write_tokenizers(folder, Path(place), convert)
         yield Path(place)

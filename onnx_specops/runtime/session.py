@@ -93,7 +93,8 @@ class InferenceSession(ort.InferenceSession):
 
     Args:
         path_or_bytes: the model, a path or its bytes.
-        sess_options: session options; the kernels are registered with them.
+        sess_options: session options; the kernels are registered with them. Without any, a session on the CPU logs errors
+            alone: ONNX Runtime has a warning for each variable that has an initial value.
         kernels: as for `register`, and ``"none"``: each node of the domain runs as the body that the model carries. Where
             the library was built without an operator of the model (those with regular expressions need PCRE2), ``"auto"``
             takes Python kernels and says so.
@@ -127,7 +128,7 @@ class InferenceSession(ort.InferenceSession):
         kernels: Kernels = "auto",
         **kwargs: Any,
     ) -> None:
-        options = ort.SessionOptions() if sess_options is None else sess_options
+        options = _own_options(providers) if sess_options is None else sess_options
         if kernels == "auto" and options not in _registered and has_library():
             kernels = _able(path_or_bytes)
         if kernels == "none":
@@ -289,6 +290,13 @@ class InferenceSession(ort.InferenceSession):
             callback(results, user_data, error)
 
         threading.Thread(target=work, name="onnx_specops.run_async", daemon=True).start()
+
+
+def _own_options(providers: Sequence[Any] | None) -> ort.SessionOptions:
+    options = ort.SessionOptions()
+    if all(provider == "CPUExecutionProvider" for provider in providers or ()):
+        options.log_severity_level = 3
+    return options
 
 
 def _able(path_or_bytes: Any) -> Kernels:

@@ -1,7 +1,8 @@
 """Makes tests/language/models: small language models as optimum-intel exports them, and what OpenVINO says with them.
 
-Each NAME.zip is a folder: the decoder with its tokenizer, and expected.json. Those in tests/language/seq2seq hold but the
-decoder of an encoder-decoder. Run with transformers, optimum-intel, openvino_tokenizers and openvino installed:
+Each NAME.zip is a folder: the decoder with its tokenizer, and expected.json. Those in tests/language/text2text are
+encoder-decoders with theirs, those in tests/language/seq2seq but the decoder of one. Run with transformers, optimum-intel,
+openvino_tokenizers and openvino installed:
 
     python -m tests.language.record_models [NAME ...]
 """
@@ -35,7 +36,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers  # 
 for _name in ("send_event", "start_session", "end_session", "force_shutdown", "send_error", "send_stack_trace"):
     setattr(openvino_telemetry.Telemetry, _name, lambda self, *args, **more: None)  # no network is waited for
 
-MODELS, SEQ2SEQ = Path(__file__).parent / "models", Path(__file__).parent / "seq2seq"
+MODELS, SEQ2SEQ, TEXT2TEXT = (Path(__file__).parent / name for name in ("models", "seq2seq", "text2text"))
 ROOT = Path(__file__).parents[2]
 SIZE, END, TEXT = 320, 0, "Once upon a time"
 DEVICE = {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
@@ -95,6 +96,29 @@ ENCODER_DECODERS: dict[str, tuple[str, str, dict[str, Any]]] = {
         },
     ),
 }  # fmt: skip
+TEXT_TO_TEXT: dict[str, tuple[str, str, dict[str, Any], dict[str, Any]]] = {
+    "t5_text": (
+        "T5Config",
+        "T5ForConditionalGeneration",
+        {
+            "vocab_size": SIZE, "d_model": 32, "d_kv": 8, "d_ff": 32, "num_layers": 1, "num_decoder_layers": 2,
+            "num_heads": 4, "decoder_start_token_id": END, "pad_token_id": END, "eos_token_id": 1, "initializer_factor": 3.0,
+        },
+        {"repetition_penalty": 1.3, "bad_words_ids": [[7], [8, 9]], "suppress_tokens": [11], "begin_suppress_tokens": [12]},
+    ),
+    "bart_text": (
+        "BartConfig",
+        "BartForConditionalGeneration",
+        {
+            "vocab_size": SIZE, "d_model": 32, "encoder_layers": 1, "decoder_layers": 2, "encoder_attention_heads": 4,
+            "decoder_attention_heads": 4, "encoder_ffn_dim": 32, "decoder_ffn_dim": 32, "max_position_embeddings": 64,
+            "pad_token_id": END, "bos_token_id": END, "eos_token_id": END, "decoder_start_token_id": END, "init_std": 0.5,
+            "forced_bos_token_id": None, "forced_eos_token_id": None,
+        },
+        {"forced_bos_token_id": 5, "no_repeat_ngram_size": 3, "min_length": 20},
+    ),
+}  # fmt: skip
+ANSWERED = ["Once upon a time", "The converter names file, line, layer and remedy.", "a"]
 
 
 def tokenizer() -> transformers.PreTrainedTokenizerFast:
@@ -110,6 +134,14 @@ def tokenizer() -> transformers.PreTrainedTokenizerFast:
     return transformers.PreTrainedTokenizerFast(
         tokenizer_object=made, eos_token="<|endoftext|>", bos_token="<|endoftext|>", pad_token="<|endoftext|>"
     )
+
+
+def save_tokenizer(texts: transformers.PreTrainedTokenizerFast, folder: Path) -> None:
+    """In the form of transformers, and OpenVINO's."""
+    texts.save_pretrained(folder)
+    converted = openvino_tokenizers.convert_tokenizer(texts, with_detokenizer=True)
+    for part, model in zip(("tokenizer", "detokenizer"), converted, strict=True):
+        ov.save_model(model, folder / f"openvino_{part}.xml")
 
 
 class Oracle:
@@ -177,11 +209,7 @@ def make(name: str, folder: Path) -> None:
             (folder / part).write_bytes((Path(place) / "openvino" / part).read_bytes())
         whole = ov.Core().read_model(Path(place) / "openvino" / "openvino_model.xml")
         ov.save_model(whole, folder / "openvino_model.xml", compress_to_fp16=True)
-    texts = tokenizer()
-    texts.save_pretrained(folder)
-    converted = openvino_tokenizers.convert_tokenizer(texts, with_detokenizer=True)
-    for part, model in zip(("tokenizer", "detokenizer"), converted, strict=True):
-        ov.save_model(model, folder / f"openvino_{part}.xml")
+    save_tokenizer(tokenizer(), folder)
     encode, decode = (ov.compile_model(folder / f"openvino_{part}.xml") for part in ("tokenizer", "detokenizer"))
     oracle = Oracle(folder / "openvino_model.xml")
     draw = np.random.default_rng(1)
@@ -214,12 +242,47 @@ def make_decoder(name: str, folder: Path) -> None:
         ov.save_model(whole, folder / "openvino_decoder_model.xml", compress_to_fp16=True)
 
 
+def make_text_to_text(name: str, folder: Path) -> None:
+    """The folder of an encoder-decoder of texts, and what transformers generates with OpenVINO."""
+    configuration, class_name, settings, rules = TEXT_TO_TEXT[name]
+    torch.manual_seed(1)
+    torch_model = getattr(transformers, class_name)(getattr(transformers, configuration)(**settings)).eval()
+    for rule, value in rules.items():
+        setattr(torch_model.generation_config, rule, value)
+    texts = tokenizer()
+    with tempfile.TemporaryDirectory() as place:
+        torch_model.save_pretrained(place)
+        exported = OVModelForSeq2SeqLM.from_pretrained(place, export=True, compile=False, load_in_8bit=False)
+        exported.save_pretrained(place + "/openvino")
+        for part in ("config.json", "generation_config.json"):
+            (folder / part).write_bytes((Path(place) / "openvino" / part).read_bytes())
+        for part in ("encoder", "decoder"):
+            whole = ov.Core().read_model(Path(place) / "openvino" / f"openvino_{part}_model.xml")
+            ov.save_model(whole, folder / f"openvino_{part}_model.xml", compress_to_fp16=True)
+    save_tokenizer(texts, folder)
+    model = OVModelForSeq2SeqLM.from_pretrained(folder, device="CPU", ov_config=DEVICE)
+    decode = ov.compile_model(folder / "openvino_detokenizer.xml")
+    expected, ends = [], [torch_model.generation_config.eos_token_id]
+    for text in ANSWERED:
+        given = texts([text], return_tensors="pt")
+        found = model.generate(**given, max_new_tokens=40, num_beams=1, do_sample=False)[0][1:].tolist()
+        ids = found[:-1] if found[-1] in ends else found
+        expected.append({"text": text, "ids": ids, "answer": str(decode([ids])[0][0])})
+    (folder / "expected.json").write_text(json.dumps(expected))
+
+
 def main(names: list[str]) -> None:
-    for name in names or (*CONFIGURATIONS, *ENCODER_DECODERS):
-        alone = name in ENCODER_DECODERS
-        archive = (SEQ2SEQ if alone else MODELS) / f"{name}.zip"
+    makers = {
+        **dict.fromkeys(CONFIGURATIONS, (make, MODELS)),
+        **dict.fromkeys(ENCODER_DECODERS, (make_decoder, SEQ2SEQ)),
+        **dict.fromkeys(TEXT_TO_TEXT, (make_text_to_text, TEXT2TEXT)),
+    }
+    for name in names or makers:
+        maker, place_of_all = makers[name]
+        archive = place_of_all / f"{name}.zip"
+        archive.parent.mkdir(exist_ok=True)
         with tempfile.TemporaryDirectory() as place:
-            (make_decoder if alone else make)(name, Path(place))
+            maker(name, Path(place))
             with zipfile.ZipFile(archive, "w") as file:
                 for part in sorted(Path(place).iterdir()):
                     file.writestr(zipfile.ZipInfo(part.name, (1980, 1, 1, 0, 0, 0)), part.read_bytes(), zipfile.ZIP_LZMA)

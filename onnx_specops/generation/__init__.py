@@ -1,0 +1,53 @@
+"""Text out of a model's folder, by ONNX Runtime alone.
+
+    model = open_model("OUT")
+    for piece in model.write("Once upon a time", tokens=64):
+        print(piece, end="", flush=True)
+
+The next token is always the likeliest. What onnxruntime-genai does besides (sampling, beams, chats) is left to it: it loads
+the folders of language models, too.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import onnxruntime as ort
+
+from onnx_specops.generation.encoder_decoder import DECODER, ENCODER, EncoderDecoder
+from onnx_specops.generation.language_model import CONFIG, LanguageModel
+from onnx_specops.generation.text_model import GenerationError, TextModel
+from onnx_specops.generation.tokenizer import DETOKENIZER, TOKENIZER
+from onnx_specops.runtime.session import Kernels
+
+__all__ = [
+    "CONFIG",
+    "DECODER",
+    "DETOKENIZER",
+    "ENCODER",
+    "TOKENIZER",
+    "EncoderDecoder",
+    "GenerationError",
+    "LanguageModel",
+    "TextModel",
+    "open_model",
+]
+
+
+def open_model(
+    folder: str | os.PathLike[str], *, kernels: Kernels = "auto", sess_options: ort.SessionOptions | None = None
+) -> TextModel:
+    """The model of a folder: an `EncoderDecoder` where it holds an encoder and no genai_config.json, else a `LanguageModel`.
+
+    Args:
+        folder: as ``specops convert FOLDER -o OUT`` writes it, of a language model with ``--genai``.
+        kernels, sess_options: as of `onnx_specops.InferenceSession`.
+
+    Raises:
+        GenerationError: what is missing in the folder, or does not belong together.
+    """
+    place = Path(folder)
+    pair = (place / ENCODER).is_file() and not (place / CONFIG).is_file()
+    kind: type[LanguageModel] | type[EncoderDecoder] = EncoderDecoder if pair else LanguageModel
+    return kind(place, kernels=kernels, sess_options=sess_options)

@@ -1,0 +1,139 @@
+"""An encoder that reads a text and a decoder that answers it: translation, summaries, T5's tasks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime as ort
+
+from onnx_specops.generation.constraints import Constraints
+from onnx_specops.generation.text_model import GenerationError, TextModel, read_json
+from onnx_specops.runtime.session import InferenceSession, Kernels
+from onnx_specops.runtime.variables import variables_of
+
+ENCODER, DECODER = "openvino_encoder_model.onnx", "openvino_decoder_model.onnx"
+_CONFIG, _GENERATION = "config.json", "generation_config.json"
+
+_OWN = ("input_ids", "decoder_input_ids")
+_POSITIONS = ("max_position_embeddings", "max_target_positions")
+
+
+class EncoderDecoder(TextModel):
+    """An encoder-decoder of texts with its tokenizer, as ``specops convert FOLDER -o OUT`` writes it.
+
+    What generation_config.json says of forced, suppressed and repeated tokens counts, see `Constraints`.
+
+    Args:
+        folder: it holds openvino_encoder_model.onnx, openvino_decoder_model.onnx, config.json, generation_config.json where
+            there is one, and the tokenizer, as of `TextModel`.
+        forced_bos_token_id: the first token of every text instead of the configuration's: of models that translate into many
+            languages the one to translate into.
+        kernels, sess_options: as of `onnx_specops.InferenceSession`.
+
+    Attributes:
+        constraints: which tokens may follow others.
+        start: the token that a decoder is given before it has said any.
+        positions: the most tokens that a prompt or an answer has; ``None`` where nothing says so.
+        vocabulary: how many tokens the model knows.
+
+    Raises:
+        GenerationError: what is missing in the folder, or does not belong together.
+    """
+
+    goes_on = False
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        forced_bos_token_id: int | None = None,
+        kernels: Kernels = "auto",
+        sess_options: ort.SessionOptions | None = None,
+    ) -> None:
+        super().__init__(Path(folder), kernels)
+        self._configure(forced_bos_token_id)
+        self._encoder, self._decoder = (self._session(name, sess_options) for name in (ENCODER, DECODER))
+        self._has_cache = bool(variables_of(self._decoder))  # else it is given all tokens each time
+        self._encoder_names = {value.name for value in self._encoder.get_inputs()}
+        if unknown := self._encoder_names - {"input_ids", "attention_mask"}:
+            raise GenerationError(f"{ENCODER} takes inputs that no text becomes: {', '.join(sorted(unknown))}")
+        self._decoder_names = {value.name for value in self._decoder.get_inputs()}
+        known = set(self._feeds([0], 0, np.zeros((1, 1, 1)), 1))
+        if unknown := self._decoder_names - known:
+            raise GenerationError(f"{DECODER} takes inputs that no decoder of text has: {', '.join(sorted(unknown))}")
+
+    def generate(self, prompt: Sequence[int], tokens: int) -> Iterator[int]:
+        """The tokens that answer a prompt, each the likeliest; up to one that ends the text, which is not given.
+
+        Args:
+            prompt: its tokens.
+            tokens: the most tokens to give; no more than `positions`.
+
+        Raises:
+            GenerationError: the prompt has tokens that the model does not know, more than it is made for, or none.
+        """
+        if not prompt:
+            raise GenerationError("the prompt has no tokens")
+        self.check(prompt, self.vocabulary, self.positions)
+        given = {"input_ids": np.array([prompt], np.int64), "attention_mask": np.ones((1, len(prompt)), np.int64)}
+        states = self._encoder.run(None, {name: given[name] for name in self._encoder_names})[0]
+        self._decoder.reset_state()
+        self.generated = 0
+        ids = [self.start]
+        most = tokens if self.positions is None else min(tokens, self.positions - 1)
+        for _ in range(most):
+            past = len(ids) - 1 if self._has_cache else 0
+            feeds = self._feeds(ids[past:], past, states, len(prompt))
+            (logits,) = self._decoder.run(["logits"], {name: feeds[name] for name in self._decoder_names})
+            token = int(self.constraints.applied(logits[0, -1], ids).argmax())
+            if token in self.constraints.ends:
+                return
+            ids.append(token)
+            self.generated += 1
+            yield token
+
+    @staticmethod
+    def _feeds(ids: Sequence[int], past: int, states: np.ndarray, encoded: int) -> dict[str, np.ndarray]:
+        total = past + len(ids)
+        return {
+            **dict.fromkeys(_OWN, np.array([ids], np.int64)),
+            "encoder_hidden_states": states,
+            **dict.fromkeys(("encoder_attention_mask", "attention_mask"), np.ones((1, encoded), np.int64)),
+            "decoder_attention_mask": np.ones((1, total), np.int64),
+            "cache_position": np.arange(past, total, dtype=np.int64),
+            "beam_idx": np.zeros(1, np.int32),
+        }
+
+    def _session(self, name: str, options: ort.SessionOptions | None) -> InferenceSession:
+        path = self.folder / name
+        if not path.is_file():
+            raise GenerationError(f"{self.folder} holds no {name}: specops convert FOLDER -o OUT writes it")
+        return InferenceSession(path, options, kernels=self._kernels)
+
+    def _configure(self, forced: int | None) -> None:
+        try:
+            config = read_json(self.folder / _CONFIG)
+        except FileNotFoundError:
+            raise GenerationError(f"{self.folder} holds no {_CONFIG}, which says how a text begins and ends") from None
+        try:
+            generation = read_json(self.folder / _GENERATION)
+        except FileNotFoundError:
+            generation = {}
+        settings: dict[str, Any] = {**config, **{name: value for name, value in generation.items() if value is not None}}
+        if forced is not None:
+            settings["forced_bos_token_id"] = forced
+        try:
+            start = settings.get("decoder_start_token_id")
+            self.start = int(settings["bos_token_id"] if start is None else start)
+            end = settings["eos_token_id"]
+            self.constraints = Constraints.of(settings, [int(token) for token in (end if isinstance(end, list) else [end])])
+            self.vocabulary = int(settings["vocab_size"])
+            found = [int(config[name]) for name in _POSITIONS if config.get(name)]
+        except (KeyError, TypeError, ValueError) as error:
+            message = f"{self.folder / _CONFIG} does not say how a text begins and ends: {type(error).__name__} {error}"
+            raise GenerationError(message) from error
+        self.positions = min(found, default=None)

@@ -1,0 +1,104 @@
+"""A decoder that goes on with a text, in the form that onnxruntime-genai loads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime as ort
+
+from onnx_specops.generation.text_model import GenerationError, TextModel, read_json
+from onnx_specops.runtime.session import InferenceSession, Kernels
+
+CONFIG = "genai_config.json"
+
+
+class LanguageModel(TextModel):
+    """A language model with its tokenizer, as ``specops convert FOLDER -o OUT --genai`` writes it.
+
+    Args:
+        folder: it holds genai_config.json, the model, and its tokenizer, as of `TextModel`.
+        kernels, sess_options: as of `onnx_specops.InferenceSession`.
+
+    Attributes:
+        positions: the most tokens that prompt and text have together.
+        vocabulary: how many tokens the model knows.
+        ends: the tokens that end a text.
+
+    Raises:
+        GenerationError: what is missing in the folder, or does not belong together.
+    """
+
+    goes_on = True
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        kernels: Kernels = "auto",
+        sess_options: ort.SessionOptions | None = None,
+    ) -> None:
+        super().__init__(Path(folder), kernels)
+        model = self._configuration()
+        self.positions, self.vocabulary = int(model["context_length"]), int(model["vocab_size"])
+        end = model["eos_token_id"]
+        self.ends = frozenset(end if isinstance(end, list) else [end])
+        self._begin = int(model["bos_token_id"])
+        path = self.folder / model["decoder"]["filename"]
+        if not path.is_file():
+            raise GenerationError(f"{self.folder} holds no {path.name}, which its {CONFIG} names")
+        self._session = InferenceSession(path, sess_options, kernels=kernels)
+        self._names = {value.name for value in self._session.get_inputs()}
+        if unknown := self._names - {"input_ids", "attention_mask", "position_ids"}:
+            raise GenerationError(f"{path.name} takes inputs that no decoder of text has: {', '.join(sorted(unknown))}")
+
+    def generate(self, prompt: Sequence[int], tokens: int) -> Iterator[int]:
+        """The tokens that follow a prompt, each the likeliest; up to one that ends the text, which is not given.
+
+        Args:
+            prompt: tokens; none stands for the one that begins texts.
+            tokens: the most tokens to add; no more than `positions` in all.
+
+        Raises:
+            GenerationError: the prompt has tokens that the model does not know, or more than it is made for.
+        """
+        ids = list(prompt) or [self._begin]
+        self.check(ids, self.vocabulary, self.positions - 1)
+        self._session.reset_state()
+        self.generated = 0
+        past, fed = 0, np.array([ids], np.int64)
+        for _ in range(min(tokens, self.positions - len(ids))):
+            (logits,) = self._session.run(["logits"], self._feeds(fed, past))
+            past += fed.shape[1]
+            token = int(logits[0, -1].argmax())
+            if token in self.ends:
+                return
+            self.generated += 1
+            yield token
+            fed = np.array([[token]], np.int64)
+
+    def _feeds(self, fed: np.ndarray, past: int) -> dict[str, np.ndarray]:
+        total = past + fed.shape[1]
+        feeds = {
+            "input_ids": fed,
+            "attention_mask": np.ones((1, total), np.int64),
+            "position_ids": np.arange(past, total, dtype=np.int64)[None],
+        }
+        return {name: feeds[name] for name in self._names}
+
+    def _configuration(self) -> dict[str, Any]:
+        path = self.folder / CONFIG
+        try:
+            model = read_json(path)["model"]
+            for name in ("context_length", "vocab_size", "eos_token_id", "bos_token_id", "decoder"):
+                model[name]
+        except FileNotFoundError:
+            raise GenerationError(
+                f"{self.folder} holds no {CONFIG}: specops convert FOLDER -o OUT --genai writes it"
+            ) from None
+        except (KeyError, TypeError) as error:
+            raise GenerationError(f"{path} does not say what the model is: {type(error).__name__} {error}") from error
+        return model

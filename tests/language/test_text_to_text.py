@@ -1,0 +1,187 @@
+"""Encoder-decoders of texts give what transformers generates with OpenVINO, as tokens and as text."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import zipfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+from converters.errors import ConversionError
+from converters.folders.encoder_decoder import write_encoder_decoder
+from converters.folders.genai import write_tokenizers
+from converters.openvino import convert
+from onnx_specops.generation import EncoderDecoder, GenerationError, open_model
+from onnx_specops.generation.constraints import Constraints
+from tests.converters.cli.specops import as_json, specops
+
+ARCHIVES = Path(__file__).parent / "text2text"
+NAMES = sorted(path.stem for path in ARCHIVES.glob("*.zip"))
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("text2text")
+
+
+@cache
+def folders(name: str, place: Path) -> tuple[Path, Path]:
+    """The folder of a model, and what it becomes."""
+    source, target = place / name, place / f"{name}.onnx"
+    with zipfile.ZipFile(ARCHIVES / f"{name}.zip") as file:
+        file.extractall(source)
+    write_encoder_decoder(source, target, convert)
+    write_tokenizers(source, target, convert)
+    return source, target
+
+
+def expected(source: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads((source / "expected.json").read_text())
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("kernels", ["native", "python"])
+def test_answers_are_those_of_openvino(name: str, kernels: Any, place: Path) -> None:
+    source, target = folders(name, place)
+    model = open_model(target, kernels=kernels)
+    assert isinstance(model, EncoderDecoder)
+    for given in expected(source):
+        assert list(model.generate(model.encode(given["text"]), 40)) == given["ids"]
+        assert "".join(model.write(given["text"], 40)) == given["answer"]
+        assert model.generated == len(given["ids"])
+
+
+def test_a_decoder_that_keeps_nothing_is_given_all_tokens(place: Path, tmp_path: Path) -> None:
+    """Its variables as inputs that are never set: each run computes what others keep."""
+    source, target = folders("bart_text", place)
+    shutil.copytree(target, tmp_path / "out")
+    path = tmp_path / "out" / "openvino_decoder_model.onnx"
+    model = onnx.load(path)
+    del model.metadata_props[:]
+    known = {"input_ids", "encoder_hidden_states", "encoder_attention_mask", "beam_idx", "decoder_input_ids"}
+    carried = [value for value in model.graph.input if value.name not in known]
+    for value in carried:
+        model.graph.input.remove(value)
+    onnx.save(model, path)
+    (given, *_) = expected(source)
+    assert list(EncoderDecoder(tmp_path / "out").generate(EncoderDecoder(target).encode(given["text"]), 40)) == given["ids"]
+
+
+def test_the_first_token_can_be_another_one(place: Path) -> None:
+    _, target = folders("bart_text", place)
+    model = EncoderDecoder(target, forced_bos_token_id=17)
+    assert next(model.generate([3, 4, 5], 1)) == 17
+
+
+def test_text_out_of_an_openvino_folder_and_of_what_it_became(place: Path, tmp_path: Path) -> None:
+    source, _ = folders("t5_text", place)
+    target = tmp_path / "out"
+    assert specops("convert", source, "-o", target).exit_code == 0
+    (given, *_) = expected(source)
+    for folder in (source, target):
+        document = as_json(specops("generate", folder, given["text"], "--tokens", 40, "--json"))
+        assert document["ids"] == given["ids"] and document["text"] == given["answer"]
+    result = specops("generate", target, given["text"], "--tokens", 40)
+    assert result.exit_code == 0 and result.stdout == f"{given['answer']}\n" and "40 tokens" in result.stderr
+
+
+# -- what does not belong together ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("openvino_decoder_model.onnx", "holds no openvino_decoder_model.onnx"),
+        ("config.json", "holds no config.json"),
+        ("openvino_tokenizer.onnx", "holds no tokenizer"),
+    ],
+)
+def test_something_is_missing(name: str, said: str, place: Path, tmp_path: Path) -> None:
+    _, target = folders("t5_text", place)
+    shutil.copytree(target, tmp_path / "out")
+    (tmp_path / "out" / name).unlink()
+    (tmp_path / "out" / "tokenizer.json").unlink()
+    with pytest.raises(GenerationError, match=said):
+        open_model(tmp_path / "out").encode("text")
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ("{", "cannot be read"),
+        ("[]", "holds no settings"),
+        ('{"eos_token_id": "one"}', "does not say how a text begins and ends"),
+        ("{}", "does not say how a text begins and ends"),
+    ],
+)
+def test_settings_that_are_none(settings: str, said: str, place: Path, tmp_path: Path) -> None:
+    _, target = folders("t5_text", place)
+    shutil.copytree(target, tmp_path / "out")
+    for name in ("config.json", "generation_config.json"):
+        (tmp_path / "out" / name).write_text(settings)
+    with pytest.raises(GenerationError, match=said):
+        open_model(tmp_path / "out")
+
+
+def test_an_encoder_of_something_else(place: Path, tmp_path: Path) -> None:
+    _, target = folders("t5_text", place)
+    shutil.copytree(target, tmp_path / "out")
+    path = tmp_path / "out" / "openvino_encoder_model.onnx"
+    model = onnx.load(path)
+    model.graph.input.append(onnx.helper.make_tensor_value_info("input_features", onnx.TensorProto.FLOAT, [1, 80, 3000]))
+    onnx.save(model, path)
+    with pytest.raises(GenerationError, match="takes inputs that no text becomes: input_features"):
+        open_model(tmp_path / "out")
+
+
+def test_prompts_that_do_not_fit(place: Path) -> None:
+    _, target = folders("bart_text", place)
+    model = EncoderDecoder(target)
+    for prompt, said in (([], "no tokens"), ([320], "the model knows 320"), ([5] * 65, "more than the 64")):
+        with pytest.raises(GenerationError, match=said):
+            next(model.generate(prompt, 1))
+
+
+def test_a_folder_without_its_decoder(tmp_path: Path) -> None:
+    (tmp_path / "openvino_encoder_model.xml").write_text("<net/>")
+    with pytest.raises(ConversionError, match=r"holds no openvino_decoder_model\.xml"):
+        write_encoder_decoder(tmp_path, tmp_path / "out", convert)
+
+
+# -- which tokens may follow ------------------------------------------------------------------------------------------------
+
+
+def banned(constraints: Constraints, ids: list[int]) -> list[int]:
+    """By the rules of transformers, which the answers above follow, too."""
+    scores = constraints.applied(np.zeros(10, np.float32), ids)
+    return np.flatnonzero(np.isneginf(scores)).tolist()
+
+
+def test_constraints() -> None:
+    ends = [9]
+    of = Constraints.of
+    assert banned(of({}, ends), [0]) == []
+    assert banned(of({"no_repeat_ngram_size": 2}, ends), [1, 2, 3, 1]) == [2]
+    assert banned(of({"no_repeat_ngram_size": 1}, ends), [1, 2]) == [1, 2]
+    assert banned(of({"no_repeat_ngram_size": 5}, ends), [1, 2]) == []
+    assert banned(of({"bad_words_ids": [[4], [2, 5], [9], [1, 2, 6]]}, ends), [1, 2]) == [4, 5, 6]
+    assert banned(of({"bad_words_ids": [[1, 2, 6]]}, ends), [2]) == []
+    for rule, least in (("min_length", 3), ("min_new_tokens", 2)):  # the token that a decoder is given first is no new one
+        assert banned(of({rule: least}, ends), [0, 1]) == [9]
+        assert banned(of({rule: least}, ends), [0, 1, 2]) == []
+    assert banned(of({"suppress_tokens": [3, 30, -1]}, ends), [0]) == [3]
+    assert banned(of({"begin_suppress_tokens": [3]}, ends), [0]) == [3]
+    forced = of({"forced_bos_token_id": 4, "begin_suppress_tokens": [3]}, ends)
+    assert banned(forced, [0]) == [k for k in range(10) if k != 4] and banned(forced, [0, 4]) == [3]
+
+
+def test_repetition_is_dear() -> None:
+    scores = Constraints(repetition_penalty=2.0).applied(np.array([1, -1, 3, -3], np.float32), [2, 3, 2])
+    np.testing.assert_array_equal(scores, np.array([1, -1, 1.5, -6], np.float32))
