@@ -14,7 +14,8 @@ compressed by NNCF: 16-bit floats, 8-bit integers, 4-bit ones with and without z
 - OpenVINO with float activations (``DYNAMIC_QUANTIZATION_GROUP_SIZE=0``, float32 inference and cache) and as it ships;
 - onnxruntime-genai on the 4-bit file that its own builder writes.
 
-Each is a process of its own with two threads, the others idle meanwhile; they take turns, and figures are medians. Loading
+Each is a process of its own with two threads, the others idle meanwhile; they take turns. Times are the smallest of the
+medians of three parts of the rounds: what else the machine does only ever adds to them. Loading
 is the session alone; memory is what the process has resident at its most, less what it had before it loaded anything.
 """
 
@@ -320,10 +321,16 @@ def convert(folder: Path, kinds: Sequence[str]) -> None:
                 write_genai(folder / kind, target, functools.partial(convert_model, activations=activations))
 
 
+def smallest_median(values: Sequence[float], parts: int = 3) -> float:
+    """The smallest of the medians of so many parts of what was measured, one after another."""
+    size = -(-len(values) // parts)
+    return min(statistics.median(values[first : first + size]) for first in range(0, len(values), size))
+
+
 def measure(
     folder: Path, kind: str, contenders: Sequence[str], rounds: int, tokens_in: int, python: str
 ) -> dict[str, dict[str, Any]]:
-    """The medians of each contender's figures."""
+    """Each contender's figures."""
     processes = {
         name: Process(name, folder, kind, tokens_in, python if name == GENAI else sys.executable) for name in contenders
     }
@@ -339,7 +346,8 @@ def measure(
         name: {
             "load": processes[name].load,
             "tokens": all_runs[0]["tokens"],
-            **{key: statistics.median(run[key] for run in all_runs) for key in ("first", "next", "memory", "most")},
+            **{key: smallest_median([run[key] for run in all_runs]) for key in ("first", "next")},
+            **{key: statistics.median(run[key] for run in all_runs) for key in ("memory", "most")},
         }
         for name, all_runs in runs.items()
     }
@@ -386,7 +394,7 @@ def main() -> None:
     parser.add_argument("rest", nargs="*", help=argparse.SUPPRESS)
     parser.add_argument("--only", default="", help="models, separated by commas")
     parser.add_argument("--contenders", default="", help="contenders, separated by semicolons")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--tokens", type=int, default=TOKENS_IN, help="how many tokens go in first (default: %(default)s)")
     parser.add_argument("--genai", default=sys.executable, help="the Python that has onnxruntime-genai")
     parser.add_argument("--json", action="store_true")
