@@ -7,6 +7,7 @@
 
 #include "compressed.h"
 #include "op.h"
+#include "pages.h"
 #include "spare.h"
 
 namespace specops {
@@ -51,6 +52,7 @@ class Attention : public Kernel {
     const Masks masks = mask(context.input(3), {batch, heads_, queries, shared.keys});
     Output output = context.output(0, {batch, queries, heads_ * value_size});
     float* const to = output.data<float>();
+    outputs_.prepare(to, batch * queries * heads_ * value_size * static_cast<std::int64_t>(sizeof(float)));
     if (batch * queries * value_size == 0) return;
     if (shared.keys == 0) {
       std::fill_n(to, batch * queries * heads_ * value_size, 0.0f);
@@ -121,6 +123,7 @@ class Attention : public Kernel {
 
   std::int64_t heads_, key_heads_;
   float scale_;
+  Outputs outputs_;
 };
 
 }  // namespace

@@ -1,7 +1,10 @@
 #include "kept.h"
 
+#include <algorithm>
 #include <cstdlib>
-#include <new>
+#include <utility>
+
+#include "pages.h"
 
 namespace specops {
 namespace {
@@ -24,25 +27,45 @@ std::atomic<std::int64_t>& in_use() {
   return bytes;
 }
 
+// Memory that several kernels share, for huge pages are larger than what some of them keep.
+struct Piece {
+  Pages memory;
+  std::int64_t size, used;
+};
+constexpr std::int64_t piece_floats = std::int64_t{4} << 20;
+
+// Nothing touches it before those that fill it. Null where there is no memory.
+std::shared_ptr<float> take(std::int64_t count) {
+  static std::mutex mutex;
+  static std::weak_ptr<Piece> latest;
+  const std::lock_guard<std::mutex> lock(mutex);
+  std::shared_ptr<Piece> piece = latest.lock();
+  if (piece == nullptr || piece->used + count > piece->size) {
+    const std::int64_t size = std::max(count, piece_floats);
+    Pages memory = allocate_pages(size);
+    if (memory == nullptr) return nullptr;
+    latest = piece = std::make_shared<Piece>(Piece{std::move(memory), size, 0});
+  }
+  float* const floats = piece->memory.get() + piece->used;
+  piece->used += count;
+  return {std::move(piece), floats};
+}
+
 }  // namespace
 
 Kept::~Kept() { in_use() -= bytes_; }
 
 float* Kept::reserve(std::int64_t count) {
+  if (memory_ != nullptr) return memory_.get();  // whose filling failed
+  if (count > limit() / 4) return nullptr;
+  const std::int64_t bytes = (4 * count + line - 1) / line * line;
+  if (in_use().fetch_add(bytes) + bytes <= limit()) memory_ = take(bytes / 4);
   if (memory_ == nullptr) {
-    if (count > limit() / 4) return nullptr;
-    const std::int64_t bytes = 4 * count + line;
-    const bool fits = in_use().fetch_add(bytes) + bytes <= limit();
-    // Not a vector: the threads that fill it shall be the first to touch it.
-    if (fits) memory_.reset(new (std::nothrow) float[static_cast<std::size_t>(count + line / 4)]);
-    if (memory_ == nullptr) {
-      in_use() -= bytes;
-      return nullptr;
-    }
-    bytes_ = bytes;
+    in_use() -= bytes;
+    return nullptr;
   }
-  const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(memory_.get());
-  return memory_.get() + (line - address % line) % line / 4;
+  bytes_ = bytes;
+  return memory_.get();
 }
 
 }  // namespace specops

@@ -39,7 +39,7 @@ class Kept {
 
   std::atomic<bool> decided_{false};
   std::mutex mutex_;
-  std::unique_ptr<float[]> memory_;
+  std::shared_ptr<float> memory_;  // a part of a larger piece, which others share
   const float* floats_ = nullptr;
   std::int64_t bytes_ = 0;
 };

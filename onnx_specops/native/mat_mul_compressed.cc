@@ -9,6 +9,7 @@
 #include "compressed.h"
 #include "kept.h"
 #include "numbers.h"
+#include "pages.h"
 #include "spare.h"
 
 namespace specops {
@@ -142,6 +143,7 @@ class MatMulCompressed : public Kernel {
     const std::int64_t size = element_count(result);
     Output output = context.output(0, result);
     if (size == 0) return;
+    outputs_.prepare(output.bytes(), size * static_cast<std::int64_t>(byte_size(a.type())));
     const Numbers<float> numbers(a);
     After after = {nullptr, gelu_};
     if (const Input given = context.input(5); !given.absent()) {
@@ -378,6 +380,7 @@ class MatMulCompressed : public Kernel {
   std::size_t packed_;  // no, uint2, uint4, int4
   std::int64_t columns_, depth_, block_size_;
   bool transposed_, quantised_, gelu_;
+  Outputs outputs_;
   std::unique_ptr<Kept> kept_;  // where weights are constants of 16 bits
 };
 

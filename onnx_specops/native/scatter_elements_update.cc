@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <exception>
 #include <limits>
+#include <utility>
 
 #include "copy.h"
 #include "ops.h"
@@ -89,6 +91,9 @@ struct Max {
 // sum / count, toward minus infinity for integers.
 template <class T>
 SPECOPS_INLINE T divided(T sum, std::uint32_t count) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (count <= 1u << 24) return sum / static_cast<float>(count);  // rounded as the quotient of doubles would be
+  }
   if constexpr (std::is_floating_point_v<T>) {
     return static_cast<T>(static_cast<double>(sum) / count);
   } else if constexpr (std::is_unsigned_v<T>) {
@@ -257,10 +262,35 @@ class Block {
   std::int64_t offsets_[chunk], slots_[chunk];
 };
 
-// What a thread keeps from block to block: how many updates each element has had. All zero between blocks.
+// What a thread keeps from block to block, and from run to run: how many updates each element has had, all zero between
+// blocks.
 struct Scratch {
   std::vector<std::uint32_t> counts;
   std::vector<float> sums;
+};
+
+// A thread's, while it works on a range.
+class Lent {
+ public:
+  Lent() { std::swap(scratch_, kept()); }
+  Lent(const Lent&) = delete;
+  Lent& operator=(const Lent&) = delete;
+  ~Lent() {
+    // What an error has left is not all zero.
+    if (std::uncaught_exceptions() == exceptions_ && scratch_.counts.size() <= most) std::swap(scratch_, kept());
+  }
+  Scratch& operator*() { return scratch_; }
+
+ private:
+  static Scratch& kept() {
+    thread_local Scratch kept;
+    return kept;
+  }
+
+  static constexpr std::size_t most = std::size_t{1} << 20;  // 8 MiB with the sums: more goes back
+
+  Scratch scratch_;
+  int exceptions_ = std::uncaught_exceptions();
 };
 
 // The types in which a reduction is computed.
@@ -382,7 +412,7 @@ void run(const Context& context, const Geometry& geometry, const Job<T>& job, Re
     const std::int64_t together = std::max<std::int64_t>((1 << 12) / slab_bytes, 1);
     const bool streaming = total_bytes > streaming_bytes && slab_bytes <= (1 << 14);
     const auto work = [&](std::int64_t begin, std::int64_t end) {
-      Scratch scratch;
+      Lent scratch;
       std::vector<Block> blocks;
       blocks.reserve(static_cast<std::size_t>((lines + chunk - 1) / chunk));
       for (std::int64_t line = 0; line < lines; line += chunk) {
@@ -398,7 +428,7 @@ void run(const Context& context, const Geometry& geometry, const Job<T>& job, Re
         for (std::int64_t i = 0; i < count; ++i, slab += geometry.slab(), walk.next()) {
           if (!walk.inside()) continue;
           const std::int64_t base = walk.place() * geometry.updates_a_slab();
-          for (const Block& block : blocks) reduce_block(job, block, base, slab, scratch);
+          for (const Block& block : blocks) reduce_block(job, block, base, slab, *scratch);
         }
         if (streaming) stream(to, stage.data(), count * slab_bytes);
       }
@@ -416,13 +446,13 @@ void run(const Context& context, const Geometry& geometry, const Job<T>& job, Re
   const std::int64_t blocks = (lines + size - 1) / size;
   const std::int64_t grain = std::max<std::int64_t>(4096 / (size * geometry.n), 1);
   context.parallel_ranges(outer.update_count * blocks, grain, [&](std::int64_t begin, std::int64_t end) {
-    Scratch scratch;
+    Lent scratch;
     Walk walk(outer.updates, outer.data, begin / blocks);
     for (std::int64_t i = begin; i < end; ++i) {
       if (i != begin && i % blocks == 0) walk.next();
       const std::int64_t line = i % blocks * size;
       const Block block(geometry, line, std::min(size, lines - line));
-      reduce_block(job, block, i / blocks * geometry.updates_a_slab(), out + walk.place() * geometry.slab(), scratch);
+      reduce_block(job, block, i / blocks * geometry.updates_a_slab(), out + walk.place() * geometry.slab(), *scratch);
     }
   });
 }

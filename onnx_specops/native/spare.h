@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <new>
 #include <utility>
+
+#include "pages.h"
 
 namespace specops {
 
@@ -12,11 +14,11 @@ namespace specops {
 class Spare {
  public:
   explicit Spare(std::int64_t count) : memory_(std::move(kept().floats)), size_(std::exchange(kept().size, 0)) {
-    const std::int64_t wanted = count + line;
-    if (size_ >= wanted) return;
+    if (size_ >= count && memory_ != nullptr) return;
     memory_.reset();
-    memory_.reset(new float[static_cast<std::size_t>(wanted)]);
-    size_ = wanted;
+    memory_ = allocate_pages(count);
+    if (memory_ == nullptr) throw std::bad_alloc();
+    size_ = count;
   }
   Spare(const Spare&) = delete;
   Spare& operator=(const Spare&) = delete;
@@ -26,14 +28,11 @@ class Spare {
     kept().size = size_;
   }
 
-  float* get() const {
-    const std::uintptr_t past = reinterpret_cast<std::uintptr_t>(memory_.get()) / sizeof(float) % line;
-    return memory_.get() + (line - past) % line;
-  }
+  float* get() const { return memory_.get(); }
 
  private:
   struct Kept {
-    std::unique_ptr<float[]> floats;
+    Pages floats;
     std::int64_t size = 0;
   };
   static Kept& kept() {
@@ -41,10 +40,9 @@ class Spare {
     return kept;
   }
 
-  static constexpr std::int64_t line = 16;
   static constexpr std::int64_t most = std::int64_t{4} << 20;  // 16 MiB: more goes back
 
-  std::unique_ptr<float[]> memory_;
+  Pages memory_;
   std::int64_t size_;
 };
 

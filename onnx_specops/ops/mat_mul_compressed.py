@@ -201,15 +201,18 @@ def _(op, A, B, scales, zero_points, codebook, bias, *, N, K, block_size, packed
         level = 4 if activations == "int8" else 0
         product = _in_n_bits(op, A, B, scales, zero_points, N, K, block_size, packed, level)
         return finished(product)
-    weights = _scaled(op, _in_order(op, B, packed, N, K, transB, codebook), zero_points, scales, N, K, block_size, transB)
-    if transB:
-        weights = _swapped(op, weights)
     wide = op.Cast(A, to=_FLOAT)
     integers = codebook is None and not _is_float(B)
     group = max(min(block_size, K), 1)
     if activations == "int8" and integers and transB and K and K % BLOCK == 0 and group % BLOCK == 0:
         wide = _rounded_body(op, wide, K)
-    return finished(op.MatMul(wide, weights))
+    parts = [B, zero_points, scales]
+    if transB and packed == "no" and codebook is None and all(x is None or x.rank is not None for x in parts):
+        # While they are small: what ONNX Runtime folds step by step leaves memory behind.
+        B, zero_points, scales = (x if x is None else _swapped(op, x) for x in parts)
+        transB = 0
+    weights = _scaled(op, _in_order(op, B, packed, N, K, transB, codebook), zero_points, scales, N, K, block_size, transB)
+    return finished(op.MatMul(wide, _swapped(op, weights) if transB else weights))
 
 
 _FLOAT, _UINT8, _INT32 = 1, 2, 6  # of onnx.TensorProto
@@ -296,6 +299,8 @@ def _scaled(op, weights, zero_points, scales, N, K, block_size, transB):
 
 
 def _swapped(op, matrices):
+    if matrices.rank in (0, 1):
+        return matrices if matrices.rank == 0 else op.Unsqueeze(matrices, [-1])
     if matrices.rank is not None:
         axes = list(range(matrices.rank))
         return op.Transpose(matrices, perm=[*axes[:-2], axes[-1], axes[-2]])

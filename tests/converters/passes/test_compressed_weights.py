@@ -1,4 +1,4 @@
-"""Products with compressed weights take the bias and the Gelu that follow them."""
+"""Products with compressed weights take the factor, the bias and the Gelu that follow them."""
 
 from __future__ import annotations
 
@@ -77,6 +77,30 @@ def _compared(form: Any, oracle: Oracle, folder: Path) -> list[str]:  # noqa: F8
         native, plain = (session.run(None, {session.get_inputs()[0].name: X}) for session in results)
         assert_all_close(native, plain, 1e-4, 1e-4, "native and the body")
     return [node.op_type for node in model.graph.node]
+
+
+def by_a_number(ops: Any, x: Any) -> list[Any]:
+    whole = ops.matmul(x, ops.convert(ops.constant(CODES), "f32"), False, True)
+    scaled = ops.multiply(whole, ops.constant(np.float32([[[0.01]]])))
+    return [ops.relu(ops.add(scaled, ops.constant(BIAS.reshape(1, 1, 96))))]
+
+
+def by_a_number_of_more_dimensions(ops: Any, x: Any) -> list[Any]:
+    whole = ops.matmul(x, ops.convert(ops.constant(CODES), "f32"), False, True)
+    return [ops.multiply(whole, ops.constant(np.float32([[[[0.01]]]])))]
+
+
+def by_another_number(ops: Any, x: Any) -> list[Any]:
+    return [ops.multiply(product(ops, x), ops.constant(np.float32(0.5)))]
+
+
+@pytest.mark.parametrize(
+    ("form", "fused"), {by_a_number: True, by_a_number_of_more_dimensions: False, by_another_number: False}.items()
+)
+def test_factor(form: Any, fused: bool, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+    names = _compared(form, oracle, tmp_path)
+    assert names.count("MatMulCompressed") == 1
+    assert ("Mul" not in names and "Add" not in names) is fused
 
 
 def a_gelu(ops: Any, x: Any) -> list[Any]:
