@@ -241,7 +241,7 @@ def alternate(model: Path, rounds: int) -> dict[int, float]:
     import onnxruntime as ort
 
     import onnx_specops
-    from onnx_specops.runtime.state import TYPES
+    from onnx_specops.runtime.variables import TYPES
 
     options = ort.SessionOptions()
     options.intra_op_num_threads = THREADS

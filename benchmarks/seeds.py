@@ -40,6 +40,7 @@ BLOCK = 0.04  # seconds that a contender's block takes, one call at least
 
 Call = Callable[[], Any]
 OURS = "onnx-specops"
+COPY = "a copy of the data"
 
 
 @dataclass
@@ -85,7 +86,7 @@ class Row:
     @property
     def met(self) -> bool:
         """Whether the target is, to the digit that it is given in."""
-        return self.target is None or round(self.ratio, 1) >= self.target
+        return self.target is None or round(self.ratio, 1 if self.target >= 1 else 2) >= self.target
 
 
 def measure(work: Work, rounds: int) -> list[Row]:
@@ -208,6 +209,15 @@ def torch_call(function: Callable[..., Any], *arrays: np.ndarray) -> tuple[Call,
     return call, lambda: call().numpy()
 
 
+def torch_copy(array: np.ndarray) -> Call:
+    """What copies an array to memory of its own: the least that whoever leaves its input alone does."""
+    import torch
+
+    torch.set_num_threads(THREADS)
+    source = torch.from_numpy(array)
+    return functools.partial(torch.empty_like(source).copy_, source)
+
+
 def close(ours: np.ndarray, other: np.ndarray) -> None:
     """Equal but for the order of summation."""
     np.testing.assert_allclose(ours, other, rtol=1e-4, atol=1e-4)
@@ -253,7 +263,7 @@ def scatters() -> Iterator[Work]:
             inputs = {"data": data, "indices": indices, "updates": updates, "axis": np.array(axis)}
             work = Work(
                 f"ScatterElementsUpdate {reduction}, {'x'.join(map(str, shape))}, {'x'.join(map(str, updated))} updates",
-                {"OpenVINO": 2.0, "torch": 1.0},
+                {"OpenVINO": 2.5, "torch": 1.0, COPY: 0.83},
                 compare=close,
             )
             work.add(OURS, *one_node("ScatterElementsUpdate", inputs, np.float32, ["axis"], reduction=reduction))
@@ -263,6 +273,7 @@ def scatters() -> Iterator[Work]:
             if installed("torch"):
                 scatter = functools.partial(_torch_scatter, reduction, axis)
                 work.add("torch", *torch_call(scatter, data, indices, updates))
+                work.add(COPY, torch_copy(data))
             yield work
 
 

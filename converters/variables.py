@@ -16,7 +16,7 @@ import onnx_ir as ir
 
 from onnx_specops.building import Builder, Value, new_value
 from onnx_specops.graphs import all_values
-from onnx_specops.runtime.state import METADATA_KEY
+from onnx_specops.runtime.variables import METADATA_KEY
 
 Variables = Literal["defaults", "inputs"]
 """What feeds a variable: an input that has a default; or two that are required, the value and whether it counts."""
@@ -109,9 +109,25 @@ def complete(model: ir.Model, exposed: Iterable[ExposedVariable], form: Variable
                 op.reserve(value.name for value in all_values(model.graph))
             _choose_at_run_time(op, item)
         if item.names:
+            if _is_kept(model.graph, item):
+                item.traits["in_place"] = True
             entries.append({**item.names, **item.traits})
     if entries:
         model.metadata_props[METADATA_KEY] = json.dumps(entries)
+
+
+def _is_kept(graph: ir.Graph, item: ExposedVariable) -> bool:
+    """Whether a variable that is set stays as it is, by an If that gives out what it reads.
+
+    ONNX Runtime copies nothing then where one piece of memory is bound as the variable's input and its output.
+    """
+    variable = item.variable
+    output = next((value for value in graph.outputs if value.name == item.names["output"]), None)
+    node = None if output is None else output.producer()
+    if output is None or node is None or node.op_type != "If" or node.domain or node.inputs[0] is not variable.is_set:
+        return False
+    given = node.attributes["then_branch"].as_graph().outputs[output.index() or 0].producer()
+    return given is not None and given.op_type == "Identity" and not given.domain and given.inputs[0] is variable.value
 
 
 def _choose_at_run_time(op: Builder, item: ExposedVariable) -> None:

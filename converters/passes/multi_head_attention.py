@@ -26,45 +26,102 @@ _LONG = 256
 """From so many keys on the attention outweighs transpositions that only a node of its own needs."""
 
 
-def _scores(op: Any, q: Any, k: Any, scale: Any) -> Any:
-    return op.Mul(op.MatMul(q, op.Transpose(k, _outputs=["turned"])), scale, _outputs=["scores"])
+def _scores(op: Any, q: Any, k: Any, scale: Any = None) -> Any:
+    product = op.MatMul(q, op.Transpose(k, _outputs=["turned"]), _outputs=["scores" if scale is None else "product"])
+    return product if scale is None else op.Mul(product, scale, _outputs=["scores"])
 
 
-def _shares(op: Any, scores: Any) -> Any:
-    return op.Softmax(scores, _outputs=["shares"])
+def _of(op: Any, scores: Any, v: Any) -> Any:
+    return op.MatMul(op.Softmax(scores, _outputs=["shares"]), v)
 
 
-@rewrite("MatMul", lambda op, q, k, scale, v: op.MatMul(_shares(op, _scores(op, q, k, scale)), v), commute=True)
-def as_attention(
-    op: Builder, *, q: Value, k: Value, v: Value, scale: Value, turned: Value, scores: Value, shares: Value
-) -> Value | None:
+@rewrite("MatMul", lambda op, q, k, scale, v: _of(op, _scores(op, q, k, scale), v), commute=True)
+def as_attention(op: Builder, **found: Value) -> Value | None:
     """softmax(scale * q @ k.T) @ v, of [batch, heads, tokens, numbers]."""
-    del scores
-    return _attention(op, q, k, v, scale, turned, shares)
+    return _attention(op, **found)
 
 
-@rewrite(
-    "MatMul",
-    lambda op, q, k, scale, v, mask: op.MatMul(_shares(op, op.Add(_scores(op, q, k, scale), mask)), v),
-    commute=True,
-)
-def as_attention_with_mask(
-    op: Builder, *, q: Value, k: Value, v: Value, scale: Value, mask: Value, turned: Value, scores: Value, shares: Value
-) -> Value | None:
+@rewrite("MatMul", lambda op, q, k, scale, v, mask: _of(op, op.Add(_scores(op, q, k, scale), mask), v), commute=True)
+def as_attention_with_mask(op: Builder, **found: Value) -> Value | None:
     """softmax(scale * q @ k.T + mask) @ v."""
-    return _attention(op, q, k, v, scale, turned, shares, mask) if _serves(mask, scores) else None
+    return _attention(op, **found)
 
 
 @rewrite(
     "MatMul",
-    lambda op, q, k, scale, v, mask: op.MatMul(_shares(op, op.Where(mask, _scores(op, q, k, scale), number(-math.inf))), v),
+    lambda op, q, k, scale, v, mask: _of(op, op.Where(mask, _scores(op, q, k, scale), number(-math.inf)), v),
     commute=True,
 )
-def as_attention_of_some(
-    op: Builder, *, q: Value, k: Value, v: Value, scale: Value, mask: Value, turned: Value, scores: Value, shares: Value
-) -> Value | None:
+def as_attention_of_some(op: Builder, **found: Value) -> Value | None:
     """softmax(where(mask, scale * q @ k.T, -inf)) @ v."""
-    return _attention(op, q, k, v, scale, turned, shares, mask) if _serves(mask, scores) else None
+    return _attention(op, **found)
+
+
+@rewrite("MatMul", lambda op, q, k, v: _of(op, _scores(op, q, k), v))
+def as_attention_unscaled(op: Builder, **found: Value) -> Value | None:
+    """softmax(q @ k.T) @ v: the query may have been scaled."""
+    return _attention(op, **found)
+
+
+@rewrite("MatMul", lambda op, q, k, v, mask: _of(op, op.Add(_scores(op, q, k), mask), v), commute=True)
+def as_attention_unscaled_with_mask(op: Builder, **found: Value) -> Value | None:
+    """softmax(q @ k.T + mask) @ v."""
+    return _attention(op, **found)
+
+
+@rewrite(
+    "Reshape",
+    lambda op, x, bias, mask, apart, together: op.Reshape(
+        op.Add(op.Reshape(op.Add(x, bias, _outputs=["biased"]), apart, _outputs=["windows"]), mask),
+        together,
+        _outputs=["whole"],
+    ),
+    commute=True,
+)
+def as_one_mask(
+    op: Builder, *, x: Value, bias: Value, mask: Value, biased: Value, windows: Value, whole: Value, **shapes: Value
+) -> Value | None:
+    """Scores of windows, [batch * windows, heads, tokens, tokens], to which a bias is added that all windows share, and, as
+    [batch, windows, heads, tokens, tokens], what each window has of its own: one mask has both."""
+    del shapes
+    if x.dims is None or bias.dims is None or mask.dims is None or windows.dims is None or whole.dims is None:
+        return None
+    if len(x.dims) != 4 or len(windows.dims) != 5 or None in windows.dims[1:] or not _same(biased, x):
+        return None
+    # The first dimension alone is taken apart, and put together again.
+    if not windows.dims[2:] == x.dims[1:] == whole.dims[1:] or len(whole.dims) != 4:
+        return None
+    count = windows.dims[1]
+    assert count is not None
+    of_windows, of_all = [1] * (5 - len(mask.dims)) + mask.dims, [1] * (4 - len(bias.dims)) + bias.dims
+    if len(of_windows) != 5 or of_windows[:2] != [1, count] or len(of_all) != 4 or of_all[0] != 1:
+        return None
+    if any(size not in (1, wanted) for size, wanted in zip(of_windows[2:], x.dims[1:], strict=True)):
+        return None
+    one = op.Add(bias, op.Reshape(mask, of_windows[1:]))
+    if x.dims[0] != count:
+        # Of several pictures each has the same windows.
+        shape = [count, *x.dims[1:]]
+        pictures = op.Div(op.Shape(_keys(x), start=0, end=1), [count])
+        one = op.Expand(op.Unsqueeze(one, [0]), op.Concat(pictures, shape, axis=0))
+        one = op.Reshape(one, [-1, *x.dims[1:]])
+        if x.dims[0] is None:  # a name, by which it is known that there are as many
+            x.shape = one.shape = ir.Shape([one.name, *x.dims[1:]])
+    return op.Add(x, one)
+
+
+def _keys(scores: Value) -> ir.Value:
+    """The keys, which have as many batches as the scores, but are none of the values that the attention replaces."""
+    node = scores.producer()
+    while node is not None and node.op_type == "Mul" and node.inputs[0] is not None:
+        node = node.inputs[0].producer()
+    turned = None if node is None or node.op_type != "MatMul" else node.inputs[1]
+    return scores if turned is None or _perm(turned) != _KEYS_LAST else _transposed(turned)
+
+
+def _same(a: Value, b: Value) -> bool:
+    """Whether two values are of the same shape, by what is known of it."""
+    return a.shape is not None and a.shape == b.shape
 
 
 def _serves(mask: Value, scores: Value) -> bool:
@@ -76,10 +133,23 @@ def _serves(mask: Value, scores: Value) -> bool:
 
 
 def _attention(
-    op: Builder, q: Value, k: Value, v: Value, scale: Value, turned: Value, shares: Value, mask: Value | None = None
+    op: Builder,
+    *,
+    q: Value,
+    k: Value,
+    v: Value,
+    turned: Value,
+    scores: Value,
+    shares: Value,
+    scale: Value | None = None,
+    mask: Value | None = None,
+    product: Value | None = None,
 ) -> Value | None:
-    factor = _number(scale)
+    del product
+    factor = 1.0 if scale is None else _number(scale)
     if not factor or not _is_along_last(shares) or _perm(turned) != _KEYS_LAST:
+        return None
+    if mask is not None and not _serves(mask, scores):
         return None
     q, factor = _unscaled(q, factor)
     if q.dtype != ir.DataType.FLOAT and (q.dtype != ir.DataType.FLOAT16 or mask is not None):
@@ -214,10 +284,23 @@ class SplitProjections(PatternPass):
     rewrites = (as_three,)
 
 
+class JoinMasks(PatternPass):
+    """A bias and the masks of windows, added one after the other."""
+
+    rewrites = (as_one_mask,)
+
+
 class FuseAttention(PatternPass):
     """softmax(scale * q @ k.T) @ v, with and without a mask."""
 
-    rewrites = (in_and_out, as_attention, as_attention_with_mask, as_attention_of_some)
+    rewrites = (
+        in_and_out,
+        as_attention,
+        as_attention_with_mask,
+        as_attention_of_some,
+        as_attention_unscaled,
+        as_attention_unscaled_with_mask,
+    )
 
 
 class DropTranspositions(PatternPass):
@@ -226,5 +309,5 @@ class DropTranspositions(PatternPass):
     rewrites = (there_and_back,)
 
 
-FUSE_ATTENTION = (SplitProjections, FuseAttention, DropTranspositions)
+FUSE_ATTENTION = (SplitProjections, JoinMasks, FuseAttention, DropTranspositions)
 """In their order."""

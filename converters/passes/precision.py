@@ -177,8 +177,8 @@ class _Halving:
 
     def _settle_input(self, node: ir.Node, index: int, value: ir.Value) -> None:
         needed = D.FLOAT if node in self.single or _is_fixed(node, index) else D.FLOAT16
-        if node.op_type == "Cast" and not node.domain and value.dtype != needed:
-            return  # it casts what there is
+        if node.op_type in ("Cast", "Shape", "Size") and not node.domain and value.dtype != needed:
+            return  # they take what there is
         if value.dtype != needed:
             node.replace_input_with(index, self._as(value, needed, node))
 

@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError
 from converters.metadata_keys import SHAPE
 from converters.validation.arrays import InputSpec, Interval
 from onnx_specops.domain import DOMAIN
-from onnx_specops.runtime.state import METADATA_KEY, parse_variables
+from onnx_specops.runtime.variables import METADATA_KEY, parse_variables
 
 
 @dataclass(frozen=True)

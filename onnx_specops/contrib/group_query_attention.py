@@ -10,6 +10,7 @@ from onnx import TensorProto as Type
 from onnx_specops.attributes import Limits
 from onnx_specops.contrib.declaring import contrib_operator
 from onnx_specops.domain import NoBodyError
+from onnx_specops.heads import join_heads, split_heads
 
 _HEADS = Limits(1, 65536)
 
@@ -96,9 +97,9 @@ def GroupQueryAttention(
     steps = op.Range(0, op.Squeeze(sequence, [0]), 1)
     positions = op.Add(op.Unsqueeze(begin, [1]), steps)  # [batch, sequence]
     queries, keys, values = (
-        in_heads(op, query, num_heads),
-        in_heads(op, key, kv_num_heads),
-        in_heads(op, value, kv_num_heads),
+        split_heads(op, query, num_heads),
+        split_heads(op, key, kv_num_heads),
+        split_heads(op, value, kv_num_heads),
     )
     if do_rotary:
         cosine, sine = (op.Unsqueeze(op.Gather(cache, positions), [1]) for cache in (cos_cache, sin_cache))
@@ -132,13 +133,7 @@ def GroupQueryAttention(
         shares = op.Slice(op.Softmax(op.Concat(products, sinks, axis=-1), axis=-1), [0], [-1], [-1])
     shares = op.Reshape(shares, op.Concat([0, kv_num_heads, num_heads // kv_num_heads], sequence, total, axis=0))
     mixed = op.Reshape(op.MatMul(shares, op.Unsqueeze(seen_values, [2])), op.Concat([0, num_heads], sequence, [-1], axis=0))
-    output = op.Reshape(op.Transpose(mixed, perm=[0, 2, 1, 3]), [0, 0, -1])
-    return output, present_key, present_value
-
-
-def in_heads(op, x, heads):
-    """[batch, heads, sequence, head size] of [batch, sequence, heads * head size]."""
-    return op.Transpose(op.Reshape(x, [0, 0, heads, -1]), perm=[0, 2, 1, 3])
+    return join_heads(op, mixed), present_key, present_value
 
 
 def _factor(op, query, heads):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from onnx_specops.contrib.declaring import contrib_operator
+from onnx_specops.heads import join_heads, split_heads
 
 
 @contrib_operator(
@@ -30,26 +31,16 @@ def MultiHeadAttention(op, query, key, value, *, num_heads: int, scale: float = 
     converted model uses.
     """
 
-    def heads(rows, perm):
-        return op.Transpose(op.Reshape(rows, [0, 0, num_heads, size_of_head(rows, num_heads)]), perm=perm)
-
-    q, k, v = heads(query, [0, 2, 1, 3]), heads(key, [0, 2, 3, 1]), heads(value, [0, 2, 1, 3])
+    q, k, v = (split_heads(op, rows, num_heads) for rows in (query, key, value))
     if scale:
         factor = scale
     elif query.dims is not None and query.dims[-1] is not None:
         factor = 1 / math.sqrt(query.dims[-1] / num_heads)
     else:
         factor = op.Reciprocal(op.Sqrt(op.CastLike(op.Shape(q, start=3, end=4), query)))
-    weights = op.Softmax(op.Mul(op.MatMul(q, k), factor), axis=-1)
-    size = size_of_head(value, num_heads)
-    whole = [0, 0, size if size < 0 else num_heads * size]
-    return op.Reshape(op.Transpose(op.MatMul(weights, v), perm=[0, 2, 1, 3]), whole)
-
-
-def size_of_head(rows, heads: int) -> int:
-    """What a head has of each row, or -1: of no rows nothing tells it but their dimension."""
-    size = None if rows.dims is None else rows.dims[-1]
-    return -1 if size is None else size // heads
+    # Two transpositions of the keys: ONNX Runtime makes the second one part of the product.
+    weights = op.Softmax(op.Mul(op.MatMul(q, op.Transpose(k, perm=[0, 1, 3, 2])), factor), axis=-1)
+    return join_heads(op, op.MatMul(weights, v))
 
 
 @MultiHeadAttention.infer_shapes

@@ -52,7 +52,7 @@ constexpr std::int64_t streaming_bytes = std::int64_t{16} << 20;
 inline void parallel_copy(const Context& context, void* to, const void* from, std::int64_t bytes) {
   auto* target = static_cast<char*>(to);
   const auto* source = static_cast<const char*>(from);
-  const bool streaming = bytes >= streaming_bytes;
+  const bool streaming = bytes > streaming_bytes;
   context.parallel_ranges(bytes, 1 << 18, [&](std::int64_t begin, std::int64_t end) {
     if (streaming) {
       stream(target + begin, source + begin, end - begin);

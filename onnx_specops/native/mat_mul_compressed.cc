@@ -319,10 +319,11 @@ class MatMulCompressed : public Kernel {
     });
   }
 
-  // How far apart rows lie best: where it is a multiple of 2 KiB, those that are worked on together share few of the cache's
-  // lines, and drive each other out.
+  // How far apart rows lie best: where it is a multiple of so many bytes, those that are worked on together share few of the
+  // cache's lines, and drive each other out.
   static std::int64_t spread(std::int64_t depth, std::int64_t bytes) {
-    return depth * bytes % 2048 == 0 ? depth + 64 / bytes : depth;
+    const std::int64_t few_lines = bytes > 1 ? 4096 : 2048;
+    return depth * bytes % few_lines == 0 ? depth + 64 / bytes : depth;
   }
 
   void multiply_quantised(const Context& context, const compressed::Kernels& kernels, const Weights& weights, const float* a,

@@ -4,6 +4,8 @@
 #include <cpuid.h>
 
 #include <cstdint>
+#include <cstdlib>
+#include <cstring>
 #include <initializer_list>
 
 namespace specops {
@@ -39,6 +41,20 @@ inline Processor ask_processor() {
   found.avx512 = found.avx2 && has(b, {f, dq, cd, bw, vl}) && has(saved, {5, 6, 7});  // masks and ZMM
   found.avx512_vnni = found.avx512 && has(c, {vnni});
   return found;
+}
+
+// Kernels that are compiled for each instruction set: the best that this processor runs, or the ones that
+// ONNX_SPECOPS_SIMD names (portable, avx2, avx512, avx512_vnni) where it runs them.
+template <typename Kernels>
+const Kernels& best_kernels(const Kernels& (&portable)(), const Kernels& (&avx2)(), const Kernels& (&avx512)(),
+                            const Kernels& (&avx512_vnni)()) {
+  const char* wanted = std::getenv("ONNX_SPECOPS_SIMD");
+  const auto fits = [&](const Kernels& kernels) { return wanted == nullptr || std::strcmp(wanted, kernels.name) == 0; };
+  const Processor processor = ask_processor();
+  if (processor.avx512_vnni && fits(avx512_vnni())) return avx512_vnni();
+  if (processor.avx512 && fits(avx512())) return avx512();
+  if (processor.avx2 && fits(avx2())) return avx2();
+  return portable();
 }
 
 }  // namespace specops

@@ -380,7 +380,7 @@ void run(const Context& context, const Geometry& geometry, const Job<T>& job, Re
     // A few slabs at a time are copied and updated while in the cache; if there is much, beside the output, which is
     // then written past the caches.
     const std::int64_t together = std::max<std::int64_t>((1 << 12) / slab_bytes, 1);
-    const bool streaming = total_bytes >= streaming_bytes && slab_bytes <= (1 << 14);
+    const bool streaming = total_bytes > streaming_bytes && slab_bytes <= (1 << 14);
     const auto work = [&](std::int64_t begin, std::int64_t end) {
       Scratch scratch;
       std::vector<Block> blocks;

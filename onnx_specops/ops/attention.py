@@ -9,6 +9,7 @@ import numpy as np
 
 from onnx_specops.attributes import Limits
 from onnx_specops.domain import operator
+from onnx_specops.heads import join_heads, split_heads
 
 LARGEST = 1 << 24
 """The most heads that a row may have."""
@@ -97,15 +98,12 @@ def _(op, Q, K, V, attn_mask, *, q_num_heads, kv_num_heads, scale):
         return op.contrib.MultiHeadAttention(Q, K, V, num_heads=q_num_heads, scale=scale)
 
     def heads(rows, count):
-        leading = op.Shape(rows, start=0, end=2)
-        split = op.Reshape(rows, op.Concat(leading, [count], _size_of_head(op, rows, count), axis=0), allowzero=1)
-        if count != q_num_heads:  # each serves several
-            shape = op.Shape(split)
-            each = op.Unsqueeze(split, [3])
-            several = [1, 1, 1, q_num_heads // count, 1]
-            whole = op.Concat(op.Slice(shape, [0], [2]), [q_num_heads], op.Slice(shape, [3], [4]), axis=0)
-            split = op.Reshape(op.Expand(each, several), whole, allowzero=1)
-        return op.Transpose(split, perm=[0, 2, 1, 3])
+        split = split_heads(op, rows, count)
+        if count == q_num_heads:
+            return split
+        each = op.Expand(op.Unsqueeze(split, [2]), [1, 1, q_num_heads // count, 1, 1])  # each serves several
+        shape = op.Mul(op.Shape(split), [1, q_num_heads // count, 1, 1])
+        return op.Reshape(each, shape, allowzero=1)
 
     q, k, v = heads(Q, q_num_heads), heads(K, kv_num_heads), heads(V, kv_num_heads)
     size = op.Shape(q, start=3, end=4)
@@ -117,11 +115,4 @@ def _(op, Q, K, V, attn_mask, *, q_num_heads, kv_num_heads, scale):
     if attn_mask is not None:
         is_bool = attn_mask.dtype is not None and attn_mask.dtype.name == "BOOL"
         scores = op.Where(attn_mask, scores, -np.inf) if is_bool else op.Add(scores, attn_mask)
-    size = op.Mul(_size_of_head(op, V, kv_num_heads), q_num_heads)
-    whole = op.Concat(op.Shape(Q, start=0, end=2), size, axis=0)
-    return op.Reshape(op.Transpose(op.MatMul(op.Softmax(scores, axis=-1), v), perm=[0, 2, 1, 3]), whole, allowzero=1)
-
-
-def _size_of_head(op, rows, heads):
-    """Of one row's numbers those of a head: a tensor of one, for a -1 would say nothing of rows that there are none of."""
-    return op.Div(op.Shape(rows, start=2, end=3), [heads])
+    return join_heads(op, op.MatMul(op.Softmax(scores, axis=-1), v))

@@ -7,8 +7,9 @@ from typing import Annotated
 import numpy as np
 
 from onnx_specops.attributes import Limits
-from onnx_specops.contrib.group_query_attention import GroupQueryAttention, extended, in_heads, rotated
+from onnx_specops.contrib.group_query_attention import GroupQueryAttention, extended, rotated
 from onnx_specops.domain import check_size, operator
+from onnx_specops.heads import join_heads, split_heads
 from onnx_specops.ops._checks import scalar
 
 _HEADS = Limits(1, 65536)
@@ -247,9 +248,9 @@ def _(op, query, key, value, past_key, past_value, seqlens_k, total_sequence_len
     lengths = op.Cast(seqlens_k, to=_INT64)
     begin = op.Where(op.Equal(total, sequence), 0, op.Sub(op.Add(lengths, 1), sequence))
     queries, keys, values = (
-        in_heads(op, query, num_heads),
-        in_heads(op, key, kv_num_heads),
-        in_heads(op, value, kv_num_heads),
+        split_heads(op, query, num_heads),
+        split_heads(op, key, kv_num_heads),
+        split_heads(op, value, kv_num_heads),
     )
     if cos_cache is not None:
         positions = op.Add(op.Unsqueeze(begin, [1]), op.Range(0, op.Squeeze(sequence, [0]), 1))
@@ -257,7 +258,7 @@ def _(op, query, key, value, past_key, past_value, seqlens_k, total_sequence_len
         queries, keys = (rotated(op, x, cosine, sine, rotary_interleaved) for x in (queries, keys))
     size = op.Div(op.Shape(query, start=2, end=3), num_heads)
     floats = [_decoded_body(op, op.Slice(past, [0], total, [2]), size) for past in (past_key, past_value)]
-    tokens = [op.Reshape(op.Transpose(x, perm=[0, 2, 1, 3]), [0, 0, -1]) for x in (queries, keys, values)]
+    tokens = [join_heads(op, x) for x in (queries, keys, values)]
     inputs = *tokens, *floats, seqlens_k, total_sequence_length, None, None, None, None, head_sink
     attributes = {"num_heads": num_heads, "kv_num_heads": kv_num_heads, **others}
     width = query.shape[2] if query.rank == 3 else None

@@ -17,9 +17,9 @@ from onnx_specops.inlining import graphs_and_functions
 from onnx_specops.runtime.errors import MissingKernelError
 from onnx_specops.runtime.extensions import adapt
 from onnx_specops.runtime.extensions import kernels as python_kernels
-from onnx_specops.runtime.growing import Growing
 from onnx_specops.runtime.library import has_library, library_path, native_operators
-from onnx_specops.runtime.state import State, as_array, as_ort_value, blanks_of, variables_of
+from onnx_specops.runtime.state import State
+from onnx_specops.runtime.variables import as_array, as_ort_value, inputs_of, variables_of
 
 Kernels = Literal["auto", "native", "python", "none"]
 
@@ -107,8 +107,9 @@ class InferenceSession(ort.InferenceSession):
     OpenVINO infer request; `reset_state` sets them back. The session shows and takes the model's own inputs and outputs.
     Runs of several threads follow each other then. With IO binding the caller carries them.
 
-    So do the keys and values of a language model's past tokens, where they are inputs and outputs of the model; where its
-    attention extends them in place, nothing is copied from token to token.
+    So do the keys and values of a language model's past tokens, where they are inputs and outputs of the model. Where its
+    attention extends them in place, nothing is copied from token to token; nor is what a decoder makes once of an encoder's
+    output and keeps. A caller who feeds such a cache himself carries all variables of that run.
 
     Raises:
         MissingKernelError: if the native library is asked for and not built, or if with ``"none"`` the model holds a node
@@ -142,10 +143,8 @@ class InferenceSession(ort.InferenceSession):
         super().__init__(path_or_bytes, options, providers, provider_options, **kwargs)
         self._input_types = {value.name: value.type for value in super().get_inputs()}
         variables = variables_of(self)
-        self._state: State | Growing = State(variables, blanks_of(self, variables))
-        self._has_strings = any(value.type == "tensor(string)" for value in (*self.get_inputs(), *self.get_outputs()))
-        if variables and not self._has_strings and all(variable.axis >= 0 for variable in variables):
-            self._state = Growing(self, variables, native=self.kernels == "native")
+        self._has_strings = any(value.type == "tensor(string)" for value in (*inputs_of(self), *super().get_outputs()))
+        self._state = State(self, variables, native=self.kernels == "native", arrays=self._has_strings)
 
     def get_inputs(self) -> Any:
         """The model's own inputs, without those that carry its variables."""
@@ -218,13 +217,12 @@ class InferenceSession(ort.InferenceSession):
             plain = super().run
             names = [output.name for output in self.get_outputs()] if output_names is None else list(output_names)
             return self._state.run(
-                lambda wanted, feeds: self._guarded(
+                lambda wanted, feeds, _: self._guarded(
                     plain,
                     wanted,
                     {name: as_array(value, self._input_types.get(name)) for name, value in feeds.items()},
                     run_options=run_options,
                 ),
-                lambda binding: self.run_with_iobinding(binding, run_options),
                 names,
                 input_feed,
             )
@@ -242,12 +240,21 @@ class InferenceSession(ort.InferenceSession):
         if not self._state.variables:
             return self._guarded(plain, output_names, input_dict_ort_values, run_options=run_options)
         names = [output.name for output in self.get_outputs()] if output_names is None else list(output_names)
-        return self._state.run(
-            lambda wanted, feeds: self._guarded(plain, wanted, feeds, run_options=run_options),
-            lambda binding: self.run_with_iobinding(binding, run_options),
-            names,
-            input_dict_ort_values,
-        )
+
+        def run(wanted: Sequence[str], feeds: Mapping[str, Any], memory: Mapping[str, ort.OrtValue]) -> Sequence[Any]:
+            if not memory:
+                return self._guarded(plain, wanted, feeds, run_options=run_options)
+            binding = self.io_binding()
+            for name, value in feeds.items():
+                binding.bind_ortvalue_input(name, value)
+            for name in wanted:
+                binding.bind_output(name)
+            for name, value in memory.items():
+                binding.bind_ortvalue_output(name, value)
+            self.run_with_iobinding(binding, run_options)
+            return binding.get_outputs()[: len(wanted)]
+
+        return self._state.run(run, names, input_dict_ort_values)
 
     def run_with_iobinding(self, iobinding: ort.IOBinding, run_options: ort.RunOptions | None = None) -> None:
         """As ``onnxruntime.InferenceSession.run_with_iobinding``; raises what a Python kernel raises."""

@@ -1,206 +1,119 @@
-"""The variables of a stateful model, carried from run to run.
-
-A variable with an ``axis`` grows along it from run to run, from nothing: the keys or values of a language model's past
-tokens. Where the model's operators extend it in the memory that it lies in (``in_place``), that memory has room for more
-than the variable holds, so that nothing is copied from token to token.
-"""
+"""What a session's variables hold, carried from run to run."""
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 import onnxruntime as ort
 
-METADATA_KEY = "onnx_specops.variables"
+from onnx_specops.runtime.caches import Caches, Shapes, Step
+from onnx_specops.runtime.variables import Variable, blanks_of, copied
 
-TYPES: dict[str, Any] = {
-    "tensor(bool)": np.bool_,
-    "tensor(double)": np.float64,
-    "tensor(float)": np.float32,
-    "tensor(float16)": np.float16,
-    "tensor(string)": np.object_,
-    **{f"tensor({sign}int{bits})": np.dtype(f"{sign}int{bits}").type for sign in ("", "u") for bits in (8, 16, 32, 64)},
-}
-"""The NumPy types of tensors, by ONNX Runtime's names."""
-
-GROWING_TYPES = frozenset(("tensor(double)", "tensor(float)", "tensor(float16)", "tensor(uint8)"))
-"""What variables that grow may hold."""
-
-
-@dataclass(frozen=True)
-class Variable:
-    """A variable: its name, the input and output that hold it, the input (if any) that says whether it is set.
-
-    Where a run may leave a variable unset, ``is_set_output`` says whether it has; else every run sets it.
-
-    Attributes:
-        axis: the axis along which it grows from nothing; -1 for a variable that has an initial value.
-        in_place: whether its input may have room behind what it holds, and be its output as well.
-        native: whether only the domain's native kernels extend it so; bodies copy it, and less of it where there is no room.
-        beams: the input (if any) that names, for each row of a run, the row of the variable that it goes on from.
-    """
-
-    name: str
-    input: str
-    output: str
-    is_set: str = ""
-    is_set_output: str = ""
-    axis: int = -1
-    in_place: bool = False
-    native: bool = False
-    beams: str = ""
-
-    @property
-    def links(self) -> dict[str, str]:
-        """Which output each input takes its value from after a run."""
-        return {self.input: self.output} | ({self.is_set: self.is_set_output} if self.is_set_output else {})
-
-
-_FIELDS = {field.name: {"str": str, "int": int, "bool": bool}[str(field.type)] for field in fields(Variable)}
-_REQUIRED = {"name", "input", "output"}
-
-
-def parse_variables(text: str) -> tuple[Variable, ...]:
-    """The variables that a model's metadata name; ``""`` names none.
-
-    Raises:
-        ValueError: the text is not what a conversion writes: a list of objects, each a `Variable`.
-    """
-    if not text:
-        return ()
-    try:
-        entries = json.loads(text)
-    except (ValueError, RecursionError):
-        raise _damaged("no JSON") from None
-    if not isinstance(entries, list):
-        raise _damaged("no list")
-    for entry in entries:
-        if not isinstance(entry, dict) or not _REQUIRED <= entry.keys() <= _FIELDS.keys():
-            raise _damaged("entries that are no variables")
-        for name, value in entry.items():
-            if type(value) is not _FIELDS[name]:
-                raise _damaged(f"a variable whose {name} is no {_FIELDS[name].__name__}")
-    variables = tuple(Variable(**entry) for entry in entries)
-    if len({variable.input for variable in variables}) < len(variables):
-        raise _damaged("two variables of one input")
-    return variables
-
-
-def _damaged(what: str) -> ValueError:
-    return ValueError(f"the model's metadata are damaged: {METADATA_KEY} holds {what}")
-
-
-def variables_of(session: ort.InferenceSession) -> tuple[Variable, ...]:
-    """The variables that the model's metadata name; those that it lacks inputs or outputs for are left to the caller.
-
-    Raises:
-        ValueError: the metadata are damaged, or a variable cannot be what they say.
-    """
-    found = parse_variables(session.get_modelmeta().custom_metadata_map.get(METADATA_KEY, ""))
-    fed = {value.name: value for value in inputs_of(session)}
-    outputs = {value.name for value in ort.InferenceSession.get_outputs(session)}
-    variables = []
-    for variable in found:
-        names = {*variable.links, *([variable.is_set] if variable.is_set else [])}
-        if not names <= fed.keys() or not set(variable.links.values()) <= outputs:
-            continue
-        value = fed[variable.input]
-        if variable.axis != -1 and (
-            not 0 <= variable.axis < len(value.shape)
-            or isinstance(value.shape[variable.axis], int)
-            or value.type not in GROWING_TYPES
-        ):
-            raise _damaged(f"a variable that cannot grow along axis {variable.axis} of {variable.input}")
-        variables.append(variable)
-    return tuple(variables)
-
-
-def inputs_of(session: ort.InferenceSession) -> list[Any]:
-    """All inputs of a model, those that have defaults behind the others."""
-    return [*ort.InferenceSession.get_inputs(session), *session.get_overridable_initializers()]
+Run = Callable[[Sequence[str], Mapping[str, Any], Mapping[str, ort.OrtValue]], Sequence[Any]]
+"""One run of a session: the names of the outputs asked for, what is fed, and the memory that further outputs are written
+into, by their names; returns the outputs asked for."""
 
 
 class State:
     """What the variables hold; nothing at first and after a reset, when the model's own initial values count.
 
+    There are three kinds of them. What most hold goes out of each run and into the next. Growing ones that the session's
+    kernels extend where they lie stay in memory of their own (`Caches`). What is kept in place once it is set is bound as
+    input and output of each run, for which ONNX Runtime copies nothing.
+
     Args:
+        session: the session; without variables it needs none of this.
         variables: the model's variables.
-        blanks: what to feed before there is anything to carry, where the model has no defaults for its variables' inputs.
+        native: whether the session has the domain's native kernels.
+        arrays: whether runs take and give arrays instead of OrtValues, which Python cannot make of strings. Nothing is in
+            place then.
     """
 
-    def __init__(self, variables: Sequence[Variable], blanks: Mapping[str, Any] | None = None) -> None:
-        self.variables = variables
-        self._blanks = dict(blanks or {})
-        self._links = {name: output for variable in variables for name, output in variable.links.items()}
-        self.values: dict[str, Any] = {}
+    def __init__(
+        self, session: ort.InferenceSession, variables: Sequence[Variable], *, native: bool, arrays: bool = False
+    ) -> None:
+        self.variables = tuple(variables)
+        self._blanks = blanks_of(session, variables)
+        self._shapes = Shapes(session, variables)
+        able = [] if arrays else [v for v in variables if v.in_place and (native or not v.native)]
+        self._caches = Caches(self._shapes, [v for v in able if v.axis >= 0])
+        self._kept = [v for v in able if v.axis < 0 and not v.is_set_output]
+        apart = {*self._caches.inputs, *self._caches.lengths}
+        self._links = {name: out for v in variables if v.input not in apart for name, out in v.links.items()}
+        self._outputs = frozenset(self.outputs)
+        lengths = {v.past_length for v in variables if v.past_length}
+        others = [v.name for v in variables if v.axis < 0 and not v.in_place and v.input not in lengths]
+        self._fixed = lengths if others else frozenset()
+        self._values: dict[str, Any] = {}
         self._lock = threading.Lock()
 
     @property
     def outputs(self) -> list[str]:
         """The outputs that carry the variables."""
-        return list(self._links.values())
+        return [output for variable in self.variables for output in variable.links.values()]
+
+    @property
+    def in_place(self) -> list[str]:
+        """The inputs of the variables that stay where they lie from run to run."""
+        return [*self._caches.inputs, *(variable.input for variable in self._kept)]
 
     def reset(self) -> None:
         """Forget all values."""
         with self._lock:
-            self.values = {}
+            self._values = {}
+            self._caches.reset()
 
-    def run(
-        self,
-        run: Callable[[list[str], dict[str, Any]], Sequence[Any]],
-        run_bound: Callable[[ort.IOBinding], None],
-        output_names: Sequence[str],
-        feeds: Mapping[str, Any],
-    ) -> list[Any]:
+    def run(self, run: Run, output_names: Sequence[str], feeds: Mapping[str, Any]) -> list[Any]:
         """One run: feed what the variables hold, keep what they become, return the outputs asked for.
 
-        Values are OrtValues, or arrays where ``run`` gives arrays. ``run_bound`` is for variables in place (`Growing`).
+        Runs follow each other: each needs what the one before has left. One that fails leaves all as it was. A caller who
+        feeds growing variables himself gets what he asks for, and nothing is kept; what else he feeds counts instead of what
+        is held.
 
-        Runs of one session follow each other: each needs what the one before has left.
+        Raises:
+            ValueError: he feeds how many tokens growing variables hold, and others would not go back with them; or what he
+                feeds does not tell how many tokens the run has.
         """
+        if any(variable.axis >= 0 and variable.input in feeds for variable in self.variables):
+            return list(run(output_names, {**self._blanks, **self._flags({}, feeds), **feeds}, {}))
+        if not self._fixed.isdisjoint(feeds):
+            raise ValueError(f"{min(self._fixed)} is fed, but not all variables of the model go back to so many tokens")
         with self._lock:
-            held = {**self._blanks, **self.values}
-            for variable in self.variables:
-                known = variable.input in self.values and not variable.is_set_output
-                if variable.is_set and (known or variable.input in feeds):
-                    held[variable.is_set] = ort.OrtValue.ortvalue_from_numpy(np.array(True))
-            results = run([*output_names, *self.outputs], {**held, **feeds})
-            kept = results[len(output_names) :]
-            self.values = dict(zip(self._links, kept, strict=True))
-            return list(results[: len(output_names)])
+            step = self._caches.step(feeds)
+            held = {**self._blanks, **self._empty(feeds), **self._values, **step.inputs}
+            memory = {v.output: self._values[v.input] for v in self._kept if v.input in self._values.keys() - feeds.keys()}
+            asked = dict.fromkeys((*output_names, *self._links.values()))
+            names = [name for name in asked if name not in memory and name not in step.outputs]
+            fed = {**held, **self._flags(held, feeds), **feeds, **step.inputs}
+            results = {**memory, **dict(zip(names, run(names, fed, {**memory, **step.outputs}), strict=True))}
+            given = [self._given(name, step, results) for name in output_names]
+            self._values = {name: results[output] for name, output in self._links.items()}
+            self._caches.keep(step)
+            return given
+
+    def _given(self, name: str, step: Step, results: Mapping[str, Any]) -> Any:
+        """An output for the caller, to do with as he likes: what carries a variable is held on to."""
+        if name in step.outputs:
+            return self._caches.cut(step, name)
+        return _copy(results[name]) if name in self._outputs else results[name]
+
+    def _empty(self, feeds: Mapping[str, Any]) -> dict[str, ort.OrtValue]:
+        """What variables hold that grow and are carried, before they hold anything."""
+        grow = [v for v in self.variables if v.axis >= 0 and v.input in self._links and v.input not in self._values]
+        return {v.input: ort.OrtValue.ortvalue_from_numpy(self._shapes.empty(v, feeds)) for v in grow}
+
+    def _flags(self, held: Mapping[str, Any], feeds: Mapping[str, Any]) -> dict[str, ort.OrtValue]:
+        """That variables are set whose values are known, where nothing else says so."""
+        known = {*self._values, *self._caches.lengths}.intersection(held)
+        told = {v.is_set for v in self.variables if v.input in feeds or (v.input in known and not v.is_set_output)}
+        return {name: ort.OrtValue.ortvalue_from_numpy(np.array(True)) for name in told if name}
 
 
-def blanks_of(session: ort.InferenceSession, variables: Sequence[Variable]) -> dict[str, Any]:
-    """What to feed the variables' inputs in a first run, where they are required: that they are not set, and zeros.
-
-    As many as the shape says, 0 where a dimension is unknown; OrtValues, but for strings.
-    """
-    required = {value.name: value for value in ort.InferenceSession.get_inputs(session)}
-    blanks: dict[str, Any] = {}
-    for name in [name for v in variables if v.is_set in required for name in (v.input, v.is_set)]:
-        if required[name].type not in TYPES:
-            raise _damaged(f"a variable of an input of the type {required[name].type}")
-        dims = [dim if isinstance(dim, int) else 0 for dim in required[name].shape]
-        blank = np.zeros(dims, TYPES[required[name].type])
-        blanks[name] = blank if blank.dtype.kind == "O" else ort.OrtValue.ortvalue_from_numpy(blank)
-    return blanks
-
-
-def as_ort_value(value: Any, onnx_type: str | None = None) -> ort.OrtValue:
-    """An input as ORT holds it; a list takes the type of the model's input (``"tensor(float)"``), as ORT has it."""
-    if isinstance(value, ort.OrtValue):
-        return value
-    array = as_array(value, onnx_type)
-    return ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array).reshape(array.shape))
-
-
-def as_array(value: Any, onnx_type: str | None = None) -> np.ndarray:
-    """An input as an array; a list takes the type of the model's input, as ORT has it."""
-    if isinstance(value, ort.OrtValue):
-        return value.numpy()
-    return np.asarray(value, TYPES.get(onnx_type or "") if isinstance(value, list) else None)
+def _copy(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    array = value.numpy()
+    return value if array.dtype == object else copied(array)

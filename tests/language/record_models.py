@@ -1,7 +1,7 @@
 """Makes tests/language/models: small language models as optimum-intel exports them, and what OpenVINO says with them.
 
-Each NAME.zip is a folder: the decoder with its tokenizer, and expected.json. Run with transformers, optimum-intel,
-openvino_tokenizers and openvino installed:
+Each NAME.zip is a folder: the decoder with its tokenizer, and expected.json. Those in tests/language/seq2seq hold but the
+decoder of an encoder-decoder. Run with transformers, optimum-intel, openvino_tokenizers and openvino installed:
 
     python -m tests.language.record_models [NAME ...]
 """
@@ -29,13 +29,13 @@ import openvino_telemetry  # noqa: E402
 import openvino_tokenizers  # noqa: E402
 import torch  # noqa: E402
 import transformers  # noqa: E402
-from optimum.intel import OVModelForCausalLM  # noqa: E402
+from optimum.intel import OVModelForCausalLM, OVModelForSeq2SeqLM, OVModelForSpeechSeq2Seq  # noqa: E402
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers  # noqa: E402
 
 for _name in ("send_event", "start_session", "end_session", "force_shutdown", "send_error", "send_stack_trace"):
     setattr(openvino_telemetry.Telemetry, _name, lambda self, *args, **more: None)  # no network is waited for
 
-MODELS = Path(__file__).parent / "models"
+MODELS, SEQ2SEQ = Path(__file__).parent / "models", Path(__file__).parent / "seq2seq"
 ROOT = Path(__file__).parents[2]
 SIZE, END, TEXT = 320, 0, "Once upon a time"
 DEVICE = {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
@@ -75,6 +75,26 @@ CONFIGURATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "mixtral": ("MixtralConfig", {**COMMON, "num_local_experts": 2}),
 }
+ENCODER_DECODERS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "t5": (
+        "T5Config",
+        "T5ForConditionalGeneration",
+        {
+            "vocab_size": 64, "d_model": 16, "d_kv": 8, "d_ff": 16, "num_layers": 1, "num_decoder_layers": 2, "num_heads": 2,
+            "decoder_start_token_id": 0, "initializer_factor": 1.5,
+        },
+    ),
+    "whisper": (
+        "WhisperConfig",
+        "WhisperForConditionalGeneration",
+        {
+            "vocab_size": 64, "d_model": 16, "encoder_layers": 1, "decoder_layers": 2, "encoder_attention_heads": 2,
+            "decoder_attention_heads": 2, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16, "max_source_positions": 1500,
+            "max_target_positions": 128, "num_mel_bins": 8, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
+            "decoder_start_token_id": 3, "begin_suppress_tokens": None, "suppress_tokens": None, "init_std": 0.5,
+        },
+    ),
+}  # fmt: skip
 
 
 def tokenizer() -> transformers.PreTrainedTokenizerFast:
@@ -181,14 +201,29 @@ def make(name: str, folder: Path) -> None:
     (folder / "expected.json").write_text(json.dumps(expected))
 
 
+def make_decoder(name: str, folder: Path) -> None:
+    """The decoder of an encoder-decoder, alone."""
+    configuration, class_name, settings = ENCODER_DECODERS[name]
+    torch.manual_seed(1)
+    torch_model = getattr(transformers, class_name)(getattr(transformers, configuration)(**settings)).eval()
+    exporter = OVModelForSpeechSeq2Seq if name == "whisper" else OVModelForSeq2SeqLM
+    with tempfile.TemporaryDirectory() as place:
+        torch_model.save_pretrained(place)
+        exporter.from_pretrained(place, export=True, compile=False, load_in_8bit=False).save_pretrained(place + "/openvino")
+        whole = ov.Core().read_model(Path(place) / "openvino" / "openvino_decoder_model.xml")
+        ov.save_model(whole, folder / "openvino_decoder_model.xml", compress_to_fp16=True)
+
+
 def main(names: list[str]) -> None:
-    for name in names or CONFIGURATIONS:
+    for name in names or (*CONFIGURATIONS, *ENCODER_DECODERS):
+        alone = name in ENCODER_DECODERS
+        archive = (SEQ2SEQ if alone else MODELS) / f"{name}.zip"
         with tempfile.TemporaryDirectory() as place:
-            make(name, Path(place))
-            with zipfile.ZipFile(MODELS / f"{name}.zip", "w") as file:
+            (make_decoder if alone else make)(name, Path(place))
+            with zipfile.ZipFile(archive, "w") as file:
                 for part in sorted(Path(place).iterdir()):
                     file.writestr(zipfile.ZipInfo(part.name, (1980, 1, 1, 0, 0, 0)), part.read_bytes(), zipfile.ZIP_LZMA)
-        print(name, (MODELS / f"{name}.zip").stat().st_size)
+        print(name, archive.stat().st_size)
 
 
 if __name__ == "__main__":

@@ -18,8 +18,7 @@ from openvino import opset13 as ops
 
 import onnx_specops
 from converters.openvino import convert
-from onnx_specops.runtime.growing import Growing
-from onnx_specops.runtime.state import METADATA_KEY, parse_variables
+from onnx_specops.runtime.variables import METADATA_KEY, parse_variables
 
 OPERATOR = "ScaledDotProductAttentionWithKVCache"
 ARCHIVES = Path(__file__).parent / "models"
@@ -85,7 +84,7 @@ def test_a_session_gives_what_openvino_gives(name: str, kernels: Any, place: Pat
     path = converted(name, place)
     assert attentions(path) == 2
     session, request = onnx_specops.InferenceSession(path, kernels=kernels), openvino_request(path)
-    assert isinstance(session._state, Growing) and session._state.in_place == (kernels == "native")
+    assert bool(session._state.in_place) == (kernels == "native")
     generator = np.random.default_rng(0)
     for _ in range(2):
         for tokens, mask, beams in steps(generator):
@@ -243,7 +242,7 @@ def follow(model: ov.Model, folder: Path, *, held: bool, kernels: Any = "native"
     [
         (lambda: attention(), True),
         (lambda: attention(mask="added", scale=0.25), True),
-        (lambda: attention(mask="none"), False),
+        (lambda: attention(mask="none"), True),
         (lambda: attention(beams=False), True),
         (lambda: attention(taken="shape"), True),
         (lambda: attention(batch_size=2), True),
@@ -253,8 +252,7 @@ def follow(model: ov.Model, folder: Path, *, held: bool, kernels: Any = "native"
 )
 def test_forms_of_attention(tmp_path: Path, model: Callable[[], ov.Model], in_place: bool, kernels: Any) -> None:
     session = follow(model(), tmp_path, held=True, kernels=kernels)
-    assert isinstance(session._state, Growing)
-    assert session._state.in_place == (in_place and kernels == "native")
+    assert bool(session._state.in_place) == (in_place and kernels == "native")
 
 
 @pytest.mark.parametrize("taken", ["sum", "keys", "past"])
@@ -286,15 +284,17 @@ def test_a_mask_that_decides_nothing(tmp_path: Path) -> None:
     follow(attention(mask="constant"), tmp_path, held=True)
 
 
-def test_other_variables_keep_all_as_they_are(tmp_path: Path) -> None:
-    """All of a session's variables grow, or none."""
+@pytest.mark.parametrize("kernels", KERNELS)
+def test_other_variables_are_carried(tmp_path: Path, kernels: Any) -> None:
+    """A session has variables of all kinds at once."""
     model = attention()
     x = model.inputs[0].get_node()
     total = ops.read_value(ops.constant(np.zeros((1, 1, 16), F)), "total", ov.Type.f32, ov.PartialShape([1, 1, 16]))
     following = ops.add(total, ops.reduce_mean(x, ops.constant(np.array([0, 1])), True))
     model.add_sinks([ops.assign(following, "total")])
     model.add_results([ops.result(following)])
-    follow(model, tmp_path, held=False)
+    session = follow(model, tmp_path, held=True, kernels=kernels)
+    assert sorted(session._state.in_place) == (["past.key", "past.value"] if kernels == "native" else [])
 
 
 def test_memory_of_a_cache_is_the_caller_s(place: Path) -> None:

@@ -26,7 +26,7 @@ from converters.passes.attention.setting import Inputs, Setting
 from converters.variables import ExposedVariable
 from onnx_specops.building import Builder
 from onnx_specops.graphs import all_values
-from onnx_specops.runtime.state import METADATA_KEY
+from onnx_specops.runtime.variables import METADATA_KEY
 
 __all__ = ["PAST", "PRESENT", "Decoder", "KvCache", "NotACache", "expose_caches", "hold_caches"]
 

@@ -65,17 +65,39 @@ def recognised(graph: ir.Graph, variables: Sequence[ExposedVariable]) -> tuple[l
     Raises:
         NotACache: where a variable is none.
     """
-    exposed = [item for item in variables if item.names]
-    dependence = Dependence(graph, [item.variable.value for item in exposed])
-    found = [_recognised(item, dependence) for item in exposed]
+    found, inputs, problems = among(graph, variables)
+    if problems:
+        raise problems[0]
     if not found:
         raise NotACache("the model has no variables: it keeps no keys and values from token to token")
-    inputs = Inputs(graph, {form.past: form.axis for form in found})
-    for form in found:
-        form.check(inputs)
     if inputs.beams is not None:
         _check_beams(inputs.beams, found)
     return found, inputs
+
+
+def among(graph: ir.Graph, variables: Sequence[ExposedVariable]) -> tuple[list[CacheForm], Inputs, list[NotACache]]:
+    """The caches among the variables of a model, its inputs, and why others are none; the graph is as it was."""
+    exposed = [item for item in variables if item.names]
+    dependence = Dependence(graph, [item.variable.value for item in exposed])
+    found: list[CacheForm] = []
+    problems: list[NotACache] = []
+    for item in exposed:
+        try:
+            found.append(_recognised(item, dependence))
+        except NotACache as problem:
+            problems.append(problem)
+    growing = {form.past for form in found}
+    unset = {item.variable.is_set for item in exposed if item.variable.value not in growing}
+    inputs = Inputs(graph, {form.past: form.axis for form in found}, unset)
+    caches: list[CacheForm] = []
+    for form in found:
+        try:
+            form.check(inputs)
+        except NotACache as problem:
+            problems.append(problem)
+        else:
+            caches.append(form)
+    return caches, inputs, problems
 
 
 def _detach(node: ir.Node) -> None:

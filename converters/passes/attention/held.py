@@ -3,59 +3,75 @@
 OpenVINO keeps keys and values in variables: ReadValue, Gather by beam_idx, Concat with those of this run's tokens, Assign;
 of each token all of the cache would be copied by every one of them. `onnx_specops.ScaledDotProductAttentionWithKVCache`
 says all of it, with the attention. The model's inputs and outputs stay what they are, ``beam_idx`` among them.
+
+How many tokens a cache holds that has room for more, the attention_mask tells. The decoders of encoder-decoders have none:
+there one more variable counts the tokens.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 
-from converters.passes.attention.caches import Cache, CacheForm, NotACache, recognised
+from converters.passes.attention.caches import Cache, CacheForm, among
 from converters.passes.attention.grouped import check_types
 from converters.passes.attention.matching import SETTING, Attention, Matcher, NoFit
 from converters.passes.attention.probing import Data, Dependence, Probe, ProbeError, read_by
 from converters.passes.attention.setting import Inputs, Setting
-from converters.variables import ExposedVariable
-from onnx_specops.building import Builder, Value
+from converters.variables import ExposedVariable, Variable, expose
+from onnx_specops.building import Builder, Value, new_value
 from onnx_specops.graphs import all_values
 from onnx_specops.replacing import take_place
 
 _HIDES = -1e30
 """A product to which this is added is this, whatever it was."""
 
+_COUNTER = "past_length"
+"""The variable that counts the tokens of the caches."""
 
-def hold_caches(model: ir.Model, variables: Sequence[ExposedVariable]) -> None:
+_ALL = -1
+"""What it begins as: all that the caches hold are tokens, none of it is room."""
+
+
+def hold_caches(model: ir.Model, variables: list[ExposedVariable]) -> None:
     """Let a language model's attention extend its caches.
 
-    All or none: where one of its variables is no cache, or something else than an attention takes one, the model stays as
-    it was.
+    The keys and values of an attention that has not the operator's form, or that something else takes, stay variables as
+    others are.
 
     Args:
         model: changed in place.
-        variables: its variables; those that are caches begin empty then, whatever says so in the graph.
+        variables: its variables; those that are caches begin empty then, whatever says so in the graph. Where nothing else
+            tells how many tokens they hold, a variable that does is added.
     """
     graph = model.graph
+    forms, inputs, _ = among(graph, variables)
+    if not forms:
+        return
     try:
-        forms, inputs = recognised(graph, variables)
         chosen = _Chosen(inputs, graph, forms)
         probe = chosen.probe(SETTING)
-        attentions = _attentions(graph, forms, chosen, probe)
+        attentions = _taken_by_no_other(graph, variables, forms, _attentions(graph, forms, chosen, probe))
+        if not attentions:
+            return
         tokens = _tokens(chosen, attentions)
-        own = {item.names["output"] for item in variables if item.names}
-        _check_reads([value for value in graph.outputs if value.name not in own], forms, attentions)
         ranks = {found.mask: len(probe.shape(found.mask)) for found in attentions if found.mask is not None}
-    except (NotACache, NoFit, ProbeError):
+    except (NoFit, ProbeError):
         return
-    emitter = _Emitter(graph, forms, inputs, tokens, ranks)
+    pasts = {cache.past for found in attentions for cache in (found.keys, found.values)}
+    held = [form for form in forms if form.past in pasts]
+    emitter = _Emitter(graph, held, inputs, tokens, ranks, _told_by_mask(chosen, attentions))
     for found in attentions:
         emitter.replace(found)
     emitter.replace_shapes()
+    variables += emitter.count()
     for item in variables:
-        if item.names:
+        if item.variable.value in pasts:
             emitter.declare(item)
     emitter.name_dims()
     RemoveUnusedNodesPass()(model)
@@ -65,7 +81,7 @@ class _Chosen(Inputs):
     """The graph's inputs, with the caches' chosen rows as if they were inputs too."""
 
     def __init__(self, inputs: Inputs, graph: ir.Graph, forms: Sequence[CacheForm]) -> None:
-        super().__init__(graph, inputs.pasts)
+        super().__init__(graph, inputs.pasts, inputs.unset)
         self._forms = forms
 
     def probe(self, setting: Setting, more: Mapping[ir.Value, np.ndarray | Data] | None = None) -> Probe:
@@ -78,23 +94,21 @@ class _Chosen(Inputs):
 
 
 def _attentions(graph: ir.Graph, forms: Sequence[CacheForm], chosen: _Chosen, probe: Probe) -> list[Attention]:
-    """The attention over each two caches.
-
-    Raises:
-        NoFit: one of a form that the operator does not have.
-        NotACache: a cache that none takes.
-    """
+    """The attentions that the operator can say over two caches each, which are those of no other."""
     caches = [Cache(form.name, form.past, form.present, form.new, form.axis) for form in forms]
     matcher = Matcher(chosen, caches, Dependence(graph, chosen.sources))
     found: list[Attention] = []
     for node in graph:
-        if node.op_type == "Softmax" and not node.domain and (attention := matcher.match(node)) is not None:
-            _check(attention, probe)
-            found.append(attention)
-    taken = [id(cache) for attention in found for cache in (attention.keys, attention.values)]
-    if sorted(taken) != sorted(id(cache) for cache in caches):
-        raise NotACache("not each cache is that of one attention")
-    return found
+        if node.op_type != "Softmax" or node.domain:
+            continue
+        try:
+            if (attention := matcher.match(node)) is not None:
+                _check(attention, probe)
+                found.append(attention)
+        except (NoFit, ProbeError):
+            continue
+    times = Counter(cache.past for attention in found for cache in (attention.keys, attention.values))
+    return [attention for attention in found if times[attention.keys.past] == times[attention.values.past] == 1]
 
 
 def _check(found: Attention, probe: Probe) -> None:
@@ -103,7 +117,9 @@ def _check(found: Attention, probe: Probe) -> None:
     if probe.shape(found.query)[::2] != (SETTING.batch, SETTING.sequence):
         raise NoFit("its queries are not those of the tokens of the run")
     for cache in (found.keys, found.values):
-        _sizes(cache.past)
+        groups, size = _sizes(cache.past)
+        if probe.shape(cache.new) != (SETTING.batch, groups, SETTING.sequence, size):
+            raise NoFit("what its cache grows by are not the tokens of the run")
     if found.mask is None:
         return
     if found.is_condition and found.lowest > _HIDES:
@@ -136,6 +152,24 @@ def _tokens(inputs: Inputs, attentions: Sequence[Attention]) -> ir.Value:
     raise NoFit("no input says how many tokens a run has")
 
 
+def _told_by_mask(inputs: Inputs, attentions: Sequence[Attention]) -> bool:
+    """Whether the attention_mask says which of the caches' tokens count, and so is as long as all there are: that of what an
+    encoder gave is not."""
+    if inputs.mask is None or not _is_open(inputs.mask, 1):
+        return False
+    longer = np.ones((SETTING.batch, SETTING.total + 1), np.int64)
+    hiding = SETTING.given_mask.copy()
+    hiding[0, 0] = 0
+    as_it_was, *others = (inputs.probe(replace(SETTING, mask=mask)) for mask in (SETTING.given_mask, longer, hiding))
+    for mask in dict.fromkeys(found.mask for found in attentions if found.mask is not None):
+        try:
+            if not all(np.array_equal(probe.array(mask), as_it_was.array(mask)) for probe in others):
+                return True
+        except ProbeError:
+            return True
+    return False
+
+
 def _sizes(past: ir.Value) -> tuple[int, int]:
     """A cache's groups, and the elements of each token in them; raises `NoFit` where they are not known."""
     dims = _dims(past)
@@ -144,22 +178,50 @@ def _sizes(past: ir.Value) -> tuple[int, int]:
     raise NoFit("how many numbers its cache has of a token is not known")
 
 
-def _check_reads(outputs: Sequence[ir.Value], forms: Sequence[CacheForm], attentions: Sequence[Attention]) -> None:
-    """Raises `NotACache` where something else takes a cache than the attentions that are to be replaced: the model's own
-    outputs among them, for memory that has room looks larger than the cache.
+def _taken_by_no_other(
+    graph: ir.Graph, variables: Sequence[ExposedVariable], forms: Sequence[CacheForm], attentions: Sequence[Attention]
+) -> Sequence[Attention]:
+    """Those of the attentions whose caches nothing else takes than attentions that are to be replaced: neither what stays
+    as it is nor the model's own outputs, for memory that has room looks larger than the cache.
 
     Shapes aside: they are known without it.
     """
-    cached = {value for form in forms for value in (form.past, form.read, form.chosen, form.present)}
+    by_past = {form.past: form for form in forms}
+    outputs: dict[ir.Value, str] = {item.variable.value: item.names["output"] for item in variables if item.names}
+    while attentions:
+        cached: dict[ir.Value, ir.Value] = {}
+        for found in attentions:
+            for cache in (found.keys, found.values):
+                form = by_past[cache.past]
+                cached |= dict.fromkeys((form.past, form.read, form.chosen, form.present), form.past)
+        own = {outputs[past] for past in cached.values()}
+        taken = _reached([value for value in graph.outputs if value.name not in own], attentions, cached)
+        kept = [found for found in attentions if taken.isdisjoint((found.keys.past, found.values.past))]
+        if len(kept) == len(attentions):
+            break
+        attentions = kept
+    return attentions
+
+
+def _reached(
+    outputs: Sequence[ir.Value], attentions: Sequence[Attention], cached: Mapping[ir.Value, ir.Value]
+) -> set[ir.Value]:
+    """The caches of which more than the shape is needed for the outputs, where the attentions are replaced.
+
+    Args:
+        outputs: the outputs.
+        attentions: the attentions.
+        cached: the caches, by each value of the graph that holds one.
+    """
     ends = {found.mixed for found in attentions}
     pending = list(outputs)
     for found in attentions:
         pending += [value for value in (found.query, found.keys.new, found.values.new, found.mask) if value is not None]
-    seen = set(pending)
+    seen, reached = set(pending), set()
     while pending:
         value = pending.pop()
         if value in cached:
-            raise NotACache(f"something else than an attention takes {value.name}")
+            reached.add(cached[value])
         node = value.producer()
         if node is None or value in ends:
             continue
@@ -167,6 +229,7 @@ def _check_reads(outputs: Sequence[ir.Value], forms: Sequence[CacheForm], attent
             if taken not in seen and not (node.op_type == "Shape" and taken in cached):
                 seen.add(taken)
                 pending.append(taken)
+    return reached
 
 
 @dataclass
@@ -179,6 +242,7 @@ class _Emitter:
         inputs: its inputs.
         tokens: the one among them whose second dimension is how many tokens a run has.
         ranks: those of the attentions' masks.
+        told_by_mask: whether the attention_mask is as long as all tokens.
         in_place: whether the caches may have room for more than they hold.
     """
 
@@ -187,6 +251,7 @@ class _Emitter:
     inputs: Inputs
     tokens: ir.Value
     ranks: Mapping[ir.Value, int]
+    told_by_mask: bool
     _masks: dict[ir.Value, ir.Value] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -196,17 +261,34 @@ class _Emitter:
         op.scope = "tokens"
         self._by_past = {form.past: form for form in self.forms}
         data, mask = self.tokens, self.inputs.mask
-        # Only the mask tells how many tokens a cache holds that has room for more.
-        self.in_place = mask is not None and bool(mask.uses()) and _is_open(mask, 1)
+        self._counter: Value | None = None
+        self._length: Value | None = None
         self._batch, sequence = op.Shape(data, start=0, end=1), op.Shape(data, start=1, end=2)
-        if self.in_place:
+        room = op.Shape(self.forms[0].past, start=2, end=3)
+        self._own_shape = room.producer()
+        if self.told_by_mask:
             self._total = op.Shape(mask, start=1, end=2)
             self._held = op.Sub(self._total, sequence)
             self._length = op.Squeeze(self._held, [0])
-        else:
-            self._held = op.Shape(next(iter(self._by_past)), start=2, end=3)
+        elif _is_open(data, 1):
+            self._counter = new_value(ir.DataType.INT64, [], _COUNTER)
+            self._held = op.Where(op.Less(self._counter, 0), room, self._counter)
             self._total = op.Add(self._held, sequence)
-            self._length = None
+            self._length = op.Squeeze(self._held, [0])
+        else:
+            self._held = room
+            self._total = op.Add(self._held, sequence)
+        self.in_place = self._length is not None
+
+    def count(self) -> list[ExposedVariable]:
+        """The variable that counts the tokens, where there is none to tell how many there are."""
+        if self._counter is None:
+            return []
+        op = Builder(self.graph, root=self._root)
+        op.scope = "tokens"
+        initial = ir.tensor(np.int64(_ALL), name=_COUNTER)
+        counter = Variable(_COUNTER, self._counter, initial, self.graph, assigned=op.Squeeze(self._total, [0]))
+        return expose(op, [counter])
 
     def replace(self, found: Attention) -> None:
         """Put the operator in an attention's place."""
@@ -253,7 +335,7 @@ class _Emitter:
     def _replace_shapes(self, value: ir.Value, form: CacheForm, tokens: Value) -> None:
         groups, size = _sizes(form.past)
         for node, _ in list(value.uses()):
-            if node.op_type != "Shape" or node.domain or node.outputs[0] is self._held:
+            if node.op_type != "Shape" or node.domain or node is self._own_shape:
                 continue
             op = Builder(self.graph, root=self._root, before=node)
             op.scope = node.name or "shape"
@@ -276,13 +358,17 @@ class _Emitter:
         empty = np.zeros((rows if isinstance(rows, int) else 1, groups, 0, size), np.float32)
         variable.initial = ir.tensor(empty, name=variable.value.name)
         item.traits.update(axis=form.axis, in_place=self.in_place, native=True)
+        if self._counter is not None:
+            item.traits["past_length"] = self._counter.name or ""
         if self.inputs.beams is not None:
             item.traits["beams"] = self.inputs.beams.name or ""
 
     def name_dims(self) -> None:
         """The dimensions that inputs share have one name, by which sessions know how large a cache is."""
         data, mask = self.tokens, self.inputs.mask
-        for value, axis, name in ((data, 0, "batch_size"), (data, 1, "sequence_length"), (mask, 1, "total_sequence_length")):
+        named: list[tuple[ir.Value | None, int, str]] = [(data, 0, "batch_size"), (data, 1, "sequence_length")]
+        named += [(mask, 1, "total_sequence_length")] if self.told_by_mask else []
+        for value, axis, name in named:
             if value is not None and _is_open(value, axis):
                 value.shape = ir.Shape([name if i == axis else d for i, d in enumerate(_dims(value))])
         for form in self.forms:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +10,11 @@ import onnx_ir as ir
 
 from converters.passes.attention.probing import Data, Probe
 
-MASK, POSITIONS, BEAMS = "attention_mask", "position_ids", "beam_idx"
+MASK, POSITIONS, SLOTS, BEAMS = "attention_mask", "position_ids", "cache_position", "beam_idx"
 """The inputs that are no data, by the names that language models in OpenVINO's form have."""
+
+_OWN_MASK = "decoder_attention_mask"
+"""What a decoder calls the mask of its own tokens where the other name is that of the encoder's."""
 
 
 @dataclass(frozen=True)
@@ -51,13 +54,15 @@ class Inputs:
     Args:
         graph: the graph.
         pasts: the inputs that hold what the model keeps from run to run: axis of the tokens of each.
+        unset: the flags that are false, those of variables that hold nothing yet; others are true.
     """
 
-    def __init__(self, graph: ir.Graph, pasts: Mapping[ir.Value, int]) -> None:
+    def __init__(self, graph: ir.Graph, pasts: Mapping[ir.Value, int], unset: Collection[ir.Value | None] = ()) -> None:
         by_name = {value.name: value for value in graph.inputs}
-        self.mask, self.positions, self.beams = (by_name.get(name) for name in (MASK, POSITIONS, BEAMS))
-        self.pasts = dict(pasts)
-        known = {*self.pasts, self.mask, self.positions, self.beams}
+        self.mask, self.positions, self.slots, self.beams = (by_name.get(name) for name in (MASK, POSITIONS, SLOTS, BEAMS))
+        self.mask = by_name.get(_OWN_MASK, self.mask)
+        self.pasts, self.unset = dict(pasts), frozenset(unset)
+        known = {*self.pasts, self.mask, self.positions, self.slots, self.beams}
         self.data = [value for value in graph.inputs if value not in known and value.dtype != ir.DataType.BOOL]
         self.flags = [value for value in graph.inputs if value not in known and value.dtype == ir.DataType.BOOL]
 
@@ -75,11 +80,13 @@ class Inputs:
             sizes = [setting.batch] + [setting.past if i == axis else 1 for i in range(1, len(value.shape or ()))]
             given[value] = Data(value.dtype or ir.DataType.FLOAT, self._shape(value, sizes))
         for flag in self.flags:
-            given[flag] = np.array(True)
+            given[flag] = np.array(flag not in self.unset)
         if self.mask is not None:
             given[self.mask] = setting.given_mask.astype(_numpy(self.mask))
         if self.positions is not None:
             given[self.positions] = setting.given_positions.astype(_numpy(self.positions))
+        if self.slots is not None:  # of all rows
+            given[self.slots] = np.arange(setting.past, setting.total).astype(_numpy(self.slots))
         if self.beams is not None:
             given[self.beams] = np.arange(setting.batch).astype(_numpy(self.beams))
         return Probe({**given, **(more or {})})

@@ -133,3 +133,49 @@ def test_a_mask_that_makes_scores_wider(oracle: Oracle, tmp_path: Path) -> None:
     model = ov.Model([_rows(ops, ops.matmul(shares, v, False, False))], [x, counts])
     inputs = [_numbers(1, 5, 12), _numbers(2, 1, 5, 5)]
     assert "Attention" not in operators(converted(model, inputs, oracle, tmp_path))
+
+
+def _windows(pictures: int, mask: list[int], bias: list[int], together: list[int], apart: int = 4):
+    """Attention within the four windows of each picture, of five tokens in three heads: swin's of shifted windows."""
+    import openvino as ov
+    from openvino import opset13 as ops
+
+    x = ops.parameter([-1 if pictures < 0 else 4 * pictures, 5, 12], np.float32)
+    five = ops.reshape(ops.matmul(x, ops.constant(_numbers(12, 36)), False, False), ops.constant([0, 0, 3, 3, 4]), True)
+    parts = ops.split(ops.transpose(five, ops.constant([2, 0, 3, 1, 4])), ops.constant(0), 3)
+    q, k, v = (ops.squeeze(output, ops.constant([0])) for output in parts.outputs())
+    scores = ops.matmul(ops.multiply(q, ops.constant(np.float32(0.5))), k, False, True)
+    scores = ops.reshape(ops.add(scores, ops.constant(_numbers(*bias))), ops.constant([-1, apart, 3, 5, 5]), False)
+    hidden = np.where(RNG.random(mask) < 0.3, np.float32(-100), np.float32(0))
+    scores = ops.reshape(ops.add(scores, ops.constant(hidden)), ops.constant(together), False)
+    return ov.Model([_rows(ops, ops.matmul(ops.softmax(scores, 3), v, False, False))], [x])
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("pictures", [1, 2, -1], ids=["one", "two", "any"])
+def test_of_windows(form: str, pictures: int, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+    """The bias of all windows and the masks of each are one mask."""
+    model = _windows(pictures, [1, 4, 1, 5, 5], [1, 3, 5, 5], [-1, 3, 5, 5])
+    count = 4 * (pictures if pictures > 0 else 3)
+    found = operators(converted(model, [_numbers(count, 5, 12)], oracle, tmp_path, form))
+    if form == "opset-13":
+        assert "Softmax" in found
+    else:
+        assert "Attention" in found and "Softmax" not in found and "Mul" not in found
+
+
+@pytest.mark.parametrize(
+    ("mask", "bias", "together", "apart"),
+    [
+        ([2, 4, 1, 5, 5], [1, 3, 5, 5], [-1, 3, 5, 5], 4),  # a mask of each picture
+        ([1, 4, 1, 5, 5], [1, 3, 5, 5], [-1, 3, 5, 5], 8),  # not of as many windows: it does not fit, see below
+        ([4, 3, 5, 5], [8, 3, 5, 5], [-1, 3, 5, 5], 4),  # a bias of each window
+        ([1, 1, 5, 1], [3, 1, 1], [-1, 3, 5, 5], 4),  # the same for all windows
+    ],
+    ids=["pictures", "windows", "biases", "all"],
+)
+def test_other_masks_of_windows(mask, bias, together, apart: int, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+    """They are right, however they are said."""
+    if apart == 8:
+        mask = [1, 8, *mask[2:]]
+    converted(_windows(2, mask, bias, together, apart), [_numbers(8, 5, 12)], oracle, tmp_path)

@@ -1,7 +1,8 @@
 """The native kernels' tests again, against a build with AddressSanitizer and UndefinedBehaviorSanitizer.
 
 The library is built once, and again only where its sources have changed. The tests run in several processes, which
-pytest-xdist may spread: each of them has a part, and takes no more than 2 GB.
+pytest-xdist may spread: each of them has a part, and takes no more than 2 GB. Every other part runs by default, all of
+them with ``--conformance=all``.
 """
 
 from __future__ import annotations
@@ -34,6 +35,12 @@ sys.exit(done.returncode)
 """
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "part" in metafunc.fixturenames:
+        whole = metafunc.config.getoption("--conformance") == "all"
+        metafunc.parametrize("part", range(PARTS) if whole else range(0, PARTS, 2))
+
+
 @pytest.fixture(scope="module")
 def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The instrumented library: from run to run in pytest's cache, where it has one."""
@@ -48,7 +55,6 @@ def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 @pytest.mark.sanitizer
 @pytest.mark.skipif(sys.platform != "linux", reason="the sanitizers are preloaded as on Linux")
 @pytest.mark.skipif(runtime("libasan.so") is None, reason="no compiler with a shared AddressSanitizer (GCC has one)")
-@pytest.mark.parametrize("part", range(PARTS))
 def test_the_kernels_under_sanitizers(part: int, library: Path, tmp_path: Path) -> None:
     sanitized = [
         f"LD_PRELOAD={preloaded()}",

@@ -64,6 +64,16 @@ def _cases():
     unknown = rng.standard_normal((1, 3, 8)).astype(F)
     unknown[0, 1] = np.nan
     yield _case("nan", unknown, (1, 4, 8), (1, 4, 8), heads=1, expected=_numpy, reason="OpenVINO's plugin has no NaN")
+    for name, batch, queries, keys, reason in (
+        ("no-rows", 0, 3, 4, "OpenVINO's plugin compiles no batch of none"),
+        ("no-queries", 2, 0, 4, ""),
+        ("no-keys", 2, 3, 0, "OpenVINO's plugin leaves the result unwritten, or ends the process"),
+    ):
+        given = {"expected": np.zeros((batch, queries, 8), F), "reason": reason} if reason else {}
+        q, k, v = ((batch, tokens, 8) for tokens in (queries, keys, keys))
+        yield _case(name, q, k, v, **given)
+        yield _case(f"{name}-mask", q, k, v, np.zeros((queries, keys), F), 4, **given)
+        yield _case(f"{name}-shared", q, (*k[:2], 4), (*v[:2], 4), None, 4, 2, **given)
     yield _case("error-heads", (1, 3, 8), (1, 4, 8), (1, 4, 8), None, 3, error="Q, K and V have the shapes")
     yield _case("error-keys", (1, 3, 8), (1, 4, 8), (1, 5, 8), error="Q, K and V have the shapes")
     yield _case("error-sizes", (1, 3, 8), (1, 4, 6), (1, 4, 8), error="Q, K and V have the shapes")

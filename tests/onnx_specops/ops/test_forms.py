@@ -124,6 +124,8 @@ def test_errors(case: Case, form: str) -> None:
         "SegmentMax-rank-3",
         "GatherTree-batches",
         "Inverse-batches",
+        "Attention-sizes",
+        "Attention-shared-keys-mask",
     ],
 )
 def test_bodies_of_unknown_rank(

@@ -19,7 +19,7 @@ import onnx_specops
 from converters.openvino import convert
 from converters.validation.onnx_model import OnnxModel
 from converters.validation.runtimes import run as run_in
-from onnx_specops.runtime.state import METADATA_KEY
+from onnx_specops.runtime.variables import METADATA_KEY
 
 F = np.float32
 KERNELS = ["native", "python", "none"]

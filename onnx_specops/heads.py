@@ -1,0 +1,34 @@
+"""The rows of tokens, in which heads lie side by side, taken apart into heads and put together again.
+
+Of no tokens too, and of none's heads: neither a -1 nor what ONNX Runtime's optimiser takes for one can be a dimension of
+a Reshape then.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # which the import of onnx_specops does without
+    from onnx_specops.building import Builder, Value
+
+
+def split_heads(op: Builder, rows: Value, heads: int) -> Value:
+    """``[batch, heads, tokens, size]`` of ``[batch, tokens, heads * size]``."""
+    width = None if rows.dims is None else rows.dims[-1]
+    if width:
+        split = op.Reshape(rows, [0, 0, heads, width // heads])
+    else:  # no Concat: in one of these dimensions ONNX Runtime would put a -1 for the last
+        whole = op.Shape(op.Unsqueeze(rows, [2]))
+        shape = op.Div(op.Mul(whole, [1, 1, heads, 1]), [1, 1, 1, heads])
+        split = op.Reshape(rows, shape, allowzero=1)
+    return op.Transpose(split, perm=[0, 2, 1, 3])
+
+
+def join_heads(op: Builder, x: Value) -> Value:
+    """``[batch, tokens, heads * size]`` of ``[batch, heads, tokens, size]``."""
+    rows = op.Transpose(x, perm=[0, 2, 1, 3])
+    _, heads, _, size = x.dims or [None] * 4
+    if heads and size:
+        return op.Reshape(rows, [0, 0, heads * size])
+    of_heads = op.Concat([1, 1], op.Shape(rows, start=3, end=4), axis=0)
+    return op.Reshape(rows, op.Mul(op.Shape(rows, start=0, end=3), of_heads), allowzero=1)

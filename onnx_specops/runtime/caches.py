@@ -1,0 +1,210 @@
+"""Variables that grow from run to run where they lie: the keys and values of a language model's past tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnxruntime as ort
+
+from onnx_specops.runtime.variables import TYPES, Variable, copied, inputs_of
+
+_ROOM = 64
+"""The least tokens that memory is got for at a time."""
+
+_SEQUENCE, _TOTAL = "sequence_length", "total_sequence_length"
+"""The dimensions of inputs that say how many tokens a run has, and how many there are with those before."""
+
+
+class Shapes:
+    """The shapes of growing variables: the sizes of their other axes follow from those of the model's inputs.
+
+    Args:
+        session: a session of the model, whose inputs' dimensions of one name are of one size.
+        variables: its variables.
+    """
+
+    def __init__(self, session: ort.InferenceSession, variables: Sequence[Variable]) -> None:
+        carried = {variable.input for variable in variables}
+        described = {value.name: value for value in inputs_of(session)}
+        self._shapes = {v.input: list(described[v.input].shape) for v in variables if v.axis >= 0}
+        self._types = {name: TYPES[described[name].type] for name in self._shapes}
+        self._named = {name: list(value.shape) for name, value in described.items() if name not in carried}
+
+    def sizes(self, feeds: Mapping[str, Any]) -> dict[Any, int]:
+        """What the named dimensions of the inputs are.
+
+        Args:
+            feeds: OrtValues, or arrays.
+        """
+        sizes: dict[Any, int] = {}
+        for name, value in feeds.items():
+            shape = value.shape() if isinstance(value, ort.OrtValue) else np.shape(value)
+            for dim, size in zip(self._named.get(name, ()), shape, strict=False):
+                if isinstance(dim, str) and sizes.setdefault(dim, size) != size:
+                    raise ValueError(f"the dimension {dim} of {name} is {size}, that of another input {sizes[dim]}")
+        return sizes
+
+    def shape(self, variable: Variable, sizes: Mapping[Any, int], tokens: int) -> list[int]:
+        """The shape of a variable of so many tokens."""
+        dims = [dim if isinstance(dim, int) else sizes.get(dim, 1) for dim in self._shapes[variable.input]]
+        dims[variable.axis] = tokens
+        return dims
+
+    def empty(self, variable: Variable, feeds: Mapping[str, Any]) -> np.ndarray:
+        """A variable without tokens."""
+        return np.zeros(self.shape(variable, self.sizes(feeds), 0), self.dtype(variable))
+
+    def dtype(self, variable: Variable) -> Any:
+        """The NumPy type of a variable."""
+        return self._types[variable.input]
+
+    def tellers(self, dim: str) -> list[str]:
+        """The inputs that have a dimension."""
+        return [name for name, dims in self._named.items() if dim in dims]
+
+
+@dataclass(frozen=True)
+class _Memory:
+    """A piece of memory, as NumPy and as ONNX Runtime see it."""
+
+    array: np.ndarray
+    value: ort.OrtValue
+
+    @classmethod
+    def of(cls, array: np.ndarray) -> _Memory:
+        return cls(array, ort.OrtValue.ortvalue_from_numpy(array))
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a run is given for its caches; they are as they were until it is kept (`Caches.keep`).
+
+    Attributes:
+        inputs: what is fed.
+        outputs: the memory that the caches are written into, by the names of the outputs.
+        memory: the same by the names of the inputs.
+        spare: memory that was the caches', and will be again when rows change places.
+        tokens: how many there are after the run.
+    """
+
+    inputs: dict[str, ort.OrtValue] = field(default_factory=dict)
+    outputs: dict[str, ort.OrtValue] = field(default_factory=dict)
+    memory: dict[str, _Memory] = field(default_factory=dict)
+    spare: dict[str, _Memory] = field(default_factory=dict)
+    tokens: int = 0
+
+
+class Caches:
+    """The caches of a session in memory that has room for more tokens, which each run extends without a copy.
+
+    A run whose rows go on from other rows (a beam search) writes into other memory: two pieces take turns.
+
+    Args:
+        shapes: tells the caches' shapes.
+        variables: the variables that are extended where they lie; of each run they get as many tokens.
+    """
+
+    def __init__(self, shapes: Shapes, variables: Sequence[Variable]) -> None:
+        self._shapes = shapes
+        self._variables = tuple(variables)
+        self.inputs = tuple(variable.input for variable in variables)
+        self.lengths = frozenset(variable.past_length for variable in variables if variable.past_length)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all tokens."""
+        self._tokens = 0
+        self._memory: dict[str, _Memory] = {}
+        self._spare: dict[str, _Memory] = {}
+
+    def step(self, feeds: Mapping[str, ort.OrtValue]) -> Step:
+        """What a run is given.
+
+        Args:
+            feeds: what the caller feeds; fewer past tokens than there are, where a variable counts them, leave the rest out.
+
+        Raises:
+            ValueError: it does not tell how many tokens the run has, or what it tells cannot be.
+        """
+        if not self._variables:
+            return Step()
+        sizes = self._shapes.sizes(feeds)
+        past, total = self._counted(feeds, sizes)
+        counted = dict.fromkeys(self.lengths, ort.OrtValue.ortvalue_from_numpy(np.array(past)))
+        step = Step(counted, spare=dict(self._spare), tokens=total)
+        moved = {name: self._moved(name, feeds) for name in {v.beams for v in self._variables} & feeds.keys()}
+        for variable in self._variables:
+            name, held = variable.input, self._memory.get(variable.input)
+            shape = self._shapes.shape(variable, sizes, 0 if held is None else held.array.shape[variable.axis])
+            if held is None or not moved.get(variable.beams, False):
+                before = after = self._with_room(variable, held, shape, past, total)
+            else:
+                rows = list(held.array.shape)
+                before = self._with_room(variable, held, rows, past, total)
+                shape[variable.axis] = before.array.shape[variable.axis]
+                after = self._other(variable, shape)
+                step.spare[name] = before
+            step.inputs[name], step.outputs[variable.output], step.memory[name] = before.value, after.value, after
+        return step
+
+    def keep(self, step: Step) -> None:
+        """What a run has made of the caches is what they hold."""
+        self._memory, self._tokens = step.memory, step.tokens
+        self._spare = {
+            name: spare for name, spare in step.spare.items() if spare.array.shape == step.memory[name].array.shape
+        }
+
+    def cut(self, step: Step, output: str) -> ort.OrtValue:
+        """What a run gives out as one of the caches: a copy without the room."""
+        variable = next(variable for variable in self._variables if variable.output == output)
+        index = (slice(None),) * variable.axis + (slice(0, step.tokens),)
+        return copied(step.memory[variable.input].array[index])
+
+    def _counted(self, feeds: Mapping[str, ort.OrtValue], sizes: Mapping[Any, int]) -> tuple[int, int]:
+        """How many tokens there are before a run and after it."""
+        dim = _SEQUENCE if self.lengths else _TOTAL
+        if dim not in sizes:
+            tellers = " or ".join(self._shapes.tellers(dim)) or "attention_mask"
+            raise ValueError(f"no input tells how many tokens there are: feed the {tellers}")
+        if not self.lengths:
+            return self._tokens, sizes[dim]
+        past = self._tokens
+        for name in self.lengths & feeds.keys():
+            told = int(feeds[name].numpy().reshape(-1)[0])
+            if told > self._tokens:
+                raise ValueError(f"{name} is {told} where the caches hold {self._tokens} tokens")
+            past = told if told >= 0 else past
+        return past, past + sizes[dim]
+
+    def _moved(self, beams: str, feeds: Mapping[str, ort.OrtValue]) -> bool:
+        """Whether a run's rows go on from others than themselves."""
+        rows, held = feeds[beams].numpy(), next((len(memory.array) for memory in self._memory.values()), 0)
+        if self._memory and rows.size and not -held <= rows.min() <= rows.max() < held:
+            raise ValueError(f"{beams} names a row that is not one of the {held} before")
+        return not np.array_equal(rows, np.arange(held))
+
+    def _with_room(self, variable: Variable, held: _Memory | None, shape: list[int], past: int, total: int) -> _Memory:
+        """Memory of that shape that holds the past tokens, with room for all."""
+        room = 0 if held is None else held.array.shape[variable.axis]
+        if held is not None and shape != list(held.array.shape):
+            raise ValueError(f"{shape[0]} rows follow {held.array.shape[0]}: reset_state() begins anew")
+        if held is not None and room >= total:
+            return held
+        # Half as much again each time: all that is ever copied is three times what is held in the end.
+        shape = list(shape)
+        shape[variable.axis] = max(-(-total // _ROOM) * _ROOM, room + room // 2)
+        memory = np.zeros(shape, self._shapes.dtype(variable))
+        if held is not None:
+            index = (slice(None),) * variable.axis + (slice(0, past),)
+            memory[index] = held.array[index]
+        return _Memory.of(memory)
+
+    def _other(self, variable: Variable, shape: list[int]) -> _Memory:
+        """Memory that holds nothing that counts."""
+        spare = self._spare.get(variable.input)
+        if spare is not None and list(spare.array.shape) == shape:
+            return spare
+        return _Memory.of(np.empty(shape, self._shapes.dtype(variable)))

@@ -1,0 +1,172 @@
+"""The variables of a stateful model, as its metadata tell of them: inputs and outputs that carry them from run to run.
+
+A variable with an ``axis`` grows along it from run to run, from nothing: the keys or values of a language model's past
+tokens. Where the model's operators extend it in the memory that it lies in (``in_place``), that memory has room for more
+than the variable holds, so that nothing is copied from token to token. A variable without an axis that is ``in_place`` stays
+what it is once it is set: the keys and values that a decoder makes of what an encoder gives.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import onnxruntime as ort
+
+METADATA_KEY = "onnx_specops.variables"
+
+TYPES: dict[str, Any] = {
+    "tensor(bool)": np.bool_,
+    "tensor(double)": np.float64,
+    "tensor(float)": np.float32,
+    "tensor(float16)": np.float16,
+    "tensor(string)": np.object_,
+    **{f"tensor({sign}int{bits})": np.dtype(f"{sign}int{bits}").type for sign in ("", "u") for bits in (8, 16, 32, 64)},
+}
+"""The NumPy types of tensors, by ONNX Runtime's names."""
+
+GROWING_TYPES = frozenset(("tensor(double)", "tensor(float)", "tensor(float16)", "tensor(uint8)"))
+"""What variables that grow may hold."""
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A variable: its name, the input and output that hold it, the input (if any) that says whether it is set.
+
+    Where a run may leave a variable unset, ``is_set_output`` says whether it has; else every run sets it.
+
+    Attributes:
+        axis: the axis along which it grows from nothing; -1 for a variable that has an initial value.
+        in_place: whether its input may be its output as well, where it is set, and have room behind what it holds, where it
+            grows.
+        native: whether only the domain's native kernels extend it so; bodies copy it, and less of it where there is no room.
+        beams: the input (if any) that names, for each row of a run, the row of the variable that it goes on from.
+        past_length: the input of another variable, which says how many tokens the memory of this one holds; a negative
+            number says that it has no room for more. Where there is none, the attention_mask tells.
+    """
+
+    name: str
+    input: str
+    output: str
+    is_set: str = ""
+    is_set_output: str = ""
+    axis: int = -1
+    in_place: bool = False
+    native: bool = False
+    beams: str = ""
+    past_length: str = ""
+
+    @property
+    def links(self) -> dict[str, str]:
+        """Which output each input takes its value from after a run."""
+        return {self.input: self.output} | ({self.is_set: self.is_set_output} if self.is_set_output else {})
+
+
+_FIELDS = {field.name: {"str": str, "int": int, "bool": bool}[str(field.type)] for field in fields(Variable)}
+_REQUIRED = {"name", "input", "output"}
+
+
+def parse_variables(text: str) -> tuple[Variable, ...]:
+    """The variables that a model's metadata name; ``""`` names none.
+
+    Raises:
+        ValueError: the text is not what a conversion writes: a list of objects, each a `Variable`.
+    """
+    if not text:
+        return ()
+    try:
+        entries = json.loads(text)
+    except (ValueError, RecursionError):
+        raise _damaged("no JSON") from None
+    if not isinstance(entries, list):
+        raise _damaged("no list")
+    for entry in entries:
+        if not isinstance(entry, dict) or not _REQUIRED <= entry.keys() <= _FIELDS.keys():
+            raise _damaged("entries that are no variables")
+        for name, value in entry.items():
+            if type(value) is not _FIELDS[name]:
+                raise _damaged(f"a variable whose {name} is no {_FIELDS[name].__name__}")
+    variables = tuple(Variable(**entry) for entry in entries)
+    if len({variable.input for variable in variables}) < len(variables):
+        raise _damaged("two variables of one input")
+    return variables
+
+
+def _damaged(what: str) -> ValueError:
+    return ValueError(f"the model's metadata are damaged: {METADATA_KEY} holds {what}")
+
+
+def variables_of(session: ort.InferenceSession) -> tuple[Variable, ...]:
+    """The variables that the model's metadata name; those that it lacks inputs or outputs for are left to the caller.
+
+    Raises:
+        ValueError: the metadata are damaged, or a variable cannot be what they say.
+    """
+    found = parse_variables(session.get_modelmeta().custom_metadata_map.get(METADATA_KEY, ""))
+    fed = {value.name: value for value in inputs_of(session)}
+    outputs = {value.name for value in ort.InferenceSession.get_outputs(session)}
+    carried = {variable.input for variable in found}
+    variables = []
+    for variable in found:
+        names = {*variable.links, *(name for name in (variable.is_set, variable.past_length) if name)}
+        if not names <= fed.keys() or not set(variable.links.values()) <= outputs:
+            continue
+        value = fed[variable.input]
+        if variable.axis != -1 and (
+            not 0 <= variable.axis < len(value.shape)
+            or isinstance(value.shape[variable.axis], int)
+            or value.type not in GROWING_TYPES
+        ):
+            raise _damaged(f"a variable that cannot grow along axis {variable.axis} of {variable.input}")
+        if variable.past_length and (
+            variable.past_length not in carried or fed[variable.past_length].type != "tensor(int64)"
+        ):
+            raise _damaged(f"a number of tokens, {variable.past_length}, that is no variable of whole numbers")
+        variables.append(variable)
+    return tuple(variables)
+
+
+def inputs_of(session: ort.InferenceSession) -> list[Any]:
+    """All inputs of a model, those that have defaults behind the others."""
+    return [*ort.InferenceSession.get_inputs(session), *session.get_overridable_initializers()]
+
+
+def blanks_of(session: ort.InferenceSession, variables: Sequence[Variable]) -> dict[str, Any]:
+    """What to feed the variables' inputs in a first run, where they are required: that they are not set, and zeros.
+
+    As many as the shape says, 0 where a dimension is unknown; OrtValues, but for strings.
+    """
+    required = {value.name: value for value in ort.InferenceSession.get_inputs(session)}
+    blanks: dict[str, Any] = {}
+    for name in [name for v in variables if v.is_set in required for name in (v.input, v.is_set)]:
+        if required[name].type not in TYPES:
+            raise _damaged(f"a variable of an input of the type {required[name].type}")
+        dims = [dim if isinstance(dim, int) else 0 for dim in required[name].shape]
+        blank = np.zeros(dims, TYPES[required[name].type])
+        blanks[name] = blank if blank.dtype.kind == "O" else ort.OrtValue.ortvalue_from_numpy(blank)
+    return blanks
+
+
+def as_ort_value(value: Any, onnx_type: str | None = None) -> ort.OrtValue:
+    """An input as ORT holds it; a list takes the type of the model's input (``"tensor(float)"``), as ORT has it."""
+    if isinstance(value, ort.OrtValue):
+        return value
+    array = as_array(value, onnx_type)
+    return ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array).reshape(array.shape))
+
+
+def copied(array: np.ndarray) -> ort.OrtValue:
+    """An OrtValue of its own memory, which lives as long as arrays that show it; one made of an array lives as that does."""
+    value = ort.OrtValue.ortvalue_from_shape_and_type(array.shape, array.dtype)
+    value.update_inplace(np.ascontiguousarray(array))
+    return value
+
+
+def as_array(value: Any, onnx_type: str | None = None) -> np.ndarray:
+    """An input as an array; a list takes the type of the model's input, as ORT has it."""
+    if isinstance(value, ort.OrtValue):
+        return value.numpy()
+    return np.asarray(value, TYPES.get(onnx_type or "") if isinstance(value, list) else None)
