@@ -49,7 +49,7 @@ def _product(op: Builder, a: Value, b: Value, transpose_a: bool, transpose_b: bo
 
 
 def _may_be_none_of_one(a: Value, b: Value) -> bool:
-    """Whether there may be no matrices ``a`` at run time where ``b`` is one: ONNX Runtime 1.31 fails then if it fuses them."""
+    """Whether there may be no matrices ``a`` at run time where ``b`` is one: ONNX Runtime 1.31, fusing them, fails then."""
     if a.dims is None or b.dims is None:
         return False
     of_b = [1] * len(a.dims) + b.dims[:-2]

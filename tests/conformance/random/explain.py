@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
 from converters.openvino.rule import find_rule
 from tests.conformance.operation_models import TYPES
 from tests.conformance.oracle import OracleError
-from tests.conformance.random.judge import Judge, Verdict, is_drawn, save
+from tests.conformance.random.judge import Judge, Verdict, is_drawn
 from tests.conformance.random.noise import misshapen, noisy, parts_from_itself, tied
 from tests.conformance.random.recipe import Layer, Leaf, Recipe, Ref, side_by_side
 
@@ -158,16 +156,11 @@ def values(recipe: Recipe, judge: Judge) -> dict[Ref, np.ndarray]:
     refs = [(place, 0) for place, node in enumerate(recipe.nodes) if isinstance(node, Layer)]
     needed = {ref for node in recipe.nodes if isinstance(node, Layer) for ref in node.inputs if ref[1]}
     refs += sorted(needed | {ref for ref in recipe.results if ref[1]})
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.xml"
-        try:
-            judge.oracle.ask(save, replace(recipe, results=tuple(refs)), str(path))
-        except OracleError:
-            return {}
-        for name in ("cpu", "evaluate"):
-            answer = judge.answer(name, path, recipe.arrays())
-            if not isinstance(answer, OracleError):
-                return dict(zip(refs, answer[0], strict=True))
+    exposed = replace(recipe, results=tuple(refs))
+    for name in ("cpu", "evaluate"):
+        answer = judge.openvinos(exposed, name)
+        if not isinstance(answer, OracleError):
+            return dict(zip(refs, answer, strict=True))
     return {}
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import replace
-from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -12,7 +10,7 @@ import numpy as np
 from converters.validation.openvino_inference import read_model
 from tests.conformance.oracle import OracleError
 from tests.conformance.random.graph import INTEGERS
-from tests.conformance.random.judge import Judge, Verdict, differing, save
+from tests.conformance.random.judge import Judge, Verdict, differing
 from tests.conformance.random.recipe import Layer, Leaf, Recipe
 
 _TRIES = 3
@@ -20,17 +18,15 @@ _TRIES = 3
 
 def noisy(recipe: Recipe, judge: Judge) -> bool:
     """Whether OpenVINO's own answer changes as far when its floats change in their last digits."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.xml"
-        judge.oracle.ask(save, recipe, str(path))
-        answers = []
-        for attempt in range(_TRIES + 1):  # compiled anew each time: what reads unset memory differs then, too
-            answer = judge.answer("cpu", path, [_changed(array, attempt) for array in recipe.arrays()])
-            if isinstance(answer, OracleError):
-                return False
-            answers.append(answer[0])
-            if differing(answer[0], answers[0]):
-                return True
+    first = judge.answers(recipe)["cpu"]
+    for attempt in range(1, _TRIES + 1):  # compiled anew each time: what reads unset memory differs then, too
+        if isinstance(first, OracleError):
+            return False
+        answer = judge.answer("cpu", judge.answers(recipe).path, [_changed(array, attempt) for array in recipe.arrays()])
+        if isinstance(answer, OracleError):
+            return False
+        if differing(answer[0], first[0]):
+            return True
     return False
 
 
@@ -59,13 +55,11 @@ def parts_from_itself(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
 
 def misshapen(recipe: Recipe, judge: Judge) -> bool:
     """Whether the CPU plugin's answer, the only one, is of other shapes than OpenVINO itself infers for the model."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.xml"
-        judge.oracle.ask(save, recipe, str(path))
-        answer, other = (judge.answer(name, path, recipe.arrays()) for name in ("cpu", "evaluate"))
-        if isinstance(answer, OracleError) or not isinstance(other, OracleError):
-            return False
-        inferred = judge.oracle.ask(_inferred, str(path))
+    answers = judge.answers(recipe)
+    answer, other = answers["cpu"], answers["evaluate"]
+    if isinstance(answer, OracleError) or not isinstance(other, OracleError):
+        return False
+    inferred = judge.oracle.ask(_inferred, str(answers.path))
     return any(
         dims is not None
         and (len(dims) != array.ndim or any(d not in (None, size) for d, size in zip(dims, array.shape, strict=True)))
