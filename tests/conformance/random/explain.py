@@ -9,11 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from converters.openvino.rule import find_rule
-from tests.conformance.operation_models import TYPES
 from tests.conformance.oracle import OracleError
 from tests.conformance.random.judge import Judge, Verdict, is_drawn
-from tests.conformance.random.noise import misshapen, noisy, parts_from_itself, tied
-from tests.conformance.random.recipe import Layer, Leaf, Recipe, Ref, side_by_side
+from tests.conformance.random.noise import misshapen, noisy, parts_from_itself, parts_layer_by_layer, tied
+from tests.conformance.random.recipe import Layer, Leaf, Recipe, Ref, leaf_of, side_by_side
 
 # What the table of departures says of all operations.
 _EVERYWHERE = ("f64", "i64", "u32", "u64")
@@ -29,8 +28,9 @@ class Explanation:
 
     Attributes:
         kind: ``"departure"``: a known one of the layers named; ``"noise"``: the CPU plugin parts as far from itself when its
-            inputs change in their last digits, or when results come or go, or from the shapes that it infers, or it rounds
-            what lies halfway between two whole numbers; ``"found"``: something to be mended.
+            inputs change in their last digits, or when results come or go, or from the shapes that it infers, or from what
+            it gives layer by layer, or it rounds what lies halfway between two whole numbers; ``"found"``: something to be
+            mended.
         recipe: the smallest model that shows it.
         verdict: on that.
     """
@@ -76,7 +76,9 @@ def explain(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
     recipe, verdict = shrink(recipe, verdict, judge)
     if _between(recipe) or _outside(verdict) or (len(recipe.layers()) == 1 and _excused(recipe, verdict)):
         return Explanation("departure", recipe, verdict)
-    return Explanation("noise" if misshapen(recipe, judge) else "found", recipe, verdict)
+    if misshapen(recipe, judge) or parts_layer_by_layer(recipe, verdict, judge):
+        return Explanation("noise", recipe, verdict)
+    return Explanation("found", recipe, verdict)
 
 
 def _narrowed(recipe: Recipe, verdict: Verdict, judge: Judge) -> tuple[Recipe, Verdict]:
@@ -177,25 +179,14 @@ def singles(recipe: Recipe, judge: Judge) -> list[Single]:
             if isinstance(source, Leaf):
                 leaves[ref] = source
             elif ref in known:
-                leaves[ref] = _leaf(known[ref])
+                leaves[ref] = leaf_of(known[ref])
         if len(leaves) < len(set(node.inputs)):
             continue
         places = {ref: at for at, ref in enumerate(leaves)}
         own = replace(node, inputs=tuple((places[ref], 0) for ref in node.inputs))
-        outputs = _outputs(recipe, place)
+        outputs = recipe.outputs(place)
         found.append(Single(place, Recipe((*leaves.values(), own), tuple((len(leaves), k) for k in outputs))))
     return found
-
-
-def _outputs(recipe: Recipe, place: int) -> list[int]:
-    """The outputs of a layer that something takes."""
-    taken = {ref for other in recipe.nodes if isinstance(other, Layer) for ref in other.inputs} | set(recipe.results)
-    return sorted({index for source, index in taken if source == place}) or [0]
-
-
-def _leaf(array: np.ndarray) -> Leaf:
-    name = next((name for name, dtype in TYPES.items() if np.dtype(dtype) == array.dtype), "string")
-    return Leaf(name, array, array.shape)
 
 
 def _known(recipe: Recipe) -> bool:
@@ -251,7 +242,7 @@ def _smaller(recipe: Recipe, judge: Judge) -> list[Recipe]:
         node = recipe.nodes[place]
         if isinstance(node, Layer) and (place, 0) in known:
             nodes = list(recipe.nodes)
-            nodes[place] = _leaf(known[place, 0])
+            nodes[place] = leaf_of(known[place, 0])
             if all(ref[1] == 0 or ref[0] != place for other in nodes if isinstance(other, Layer) for ref in other.inputs):
                 results = tuple(ref for ref in recipe.results if ref[0] != place)
                 if results:
