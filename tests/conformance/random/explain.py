@@ -28,9 +28,9 @@ class Explanation:
 
     Attributes:
         kind: ``"departure"``: a known one of the layers named; ``"noise"``: the CPU plugin parts as far from itself when its
-            inputs change in their last digits, or when results come or go, or from the shapes that it infers, or from what
-            it gives layer by layer, or it rounds what lies halfway between two whole numbers; ``"found"``: something to be
-            mended.
+            inputs change in their last digits, when results come or go or dimensions are known, or from the shapes that it
+            infers, or from what it gives layer by layer, or it rounds what lies halfway between two whole numbers;
+            ``"found"``: something to be mended.
         recipe: the smallest model that shows it.
         verdict: on that.
     """
@@ -60,7 +60,7 @@ def explain(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
     for single, found in suspects(_variants(singles(recipe, judge)), judge):
         if _excused(single.recipe, found) or _folded(single.recipe, judge):
             known[single.place] = Explanation("departure", single.recipe, found)
-        elif noisy(single.recipe, judge) or misshapen(single.recipe, judge) or tied(single.recipe, found, judge):
+        elif _is_noise(single.recipe, found, judge):
             known.setdefault(single.place, Explanation("noise", single.recipe, found))
         else:
             return Explanation("found", single.recipe, found)
@@ -76,9 +76,24 @@ def explain(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
     recipe, verdict = shrink(recipe, verdict, judge)
     if _between(recipe) or _outside(verdict) or (len(recipe.layers()) == 1 and _excused(recipe, verdict)):
         return Explanation("departure", recipe, verdict)
+    if _is_refused(recipe, verdict, judge):
+        return Explanation("departure", recipe, verdict)
     if misshapen(recipe, judge) or parts_layer_by_layer(recipe, verdict, judge):
         return Explanation("noise", recipe, verdict)
     return Explanation("found", recipe, verdict)
+
+
+def _is_noise(single: Recipe, found: Verdict, judge: Judge) -> bool:
+    """Whether OpenVINO's answer to a layer is none that ours could be held to."""
+    noise = noisy(single, judge) or misshapen(single, judge) or tied(single, found, judge)
+    return noise or parts_from_itself(single, found, judge)
+
+
+def _is_refused(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
+    """Whether OpenVINO refuses the layer, too, that the conversion refuses, but leaves it out, for nothing needs it."""
+    named = re.search(r'layer "v(\d+)"', verdict.text) if verdict.kind == "lacks" else None
+    alone = [single for single in singles(recipe, judge) if named and single.place == int(named.group(1))]
+    return any(judge.judge(single.recipe).kind == "refused" for single in alone)
 
 
 def _narrowed(recipe: Recipe, verdict: Verdict, judge: Judge) -> tuple[Recipe, Verdict]:
