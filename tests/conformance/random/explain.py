@@ -58,7 +58,7 @@ def explain(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
     recipe, verdict = _narrowed(recipe, verdict, judge)
     known: dict[int, Explanation] = {}
     for single, found in suspects(_variants(singles(recipe, judge)), judge):
-        if _excused(single.recipe, found) or _folded(single.recipe, judge):
+        if _excused(single.recipe, found) or _folded(single.recipe, judge) or _is_nothing(single.recipe, found, judge):
             known[single.place] = Explanation("departure", single.recipe, found)
         elif _is_noise(single.recipe, found, judge):
             known.setdefault(single.place, Explanation("noise", single.recipe, found))
@@ -76,11 +76,20 @@ def explain(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
     recipe, verdict = shrink(recipe, verdict, judge)
     if _between(recipe) or _outside(verdict) or (len(recipe.layers()) == 1 and _excused(recipe, verdict)):
         return Explanation("departure", recipe, verdict)
-    if _is_refused(recipe, verdict, judge):
+    if _is_refused(recipe, verdict, judge) or _is_nothing(recipe, verdict, judge):
         return Explanation("departure", recipe, verdict)
     if misshapen(recipe, judge) or parts_layer_by_layer(recipe, verdict, judge):
         return Explanation("noise", recipe, verdict)
     return Explanation("found", recipe, verdict)
+
+
+def _is_nothing(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
+    """Whether what we refuse OpenVINO's one half takes alone, for nothing is to be computed: it looks at no number then."""
+    if verdict.kind not in ("lacks", "fails") or not verdict.unseconded:
+        return False
+    answers = [judge.openvinos(recipe, name) for name in ("cpu", "evaluate")]
+    given = [answer for answer in answers if not isinstance(answer, OracleError)]
+    return all(array.size == 0 for answer in given for array in answer)
 
 
 def _is_noise(single: Recipe, found: Verdict, judge: Judge) -> bool:

@@ -259,12 +259,9 @@ class Answers:
 
     def without(self, kind: Kind, text: str) -> Verdict:
         """The verdict where we have no answer, of that kind if OpenVINO has one."""
-        refusals = []
-        for name in ("cpu", "evaluate"):
-            answer = self[name]
-            if not isinstance(answer, OracleError):
-                return Verdict(kind, text)
-            refusals.append(f"{name}: {answer}")
+        refusals = [f"{name}: {a}" for name in ("cpu", "evaluate") if isinstance(a := self[name], OracleError)]
+        if len(refusals) < 2:
+            return Verdict(kind, text, unseconded=len(refusals) == 1)
         return Verdict("refused", "\n".join([text, *refusals]))
 
     def verdict(self, got: Sequence[np.ndarray], form: str, *, values: bool) -> Verdict:
