@@ -43,6 +43,7 @@ class Conversion(NamedTuple):
     report: Report
 
 
+@no_collection()  # until what it builds is out of sight: there is nothing to be looked through in vain then
 def convert(
     model: str | Path | openvino.Model,
     onnx_path: str | Path | None = None,
@@ -132,7 +133,7 @@ def convert(
     if variables not in get_args(Variables):
         raise ValueError(f"variables is 'defaults' or 'inputs', not {variables!r}")
     target = None if onnx_path is None else Path(onnx_path)
-    with no_collection(), opened(model, bin) as source:
+    with opened(model, bin) as source:
         saved_source = _saved_source(source, is_held(model), precision)
         if target is not None:
             refuse_inputs([target], saved_source.files)

@@ -288,11 +288,12 @@ def emit_pooled_samples(
         begins, ends = ([window[k] for window in windows] for k in (0, 1))
         taken = [op.Sub(end, begin) for begin, end in windows]
         most = [op.ReduceMax(op.Concat(op.Reshape(count, [-1]), [0], axis=0), keepdims=0) for count in taken]
+    width = op.Max(most[1], 1)  # ONNX Runtime refuses a constant divisor of 0, also where nothing is divided
     zero = op.Where(op.Equal(op.Add(base, op.const(np.zeros(list(bins), np.int64))), -1), dtype(0), dtype(0))
     zero = op.Expand(op.Unsqueeze(zero, [3]), op.Concat([1, 1, 1], op.Shape(rows, start=1), axis=0))
 
     def step(op: Builder, iteration: Value, condition: Value, pooled: Value) -> tuple[Value, Value]:
-        at = op.Div(iteration, most[1]), op.Mod(iteration, most[1])
+        at = op.Div(iteration, width), op.Mod(iteration, width)
         samples = [op.Add(begin, i) for begin, i in zip(begins, at, strict=True)]
         taken = op.And(*(op.Unsqueeze(op.Less(i, end), axis) for i, end, axis in zip(samples, ends, axes, strict=True)))
         y, x = (

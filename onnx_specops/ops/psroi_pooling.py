@@ -203,9 +203,10 @@ def _emit_means(op, flat, base, y, x, size):
     dtype = number_type(flat)
     extents = [op.Max(op.Sub(*edges[::-1]), 0) for edges in (y, x)]
     most = [op.ReduceMax(op.Concat(op.Reshape(extent, [-1]), [0], axis=0), keepdims=0) for extent in extents]
+    width = op.Max(most[1], 1)  # ONNX Runtime refuses a constant divisor of 0, also where nothing is divided
 
     def step(op, iteration, condition, sums):
-        row, column = op.Add(y[0], op.Div(iteration, most[1])), op.Add(x[0], op.Mod(iteration, most[1]))
+        row, column = op.Add(y[0], op.Div(iteration, width)), op.Add(x[0], op.Mod(iteration, width))
         valid = op.And(op.Less(row, y[1]), op.Less(column, x[1]))
         value = op.Gather(flat, op.Add(base, op.Where(valid, op.Add(op.Mul(row, size[1]), column), 0)), axis=0)
         return op.Identity(condition), op.Where(valid, op.Add(sums, value), sums)

@@ -309,8 +309,13 @@ def mod(op: Builder, a: Value, b: Value):
         return op.Mod(a, b, fmod=1)
     divisor, zero, _ = _divisor(op, b)
     # ONNX Runtime computes fmod of integers in floats.
-    unsigned = a.dtype in UNSIGNED
-    remainder = op.Mod(a, divisor) if unsigned else op.Sub(a, op.Mul(op.Div(a, divisor), divisor))
+    if a.dtype in UNSIGNED:
+        remainder = op.Mod(a, divisor)
+    elif a.constant is not None and a.constant.size == 1 and a.constant.item() == 1:
+        # ONNX Runtime makes ``1 / x * y`` to ``y / x``, also of integers.
+        remainder = op.Where(op.Equal(op.Abs(divisor), 1), 0, a)
+    else:
+        remainder = op.Sub(a, op.Mul(op.Div(a, divisor), divisor))
     return _defined(op, remainder, zero)
 
 

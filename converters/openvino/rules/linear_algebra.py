@@ -44,7 +44,16 @@ def _product(op: Builder, a: Value, b: Value, transpose_a: bool, transpose_b: bo
     if (transpose_a and b.rank == 1 and a.rank != 1) or (transpose_b and a.rank == 1 and b.rank != 1):
         return _multiplied(op, b, a)
     fusible = a.rank is not None and b.rank is not None
-    return _multiplied(op, _transposed(op, a, transpose_a, fusible), _transposed(op, b, transpose_b, fusible))
+    left = _transposed(op, a, transpose_a, fusible and not _may_be_none_of_one(a, b))
+    return _multiplied(op, left, _transposed(op, b, transpose_b, fusible))
+
+
+def _may_be_none_of_one(a: Value, b: Value) -> bool:
+    """Whether there may be no matrices ``a`` at run time where ``b`` is one: ONNX Runtime 1.31, fusing them, fails then."""
+    if a.dims is None or b.dims is None:
+        return False
+    of_b = [1] * len(a.dims) + b.dims[:-2]
+    return any(one is None and other == 1 for one, other in zip(a.dims[-3::-1], reversed(of_b), strict=False))
 
 
 def _multiplied(op: Builder, a: Value, b: Value) -> Value:
@@ -63,8 +72,10 @@ def _transposed(op: Builder, x: Value, transpose: bool, plain: bool) -> Value:
     """``x`` with its last two dimensions swapped where it has them; by a ``plain`` Transpose or one that cannot be fused."""
     if not transpose or x.rank == 1:
         return x
-    if x.rank is not None and plain:
-        return op.Transpose(x, perm=[*range(x.rank - 2), x.rank - 1, x.rank - 2])
+    if x.rank is not None:
+        if plain:
+            return op.Transpose(x, perm=[*range(x.rank - 2), x.rank - 1, x.rank - 2])
+        return op.Squeeze(op.Transpose(op.Unsqueeze(x, [0]), perm=[*range(x.rank - 1), x.rank, x.rank - 1]), [0])
 
     def swap(op: Builder) -> Value:
         shape = op.Shape(x)

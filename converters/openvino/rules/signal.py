@@ -19,6 +19,8 @@ _INT64 = ir.DataType.INT64
 
 # The largest size for which a transform becomes a product with a matrix of waves.
 _MAX_PRODUCT = 2048
+# Far above what an angle in double precision is rounded by, and far below any other value of a wave of so many columns.
+_NOTHING = 1e-12
 
 
 def _halves_in_float32(function: Callable[..., Value]) -> Callable[..., Value]:
@@ -350,8 +352,10 @@ def _waves(op: Builder, rows: Value, columns: Value, period: Value, dtype: ir.Da
     turn = op.Div(op.const(2 * math.pi, ir.DataType.DOUBLE), op.Cast(period, to=ir.DataType.DOUBLE))
     angles = op.Mul(op.Cast(steps, to=ir.DataType.DOUBLE), turn)
     # ONNX Runtime has long had a kernel for the sine of doubles, for the cosine only of late.
-    waves = op.Sin(op.Add(angles, math.pi / 2)), op.Sin(angles)
-    return op.Cast(waves[0], to=dtype), op.Cast(waves[1], to=dtype)
+    waves = (op.Sin(shifted) for shifted in (op.Add(angles, math.pi / 2), angles))
+    # Where a wave is 0 its sine of a rounded angle is not: real signals have bins without an imaginary part.
+    cosine, sine = (op.Where(op.Less(op.Abs(wave), _NOTHING), 0.0, wave) for wave in waves)
+    return op.Cast(cosine, to=dtype), op.Cast(sine, to=dtype)
 
 
 def _contracted(op: Builder, matrix: Value, x: Value, place: Value) -> Value:

@@ -16,7 +16,7 @@ import onnx_specops
 from converters.errors import ConversionError, InternalError
 from converters.openvino import convert
 from converters.validation.compare import Tolerance, compare
-from converters.validation.openvino_inference import EXACT
+from converters.validation.openvino_inference import EXACT, infer
 from converters.validation.openvino_process import OpenVINOTimeout
 from converters.validation.ort_values import run_session
 from onnx_specops.runtime.library import has_library
@@ -64,11 +64,22 @@ class Verdict:
         return self.found or self.kind == "reference"
 
 
+# Without low-precision transformations, whose integers part from the numbers that FakeQuantize gives; and in one thread, as
+# we do: to have several ready costs more than such a model.
+_SETTINGS = {**EXACT, "INFERENCE_NUM_THREADS": "1"}
+
+
 def save(recipe: Recipe, path: str) -> None:
     """Write the recipe's model as IR."""
     import openvino as ov
 
     ov.save_model(build(recipe), path, compress_to_fp16=False)
+
+
+def save_and_infer(recipe: Recipe, path: str) -> Outputs:
+    """Write the recipe's model as IR; the CPU plugin's answer to it."""
+    save(recipe, path)
+    return infer(path, [recipe.arrays()], settings=_SETTINGS).outputs
 
 
 def is_drawn(recipe: Recipe) -> bool:
@@ -86,6 +97,21 @@ class Judge:
     def __init__(self, oracle: Oracle) -> None:
         self.oracle = oracle
         self._silent: dict[str, OracleError] = {}
+        self._folder = tempfile.TemporaryDirectory()
+        self._last: tuple[Recipe, Answers] | None = None
+
+    def answers(self, recipe: Recipe) -> Answers:
+        """OpenVINO's answers to a recipe's model, which lies in a file until the next one is asked about.
+
+        Raises:
+            OracleError: OpenVINO cannot build it.
+        """
+        if self._last is None or self._last[0] is not recipe:
+            path = Path(self._folder.name) / "model.xml"
+            path.unlink(missing_ok=True)
+            self._last = recipe, Answers(self, path, recipe.arrays())
+            self._last[1].build(recipe)
+        return self._last[1]
 
     def answer(self, name: str, path: Path, arrays: Sequence[np.ndarray]) -> Outputs | OracleError:
         """The answer of OpenVINO's CPU plugin (``"cpu"``) or of its reference kernels (``"evaluate"``), as of `Oracle.run`.
@@ -94,21 +120,25 @@ class Judge:
         """
         if name in self._silent:
             return self._silent[name]
-        # Without low-precision transformations, whose integers part from the numbers that FakeQuantize gives.
-        answer = self.oracle.run(path, [list(arrays)], names=(name,), settings=EXACT)[name]
+        return self.heard(name, self.oracle.run(path, [list(arrays)], names=(name,), settings=_SETTINGS)[name])
+
+    def heard(self, name: str, answer: Outputs | OracleError) -> Outputs | OracleError:
+        """The answer as it is; where it is none in time, no other is asked for."""
         if isinstance(answer, OpenVINOTimeout):
             self._silent[name] = answer
         return answer
 
+    def is_silent(self, name: str) -> bool:
+        """Whether that one of OpenVINO's two is not asked any more."""
+        return name in self._silent
+
     def judge(self, recipe: Recipe, *, python: bool = False) -> Verdict:
         """The verdict on a recipe's model; ``python``: whether its Python kernels are to be run, too."""
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "model.xml"
-            try:
-                self.oracle.ask(save, recipe, str(path))
-            except OracleError as error:
-                return Verdict("refused", f"OpenVINO cannot build it: {error}")
-            verdict = self.judge_file(path, recipe.arrays(), python=python, drawn=is_drawn(recipe))
+        try:
+            answers = self.answers(recipe)
+        except OracleError as error:
+            return Verdict("refused", f"OpenVINO cannot build it: {error}")
+        verdict = _judged(answers, python=python, drawn=is_drawn(recipe))
         if verdict.kind == "lacks" and "rank" in verdict.text and str(recipe.ranked()) != str(recipe):
             # OpenVINO's plugin takes no unknown rank either: it was told the values' shapes.
             return self.judge(recipe.ranked(), python=python)
@@ -116,69 +146,67 @@ class Judge:
 
     def judge_file(self, path: Path, arrays: Sequence[np.ndarray], *, python: bool = False, drawn: bool = False) -> Verdict:
         """The verdict on an IR; ``drawn``: whether its bodies draw other random numbers."""
-        answers = _Answers(self, path, arrays)
-        target = path.with_suffix(".onnx")
-        try:
-            _, report = convert(path, target)
-        except InternalError as error:
-            return Verdict("breaks", str(error))
-        except ConversionError as error:
-            return answers.without("lacks", str(error))
-        except Exception as error:
-            return Verdict("breaks", f"{type(error).__name__}: {error}")
-        verdicts = []
-        for form in _forms(bool(report.custom_operators), bool(report.without_body), python):
-            try:
-                got = _run(target, arrays, form)
-            except Exception as error:
-                verdicts.append(answers.without("fails", f"kernels={form!r}: {type(error).__name__}: {error}"))
-            else:
-                verdicts.append(answers.verdict(got, form, values=not (drawn and form == "none")))
-        gravest = min(verdicts, key=lambda verdict: _GRAVEST.index(verdict.kind))
-        apart = [verdict.apart for verdict in verdicts if verdict.apart is not None]
-        return replace(gravest, apart=frozenset().union(*apart) if len(apart) == len(verdicts) else None)
+        return _judged(Answers(self, path, arrays), python=python, drawn=drawn)
 
     def openvinos(self, recipe: Recipe, name: str = "cpu") -> list[np.ndarray] | OracleError:
         """OpenVINO's answer to a recipe's model, as of `answer`."""
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "model.xml"
-            try:
-                self.oracle.ask(save, recipe, str(path))
-            except OracleError as error:
-                return error
-            answer = self.answer(name, path, recipe.arrays())
+        try:
+            answer = self.answers(recipe)[name]
+        except OracleError as error:
+            return error
         return answer if isinstance(answer, OracleError) else answer[0]
 
     def ours(self, recipe: Recipe) -> list[list[np.ndarray]]:
         """Our answers to a model that runs, in every form."""
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "model.xml"
-            self.oracle.ask(save, recipe, str(path))
-            target = path.with_suffix(".onnx")
-            _, report = convert(path, target)
-            forms = _forms(bool(report.custom_operators), bool(report.without_body), python=False)
-            return [_run(target, recipe.arrays(), form) for form in forms]
+        path = self.answers(recipe).path
+        target = path.with_suffix(".onnx")
+        _, report = convert(path, target)
+        forms = _forms(bool(report.custom_operators), bool(report.without_body), python=False)
+        return [_run(target, recipe.arrays(), form) for form in forms]
 
     def runnable(self, recipe: Recipe) -> Recipe | None:
         """The recipe, or as much of it as OpenVINO runs; ``None`` where that is nothing."""
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "model.xml"
-            for _ in range(_MENDED):
-                try:
-                    self.oracle.ask(save, recipe, str(path))
-                    answers = _Answers(self, path, recipe.arrays())
-                    if not isinstance(answers["cpu"], OracleError) or not isinstance(answers["evaluate"], OracleError):
-                        return recipe
-                    said = str(answers["cpu"])
-                except OracleError as error:
-                    said = str(error)
-                recipe = _mended(recipe, said)
-                if not recipe.results:
-                    return None
+        for _ in range(_MENDED):
+            try:
+                answers = self.answers(recipe)
+                if not isinstance(answers["cpu"], OracleError) or not isinstance(answers["evaluate"], OracleError):
+                    return recipe
+                said = str(answers["cpu"])
+            except OracleError as error:
+                said = str(error)
+            recipe = _mended(recipe, said)
+            if not recipe.results:
+                return None
         return None
 
 
+def _judged(answers: Answers, *, python: bool, drawn: bool) -> Verdict:
+    """The verdict on the IR that the answers are to."""
+    target = answers.path.with_suffix(".onnx")
+    try:
+        _, report = convert(answers.path, target)
+    except InternalError as error:
+        return Verdict("breaks", str(error))
+    except ConversionError as error:
+        return answers.without("lacks", str(error))
+    except Exception as error:
+        return Verdict("breaks", f"{type(error).__name__}: {error}")
+    verdicts = []
+    for form in _forms(bool(report.custom_operators), bool(report.without_body), python):
+        try:
+            got = _run(target, answers.arrays, form)
+        except Exception as error:
+            verdicts.append(answers.without("fails", f"kernels={form!r}: {type(error).__name__}: {error}"))
+        else:
+            verdicts.append(answers.verdict(got, form, values=not (drawn and form == "none")))
+    gravest = min(verdicts, key=lambda verdict: _GRAVEST.index(verdict.kind))
+    apart = [verdict.apart for verdict in verdicts if verdict.apart is not None]
+    return replace(gravest, apart=frozenset().union(*apart) if len(apart) == len(verdicts) else None)
+
+
 _GRAVEST: tuple[Kind, ...] = ("breaks", "parts", "lacks", "fails", "reference", "unjudged", "refused", "agrees")
+# What OpenVINO says of the layers of an operation without a name.
+_MEANT = {"_f32_u1 of type Convert": "BinaryConvolution"}
 # How often a model may be made smaller until OpenVINO runs it.
 _MENDED = 8
 
@@ -187,6 +215,9 @@ def _mended(recipe: Recipe, said: str) -> Recipe:
     """What OpenVINO may run instead: with ranks and shapes known, without the layer that it names, or the first half."""
     places = [int(name) for name in re.findall(r"\bv(\d+)\b", said)]
     named = next((k for k in places if k < len(recipe.nodes) and isinstance(recipe.nodes[k], Layer)), None)
+    for words, operation in _MEANT.items():
+        if words in said:
+            named = next((k for k, n in enumerate(recipe.nodes) if isinstance(n, Layer) and n.operation == operation), named)
     if named is None or "dynamic" in said or "unsupported" in said:
         for known in (recipe.ranked(), recipe.static()):
             if str(known) != str(recipe):
@@ -196,26 +227,41 @@ def _mended(recipe: Recipe, said: str) -> Recipe:
     return recipe.first(sum(isinstance(node, Layer) for node in recipe.nodes) // 2)
 
 
-class _Answers:
-    """OpenVINO's answers to a model, asked for when they are needed first."""
+class Answers:
+    """OpenVINO's answers to a model, asked for when they are needed first.
+
+    Args:
+        judge: who asks.
+        path: the model.
+        arrays: its inputs.
+    """
 
     def __init__(self, judge: Judge, path: Path, arrays: Sequence[np.ndarray]) -> None:
-        self._judge, self._path, self._arrays = judge, path, arrays
+        self._judge, self.path, self.arrays = judge, path, arrays
         self._known: dict[str, Outputs | OracleError] = {}
+
+    def build(self, recipe: Recipe) -> None:
+        """Write the recipe's model, and infer it with the same question; raises `OracleError` where it cannot be built."""
+        if self._judge.is_silent("cpu"):
+            self._judge.oracle.ask(save, recipe, str(self.path))
+            return
+        try:
+            self._known["cpu"] = self._judge.oracle.ask(save_and_infer, recipe, str(self.path))
+        except OracleError as error:
+            if not self.path.exists():
+                raise
+            self._known["cpu"] = self._judge.heard("cpu", error)
 
     def __getitem__(self, name: str) -> Outputs | OracleError:
         if name not in self._known:
-            self._known[name] = self._judge.answer(name, self._path, self._arrays)
+            self._known[name] = self._judge.answer(name, self.path, self.arrays)
         return self._known[name]
 
     def without(self, kind: Kind, text: str) -> Verdict:
         """The verdict where we have no answer, of that kind if OpenVINO has one."""
-        refusals = []
-        for name in ("cpu", "evaluate"):
-            answer = self[name]
-            if not isinstance(answer, OracleError):
-                return Verdict(kind, text)
-            refusals.append(f"{name}: {answer}")
+        refusals = [f"{name}: {a}" for name in ("cpu", "evaluate") if isinstance(a := self[name], OracleError)]
+        if len(refusals) < 2:
+            return Verdict(kind, text, unseconded=len(refusals) == 1)
         return Verdict("refused", "\n".join([text, *refusals]))
 
     def verdict(self, got: Sequence[np.ndarray], form: str, *, values: bool) -> Verdict:

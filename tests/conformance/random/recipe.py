@@ -101,6 +101,11 @@ class Recipe:
                 gone.add(k)
         return self._ending([k for k in range(len(self.nodes)) if k not in gone])
 
+    def outputs(self, place: int) -> list[int]:
+        """Which outputs of the layer there something takes; its first one where nothing does."""
+        taken = {ref for other in self.nodes if isinstance(other, Layer) for ref in other.inputs} | set(self.results)
+        return sorted({index for source, index in taken if source == place}) or [0]
+
     def apart_from(self, places: Collection[int]) -> Recipe:
         """The recipe of those results that need no node there."""
         needing = set(places)
@@ -131,6 +136,12 @@ class Recipe:
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
+
+
+def leaf_of(array: np.ndarray) -> Leaf:
+    """A Parameter of that value."""
+    name = next((name for name, dtype in TYPES.items() if np.dtype(dtype) == array.dtype), "string")
+    return Leaf(name, array, array.shape)
 
 
 def side_by_side(recipes: Sequence[Recipe]) -> Recipe:

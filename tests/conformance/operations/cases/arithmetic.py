@@ -264,6 +264,9 @@ def _floats_of_two():
     yield floor_mod("f32-infinite", [static(_floats(1, -1, 0, INF)), static(_floats(INF, INF, -INF, 2))])
     yield floor_mod("f16-infinite", [static(_floats(1, 5, dtype=F16)), _floats(INF, -3, dtype=F16)])
     yield floor_mod("f32-signs", [static(_A[:6]), static(_B[:6])])
+    for dtype in (np.int32, np.int64):
+        divisors = static(np.array([3, -2, 1, -1, 7], dtype))
+        yield layer_case("Mod", "opset1", "mod", f"one-by-each-{np.dtype(dtype)}", [np.array(1, dtype), divisors])
     yield layer_case("Mod", "opset1", "mod", "f32-signs", [static(_A[:6]), static(_B[:6])])
     power = partial(layer_case, "Power", "opset1", "power")
     exponents = _floats(1 / 3, 3, 0, -1, 2, 0.5, 0.5, NAN, 0, -2)

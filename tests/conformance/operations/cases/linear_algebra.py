@@ -42,6 +42,9 @@ def _mat_mul():
     yield case("no-matrix-vector", statics([_values(5, 0, 3), _values(3)]))
     yield case("no-matrices-vector", [dynamic(_values(2, 5, 3), _values(0, 5, 3)), dynamic(_values(3), _values(3))])
     yield case("vector-no-matrices", statics([_values(3), _values(0, 3, 2)]))
+    for name, other in (("matrix", _values(5, 4)), ("batch-of-one", _values(1, 5, 4))):
+        data = dynamic(_values(2, 5, 3), _values(0, 5, 3), dims=[-1, 5, 3])
+        yield case(f"no-matrices-transposed-{name}", [data, static(other, other)], True)
     yield case("no-matrices", statics([_values(5, 1, 3, 4), _values(0, 4, 2)]))
 
 

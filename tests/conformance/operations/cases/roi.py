@@ -74,6 +74,9 @@ def _roi_align():
         yield case("max-adaptive", statics(arrays), [2, 2, 0, 0.15, "max"])
         yield case("dynamic-max", shaped(shapes, arrays, _typed(more)), [2, 2, 1, 0.1, "max"], **shapeless)
         yield case("f16", statics(_typed(plain, F16)), [2, 2, 2, 0.125, "avg"], **rounded)
+        # All samples are off the map, and that is known when the model is loaded.
+        beyond = np.array([[300, 20, 400, 50]], F32), np.array([1], np.int32)
+        yield case("avg-beyond", [*statics(arrays[:1]), *beyond], [2, 3, 0, 0.15, "avg"])
     yield case("dynamic-rank-max", map(unranked, arrays), [3, 2, 2, 0.15, "max"])
     for mode in ("half_pixel", "half_pixel_for_nn", "asymmetric"):
         yield case(f"avg-{mode}", statics(arrays), [2, 2, 2, 0.15, "avg", mode])
@@ -115,6 +118,8 @@ def _psroi_pooling():
     yield case("average-no-bins", statics([maps, pixels]), [4, 3, 0.1, 0, 0, "average"])
     yield case("average-halves", statics([maps, _regions(20, 2, 10, grid=2)]), [9, 2, 1.0, 1, 1, "average"])
     yield case("average-one", statics([maps, pixels]), [36, 1, 0.05, 1, 1, "average"])
+    beyond = np.array([[1, 30, 2, 40, 5]], F32)  # each bin is empty, and that is known when the model is loaded
+    yield case("average-beyond", [*statics([maps]), beyond], [4, 3, 1.0, 1, 1, "average"])
     yield case("bilinear", statics([maps, fractions]), [4, 3, 1.0, 3, 3, "bilinear"])
     yield case("bilinear-one", statics([maps, fractions]), [6, 1, 0.9, 3, 2, "bilinear"])
     yield case("f16", statics([maps.astype(F16), pixels.astype(F16)]), [4, 3, 0.125, 1, 1, "average"])

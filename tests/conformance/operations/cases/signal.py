@@ -65,6 +65,13 @@ def _real():
         yield forward(name, static(_values(*shape)), axes, sizes, **({"atol": 2e-4} if shape[1] > 100 else {}))
     yield forward("dynamic", dynamic(_values(2, 6, 8), _values(1, 4, 9)), [1, -1])
     yield forward("float16", static(_values(2, 6, dtype=F16)), [1])
+
+    def signs(ops, *inputs):
+        return ops.sign(ops.rdft(*inputs))
+
+    for name, data in (("static", static(_values(2, 7))), ("dynamic", dynamic(_values(3, 7), _values(5, 7)))):
+        # Bins without an imaginary part have none, not nearly none.
+        yield layer_case("RDFT", "opset9", signs, f"no-imaginary-part-{name}", [data, np.array([0, 1])])
     for name, shape, axes, sizes in (
         ("last", (3, 5, 2), [1], None),
         ("first", (4, 3, 2), [0], None),
