@@ -124,6 +124,9 @@ def _ends_of_ranges():
             runs = [[np.arange(1, 7, dtype=dtype).reshape(2, 1, 3), a] for a in (_axes(), _axes(1), _axes(-1, 0))]
             name = f"{np.dtype(dtype).name}-run-time-keep-{keep}".lower()
             yield _REDUCTIONS["ReduceProd"](name, dynamics(*runs), {"keep_dims": keep}, **_RANK)
+    for operation in ("ReduceSum", "ReduceProd"):
+        for dtype in (I64, U64, F32):
+            yield _REDUCTIONS[operation](f"{np.dtype(dtype).name}-of-none", [static(np.zeros(0, dtype)), _axes(0)])
     for operation in ("ReduceSum", "ReduceL1"):
         for dtype, values in ((U8, [[200, 100, 3], [1, 2, 3]]), (I8, [[-100, -100, -3], [100, 20, 30]])):
             inputs = [static(np.array(values, dtype)), _axes(1)]
