@@ -253,6 +253,28 @@ def there_and_back(op: Builder, *, x: Value, inner: Value, outer: Value) -> Valu
 
 
 @rewrite(
+    "Reshape",
+    lambda op, x, first, second: op.Reshape(op.Reshape(x, first, _outputs=["inner"]), second, _outputs=["outer"]),
+    exclusive=False,
+)
+def reshaped_and_back(op: Builder, *, x: Value, first: Value, second: Value, inner: Value, outer: Value) -> Value | None:
+    """Two changes of shape of which the second undoes the first: heads that were set apart, say."""
+    if x.dims is None or outer.dims is None or len(x.dims) != len(outer.dims):
+        return None
+    nodes = (inner.producer(), outer.producer())
+    if first.constant is None or second.constant is None:
+        return None
+    if any(node is None or node.attributes.get_int("allowzero", 0) for node in nodes):
+        return None
+    apart, together = first.constant.tolist(), second.constant.tolist()
+    for axis, (before, after) in enumerate(zip(x.dims, outer.dims, strict=True)):
+        stays = axis < len(apart) and apart[axis] == together[axis] == 0  # as long as it is in what is reshaped
+        if not stays and (before is None or before != after):
+            return None
+    return x
+
+
+@rewrite(
     "Split",
     lambda op, x: op.Split(op.Transpose(x, _outputs=["turned"]), num_outputs=3, _outputs=["first", "second", "third"]),
 )
@@ -304,9 +326,9 @@ class FuseAttention(PatternPass):
 
 
 class DropTranspositions(PatternPass):
-    """Transpositions there and back."""
+    """Transpositions and changes of shape there and back."""
 
-    rewrites = (there_and_back,)
+    rewrites = (there_and_back, reshaped_and_back)
 
 
 FUSE_ATTENTION = (SplitProjections, JoinMasks, FuseAttention, DropTranspositions)

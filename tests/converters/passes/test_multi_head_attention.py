@@ -43,7 +43,8 @@ def test_of_separate_products(form: str, shape: list[int], oracle: Oracle, tmp_p
     if form == "opset-13":
         assert "Softmax" in found
     else:
-        assert "Attention" in found and "Transpose" not in found and "Softmax" not in found
+        assert "Attention" in found and "Softmax" not in found
+        assert "Transpose" not in found and "Reshape" not in found
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -61,7 +62,28 @@ def test_of_one_product(form: str, oracle: Oracle, tmp_path: Path) -> None:  # n
     if form == "opset-13":
         assert "Softmax" in found
     else:
-        assert "Attention" in found and "Transpose" not in found and "Squeeze" not in found
+        assert "Attention" in found and "Squeeze" not in found
+        assert "Transpose" not in found and "Reshape" not in found
+
+
+@pytest.mark.parametrize(
+    ("shape", "apart", "together", "left"),
+    [
+        ([-1, -1, 12], [0, 0, 3, 4], [0, 0, 12], 0),
+        ([2, 5, 12], [10, 12], [2, 5, 12], 0),
+        ([-1, 5, 12], [-1, 12], [-1, 5, 12], 2),  # it does, but who knows
+        ([2, 5, 12], [0, 60], [5, 2, 12], 2),
+    ],
+)
+def test_shapes_there_and_back(shape, apart, together, left: int, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+    import openvino as ov
+    from openvino import opset13 as ops
+
+    x = ops.parameter(shape, np.float32)
+    inner = ops.reshape(ops.sin(x), ops.constant(apart), True)
+    model = ov.Model([ops.relu(ops.reshape(inner, ops.constant(together), True))], [x])
+    found = operators(converted(model, [_numbers(2, 5, 12)], oracle, tmp_path))
+    assert [*found].count("Reshape") == left
 
 
 def _direct(q: list[int], k: list[int], v: list[int], mask: list[int] | None = None, causal: bool = False):

@@ -81,6 +81,22 @@ def test_scatters_bit_for_bit(shape, updated, axis, reduction: str, use_init_val
         np.testing.assert_array_equal(given, expected)
 
 
+@pytest.mark.parametrize("type_", [np.float32, np.float16])
+def test_a_mean_after_a_run_that_failed(type_: Any) -> None:
+    """What a thread has counted of a run that an index ended is not counted in the next one."""
+    rng = np.random.default_rng(0)
+    data, indices = rng.standard_normal(50).astype(type_), rng.integers(0, 50, 3000)
+    inputs = [data, indices, rng.standard_normal(3000).astype(type_), np.array(0)]
+    model = nodes.model("ScatterElementsUpdate", inputs, [nodes.element_type(data)], {"reduction": "mean"})
+    session = nodes.session(model, threads=1)
+    feeds = dict(zip(("i0", "i1", "i2", "i3"), inputs, strict=True))
+    (expected,) = session.run(None, feeds)
+    wrong = np.where(np.arange(3000) == 2999, 50, indices)
+    with pytest.raises(Exception, match=r"indices\[2999\] = 50 is out of range"):
+        session.run(None, {**feeds, "i1": wrong})
+    np.testing.assert_array_equal(session.run(None, feeds)[0], expected)
+
+
 @pytest.mark.parametrize(
     ("batch", "classes", "samples", "with_replacement"),
     [
