@@ -319,8 +319,9 @@ def _product(op, rows, x, axis):
 
     def product(op):
         before, after = op.ReduceProd(outer, keepdims=1), op.ReduceProd(inner, keepdims=1)
-        columns = op.Reshape(x, op.Concat(before, op.Slice(shape, [axis], [axis + 1]), after, axis=0))
-        return op.Reshape(op.MatMul(op.Cast(rows, to=x.dtype), columns), sizes)
+        # A dimension of 0, for which this branch is not run, is refused as one to be copied where there is none.
+        columns = op.Reshape(x, op.Concat(before, op.Slice(shape, [axis], [axis + 1]), after, axis=0), allowzero=1)
+        return op.Reshape(op.MatMul(op.Cast(rows, to=x.dtype), columns), sizes, allowzero=1)
 
     # ONNX Runtime multiplies no matrix with an empty batch of others.
     return op.if_(op.Equal(op.Mul(op.Size(x), op.Size(rows)), 0), lambda op: op.Expand(op.const(0, x.dtype), sizes), product)

@@ -282,7 +282,10 @@ def _scaled(op, weights, zero_points, scales, N, K, block_size, transB):
     leading = op.Shape(weights, end=-2)
     if in_blocks:  # a dimension of their own
         if rest := -K % group:
-            weights = op.Pad(weights, [0, rest], None, [-1 if transB else -2])
+            before, after = ([] if weights.rank is None else [0] * (weights.rank - 2) for _ in range(2))
+            pads = [*before, 0, 0, *after, *([0, rest] if transB else [rest, 0])]
+            # ONNX Runtime mistakes a Pad's axes behind a Transpose.
+            weights = op.Pad(weights, pads, None, [-2, -1] if weights.rank is None else None)
         split = [N, blocks, group] if transB else [blocks, group, N]
         weights = op.Reshape(weights, op.Concat(leading, split, axis=0))
     for what, array in (("Sub", zero_points), ("Mul", scales)):

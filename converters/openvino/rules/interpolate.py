@@ -187,8 +187,10 @@ def _padded(op: Builder, image: Value, pads_begin: Sequence[int], pads_end: Sequ
     count = max(len(pads_begin), len(pads_end))
     if (image.rank is not None and count > image.rank) or min(*pads_begin, *pads_end, 0) < 0:
         raise Malformed(f"pads_begin {list(pads_begin)} and pads_end {list(pads_end)} do not fit the rank {image.rank}")
-    begin, end = ([*pads, *[0] * (count - len(pads))] for pads in (pads_begin, pads_end))
-    return op.Pad(image, [*begin, *end], None, None if count == image.rank else list(range(count)))
+    # All dimensions where their number is known: ONNX Runtime mistakes a Pad's axes behind a Transpose.
+    size = count if image.rank is None else image.rank
+    begin, end = ([*pads, *[0] * (size - len(pads))] for pads in (pads_begin, pads_end))
+    return op.Pad(image, [*begin, *end], None, list(range(size)) if image.rank is None else None)
 
 
 def _all_axes(op: Builder, image: Value, given: Value) -> Value:

@@ -43,7 +43,8 @@ def extract_image_patches(
             half = op.Div(missing, 2)
             rest = op.Sub(missing, half)
             before, after = (half, rest) if auto_pad == "same_upper" else (rest, half)
-            data = op.Pad(data, op.Concat(before, after, axis=0), None, [axis])
+            # Not by its axes: of a transposed image ONNX Runtime mistakes those.
+            data = op.Pad(data, op.Concat([0] * axis, before, [0] * 3, after, [0] * (3 - axis), axis=0))
         counts.append(count)
     if sizes == strides and sizes[0] == sizes[1] and rates == (1, 1) and data.dtype == ir.DataType.FLOAT:
         used = op.Mul(op.Concat(*counts, axis=0), sizes[0])

@@ -10,7 +10,7 @@ import numpy as np
 
 from converters.openvino.rule import find_rule
 from tests.conformance.oracle import OracleError
-from tests.conformance.random.judge import Judge, Verdict, is_drawn
+from tests.conformance.random.judge import Judge, Verdict, differing, is_drawn
 from tests.conformance.random.noise import misshapen, noisy, parts_from_itself, parts_layer_by_layer, tied
 from tests.conformance.random.recipe import Layer, Leaf, Recipe, Ref, leaf_of, side_by_side
 
@@ -60,7 +60,7 @@ def explain(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
     for single, found in suspects(_variants(singles(recipe, judge)), judge):
         if _excused(single.recipe, found) or _folded(single.recipe, judge) or _is_nothing(single.recipe, found, judge):
             known[single.place] = Explanation("departure", single.recipe, found)
-        elif _is_noise(single.recipe, found, judge):
+        elif _is_noise(single.recipe, found, judge) or _is_unset(recipe, single.place, judge):
             known.setdefault(single.place, Explanation("noise", single.recipe, found))
         else:
             return Explanation("found", single.recipe, found)
@@ -98,6 +98,14 @@ def _is_noise(single: Recipe, found: Verdict, judge: Judge) -> bool:
     return noise or parts_from_itself(single, found, judge)
 
 
+def _is_unset(recipe: Recipe, place: int, judge: Judge) -> bool:
+    """Whether OpenVINO gives the layer there something else each time: what was in memory."""
+    node = recipe.nodes[place]
+    known = [values(recipe, judge) for _ in range(2)]
+    given = [[found[ref] for ref in node.inputs if ref in found] for found in known if isinstance(node, Layer)]
+    return bool(differing(*given))
+
+
 def _is_refused(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
     """Whether OpenVINO refuses the layer, too, that the conversion refuses, but leaves it out, for nothing needs it."""
     named = re.search(r'layer "v(\d+)"', verdict.text) if verdict.kind == "lacks" else None
@@ -124,10 +132,10 @@ def _excused(single: Recipe, found: Verdict) -> bool:
 
 
 def _outside(found: Verdict) -> bool:
-    """Whether ONNX Runtime fails alone, or the CPU plugin alone has an answer, of a shape for nothing."""
+    """Whether ONNX Runtime fails alone, or the CPU plugin's answer is of another shape for nothing."""
     if any(said in found.text for said in _OF_ONNX_RUNTIME):
         return True
-    return found.unseconded and _EMPTY.search(found.text) is not None
+    return found.kind == "parts" and _EMPTY.search(found.text) is not None
 
 
 def _folded(single: Recipe, judge: Judge) -> bool:

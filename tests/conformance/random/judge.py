@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -84,7 +84,16 @@ def save_and_infer(recipe: Recipe, path: str) -> Outputs:
 
 def is_drawn(recipe: Recipe) -> bool:
     """Whether a layer draws random numbers, others in its body than in its kernel."""
-    return any(layer.operation in _DRAWN for layer in recipe.layers())
+    return bool(drawn(recipe))
+
+
+def drawn(recipe: Recipe) -> frozenset[int]:
+    """Which results come from random numbers, of which bodies draw others than kernels."""
+    places = {
+        k for k, n in enumerate(recipe.nodes) if isinstance(n, Layer) and any(d.operation in _DRAWN for d in n.layers())
+    }
+    after = recipe.needing(places)
+    return frozenset(k for k, (place, _) in enumerate(recipe.results) if place in after)
 
 
 class Judge:
@@ -138,15 +147,15 @@ class Judge:
             answers = self.answers(recipe)
         except OracleError as error:
             return Verdict("refused", f"OpenVINO cannot build it: {error}")
-        verdict = _judged(answers, python=python, drawn=is_drawn(recipe))
+        verdict = _judged(answers, python=python, drawn=drawn(recipe))
         if verdict.kind == "lacks" and "rank" in verdict.text and str(recipe.ranked()) != str(recipe):
             # OpenVINO's plugin takes no unknown rank either: it was told the values' shapes.
             return self.judge(recipe.ranked(), python=python)
         return verdict
 
-    def judge_file(self, path: Path, arrays: Sequence[np.ndarray], *, python: bool = False, drawn: bool = False) -> Verdict:
-        """The verdict on an IR; ``drawn``: whether its bodies draw other random numbers."""
-        return _judged(Answers(self, path, arrays), python=python, drawn=drawn)
+    def judge_file(self, path: Path, arrays: Sequence[np.ndarray], *, python: bool = False) -> Verdict:
+        """The verdict on an IR, none of whose bodies draws random numbers."""
+        return _judged(Answers(self, path, arrays), python=python)
 
     def openvinos(self, recipe: Recipe, name: str = "cpu") -> list[np.ndarray] | OracleError:
         """OpenVINO's answer to a recipe's model, as of `answer`."""
@@ -180,8 +189,8 @@ class Judge:
         return None
 
 
-def _judged(answers: Answers, *, python: bool, drawn: bool) -> Verdict:
-    """The verdict on the IR that the answers are to."""
+def _judged(answers: Answers, *, python: bool, drawn: Collection[int] = ()) -> Verdict:
+    """The verdict on the IR that the answers are to; ``drawn``: the outputs that come from numbers which bodies draw."""
     target = answers.path.with_suffix(".onnx")
     try:
         _, report = convert(answers.path, target)
@@ -198,7 +207,7 @@ def _judged(answers: Answers, *, python: bool, drawn: bool) -> Verdict:
         except Exception as error:
             verdicts.append(answers.without("fails", f"kernels={form!r}: {type(error).__name__}: {error}"))
         else:
-            verdicts.append(answers.verdict(got, form, values=not (drawn and form == "none")))
+            verdicts.append(answers.verdict(got, form, unseen=drawn if form == "none" else ()))
     gravest = min(verdicts, key=lambda verdict: _GRAVEST.index(verdict.kind))
     apart = [verdict.apart for verdict in verdicts if verdict.apart is not None]
     return replace(gravest, apart=frozenset().union(*apart) if len(apart) == len(verdicts) else None)
@@ -264,8 +273,8 @@ class Answers:
             return Verdict(kind, text, unseconded=len(refusals) == 1)
         return Verdict("refused", "\n".join([text, *refusals]))
 
-    def verdict(self, got: Sequence[np.ndarray], form: str, *, values: bool) -> Verdict:
-        """The verdict on our answer."""
+    def verdict(self, got: Sequence[np.ndarray], form: str, *, unseen: Collection[int]) -> Verdict:
+        """The verdict on our answer, but for the outputs ``unseen``."""
         said = [f"kernels={form!r}"]
         refused, apart = 0, None
         for name in ("cpu", "evaluate"):
@@ -274,7 +283,7 @@ class Answers:
                 refused += 1
                 said.append(f"{name}: {answer}")
                 continue
-            found = differences(got, answer[0], values=values)
+            found = differences(got, answer[0], unseen=unseen)
             if name == "cpu":
                 apart = frozenset(found)
             if not found:
@@ -307,14 +316,16 @@ def differing(got: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> str:
     return next(iter(differences(got, expected).values()), "")
 
 
-def differences(got: Sequence[np.ndarray], expected: Sequence[np.ndarray], *, values: bool = True) -> dict[int, str]:
-    """Which outputs differ, and how; ``values``: whether those count, beside types and shapes."""
+def differences(
+    got: Sequence[np.ndarray], expected: Sequence[np.ndarray], *, unseen: Collection[int] = ()
+) -> dict[int, str]:
+    """Which outputs differ, and how, but for those ``unseen``."""
     if len(got) != len(expected):
         return dict.fromkeys(range(len(expected)), f"{len(got)} outputs instead of {len(expected)}")
     found = {}
     for index, (one, other) in enumerate(zip(got, expected, strict=True)):
-        compared = compare(one, other, TOLERANCE, random=not values)
-        if not compared.agrees:
+        compared = compare(one, other, TOLERANCE)
+        if index not in unseen and not compared.agrees:
             found[index] = f"output {index}: {_shown(one)} instead of {_shown(other)}; {compared}"
     return found
 

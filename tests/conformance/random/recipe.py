@@ -54,6 +54,10 @@ class Layer:
     bodies: tuple[Recipe, ...] = ()
     ports: tuple[tuple[Any, ...], ...] = ()
 
+    def layers(self) -> list[Layer]:
+        """Itself, and the layers of its bodies."""
+        return [self, *(layer for body in self.bodies for layer in body.layers())]
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -72,8 +76,7 @@ class Recipe:
 
     def layers(self) -> list[Layer]:
         """The layers, those of bodies too."""
-        own = [node for node in self.nodes if isinstance(node, Layer)]
-        return own + [layer for node in own for body in node.bodies for layer in body.layers()]
+        return [layer for node in self.nodes if isinstance(node, Layer) for layer in node.layers()]
 
     def pruned(self, keep_parameters: bool = False) -> Recipe:
         """The recipe without what no result needs."""
@@ -93,12 +96,17 @@ class Recipe:
             nodes.append(node)
         return Recipe(tuple(nodes), tuple((places[source], index) for source, index in self.results))
 
+    def needing(self, places: Collection[int]) -> set[int]:
+        """The places of the nodes there and of all that need them."""
+        found = set(places)
+        for k, node in enumerate(self.nodes):
+            if isinstance(node, Layer) and any(source in found for source, _ in node.inputs):
+                found.add(k)
+        return found
+
     def without(self, place: int) -> Recipe:
         """The recipe without that node and all that needs it; without results where nothing is left."""
-        gone = {place}
-        for k, node in enumerate(self.nodes):
-            if isinstance(node, Layer) and any(source in gone for source, _ in node.inputs):
-                gone.add(k)
+        gone = self.needing([place])
         return self._ending([k for k in range(len(self.nodes)) if k not in gone])
 
     def outputs(self, place: int) -> list[int]:
@@ -108,10 +116,7 @@ class Recipe:
 
     def apart_from(self, places: Collection[int]) -> Recipe:
         """The recipe of those results that need no node there."""
-        needing = set(places)
-        for k, node in enumerate(self.nodes):
-            if isinstance(node, Layer) and any(source in needing for source, _ in node.inputs):
-                needing.add(k)
+        needing = self.needing(places)
         return replace(self, results=tuple(ref for ref in self.results if ref[0] not in needing)).pruned()
 
     def first(self, layers: int) -> Recipe:

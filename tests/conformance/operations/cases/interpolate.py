@@ -96,6 +96,8 @@ def _modern():
                 full = f"antialias-{coordinates}-{name}"
                 yield case(full, x, sizes, [2, 3], "linear", "sizes", coordinates, antialias=True, **antialias)
         yield case("antialias-up", x, [7, 8], [2, 3], "linear", antialias=True)
+        narrow = static(_values(2, 3, 3, 1))
+        yield case("antialias-to-nothing", narrow, [1, 0.75], [2, 3], "linear", "scales", antialias=True)
         sizes = static(*map(np.array, ([3, 4], [7, 8], [2, 9])))
         yield case("antialias-dynamic", dynamic(data, data, data), sizes, [2, 3], "linear", antialias=True, **antialias)
 

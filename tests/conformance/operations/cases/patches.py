@@ -32,6 +32,13 @@ def _patches():
     yield case("large", static(_counted(1, 2, 12, 12)), [8, 9], [3, 2], [1, 1], "same_upper")
     yield case("i32", static(_counted(2, 3, 4, 4, dtype=I32)), [2, 1], [2, 3], [1, 1], "valid")
 
+    def transposed(ops, x, **attributes):
+        return ops.extract_image_patches(ops.transpose(x, np.array([0, 3, 1, 2])), **attributes)
+
+    attributes = {"sizes": [1, 3], "strides": [2, 3], "rates": [1, 1], "auto_pad": "same_lower"}
+    image = static(_counted(1, 3, 2, 4))
+    yield layer_case("ExtractImagePatches", "opset3", transposed, "of-a-transposed-image", [image], attributes)
+
 
 def _reorgs():
     def case(name, x, stride):
