@@ -169,6 +169,7 @@ def _split():
     yield case("dynamic", dynamic(ramp(2, 6), ramp(0, 2)), np.array(-1, I32), 2)
     yield case("one", dynamic(ramp(2, 6, dtype=U8)), np.array(0), 1)
     yield case("empty", dynamic(ramp(2, 0)), np.array(1), 2)
+    yield case("empty-static", static(ramp(0, 3)), np.array(-2), 3)
     yield case("axis-at-run-time", dynamic(ramp(4, 6), ramp(2, 4)), static(np.array(0), np.array(-1)), 2)
 
     def variadic(name, data, axis, lengths, **settings):
