@@ -44,6 +44,8 @@ OURS, OURS_INT8, BODY, PLAIN = "ours", "ours, int8", "ours, no plugin", "ours, b
 EXACT, SHIPPED, GENAI = "OpenVINO, exact", "OpenVINO", "genai"
 CONTENDERS = (OURS, OURS_INT8, BODY, PLAIN, EXACT, SHIPPED, GENAI)
 
+_REST = 0.5  # seconds until the threads of the contender before have ceased to spin
+
 Step = Callable[[np.ndarray, int], np.ndarray]
 """Takes tokens ``[1, count]`` and how many came before; gives the logits of the last one, ``[vocabulary]``."""
 
@@ -339,6 +341,7 @@ def measure(
     runs: dict[str, list[dict[str, Any]]] = {name: [] for name in contenders}
     for _ in range(rounds):
         for name, process in processes.items():
+            time.sleep(_REST)
             runs[name].append(process.generate())
     for process in processes.values():
         process.close()
