@@ -164,6 +164,8 @@ def _spread(what: str, array: np.ndarray, shape: tuple[int, ...], block_size: in
         message = f"{what} has the shape {list(array.shape)} where N is {N} in {blocks} groups"
         raise ValueError(f"MatMulCompressed: {message}")
     whole = whole.astype(np.float32)
+    if leading != shape[:-2]:  # of all matrices, however many dimensions say so
+        whole = whole.reshape(whole.shape[-2:])
     return whole if whole.shape[-1] == 1 else np.repeat(whole, block_size, axis=-1)[..., :K]
 
 
@@ -279,7 +281,7 @@ def _scaled(op, weights, zero_points, scales, N, K, block_size, transB):
     group = max(min(block_size, K), 1)
     blocks = -(-K // group)
     in_blocks = 1 < blocks < K and (zero_points is not None or scales is not None)
-    leading = op.Shape(weights, end=-2)
+    leading, weights_rank = op.Shape(weights, end=-2), weights.rank
     if in_blocks:  # a dimension of their own
         if rest := -K % group:
             before, after = ([] if weights.rank is None else [0] * (weights.rank - 2) for _ in range(2))
@@ -291,6 +293,8 @@ def _scaled(op, weights, zero_points, scales, N, K, block_size, transB):
     for what, array in (("Sub", zero_points), ("Mul", scales)):
         if array is None:
             continue
+        if array.rank is not None and weights_rank is not None and array.rank > weights_rank:
+            array = op.Squeeze(array, list(range(array.rank - weights_rank)))
         wide = op.Cast(array, to=_FLOAT)
         if in_blocks and array.rank != 0 and (transB or array.rank != 1):
             wide = op.Unsqueeze(wide, [-1 if transB else -2])
