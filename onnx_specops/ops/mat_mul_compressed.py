@@ -10,6 +10,7 @@ import numpy as np
 from onnx_specops.attributes import Limits
 from onnx_specops.domain import operator
 from onnx_specops.ops._checks import required
+from onnx_specops.padding import pad
 
 BLOCK = 32
 """Elements that share a scale where activations are quantised."""
@@ -284,10 +285,7 @@ def _scaled(op, weights, zero_points, scales, N, K, block_size, transB):
     leading, weights_rank = op.Shape(weights, end=-2), weights.rank
     if in_blocks:  # a dimension of their own
         if rest := -K % group:
-            before, after = ([] if weights.rank is None else [0] * (weights.rank - 2) for _ in range(2))
-            pads = [*before, 0, 0, *after, *([0, rest] if transB else [rest, 0])]
-            # ONNX Runtime mistakes a Pad's axes behind a Transpose.
-            weights = op.Pad(weights, pads, None, [-2, -1] if weights.rank is None else None)
+            weights = pad(op, weights, [-1 if transB else -2], [0], [rest])
         split = [N, blocks, group] if transB else [blocks, group, N]
         weights = op.Reshape(weights, op.Concat(leading, split, axis=0))
     for what, array in (("Sub", zero_points), ("Mul", scales)):

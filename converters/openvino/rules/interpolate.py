@@ -13,6 +13,7 @@ from converters.errors import Malformed
 from converters.openvino.rule import AttributeGroup, Departure, rule
 from converters.openvino.rules._precision import integers_in_float32
 from onnx_specops.building import Builder, Value
+from onnx_specops.padding import pad
 
 # OpenVINO's CPU plugin takes no tensors of more dimensions.
 _MAX_RANK = 8
@@ -187,10 +188,8 @@ def _padded(op: Builder, image: Value, pads_begin: Sequence[int], pads_end: Sequ
     count = max(len(pads_begin), len(pads_end))
     if (image.rank is not None and count > image.rank) or min(*pads_begin, *pads_end, 0) < 0:
         raise Malformed(f"pads_begin {list(pads_begin)} and pads_end {list(pads_end)} do not fit the rank {image.rank}")
-    # All dimensions where their number is known: ONNX Runtime mistakes a Pad's axes behind a Transpose.
-    size = count if image.rank is None else image.rank
-    begin, end = ([*pads, *[0] * (size - len(pads))] for pads in (pads_begin, pads_end))
-    return op.Pad(image, [*begin, *end], None, list(range(size)) if image.rank is None else None)
+    begin, end = ([*pads, *[0] * (count - len(pads))] for pads in (pads_begin, pads_end))
+    return pad(op, image, range(count), begin, end)
 
 
 def _all_axes(op: Builder, image: Value, given: Value) -> Value:

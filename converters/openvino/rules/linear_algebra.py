@@ -13,6 +13,7 @@ from converters.openvino.rule import Departure, rule
 from converters.openvino.rules._precision import saturating_8_bits
 from converters.openvino.rules._shapes import match_shapes
 from onnx_specops.building import Builder, Value
+from onnx_specops.padding import pad
 
 
 @rule(
@@ -40,20 +41,12 @@ def _product(op: Builder, a: Value, b: Value, transpose_a: bool, transpose_b: bo
     inner = -2 if transpose_a and a.rank != 1 else -1, -1 if transpose_b or b.rank == 1 else -2
     if any(x.dims and x.dims[axis] == 0 for x, axis in zip((a, b), inner, strict=True)):
         # ONNX Runtime computes only the first matrix of such products: a zero makes them sums of something.
-        a, b = (_with_one_more(op, x, axis) for x, axis in zip((a, b), inner, strict=True))
+        a, b = (pad(op, x, [axis], [0], [1]) for x, axis in zip((a, b), inner, strict=True))
     if (transpose_a and b.rank == 1 and a.rank != 1) or (transpose_b and a.rank == 1 and b.rank != 1):
         return _multiplied(op, b, a)
     fusible = a.rank is not None and b.rank is not None
     left = _transposed(op, a, transpose_a, fusible and not _may_be_none_of_one(a, b))
     return _multiplied(op, left, _transposed(op, b, transpose_b, fusible))
-
-
-def _with_one_more(op: Builder, x: Value, axis: int) -> Value:
-    """``x``, whose dimensions are known, with a zero behind its elements along an axis."""
-    assert x.rank is not None  # ONNX Runtime mistakes a Pad's axes behind a Transpose
-    ends = [0] * x.rank
-    ends[axis] = 1
-    return op.Pad(x, [0] * x.rank + ends)
 
 
 def _may_be_none_of_one(a: Value, b: Value) -> bool:

@@ -13,6 +13,7 @@ from converters.errors import Malformed
 from converters.openvino.rule import rule
 from converters.openvino.rules._indices import dim, flat_range, product, vector
 from onnx_specops.building import Builder, Value
+from onnx_specops.padding import pad
 
 _MAX_SLICES = 64  # beyond that gathering is faster
 
@@ -43,8 +44,7 @@ def extract_image_patches(
             half = op.Div(missing, 2)
             rest = op.Sub(missing, half)
             before, after = (half, rest) if auto_pad == "same_upper" else (rest, half)
-            # Not by its axes: of a transposed image ONNX Runtime mistakes those.
-            data = op.Pad(data, op.Concat([0] * axis, before, [0] * 3, after, [0] * (3 - axis), axis=0))
+            data = pad(op, data, [axis], [before], [after])
         counts.append(count)
     if sizes == strides and sizes[0] == sizes[1] and rates == (1, 1) and data.dtype == ir.DataType.FLOAT:
         used = op.Mul(op.Concat(*counts, axis=0), sizes[0])
