@@ -13,7 +13,8 @@ import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
-from converters.folders.genai import write_genai, write_tokenizers
+from converters.folders.genai import write_genai
+from converters.folders.tokenizers import write_tokenizers
 from converters.openvino import convert
 from onnx_specops.generation import LanguageModel
 

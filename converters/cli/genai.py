@@ -21,7 +21,8 @@ def convert_folder(
 ) -> None:
     """Convert the decoder in one folder, its tokenizers, and what belongs to them."""
     from converters.cli import data, text
-    from converters.folders.genai import MODEL, write_genai, write_tokenizers
+    from converters.folders.genai import MODEL, write_genai
+    from converters.folders.tokenizers import write_tokenizers
 
     if len(models) != 1 or not models[0].is_dir():
         raise typer.BadParameter("it takes one folder, as optimum-intel writes it", param_hint=_HINT)

@@ -71,7 +71,8 @@ def _converted(folder: Path, as_json: bool) -> Iterator[Path]:
     if ready or not (decoder or pair):
         yield folder
         return
-    from converters.folders.genai import write_genai, write_tokenizers
+    from converters.folders.genai import write_genai
+    from converters.folders.tokenizers import write_tokenizers
     from converters.openvino import convert
 
     with tempfile.TemporaryDirectory(prefix="specops-") as place:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from converters.errors import ConversionError, Fault, Problem
 from converters.folders.companions import copy_companions, places
+from converters.folders.refusals import AS_WRITTEN, refused
 from converters.openvino.conversion import Conversion
 
 ENCODER, DECODER = "openvino_encoder_model.xml", "openvino_decoder_model.xml"
@@ -26,8 +26,7 @@ def write_encoder_decoder(folder: Path, target: Path, convert: Callable[..., Con
     """
     for name in (ENCODER, DECODER):
         if not (folder / name).is_file():
-            remedy = "give the folder that optimum-intel wrote"
-            raise ConversionError.of(Problem(f"it holds no {name}", str(folder), remedy=remedy, fault=Fault.UNSUPPORTED))
+            raise refused(folder, f"it holds no {name}", AS_WRITTEN)
     target.mkdir(parents=True, exist_ok=True)
     for name in (ENCODER, DECODER):
         convert(folder / name, (target / name).with_suffix(".onnx"))

@@ -10,9 +10,8 @@ from typing import Any
 
 import onnx
 
-from converters.errors import ConversionError
 from converters.folders.companions import copy_companions, places
-from converters.folders.language_model import DETOKENIZER, TOKENIZER, LanguageModel, read_language_model
+from converters.folders.language_model import LanguageModel, read_language_model
 from converters.openvino.conversion import Conversion
 from converters.openvino.report import Report
 from converters.passes.attention import PAST, PRESENT, Decoder, KvCache
@@ -78,25 +77,6 @@ def write_genai(
         copies[library] = target / library.name
     copy_companions(copies, {target / CONFIG: f"{json.dumps(config, indent=4)}\n".encode()})
     return GenaiFolder(report, list(_remarks(source, decoder, target, library)))
-
-
-def write_tokenizers(folder: Path, target: Path, convert: Callable[..., Conversion]) -> tuple[list[Path], list[str]]:
-    """Convert the tokenizer and the detokenizer of a folder, where it holds them; arguments as of `write_genai`.
-
-    Returns:
-        What was written, and a line for each that cannot be converted: onnxruntime-genai has tokenizers of its own.
-    """
-    written, remarks = [], []
-    for name in (TOKENIZER, DETOKENIZER):
-        if not (folder / name).is_file():
-            continue
-        place = (target / name).with_suffix(".onnx")
-        try:
-            convert(folder / name, place, weights="embed")
-            written.append(place)
-        except ConversionError as error:
-            remarks.append(f"{name} is not converted: {error.problems[0].message}")
-    return written, remarks
 
 
 def genai_config(

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from converters.errors import ConversionError, Fault, Problem
+from converters.folders.refusals import AS_WRITTEN, refused
 
 DECODER = "openvino_model.xml"
-TOKENIZER, DETOKENIZER = "openvino_tokenizer.xml", "openvino_detokenizer.xml"
 
 _POSITIONS = ("max_position_embeddings", "n_positions", "n_ctx", "max_sequence_length", "seq_length", "max_seq_len")
 _OTHER_KINDS = {
@@ -59,7 +58,7 @@ class LanguageModel:
         highest = _highest_id(_read(path))
         if highest >= size:
             message = f"its tokens go up to {highest}, the model knows {size}: it is the tokenizer of another model"
-            raise _refused(path, message, "take the tokenizer that the model was made with")
+            raise refused(path, message, "take the tokenizer that the model was made with")
 
 
 def read_language_model(folder: Path) -> LanguageModel:
@@ -72,10 +71,10 @@ def read_language_model(folder: Path) -> LanguageModel:
         for name, kind in _OTHER_KINDS.items():
             if (folder / name).is_file():
                 message = f"it holds {kind}; onnxruntime-genai's form is for {DECODER}, one decoder of text"
-                raise _refused(folder, message, "convert it without --genai")
-        raise _refused(folder, f"it holds no {DECODER}", "give the folder that optimum-intel wrote")
+                raise refused(folder, message, "convert it without --genai")
+        raise refused(folder, f"it holds no {DECODER}", AS_WRITTEN)
     if not (folder / "config.json").is_file():
-        raise _refused(folder, "it holds no config.json, which says what the model is made for", "put the model's own there")
+        raise refused(folder, "it holds no config.json, which says what the model is made for", "put the model's own there")
     config = _read(folder / "config.json")
     config = {**config, **config.get("text_config", {})} if isinstance(config.get("text_config"), dict) else config
     generation = folder / "generation_config.json"
@@ -86,9 +85,9 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, OSError) as error:
-        raise _refused(path, f"it cannot be read: {error}", "get the file anew") from error
+        raise refused(path, f"it cannot be read: {error}", "get the file anew") from error
     if not isinstance(found, dict):
-        raise _refused(path, "it is no JSON object", "get the file anew")
+        raise refused(path, "it is no JSON object", "get the file anew")
     return found
 
 
@@ -100,7 +99,3 @@ def _highest_id(tokenizer: dict[str, Any]) -> int:
     elif isinstance(vocabulary, list):
         ids.append(len(vocabulary) - 1)
     return max((number for number in ids if isinstance(number, int)), default=-1)
-
-
-def _refused(path: Path, message: str, remedy: str) -> ConversionError:
-    return ConversionError.of(Problem(message, str(path), remedy=remedy, fault=Fault.UNSUPPORTED))

@@ -16,8 +16,9 @@ from pathlib import Path
 import onnxruntime as ort
 
 from onnx_specops.generation.encoder_decoder import DECODER, ENCODER, EncoderDecoder
+from onnx_specops.generation.errors import GenerationError
 from onnx_specops.generation.language_model import CONFIG, LanguageModel
-from onnx_specops.generation.text_model import GenerationError, TextModel
+from onnx_specops.generation.text_model import TextModel
 from onnx_specops.generation.tokenizer import DETOKENIZER, TOKENIZER
 from onnx_specops.runtime.session import Kernels
 

@@ -11,14 +11,19 @@ import numpy as np
 import onnxruntime as ort
 
 from onnx_specops.generation.constraints import Constraints
-from onnx_specops.generation.text_model import GenerationError, TextModel, read_json
+from onnx_specops.generation.errors import GenerationError
+from onnx_specops.generation.text_model import TextModel, read_json
 from onnx_specops.runtime.session import InferenceSession, Kernels
 from onnx_specops.runtime.variables import variables_of
 
 ENCODER, DECODER = "openvino_encoder_model.onnx", "openvino_decoder_model.onnx"
 _CONFIG, _GENERATION = "config.json", "generation_config.json"
 
-_OWN = ("input_ids", "decoder_input_ids")
+# The decoder's inputs, by all names that they have: those of a run, and those that stay the same for a prompt.
+_TOKENS, _OWN_MASK, _SLOTS = ("input_ids", "decoder_input_ids"), "decoder_attention_mask", "cache_position"
+_STATES, _MASKS, _BEAMS = "encoder_hidden_states", ("encoder_attention_mask", "attention_mask"), "beam_idx"
+_KNOWN = frozenset((*_TOKENS, _OWN_MASK, _SLOTS, _STATES, *_MASKS, _BEAMS))
+
 _POSITIONS = ("max_position_embeddings", "max_target_positions")
 
 
@@ -62,8 +67,7 @@ class EncoderDecoder(TextModel):
         if unknown := self._encoder_names - {"input_ids", "attention_mask"}:
             raise GenerationError(f"{ENCODER} takes inputs that no text becomes: {', '.join(sorted(unknown))}")
         self._decoder_names = {value.name for value in self._decoder.get_inputs()}
-        known = set(self._feeds([0], 0, np.zeros((1, 1, 1)), 1))
-        if unknown := self._decoder_names - known:
+        if unknown := self._decoder_names - _KNOWN:
             raise GenerationError(f"{DECODER} takes inputs that no decoder of text has: {', '.join(sorted(unknown))}")
 
     def generate(self, prompt: Sequence[int], tokens: int) -> Iterator[int]:
@@ -85,10 +89,12 @@ class EncoderDecoder(TextModel):
         self.generated = 0
         ids = [self.start]
         most = tokens if self.positions is None else min(tokens, self.positions - 1)
+        kept = self._taken(
+            {_STATES: states, **dict.fromkeys(_MASKS, given["attention_mask"]), _BEAMS: np.zeros(1, np.int32)}
+        )
         for _ in range(most):
             past = len(ids) - 1 if self._has_cache else 0
-            feeds = self._feeds(ids[past:], past, states, len(prompt))
-            (logits,) = self._decoder.run(["logits"], {name: feeds[name] for name in self._decoder_names})
+            (logits,) = self._decoder.run(["logits"], {**kept, **self._taken(_of_run(ids, past))})
             token = int(self.constraints.applied(logits[0, -1], ids).argmax())
             if token in self.constraints.ends:
                 return
@@ -96,17 +102,9 @@ class EncoderDecoder(TextModel):
             self.generated += 1
             yield token
 
-    @staticmethod
-    def _feeds(ids: Sequence[int], past: int, states: np.ndarray, encoded: int) -> dict[str, np.ndarray]:
-        total = past + len(ids)
-        return {
-            **dict.fromkeys(_OWN, np.array([ids], np.int64)),
-            "encoder_hidden_states": states,
-            **dict.fromkeys(("encoder_attention_mask", "attention_mask"), np.ones((1, encoded), np.int64)),
-            "decoder_attention_mask": np.ones((1, total), np.int64),
-            "cache_position": np.arange(past, total, dtype=np.int64),
-            "beam_idx": np.zeros(1, np.int32),
-        }
+    def _taken(self, feeds: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """What the decoder takes of it."""
+        return {name: array for name, array in feeds.items() if name in self._decoder_names}
 
     def _session(self, name: str, options: ort.SessionOptions | None) -> InferenceSession:
         path = self.folder / name
@@ -137,3 +135,12 @@ class EncoderDecoder(TextModel):
             message = f"{self.folder / _CONFIG} does not say how a text begins and ends: {type(error).__name__} {error}"
             raise GenerationError(message) from error
         self.positions = min(found, default=None)
+
+
+def _of_run(ids: Sequence[int], past: int) -> dict[str, np.ndarray]:
+    """The inputs of a run of all tokens but those that the decoder holds."""
+    return {
+        **dict.fromkeys(_TOKENS, np.array([ids[past:]], np.int64)),
+        _OWN_MASK: np.ones((1, len(ids)), np.int64),
+        _SLOTS: np.arange(past, len(ids), dtype=np.int64),
+    }

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import onnxruntime as ort
 
-from onnx_specops.generation.text_model import GenerationError, TextModel, read_json
+from onnx_specops.generation.errors import GenerationError
+from onnx_specops.generation.text_model import TextModel, read_json
 from onnx_specops.runtime.session import InferenceSession, Kernels
 
 CONFIG = "genai_config.json"

@@ -9,14 +9,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from onnx_specops.generation.errors import GenerationError
+from onnx_specops.generation.tokenizer import Tokenizer, open_tokenizer
 from onnx_specops.runtime.session import Kernels
 
 _UNFINISHED = "\ufffd"
 """What a detokenizer gives for the bytes of a character whose rest is not there yet."""
-
-
-class GenerationError(ValueError):
-    """A folder that no text can be made with, or a prompt that does not fit the model."""
 
 
 class TextModel(ABC):
@@ -79,9 +77,7 @@ class TextModel(ABC):
             raise GenerationError(f"the prompt has {len(prompt)} tokens, more than the {most} that the model takes")
 
     @cached_property
-    def _tokenizer(self) -> Any:
-        from onnx_specops.generation.tokenizer import open_tokenizer
-
+    def _tokenizer(self) -> Tokenizer:
         return open_tokenizer(self.folder, self._kernels)
 
 

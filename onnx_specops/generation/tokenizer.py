@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from onnx_specops.generation.text_model import GenerationError
+from onnx_specops.generation.errors import GenerationError
 from onnx_specops.runtime.session import InferenceSession, Kernels
 
 TOKENIZER, DETOKENIZER = "openvino_tokenizer.onnx", "openvino_detokenizer.onnx"

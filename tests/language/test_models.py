@@ -15,7 +15,8 @@ import pytest
 
 import onnx_specops
 from converters.errors import ConversionError
-from converters.folders.genai import write_genai, write_tokenizers
+from converters.folders.genai import write_genai
+from converters.folders.tokenizers import write_tokenizers
 from converters.openvino import convert
 from onnx_specops.generation import GenerationError, LanguageModel
 from onnx_specops.runtime.library import has_library

@@ -15,7 +15,7 @@ import pytest
 
 from converters.errors import ConversionError
 from converters.folders.encoder_decoder import write_encoder_decoder
-from converters.folders.genai import write_tokenizers
+from converters.folders.tokenizers import write_tokenizers
 from converters.openvino import convert
 from onnx_specops.generation import EncoderDecoder, GenerationError, open_model
 from onnx_specops.generation.constraints import Constraints

@@ -1,0 +1,35 @@
+"""The tokenizer and the detokenizer of a model's folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from converters.errors import ConversionError
+from converters.openvino.conversion import Conversion
+
+TOKENIZER, DETOKENIZER = "openvino_tokenizer.xml", "openvino_detokenizer.xml"
+
+
+def write_tokenizers(folder: Path, target: Path, convert: Callable[..., Conversion]) -> tuple[list[Path], list[str]]:
+    """Convert the tokenizer and the detokenizer of a folder, where it holds them.
+
+    Args:
+        folder: as optimum-intel writes it.
+        target: where to write; it is there.
+        convert: `converters.openvino.convert`, with the options that the user gave.
+
+    Returns:
+        What was written, and a line for each that cannot be converted: onnxruntime-genai has tokenizers of its own.
+    """
+    written, remarks = [], []
+    for name in (TOKENIZER, DETOKENIZER):
+        if not (folder / name).is_file():
+            continue
+        place = (target / name).with_suffix(".onnx")
+        try:
+            convert(folder / name, place, weights="embed")
+            written.append(place)
+        except ConversionError as error:
+            remarks.append(f"{name} is not converted: {error.problems[0].message}")
+    return written, remarks
