@@ -14,6 +14,7 @@ import json
 import sys
 import tempfile
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ for _name in ("send_event", "start_session", "end_session", "force_shutdown", "s
 
 MODELS, SEQ2SEQ, TEXT2TEXT = (Path(__file__).parent / name for name in ("models", "seq2seq", "text2text"))
 ROOT = Path(__file__).parents[2]
+CONFIGURATION_FILES = ("config.json", "generation_config.json")
 SIZE, END, TEXT = 320, 0, "Once upon a time"
 DEVICE = {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
 COMMON: dict[str, Any] = {
@@ -144,6 +146,26 @@ def save_tokenizer(texts: transformers.PreTrainedTokenizerFast, folder: Path) ->
         ov.save_model(model, folder / f"openvino_{part}.xml")
 
 
+def export(torch_model: Any, exporter: Any, folder: Path, parts: Sequence[str], configurations: Sequence[str] = ()) -> None:
+    """IRs with weights in 16 bits, and configurations, as optimum-intel writes them.
+
+    Args:
+        torch_model: of transformers.
+        exporter: optimum-intel's class for it.
+        folder: where to write.
+        parts: the names of the IRs.
+        configurations: those of other files.
+    """
+    with tempfile.TemporaryDirectory() as place:
+        torch_model.save_pretrained(place)
+        exported = Path(place) / "openvino"
+        exporter.from_pretrained(place, export=True, compile=False, load_in_8bit=False).save_pretrained(exported)
+        for name in configurations:
+            (folder / name).write_bytes((exported / name).read_bytes())
+        for name in parts:
+            ov.save_model(ov.Core().read_model(exported / name), folder / name, compress_to_fp16=True)
+
+
 class Oracle:
     """The model in OpenVINO."""
 
@@ -201,14 +223,7 @@ def make(name: str, folder: Path) -> None:
     torch.manual_seed(1)
     configuration = getattr(transformers, class_name)(**settings, initializer_range=0.5)
     torch_model = transformers.AutoModelForCausalLM.from_config(configuration).eval()
-    with tempfile.TemporaryDirectory() as place:
-        torch_model.save_pretrained(place)
-        exported = OVModelForCausalLM.from_pretrained(place, export=True, compile=False, load_in_8bit=False)
-        exported.save_pretrained(place + "/openvino")
-        for part in ("config.json", "generation_config.json"):
-            (folder / part).write_bytes((Path(place) / "openvino" / part).read_bytes())
-        whole = ov.Core().read_model(Path(place) / "openvino" / "openvino_model.xml")
-        ov.save_model(whole, folder / "openvino_model.xml", compress_to_fp16=True)
+    export(torch_model, OVModelForCausalLM, folder, ["openvino_model.xml"], CONFIGURATION_FILES)
     save_tokenizer(tokenizer(), folder)
     encode, decode = (ov.compile_model(folder / f"openvino_{part}.xml") for part in ("tokenizer", "detokenizer"))
     oracle = Oracle(folder / "openvino_model.xml")
@@ -235,11 +250,7 @@ def make_decoder(name: str, folder: Path) -> None:
     torch.manual_seed(1)
     torch_model = getattr(transformers, class_name)(getattr(transformers, configuration)(**settings)).eval()
     exporter = OVModelForSpeechSeq2Seq if name == "whisper" else OVModelForSeq2SeqLM
-    with tempfile.TemporaryDirectory() as place:
-        torch_model.save_pretrained(place)
-        exporter.from_pretrained(place, export=True, compile=False, load_in_8bit=False).save_pretrained(place + "/openvino")
-        whole = ov.Core().read_model(Path(place) / "openvino" / "openvino_decoder_model.xml")
-        ov.save_model(whole, folder / "openvino_decoder_model.xml", compress_to_fp16=True)
+    export(torch_model, exporter, folder, ["openvino_decoder_model.xml"])
 
 
 def make_text_to_text(name: str, folder: Path) -> None:
@@ -250,15 +261,8 @@ def make_text_to_text(name: str, folder: Path) -> None:
     for rule, value in rules.items():
         setattr(torch_model.generation_config, rule, value)
     texts = tokenizer()
-    with tempfile.TemporaryDirectory() as place:
-        torch_model.save_pretrained(place)
-        exported = OVModelForSeq2SeqLM.from_pretrained(place, export=True, compile=False, load_in_8bit=False)
-        exported.save_pretrained(place + "/openvino")
-        for part in ("config.json", "generation_config.json"):
-            (folder / part).write_bytes((Path(place) / "openvino" / part).read_bytes())
-        for part in ("encoder", "decoder"):
-            whole = ov.Core().read_model(Path(place) / "openvino" / f"openvino_{part}_model.xml")
-            ov.save_model(whole, folder / f"openvino_{part}_model.xml", compress_to_fp16=True)
+    parts = [f"openvino_{part}_model.xml" for part in ("encoder", "decoder")]
+    export(torch_model, OVModelForSeq2SeqLM, folder, parts, CONFIGURATION_FILES)
     save_tokenizer(texts, folder)
     model = OVModelForSeq2SeqLM.from_pretrained(folder, device="CPU", ov_config=DEVICE)
     decode = ov.compile_model(folder / "openvino_detokenizer.xml")

@@ -214,10 +214,7 @@ def singles(recipe: Recipe, judge: Judge) -> list[Single]:
                 leaves[ref] = leaf_of(known[ref])
         if len(leaves) < len(set(node.inputs)):
             continue
-        places = {ref: at for at, ref in enumerate(leaves)}
-        own = replace(node, inputs=tuple((places[ref], 0) for ref in node.inputs))
-        outputs = recipe.outputs(place)
-        found.append(Single(place, Recipe((*leaves.values(), own), tuple((len(leaves), k) for k in outputs))))
+        found.append(Single(place, recipe.alone(place, leaves)))
     return found
 
 

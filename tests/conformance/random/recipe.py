@@ -114,6 +114,14 @@ class Recipe:
         taken = {ref for other in self.nodes if isinstance(other, Layer) for ref in other.inputs} | set(self.results)
         return sorted({index for source, index in taken if source == place}) or [0]
 
+    def alone(self, place: int, leaves: Mapping[Ref, Leaf]) -> Recipe:
+        """The layer there as a model of its own, with a leaf for each of its inputs; its results are its `outputs`."""
+        node = self.nodes[place]
+        assert isinstance(node, Layer)
+        places = {ref: at for at, ref in enumerate(leaves)}
+        own = replace(node, inputs=tuple((places[ref], 0) for ref in node.inputs))
+        return Recipe((*leaves.values(), own), tuple((len(leaves), index) for index in self.outputs(place)))
+
     def apart_from(self, places: Collection[int]) -> Recipe:
         """The recipe of those results that need no node there."""
         needing = self.needing(places)
