@@ -27,7 +27,7 @@ Kind = Literal["agrees", "reference", "refused", "unjudged", "parts", "lacks", "
 
 FINDINGS = ("parts", "lacks", "fails", "breaks")
 TOLERANCE = Tolerance(1e-3, 1e-4)
-SECONDS = 15.0
+SECONDS = 4.0
 """How long OpenVINO may take for an answer; the models are tiny."""
 
 # Whose bodies draw other numbers than the kernels.
