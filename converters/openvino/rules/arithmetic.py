@@ -6,6 +6,7 @@ wrap.
 
 from __future__ import annotations
 
+import functools
 from typing import Literal
 
 import numpy as np
@@ -34,6 +35,12 @@ _ROUNDED = Departure(
 )
 _BOUNDED = Departure(
     where="results beyond the range of i8 and u8", cpu="bounds them by it", reference="wraps", follows="cpu"
+)
+_LAID_AND_BOUNDED = Departure(
+    where="i8 and u8 with `auto_broadcast=pdpd`, of one rank and known shapes, and i8 of Subtract",
+    cpu="bounds the results by their range; all others it wraps",
+    reference="wraps",
+    follows="reference",
 )
 _LOWEST = "gives the lowest i8, or the bits of the lowest i32"
 _BY_0 = Departure(where="an integer divisor of 0", cpu=_LOWEST, reference="fails", follows="cpu")
@@ -146,16 +153,17 @@ def round_(op: Builder, x: Value, *, mode: Literal["half_to_even", "half_away_fr
     return op.Where(op.Less(x, 0), op.Neg(rounded), rounded)
 
 
-@binary("Add", departs=[_BOUNDED])
-def add(op: Builder, a: Value, b: Value):
-    """Add-1."""
-    return saturating_8_bits(op, op.Add, a, b)
+def _register_sum(operation: str, node: str, departs: list[Departure]) -> None:
+    @rule(operation, departs=[_BOUNDED, _LAID_AND_BOUNDED, *departs])
+    def emit(op: Builder, a: Value, b: Value, *, auto_broadcast: AutoBroadcast = "numpy", auto_broadcast_axis: int = 0):
+        b = align(op, a, b, auto_broadcast, auto_broadcast_axis)
+        if auto_broadcast == "pdpd":  # the reference kernel computes it for the CPU plugin
+            return op.node(node, a, b)
+        return saturating_8_bits(op, functools.partial(op.node, node), a, b)
 
 
-@binary("Subtract", departs=[_BOUNDED, PDPD_REFUSED])
-def subtract(op: Builder, a: Value, b: Value):
-    """Subtract-1."""
-    return saturating_8_bits(op, op.Sub, a, b)
+_register_sum("Add", "Add", [])
+_register_sum("Subtract", "Sub", [PDPD_REFUSED])
 
 
 @binary("Multiply")

@@ -12,11 +12,18 @@ _OF_NAN = Departure(
     where="a NaN", cpu="holds it to be greater than, and equal to, any number", reference="is false", follows="reference"
 )
 
+_LAID_ON_THE_LAST = Departure(
+    where="`auto_broadcast=pdpd` of a second operand of fewer dimensions",
+    cpu="lays it on the last dimensions of the first, or refuses it; the reference kernel gives what was in memory",
+    specification="lays it on those from `auto_broadcast_axis` on",
+    follows="specification",
+)
+
 # Operation -> the node that it becomes, and where the CPU plugin parts from the others.
 _COMPARISONS = {
     "Equal": ("Equal", [INTEGERS_IN_FLOAT32, PDPD_REFUSED]),
-    "Greater": ("Greater", [INTEGERS_IN_FLOAT32, _OF_NAN]),
-    "GreaterEqual": ("GreaterOrEqual", [INTEGERS_IN_FLOAT32, _OF_NAN]),
+    "Greater": ("Greater", [INTEGERS_IN_FLOAT32, _OF_NAN, _LAID_ON_THE_LAST]),
+    "GreaterEqual": ("GreaterOrEqual", [INTEGERS_IN_FLOAT32, _OF_NAN, _LAID_ON_THE_LAST]),
     "Less": ("Less", [INTEGERS_IN_FLOAT32, PDPD_REFUSED]),
     "LessEqual": ("LessOrEqual", [INTEGERS_IN_FLOAT32, PDPD_REFUSED]),
 }

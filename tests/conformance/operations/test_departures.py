@@ -174,6 +174,12 @@ def _pdpd(operation: str, version: int, make_opset: int, *run: np.ndarray, expec
 
 
 _LEFT, _RIGHT = np.arange(6, dtype=I32).reshape(2, 3) + 1, np.array([2, 4], I32)
+for _operation in ("Add", "Subtract"):
+    _bytes = statics([_LEFT.astype(np.uint8), np.array([[3, 2, 1], [255, 255, 255]], np.uint8)])
+    _shown(_operation, 1, "i8 and u8 with", f"opset1.{_operation}", _bytes, pdpd(0))
+for _operation, _function in (("Greater", np.greater), ("GreaterEqual", np.greater_equal)):
+    _square = _LEFT[:, :2].astype(F)
+    _pdpd(_operation, 1, 1, _square, _RIGHT.astype(F), expected=_function(_square, _RIGHT[:, None]))
 for _operation in ("Subtract", "Divide", "Equal", "NotEqual", "Less", "LessEqual"):
     _pdpd(_operation, 1, 1, _LEFT.astype(F), _RIGHT.astype(F))
 for _operation, _version in (("LogicalAnd", 1), ("LogicalOr", 1), ("LogicalXor", 2)):

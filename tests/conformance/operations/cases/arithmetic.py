@@ -245,6 +245,15 @@ def _ends_of_ranges():
         ("Power", np.int8, [2, -7, 3, 2], [7, 3, 5, -1]),
     ):
         yield _of_two(operation, "bounded", dtype, a, b, **(wraps if operation in ("Add", "Subtract") else {}))
+    for dtype in (np.uint8, np.int8):
+        lowest = np.iinfo(dtype).min
+        laid = np.array([[lowest, 100], [127, lowest + 1]], dtype), np.array([60, 2], dtype)
+        for operation in ("Add", "Subtract"):
+            name, settings = f"pdpd-{np.dtype(dtype)}", {}
+            if (operation, dtype) == ("Subtract", np.int8):
+                reason = "the CPU plugin lays the second operand on the last dimension of the first, and bounds the results"
+                settings = decided("evaluate", reason)
+            yield layer_case(operation, "opset1", operation, name, statics(laid), pdpd(0), **settings)
     zero = decided("cpu", "the reference kernel fails at a divisor of 0, the specification leaves the result open")
     for operation in ("Divide", "Mod", "FloorMod"):
         for dtype in INTEGERS:
