@@ -70,15 +70,16 @@ def integers_rounded(op: Builder, function: Callable[[Value], Value], x: Value) 
     """``function`` of ``x``; of integers by way of floats, the result rounded to the nearest integer.
 
     OpenVINO's specification leaves functions of integers open but for Sqrt, which rounds. Those of 8 bits are bounded by
-    their range.
+    their range once they are i32, whose lowest number stands for what is none.
     """
     if x.dtype not in INTEGERS:
         return function(x)
     result = op.Round(function(op.Cast(x, to=D.DOUBLE if x.dtype in WIDE else D.FLOAT)))
-    if x.dtype in BYTES:
-        low, high = _limits(x.dtype)
-        result = op.Clip(result, float(low), float(high))
-    return truncated(op, result, x.dtype)
+    if x.dtype not in BYTES:
+        return truncated(op, result, x.dtype)
+    if x.dtype == D.UINT8:
+        result = op.Where(op.IsNaN(result), 255.0, result)
+    return op.Cast(op.Clip(op.Cast(result, to=D.INT32), *_limits(x.dtype)), to=x.dtype)
 
 
 def saturating_8_bits(op: Builder, function: Callable[..., Value], *values: Value) -> Value:

@@ -15,6 +15,7 @@ from converters.openvino.rule import Departure, rule
 from converters.openvino.rules._elementwise import PDPD_REFUSED, AutoBroadcast, align, binary, check_types, typed
 from converters.openvino.rules._indices import constant_axis, int64
 from converters.openvino.rules._precision import (
+    BYTES,
     FLOATS,
     INTEGERS,
     INTEGERS_IN_FLOAT32,
@@ -31,6 +32,12 @@ _ROUNDED = Departure(
     where="integers of 32 and 64 bits",
     cpu="rounds the result to the nearest integer",
     reference="cuts off its fraction",
+    follows="cpu",
+)
+_AS_FLOATS = Departure(
+    where="an i32 whose result is beyond the range of its type",
+    cpu="gives the last float within it",
+    reference="gives the lowest i32",
     follows="cpu",
 )
 _BOUNDED = Departure(
@@ -76,13 +83,22 @@ _UNARY_DEPARTS = {
     "Asin": [_ROUNDED],
     "Log": [_ROUNDED],
     "Sin": [_ROUNDED],
+    "Cosh": [_AS_FLOATS],
+    "Sinh": [_AS_FLOATS],
     "Exp": [_ROUNDED, Departure(where="a NaN", cpu="gives infinity", reference="keeps it", follows="reference")],
 }
+
+
+# Of integers of up to 32 bits the CPU plugin bounds them by the last float before 2^31.
+_BOUNDED_AS_FLOATS = ("Cosh", "Sinh")
+_GREATEST = 2.0**31 - 128
 
 
 def _register_unary(operation: str, node: str, since: str) -> None:
     @rule(operation, since=since, departs=_UNARY_DEPARTS.get(operation, []))
     def emit(op: Builder, x: Value):
+        if operation in _BOUNDED_AS_FLOATS and x.dtype in (D.INT32, *BYTES):
+            return integers_rounded(op, lambda x: op.Clip(op.node(node, x), -(2.0**31), _GREATEST), x)
         return integers_rounded(op, lambda x: op.node(node, x), x)
 
 

@@ -129,6 +129,8 @@ _shown("Selu", 1, "parameters", "selu", [static(_floats(2)), static(_floats(1)),
 
 for _operation, _number in (("Asin", 1), ("Exp", 1), ("Log", 2), ("Sin", 1)):
     _shown(_operation, 1, "integers of 32 and 64 bits", _operation.lower(), [static(np.array([_number], I32))])
+for _operation in ("Cosh", "Sinh"):
+    _shown(_operation, 1, "an i32 whose", _operation.lower(), [static(np.array([30], I32))])
 _shown("Exp", 1, "a NaN", "exp", [static(_floats(NAN))])
 _shown("Negative", 1, "unsigned", "negative", [static(np.array([0], np.uint8))], expected=np.array([0], np.uint8))
 _shown("Round", 5, "`half_away_from_zero`", "round", [static(_floats(0.49999997))], {"mode": "half_away_from_zero"})

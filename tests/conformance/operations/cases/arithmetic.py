@@ -63,6 +63,19 @@ _UNARY = [
     ("Tanh", "opset1", "tanh", np.append(_ANY, NAN), [0, 1, 2, -3, 100]),
 ]
 # Where the oracles part on integers the CPU plugin decides: the specification has a word on Sqrt alone, which rounds.
+# What has no result in the type, or none at all.
+_BEYOND = {
+    "Acos": [2, 100],
+    "Acosh": [0, -3],
+    "Asin": [2, -2],
+    "Cosh": [30, 100],
+    "Exp": [30, 100],
+    "Log": [0, -1],
+    "Sinh": [30, 100, -100],
+    "Sqrt": [-3, -100, 4],
+}
+_LOWEST = "the CPU plugin gives the greatest float of Cosh and Sinh, and rounds the others, of which the reference gives the lowest"
+_ALONE = "the reference kernel has no integers of 8 bits"
 _ROUNDED_INTEGERS = {"Asin": [1, -1], "Exp": [1], "Log": [2, 100], "Sin": [1, 2, -1, 10, -5, 100]}
 _ROUNDED = "the CPU plugin rounds functions of integers to the nearest, the reference kernel truncates this one"
 
@@ -82,6 +95,11 @@ def _unary(operation, version, make, floats, integers):
         if operation != "Negative" or dtype != np.uint8:
             chosen = [v for v in integers if v >= 0 or np.dtype(dtype).kind == "i"]
             yield case(np.dtype(dtype).name, [static(np.array(chosen, dtype))])
+    if operation in _BEYOND:
+        for dtype in (np.int8, np.uint8, np.int32):
+            chosen = np.array([v for v in _BEYOND[operation] if v >= 0 or dtype != np.uint8], dtype)
+            # Of 8 bits there is no reference kernel.
+            yield case(f"{np.dtype(dtype)}-beyond", [static(chosen)], **decided("cpu", _LOWEST if dtype == I32 else _ALONE))
     if parted := _ROUNDED_INTEGERS.get(operation):
         yield case("int32-rounded", [static(np.array(parted, I32))], **decided("cpu", _ROUNDED))
 
