@@ -24,6 +24,12 @@ UNSIGNED = {D.UINT8, D.UINT16, D.UINT32, D.UINT64}
 INTEGERS = SIGNED | UNSIGNED
 WIDE = {D.INT32, D.INT64, D.UINT32, D.UINT64}
 
+WITHOUT_A_SHARE = Departure(
+    where="a NaN or an infinite number whose share in a result is 0",
+    cpu="leaves it out",
+    specification="does not say",
+    follows="runtime",
+)
 INTEGERS_IN_FLOAT32 = Departure(
     where="integers of 32 bits or more beyond 2^24",
     cpu="computes in f32, which rounds them",

@@ -132,13 +132,13 @@ def negative(op: Builder, x: Value):
     return saturating_8_bits(op, lambda x: op.Sub(0, x) if x.dtype in UNSIGNED else op.Neg(x), x)
 
 
-@rule("Ceiling")
+@rule("Ceiling", departs=[INTEGERS_IN_FLOAT32])
 def ceiling(op: Builder, x: Value):
     """Ceiling-1; integers stay as they are."""
     return x if x.dtype in INTEGERS else op.Ceil(x)
 
 
-@rule("Floor")
+@rule("Floor", departs=[INTEGERS_IN_FLOAT32])
 def floor(op: Builder, x: Value):
     """Floor-1; integers stay as they are."""
     return x if x.dtype in INTEGERS else op.Floor(x)
@@ -154,6 +154,7 @@ def floor(op: Builder, x: Value):
             specification="rounds it to zero",
             follows="specification",
         ),
+        INTEGERS_IN_FLOAT32,
     ],
 )
 def round_(op: Builder, x: Value, *, mode: Literal["half_to_even", "half_away_from_zero"] = "half_to_even"):

@@ -75,7 +75,18 @@ def is_inf(op: Builder, x: Value, *, detect_negative: bool = True, detect_positi
     return op.IsInf(_float(x), detect_negative=int(detect_negative), detect_positive=int(detect_positive))
 
 
-@rule("IsFinite", since="opset10")
+@rule(
+    "IsFinite",
+    since="opset10",
+    departs=[
+        Departure(
+            where="numbers below 2^-126, the least normal one",
+            cpu="holds them to be infinite or NaN",
+            specification="holds them to be finite",
+            follows="specification",
+        )
+    ],
+)
 def is_finite(op: Builder, x: Value):
     """IsFinite-10."""
     return op.Not(op.Or(op.IsNaN(_float(x)), op.IsInf(x)))
