@@ -43,6 +43,7 @@ UNSHOWN = {
     "a `max_output_boxes_per_class` of 0": "what was in memory may be the right answer",
     "data of known dimensions, with `start`": "what is read beyond the data spoils the oracle's process",
     "an empty sequence": "what is read beyond it may be the right answer",
+    "a layer that runs again": "an example is run once",
     "repeats that are not constant": "what was in memory may be the right answer",
     "a NaN among the elements": "no one says what is right: by where it lies the answers are equal or are not",
 }
@@ -507,6 +508,15 @@ for _version in (1, 8):
         },
         expected=np.full((1, 1, 1, 2), NAN, F),
     )
+_shown(
+    "ROIPooling",
+    2,
+    "infinity among",
+    "ROIPooling",
+    [static(_floats(-INF, 1, 1, 1).reshape(1, 1, 2, 2)), static(_floats([0, 0.75, 0.58, 1.33, 0.68]))],
+    {"output_roi": [1, 3], "spatial_scale": 1.0, "method": "bilinear"},
+    expected=_floats(-INF, 0, 0).reshape(1, 1, 1, 3),
+)
 for _version in (4, 11):
     _resized(_version, "a NaN or an", _floats([1, 2], [NAN, 3]), "linear", [1], [4], expected=np.full((2, 4), NAN, F))
 _resized(11, "`bilinear_pillow`", np.array([[[[0, 5]]]], np.uint8), "bilinear_pillow", [2, 3], [1, 3])

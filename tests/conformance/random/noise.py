@@ -174,13 +174,19 @@ def _as_float(leaf: Leaf) -> Leaf:
 
 def halfway(ours: np.ndarray, whole: np.ndarray, floats: np.ndarray) -> bool:
     """Whether the whole numbers are equal, or next to each other with the floats halfway between them, or so far from 0 that
-    floats there have no digit for the difference, or the CPU plugin, which computes those of 64 bits in 32, has none."""
+    floats there have no digit for the difference, or the CPU plugin, which computes those of 64 bits in 32, has none.
+
+    Where it cuts the floats' fractions off, what is halfway is a whole number, and the next one to 0.
+    """
     if not ours.shape == whole.shape == floats.shape:
         return False
     one, other, float_ = (array.astype(np.float64) for array in (ours, whole, floats))
     digit = 1e-6 * np.maximum(np.abs(float_), 1)
     apart = np.abs(one - other)
     near = np.abs(float_ - (one + other) / 2) <= digit
+    broken = np.abs(float_ - np.round(float_)) > digit
+    if np.array_equal(other[broken], np.trunc(float_[broken])):
+        near |= ~broken & (np.maximum(np.abs(one), np.abs(other)) == np.abs(np.round(float_)))
     beyond = (np.abs(float_) >= 2.0**31) if whole.dtype.itemsize == 8 else np.False_
     return bool(np.all((apart == 0) | (apart == 1) & near | (apart >= 1) & (apart <= digit) | beyond))
 

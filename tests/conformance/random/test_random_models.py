@@ -134,6 +134,15 @@ def test_whole_numbers_beside_what_lies_halfway_are_none_to_mend(oracle: Oracle)
     assert not halfway(np.array([[[2, 8, 6]]], np.uint8), np.array([[[3, 7, 5]]], np.uint8), floats)
     assert not halfway(np.array([[[2, 7, 7]]], np.uint8), np.array([[[3, 7, 5]]], np.uint8), floats)
     assert not halfway(rows, np.array([[[3, 7, 5]]], np.uint8), floats)
+    ours, cut, floats = (
+        np.array([3, -2, 1], np.int8),
+        np.array([2, -3, 1], np.int8),
+        np.array([2.9999999, -3, 1.7], np.float32),
+    )
+    assert halfway(ours, cut, floats)
+    assert not halfway(ours + 1, cut + 1, floats)
+    assert not halfway(np.array([3, -3, 2], np.int8), cut, floats)
+    assert not halfway(ours, np.array([2, -3, 2], np.int8), floats)
 
 
 def test_whole_numbers_of_several_inputs_are_compared_with_floats_of_all(
