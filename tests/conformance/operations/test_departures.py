@@ -396,6 +396,16 @@ for _version in (1, 3, 4, 5, 9):
             expected=_both,
         )
 
+_shown(
+    "MatrixNms",
+    8,
+    "no class",
+    "MatrixNms",
+    [dynamic(np.ones((1, 1, 4), F)), static(np.ones((1, 1, 1), F))],
+    {"sort_result_type": "none", "output_type": "i32", "background_class": 0, "decay_function": "linear"},
+    expected=[np.zeros((0, 6), F), np.zeros((0, 1), I32), np.zeros(1, I32)],
+)
+
 # -- elements by place -----------------------------------------------------------------------------------------------------
 
 for _version in (1, 7):

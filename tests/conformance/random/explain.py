@@ -11,7 +11,16 @@ import numpy as np
 from converters.openvino.rule import find_rule
 from tests.conformance.oracle import OracleError
 from tests.conformance.random.judge import Judge, Verdict, differing, is_drawn
-from tests.conformance.random.noise import amplified, misshapen, noisy, parts_from_itself, parts_layer_by_layer, tied
+from tests.conformance.random.noise import (
+    amplified,
+    misshapen,
+    noisy,
+    overflown,
+    parts_from_itself,
+    parts_layer_by_layer,
+    tied,
+    unset,
+)
 from tests.conformance.random.recipe import Layer, Leaf, Recipe, Ref, leaf_of, side_by_side
 from tests.conformance.random.restate import seconded_in_other_words
 
@@ -29,9 +38,9 @@ class Explanation:
 
     Attributes:
         kind: ``"departure"``: a known one of the layers named; ``"noise"``: the CPU plugin parts as far from itself when its
-            inputs change in their last digits, when results come or go or dimensions are known, or from the shapes that it
-            infers, or from what it gives layer by layer, or when the model says the same in other words, or it rounds what
-            lies halfway between two whole numbers;
+            inputs change in their last digits, when it is asked again, when results come or go or dimensions are known, or
+            from the shapes that it infers, or from what it gives layer by layer, or when the model says the same in other
+            words, or it rounds what lies halfway between two whole numbers, or its sums overflow;
             ``"found"``: something to be mended.
         recipe: the smallest model that shows it.
         verdict: on that.
@@ -83,6 +92,8 @@ def explain(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
     if misshapen(recipe, judge) or parts_layer_by_layer(recipe, verdict, judge):
         return Explanation("noise", recipe, verdict)
     if amplified(recipe, verdict, judge) or seconded_in_other_words(recipe, verdict, judge):
+        return Explanation("noise", recipe, verdict)
+    if unset(recipe, verdict, judge) or overflown(recipe, judge):
         return Explanation("noise", recipe, verdict)
     return Explanation("found", recipe, verdict)
 
@@ -204,8 +215,11 @@ def values(recipe: Recipe, judge: Judge) -> dict[Ref, np.ndarray]:
 
 
 def singles(recipe: Recipe, judge: Judge) -> list[Single]:
-    """Each layer as a model of its own, whose inputs are what OpenVINO computes for them; constants stay constants."""
-    known = values(recipe, judge)
+    """Each layer as a model of its own, whose inputs are what OpenVINO computes for them.
+
+    Constants stay constants, and so does what comes from them alone: OpenVINO computes that when it loads the model.
+    """
+    known, constant = values(recipe, judge), _constant(recipe)
     found = []
     for place, node in enumerate(recipe.nodes):
         if not isinstance(node, Layer):
@@ -216,10 +230,19 @@ def singles(recipe: Recipe, judge: Judge) -> list[Single]:
             if isinstance(source, Leaf):
                 leaves[ref] = source
             elif ref in known:
-                leaves[ref] = leaf_of(known[ref])
+                leaves[ref] = replace(leaf_of(known[ref]), constant=ref[0] in constant)
         if len(leaves) < len(set(node.inputs)):
             continue
         found.append(Single(place, recipe.alone(place, leaves)))
+    return found
+
+
+def _constant(recipe: Recipe) -> set[int]:
+    """The places of constants, and of layers of constants alone."""
+    found: set[int] = set()
+    for place, node in enumerate(recipe.nodes):
+        if node.constant if isinstance(node, Leaf) else not node.bodies and all(ref[0] in found for ref in node.inputs):
+            found.add(place)
     return found
 
 

@@ -15,6 +15,17 @@ from tests.conformance.random.judge import Judge, Verdict, differing
 from tests.conformance.random.recipe import Layer, Leaf, Recipe, Ref, leaf_of
 
 _TRIES = 3
+_SUMS = (
+    "Convolution",
+    "ConvolutionBackpropData",
+    "CumSum",
+    "Einsum",
+    "GroupConvolution",
+    "GroupConvolutionBackpropData",
+    "MatMul",
+    "ReduceMean",
+    "ReduceSum",
+)
 
 
 def noisy(recipe: Recipe, judge: Judge) -> bool:
@@ -71,6 +82,39 @@ def parts_layer_by_layer(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool
     ours = judge.ours(recipe)
     results = {k: values.get(recipe.results[k]) for k in verdict.apart}
     return all(array is not None and not differing([form[k]], [array]) for k, array in results.items() for form in ours)
+
+
+def unset(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
+    """Whether the CPU plugin, asked again, gives something else, by however little: what was in memory."""
+    answers = [judge.openvinos(replace(recipe)) for _ in range(_TRIES)]
+    known = [answer for answer in answers if not isinstance(answer, OracleError)]
+    if len(known) < len(answers) or not verdict.apart:
+        return False
+    return any(answer[k].tobytes() != known[0][k].tobytes() for answer in known for k in verdict.apart)
+
+
+def overflown(recipe: Recipe, judge: Judge) -> bool:
+    """Whether we part in sums alone, by being infinite where OpenVINO's are NaN, or the other way round.
+
+    Which of the two a sum is that overflows, or has infinite terms, depends on its order and on what is multiplied first.
+    """
+    layers = [recipe.nodes[place] for place, _ in recipe.results]
+    if not all(isinstance(layer, Layer) and layer.operation in _SUMS for layer in layers):
+        return False
+    given = judge.openvinos(recipe)
+    return not isinstance(given, OracleError) and all(
+        not differing([_without_infinities(one, other)], [_without_infinities(other, one)])
+        for form in judge.ours(recipe)
+        for one, other in zip(form, given, strict=True)
+    )
+
+
+def _without_infinities(array: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """The array with 0 where it is NaN and the other infinite, or the other way round."""
+    if array.shape != other.shape or array.dtype.kind not in "fV":
+        return array
+    one, two = array.astype(np.float64), other.astype(np.float64)
+    return np.where(np.isnan(one) & np.isinf(two) | np.isinf(one) & np.isnan(two), np.zeros_like(array), array)
 
 
 def amplified(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:

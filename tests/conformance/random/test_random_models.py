@@ -13,9 +13,9 @@ import pytest
 from converters.openvino.coverage.operations import operations
 from tests.conformance.oracle import Oracle, OracleError
 from tests.conformance.random import models
-from tests.conformance.random.explain import explain
+from tests.conformance.random.explain import explain, singles
 from tests.conformance.random.judge import Judge, Verdict
-from tests.conformance.random.noise import amplified, halfway, parts_from_itself, tied
+from tests.conformance.random.noise import amplified, halfway, overflown, parts_from_itself, tied, unset
 from tests.conformance.random.recipe import Layer, Leaf, Recipe, leaf_of
 from tests.conformance.random.restate import seconded_in_other_words
 
@@ -257,6 +257,41 @@ def test_what_later_layers_make_more_of_is_none_to_mend(oracle: Oracle, monkeypa
     assert amplified(recipe, verdict, judge)
     _wrong(monkeypatch, "Abs")
     assert not amplified(recipe, judge.judge(recipe), judge)
+
+
+def test_what_openvino_gives_otherwise_when_asked_again_is_none_to_mend(
+    oracle: Oracle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge, verdict, right = Judge(oracle), Verdict("parts", apart=frozenset({0})), Judge.openvinos
+    assert not unset(CHAIN, verdict, judge)
+    left_in_memory = iter(np.float32([0, 0, 1e-30]))
+
+    def answered(self: Judge, recipe: Recipe, name: str = "cpu") -> list[np.ndarray] | OracleError:
+        answer = right(self, recipe, name)
+        assert not isinstance(answer, OracleError)
+        return [array * next(left_in_memory) for array in answer[:1]]
+
+    monkeypatch.setattr(Judge, "openvinos", answered)
+    assert unset(CHAIN, verdict, judge)
+
+
+def test_sums_that_overflow_are_none_to_mend(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, columns = np.array([[3e38, 3e38], [1, 2]], np.float32), np.array([[-2], [2]], np.float32)
+    recipe, judge = _of_one("MatMul", "opset1", rows, columns, transpose_a=False, transpose_b=False), Judge(oracle)
+    monkeypatch.setattr(Judge, "ours", lambda self, recipe: [[np.array([[np.nan], [2]], np.float32)]])
+    for first, is_so in ((np.inf, True), (-np.inf, True), (np.nan, True), (5, False)):
+        answer = [np.array([[first], [2]], np.float32)]
+        monkeypatch.setattr(Judge, "openvinos", lambda self, recipe, answer=answer: answer)
+        assert overflown(recipe, judge) == is_so
+    monkeypatch.setattr(Judge, "openvinos", lambda self, recipe: [np.array([[np.inf], [3]], np.float32)])
+    assert not overflown(recipe, judge)
+
+
+def test_what_comes_from_constants_is_constant_to_a_layer(oracle: Oracle) -> None:
+    one = Leaf("f32", np.ones(3, np.float32), (3,), True)
+    layers = Layer("Relu", "opset1", ((1, 0),), {}), Layer("Add", "opset1", ((0, 0), (2, 0)), {"auto_broadcast": "numpy"})
+    _, add = singles(Recipe((X, one, *layers), ((3, 0),)), Judge(oracle))
+    assert [leaf.constant for leaf in add.recipe.nodes if isinstance(leaf, Leaf)] == [False, True]
 
 
 def test_booleans_of_openvino_are_0_or_1() -> None:
