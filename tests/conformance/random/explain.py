@@ -69,7 +69,8 @@ def explain(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
     recipe, verdict = _narrowed(recipe, verdict, judge)
     known: dict[int, Explanation] = {}
     for single, found in suspects(_variants(singles(recipe, judge)), judge):
-        if _excused(single.recipe, found) or _folded(single.recipe, judge) or _is_nothing(single.recipe, found, judge):
+        folded = _folded(single.recipe, judge) or _folded_within(single.recipe, judge)
+        if folded or _excused(single.recipe, found) or _is_nothing(single.recipe, found, judge):
             known[single.place] = Explanation("departure", single.recipe, found)
         elif _is_noise(single.recipe, found, judge) or _is_unset(recipe, single.place, judge):
             known.setdefault(single.place, Explanation("noise", single.recipe, found))
@@ -135,7 +136,8 @@ def _narrowed(recipe: Recipe, verdict: Verdict, judge: Judge) -> tuple[Recipe, V
         return recipe, verdict
     apart = replace(recipe, results=tuple(recipe.results[k] for k in sorted(verdict.apart))).pruned()
     found = judge.judge(apart)
-    return (apart, found) if found.kind == verdict.kind else (recipe, verdict)
+    # Without the other results the reference kernels may second ours, which refused one of them.
+    return (apart, found) if found.kind == verdict.kind or found.kind == "reference" else (recipe, verdict)
 
 
 def _excused(single: Recipe, found: Verdict) -> bool:
@@ -162,6 +164,20 @@ def _folded(single: Recipe, judge: Judge) -> bool:
     given = replace(single, nodes=(replace(first, constant=False), *single.nodes[1:]))
     found = judge.judge(given)
     return found.kind == "agrees" or (found.suspect and _excused(given, found))
+
+
+def _folded_within(single: Recipe, judge: Judge) -> bool:
+    """Whether a body of the layer has a layer of constants that OpenVINO so computes by another kernel."""
+    for body in (body for layer in single.layers() for body in layer.bodies):
+        for place, node in enumerate(body.nodes):
+            if not isinstance(node, Layer) or not node.inputs:
+                continue
+            leaves = {ref: leaf for ref in node.inputs if isinstance(leaf := body.nodes[ref[0]], Leaf) and leaf.constant}
+            if len(leaves) == len(set(node.inputs)):
+                alone = body.alone(place, leaves)
+                if judge.judge(alone).suspect and _folded(alone, judge):
+                    return True
+    return False
 
 
 def suspects(alone: Sequence[Single], judge: Judge) -> Iterator[tuple[Single, Verdict]]:
