@@ -199,7 +199,18 @@ def broadcast_1(
     return _broadcast(op, data, target_shape, axes_mapping, explicit=mode != "numpy")
 
 
-@rule("Broadcast", since="opset3")
+@rule(
+    "Broadcast",
+    since="opset3",
+    departs=[
+        Departure(
+            where="`mode=bidirectional` and a target shape of no dimensions, which is not constant",
+            cpu="fails, or gives what was in memory",
+            reference="gives the data",
+            follows="reference",
+        )
+    ],
+)
 def broadcast(
     op: Builder,
     data: Value,

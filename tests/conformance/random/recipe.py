@@ -152,7 +152,9 @@ class Recipe:
 
 
 def leaf_of(array: np.ndarray) -> Leaf:
-    """A Parameter of that value."""
+    """A Parameter of that value; booleans are 0 or 1, whatever OpenVINO has left in memory for true."""
+    if array.dtype == np.bool_:
+        array = array.view(np.uint8) != 0
     name = next((name for name, dtype in TYPES.items() if np.dtype(dtype) == array.dtype), "string")
     return Leaf(name, array, array.shape)
 
