@@ -61,6 +61,8 @@ def scatter_elements_update(
 ):
     """ScatterElementsUpdate-12: ONNX's ScatterElements where that says the same, else the domain's own operator."""
     at = constant_axis(axis, data.rank)
+    if data.dims is not None and 0 in data.dims:
+        return op.Identity(data)  # OpenVINO looks at no index then, ONNX Runtime does
     _check_elements(data, indices, updates, at)
     if reduction == "mean" and data.dtype == ir.DataType.BOOL:
         raise Malformed("it takes the mean of booleans")

@@ -11,6 +11,7 @@ from converters.openvino.reader.element_types import ElementType
 from converters.openvino.rule import Departure, rule
 from converters.openvino.rules._indices import INT64_MIN, as_indices, constant_axis, integer, vector
 from onnx_specops.building import Builder, Value
+from onnx_specops.padding import pad
 
 Mode = Literal["max", "min"]
 Sort = Literal["value", "index", "none"]
@@ -75,6 +76,7 @@ def _top_k(
 ) -> tuple[Value, Value]:
     if (count := integer(k, "k")) is not None and count < 0:
         raise Malformed(f"its k is {count}")
+    data = _with_room(op, data, axis, count)
     keys, k = _ordered(op, data), vector(op, k)
     values, indices = op.TopK(keys, k, axis=axis, largest=int(mode == "max"), sorted=int(sort == "value"))
     if sort == "index":
@@ -127,6 +129,18 @@ def non_zero(op: Builder, data: Value, *, output_type: ElementType = ElementType
         shape = op.if_(op.Equal(op.Size(op.Shape(data)), 0), lambda op: op.const([1]), lambda op: op.Shape(data))
         data = op.Reshape(data, shape, allowzero=1)
     return as_indices(op, op.NonZero(data), output_type)
+
+
+def _with_room(op: Builder, data: Value, axis: int, k: int | None) -> Value:
+    """``data``, which where it has no elements is long enough for ``k`` of them: OpenVINO compares no numbers then."""
+    dims = data.dims
+    if k is None or dims is None or not -len(dims) <= axis < len(dims):
+        return data
+    at = axis % len(dims)
+    size = dims[at]
+    if 0 not in dims[:at] + dims[at + 1 :]:
+        return data
+    return data if size is not None and size >= k else pad(op, data, [at], [0], [k if size is None else k - size])
 
 
 def _ordered(op: Builder, data: Value) -> Value:

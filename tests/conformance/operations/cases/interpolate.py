@@ -49,6 +49,13 @@ def _later(version, name, data, given, axes, mode, calculation="sizes", coordina
     return layer_case("Interpolate", f"opset{version}", "Interpolate", name, inputs, attributes, **settings)
 
 
+def _of_none():
+    """Images of no elements, and none asked for either."""
+    for mode in ("nearest", "linear", "linear_onnx", "cubic"):
+        yield _later(11, f"{mode}-of-none", static(_values(1, 0, 2, 0)), [3, 4], [2, 3], mode)
+    yield _later(4, "linear-of-none", static(_values(2, 0, 0)), [3], [1], "linear")
+
+
 def _modern():
     data, other = _values(2, 3, 5, 6), _values(1, 2, 4, 4)
     x = static(data)
@@ -219,4 +226,4 @@ def _grids():
     yield case("float16-grid", statics([data, grid.astype(F16)]))
 
 
-CASES = [*_grids(), *_unknown_ranks(), *_modern(), *_pillow(), *_original()]
+CASES = [*_grids(), *_unknown_ranks(), *_of_none(), *_modern(), *_pillow(), *_original()]

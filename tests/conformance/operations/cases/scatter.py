@@ -29,6 +29,7 @@ def _elements():
         yield case(version, "axis-at-run-time", [data, dynamic(indices.astype(I32)), updates, static(np.array([1]))])
         yield case(version, "empty-data", [dynamic(ramp(3, 0, 4), ramp(2, 2, 3)), dynamic(np.zeros((1, 0, 4), I64), np.ones((1, 1, 2), I64)),
                    dynamic(ramp(1, 0, 4), -ramp(1, 1, 2) - 1), static(np.array(2), np.array(0))])  # fmt: skip
+        yield case(version, "empty-static-data", [static(ramp(1, 0)), np.array([[2, 0]]), static(ramp(1, 2)), np.array(0)])
         yield case(version, "empty", [data, dynamic(np.zeros((0, 4), I64)), dynamic(ramp(0, 4)), np.array(0)])
         for dtype in (bool, I8, U8, I32, I64, F16, F64):
             inputs = [

@@ -39,6 +39,7 @@ def _top_k():
                    settings=decided("cpu", "the reference takes another k when that is not constant"))  # fmt: skip
         for dtype in (I8, U8, I32, I64, F16, F64):
             yield case(np.dtype(dtype).name, dynamic(_distinct(2, 9, dtype=dtype)), np.array(3), 1)
+        yield case("of-none", static(np.zeros((0, 2, 5), F32)), np.array(3), 1)
         if version != "opset1":
             yield case("i64-indices", data, np.array(2), 1, index_element_type="i64")
     for sort in ("value", "index"):
