@@ -199,7 +199,18 @@ def broadcast_1(
     return _broadcast(op, data, target_shape, axes_mapping, explicit=mode != "numpy")
 
 
-@rule("Broadcast", since="opset3")
+@rule(
+    "Broadcast",
+    since="opset3",
+    departs=[
+        Departure(
+            where="`bidirectional` to a constant shape with a 0",
+            cpu="leaves a dimension of 1 there as it is",
+            specification="has no elements",
+            follows="specification",
+        ),
+    ],
+)
 def broadcast(
     op: Builder,
     data: Value,

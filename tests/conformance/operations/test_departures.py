@@ -426,6 +426,14 @@ _shown(
     "transpose",
     [dynamic(_floats([1, 2]), dims=[1, 2]), dynamic(np.zeros(0, I64), dims=[-1])],
 )
+_shown(
+    "Broadcast",
+    3,
+    "`bidirectional` to",
+    lambda ops, *x: ops.broadcast(*x, broadcast_spec="BIDIRECTIONAL"),
+    [static(_floats([1], [2])), np.array([2, 0])],
+    expected=np.zeros((2, 0), F),
+)
 _shown("Squeeze", 1, "axes whose dimension", "squeeze", [dynamic(_floats([1], [2]), dims=[-1, -1]), np.array([0, 1])])
 for _version in (1, 3, 11):
     _shown(
