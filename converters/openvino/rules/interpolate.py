@@ -172,6 +172,8 @@ def grid_sample(
     padding_mode: Literal["zeros", "border", "reflection"] = "zeros",
 ):
     """GridSample-9."""
+    if data.dims is not None and 0 in data.dims:  # ONNX Runtime asks for what lies along the last dimensions
+        return op.Reshape(data, op.Concat(op.Shape(data, end=2), op.Shape(grid, start=1, end=3), axis=0), allowzero=1)
     names = {"bilinear": "linear", "bicubic": "cubic", "nearest": "nearest"}
     places = op.Cast(grid, to=_FLOAT) if grid.dtype != _FLOAT else grid
     return integers_in_float32(

@@ -25,6 +25,7 @@ _LOOKED_UP = (
     "must be within the inclusive range [0,-1]",
     "is greater than input dim=0",
     "Input dim is zero but required output dim is non-zero",
+    "Input spatial dimensions must be non-empty",
     " 0 elements along axis",
 )
 

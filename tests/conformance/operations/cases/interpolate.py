@@ -217,6 +217,8 @@ def _grids():
     half = np.array([[-0.5, 0.5], [0, 0], [0.25, -0.25], [0.75, 0.75]], F32).reshape(1, 1, 4, 2)
     for align in (True, False):  # half way between two elements
         yield case(f"ties-{align}", statics([_values(1, 1, 4, 4), half]), mode="nearest", align_corners=align)
+    for mode in ("bilinear", "bicubic", "nearest"):
+        yield case(f"{mode}-of-none", statics([_values(1, 0, 2, 0), _grid(1, 4, 3, 2)]), mode=mode)
     one = statics([_values(1, 2, 1, 1), _grid(1, 3, 3, 2)])
     yield case("one-element", one, align_corners=True, padding_mode="reflection")
     for dtype in (np.float16, np.int32, np.int64, np.uint8, np.int8):
