@@ -184,9 +184,19 @@ def test_what_others_need_of_all_tokens_stays(tmp_path: Path) -> None:
     """Another output takes what the logits are made of."""
     x = ops.parameter([-1, -1, 4], np.float32, name="x")
     inner = ops.exp(x)
-    graph, inputs = graph_of(ov.Model([ops.tanh(inner), ops.abs(inner)], [x], "m"), tmp_path)
+    logits = ops.tanh(inner)
+    logits.output(0).set_names({"logits"})
+    graph, inputs = graph_of(ov.Model([ops.abs(inner), logits], [x], "m"), tmp_path)
     assert keep_last_token(graph, inputs)
     assert [node.op_type for node in graph if node.op_type != "Abs"] == ["Exp", "Slice", "Tanh"]
+
+
+def test_logits_that_are_more_than_an_output_stay(tmp_path: Path) -> None:
+    x = ops.parameter([-1, -1, 4], np.float32, name="x")
+    logits = ops.tanh(x)
+    logits.output(0).set_names({"logits"})
+    graph, inputs = graph_of(ov.Model([logits, ops.reduce_max(logits, [-1])], [x], "m"), tmp_path)
+    assert not keep_last_token(graph, inputs)
 
 
 def test_a_constant_by_position_is_not_of_all_tokens() -> None:

@@ -34,20 +34,21 @@ _ALONG = {"LayerNormalization": -1, "RMSNormalization": -1, "Softmax": -1, "LogS
 
 
 def keep_last_token(graph: ir.Graph, inputs: Inputs) -> bool:
-    """Let the first output, ``[batch, tokens, vocabulary]``, be ``[batch, 1, vocabulary]``: of each row's last token.
+    """Let the logits, ``[batch, tokens, vocabulary]``, be ``[batch, 1, vocabulary]``: those of each row's last token.
 
-    What fills up a row is not its last token, where ``attention_mask`` says so.
+    They are the output of that name, else the first. What fills up a row, by ``attention_mask``, is not its last token.
 
     Args:
         graph: a language model whose caches are inputs and outputs; changed in place.
         inputs: its inputs.
 
     Returns:
-        Whether it is so now: not where the output is of another form.
+        Whether it is so now: not where the output is of another form, or something else is made of it.
     """
-    logits = graph.outputs[0]
+    place = next((k for k, output in enumerate(graph.outputs) if output.name == "logits"), 0)
+    logits = graph.outputs[place]
     probe = inputs.probe(_SETTING)
-    if not _has_tokens(logits, probe) or logits.producer() is None:
+    if not _has_tokens(logits, probe) or logits.producer() is None or logits.uses():
         return False
     behind = _behind(graph, logits, probe)
     select = _Selection(graph, inputs)
@@ -61,7 +62,7 @@ def keep_last_token(graph: ir.Graph, inputs: Inputs) -> bool:
             _shorten(value)
     if not behind:
         take_place(logits, select.last(logits, None))
-        _shorten(graph.outputs[0])
+        _shorten(graph.outputs[place])
     return True
 
 
