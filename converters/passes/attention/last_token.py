@@ -83,9 +83,10 @@ def _users(node: ir.Node) -> list[ir.Node]:
 
 def _is_by_token(node: ir.Node, probe: Probe) -> bool:
     """Whether each token of the results, ``[batch, tokens, ...]``, depends on that token of the inputs alone."""
-    if node.domain or not all(_has_tokens(value, probe) for value in node.outputs):
+    given = [value for value in node.inputs if value is not None]
+    if node.domain or not given or not all(_has_tokens(value, probe) for value in node.outputs):
         return False
-    data, *others = (value for value in node.inputs if value is not None)
+    data, *others = given
     if node.op_type in _ELEMENTWISE:
         return all(_has_tokens(value, probe) or _is_of_all(value, probe) for value in (data, *others))
     if not _has_tokens(data, probe):
@@ -95,9 +96,8 @@ def _is_by_token(node: ir.Node, probe: Probe) -> bool:
     if node.op_type == "MatMul":
         return _is_matrix(others[0], probe)
     if node.op_type in _REDUCTIONS:
-        axes = others[0].const_value if others else node.attributes.get("axes")
-        given = [] if axes is None else axes.numpy().tolist() if not isinstance(axes, ir.Attr) else list(axes.as_ints())
-        return given in ([-1], [2])
+        axes = others[0].const_value if others else None
+        return axes is not None and axes.numpy().tolist() in ([-1], [2])
     if node.op_type in _ALONG:
         along = node.attributes.get_int("axis", _ALONG[node.op_type])
         return along in (-1, 2) and all(_is_of_all(value, probe) for value in others)
