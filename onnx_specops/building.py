@@ -229,6 +229,8 @@ class Builder:
             outputs = len(types) if types is not None else schema.min_output
         if domain == "" and version is None:
             folded = self._fold(op_type, values, attributes, outputs)
+            if folded is None and op_type == "Expand":
+                folded = self._emptied(*values)
             if folded is not None:
                 return folded
         attrs = [
@@ -337,6 +339,17 @@ class Builder:
             # The tensor stays alive beside its view: its identity is the key.
             views[key] = tensor, constant_value(view, name=None if data is None else data.name)
         return views[key][1]
+
+    def _emptied(self, data: Value | None, shape: Value | None) -> Value | None:
+        """An Expand to no elements, by way of a new dimension: ONNX Runtime (1.31) takes one of the same rank for one that
+        changes nothing, and leaves it out."""
+        if data is None or data.rank is None or shape is None or shape.constant is None:
+            return None
+        sizes = shape.constant.tolist()
+        if 0 not in sizes or len(sizes) > data.rank:
+            return None
+        more = [1] * (data.rank + 1 - len(sizes))
+        return self.node("Squeeze", self.node("Expand", data, [*more, *sizes]), [0])
 
     def at(self, version: int) -> _Namespace:
         """The builder for the forms that standard operators had in another opset: ``op.at(12).Squeeze(x, axes=[0])``.

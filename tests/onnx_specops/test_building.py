@@ -74,6 +74,18 @@ def test_what_is_known_folds(x):
     assert op.if_(op.Greater(count, 5), lambda op: op.const(1), lambda op: op.const(2)).constant == 1
 
 
+@pytest.mark.parametrize("sizes", [[0], [4, 0], [2, 4, 0]])
+@pytest.mark.parametrize("dims", [[4, 1], [None, 1]])
+def test_an_expand_to_no_elements_stands(dims, sizes):
+    """ONNX Runtime leaves it out where the rank stays the same."""
+    data = new_value(ir.DataType.FLOAT, dims, "data")
+    op = builder(data)
+    nothing = op.Abs(op.Expand(op.Abs(data), op.const(sizes)))
+    assert nothing.dims is not None and nothing.dims[-1] == 0
+    expected = np.broadcast_to(np.zeros((4, 1)), np.broadcast_shapes((4, 1), tuple(sizes))).shape
+    assert run(op, [nothing], data=np.ones((4, 1), np.float32))[0].shape == expected
+
+
 def test_if_and_captured_values(x):
     op = builder(x)
     rows = op.Gather(op.Shape(x), 0)

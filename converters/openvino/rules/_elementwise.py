@@ -103,11 +103,11 @@ def _check_equal(a: Value, b: Value) -> None:
 
 
 def checked_onto(a: Value, b: Value) -> Value:
-    """``b``, which must not make ``a`` larger."""
+    """``b``, which must not make ``a`` larger, but may leave nothing of it."""
     if a.dims is not None and b.dims is not None:
         tail = a.dims[len(a.dims) - len(b.dims) :] if b.dims else []
         if len(b.dims) > len(a.dims) or any(
-            m is not None and n not in (1, None, m) for m, n in zip(tail, b.dims, strict=True)
+            m is not None and n not in (1, None, m) and (m, n) != (1, 0) for m, n in zip(tail, b.dims, strict=True)
         ):
             raise Malformed(f"its second input {b.dims} does not broadcast to the first {a.dims}")
     return b

@@ -29,20 +29,27 @@ _NEGATIVE = Departure(
     follows="cpu",
 )
 
+_OF_NONE = Departure(
+    where="an axis that is known to have no elements",
+    cpu="gives what was in memory",
+    reference="gives zeros, as for all indices that are out of range",
+    follows="reference",
+)
 
-@rule("Gather", departs=[_NEGATIVE])
+
+@rule("Gather", departs=[_NEGATIVE, _OF_NONE])
 def gather_1(op: Builder, data: Value, indices: Value, axis: Value):
     """Gather-1: negative indices are out of range."""
     return _gather(op, data, indices, axis, 0, negative=False)
 
 
-@rule("Gather", since="opset7", departs=[_NEGATIVE])
+@rule("Gather", since="opset7", departs=[_NEGATIVE, _OF_NONE])
 def gather_7(op: Builder, data: Value, indices: Value, axis: Value, *, batch_dims: int = 0):
     """Gather-7: negative indices are out of range."""
     return _gather(op, data, indices, axis, batch_dims, negative=False)
 
 
-@rule("Gather", since="opset8")
+@rule("Gather", since="opset8", departs=[_OF_NONE])
 def gather(op: Builder, data: Value, indices: Value, axis: Value, *, batch_dims: int = 0):
     """Gather-8: negative indices count from the end; those out of range give zeros."""
     return _gather(op, data, indices, axis, batch_dims, negative=True)
@@ -59,6 +66,9 @@ def _gather(op: Builder, data: Value, indices: Value, axis: Value, batch_dims: i
     at = constant_axis(axis, data.rank)
     if at is not None and at >= 0 and at < batch_dims:
         raise Malformed(f"its axis {at} lies within its {batch_dims} batch_dims")
+    if at is not None and data.dims is not None and data.dims[at] == 0:
+        shape = op.Concat(op.Shape(data, end=at), op.Shape(indices, start=batch_dims), op.Shape(data, start=at + 1), axis=0)
+        return op.Expand(_zero(op, data), shape)  # ONNX Runtime would look for the first element
     negative = negative or data.constant is not None  # OpenVINO folds constants by its reference
     # ONNX Runtime's Gather of strings (1.31) fetches but the first one of each slice.
     strings = data.dtype == ir.DataType.STRING and data.rank != 1
@@ -94,8 +104,12 @@ def _zeroed(op: Builder, gathered: Value, valid: Value | None, after: int) -> Va
         return gathered
     if after:
         valid = op.Unsqueeze(valid, [-1 - i for i in range(after)])
-    zero = op.const(np.array("", dtype=object)) if gathered.dtype == ir.DataType.STRING else op.CastLike(0, gathered)
-    return op.Where(valid, gathered, zero)
+    return op.Where(valid, gathered, _zero(op, gathered))
+
+
+def _zero(op: Builder, like: Value) -> Value:
+    """What stands for no element, in the type of ``like``."""
+    return op.const(np.array("", dtype=object)) if like.dtype == ir.DataType.STRING else op.CastLike(0, like)
 
 
 def _gather_flattened(op: Builder, data: Value, indices: Value, axis: Value, batch_dims: int, negative: bool) -> Value:

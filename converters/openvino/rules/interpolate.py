@@ -173,6 +173,8 @@ def grid_sample(
     padding_mode: Literal["zeros", "border", "reflection"] = "zeros",
 ):
     """GridSample-9."""
+    if data.dims is not None and 0 in data.dims:  # ONNX Runtime asks for what lies along the last dimensions
+        return op.Reshape(data, op.Concat(op.Shape(data, end=2), op.Shape(grid, start=1, end=3), axis=0), allowzero=1)
     names = {"bilinear": "linear", "bicubic": "cubic", "nearest": "nearest"}
     places = op.Cast(grid, to=_FLOAT) if grid.dtype != _FLOAT else grid
     return integers_in_float32(
@@ -228,6 +230,8 @@ def _inputs(op: Builder, image: Value, given: Value, axes: Value | None, how: Re
 
 def _interpolated(op: Builder, image: Value, sizes: Value, scales: Value, along: Value, method: _Method) -> Value:
     """ONNX's Resize where ONNX Runtime computes the same, else the domain's Interpolate."""
+    if image.dims is not None and 0 in image.dims:
+        return op.Reshape(image, op.ScatterElements(op.Shape(image), along, sizes), allowzero=1)
     if image.rank == 5 and image.dtype in (ir.DataType.INT8, ir.DataType.UINT8) and method.mode in ("linear", "cubic"):
         result = _interpolated(op, op.Cast(image, to=_FLOAT), sizes, scales, along, method)
         return op.Cast(op.Cast(result, to=ir.DataType.INT32), to=image.dtype)  # cut off, and beyond its range it wraps

@@ -65,11 +65,10 @@ def reduce_prod(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
     shape = op.Shape(x)
     kept = op.ScatterElements(shape, axes, op.Expand(op.const(1), op.Shape(axes)), axis=0)
     count = op.ReduceProd(kept, keepdims=0)
-    # No Expand: ONNX Runtime takes one of a single place to none for nothing to do.
-    places = op.Add(op.Reshape(op.Range(0, count, 1), kept), op.Expand(op.const(0), shape))
+    places = op.Expand(op.Reshape(op.Range(0, count, 1), kept, allowzero=1), shape)
     ones = op.Expand(op.const(1, x.dtype), op.Reshape(count, [1]))
     product = op.ScatterElements(ones, op.Reshape(places, [-1]), op.Reshape(x, [-1]), axis=0, reduction="mul")
-    product = op.Reshape(product, kept)
+    product = op.Reshape(product, kept, allowzero=1)
     # An extreme of single elements takes the axes away, of which there may be none.
     return product if keep_dims else _reduce(op, "ReduceMax", product, axes, keep_dims)
 

@@ -61,6 +61,8 @@ def scatter_elements_update(
 ):
     """ScatterElementsUpdate-12: ONNX's ScatterElements where that says the same, else the domain's own operator."""
     at = constant_axis(axis, data.rank)
+    if _is_nothing(data, updates):
+        return op.Identity(data)
     _check_elements(data, indices, updates, at)
     if reduction == "mean" and data.dtype == ir.DataType.BOOL:
         raise Malformed("it takes the mean of booleans")
@@ -107,8 +109,8 @@ def scatter_update(op: Builder, data: Value, indices: Value, updates: Value, axi
         raise Malformed("one of its indices is negative")
     if place is not None and data.dims is not None and indices.dims is not None:
         _check_updates(updates, [*data.dims[:place], *indices.dims, *data.dims[place + 1 :]])
-    if updates.dims is not None and 0 in updates.dims:
-        return op.Identity(data)  # ONNX Runtime takes an Expand of indices to none for one that changes nothing
+    if _is_nothing(data, updates):
+        return op.Identity(data)
     if place == 0:
         return scatter_nd_update(op, data, op.Unsqueeze(int64(op, indices), [-1]), updates)
     dims, at = op.Shape(data), vector(op, axis)
@@ -147,6 +149,8 @@ def scatter_nd_update(
         raise Malformed(f"it has {tuples} indices for each update of a tensor of rank {data.rank}")
     if tuples is not None and data.dims is not None and indices.dims is not None:
         _check_updates(updates, [*indices.dims[:-1], *data.dims[tuples:]])
+    if _is_nothing(data, updates):
+        return op.Identity(data)
     if reduction == "none" and _are_distinct(indices, data):
         return op.ScatterND(data, indices, updates)
     depth = op.Shape(indices, start=-1)
@@ -170,6 +174,11 @@ def scatter_nd_update(
     if not elements:
         rows = op.Expand(rows, op.Shape(updates))
     return op.Reshape(_scattered(op, blocks, rows, updates, reduction), dims, allowzero=1)
+
+
+def _is_nothing(data: Value, updates: Value) -> bool:
+    """Whether there is nothing to write, or nowhere: OpenVINO looks at no index then, ONNX Runtime does."""
+    return any(x.dims is not None and 0 in x.dims for x in (data, updates))
 
 
 def _check_updates(updates: Value, expected: list[int | None]) -> None:

@@ -208,7 +208,13 @@ def broadcast_1(
             cpu="fails, or gives what was in memory",
             reference="gives the data",
             follows="reference",
-        )
+        ),
+        Departure(
+            where="`bidirectional` to a constant shape with a 0",
+            cpu="leaves a dimension of 1 there as it is",
+            specification="has no elements",
+            follows="specification",
+        ),
     ],
 )
 def broadcast(

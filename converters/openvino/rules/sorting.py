@@ -9,8 +9,9 @@ import onnx_ir as ir
 from converters.errors import Malformed, Unsupported
 from converters.openvino.reader.element_types import ElementType
 from converters.openvino.rule import Departure, rule
-from converters.openvino.rules._indices import INT64_MIN, as_indices, constant_axis, integer, vector
+from converters.openvino.rules._indices import INT64_MIN, as_indices, constant_axis, dim, integer, vector
 from onnx_specops.building import Builder, Value
+from onnx_specops.padding import pad
 
 Mode = Literal["max", "min"]
 Sort = Literal["value", "index", "none"]
@@ -75,6 +76,7 @@ def _top_k(
 ) -> tuple[Value, Value]:
     if (count := integer(k, "k")) is not None and count < 0:
         raise Malformed(f"its k is {count}")
+    data = _with_room(op, data, axis, count)
     keys, k = _ordered(op, data), vector(op, k)
     values, indices = op.TopK(keys, k, axis=axis, largest=int(mode == "max"), sorted=int(sort == "value"))
     if sort == "index":
@@ -94,6 +96,12 @@ def _top_k(
             specification="gives those of the slices where they come first",
             follows="specification",
         ),
+        Departure(
+            where="slices without elements",
+            cpu="gives none of them, and as their places what was in memory, or fails",
+            specification="gives the first one, to which the others are equal",
+            follows="specification",
+        ),
     ],
 )
 def unique(
@@ -110,12 +118,27 @@ def unique(
     if axis is not None and at is None:
         raise Unsupported("its axis is not a constant")
     keys = _ordered(op, data)
-    values, *indices, counts = op.Unique(keys, axis=at, sorted=int(sorted), outputs=4)
+    known = at == -1 or (data.dims is not None and at is not None and all(data.dims[at + 1 :]))
+    if at is None or known:
+        values, *indices, counts = op.Unique(keys, axis=at, sorted=int(sorted), outputs=4)
+    else:  # behind the axis there may be no elements, at which ONNX Runtime (1.31) ends the process
+        values, *indices, counts = op.if_(
+            op.Equal(op.Size(data), 0),
+            lambda op: _of_nothing(op, keys, at),
+            lambda op: op.Unique(keys, axis=at, sorted=int(sorted), outputs=4),
+        )
     if keys is not data:
         values = op.Add(values, op.const(INT64_MIN))
         values = op.Cast(values, to=ir.DataType.UINT64)
     places = (as_indices(op, x, index_element_type) for x in indices)
     return values, *places, as_indices(op, counts, count_element_type)
+
+
+def _of_nothing(op: Builder, keys: Value, axis: int) -> tuple[Value, Value, Value, Value]:
+    """What Unique gives of slices without elements, which are all equal: the first of them, if there is any."""
+    count = dim(op, keys, axis)
+    first = op.Slice(op.const([0]), [0], count)
+    return op.Slice(keys, [0], [1], [axis]), first, op.Expand(op.const(0), count), op.Slice(count, [0], count)
 
 
 @rule("NonZero", since="opset3")
@@ -127,6 +150,18 @@ def non_zero(op: Builder, data: Value, *, output_type: ElementType = ElementType
         shape = op.if_(op.Equal(op.Size(op.Shape(data)), 0), lambda op: op.const([1]), lambda op: op.Shape(data))
         data = op.Reshape(data, shape, allowzero=1)
     return as_indices(op, op.NonZero(data), output_type)
+
+
+def _with_room(op: Builder, data: Value, axis: int, k: int | None) -> Value:
+    """``data``, which where it has no elements is long enough for ``k`` of them: OpenVINO compares no numbers then."""
+    dims = data.dims
+    if k is None or dims is None or not -len(dims) <= axis < len(dims):
+        return data
+    at = axis % len(dims)
+    size = dims[at]
+    if 0 not in dims[:at] + dims[at + 1 :]:
+        return data
+    return data if size is not None and size >= k else pad(op, data, [at], [0], [k if size is None else k - size])
 
 
 def _ordered(op: Builder, data: Value) -> Value:

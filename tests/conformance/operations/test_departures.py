@@ -44,6 +44,8 @@ UNSHOWN = {
     "data of known dimensions, with `start`": "what is read beyond the data spoils the oracle's process",
     "an empty sequence": "what is read beyond it may be the right answer",
     "a layer that runs again": "an example is run once",
+    "an axis that is known to have no": "what was in memory may be the right answer",
+    "slices without elements": "the CPU plugin answers in one of its types, and fails in the other",
     "repeats that are not constant": "what was in memory may be the right answer",
     "a NaN among the elements": "no one says what is right: by where it lies the answers are equal or are not",
 }
@@ -450,6 +452,14 @@ _shown(
     "an empty order",
     "transpose",
     [dynamic(_floats([1, 2]), dims=[1, 2]), dynamic(np.zeros(0, I64), dims=[-1])],
+)
+_shown(
+    "Broadcast",
+    3,
+    "`bidirectional` to",
+    lambda ops, *x: ops.broadcast(*x, broadcast_spec="BIDIRECTIONAL"),
+    [static(_floats([1], [2])), np.array([2, 0])],
+    expected=np.zeros((2, 0), F),
 )
 _shown("Squeeze", 1, "axes whose dimension", "squeeze", [dynamic(_floats([1], [2]), dims=[-1, -1]), np.array([0, 1])])
 for _version in (1, 3, 11):

@@ -147,6 +147,10 @@ class Recipe:
         """The recipe with the shapes of its values as its Parameters' dimensions."""
         return replace(self, nodes=tuple(_static(node) for node in self.nodes))
 
+    def filled(self) -> Recipe:
+        """The recipe with one element along each dimension of a leaf that has none."""
+        return replace(self, nodes=tuple(_filled(node) for node in self.nodes))
+
     def __str__(self) -> str:
         return "\n".join(_lines(self))
 
@@ -177,6 +181,13 @@ def _static(node: Leaf | Layer) -> Leaf | Layer:
     if isinstance(node, Leaf) and node.array is not None:
         return replace(node, dims=node.array.shape)
     return node
+
+
+def _filled(node: Leaf | Layer) -> Leaf | Layer:
+    if isinstance(node, Layer) or node.array is None or node.array.size:
+        return node
+    array = np.full([size or 1 for size in node.array.shape], "" if node.type == "string" else 1, node.array.dtype)
+    return replace(node, array=array, dims=node.dims and tuple(dim or 1 for dim in node.dims))
 
 
 def _ranked(node: Leaf | Layer) -> Leaf | Layer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from converters.openvino.coverage.operations import operations
 from tests.conformance.oracle import Oracle, OracleError
 from tests.conformance.random import models
-from tests.conformance.random.explain import explain, singles
+from tests.conformance.random.explain import explain, singles, unfit
 from tests.conformance.random.judge import Judge, Verdict
 from tests.conformance.random.noise import amplified, halfway, overflown, parts_from_itself, tied, unset
 from tests.conformance.random.recipe import Layer, Leaf, Recipe, leaf_of
@@ -299,6 +300,81 @@ def test_booleans_of_openvino_are_0_or_1() -> None:
     array = leaf_of(left_in_memory).array
     assert array is not None
     assert array.view(np.uint8).tolist() == [0, 1, 1]
+
+
+NOTHING = Leaf("i64", np.zeros((0, 2, 3), np.int64), (-1, -1, -1))
+LARGEST = {"axis": 1, "sort": "value", "index_element_type": "i32", "mode": "max"}
+
+
+def _constant(*numbers: int) -> Leaf:
+    return Leaf("i64", np.array(numbers), (len(numbers),), True)
+
+
+def _number(number: int) -> Leaf:
+    return Leaf("i64", np.array(number), (), True)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "layer"),
+    [
+        ((NOTHING, _number(5)), Layer("TopK", "opset3", ((0, 0), (1, 0)), LARGEST)),  # refused with elements, too
+        ((NOTHING, _constant(1), _number(0)), Layer("Gather", "opset8", ((0, 0), (1, 0), (2, 0)), {"batch_dims": 0})),
+        ((NOTHING, _number(1), _constant(5, -1)), Layer("VariadicSplit", "opset1", ((0, 0), (1, 0), (2, 0)), {})),
+    ],
+)
+def test_what_openvino_takes_for_it_looks_at_no_number_is_none_to_mend(
+    oracle: Oracle, inputs: tuple[Leaf, ...], layer: Layer
+) -> None:
+    judge, recipe = Judge(oracle), Recipe((*inputs, layer), ((len(inputs), 0),))
+    verdict = judge.judge(recipe)
+    assert verdict.kind in ("lacks", "fails"), verdict
+    assert explain(recipe, verdict, judge).kind != "found"  # but noise where it gives something else each time
+
+
+def test_what_fails_without_elements_alone_is_to_be_mended(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
+    from converters.openvino.rule import find_rule
+
+    rule = find_rule("SoftSign", "opset9")
+    monkeypatch.setattr(rule, "function", lambda op, x: op.Gather(x, op.const([0]), axis=0))
+    nothing = Leaf("f32", np.zeros((0,), np.float32), (0,))
+    judge, recipe = Judge(oracle), Recipe((nothing, Layer("SoftSign", "opset9", ((0, 0),), {})), ((1, 0),))
+    verdict = judge.judge(recipe)
+    assert verdict.kind == "fails"
+    assert explain(recipe, verdict, judge).kind == "found"
+
+
+def test_a_body_that_gets_other_dimensions_than_it_states_is_none_to_mend(oracle: Oracle) -> None:
+    """The CPU plugin gave others than OpenVINO had inferred for them."""
+    ports = (("set_merged_input", 0, 2, 0), ("get_iter_value", 0, -1))
+    indices, updates = _constant(0, 2, 1), Leaf("f32", np.ones((3, 3), np.float32), (3, 3), True)
+    update = Layer("ScatterUpdate", "opset3", ((0, 0), (1, 0), (2, 0), (3, 0)), {})
+    true = Leaf("boolean", np.array(True), (), True)
+    body = Recipe((Leaf("f32", None, (3, 3)), indices, updates, _number(1), update, true), ((4, 0), (5, 0)))
+    data = Leaf("f32", np.zeros((0, 3), np.float32), (0, 3))
+    loop = Layer("Loop", "opset5", ((0, 0), (1, 0), (2, 0)), {"special": (-1, 1)}, (body,), ports)
+    recipe = Recipe((_number(2), true, data, loop), ((3, 0),))
+    judge = Judge(oracle)
+    verdict = judge.judge(recipe)
+    assert verdict.kind == "fails", verdict
+    assert explain(recipe, verdict, judge).kind == "noise"
+    fitting = replace(body, nodes=(Leaf("f32", None, (-1, 3)), *body.nodes[1:]))
+    loop = replace(loop, bodies=(fitting,))
+    assert not unfit(replace(recipe, nodes=(*recipe.nodes[:3], loop)), verdict)
+
+
+def test_what_nothing_needs_may_be_refused_by_both(oracle: Oracle) -> None:
+    """OpenVINO's plugin leaves out what it refuses by itself."""
+    masks = {
+        f"{name}_mask": [int(name == "shrink_axis")] for name in ("begin", "end", "new_axis", "shrink_axis", "ellipsis")
+    }
+    beyond = Layer("StridedSlice", "opset1", ((1, 0), (2, 0), (3, 0)), masks)
+    square = Layer("Squeeze", "opset1", ((0, 0),), {})
+    shape = Layer("ShapeOf", "opset3", ((4, 0),), {"output_type": "i64"})
+    data = Leaf("f32", np.ones((2, 7, 1), np.float32), (2, 7, 1))
+    judge, recipe = Judge(oracle), Recipe((data, square, _constant(4), _constant(5), beyond, shape), ((5, 0),))
+    verdict = judge.judge(recipe)
+    assert verdict.kind == "lacks", verdict
+    assert explain(recipe, verdict, judge).kind == "departure"
 
 
 def test_noise_is_none_to_mend(oracle: Oracle) -> None:

@@ -315,6 +315,7 @@ def _ranks():
     yield layer_case("Add", "opset1", "add", "dynamic-rank", [unranked(f(2, 3), f()), unranked(f(3), f(4, 1))], **_RANK)
     multiply = partial(layer_case, "Multiply", "opset1", "Multiply")
     yield multiply("pdpd-empty", [static(f(4, 0, 2)), f(0)], pdpd(1))
+    yield multiply("pdpd-to-none", [static(f(1, 2)), static(f(0))], pdpd(0))
     for axis, runs in (
         (1, [[f(2, 3, 4), f(3)], [f(2, 3, 4, 2), f(3, 4, 1)]]),
         (-1, [[f(2, 3, 4), f(3, 4)], [f(2, 3), f(2, 1)], [f(3, 0), f(0)]]),

@@ -43,6 +43,10 @@ def _gather():
             "out-of-range-axis-at-run-time",
             [dynamic(ramp(3, 2) + 1), dynamic(np.array([1, 2], I32)), static(np.array(1))],
         )
+        uninitialized = decided("evaluate", "the CPU plugin gives what was in memory")
+        indices = static(np.array([[1, 0]]))
+        yield case(version, "of-none", [static(ramp(2, 0, 3)), indices, np.array(1)], **uninitialized)
+        yield case(version, "of-none-to-none", [static(ramp(0, 0, 3)), dynamic(np.array([2, 1])), np.array(-3)])
         wrapped = {} if version == "opset8" else decided("cpu", "the reference wraps negative indices, which the specification does not allow")  # fmt: skip
         indices = np.array([-1, -3, -4, 1])
         yield case(version, "negative", [dynamic(ramp(3, 2) + 1), dynamic(indices), np.array(0)], **wrapped)
@@ -52,7 +56,10 @@ def _gather():
     yield case("opset8", "strings", [dynamic(words), dynamic(np.array([2, -1, 0, 9])), np.array(0)])
     yield case("opset8", "strings-last-axis", [dynamic(words), dynamic(np.array([[1], [0]], I32)), np.array(1)])
     yield case("opset8", "minus-one-of-dynamic", [dynamic(ramp(4, 3), ramp(2, 1)), np.array(-1), np.array(1)])
+    yield case("opset8", "strings-of-none", [static(words[:0]), static(np.array([1])), np.array(0)])
     for version in ("opset7", "opset8"):
+        batched = [static(ramp(2, 0, 3)), static(np.array([[1], [0]])), np.array(1)]
+        yield case(version, "batch-of-none", batched, {"batch_dims": 1}, **uninitialized)
         indices = np.array([[0, 0, 4], [4, 0, 1]])
         for batch_dims in (1, -1):
             yield case(

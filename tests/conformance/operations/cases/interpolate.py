@@ -49,6 +49,13 @@ def _later(version, name, data, given, axes, mode, calculation="sizes", coordina
     return layer_case("Interpolate", f"opset{version}", "Interpolate", name, inputs, attributes, **settings)
 
 
+def _of_none():
+    """Images of no elements, and none asked for either."""
+    for mode in ("nearest", "linear", "linear_onnx", "cubic"):
+        yield _later(11, f"{mode}-of-none", static(_values(1, 0, 2, 0)), [3, 4], [2, 3], mode)
+    yield _later(4, "linear-of-none", static(_values(2, 0, 0)), [3], [1], "linear")
+
+
 def _modern():
     data, other = _values(2, 3, 5, 6), _values(1, 2, 4, 4)
     x = static(data)
@@ -215,6 +222,8 @@ def _grids():
     half = np.array([[-0.5, 0.5], [0, 0], [0.25, -0.25], [0.75, 0.75]], F32).reshape(1, 1, 4, 2)
     for align in (True, False):  # half way between two elements
         yield case(f"ties-{align}", statics([_values(1, 1, 4, 4), half]), mode="nearest", align_corners=align)
+    for mode in ("bilinear", "bicubic", "nearest"):
+        yield case(f"{mode}-of-none", statics([_values(1, 0, 2, 0), _grid(1, 4, 3, 2)]), mode=mode)
     one = statics([_values(1, 2, 1, 1), _grid(1, 3, 3, 2)])
     yield case("one-element", one, align_corners=True, padding_mode="reflection")
     for dtype in (np.float16, np.int32, np.int64, np.uint8, np.int8):
@@ -224,4 +233,4 @@ def _grids():
     yield case("float16-grid", statics([data, grid.astype(F16)]))
 
 
-CASES = [*_grids(), *_unknown_ranks(), *_modern(), *_pillow(), *_original()]
+CASES = [*_grids(), *_unknown_ranks(), *_of_none(), *_modern(), *_pillow(), *_original()]

@@ -128,6 +128,8 @@ def _ends_of_ranges():
     for operation in ("ReduceSum", "ReduceProd"):
         for dtype in (I64, U64, F32):
             yield _REDUCTIONS[operation](f"{np.dtype(dtype).name}-of-none", [static(np.zeros(0, dtype)), _axes(0)])
+            nothing = static(np.zeros((2, 1, 0), dtype))
+            yield _REDUCTIONS[operation](f"{np.dtype(dtype).name}-to-none", [nothing, _axes(1)])
     for operation in ("ReduceSum", "ReduceL1"):
         for dtype, values in ((U8, [[200, 100, 3], [1, 2, 3]]), (I8, [[-100, -100, -3], [100, 20, 30]])):
             inputs = [static(np.array(values, dtype)), _axes(1)]

@@ -11,6 +11,7 @@ I8, I32, I64, U8, F16, F32, F64 = np.int8, np.int32, np.int64, np.uint8, np.floa
 _FLOORS = decided(
     "evaluate", "the CPU plugin truncates the mean of integers where the specification and the reference floor it"
 )
+_NOWHERE = decided("cpu", "the reference looks the indices up, though there are no elements")
 _NO_KERNEL = decided("cpu", "the reference has no kernel of the type")
 
 
@@ -29,6 +30,7 @@ def _elements():
         yield case(version, "axis-at-run-time", [data, dynamic(indices.astype(I32)), updates, static(np.array([1]))])
         yield case(version, "empty-data", [dynamic(ramp(3, 0, 4), ramp(2, 2, 3)), dynamic(np.zeros((1, 0, 4), I64), np.ones((1, 1, 2), I64)),
                    dynamic(ramp(1, 0, 4), -ramp(1, 1, 2) - 1), static(np.array(2), np.array(0))])  # fmt: skip
+        yield case(version, "empty-static-data", [static(ramp(1, 0)), np.array([[2, 0]]), static(ramp(1, 2)), np.array(0)])
         yield case(version, "empty", [data, dynamic(np.zeros((0, 4), I64)), dynamic(ramp(0, 4)), np.array(0)])
         for dtype in (bool, I8, U8, I32, I64, F16, F64):
             inputs = [
@@ -81,6 +83,7 @@ def _update():
     yield case("scalar-index", data, static(np.array(2)), dynamic(-ramp(3)), np.array(0),
                **decided("evaluate", "the CPU plugin takes no scalar indices"))  # fmt: skip
     yield case("empty", data, dynamic(np.zeros(0, I64)), dynamic(ramp(0, 3)), np.array(0))
+    yield case("empty-data", static(ramp(0, 2)), static(np.array([1])), static(ramp(1, 2)), np.array(0), **_NOWHERE)
     yield case("empty-rows", static(ramp(3, 4, 0)), static(np.array([2, 0])), static(ramp(3, 2, 0)), np.array(1))
     for dtype in (bool, U8, F16, I64):
         yield case(np.dtype(dtype).name, dynamic(mixed(4, 3, dtype=dtype)), dynamic(np.array([3, 1])),
@@ -107,6 +110,7 @@ def _nd_update():
             version, "blocks", dynamic(ramp(3, 2, 2)), dynamic(np.array([[[1, 0]], [[0, 1]]])), dynamic(-ramp(2, 1, 2))
         )
         yield case(version, "empty", data, dynamic(np.zeros((0, 1), I64)), dynamic(ramp(0, 3)))
+        yield case(version, "empty-data", static(ramp(0, 2)), static(np.array([[1]])), static(ramp(1, 2)), **_NOWHERE)
         for dtype in (bool, F16, I64):
             yield case(
                 version,
@@ -129,6 +133,8 @@ def _nd_update():
                 attributes,
                 **only,
             )
+        rows = static(np.array([[1], [2], [1]]))
+        yield case("opset15", f"{reduction}-empty-rows", static(ramp(3, 0)), rows, static(ramp(3, 0)), attributes)
         indices = np.array([[2, 0], [0, 1], [2, 0], [-1, -1]], I32)
         yield case(
             "opset15", f"{reduction}-elements", dynamic(ramp(4, 3)), dynamic(indices), dynamic(ramp(4) + 2), attributes

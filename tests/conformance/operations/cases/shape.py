@@ -110,6 +110,11 @@ def _transpose():
                expected=[[ramp(2, 3, 4).T], [ramp(2, 3, 4).transpose(1, 0, 2)]], **reversed_)  # fmt: skip
 
 
+def _between(ops, data, shape):
+    """The layer between others, where ONNX Runtime may take it for one that changes nothing."""
+    return ops.relu(ops.broadcast(ops.relu(data), shape))
+
+
 def _broadcast():
     def case(version, name, inputs, mode, **settings):
         keyword = "mode" if version == "opset1" else "broadcast_spec"
@@ -122,6 +127,8 @@ def _broadcast():
         yield case(
             version, "numpy-at-run-time", [dynamic(ramp(3), ramp(1)), static(np.array([2, 3]), np.array([4, 2]))], "NUMPY"
         )
+        to_none = [static(ramp(4, 1)), np.array([4, 0])]
+        yield layer_case("Broadcast", version, _between, "numpy-to-none", to_none)
         mapping = np.array([1])
         yield case(version, "explicit", [dynamic(ramp(3), ramp(1)), np.array([2, 3, 4]), mapping], "EXPLICIT")
         yield case(version, "explicit-two", [dynamic(ramp(2, 3)), np.array([2, 4, 3]), np.array([0, 2])], "EXPLICIT")

@@ -39,6 +39,7 @@ def _top_k():
                    settings=decided("cpu", "the reference takes another k when that is not constant"))  # fmt: skip
         for dtype in (I8, U8, I32, I64, F16, F64):
             yield case(np.dtype(dtype).name, dynamic(_distinct(2, 9, dtype=dtype)), np.array(3), 1)
+        yield case("of-none", static(np.zeros((0, 2, 5), F32)), np.array(3), 1)
         if version != "opset1":
             yield case("i64-indices", data, np.array(2), 1, index_element_type="i64")
     for sort in ("value", "index"):
@@ -52,13 +53,13 @@ def _top_k():
 
 
 def _unique():
-    def case(name, data, axis=None, sorted=True, **attributes):
+    def case(name, data, axis=None, sorted=True, settings=None, **attributes):
         inputs = [data] if axis is None else [data, axis]
 
         def make(o, data, axis=None, **attributes):
             return o.unique(data, axis, **attributes)
 
-        return layer_case("Unique", "opset10", make, name, inputs, {"sorted": sorted, **attributes})
+        return layer_case("Unique", "opset10", make, name, inputs, {"sorted": sorted, **attributes}, **(settings or {}))
 
     rows = np.array([[1, 2], [0, 5], [1, 2], [0, 4]], F32)
     for order in (True, False):
@@ -69,6 +70,13 @@ def _unique():
         yield case(f"negative-axis-{suffix}", dynamic(rows.T.copy()), np.array([-1], I32), order)
         yield case(f"axis-i32-{suffix}", dynamic(rows.astype(I32)), np.array(0), order)
         yield case(f"several-{suffix}", dynamic(mixed(3, 4), mixed(2, 7, seed=1)), None, order)
+    for name, data, axis in (("none", np.zeros((3, 1, 0), F32), 0), ("none-middle", np.zeros((2, 0, 2), I32), 1)):
+        count = data.shape[axis]
+        places = [np.zeros(size, I64) for size in (min(count, 1), count)]
+        expected = [data.take(places[0], axis), *places, np.array([count] if count else [], I64)]
+        equal = decided("expected", "the CPU plugin gives no slice, the reference refuses them", *expected)
+        for kind in (static, dynamic):
+            yield case(f"axis-of-{name}-{kind.__name__}", kind(data), np.array(axis), settings=equal)
     yield case("types", dynamic(mixed(9, dtype=I32)), None, True, index_element_type="i32", count_element_type="i32")
     yield case("types-of-counts", dynamic(mixed(9)), None, False, index_element_type="i64", count_element_type="i32")
     yield case("scalar", static(np.array(4, F32)))
