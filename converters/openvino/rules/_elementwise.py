@@ -87,8 +87,13 @@ def align(op: Builder, a: Value, b: Value, auto_broadcast: AutoBroadcast, axis: 
 
 def within_rank(op: Builder, a: Value, b: Value) -> Value:
     """``b`` without the leading dimensions, all 1, that it has beyond the rank of ``a``: the result is to have a's shape."""
-    if b.rank is not None and b.rank <= (1 if a.rank is None else a.rank):
+    if b.rank is not None and b.rank <= (a.rank or 0):
         return b
+    if a.rank is None and b.dims is not None:
+        if all(size == 1 for size in b.dims):
+            return op.Reshape(b, op.const(np.zeros(0, np.int64)))
+        if len(b.dims) == 1 and b.dims[0] is not None:  # several elements, which no scalar takes
+            return b
     shape, rank = op.Shape(b), op.Shape(op.Shape(a))
     surplus = op.Max(op.Sub(op.Shape(shape), rank), 0)
     return op.Reshape(b, op.Slice(shape, surplus, op.Shape(shape)), allowzero=1)

@@ -90,7 +90,7 @@ def explain(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
         rest = None if verdict.apart is None or not left.results else judge.judge(left)
         if rest is None or not rest.suspect:
             return min(known.values(), key=lambda explanation: explanation.kind)
-        recipe, verdict = left, rest
+        recipe, verdict = _narrowed(left, rest, judge)
     if noisy(recipe, judge) or parts_from_itself(recipe, verdict, judge):
         return Explanation("noise", recipe, verdict)
     recipe, verdict = shrink(recipe, verdict, judge)

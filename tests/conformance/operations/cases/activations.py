@@ -164,6 +164,7 @@ def _prelus():
     yield prelu("dynamic-ranks", [unranked(x, x, x[0, 0, 0]), slopes], **_RANK)
     slopes = unranked(s[2].reshape(1, 1, 1, 2), s[4].reshape(4, 1))
     yield prelu("dynamic-rank-more-dimensions", [unranked(x[0, 0], x), slopes], **_RANK)
+    yield prelu("dynamic-rank-one-slope", [unranked(x, x[0], x[0, 0, 0, 0]), s[1]], **_RANK)
     yield prelu("dynamic-rank-slope", [dynamic(x, x), unranked(s[3], s[4].reshape(4, 1))], **_RANK)
 
 
