@@ -292,6 +292,19 @@ def test_a_folder_of_another_kind(tmp_path: Path) -> None:
         write_genai(tmp_path, tmp_path / "out", convert)
 
 
+@pytest.mark.parametrize(
+    ("positions", "grouped", "said"),
+    [(10**6, 2, "a table of 1,000,000 positions would be too large"), (10**9, 0, "1,000,000,000 positions are more than")],
+)
+def test_more_positions_than_are_tried(positions: int, grouped: int, said: str, place: Path) -> None:
+    source, _, _ = folders("llama", place)
+    model, report = convert(source / "openvino_model.xml", form="genai", positions=positions)
+    assert report.decoder is not None and (report.decoder.grouped, report.decoder.turned) == (grouped, 0)
+    assert any(said in reason for reason in report.decoder.kept) and model.ByteSize() < 2**20
+    with pytest.raises(ValueError, match="positions is the most tokens that the model is made for, not 0"):
+        convert(source / "openvino_model.xml", form="genai", positions=0)
+
+
 def test_a_model_without_a_cache() -> None:
     with pytest.raises(ConversionError, match="no decoder with a cache"):
         convert(Path(__file__).parents[2] / "models/matmul/model.xml", form="genai")
