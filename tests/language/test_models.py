@@ -257,6 +257,18 @@ def test_a_prompt_beyond_the_models_positions(place: Path) -> None:
     assert len(list(LanguageModel(target).generate([5] * 120, 100))) <= 8
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("vocab_size", None), ("eos_token_id", {}), ("bos_token_id", []), ("decoder", {"filename": []})]
+)
+def test_settings_that_say_nothing(name: str, value: Any, place: Path, tmp_path: Path) -> None:
+    _, target, _ = folders("llama", place)
+    settings = json.loads((target / "genai_config.json").read_text())
+    settings["model"][name] = value
+    (tmp_path / "genai_config.json").write_text(json.dumps(settings))
+    with pytest.raises(GenerationError, match="does not say what the model is: "):
+        LanguageModel(tmp_path)
+
+
 def test_a_token_that_the_model_does_not_know(place: Path) -> None:
     _, target, _ = folders("llama", place)
     with pytest.raises(GenerationError, match="the token 320, the model knows 320"):
