@@ -11,7 +11,7 @@ import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassError, PassResult, Sequential
 from onnx_ir.passes.common import RemoveUnusedNodesPass, RemoveUnusedOpsetsPass
 
-from converters.passes.activations import FuseHardSigmoid, FuseHardSwish, SpellMish
+from converters.passes.activations import FuseHardSigmoid, FuseHardSwish, SpellLogSigmoid, SpellMish
 from converters.passes.biases import FlattenBiases
 from converters.passes.branches import MoveIntoBranches
 from converters.passes.compressed_weights import Activations, KeepWeightsCompressed
@@ -150,7 +150,7 @@ def finish(
     # ONNX Runtime itself puts casts around nodes of float16 for which a device has no kernel.
     spared = [ir.DataType.FLOAT16] if precision == "float16" else []
     passes: list[InPlacePass] = [FuseVocabularyTables(), LabelVocabularyTables(), FuseHardSigmoid(), FuseHardSwish()]
-    passes += [DropCopies(), FuseScaleAndBias(), SpellRootMeanSquares(), FlattenBiases()]
+    passes += [DropCopies(), FuseScaleAndBias(), SpellRootMeanSquares(), FlattenBiases(), SpellLogSigmoid()]
     if precision != "float16":  # whose numbers end where its terms do not
         passes.append(SpellMish())
     if contrib and opset >= OPSET and precision != "float16":

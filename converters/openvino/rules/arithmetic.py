@@ -306,7 +306,8 @@ def floor_mod(op: Builder, a: Value, b: Value):
     """FloorMod-1: the remainder has the divisor's sign; of an infinite divisor, whose multiples are none, it is NaN."""
     if a.dtype in FLOATS:
         remainder = op.Mod(a, b, fmod=1)
-        remainder = op.Where(op.Less(op.Mul(op.Sign(remainder), op.Sign(b)), 0), op.Add(remainder, b), remainder)
+        # The sum makes -0 0, too.
+        remainder = op.Add(remainder, op.Where(op.Less(op.Mul(op.Sign(remainder), op.Sign(b)), 0), b, 0.0))
         if b.constant is not None and np.isfinite(b.constant.astype(np.float64)).all():
             return remainder
         return op.Where(op.IsInf(b), typed(np.nan, a.dtype), remainder)

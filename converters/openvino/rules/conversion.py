@@ -20,37 +20,35 @@ _T = ElementType
 _FLOAT8 = {D.FLOAT8E4M3FN, D.FLOAT8E5M2}
 
 
-@rule(
-    "Convert",
-    departs=[
-        Departure(
-            where="floats beyond the range of i32, to u32, i64 and u64",
-            cpu="gives the bits of the lowest i32",
-            reference="converts them, those of u32 modulo 2^32",
-            follows="reference",
-        ),
-        Departure(
-            where="f64 beyond the range of i8 and u8, to these", cpu="bounds them", reference="wraps", follows="reference"
-        ),
-        Departure(where="a NaN to boolean", cpu="gives false", reference="gives true", follows="reference"),
-        Departure(
-            where="integers beyond the range of f16, to it",
-            cpu="gives infinity",
-            reference="gives its largest finite number",
-            follows="cpu",
-        ),
-        Departure(
-            where="f32 to f16 and back", cpu="leaves them as they are", reference="rounds to f16", follows="reference"
-        ),
-        Departure(
-            where="numbers to i4 or u4, and to a wider type again",
-            cpu="leaves them as they are",
-            reference="keeps their lowest four bits",
-            follows="reference",
-        ),
-        Departure(where="numbers to u3 and u6", cpu="refuses them", reference="converts them", follows="reference"),
-    ],
-)
+_DEPARTS = [
+    Departure(
+        where="floats beyond the range of i32, to u32, i64 and u64",
+        cpu="gives the bits of the lowest i32",
+        reference="converts them, those of u32 modulo 2^32",
+        follows="reference",
+    ),
+    Departure(
+        where="f64 beyond the range of i8 and u8, to these", cpu="bounds them", reference="wraps", follows="reference"
+    ),
+    Departure(where="a NaN to boolean", cpu="gives false", reference="gives true", follows="reference"),
+    Departure(
+        where="integers beyond the range of f16, to it",
+        cpu="gives infinity",
+        reference="gives its largest finite number",
+        follows="cpu",
+    ),
+    Departure(where="f32 to f16 and back", cpu="leaves them as they are", reference="rounds to f16", follows="reference"),
+    Departure(
+        where="numbers to i4 or u4, and to a wider type again",
+        cpu="leaves them as they are",
+        reference="keeps their lowest four bits",
+        follows="reference",
+    ),
+    Departure(where="numbers to u3 and u6", cpu="refuses them", reference="converts them", follows="reference"),
+]
+
+
+@rule("Convert", departs=_DEPARTS)
 def convert(op: Builder, x: Value, *, destination_type: ElementType, context: Context):
     """Convert-1: floats become integers by truncation, integers wrap, whatever is not 0 is true.
 
@@ -61,7 +59,7 @@ def convert(op: Builder, x: Value, *, destination_type: ElementType, context: Co
     return converted(op, x, context.layer.inputs[0].element_type, destination_type)
 
 
-@rule("ConvertLike")
+@rule("ConvertLike", departs=_DEPARTS)
 def convert_like(op: Builder, x: Value, like: Value, *, context: Context):
     """ConvertLike-1: to the element type of the second input, whatever that holds."""
     source, target = (port.element_type for port in context.layer.inputs)

@@ -234,7 +234,7 @@ def _interpolated(op: Builder, image: Value, sizes: Value, scales: Value, along:
         return op.Reshape(image, op.ScatterElements(op.Shape(image), along, sizes), allowzero=1)
     if image.rank == 5 and image.dtype in (ir.DataType.INT8, ir.DataType.UINT8) and method.mode in ("linear", "cubic"):
         result = _interpolated(op, op.Cast(image, to=_FLOAT), sizes, scales, along, method)
-        return op.Cast(_in_range(op, result, image.dtype), to=image.dtype)
+        return op.Cast(op.Cast(result, to=ir.DataType.INT32), to=image.dtype)  # cut off, and beyond its range it wraps
     if along.constant is None:
         if image.rank is None:
             return _with_ones_in_front(op, image, sizes, scales, along, method)
@@ -269,12 +269,6 @@ def _interpolated(op: Builder, image: Value, sizes: Value, scales: Value, along:
         antialias=int(method.antialias),
         cube_coeff=method.cube_coeff,
     )
-
-
-def _in_range(op: Builder, x: Value, dtype: ir.DataType) -> Value:
-    """Floats bounded by what an integer type holds."""
-    ends = np.iinfo(dtype.numpy())
-    return op.Clip(x, np.float32(ends.min), np.float32(ends.max))
 
 
 def _with_ones_in_front(op: Builder, image: Value, sizes: Value, scales: Value, along: Value, method: _Method) -> Value:

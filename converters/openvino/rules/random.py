@@ -61,6 +61,12 @@ def multinomial(
             reference="takes two",
             follows="cpu",
         ),
+        Departure(
+            where="a layer that runs again, in a model or in the body of a loop",
+            cpu="draws on from where it ended, as the reference kernel does",
+            specification="draws by its seeds",
+            follows="specification",
+        ),
         Departure(where="a scalar", cpu="draws nothing", specification="draws a number", follows="specification"),
     ],
 )
@@ -75,7 +81,7 @@ def random_uniform(
     op_seed: int = 0,
     alignment: Literal["TENSORFLOW", "PYTORCH"] = "TENSORFLOW",
 ):
-    """RandomUniform-8: every run draws what OpenVINO's first one draws."""
+    """RandomUniform-8: every run draws what OpenVINO's first one draws, and every iteration of a loop."""
     to = data_type(output_type)
     if minval.dtype != to or maxval.dtype != to:
         raise Malformed(f"its bounds are not of its output_type, {output_type}")

@@ -17,7 +17,17 @@ _DYNAMIC = Departure(
 )
 
 
-@rule("ROIPooling")
+@rule(
+    "ROIPooling",
+    departs=[
+        Departure(
+            where="infinity among the elements, with `bilinear`",
+            cpu="makes it NaN where another has no share",
+            specification="does not say",
+            follows="runtime",
+        )
+    ],
+)
 def roi_pooling(
     op: Builder,
     feat: Value,

@@ -206,7 +206,18 @@ def multiclass_nms(
     return context.distrust(outputs), context.distrust(_cast(op, indices, to)), _cast(op, numbers, to)
 
 
-@rule("MatrixNms", since="opset8")
+@rule(
+    "MatrixNms",
+    since="opset8",
+    departs=[
+        Departure(
+            where="no class but that of the background, of boxes of unknown dimensions",
+            cpu="fails, or gives no counts",
+            specification="selects nothing",
+            follows="specification",
+        )
+    ],
+)
 def matrix_nms(
     op: Builder,
     boxes: Value,

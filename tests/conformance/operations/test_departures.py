@@ -43,6 +43,7 @@ UNSHOWN = {
     "a `max_output_boxes_per_class` of 0": "what was in memory may be the right answer",
     "data of known dimensions, with `start`": "what is read beyond the data spoils the oracle's process",
     "an empty sequence": "what is read beyond it may be the right answer",
+    "a layer that runs again": "an example is run once",
     "an axis that is known to have no": "what was in memory may be the right answer",
     "slices without elements": "the CPU plugin answers in one of its types, and fails in the other",
     "repeats that are not constant": "what was in memory may be the right answer",
@@ -397,6 +398,16 @@ for _version in (1, 3, 4, 5, 9):
             expected=_both,
         )
 
+_shown(
+    "MatrixNms",
+    8,
+    "no class",
+    "MatrixNms",
+    [dynamic(np.ones((1, 1, 4), F)), static(np.ones((1, 1, 1), F))],
+    {"sort_result_type": "none", "output_type": "i32", "background_class": 0, "decay_function": "linear"},
+    expected=[np.zeros((0, 6), F), np.zeros((0, 1), I32), np.zeros(1, I32)],
+)
+
 # -- elements by place -----------------------------------------------------------------------------------------------------
 
 for _version in (1, 7):
@@ -517,6 +528,15 @@ for _version in (1, 8):
         },
         expected=np.full((1, 1, 1, 2), NAN, F),
     )
+_shown(
+    "ROIPooling",
+    2,
+    "infinity among",
+    "ROIPooling",
+    [static(_floats(-INF, 1, 1, 1).reshape(1, 1, 2, 2)), static(_floats([0, 0.75, 0.58, 1.33, 0.68]))],
+    {"output_roi": [1, 3], "spatial_scale": 1.0, "method": "bilinear"},
+    expected=_floats(-INF, 0, 0).reshape(1, 1, 1, 3),
+)
 for _version in (4, 11):
     _resized(_version, "a NaN or an", _floats([1, 2], [NAN, 3]), "linear", [1], [4], expected=np.full((2, 4), NAN, F))
 _resized(11, "`bilinear_pillow`", np.array([[[[0, 5]]]], np.uint8), "bilinear_pillow", [2, 3], [1, 3])

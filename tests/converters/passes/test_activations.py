@@ -22,3 +22,16 @@ def test_mish(form: str, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
     x = ops.parameter([-1], np.float32)
     found = operators(converted(ov.Model([ops.mish(x)], [x]), [X], oracle, tmp_path, form, rtol=1e-5, atol=1e-6))
     assert found == ["Add", "Add", "Div", "Exp", "Min", "Mul", "Mul"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_log_sigmoid(form: str, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+    import openvino as ov
+    from openvino import opset14 as ops
+
+    x = ops.parameter([-1], np.float32)
+    gate = ops.sigmoid(x)
+    values = X[(X > -85) & (X < LARGEST)]
+    model = ov.Model([ops.log(gate), ops.multiply(x, gate)], [x])
+    found = operators(converted(model, [values], oracle, tmp_path, form, rtol=1e-5, atol=1e-6))
+    assert found == ["Mul", "Neg", "Neg", "Sigmoid", "Softplus"]

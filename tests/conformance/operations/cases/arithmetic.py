@@ -284,11 +284,18 @@ def _ends_of_ranges():
             yield _of_two(operation, "lowest", dtype, [lowest, 5], [-1, -1], **crash)
 
 
+def _of_the_remainder(ops, a, b):
+    """1 divided by the remainder: infinity of the sign that its 0 has."""
+    return ops.divide(F32(1), ops.floor_mod(a, b))
+
+
 def _floats_of_two():
     floor_mod = partial(layer_case, "FloorMod", "opset1", "floor_mod")
     off = decided("evaluate", "the CPU plugin subtracts a rounded quotient's multiple, which is off by its rounding")
     yield floor_mod("f32-large", [static(_floats(1e9, -1e9)), static(_floats(3, 3))], **off)
     yield floor_mod("f32-infinite", [static(_floats(1, -1, 0, INF)), static(_floats(INF, INF, -INF, 2))])
+    multiples = statics([_floats(-4, 4, 4, -4, -0.0, 0), _floats(2, -2, 2, -2, 3, -3)])
+    yield layer_case("FloorMod", "opset1", _of_the_remainder, "f32-multiples", multiples)
     yield floor_mod("f16-infinite", [static(_floats(1, 5, dtype=F16)), _floats(INF, -3, dtype=F16)])
     yield floor_mod("f32-signs", [static(_A[:6]), static(_B[:6])])
     for dtype in (np.int32, np.int64):

@@ -97,6 +97,11 @@ def _modern():
             yield case(f"{mode}-3d", static(_values(2, 4, 5)), [7, 3], [1, 2], mode, **axes)
         for mode in ("linear_onnx", "nearest", "linear"):
             yield case(f"{mode}-5d", static(_values(1, 2, 3, 4, 5)), [5, 3, 7], [2, 3, 4], mode)
+        for dtype in (np.uint8, np.int8):
+            image = np.array([0, 0, 41, 41, 0, 127, 120, 3], dtype).reshape(1, 1, 1, 1, 8)
+            yield case(
+                f"cubic-5d-{np.dtype(dtype)}-wraps", static(image), [12], [4], "cubic", coordinates="pytorch_half_pixel"
+            )
         yield case("without-axes", static(_values(2, 3, 4, 5)), [2, 3, 6, 7], None, "nearest")
         for coordinates in ("half_pixel", "align_corners", "asymmetric"):
             for name, sizes in (("down", [3, 2]), ("mixed", [3, 9])):

@@ -70,6 +70,8 @@ def drawn(g: Graph) -> None:
     """Random numbers that depend on their seeds alone."""
     seeds = {"global_seed": g.int(1, 99), "op_seed": g.int(1, 99)}
     if g.chance(0.5):
+        if g.depth:
+            raise Unfit("each iteration of a loop draws on")
         low = g.pick(np.float32, np.int32)
         ends = [g.leaf(np.array(low(n)), 0.8) for n in (g.int(-3, 0), g.int(1, 9))]
         type_ = "f32" if low is np.float32 else "i32"
