@@ -16,7 +16,7 @@ from tests.conformance.random import models
 from tests.conformance.random.explain import explain, unfit
 from tests.conformance.random.judge import Judge, Verdict
 from tests.conformance.random.noise import halfway, parts_from_itself
-from tests.conformance.random.recipe import Layer, Leaf, Recipe
+from tests.conformance.random.recipe import Layer, Leaf, Recipe, leaf_of
 
 SEED, MODELS = 2026, 8
 SAMPLE = (1, 5, 6)
@@ -128,6 +128,10 @@ def test_whole_numbers_beside_what_lies_halfway_are_none_to_mend(oracle: Oracle)
     assert not halfway(np.array([[[2, 8, 6]]], np.uint8), np.array([[[3, 7, 5]]], np.uint8), floats)
     assert not halfway(np.array([[[2, 7, 7]]], np.uint8), np.array([[[3, 7, 5]]], np.uint8), floats)
     assert not halfway(rows, np.array([[[3, 7, 5]]], np.uint8), floats)
+
+
+def test_booleans_of_memory_are_booleans() -> None:
+    assert leaf_of(np.array([0, 1, 2], np.uint8).view(np.bool_)).array.view(np.uint8).tolist() == [0, 1, 1]
 
 
 def test_where_openvino_parts_from_itself_there_is_none_to_mend(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
