@@ -92,7 +92,7 @@ def explain(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
 
 
 def _is_nothing(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
-    """Whether what we refuse OpenVINO takes, for nothing is to be computed: it looks at no number then.
+    """Whether what we refuse OpenVINO takes, for nothing is to be computed: it looks at no number then, or reshapes memory.
 
     One half of it alone, or each with an answer of its own; or both, where kernels look indices up that the rule knows to be
     of no use as soon as it knows the dimensions, or where what we refuse is refused with elements, too.
@@ -100,6 +100,8 @@ def _is_nothing(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
     if verdict.kind not in ("lacks", "fails"):
         return False
     given = _openvinos(recipe, judge)
+    if given and _is_reshape_of_nothing(recipe):
+        return True
     if not given or any(array.size for array in given[0]):
         return False
     if len(given) < 2 or differing(*given):
@@ -113,6 +115,15 @@ def _is_nothing(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
         return False
     given = _openvinos(filled, judge)
     return not given or (len(given) == 2 and bool(differing(*given)))
+
+
+def _is_reshape_of_nothing(recipe: Recipe) -> bool:
+    first = recipe.nodes[0]
+    return (
+        [layer.operation for layer in recipe.layers()] == ["Reshape"]
+        and isinstance(first, Leaf)
+        and not np.size(first.array)
+    )
 
 
 def unfit(recipe: Recipe, verdict: Verdict) -> bool:
