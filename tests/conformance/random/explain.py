@@ -118,12 +118,9 @@ def _is_nothing(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
 
 
 def _is_reshape_of_nothing(recipe: Recipe) -> bool:
-    first = recipe.nodes[0]
-    return (
-        [layer.operation for layer in recipe.layers()] == ["Reshape"]
-        and isinstance(first, Leaf)
-        and not np.size(first.array)
-    )
+    """Whether all that the model does is to reshape what has no elements."""
+    first, operations = recipe.nodes[0], [layer.operation for layer in recipe.layers()]
+    return operations == ["Reshape"] and isinstance(first, Leaf) and np.size(first.array) == 0
 
 
 def unfit(recipe: Recipe, verdict: Verdict) -> bool:

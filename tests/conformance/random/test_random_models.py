@@ -151,7 +151,7 @@ def test_where_openvino_parts_from_itself_there_is_none_to_mend(oracle: Oracle, 
     assert not parts_from_itself(CHAIN, verdict, judge)
 
 
-NOTHING = Leaf("i64", np.zeros((0, 2, 3), np.int64), (-1, -1, -1))
+NOTHING = Leaf("i64", np.zeros((0, 0, 3), np.int64), (-1, -1, -1))
 LARGEST = {"axis": 1, "sort": "value", "index_element_type": "i32", "mode": "max"}
 
 
