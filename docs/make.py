@@ -60,9 +60,9 @@ _DEPARTURES = """\
 A converted model computes what OpenVINO's CPU plugin computes in float32 (`INFERENCE_PRECISION_HINT=f32`). For some inputs
 the plugin parts from OpenVINO's own specification or, where that is silent, from the reference kernel that the same wheel
 brings (`ov.Model.evaluate`). These tables name the {count} ways that are known: the inputs that show it, what the CPU plugin
-makes of them, what the specification says (or, after *reference:*, what the reference kernel does), which of them the
-converted model *follows*, that is, whose answer it gives for such inputs (or *runtime*, where that is for the runtime to
-say), and the OpenVINO release in which it was seen.
+makes of them, what the specification says (and, after *reference:*, what the reference kernel does where the specification
+is silent or that kernel parts from it, too), which of them the converted model *follows*, that is, whose answer it gives for
+such inputs (or *runtime*, where that is for the runtime to say), and the OpenVINO release in which it was seen.
 
 Quantised and compressed models are not their subject: what OpenVINO makes of those (integer kernels, activations rounded to
 8 bits) depends on its settings and on the whole graph, not on one operation.
@@ -179,7 +179,8 @@ def departures_page() -> Iterator[str]:
 
 
 def _departure_cells(departure: Departure) -> tuple[str, ...]:
-    other = departure.specification or f"*reference:* {departure.reference}"
+    reference = f"*reference:* {departure.reference}" if departure.reference else ""
+    other = "; ".join(filter(None, (departure.specification, reference)))
     return departure.where, departure.cpu, other, departure.follows.replace("cpu", "CPU plugin"), departure.release
 
 

@@ -26,6 +26,7 @@ from converters.cli.options import (
     Inputs,
     Json,
     KvCache,
+    LogitsOf,
     Opset,
     Quantized,
     RelativeTolerance,
@@ -162,6 +163,14 @@ def convert(
             show_default=False,
         ),
     ] = None,
+    logits: Annotated[
+        LogitsOf | None,
+        typer.Option(
+            help="With --genai: of which tokens of a run there are logits. The next token needs the last one's; all take "
+            "time and memory. last unless told.",
+            show_default=False,
+        ),
+    ] = None,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="How many models to convert at a time.")] = 1,
     check: Annotated[bool, typer.Option("--check", help="Run OpenVINO and ONNX Runtime and compare the results.")] = False,
     extension: Extensions = None,
@@ -192,10 +201,11 @@ def convert(
         alone = {"--bin": bin, "--input-shape": input_shape, "--check": check, "--inputs": inputs, "--shape": shape}
         if genai:
             _only_for_one(alone)
-            convert_folder(models, None if output is None else Path(output), settings, kv_cache, as_json)
+            convert_folder(models, None if output is None else Path(output), settings, kv_cache, logits, as_json)
             return
-        if kv_cache is not None:
-            raise typer.BadParameter("it is for --genai", param_hint="--kv-cache")
+        for given, option in ((kv_cache, "--kv-cache"), (logits, "--logits")):
+            if given is not None:
+                raise typer.BadParameter("it is for --genai", param_hint=option)
         if len(models) > 1 or models[0].is_dir():
             _only_for_one(alone)
             folder = None if output is None else Path(output)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from converters.cli.console import err, out, print_json, progress
-from converters.cli.options import KvCache
+from converters.cli.options import KvCache, LogitsOf
 
 if TYPE_CHECKING:
     from converters.cli.convert import Settings
@@ -17,7 +17,12 @@ _HINT = "--genai"
 
 
 def convert_folder(
-    models: list[Path], output: Path | None, settings: Settings, kv_cache: KvCache | None, as_json: bool
+    models: list[Path],
+    output: Path | None,
+    settings: Settings,
+    kv_cache: KvCache | None,
+    logits: LogitsOf | None,
+    as_json: bool,
 ) -> None:
     """Convert the decoder in one folder, its tokenizers, and what belongs to them."""
     from converters.cli import data, text
@@ -31,7 +36,13 @@ def convert_folder(
     (folder,) = models
     with progress(as_json) as step:
         step("converting")
-        written = write_genai(folder, output, settings.convert, None if kv_cache is None else kv_cache.value)
+        written = write_genai(
+            folder,
+            output,
+            settings.convert,
+            kv_cache=None if kv_cache is None else kv_cache.value,
+            logits=None if logits is None else logits.value,
+        )
         step("converting the tokenizer")
         tokenizers, remarks = write_tokenizers(folder, output, settings.convert)
     remarks = [*written.remarks, *remarks]

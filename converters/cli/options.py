@@ -44,6 +44,11 @@ class KvCache(StrEnum):
     uint8 = "uint8"
 
 
+class LogitsOf(StrEnum):
+    last = "last"
+    all = "all"
+
+
 class Runtime(StrEnum):
     openvino = "openvino"
     native = "native"

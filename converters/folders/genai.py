@@ -14,7 +14,7 @@ from converters.folders.companions import copy_companions, places
 from converters.folders.language_model import LanguageModel, read_language_model
 from converters.openvino.conversion import Conversion
 from converters.openvino.report import Report
-from converters.passes.attention import PAST, PRESENT, Decoder, KvCache
+from converters.passes.attention import PAST, PRESENT, Decoder, KvCache, LogitsOf
 from onnx_specops.ops.group_query_attention_compressed import TAIL
 from onnx_specops.runtime.library import has_library, library_path
 
@@ -48,7 +48,11 @@ class GenaiFolder:
 
 
 def write_genai(
-    folder: Path, target: Path, convert: Callable[..., Conversion], kv_cache: KvCache | None = None
+    folder: Path,
+    target: Path,
+    convert: Callable[..., Conversion],
+    kv_cache: KvCache | None = None,
+    logits: LogitsOf | None = None,
 ) -> GenaiFolder:
     """Convert a language model's decoder, and write what onnxruntime-genai needs beside it.
 
@@ -57,6 +61,7 @@ def write_genai(
         target: where to write.
         convert: `converters.openvino.convert`, with the options that the user gave.
         kv_cache: what the cache of keys and values holds, see there.
+        logits: of which tokens there are logits, see there.
 
     Raises:
         ConversionError: the folder is no language model's, or the model cannot be in that form.
@@ -64,7 +69,7 @@ def write_genai(
     """
     source = read_language_model(folder)
     target.mkdir(parents=True, exist_ok=True)
-    how = {"form": "genai", "positions": source.positions, "kv_cache": kv_cache}
+    how = {"form": "genai", "positions": source.positions, "kv_cache": kv_cache, "logits": logits}
     model, report = convert(source.decoder, target / MODEL, **how)
     decoder = report.decoder
     assert decoder is not None
@@ -76,7 +81,10 @@ def write_genai(
     if library is not None:
         copies[library] = target / library.name
     copy_companions(copies, {target / CONFIG: f"{json.dumps(config, indent=4)}\n".encode()})
-    return GenaiFolder(report, list(_remarks(source, decoder, target, library)))
+    remarks = _remarks(source, decoder, target, library)
+    if logits == "last" and decoder.logits != logits:
+        remarks.append("its output is not [batch, tokens, vocabulary], and stays as it is")
+    return GenaiFolder(report, remarks)
 
 
 def genai_config(

@@ -19,7 +19,7 @@ from converters.openvino.report import Report, report
 from converters.openvino.source import is_held, opened
 from converters.openvino.walk import body_problem, emit, opset_problems
 from converters.outputs import refuse_inputs
-from converters.passes.attention import KvCache, NotACache, expose_caches, hold_caches
+from converters.passes.attention import KvCache, LogitsOf, NotACache, expose_caches, hold_caches
 from converters.passes.compressed_weights import Activations
 from converters.passes.finish import Precision, Quantized, finish
 from converters.saving import Source, save
@@ -62,6 +62,7 @@ def convert(
     variables: Variables = "defaults",
     positions: int | None = None,
     kv_cache: KvCache | None = None,
+    logits: LogitsOf | None = None,
 ) -> Conversion:
     """Convert an OpenVINO model into an ONNX model that computes what OpenVINO's CPU computes.
 
@@ -103,6 +104,8 @@ def convert(
             ``"float16"``; or ``"uint8"``, 256 steps from the least to the greatest of each head of a token, which is what
             OpenVINO does unless ``KV_CACHE_PRECISION`` says otherwise. The less memory there is to read, the quicker are
             tokens that follow many. ``"float32"`` unless told.
+        logits: with ``form="genai"``: of which tokens of a run there are logits: the ``"last"`` of each row, [batch, 1,
+            vocabulary], which is all that the next token needs; or ``"all"``, as in the IR. ``"last"`` unless told.
 
     Returns:
         The model (with external weights as the file has them) and the `Report`; they unpack as a pair.
@@ -128,6 +131,10 @@ def convert(
         raise ValueError(f"kv_cache is 'float32', 'float16' or 'uint8', not {kv_cache!r}")
     if kv_cache is not None and form != "genai":
         raise ValueError("kv_cache is for form='genai': in OpenVINO's form the cache is variables")
+    if logits is not None and logits not in get_args(LogitsOf):
+        raise ValueError(f"logits is 'last' or 'all', not {logits!r}")
+    if logits is not None and form != "genai":
+        raise ValueError("logits is for form='genai': in OpenVINO's form all of the model's outputs stay as they are")
     if weights == "reference" and is_held(model):
         raise ValueError("an openvino.Model has no .bin to refer to: weights is 'auto', 'embed' or 'copy'")
     if variables not in get_args(Variables):
@@ -150,6 +157,7 @@ def convert(
                     positions=positions,
                     contrib=contrib and opset == OPSET,
                     cache=kv_cache or "float32",
+                    logits=logits or "last",
                 )
             except NotACache as error:
                 remedy = "convert it without --genai: its variables are kept by onnx_specops.InferenceSession then"

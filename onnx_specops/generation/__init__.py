@@ -35,6 +35,9 @@ __all__ = [
     "open_model",
 ]
 
+# The language model of those that see or hear.
+_OF_EMBEDDINGS = "openvino_language_model"
+
 
 def open_model(
     folder: str | os.PathLike[str], *, kernels: Kernels = "auto", sess_options: ort.SessionOptions | None = None
@@ -49,6 +52,11 @@ def open_model(
         GenerationError: what is missing in the folder, or does not belong together.
     """
     place = Path(folder)
+    if not (place / CONFIG).is_file() and any((place / f"{_OF_EMBEDDINGS}{end}").is_file() for end in (".onnx", ".xml")):
+        raise GenerationError(
+            f"{place} holds a model of images or sounds and text, whose prompts its processor makes: convert the folder, and"
+            ' put its parts together as docs/language-models.md has it under "Models of images and text"'
+        )
     pair = (place / ENCODER).is_file() and not (place / CONFIG).is_file()
     kind: type[LanguageModel] | type[EncoderDecoder] = EncoderDecoder if pair else LanguageModel
     return kind(place, kernels=kernels, sess_options=sess_options)

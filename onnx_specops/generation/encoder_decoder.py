@@ -135,6 +135,9 @@ class EncoderDecoder(TextModel):
             message = f"{self.folder / _CONFIG} does not say how a text begins and ends: {type(error).__name__} {error}"
             raise GenerationError(message) from error
         self.positions = min(found, default=None)
+        begin = [token for token in (self.start, self.constraints.forced_begin) if token is not None]
+        if beyond := [token for token in begin if not 0 <= token < self.vocabulary]:
+            raise GenerationError(f"a text is to begin with the token {beyond[0]}, the model knows {self.vocabulary}")
 
 
 def _of_run(ids: Sequence[int], past: int) -> dict[str, np.ndarray]:

@@ -23,9 +23,7 @@ std::optional<std::string> failure(const abi::Api& api, abi::OrtStatus* status) 
   return message;
 }
 
-void check(const abi::Api& api, abi::OrtStatus* status) {
-  if (const auto message = failure(api, status)) throw Error(*message);
-}
+void raise(const abi::Api& api, abi::OrtStatus* status) { throw Error(failure(api, status).value_or("")); }
 
 bool succeeded(const abi::Api& api, abi::OrtStatus* status) {
   if (status == nullptr) return true;

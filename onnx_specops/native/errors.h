@@ -43,8 +43,13 @@ template <class... Parts>
 // What a status says, which is released; nothing where it says that the call succeeded.
 std::optional<std::string> failure(const abi::Api& api, abi::OrtStatus* status);
 
+// Throws what a status says, which is released.
+[[noreturn]] void raise(const abi::Api& api, abi::OrtStatus* status);
+
 // Turns a failed call of ORT into an exception.
-void check(const abi::Api& api, abi::OrtStatus* status);
+inline void check(const abi::Api& api, abi::OrtStatus* status) {
+  if (status != nullptr) raise(api, status);
+}
 
 // Drops a status that only says "there is none".
 bool succeeded(const abi::Api& api, abi::OrtStatus* status);

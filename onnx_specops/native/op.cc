@@ -22,6 +22,28 @@ class TypeAndShape {
   abi::OrtTensorTypeAndShapeInfo* info_;
 };
 
+// A tensor's element type; and its shape, where that is asked for.
+Type type_and_shape(const abi::Api& api, const abi::OrtValue* value, Shape* shape) {
+  abi::ONNXTensorElementDataType type{};
+  std::size_t rank = 0;
+  if (api.GetTensorElementTypeAndShapeDataReference != nullptr) {  // without it, five calls and two copies
+    const std::int64_t* dimensions = nullptr;
+    check(api, api.GetTensorElementTypeAndShapeDataReference(value, &type, &dimensions, &rank));
+    if (shape != nullptr && rank != 0) shape->assign(dimensions, dimensions + rank);
+    return static_cast<Type>(type);
+  }
+  abi::OrtTensorTypeAndShapeInfo* raw = nullptr;
+  check(api, api.GetTensorTypeAndShape(value, &raw));
+  const TypeAndShape info(api, raw);
+  check(api, api.GetTensorElementType(info.get(), &type));
+  if (shape != nullptr) {
+    check(api, api.GetDimensionsCount(info.get(), &rank));
+    shape->resize(rank);
+    if (rank != 0) check(api, api.GetDimensions(info.get(), shape->data(), rank));
+  }
+  return static_cast<Type>(type);
+}
+
 }  // namespace
 
 const char* name(Type type) {
@@ -71,16 +93,7 @@ std::string to_string(const Shape& shape) {
 Input::Input(const Runtime& runtime, const abi::OrtValue* value) : runtime_(&runtime), value_(value) {
   if (value == nullptr) return;
   const abi::Api& api = runtime;
-  abi::OrtTensorTypeAndShapeInfo* raw = nullptr;
-  check(api, api.GetTensorTypeAndShape(value, &raw));
-  const TypeAndShape info(api, raw);
-  abi::ONNXTensorElementDataType type{};
-  check(api, api.GetTensorElementType(info.get(), &type));
-  type_ = static_cast<Type>(type);
-  std::size_t rank = 0;
-  check(api, api.GetDimensionsCount(info.get(), &rank));
-  shape_.resize(rank);
-  if (rank != 0) check(api, api.GetDimensions(info.get(), shape_.data(), rank));
+  type_ = type_and_shape(api, value, &shape_);
   size_ = element_count(shape_);
   if (type_ != Type::string) {
     void* data = nullptr;
@@ -114,14 +127,8 @@ std::int64_t scalar(const Input& input, const char* input_name) {
   fail(input_name, ": element type ", name(input.type()), " where int32 or int64 was expected");
 }
 
-Output::Output(const abi::Api& api, abi::OrtValue* value) : api_(&api), value_(value) {
-  abi::OrtTensorTypeAndShapeInfo* raw = nullptr;
-  check(api, api.GetTensorTypeAndShape(value, &raw));
-  const TypeAndShape info(api, raw);
-  abi::ONNXTensorElementDataType type{};
-  check(api, api.GetTensorElementType(info.get(), &type));
-  type_ = static_cast<Type>(type);
-}
+Output::Output(const abi::Api& api, abi::OrtValue* value)
+    : api_(&api), value_(value), type_(type_and_shape(api, value, nullptr)) {}
 
 void* Output::bytes() {
   void* data = nullptr;

@@ -1,7 +1,8 @@
 // ONNX Runtime's C interface, as far as this library uses it, declared by hand so that building needs no ORT headers.
 //
 // The interface is append-only: a function keeps its slot in the table `OrtApi` for ever, and so do the fields of
-// `OrtCustomOp`. Version 17 of it (ONNX Runtime 1.17) has all that is needed here, and every later ORT serves it.
+// `OrtCustomOp`. Version 17 of it (ONNX Runtime 1.17) has all that is needed here, and every later ORT serves it; what came
+// later is taken where it is served.
 // tests/onnx_specops/native/test_abi.py compares this file with what tests/data records of the real header.
 #pragma once
 
@@ -162,19 +163,29 @@ struct OrtCustomOp {
        (const OrtKernelContext* context, void (*call)(void* data, std::size_t index), std::size_t total,              \
         std::size_t batches, void* data))
 
-// The functions above under their names, taken out of ORT's table.
+// Those of version 24.
+#define SPECOPS_ORT_FUNCTIONS_24(SLOT)                                                                                \
+  SLOT(414, OrtStatus*, GetTensorElementTypeAndShapeDataReference,                                                    \
+       (const OrtValue* value, ONNXTensorElementDataType* type, const std::int64_t** dimensions, /* ORT keeps them */ \
+        std::size_t* count))
+
+// The functions above under their names, taken out of ORT's table; null where the version has them not.
 class Api {
  public:
-  explicit Api(const OrtApi* table) {
+  Api(const OrtApi* table, std::uint32_t version) {
     void* const* slots = reinterpret_cast<void* const*>(table);
 #define SPECOPS_TAKE(number, result, name, parameters) \
   name = reinterpret_cast<result(SPECOPS_ORT_CALL*) parameters>(slots[number]);
     SPECOPS_ORT_FUNCTIONS(SPECOPS_TAKE)
+    if (version >= 24) {
+      SPECOPS_ORT_FUNCTIONS_24(SPECOPS_TAKE)
+    }
 #undef SPECOPS_TAKE
   }
 
-#define SPECOPS_DECLARE(number, result, name, parameters) result(SPECOPS_ORT_CALL* name) parameters;
+#define SPECOPS_DECLARE(number, result, name, parameters) result(SPECOPS_ORT_CALL* name) parameters = nullptr;
   SPECOPS_ORT_FUNCTIONS(SPECOPS_DECLARE)
+  SPECOPS_ORT_FUNCTIONS_24(SPECOPS_DECLARE)
 #undef SPECOPS_DECLARE
 };
 

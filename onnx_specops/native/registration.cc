@@ -137,20 +137,21 @@ struct Registration {
   std::vector<std::unique_ptr<CustomOp>> ops;
   abi::OrtCustomOpDomain* domain = nullptr;
 
-  explicit Registration(const abi::OrtApi* table) : runtime(table) {}
+  Registration(const abi::OrtApi* table, std::uint32_t version) : runtime(table, version) {}
 };
 
-// Before 1.24, ORT crashes on a node that leaves out an input in the middle when the op infers shapes. Without the
-// function ORT takes the output's type from the signatures alone and its shape from the graph, if that states one.
-bool survives_missing_inputs(const abi::OrtApiBase* base) {
+// Which version of its interface an ORT serves: the second number of its own.
+std::uint32_t served_version(const abi::OrtApiBase* base) {
   unsigned major = 0, minor = 0;
-  if (std::sscanf(base->GetVersionString(), "%u.%u", &major, &minor) != 2) return false;
-  return major > 1 || minor >= 24;
+  const bool known = std::sscanf(base->GetVersionString(), "%u.%u", &major, &minor) == 2 && major == 1;
+  return known ? minor : abi::api_version;
 }
 
-abi::OrtStatus* fill(Registration& registration, const abi::OrtApiBase* base) {
+abi::OrtStatus* fill(Registration& registration, std::uint32_t version) {
   const Runtime& api = registration.runtime;
-  const bool survives = survives_missing_inputs(base);
+  // Before 1.24, ORT crashes on a node that leaves out an input in the middle when the op infers shapes. Without the
+  // function ORT takes the output's type from the signatures alone and its shape from the graph, if that states one.
+  const bool survives = version >= 24;
   for (const Op* op : all_ops()) {
     bool may_infer = true;
     for (const Parameter& input : op->inputs) may_infer = may_infer && (survives || !input.optional);
@@ -182,7 +183,8 @@ RegisterCustomOps(specops::abi::OrtSessionOptions* options, const specops::abi::
     }
     return nullptr;
   }
-  const abi::Api api(table);
+  const std::uint32_t version = served_version(base);
+  const abi::Api api(table, version);
   abi::OrtStatus* result = nullptr;
   abi::OrtStatus* failure = guarded(api, domain_name, [&] {
     static std::mutex mutex;
@@ -190,8 +192,8 @@ RegisterCustomOps(specops::abi::OrtSessionOptions* options, const specops::abi::
     const std::lock_guard<std::mutex> lock(mutex);
     std::unique_ptr<Registration>& registration = registrations[table];
     if (registration == nullptr) {
-      auto fresh = std::make_unique<Registration>(table);
-      result = fill(*fresh, base);
+      auto fresh = std::make_unique<Registration>(table, version);
+      result = fill(*fresh, version);
       if (result != nullptr) return;
       registration = std::move(fresh);
       stay_loaded();

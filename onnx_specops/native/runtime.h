@@ -11,7 +11,7 @@ bool has_our_strings(const abi::Api& api);
 
 // Its functions, and what was found out about it. A process may hold several, which different compilers have made.
 struct Runtime : abi::Api {
-  explicit Runtime(const abi::OrtApi* table) : Api(table), our_strings(has_our_strings(*this)) {}
+  Runtime(const abi::OrtApi* table, std::uint32_t version) : Api(table, version), our_strings(has_our_strings(*this)) {}
 
   const bool our_strings;
 };

@@ -88,17 +88,16 @@ _DEPARTURES = list(dict.fromkeys([*EVERYWHERE, *(stated.departure for stated in 
 def test_departures_are_written_in_one_style(departure: Departure) -> None:
     """Phrases: no capital in front, no full stop behind."""
     assert departure.release == OPENVINO_RELEASE
-    for text in (departure.where, departure.cpu, departure.specification or departure.reference):
+    for text in filter(None, (departure.where, departure.cpu, departure.specification, departure.reference)):
         assert re.fullmatch(r"[a-z0-9`(](.|\n)*[^.\s]", text), text
         assert "  " not in text and "\n" not in text, text
         assert text.count("`") % 2 == 0, text
         assert not re.search(r"CPU|OpenVINO's", departure.cpu), "the column says who it is"
 
 
-def test_a_departure_has_one_counterpart() -> None:
-    for other in ({}, {"specification": "adds", "reference": "wraps"}):
-        with pytest.raises(ValueError, match="either the specification or the reference"):
-            Departure(where="u8", cpu="bounds", follows="cpu", **other)
+def test_a_departure_has_a_counterpart() -> None:
+    with pytest.raises(ValueError, match="the specification or the reference kernel"):
+        Departure(where="u8", cpu="bounds", follows="cpu")
     with pytest.raises(ValueError, match="follows the specification"):
         Departure(where="u8", cpu="bounds", reference="wraps", follows="specification")
 

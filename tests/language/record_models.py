@@ -1,8 +1,8 @@
 """Makes tests/language/models: small language models as optimum-intel exports them, and what OpenVINO says with them.
 
 Each NAME.zip is a folder: the decoder with its tokenizer, and expected.json. Those in tests/language/text2text are
-encoder-decoders with theirs, those in tests/language/seq2seq but the decoder of one. Run with transformers, optimum-intel,
-openvino_tokenizers and openvino installed:
+encoder-decoders with theirs, those in tests/language/seq2seq but the decoder of one, those in tests/language/vision models
+of images and text. Run with transformers, optimum-intel, openvino_tokenizers and openvino installed:
 
     python -m tests.language.record_models [NAME ...]
 """
@@ -31,13 +31,18 @@ import openvino_telemetry  # noqa: E402
 import openvino_tokenizers  # noqa: E402
 import torch  # noqa: E402
 import transformers  # noqa: E402
-from optimum.intel import OVModelForCausalLM, OVModelForSeq2SeqLM, OVModelForSpeechSeq2Seq  # noqa: E402
+from optimum.intel import (  # noqa: E402
+    OVModelForCausalLM,
+    OVModelForSeq2SeqLM,
+    OVModelForSpeechSeq2Seq,
+    OVModelForVisualCausalLM,
+)
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers  # noqa: E402
 
 for _name in ("send_event", "start_session", "end_session", "force_shutdown", "send_error", "send_stack_trace"):
     setattr(openvino_telemetry.Telemetry, _name, lambda self, *args, **more: None)  # no network is waited for
 
-MODELS, SEQ2SEQ, TEXT2TEXT = (Path(__file__).parent / name for name in ("models", "seq2seq", "text2text"))
+MODELS, SEQ2SEQ, TEXT2TEXT, VISION = (Path(__file__).parent / name for name in ("models", "seq2seq", "text2text", "vision"))
 ROOT = Path(__file__).parents[2]
 CONFIGURATION_FILES = ("config.json", "generation_config.json")
 SIZE, END, TEXT = 320, 0, "Once upon a time"
@@ -120,6 +125,9 @@ TEXT_TO_TEXT: dict[str, tuple[str, str, dict[str, Any], dict[str, Any]]] = {
         {"forced_bos_token_id": 5, "no_repeat_ngram_size": 3, "min_length": 20},
     ),
 }  # fmt: skip
+VISION_LANGUAGE = {"llava": "LlavaForConditionalGeneration"}
+IMAGE, PIXELS, PATCH = SIZE - 1, 28, 14
+"""The token that stands for a patch of an image, the image's sides and the patch's."""
 ANSWERED = ["Once upon a time", "The converter names file, line, layer and remedy.", "a"]
 
 
@@ -275,11 +283,41 @@ def make_text_to_text(name: str, folder: Path) -> None:
     (folder / "expected.json").write_text(json.dumps(expected))
 
 
+def make_vision(name: str, folder: Path) -> None:
+    """The folder of a LLaVA, an image, prompts with and without it, and what transformers generates with OpenVINO."""
+    torch.manual_seed(1)
+    vision = transformers.CLIPVisionConfig(
+        hidden_size=32, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2, image_size=PIXELS, patch_size=PATCH
+    )
+    text = transformers.LlamaConfig(**COMMON, initializer_range=0.5)
+    patches = (PIXELS // PATCH) ** 2
+    configuration = transformers.LlavaConfig(
+        vision_config=vision, text_config=text, image_token_index=IMAGE, image_seq_length=patches
+    )
+    torch_model = getattr(transformers, VISION_LANGUAGE[name])(configuration).eval()
+    parts = [f"openvino_{part}model.xml" for part in ("language_", "text_embeddings_", "vision_embeddings_")]
+    export(torch_model, OVModelForVisualCausalLM, folder, parts, CONFIGURATION_FILES)
+    model = OVModelForVisualCausalLM.from_pretrained(folder, device="CPU", ov_config=DEVICE)
+    draw = np.random.default_rng(1)
+    image = draw.standard_normal((1, 3, PIXELS, PIXELS)).astype(np.float32)
+    np.save(folder / "image.npy", image)
+    before, after = (draw.integers(1, IMAGE, count).tolist() for count in (5, 7))
+    expected = []
+    for ids, given in (([*before, *[IMAGE] * patches, *after], {"pixel_values": torch.from_numpy(image)}), (before, {})):
+        tensor = torch.tensor([ids])
+        found = model.generate(
+            input_ids=tensor, attention_mask=torch.ones_like(tensor), max_new_tokens=24, do_sample=False, **given
+        )
+        expected.append({"ids": ids, "image": bool(given), "answer": found[0].tolist()[-24:]})
+    (folder / "expected.json").write_text(json.dumps(expected))
+
+
 def main(names: list[str]) -> None:
     makers = {
         **dict.fromkeys(CONFIGURATIONS, (make, MODELS)),
         **dict.fromkeys(ENCODER_DECODERS, (make_decoder, SEQ2SEQ)),
         **dict.fromkeys(TEXT_TO_TEXT, (make_text_to_text, TEXT2TEXT)),
+        **dict.fromkeys(VISION_LANGUAGE, (make_vision, VISION)),
     }
     for name in names or makers:
         maker, place_of_all = makers[name]

@@ -222,8 +222,9 @@ def test_without_operators_of_onnx_runtime_the_cache_is_still_explicit(place: Pa
 
 
 def test_a_cache_in_place_grows_without_losing_what_it_holds(place: Path) -> None:
-    _, target, _ = folders("llama", place)
-    session = onnx_specops.InferenceSession(target / "model.onnx")
+    source, _, _ = folders("llama", place)
+    write_genai(source, place / "llama.all", convert, logits="all")
+    session = onnx_specops.InferenceSession(place / "llama.all" / "model.onnx")
     ids = np.random.default_rng(0).integers(1, 320, (1, 100))
     whole = session.run(None, {"input_ids": ids, "attention_mask": np.ones((1, 100), np.int64)})[0]
     session.reset_state()

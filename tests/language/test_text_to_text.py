@@ -78,6 +78,9 @@ def test_the_first_token_can_be_another_one(place: Path) -> None:
     _, target = folders("bart_text", place)
     model = EncoderDecoder(target, forced_bos_token_id=17)
     assert next(model.generate([3, 4, 5], 1)) == 17
+    for token in (320, -1):
+        with pytest.raises(GenerationError, match=f"begin with the token {token}, the model knows 320"):
+            EncoderDecoder(target, forced_bos_token_id=token)
 
 
 def test_text_out_of_an_openvino_folder_and_of_what_it_became(place: Path, tmp_path: Path) -> None:

@@ -24,6 +24,12 @@ UNSIGNED = {D.UINT8, D.UINT16, D.UINT32, D.UINT64}
 INTEGERS = SIGNED | UNSIGNED
 WIDE = {D.INT32, D.INT64, D.UINT32, D.UINT64}
 
+WITHOUT_A_SHARE = Departure(
+    where="a NaN or an infinite number whose share in a result is 0",
+    cpu="leaves it out",
+    specification="does not say",
+    follows="runtime",
+)
 INTEGERS_IN_FLOAT32 = Departure(
     where="integers of 32 bits or more beyond 2^24",
     cpu="computes in f32, which rounds them",
@@ -70,15 +76,16 @@ def integers_rounded(op: Builder, function: Callable[[Value], Value], x: Value) 
     """``function`` of ``x``; of integers by way of floats, the result rounded to the nearest integer.
 
     OpenVINO's specification leaves functions of integers open but for Sqrt, which rounds. Those of 8 bits are bounded by
-    their range.
+    their range once they are i32, whose lowest number stands for what is none.
     """
     if x.dtype not in INTEGERS:
         return function(x)
     result = op.Round(function(op.Cast(x, to=D.DOUBLE if x.dtype in WIDE else D.FLOAT)))
-    if x.dtype in BYTES:
-        low, high = _limits(x.dtype)
-        result = op.Clip(result, float(low), float(high))
-    return truncated(op, result, x.dtype)
+    if x.dtype not in BYTES:
+        return truncated(op, result, x.dtype)
+    if x.dtype == D.UINT8:
+        result = op.Where(op.IsNaN(result), 255.0, result)
+    return op.Cast(op.Clip(op.Cast(result, to=D.INT32), *_limits(x.dtype)), to=x.dtype)
 
 
 def saturating_8_bits(op: Builder, function: Callable[..., Value], *values: Value) -> Value:

@@ -149,13 +149,16 @@ def selu(op: Builder, x: Value, alpha: Value, lambda_: Value):
     return op.Mul(_flat(op, lambda_), op.Where(op.Greater(x, 0), x, negative))
 
 
-@rule("Gelu", since="opset2")
+_GELU_OF_INFINITY = Departure(where="infinity, by `erf`", cpu="gives NaN", reference="gives infinity", follows="reference")
+
+
+@rule("Gelu", since="opset2", departs=[_GELU_OF_INFINITY])
 def gelu_2(op: Builder, x: Value):
     """Gelu-2."""
     return op.Gelu(x)
 
 
-@rule("Gelu", since="opset7")
+@rule("Gelu", since="opset7", departs=[_GELU_OF_INFINITY])
 def gelu(op: Builder, x: Value, *, approximation_mode: Literal["erf", "tanh"] = "erf"):
     """Gelu-7."""
     return op.Gelu(x, approximate="tanh" if approximation_mode == "tanh" else None)

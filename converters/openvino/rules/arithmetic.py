@@ -6,6 +6,7 @@ wrap.
 
 from __future__ import annotations
 
+import functools
 from typing import Literal
 
 import numpy as np
@@ -14,6 +15,7 @@ from converters.openvino.rule import Departure, rule
 from converters.openvino.rules._elementwise import PDPD_REFUSED, AutoBroadcast, align, binary, check_types, typed
 from converters.openvino.rules._indices import constant_axis, int64
 from converters.openvino.rules._precision import (
+    BYTES,
     FLOATS,
     INTEGERS,
     INTEGERS_IN_FLOAT32,
@@ -32,8 +34,20 @@ _ROUNDED = Departure(
     reference="cuts off its fraction",
     follows="cpu",
 )
+_AS_FLOATS = Departure(
+    where="an i32 whose result is beyond the range of its type",
+    cpu="gives the last float within it",
+    reference="gives the lowest i32",
+    follows="cpu",
+)
 _BOUNDED = Departure(
     where="results beyond the range of i8 and u8", cpu="bounds them by it", reference="wraps", follows="cpu"
+)
+_LAID_AND_BOUNDED = Departure(
+    where="i8 and u8 with `auto_broadcast=pdpd`, of one rank and known shapes, and i8 of Subtract",
+    cpu="bounds the results by their range; all others it wraps",
+    reference="wraps",
+    follows="reference",
 )
 _LOWEST = "gives the lowest i8, or the bits of the lowest i32"
 _BY_0 = Departure(where="an integer divisor of 0", cpu=_LOWEST, reference="fails", follows="cpu")
@@ -69,13 +83,22 @@ _UNARY_DEPARTS = {
     "Asin": [_ROUNDED],
     "Log": [_ROUNDED],
     "Sin": [_ROUNDED],
+    "Cosh": [_AS_FLOATS],
+    "Sinh": [_AS_FLOATS],
     "Exp": [_ROUNDED, Departure(where="a NaN", cpu="gives infinity", reference="keeps it", follows="reference")],
 }
+
+
+# Of integers of up to 32 bits the CPU plugin bounds them by the last float before 2^31.
+_BOUNDED_AS_FLOATS = ("Cosh", "Sinh")
+_GREATEST = 2.0**31 - 128
 
 
 def _register_unary(operation: str, node: str, since: str) -> None:
     @rule(operation, since=since, departs=_UNARY_DEPARTS.get(operation, []))
     def emit(op: Builder, x: Value):
+        if operation in _BOUNDED_AS_FLOATS and x.dtype in (D.INT32, *BYTES):
+            return integers_rounded(op, lambda x: op.Clip(op.node(node, x), -(2.0**31), _GREATEST), x)
         return integers_rounded(op, lambda x: op.node(node, x), x)
 
 
@@ -109,13 +132,13 @@ def negative(op: Builder, x: Value):
     return saturating_8_bits(op, lambda x: op.Sub(0, x) if x.dtype in UNSIGNED else op.Neg(x), x)
 
 
-@rule("Ceiling")
+@rule("Ceiling", departs=[INTEGERS_IN_FLOAT32])
 def ceiling(op: Builder, x: Value):
     """Ceiling-1; integers stay as they are."""
     return x if x.dtype in INTEGERS else op.Ceil(x)
 
 
-@rule("Floor")
+@rule("Floor", departs=[INTEGERS_IN_FLOAT32])
 def floor(op: Builder, x: Value):
     """Floor-1; integers stay as they are."""
     return x if x.dtype in INTEGERS else op.Floor(x)
@@ -131,6 +154,7 @@ def floor(op: Builder, x: Value):
             specification="rounds it to zero",
             follows="specification",
         ),
+        INTEGERS_IN_FLOAT32,
     ],
 )
 def round_(op: Builder, x: Value, *, mode: Literal["half_to_even", "half_away_from_zero"] = "half_to_even"):
@@ -146,16 +170,17 @@ def round_(op: Builder, x: Value, *, mode: Literal["half_to_even", "half_away_fr
     return op.Where(op.Less(x, 0), op.Neg(rounded), rounded)
 
 
-@binary("Add", departs=[_BOUNDED])
-def add(op: Builder, a: Value, b: Value):
-    """Add-1."""
-    return saturating_8_bits(op, op.Add, a, b)
+def _register_sum(operation: str, node: str, departs: list[Departure]) -> None:
+    @rule(operation, departs=[_BOUNDED, _LAID_AND_BOUNDED, *departs])
+    def emit(op: Builder, a: Value, b: Value, *, auto_broadcast: AutoBroadcast = "numpy", auto_broadcast_axis: int = 0):
+        b = align(op, a, b, auto_broadcast, auto_broadcast_axis)
+        if auto_broadcast == "pdpd":  # the reference kernel computes it for the CPU plugin
+            return op.node(node, a, b)
+        return saturating_8_bits(op, functools.partial(op.node, node), a, b)
 
 
-@binary("Subtract", departs=[_BOUNDED, PDPD_REFUSED])
-def subtract(op: Builder, a: Value, b: Value):
-    """Subtract-1."""
-    return saturating_8_bits(op, op.Sub, a, b)
+_register_sum("Add", "Add", [])
+_register_sum("Subtract", "Sub", [PDPD_REFUSED])
 
 
 @binary("Multiply")

@@ -12,11 +12,18 @@ _OF_NAN = Departure(
     where="a NaN", cpu="holds it to be greater than, and equal to, any number", reference="is false", follows="reference"
 )
 
+_LAID_ON_THE_LAST = Departure(
+    where="`auto_broadcast=pdpd` of a second operand of fewer dimensions",
+    cpu="lays it on the last dimensions of the first, or refuses it; the reference kernel gives what was in memory",
+    specification="lays it on those from `auto_broadcast_axis` on",
+    follows="specification",
+)
+
 # Operation -> the node that it becomes, and where the CPU plugin parts from the others.
 _COMPARISONS = {
     "Equal": ("Equal", [INTEGERS_IN_FLOAT32, PDPD_REFUSED]),
-    "Greater": ("Greater", [INTEGERS_IN_FLOAT32, _OF_NAN]),
-    "GreaterEqual": ("GreaterOrEqual", [INTEGERS_IN_FLOAT32, _OF_NAN]),
+    "Greater": ("Greater", [INTEGERS_IN_FLOAT32, _OF_NAN, _LAID_ON_THE_LAST]),
+    "GreaterEqual": ("GreaterOrEqual", [INTEGERS_IN_FLOAT32, _OF_NAN, _LAID_ON_THE_LAST]),
     "Less": ("Less", [INTEGERS_IN_FLOAT32, PDPD_REFUSED]),
     "LessEqual": ("LessOrEqual", [INTEGERS_IN_FLOAT32, PDPD_REFUSED]),
 }
@@ -68,7 +75,18 @@ def is_inf(op: Builder, x: Value, *, detect_negative: bool = True, detect_positi
     return op.IsInf(_float(x), detect_negative=int(detect_negative), detect_positive=int(detect_positive))
 
 
-@rule("IsFinite", since="opset10")
+@rule(
+    "IsFinite",
+    since="opset10",
+    departs=[
+        Departure(
+            where="numbers below 2^-126, the least normal one",
+            cpu="holds them to be infinite or NaN",
+            specification="holds them to be finite",
+            follows="specification",
+        )
+    ],
+)
 def is_finite(op: Builder, x: Value):
     """IsFinite-10."""
     return op.Not(op.Or(op.IsNaN(_float(x)), op.IsInf(x)))

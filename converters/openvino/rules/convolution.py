@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from converters.errors import Malformed
 from converters.openvino.rule import Departure, rule
-from converters.openvino.rules._precision import integers_in_float32
+from converters.openvino.rules._precision import WITHOUT_A_SHARE, integers_in_float32
 from converters.openvino.rules._windows import Dilated, Window, pad_spatial, spatial_shape
 from onnx_specops.building import Builder, Value
 
@@ -142,7 +142,7 @@ def _signs(op: Builder, bits: Value, like: Value) -> Value:
     return op.Sub(op.Mul(op.CastLike(ordered, like), 2), 1)
 
 
-@rule("DeformableConvolution")
+@rule("DeformableConvolution", departs=[WITHOUT_A_SHARE])
 def deformable_convolution_1(
     op: Builder,
     data: Value,
@@ -158,7 +158,7 @@ def deformable_convolution_1(
     return _deformable(op, data, offsets, kernel, None, at, group, deformable_group, False)
 
 
-@rule("DeformableConvolution", since="opset8")
+@rule("DeformableConvolution", since="opset8", departs=[WITHOUT_A_SHARE])
 def deformable_convolution_8(
     op: Builder,
     data: Value,

@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from converters.errors import Malformed
 from converters.openvino.rule import AttributeGroup, Departure, rule
-from converters.openvino.rules._precision import integers_in_float32
+from converters.openvino.rules._precision import WITHOUT_A_SHARE, integers_in_float32
 from onnx_specops.building import Builder, Value
 from onnx_specops.padding import pad
 
@@ -102,7 +102,7 @@ def interpolate_1(
     return _interpolated(op, data, sizes, scales, along, _Method(mode, coordinates, "simple", antialias, -0.75, False))
 
 
-@rule("Interpolate", since="opset4", departs=[_ANTIALIAS, _CUBIC_3D, _INTEGERS, _INTEGERS_5D])
+@rule("Interpolate", since="opset4", departs=[_ANTIALIAS, _CUBIC_3D, _INTEGERS, _INTEGERS_5D, WITHOUT_A_SHARE])
 def interpolate_4(
     op: Builder,
     image: Value,
@@ -126,6 +126,7 @@ def interpolate_4(
         _CUBIC_3D,
         _INTEGERS,
         _INTEGERS_5D,
+        WITHOUT_A_SHARE,
         Departure(
             where="`bilinear_pillow` of i8 and u8",
             cpu="rounds halves to even",

@@ -30,9 +30,8 @@ from onnx_specops.padding import pad
 def mat_mul(op: Builder, a: Value, b: Value, *, transpose_a: bool = False, transpose_b: bool = False):
     """MatMul-1: ONNX's MatMul is the same once the operands are transposed; those of rank 1 never are.
 
-    A vector times a transposed matrix is the matrix times the vector, without transposing anything. (ONNX Runtime
-    1.31 fuses Transpose and MatMul into a wrong result when the other operand is a vector.) Of 8-bit integers the sums
-    are bounded by their range.
+    A vector times a transposed matrix is the matrix times the vector, without transposing anything. Of 8-bit integers the
+    sums are bounded by their range.
     """
     return saturating_8_bits(op, lambda a, b: _product(op, a, b, transpose_a, transpose_b), a, b)
 
@@ -58,9 +57,18 @@ def _may_be_none_of_one(a: Value, b: Value) -> bool:
 
 
 def _multiplied(op: Builder, a: Value, b: Value) -> Value:
-    """MatMul, also of no matrices: ONNX Runtime 1.31 has no vector times none, and lets no 1 stand for 0 of them."""
-    if b.rank == 1 and a.rank != 1 and not all((a.dims or [None])[:-1]):
+    """MatMul, also of no matrices: ONNX Runtime 1.31 has no vector times none, and lets no 1 stand for 0 of them.
+
+    Nor has it a transposed matrix times a vector: fused, the result is wrong, whichever layer transposes.
+    """
+    if b.rank == 1 and a.rank != 1:
         return op.Squeeze(_multiplied(op, a, op.Unsqueeze(b, [1])), [-1])
+    if b.rank is None and (node := a.producer()) is not None and node.op_type == "Transpose":
+        return op.if_(
+            op.Equal(op.Size(op.Shape(b)), 1),
+            lambda op: op.Squeeze(op.MatMul(a, op.Unsqueeze(b, [1])), [-1]),
+            lambda op: op.MatMul(a, b),
+        )
     if a.dims is None or b.dims is None or 0 not in [*a.dims[:-2], *b.dims[:-2]]:
         return op.MatMul(a, b)
     if a.rank == 1:

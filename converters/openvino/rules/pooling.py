@@ -29,8 +29,9 @@ RoundingTorch = Literal["floor", "ceil", "ceil_torch"]
 
 _SAME = Departure(
     where="`auto_pad` `same_upper` or `same_lower`, of data of unknown dimensions",
-    cpu="reads beyond the data",
-    specification="pads them",
+    cpu="pads as `same_upper` says, and reads beyond the data",
+    specification="pads as it says",
+    reference="pads as `same_upper` says",
     follows="specification",
 )
 # ONNX Runtime's kernels differ in both, and to guard them would cost each pooling a pass over its data.

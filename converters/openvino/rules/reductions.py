@@ -57,10 +57,10 @@ def reduce_l2(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
 @rule("ReduceProd", departs=[_NO_AXES])
 def reduce_prod(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
     """ReduceProd-1."""
-    if x.dtype not in _WIDE:
+    if x.dtype not in (D.INT32, *_WIDE):
         return _reduce(op, "ReduceProd", x, axes, keep_dims)
-    # ONNX Runtime's ReduceProd multiplies 64-bit integers in doubles, its ScatterElements in their own type: each element is
-    # scattered to its place in the result.
+    # ONNX Runtime's ReduceProd multiplies integers in doubles, its ScatterElements in their own type, which wraps: each
+    # element is scattered to its place in the result.
     axes = _distinct(op, x, axes)
     shape = op.Shape(x)
     kept = op.ScatterElements(shape, axes, op.Expand(op.const(1), op.Shape(axes)), axis=0)

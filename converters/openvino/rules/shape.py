@@ -204,6 +204,12 @@ def broadcast_1(
     since="opset3",
     departs=[
         Departure(
+            where="`mode=bidirectional` and a target shape of no dimensions, which is not constant",
+            cpu="fails, or gives what was in memory",
+            reference="gives the data",
+            follows="reference",
+        ),
+        Departure(
             where="`bidirectional` to a constant shape with a 0",
             cpu="leaves a dimension of 1 there as it is",
             specification="has no elements",

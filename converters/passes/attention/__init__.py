@@ -18,6 +18,7 @@ from onnx_ir.passes.common import RemoveUnusedNodesPass
 from converters.passes.attention.caches import Cache, NotACache, make_explicit
 from converters.passes.attention.grouped import Emitter, KvCache, check_types
 from converters.passes.attention.held import hold_caches
+from converters.passes.attention.last_token import LogitsOf, keep_last_token
 from converters.passes.attention.masks import Masks
 from converters.passes.attention.matching import Attention, Matcher, NoFit
 from converters.passes.attention.probing import Dependence, ProbeError
@@ -28,7 +29,7 @@ from onnx_specops.building import Builder
 from onnx_specops.graphs import all_values
 from onnx_specops.runtime.variables import METADATA_KEY
 
-__all__ = ["PAST", "PRESENT", "Decoder", "KvCache", "NotACache", "expose_caches", "hold_caches"]
+__all__ = ["PAST", "PRESENT", "Decoder", "KvCache", "LogitsOf", "NotACache", "expose_caches", "hold_caches"]
 
 PAST, PRESENT = "past_key_values.{}.{}", "present.{}.{}"
 """The names of the caches, by layer and kind: ``key`` or ``value``."""
@@ -50,6 +51,7 @@ class Decoder:
         turned: in how many of them rotary embeddings are inside.
         in_place: whether a cache may lie in memory that is larger than it, and be extended there.
         kept: why attentions stay in standard ONNX, and rotary embeddings outside: each reason once, with the layers.
+        logits: of which tokens of a run there are logits.
     """
 
     layers: int
@@ -61,6 +63,7 @@ class Decoder:
     cache: KvCache = "float32"
     in_place: bool = False
     kept: dict[str, list[int]] = field(default_factory=dict)
+    logits: LogitsOf = "all"
 
 
 @dataclass
@@ -77,6 +80,7 @@ def expose_caches(
     positions: int | None = None,
     contrib: bool = True,
     cache: KvCache = "float32",
+    logits: LogitsOf = "last",
 ) -> Decoder:
     """Make inputs and outputs of a language model's caches, and its attention GroupQueryAttention.
 
@@ -87,6 +91,7 @@ def expose_caches(
             of all positions, stay outside of the attention then.
         contrib: whether ONNX Runtime's own operators may be used.
         cache: what the caches hold; float32 where not every attention can be GroupQueryAttention.
+        logits: of which tokens of a run there are logits.
 
     Raises:
         NotACache: where a variable holds anything else than keys or values of past tokens.
@@ -95,6 +100,7 @@ def expose_caches(
     caches = make_explicit(graph, variables)
     RemoveUnusedNodesPass()(model)
     inputs = Inputs(graph, {cache.past: cache.axis for cache in caches})
+    is_last = logits == "last" and keep_last_token(graph, inputs)
     dependence = Dependence(graph, inputs.sources)
     kept: dict[str, list[int]] = {}
     matches = list(_matches(graph, Matcher(inputs, caches, dependence)))
@@ -106,6 +112,7 @@ def expose_caches(
             kept.setdefault(text, []).append(number)
     decoder = _decoder(layers, inputs)
     decoder.kept = kept
+    decoder.logits = "last" if is_last else "all"
     results: dict[ir.Value, ir.Value] = {}
     if contrib:
         results = _grouped(graph, layers, inputs, dependence, positions, cache, decoder)

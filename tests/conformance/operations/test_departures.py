@@ -116,6 +116,9 @@ _shown(
     expected=np.array([1, 2], np.int8),
 )
 _shown("Relu", 1, "integers of 32 bits", "relu", [static(np.array([2**24 + 1], I32))])
+for _version in (2, 7):
+    _given = {"approximation_mode": "erf"} if _version == 7 else {}
+    _shown("Gelu", _version, "infinity", f"opset{_version}.Gelu", [static(_floats(INF))], _given, _floats(INF))
 _shown("PRelu", 1, "a slope for the last", "prelu", [dynamic(np.full((1, 2, 3), -1, F)), dynamic(_floats(1, 2, 3))])
 _shown(
     "HardSigmoid",
@@ -131,6 +134,11 @@ _shown("Selu", 1, "parameters", "selu", [static(_floats(2)), static(_floats(1)),
 
 for _operation, _number in (("Asin", 1), ("Exp", 1), ("Log", 2), ("Sin", 1)):
     _shown(_operation, 1, "integers of 32 and 64 bits", _operation.lower(), [static(np.array([_number], I32))])
+for _operation, _version in (("Ceiling", 1), ("Floor", 1), ("Round", 5)):
+    _given = {"mode": "half_to_even"} if _operation == "Round" else {}
+    _shown(_operation, _version, "integers of 32 bits", _operation, [static(np.array([2**24 + 1], I32))], _given)
+for _operation in ("Cosh", "Sinh"):
+    _shown(_operation, 1, "an i32 whose", _operation.lower(), [static(np.array([30], I32))])
 _shown("Exp", 1, "a NaN", "exp", [static(_floats(NAN))])
 _shown("Negative", 1, "unsigned", "negative", [static(np.array([0], np.uint8))], expected=np.array([0], np.uint8))
 _shown("Round", 5, "`half_away_from_zero`", "round", [static(_floats(0.49999997))], {"mode": "half_away_from_zero"})
@@ -176,6 +184,12 @@ def _pdpd(operation: str, version: int, make_opset: int, *run: np.ndarray, expec
 
 
 _LEFT, _RIGHT = np.arange(6, dtype=I32).reshape(2, 3) + 1, np.array([2, 4], I32)
+for _operation in ("Add", "Subtract"):
+    _bytes = statics([_LEFT.astype(np.uint8), np.array([[3, 2, 1], [255, 255, 255]], np.uint8)])
+    _shown(_operation, 1, "i8 and u8 with", f"opset1.{_operation}", _bytes, pdpd(0))
+for _operation, _function in (("Greater", np.greater), ("GreaterEqual", np.greater_equal)):
+    _square = _LEFT[:, :2].astype(F)
+    _pdpd(_operation, 1, 1, _square, _RIGHT.astype(F), expected=_function(_square, _RIGHT[:, None]))
 for _operation in ("Subtract", "Divide", "Equal", "NotEqual", "Less", "LessEqual"):
     _pdpd(_operation, 1, 1, _LEFT.astype(F), _RIGHT.astype(F))
 for _operation, _version in (("LogicalAnd", 1), ("LogicalOr", 1), ("LogicalXor", 2)):
@@ -185,6 +199,7 @@ for _operation, _function in (("LeftShift", np.left_shift), ("RightShift", np.ri
 for _operation, _function in (("And", np.bitwise_and), ("Or", np.bitwise_or), ("Xor", np.bitwise_xor)):
     _pdpd(f"Bitwise{_operation}", 13, 13, _LEFT, _RIGHT, expected=_function(_LEFT, _RIGHT[:, None]))
 _shown_by("Select-1-pdpd-front", "`auto_broadcast=pdpd`")
+_shown("IsFinite", 10, "numbers below", "is_finite", [static(_floats(1e-40))], expected=np.array([True]))
 
 # -- comparison, logic -----------------------------------------------------------------------------------------------------
 
@@ -463,11 +478,21 @@ _shown(
 _X = np.sin(np.arange(36, dtype=F)).reshape(1, 1, 6, 6)
 
 
-def _resized(version: int, where: str, x: np.ndarray, mode: str, axes: list[int], sizes: list[int], **given: Any) -> None:
+def _resized(
+    version: int,
+    where: str,
+    x: np.ndarray,
+    mode: str,
+    axes: list[int],
+    sizes: list[int],
+    *,
+    expected: Any = None,
+    **given: Any,
+) -> None:
     target, along, ones = np.array(sizes), np.array(axes), np.ones(len(axes), F)
     inputs = [static(x), target, *([ones] if version == 4 else []), along]
     attributes = {"mode": mode, "shape_calculation_mode": "sizes", **given}
-    _shown("Interpolate", version, where, "Interpolate", inputs, attributes)
+    _shown("Interpolate", version, where, "Interpolate", inputs, attributes, expected)
 
 
 for _version in (4, 11):
@@ -475,6 +500,25 @@ for _version in (4, 11):
     _resized(_version, "`cubic` of three", _X[0, :, :2, :2] * _floats([[1]], [[2]]), "cubic", [0, 1], [3, 3])
     _resized(_version, "`linear` of five", np.array([[[[[0, 3]]]]], np.uint8), "linear", [2, 3, 4], [1, 1, 4])
     _resized(_version, "`linear`, `linear_onnx`", np.array([[[[0, 3]]]], np.uint8), "linear_onnx", [2, 3], [1, 4])
+for _version in (1, 8):
+    _shown(
+        "DeformableConvolution",
+        _version,
+        "a NaN or an",
+        f"opset{_version}.DeformableConvolution",
+        [static(_floats(1, NAN).reshape(1, 1, 1, 2)), static(np.zeros((1, 2, 1, 2), F)), np.ones((1, 1, 1, 1), F)],
+        {
+            "strides": [1, 1],
+            "pads_begin": [0, 0],
+            "pads_end": [0, 0],
+            "dilations": [1, 1],
+            "group": 1,
+            "deformable_group": 1,
+        },
+        expected=np.full((1, 1, 1, 2), NAN, F),
+    )
+for _version in (4, 11):
+    _resized(_version, "a NaN or an", _floats([1, 2], [NAN, 3]), "linear", [1], [4], expected=np.full((2, 4), NAN, F))
 _resized(11, "`bilinear_pillow`", np.array([[[[0, 5]]]], np.uint8), "bilinear_pillow", [2, 3], [1, 3])
 _resized(11, "`bicubic_pillow`", _X, "bicubic_pillow", [2, 3], [9, 9], cube_coeff=-0.75)
 _shown_by("RGBtoNV12-17-one-plane-float32", "all inputs")
@@ -530,6 +574,14 @@ _shown(
     "data without",
     lambda ops, x, pattern: ops.reshape(x, pattern, True),
     [static(np.ones((3, 0), F)), static(np.array([0]))],
+)
+_shown(
+    "Broadcast",
+    3,
+    "`mode=bidirectional`",
+    "Broadcast",
+    [static(_floats([1, 2])), static(np.zeros(0, I32))],
+    {"mode": "bidirectional"},
 )
 _shown(
     "Concat",

@@ -11,8 +11,9 @@ import numpy as np
 from converters.openvino.rule import find_rule
 from tests.conformance.oracle import OracleError
 from tests.conformance.random.judge import Judge, Verdict, differing, is_drawn
-from tests.conformance.random.noise import misshapen, noisy, parts_from_itself, parts_layer_by_layer, tied
+from tests.conformance.random.noise import amplified, misshapen, noisy, parts_from_itself, parts_layer_by_layer, tied
 from tests.conformance.random.recipe import Dims, Layer, Leaf, Recipe, Ref, leaf_of, side_by_side
+from tests.conformance.random.restate import seconded_in_other_words
 
 # What the table of departures says of all operations.
 _EVERYWHERE = ("f64", "i64", "u32", "u64")
@@ -37,7 +38,8 @@ class Explanation:
     Attributes:
         kind: ``"departure"``: a known one of the layers named; ``"noise"``: the CPU plugin parts as far from itself when its
             inputs change in their last digits, when results come or go or dimensions are known, or from the shapes that it
-            infers, or from what it gives layer by layer, or it rounds what lies halfway between two whole numbers;
+            infers, or from what it gives layer by layer, or when the model says the same in other words, or it rounds what
+            lies halfway between two whole numbers;
             ``"found"``: something to be mended.
         recipe: the smallest model that shows it.
         verdict: on that.
@@ -87,6 +89,8 @@ def explain(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
     if _is_refused(recipe, verdict, judge) or _is_nothing(recipe, verdict, judge):
         return Explanation("departure", recipe, verdict)
     if unfit(recipe, verdict) or misshapen(recipe, judge) or parts_layer_by_layer(recipe, verdict, judge):
+        return Explanation("noise", recipe, verdict)
+    if amplified(recipe, verdict, judge) or seconded_in_other_words(recipe, verdict, judge):
         return Explanation("noise", recipe, verdict)
     return Explanation("found", recipe, verdict)
 
@@ -161,8 +165,9 @@ def _numberless(verdict: Verdict) -> str:
 
 def _is_noise(single: Recipe, found: Verdict, judge: Judge) -> bool:
     """Whether OpenVINO's answer to a layer is none that ours could be held to."""
-    noise = unfit(single, found) or noisy(single, judge) or misshapen(single, judge) or tied(single, found, judge)
-    return noise or parts_from_itself(single, found, judge)
+    followed = ("cpu", "evaluate") if _known(single) else ("cpu",)
+    noise = unfit(single, found) or noisy(single, judge) or misshapen(single, judge) or tied(single, found, judge, followed)
+    return noise or parts_from_itself(single, found, judge) or seconded_in_other_words(single, found, judge)
 
 
 def _is_unset(recipe: Recipe, place: int, judge: Judge) -> bool:
@@ -196,7 +201,7 @@ def _excused(single: Recipe, found: Verdict) -> bool:
     """Whether the table of departures says that of the layer."""
     if (found.kind == "reference" or found.unseconded) and _known(single):
         return True
-    if found.kind == "fails" and _follows_the_runtime(single):
+    if found.kind == "fails" and _is_of_nothing(single) and _follows_the_runtime(single):
         return True
     return (found.kind == "parts" and _unsaid(single)) or _outside(found)
 
@@ -305,6 +310,11 @@ def _between(recipe: Recipe) -> bool:
     """Whether the table of departures says something of the last layer behind the one before it."""
     names = [layer.operation for layer in recipe.layers()]
     return names[-1:] == ["GRN"] and any(name.endswith("Sequence") for name in names[:-1])
+
+
+def _is_of_nothing(recipe: Recipe) -> bool:
+    """Whether an input has no elements."""
+    return any(isinstance(node, Leaf) and node.array is not None and node.array.size == 0 for node in recipe.nodes)
 
 
 def _unsaid(recipe: Recipe) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 import ml_dtypes
@@ -73,6 +73,41 @@ def parts_layer_by_layer(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool
     return all(array is not None and not differing([form[k]], [array]) for k, array in results.items() for form in ours)
 
 
+def amplified(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
+    """Whether OpenVINO gives our answer where the layers from some one on get our values of those before.
+
+    Those values agree with OpenVINO's: of what is left between them the others make more.
+    """
+    if verdict.kind != "parts":
+        return False
+    count = len(recipe.results)
+    for place in reversed(range(len(recipe.nodes))):
+        later = [ref for node in recipe.nodes[place + 1 :] if isinstance(node, Layer) for ref in node.inputs]
+        taken = tuple(sorted({ref for ref in later if ref[0] <= place and isinstance(recipe.nodes[ref[0]], Layer)}))
+        if any(ref[0] <= place for ref in recipe.results) or any(recipe.outputs(source) != [0] for source, _ in taken):
+            continue
+        if not taken:
+            continue
+        shown = replace(recipe, results=(*recipe.results, *taken))
+        found = judge.judge(shown)
+        if found.apart is None or not found.apart <= set(range(count)):
+            continue
+        if all(_seconded_after(recipe, taken, form[:count], form[count:], judge) for form in judge.ours(shown)):
+            return True
+    return False
+
+
+def _seconded_after(
+    recipe: Recipe, refs: Sequence[Ref], ours: Sequence[np.ndarray], values: Sequence[np.ndarray], judge: Judge
+) -> bool:
+    """Whether OpenVINO's answer, with those values in the place of what the layers give, is ours."""
+    nodes = list(recipe.nodes)
+    for (place, _), array in zip(refs, values, strict=True):
+        nodes[place] = leaf_of(array)
+    answer = judge.openvinos(replace(recipe, nodes=tuple(nodes)).pruned())
+    return not isinstance(answer, OracleError) and not differing(ours, answer)
+
+
 def _plugin_stands_alone(recipe: Recipe, apart: Collection[int], judge: Judge) -> bool:
     """Whether the CPU plugin gives those results, and the reference kernels second none of them."""
     plain, seconded = judge.openvinos(recipe), judge.openvinos(recipe, "evaluate")
@@ -95,25 +130,46 @@ def misshapen(recipe: Recipe, judge: Judge) -> bool:
     )
 
 
-def tied(single: Recipe, found: Verdict, judge: Judge) -> bool:
+def tied(single: Recipe, found: Verdict, judge: Judge, followed: Collection[str] = ("cpu",)) -> bool:
     """Whether a layer rounds floats to whole numbers, and parts by one where its float lies halfway between the two.
 
-    The float is what the CPU plugin gives for the same numbers as floats, which we have to agree to.
+    The float is what OpenVINO gives for the same numbers as floats, by its CPU plugin or what else is ``followed``, which we
+    have to agree to.
     """
+    if found.apart is None:
+        return False
+    ours = judge.ours(single)
+    for floated in _floated(single):
+        if isinstance(judge.openvinos(floated), OracleError):
+            continue
+        as_floats = judge.ours(floated)
+        for name in followed:
+            whole, floats = judge.openvinos(single, name), judge.openvinos(floated, name)
+            if isinstance(whole, OracleError) or isinstance(floats, OracleError):
+                continue
+            if any(differing(form, floats) for form in as_floats):
+                continue
+            if all(halfway(*arrays) for form in ours for arrays in zip(form, whole, floats, strict=True)):
+                return True
+    return False
+
+
+def _floated(single: Recipe) -> Iterator[Recipe]:
+    """The layer of floats instead of integers: its first input, or all of that type."""
     node = single.nodes[-1]
     data = single.nodes[node.inputs[0][0]] if isinstance(node, Layer) and node.inputs else node
-    if not isinstance(node, Layer) or not isinstance(data, Leaf) or data.array is None or found.apart is None:
-        return False
-    if data.type not in INTEGERS or any(ref[0] == node.inputs[0][0] for ref in node.inputs[1:]):
-        return False
-    as_floats = replace(data, type="f32", array=data.array.astype(np.float32))
-    floated = replace(single, nodes=tuple(as_floats if n is data else n for n in single.nodes))
-    if judge.judge(floated).kind != "agrees":
-        return False
-    whole, floats = judge.openvinos(single), judge.openvinos(floated)
-    if isinstance(whole, OracleError) or isinstance(floats, OracleError):
-        return False
-    return all(halfway(*arrays) for ours in judge.ours(single) for arrays in zip(ours, whole, floats, strict=True))
+    if not isinstance(node, Layer) or not isinstance(data, Leaf) or data.type not in INTEGERS:
+        return
+    if not any(ref[0] == node.inputs[0][0] for ref in node.inputs[1:]):
+        yield replace(single, nodes=tuple(_as_float(n) if n is data else n for n in single.nodes))
+    if sum(isinstance(n, Leaf) and n.type == data.type for n in single.nodes) > 1:
+        yield replace(
+            single, nodes=tuple(_as_float(n) if isinstance(n, Leaf) and n.type == data.type else n for n in single.nodes)
+        )
+
+
+def _as_float(leaf: Leaf) -> Leaf:
+    return leaf if leaf.array is None else replace(leaf, type="f32", array=leaf.array.astype(np.float32))
 
 
 def halfway(ours: np.ndarray, whole: np.ndarray, floats: np.ndarray) -> bool:

@@ -156,7 +156,7 @@ class Recipe:
 
 
 def leaf_of(array: np.ndarray) -> Leaf:
-    """A Parameter of that value; what OpenVINO leaves as it was in memory may hold booleans that are neither 0 nor 1."""
+    """A Parameter of that value; booleans are 0 or 1, whatever OpenVINO has left in memory for true."""
     if array.dtype == np.bool_:
         array = array.view(np.uint8) != 0
     name = next((name for name, dtype in TYPES.items() if np.dtype(dtype) == array.dtype), "string")

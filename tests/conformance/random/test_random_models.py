@@ -6,6 +6,7 @@ from collections import Counter
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,8 +16,9 @@ from tests.conformance.oracle import Oracle, OracleError
 from tests.conformance.random import models
 from tests.conformance.random.explain import explain, unfit
 from tests.conformance.random.judge import Judge, Verdict
-from tests.conformance.random.noise import halfway, parts_from_itself
+from tests.conformance.random.noise import amplified, halfway, parts_from_itself, tied
 from tests.conformance.random.recipe import Layer, Leaf, Recipe, leaf_of
+from tests.conformance.random.restate import seconded_in_other_words
 
 SEED, MODELS = 2026, 8
 SAMPLE = (1, 5, 6)
@@ -72,7 +74,12 @@ def _wrong(monkeypatch: pytest.MonkeyPatch, operation: str) -> None:
 
     rule = find_rule(operation, "opset9")
     right = rule.function
-    monkeypatch.setattr(rule, "function", lambda op, x, **given: op.Mul(right(op, x, **given), np.float32(1.5)))
+
+    def function(op: Any, *x: Any, **given: Any) -> Any:
+        first, *others = result if isinstance(result := right(op, *x, **given), (list, tuple)) else [result]
+        return [op.Add(first, 1), *others]
+
+    monkeypatch.setattr(rule, "function", function)
 
 
 def test_the_layer_that_parts_is_found(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,8 +137,17 @@ def test_whole_numbers_beside_what_lies_halfway_are_none_to_mend(oracle: Oracle)
     assert not halfway(rows, np.array([[[3, 7, 5]]], np.uint8), floats)
 
 
-def test_booleans_of_memory_are_booleans() -> None:
-    assert leaf_of(np.array([0, 1, 2], np.uint8).view(np.bool_)).array.view(np.uint8).tolist() == [0, 1, 1]
+def test_whole_numbers_of_several_inputs_are_compared_with_floats_of_all(
+    oracle: Oracle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pixel whose green is 138.5, which the CPU plugin rounds up."""
+    planes = [np.full((1, size, size, 1), number, np.uint8) for size, number in ((2, 190), (1, 219), (1, 163))]
+    recipe, judge = _of_one("I420toRGB", "opset8", *planes), Judge(oracle)
+    verdict = judge.judge(recipe)
+    assert verdict.kind == "parts"
+    assert tied(recipe, verdict, judge)
+    _wrong(monkeypatch, "I420toRGB")
+    assert not tied(recipe, judge.judge(recipe), judge)
 
 
 def test_where_openvino_parts_from_itself_there_is_none_to_mend(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,6 +165,100 @@ def test_where_openvino_parts_from_itself_there_is_none_to_mend(oracle: Oracle, 
     assert parts_from_itself(CHAIN, verdict, judge)
     _wrong(monkeypatch, "SoftSign")
     assert not parts_from_itself(CHAIN, verdict, judge)
+
+
+_NONE = {name: [0] for name in ("end_mask", "new_axis_mask", "ellipsis_mask")}
+
+
+def _of_one(operation: str, opset: str, *arrays: np.ndarray, **attributes: object) -> Recipe:
+    leaves = [leaf_of(array) for array in arrays]
+    layer = Layer(operation, opset, tuple((k, 0) for k in range(len(leaves))), attributes)
+    return Recipe((*leaves, layer), ((len(leaves), 0),))
+
+
+OTHERWISE = [
+    # The reference kernel overlooks the mask.
+    _of_one(
+        "StridedSlice",
+        "opset1",
+        *(np.array([k]) for k in ([1, 2, 3], 2, 0)),
+        begin_mask=[1],
+        shrink_axis_mask=[1],
+        **_NONE,
+    ),
+    # What is infinite and is 0 on the way depends on the order.
+    _of_one("ReduceProd", "opset1", np.array([[1e30, 1e30, 0], [1, 2, 3]], np.float32), np.array([1])),
+    _of_one("ReduceSum", "opset1", np.arange(24, dtype=np.float32).reshape(2, 3, 4), np.array([-1, 0])),
+    # Both of OpenVINO's lose the remainder.
+    _of_one("FloorMod", "opset1", np.array([-2e22, 5], np.float32), np.array([3], np.float32), auto_broadcast="numpy"),
+    # Both pad as same_upper does.
+    Recipe(
+        (
+            Leaf("f32", np.array([[[3, 1, 2, 5]]], np.float32), (-1, -1, -1)),
+            Layer(
+                "MaxPool",
+                "opset8",
+                ((0, 0),),
+                {
+                    "strides": [1],
+                    "kernel": [2],
+                    "pads_begin": [0],
+                    "pads_end": [0],
+                    "dilations": [1],
+                    "auto_pad": "same_lower",
+                    "index_element_type": "i64",
+                },
+            ),
+        ),
+        ((1, 0),),
+    ),
+    # It computes with known shapes when it loads the model.
+    Recipe(
+        (
+            Leaf("f32", np.ones((1, 3), np.float32), (1, 3)),
+            Layer("ShapeOf", "opset3", ((0, 0),), {"output_type": "i32"}),
+            Layer("Exp", "opset1", ((1, 0),), {}),
+        ),
+        ((2, 0),),
+    ),
+]
+
+
+@pytest.mark.parametrize("recipe", OTHERWISE, ids=lambda recipe: recipe.layers()[-1].operation)
+def test_what_openvino_seconds_in_other_words_is_none_to_mend(
+    recipe: Recipe, oracle: Oracle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge, verdict = Judge(oracle), Verdict("parts", apart=frozenset({0}))
+    assert seconded_in_other_words(recipe, verdict, judge)
+    _wrong(monkeypatch, recipe.layers()[-1].operation)
+    assert not seconded_in_other_words(recipe, verdict, judge)
+
+
+def test_what_later_layers_make_more_of_is_none_to_mend(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ONNX Runtime's sigmoid is 0 where OpenVINO's is 6e-16."""
+    judge = Judge(oracle)
+    beta = Leaf("f32", np.array(-3.5, np.float32), ())
+    layers = (
+        Layer("Swish", "opset4", ((0, 0), (1, 0)), {}),
+        Layer("NonZero", "opset3", ((2, 0),), {}),
+        Layer("Abs", "opset1", ((3, 0),), {}),
+    )
+    recipe = Recipe((Leaf("f32", np.array([10, 1], np.float32), (2,)), beta, *layers), ((4, 0),))
+    verdict = judge.judge(recipe)
+    assert verdict.kind == "parts"
+    assert amplified(recipe, verdict, judge)
+    _wrong(monkeypatch, "Abs")
+    assert not amplified(recipe, judge.judge(recipe), judge)
+
+
+def test_booleans_of_openvino_are_0_or_1() -> None:
+    left_in_memory = np.array([0, 1, 7], np.uint8).view(np.bool_)
+    array = leaf_of(left_in_memory).array
+    assert array is not None
+    assert array.view(np.uint8).tolist() == [0, 1, 1]
+
+
+NOTHING = Leaf("i64", np.zeros((0, 2, 3), np.int64), (-1, -1, -1))
 
 
 NOTHING = Leaf("i64", np.zeros((0, 0, 3), np.int64), (-1, -1, -1))

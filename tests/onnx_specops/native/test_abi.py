@@ -6,14 +6,18 @@ import ctypes
 import json
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import onnxruntime as ort
 import pytest
 
+from onnx_specops.runtime.library import has_library, library_path
 from tests.data.make_onnxruntime_api import HEADER, NATIVE, OURS, OUTPUT, SLOTS, custom_op_fields, enumerators, layout
 
+KERNELS = Path(__file__).with_name("test_kernels.py")
 REAL = json.loads(OUTPUT.read_text(encoding="utf-8"))
 
 
@@ -108,3 +112,46 @@ def test_a_domain_can_be_made() -> None:
     domain = ctypes.c_void_p()
     Table().checked("CreateCustomOpDomain", ctypes.c_char_p(b"test"), ctypes.pointer(domain))
     assert domain.value
+
+
+# Hands everything on, but says that this ONNX Runtime is the oldest that is taken.
+OLDER = """
+#include "ort_abi.h"
+
+#include <dlfcn.h>
+
+using namespace specops::abi;
+
+namespace {
+const OrtApiBase* real;
+}
+
+extern "C" OrtStatus* RegisterCustomOps(OrtSessionOptions* options, const OrtApiBase* base) {
+  real = base;
+  static const OrtApiBase older = {[](std::uint32_t version) { return real->GetApi(version); },
+                                   [] { return "1.17.3"; }};
+  void* library = dlopen(LIBRARY, RTLD_NOW);
+  return reinterpret_cast<decltype(&RegisterCustomOps)>(dlsym(library, "RegisterCustomOps"))(options, &older);
+}
+"""
+# What the library is told first holds for all sessions of a process.
+TESTED = """
+import sys
+import onnxruntime as ort
+import pytest
+
+ort.SessionOptions().register_custom_ops_library(sys.argv[1])
+sys.exit(pytest.main(sys.argv[2:]))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs dlopen")
+@pytest.mark.skipif(not has_library() or shutil.which("c++") is None, reason="needs the native library, a C++ compiler")
+def test_kernels_run_without_what_later_versions_added(tmp_path: Path) -> None:
+    (tmp_path / "older.cc").write_text(OLDER)
+    library = tmp_path / "older.so"
+    compiled = ["c++", "-std=c++17", "-shared", "-fPIC", f"-I{NATIVE}", f'-DLIBRARY="{library_path()}"']
+    subprocess.run([*compiled, tmp_path / "older.cc", "-o", library, "-ldl"], check=True)
+    tests = ["-q", "-p", "no:cacheprovider", "-k", "embedding_bags or mean or 16_bit", KERNELS]
+    done = subprocess.run([sys.executable, "-c", TESTED, library, *tests], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -63,6 +63,19 @@ _UNARY = [
     ("Tanh", "opset1", "tanh", np.append(_ANY, NAN), [0, 1, 2, -3, 100]),
 ]
 # Where the oracles part on integers the CPU plugin decides: the specification has a word on Sqrt alone, which rounds.
+# What has no result in the type, or none at all.
+_BEYOND = {
+    "Acos": [2, 100],
+    "Acosh": [0, -3],
+    "Asin": [2, -2],
+    "Cosh": [30, 100],
+    "Exp": [30, 100],
+    "Log": [0, -1],
+    "Sinh": [30, 100, -100],
+    "Sqrt": [-3, -100, 4],
+}
+_LOWEST = "the CPU plugin gives the greatest float of Cosh and Sinh, and rounds the others, of which the reference gives the lowest"
+_ALONE = "the reference kernel has no integers of 8 bits"
 _ROUNDED_INTEGERS = {"Asin": [1, -1], "Exp": [1], "Log": [2, 100], "Sin": [1, 2, -1, 10, -5, 100]}
 _ROUNDED = "the CPU plugin rounds functions of integers to the nearest, the reference kernel truncates this one"
 
@@ -82,6 +95,11 @@ def _unary(operation, version, make, floats, integers):
         if operation != "Negative" or dtype != np.uint8:
             chosen = [v for v in integers if v >= 0 or np.dtype(dtype).kind == "i"]
             yield case(np.dtype(dtype).name, [static(np.array(chosen, dtype))])
+    if operation in _BEYOND:
+        for dtype in (np.int8, np.uint8, np.int32):
+            chosen = np.array([v for v in _BEYOND[operation] if v >= 0 or dtype != np.uint8], dtype)
+            # Of 8 bits there is no reference kernel.
+            yield case(f"{np.dtype(dtype)}-beyond", [static(chosen)], **decided("cpu", _LOWEST if dtype == I32 else _ALONE))
     if parted := _ROUNDED_INTEGERS.get(operation):
         yield case("int32-rounded", [static(np.array(parted, I32))], **decided("cpu", _ROUNDED))
 
@@ -245,6 +263,15 @@ def _ends_of_ranges():
         ("Power", np.int8, [2, -7, 3, 2], [7, 3, 5, -1]),
     ):
         yield _of_two(operation, "bounded", dtype, a, b, **(wraps if operation in ("Add", "Subtract") else {}))
+    for dtype in (np.uint8, np.int8):
+        lowest = np.iinfo(dtype).min
+        laid = np.array([[lowest, 100], [127, lowest + 1]], dtype), np.array([60, 2], dtype)
+        for operation in ("Add", "Subtract"):
+            name, settings = f"pdpd-{np.dtype(dtype)}", {}
+            if (operation, dtype) == ("Subtract", np.int8):
+                reason = "the CPU plugin lays the second operand on the last dimension of the first, and bounds the results"
+                settings = decided("evaluate", reason)
+            yield layer_case(operation, "opset1", operation, name, statics(laid), pdpd(0), **settings)
     zero = decided("cpu", "the reference kernel fails at a divisor of 0, the specification leaves the result open")
     for operation in ("Divide", "Mod", "FloorMod"):
         for dtype in INTEGERS:

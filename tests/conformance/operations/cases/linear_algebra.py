@@ -15,6 +15,11 @@ def _values(*shape, dtype=F32):
     return ((np.arange(int(np.prod(shape))) * 7 % 11) - 5).astype(dtype).reshape(shape)
 
 
+def _turned(ops, matrix, other):
+    """A product whose first operand another layer transposes."""
+    return ops.matmul(ops.transpose(matrix, np.array([1, 0])), other, False, False)
+
+
 def _mat_mul():
     def case(name, inputs, transpose_a=False, transpose_b=False, **settings):
         attributes = {"transpose_a": transpose_a, "transpose_b": transpose_b}
@@ -27,6 +32,10 @@ def _mat_mul():
     rank = decided("evaluate", "the CPU plugin takes no Parameter of dynamic rank")
     first = unranked(_values(3, 2), _values(2, 3, 2), _values(3), _values(3, 2))
     yield case("dynamic-rank", [first, unranked(_values(4, 3), _values(4, 3), _values(3), _values(3))], True, True, **rank)
+    turned = partial(layer_case, "MatMul", "opset1", _turned)
+    yield turned("turned-matrix-vector", statics([_values(5, 3), _values(5)]))
+    vectors = unranked(_values(5), _values(5, 2), _values(2, 5, 2))
+    yield turned("turned-matrix-dynamic-rank", [dynamic(*[_values(5, 3)] * 3, dims=[-1, -1]), vectors], **rank)
     open_ended = partial(shaped, [[-1, 3], [3, -1]])
     yield case("i32", open_ended([_values(2, 3, dtype=I32), _values(3, 4, dtype=I32)]))
     yield case("f16", open_ended([_values(2, 3, dtype=F16), _values(3, 4, dtype=F16)]))

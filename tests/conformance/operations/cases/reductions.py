@@ -119,6 +119,7 @@ def _ends_of_ranges():
         ("ReduceL1", I64, [[2**40, -7], [-(2**53) - 1, 2]]),
     ):
         yield _REDUCTIONS[operation](f"{np.dtype(dtype).name}-large", [static(np.array(values, dtype)), _axes(1)], **fewer)
+    yield _REDUCTIONS["ReduceProd"]("int32-wraps", [static(np.array([[-(2**16), 3, 2**15], [7, 2**30, 1]], I32)), _axes(1)])
     for dtype in (I64, U64):
         for keep in (False, True):
             runs = [[np.arange(1, 7, dtype=dtype).reshape(2, 1, 3), a] for a in (_axes(), _axes(1), _axes(-1, 0))]

@@ -93,9 +93,13 @@ def paddle(g: Graph) -> None:
     end = g.int(axis + 1, a.rank)
     b = g.fresh((a.type,), a.dims[axis:end], 0.5, 1)
     operation = g.pick("Add", "Multiply", "Maximum", "FloorMod", "Power", "Greater", "GreaterEqual", "Minimum")
-    g.layer(
-        operation, "opset1", a, b, auto_broadcast="pdpd", auto_broadcast_axis=axis if end < a.rank or g.chance(0.5) else -1
-    )
+    if operation.startswith("Greater"):
+        raise Unfit("neither the CPU plugin nor the reference kernel lays operands on each other here")
+    laid = {
+        "auto_broadcast": "pdpd",
+        "auto_broadcast.auto_broadcast_axis": axis if end < a.rank or g.chance(0.5) else -1,
+    }
+    g.layer(operation, "opset1", a, b, **laid)
 
 
 @maker(2)

@@ -1,0 +1,185 @@
+"""Only what gives the next token is computed behind a language model's last attention: no logits of the tokens before it.
+
+Behind the last mixing of tokens (attention) each token is reckoned by itself. Who generates text wants one of them: of a
+prompt of 2,000 tokens and a vocabulary of 128,000 the logits alone would be 1 GB, and their product the largest of all.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import onnx_ir as ir
+
+from converters.passes.attention.probing import Probe, ProbeError
+from converters.passes.attention.setting import Inputs, Setting
+from onnx_specops.building import Builder, Value
+from onnx_specops.graphs import all_values
+from onnx_specops.replacing import take_place
+
+LogitsOf = Literal["last", "all"]
+"""Of which tokens of a run a language model gives logits."""
+
+_SETTING = Setting(batch=2, sequence=3, past=5)
+_END = 2**62
+
+# What computes each element from those at its place in the inputs.
+_ELEMENTWISE = {
+    "Abs", "Add", "Cast", "Clip", "Cos", "Div", "Elu", "Erf", "Exp", "Gelu", "HardSigmoid", "HardSwish", "Identity",
+    "LeakyRelu", "Log", "Max", "Min", "Mish", "Mul", "Neg", "Pow", "Reciprocal", "Relu", "Sigmoid", "Sin", "Softplus",
+    "Softsign", "Sqrt", "Sub", "Tanh", "Where",
+}  # fmt: skip
+_REDUCTIONS = {"ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "ReduceSumSquare", "ReduceL2"}
+# Along an axis, and the one that is meant where none is named.
+_ALONG = {"LayerNormalization": -1, "RMSNormalization": -1, "Softmax": -1, "LogSoftmax": -1, "Split": 0}
+
+
+def keep_last_token(graph: ir.Graph, inputs: Inputs) -> bool:
+    """Let the logits, ``[batch, tokens, vocabulary]``, be ``[batch, 1, vocabulary]``: those of each row's last token.
+
+    They are the output of that name, else the first. What fills up a row, by ``attention_mask``, is not its last token.
+
+    Args:
+        graph: a language model whose caches are inputs and outputs; changed in place.
+        inputs: its inputs.
+
+    Returns:
+        Whether it is so now: not where the output is of another form, or something else is made of it.
+    """
+    place = next((k for k, output in enumerate(graph.outputs) if output.name == "logits"), 0)
+    logits = graph.outputs[place]
+    probe = inputs.probe(_SETTING)
+    if not _has_tokens(logits, probe) or logits.producer() is None or logits.uses():
+        return False
+    behind = _behind(graph, logits, probe)
+    select = _Selection(graph, inputs)
+    for node in behind:
+        for index, value in enumerate(node.inputs):
+            if value is not None and value.producer() not in behind and _has_tokens(value, probe):
+                node.replace_input_with(index, select.last(value, node))
+        if node.op_type == "Reshape":
+            node.replace_input_with(1, select.as_it_is)
+        for value in node.outputs:
+            _shorten(value)
+    if not behind:
+        take_place(logits, select.last(logits, None))
+        _shorten(graph.outputs[place])
+    return True
+
+
+def _behind(graph: ir.Graph, logits: ir.Value, probe: Probe) -> dict[ir.Node, None]:
+    """The nodes that reckon each token by itself and whose results nothing but the logits need, in the graph's order."""
+    found: dict[ir.Node, None] = {}
+    for node in reversed(graph):
+        if logits in node.outputs or (_users(node) and all(user in found for user in _users(node))):
+            is_output = any(value.is_graph_output() and value is not logits for value in node.outputs)
+            if not is_output and _is_by_token(node, probe):
+                found[node] = None
+    return dict.fromkeys(reversed(found))
+
+
+def _users(node: ir.Node) -> list[ir.Node]:
+    return [user for value in node.outputs for user in value.consumers()]
+
+
+def _is_by_token(node: ir.Node, probe: Probe) -> bool:
+    """Whether each token of the results, ``[batch, tokens, ...]``, depends on that token of the inputs alone."""
+    if node.domain or not all(_has_tokens(value, probe) for value in node.outputs):
+        return False
+    data, *others = (value for value in node.inputs if value is not None)
+    if node.op_type in _ELEMENTWISE:
+        return all(_has_tokens(value, probe) or _is_of_all(value, probe) for value in (data, *others))
+    if not _has_tokens(data, probe):
+        return False
+    if node.op_type == "Reshape":  # one that changes nothing, as GPT-2 has it
+        return _shape(data, probe) == _shape(node.outputs[0], probe) and not node.attributes.get_int("allowzero", 0)
+    if node.op_type == "MatMul":
+        return _is_matrix(others[0], probe)
+    if node.op_type in _REDUCTIONS:
+        axes = others[0].const_value if others else node.attributes.get("axes")
+        given = [] if axes is None else axes.numpy().tolist() if not isinstance(axes, ir.Attr) else list(axes.as_ints())
+        return given in ([-1], [2])
+    if node.op_type in _ALONG:
+        along = node.attributes.get_int("axis", _ALONG[node.op_type])
+        return along in (-1, 2) and all(_is_of_all(value, probe) for value in others)
+    if node.op_type == "Slice" and len(others) >= 3:
+        axes = others[2].const_value
+        return axes is not None and axes.numpy().tolist() in ([-1], [2])
+    return False
+
+
+def _shape(value: ir.Value, probe: Probe) -> tuple[int, ...] | None:
+    try:
+        return probe.shape(value)
+    except ProbeError:
+        return None
+
+
+def _has_tokens(value: ir.Value, probe: Probe) -> bool:
+    """Whether it is ``[batch, tokens, ...]``."""
+    shape = _shape(value, probe)
+    return shape is not None and len(shape) == 3 and shape[:2] == (_SETTING.batch, _SETTING.sequence)
+
+
+def _is_of_all(value: ir.Value, probe: Probe) -> bool:
+    """Whether it is the same for all tokens."""
+    shape = _shape(value, probe)
+    return shape is not None and len(shape) <= 3 and (len(shape) < 2 or shape[-2] == 1)
+
+
+def _is_matrix(value: ir.Value, probe: Probe) -> bool:
+    shape = _shape(value, probe)
+    return shape is not None and (len(shape) == 2 or (len(shape) == 3 and shape[0] == 1))
+
+
+def _shorten(value: ir.Value) -> None:
+    """Its dimension of tokens is 1 now."""
+    if value.shape is not None and len(value.shape) == 3:
+        value.shape = ir.Shape([value.shape[0], 1, value.shape[2]])
+
+
+class _Selection:
+    """Each row's last token of values ``[batch, tokens, ...]``.
+
+    Args:
+        graph: theirs.
+        inputs: its inputs.
+    """
+
+    def __init__(self, graph: ir.Graph, inputs: Inputs) -> None:
+        self._graph, self._inputs = graph, inputs
+        self._root = Builder(graph)
+        self._root.reserve(value.name for value in all_values(graph))
+        self._made: dict[ir.Value, Value] = {}
+        self._place: Value | None = None
+
+    @property
+    def as_it_is(self) -> Value:
+        """The shape that Reshape takes for each dimension's own."""
+        return self._root.place(self._root.const([0, 0, 0]))
+
+    def last(self, value: ir.Value, before: ir.Node | None) -> Value:
+        """``[batch, 1, ...]`` of ``[batch, tokens, ...]``, made before that node, or where the graph ends."""
+        if value not in self._made:
+            op = Builder(self._graph, root=self._root, before=before)
+            op.scope = "last_token"
+            if (place := self._places()) is None:
+                self._made[value] = op.Slice(value, [-1], [_END], [1])
+            else:
+                self._made[value] = op.Unsqueeze(op.Gather(op.Flatten(value, axis=2), place, axis=0), [1])
+        return self._made[value]
+
+    def _places(self) -> Value | None:
+        """Where the tokens are among those of all rows, ``[batch]``; ``None``: each is the last of its row."""
+        mask = self._inputs.mask
+        if mask is None or mask.shape is None or len(mask.shape) != 2:
+            return None
+        if self._place is None:
+            op = Builder(self._graph, root=self._root, before=next(iter(self._graph)))
+            op.scope = "last_token"
+            data = self._inputs.data[0]
+            batch, tokens = (op.Squeeze(op.Shape(data, start=axis, end=axis + 1), [0]) for axis in (0, 1))
+            own = op.Slice(mask, op.Unsqueeze(op.Neg(tokens), [0]), [_END], [1])
+            counts = op.Cast(op.Cast(own, to=ir.DataType.BOOL), to=ir.DataType.INT64)
+            last = op.ReduceMax(op.Mul(counts, op.Range(0, tokens, 1)), [1], keepdims=0)
+            self._place = op.Add(last, op.Mul(op.Range(0, batch, 1), tokens))
+        return self._place

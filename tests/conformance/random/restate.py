@@ -1,0 +1,110 @@
+"""The same model in other words: where OpenVINO gives our answer to that, it is OpenVINO that parts from itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from converters.openvino.rule import find_rule
+from tests.conformance.oracle import OracleError
+from tests.conformance.random.judge import Judge, Verdict, differing
+from tests.conformance.random.recipe import Layer, Leaf, Recipe, leaf_of
+
+_ORDERS = 8
+
+
+def seconded_in_other_words(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
+    """Whether OpenVINO gives our answer, that of every form, to a model that says the same in other words."""
+    if verdict.kind not in ("parts", "reference"):
+        return False
+    ours = judge.ours(recipe)
+    for other in _in_other_words(recipe, judge):
+        answers = [judge.openvinos(other, name) for name in ("cpu", "evaluate")]
+        for answer in answers:
+            if not isinstance(answer, OracleError) and all(not differing(form, answer) for form in ours):
+                return True
+    return False
+
+
+def _in_other_words(recipe: Recipe, judge: Judge) -> Iterator[Recipe]:
+    yield from _told_shapes(recipe, judge)
+    if len(recipe.layers()) == 1:
+        yield from _of_known_dimensions(recipe)
+        yield from _without_masks(recipe)
+        yield from _divided_before(recipe)
+        yield from _reordered(recipe)
+
+
+def _told_shapes(recipe: Recipe, judge: Judge) -> Iterator[Recipe]:
+    """With shapes that layers ask for as Parameters: those that it knows OpenVINO computes with when it loads the model."""
+    places = [k for k, node in enumerate(recipe.nodes) if isinstance(node, Layer) and node.operation == "ShapeOf"]
+    if not places or any(place in places for place, _ in recipe.results):
+        return
+    shapes = judge.openvinos(replace(recipe, results=tuple((place, 0) for place in places)))
+    if isinstance(shapes, OracleError):
+        return
+    nodes = list(recipe.nodes)
+    for place, shape in zip(places, shapes, strict=True):
+        nodes[place] = leaf_of(shape)
+    yield replace(recipe, nodes=tuple(nodes)).pruned()
+
+
+def _of_known_dimensions(recipe: Recipe) -> Iterator[Recipe]:
+    """With all dimensions known, of a layer of which the table says that both of OpenVINO's part from the specification."""
+    departures = [departure for layer in recipe.layers() for departure in find_rule(layer.operation, layer.opset).departs]
+    if any(departure.of_both for departure in departures) and recipe.static() != recipe:
+        yield recipe.static()
+
+
+def _without_masks(recipe: Recipe) -> Iterator[Recipe]:
+    """A StridedSlice whose shrunk axes take the element at 0 instead of that which ``begin_mask`` means."""
+    layer = recipe.nodes[-1]
+    if not isinstance(layer, Layer) or layer.operation != "StridedSlice":
+        return
+    place = layer.inputs[1][0]
+    begin = recipe.nodes[place]
+    shrunk = np.flatnonzero(np.logical_and(layer.attributes["begin_mask"], layer.attributes["shrink_axis_mask"]))
+    if not isinstance(begin, Leaf) or begin.array is None or not shrunk.size:
+        return
+    mask, begins = np.array(layer.attributes["begin_mask"]), begin.array.copy()
+    mask[shrunk] = begins[shrunk] = 0
+    own = replace(layer, inputs=(layer.inputs[0], (len(recipe.nodes), 0), *layer.inputs[2:]))
+    own = replace(own, attributes={**layer.attributes, "begin_mask": mask.tolist()})
+    nodes = (*recipe.nodes[:-1], layer, replace(begin, array=begins), own)
+    yield Recipe(nodes, tuple((len(nodes) - 1, index) for _, index in recipe.results)).pruned()
+
+
+def _divided_before(recipe: Recipe) -> Iterator[Recipe]:
+    """A remainder of floats of which the divisor was taken as often as can be."""
+    layer = recipe.nodes[-1]
+    if not isinstance(layer, Layer) or layer.operation not in ("Mod", "FloorMod"):
+        return
+    dividend, divisor = (recipe.nodes[place] for place, _ in layer.inputs)
+    if not isinstance(dividend, Leaf) or not isinstance(divisor, Leaf) or dividend.type != "f32":
+        return
+    if dividend.array is None or divisor.array is None or layer.attributes["auto_broadcast"] == "pdpd":
+        return
+    with np.errstate(all="ignore"):
+        left = leaf_of(np.fmod(dividend.array, divisor.array))
+    yield replace(recipe, nodes=(left, divisor, replace(layer, inputs=((0, 0), (1, 0)))), results=((2, 0),))
+
+
+def _reordered(recipe: Recipe) -> Iterator[Recipe]:
+    """A reduction of its elements in other orders: from the greatest to the least, back, and any."""
+    layer = recipe.nodes[-1]
+    if not isinstance(layer, Layer) or not layer.operation.startswith("Reduce"):
+        return
+    data, axes = (recipe.nodes[place] for place, _ in layer.inputs)
+    if not isinstance(data, Leaf) or not isinstance(axes, Leaf) or data.array is None or axes.array is None:
+        return
+    along = sorted({int(axis) % data.array.ndim for axis in axes.array.reshape(-1)})
+    last = range(-len(along), 0)
+    turned = np.moveaxis(data.array, along, last)
+    flat = turned.reshape(*turned.shape[: turned.ndim - len(along)], -1)
+    sizes, rng = np.abs(flat.astype(np.float64)), np.random.default_rng(0)
+    for keys in (-sizes, sizes, *(rng.random(flat.shape[-1:]) for _ in range(_ORDERS))):
+        ordered = np.take_along_axis(flat, np.broadcast_to(np.argsort(keys, axis=-1), flat.shape), axis=-1)
+        array = np.ascontiguousarray(np.moveaxis(ordered.reshape(turned.shape), last, along))
+        yield replace(recipe, nodes=tuple(replace(data, array=array) if node is data else node for node in recipe.nodes))
