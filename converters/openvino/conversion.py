@@ -131,6 +131,8 @@ def convert(
         raise ValueError(f"kv_cache is 'float32', 'float16' or 'uint8', not {kv_cache!r}")
     if kv_cache is not None and form != "genai":
         raise ValueError("kv_cache is for form='genai': in OpenVINO's form the cache is variables")
+    if positions is not None and positions < 1:
+        raise ValueError(f"positions is the most tokens that the model is made for, not {positions}")
     if logits is not None and logits not in get_args(LogitsOf):
         raise ValueError(f"logits is 'last' or 'all', not {logits!r}")
     if logits is not None and form != "genai":

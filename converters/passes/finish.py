@@ -24,6 +24,7 @@ from converters.passes.pads import KeepPads
 from converters.passes.precision import InFloat16, InFloat32
 from converters.passes.quantized import InIntegers, KeepFloatWeights, is_quantized
 from converters.passes.root_mean_squares import SpellRootMeanSquares
+from converters.passes.transposed_products import TransposeBehindCasts
 from converters.passes.vocabulary_tables import FuseVocabularyTables, LabelVocabularyTables
 from onnx_specops.bodies import DOMAINS, BodyError, attach_bodies, inline_bodies
 from onnx_specops.building import OPSET
@@ -176,6 +177,7 @@ def finish(
         casts(opset=opset),
         RemoveUnusedNodesPass(),
         KeepPads(),
+        TransposeBehindCasts(),
         KeepFloatWeights(),
         SumBeforeNormalization(),
         MoveIntoBranches(),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnxruntime as ort
@@ -43,12 +42,7 @@ class LanguageModel(TextModel):
         sess_options: ort.SessionOptions | None = None,
     ) -> None:
         super().__init__(Path(folder), kernels)
-        model = self._configuration()
-        self.positions, self.vocabulary = int(model["context_length"]), int(model["vocab_size"])
-        end = model["eos_token_id"]
-        self.ends = frozenset(end if isinstance(end, list) else [end])
-        self._begin = int(model["bos_token_id"])
-        path = self.folder / model["decoder"]["filename"]
+        path = self._configure()
         if not path.is_file():
             raise GenerationError(f"{self.folder} holds no {path.name}, which its {CONFIG} names")
         self._session = InferenceSession(path, sess_options, kernels=kernels)
@@ -90,16 +84,21 @@ class LanguageModel(TextModel):
         }
         return {name: feeds[name] for name in self._names}
 
-    def _configuration(self) -> dict[str, Any]:
+    def _configure(self) -> Path:
+        """Read what the model is; returns where it lies."""
         path = self.folder / CONFIG
         try:
-            model = read_json(path)["model"]
-            for name in ("context_length", "vocab_size", "eos_token_id", "bos_token_id", "decoder"):
-                model[name]
+            settings = read_json(path)
         except FileNotFoundError:
             raise GenerationError(
                 f"{self.folder} holds no {CONFIG}: specops convert FOLDER -o OUT --genai writes it"
             ) from None
-        except (KeyError, TypeError) as error:
+        try:
+            model = settings["model"]
+            self.positions, self.vocabulary = int(model["context_length"]), int(model["vocab_size"])
+            end = model["eos_token_id"]
+            self.ends = frozenset(int(token) for token in (end if isinstance(end, list) else [end]))
+            self._begin = int(model["bos_token_id"])
+            return self.folder / model["decoder"]["filename"]
+        except (KeyError, TypeError, ValueError) as error:
             raise GenerationError(f"{path} does not say what the model is: {type(error).__name__} {error}") from error
-        return model

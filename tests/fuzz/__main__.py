@@ -3,6 +3,7 @@
 ::
 
     python -m tests.fuzz ir --minutes 30            # changed IR files, converted
+    python -m tests.fuzz language --minutes 30      # the same of language models and tokenizers
     python -m tests.fuzz nodes --minutes 30         # hostile nodes: the native kernels against the NumPy ones, and bodies
     python -m tests.fuzz sanitized --minutes 30     # the native kernels with AddressSanitizer and UndefinedBehaviorSanitizer
     python -m tests.fuzz python --minutes 30        # the NumPy kernels as custom ops of ONNX Runtime
@@ -20,14 +21,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from onnx_specops.domain import operators
-from tests.fuzz import ir, nodes
+from tests.fuzz import ir, language, nodes
 from tests.fuzz.engine import Target, run, summary, until
 
 _EVERY = 60.0
+FILES = {"ir": ir, "language": language}
+"""The targets that are files."""
 
 
 def main() -> int:
-    targets = {"ir": lambda: ir.TARGET, **nodes.targets()}
+    targets = {"ir": lambda: ir.TARGET, "language": lambda: language.TARGET, **nodes.targets()}
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__.splitlines()[0])
     parser.add_argument("target", choices=list(targets))
     parser.add_argument("--minutes", type=float, default=30, help="how long (default: %(default)s)")
@@ -40,7 +43,7 @@ def main() -> int:
         "--only", nargs="+", default=[], metavar="OPERATOR", help="the operators whose nodes are made (default: all)"
     )
     given = parser.parse_args()
-    known = set() if given.target == "ir" else {operator.name for operator in operators()}
+    known = set() if given.target in FILES else {operator.name for operator in operators()}
     if unknown := sorted({*given.only} - known):
         parser.error(f"--only: {given.target} has no nodes of {', '.join(unknown)}")
     target = targets[given.target]()
@@ -68,8 +71,8 @@ def _keep(target: Target, seed: int, number: int, wrong: str, folder: Path) -> N
     only = "".join(f" --only {' '.join(names)}" for names in target.arguments)
     command = f"python -m tests.fuzz {target.name} --seed {seed} --case {number}{only}"
     (place / "finding.txt").write_text(f"{command}\n{wrong}\n")
-    if target.name == "ir":
-        ir.write(seed, number, place / "model.xml")
+    if target.name in FILES:
+        FILES[target.name].write(seed, number, place / "model.xml")
     else:
         (place / "node.json").write_text(nodes.dump(nodes.node(seed, number, *target.arguments)))
 

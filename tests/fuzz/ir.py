@@ -9,6 +9,7 @@ import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from converters.errors import ConversionError, InternalError
 from converters.openvino import convert
 from tests.fuzz.engine import Finding, Target
 from tests.fuzz.mutations import Mutator
+
+Source = Callable[[np.random.Generator], tuple[bytes, bytes]]
+"""What gives an .xml and a .bin that are right."""
 
 CORPUS = Path(__file__).parent / "corpus" / "ir"
 _SECONDS = 30.0
@@ -30,19 +34,24 @@ def run(seed: int, number: int) -> str:
         return converted(path)
 
 
-def write(seed: int, number: int, path: Path) -> None:
-    """Write the file of that number, with its .bin."""
+def write(seed: int, number: int, path: Path, source: Source | None = None, most: int = 5) -> None:
+    """Write the file of that number, with its .bin: what the ``source`` gives after ``most`` changes at the most."""
     rng = np.random.default_rng([seed, number])
-    xml, weights = _source(rng)
-    xml, weights = Mutator(xml, weights, rng).mutated(int(rng.integers(1, 6)))
+    xml, weights = (source or _source)(rng)
+    xml, weights = Mutator(xml, weights, rng).mutated(int(rng.integers(1, most + 1)))
     path.write_bytes(xml)
     _weights(path.with_suffix(".bin"), weights, rng)
 
 
-def converted(path: Path) -> str:
-    """Convert a file: what kind of error it is, or ``"converted"``; raises `Finding` for what must not be."""
+def converted(path: Path, **options: Any) -> str:
+    """Convert a file: what kind of error it is, or ``"converted"``; raises `Finding` for what must not be.
+
+    Args:
+        path: of the .xml.
+        options: of `convert`.
+    """
     try:
-        convert(path, path.with_suffix(".onnx"))
+        convert(path, path.with_suffix(".onnx"), **options)
     except InternalError as error:
         raise Finding(f"InternalError: {error}") from error
     except ConversionError as error:

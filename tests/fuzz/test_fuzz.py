@@ -13,7 +13,7 @@ import pytest
 
 from onnx_specops.domain import operators
 from onnx_specops.runtime.library import has_library
-from tests.fuzz import ir, nodes
+from tests.fuzz import ir, language, nodes
 from tests.fuzz.engine import Finding, Target, run
 from tests.worker import Worker
 
@@ -36,6 +36,11 @@ def sample(target: Target, first: int, count: int) -> Counter[str]:
 def test_changed_files(part: int) -> None:
     kinds = sample(ir.TARGET, 120 * part, 120)
     assert kinds["MalformedError"] > 40 and kinds["converted"] > 10, kinds
+
+
+def test_changed_language_models_and_tokenizers() -> None:
+    kinds = sample(language.TARGET, 0, 40)
+    assert kinds["MalformedError"] > 10 and kinds["converted"] > 5, kinds
 
 
 @pytest.mark.skipif(not has_library(), reason="no native library is built here")

@@ -257,6 +257,18 @@ def test_a_prompt_beyond_the_models_positions(place: Path) -> None:
     assert len(list(LanguageModel(target).generate([5] * 120, 100))) <= 8
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("vocab_size", None), ("eos_token_id", {}), ("bos_token_id", []), ("decoder", {"filename": []})]
+)
+def test_settings_that_say_nothing(name: str, value: Any, place: Path, tmp_path: Path) -> None:
+    _, target, _ = folders("llama", place)
+    settings = json.loads((target / "genai_config.json").read_text())
+    settings["model"][name] = value
+    (tmp_path / "genai_config.json").write_text(json.dumps(settings))
+    with pytest.raises(GenerationError, match="does not say what the model is: "):
+        LanguageModel(tmp_path)
+
+
 def test_a_token_that_the_model_does_not_know(place: Path) -> None:
     _, target, _ = folders("llama", place)
     with pytest.raises(GenerationError, match="the token 320, the model knows 320"):
@@ -290,6 +302,19 @@ def test_a_folder_of_another_kind(tmp_path: Path) -> None:
     (tmp_path / "openvino_decoder_model.xml").write_text("<net/>")
     with pytest.raises(ConversionError, match="an encoder with a decoder"):
         write_genai(tmp_path, tmp_path / "out", convert)
+
+
+@pytest.mark.parametrize(
+    ("positions", "grouped", "said"),
+    [(10**6, 2, "a table of 1,000,000 positions would be too large"), (10**9, 0, "1,000,000,000 positions are more than")],
+)
+def test_more_positions_than_are_tried(positions: int, grouped: int, said: str, place: Path) -> None:
+    source, _, _ = folders("llama", place)
+    model, report = convert(source / "openvino_model.xml", form="genai", positions=positions)
+    assert report.decoder is not None and (report.decoder.grouped, report.decoder.turned) == (grouped, 0)
+    assert any(said in reason for reason in report.decoder.kept) and model.ByteSize() < 2**20
+    with pytest.raises(ValueError, match="positions is the most tokens that the model is made for, not 0"):
+        convert(source / "openvino_model.xml", form="genai", positions=0)
 
 
 def test_a_model_without_a_cache() -> None:

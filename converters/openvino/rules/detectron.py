@@ -11,7 +11,7 @@ from converters.errors import Malformed
 from converters.openvino.rule import Context, Departure, rule
 from converters.openvino.rules._indices import scalar
 from converters.openvino.rules._shapes import match_shapes
-from converters.openvino.rules.roi import check_bins
+from converters.openvino.rules.roi import check_bins, with_places
 from onnx_specops.building import Builder, Value
 
 D = ir.DataType
@@ -172,7 +172,7 @@ def roi_feature_extractor(
         batch = op.Mul(chosen, 0)
         features.append(
             op.RoiAlign(
-                maps,
+                with_places(op, maps),
                 mine,
                 batch,
                 output_height=output_size,

@@ -97,10 +97,22 @@ def roi_align(
     # A region whose image is -1 is switched off: its result is undefined, but must not be an error.
     batch = op.Where(op.Equal(batch, -1), 0, batch)
     return op.RoiAlign(
-        feat, rois, batch,
+        with_places(op, feat), rois, batch,
         output_height=pooled_h, output_width=pooled_w, sampling_ratio=sampling_ratio, spatial_scale=spatial_scale,
         coordinate_transformation_mode="output_half_pixel" if aligned_mode == "asymmetric" else "half_pixel",
     )  # fmt: skip
+
+
+def with_places(op: Builder, maps: Value) -> Value:
+    """Feature maps ``[N, C, H, W]``, refused where they have no place to take a number from.
+
+    ONNX Runtime's RoiAlign (1.31) reads beyond them then.
+    """
+    places = [None, None] if maps.dims is None else maps.dims[2:]
+    if 0 in places:
+        raise Malformed(f"its feature maps {maps.dims} have no elements")
+    # To a size of 1 what has none cannot be reshaped.
+    return op.Reshape(maps, op.Max(op.Shape(maps), [0, 0, 1, 1])) if None in places else maps
 
 
 @rule("ROIAlignRotated", since="opset15")

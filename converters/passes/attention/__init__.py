@@ -35,6 +35,8 @@ PAST, PRESENT = "past_key_values.{}.{}", "present.{}.{}"
 """The names of the caches, by layer and kind: ``key`` or ``value``."""
 
 _USUAL_POSITIONS = 4096
+_MOST_POSITIONS = 1 << 22  # that a mask is tried at
+_MOST_TURNED = 1 << 18  # that a table has
 
 
 @dataclass
@@ -200,6 +202,9 @@ def _grouped(
     decoder: Decoder,
 ) -> dict[ir.Value, ir.Value]:
     """Replace the attentions that fit; returns what takes the place of each cache's output."""
+    if positions is not None and positions > _MOST_POSITIONS:
+        decoder.kept[f"{positions:,} positions are more than a mask is tried at"] = list(range(len(layers)))
+        return {}
     root = Builder(graph)
     root.reserve(value.name for value in all_values(graph))
     masks = Masks(inputs, positions or _USUAL_POSITIONS)
@@ -218,7 +223,7 @@ def _grouped(
     planned = []
     for number, found, sight in fitting:
         any_size = decoder.cache != "float32"
-        sources, table, reason = _sources(rotations, found, inside=positions is not None, any_size=any_size)
+        sources, table, reason = _sources(rotations, found, positions, any_size=any_size)
         if reason:
             decoder.kept.setdefault(reason, []).append(number)
         planned.append((found, sight, sources, table))
@@ -233,7 +238,7 @@ def _grouped(
 
 
 def _sources(
-    rotations: Rotations, found: Attention, *, inside: bool, any_size: bool
+    rotations: Rotations, found: Attention, positions: int | None, *, any_size: bool
 ) -> tuple[tuple[Source, Source, Source], Table | None, str]:
     """What queries, keys and values are made of; how the two first are turned; and why not inside.
 
@@ -241,7 +246,7 @@ def _sources(
     """
     new, groups, size = found.keys.new, found.groups, found.size
     values = rotations.source(found.values.new, groups, size, turned=False)
-    if inside:
+    if positions is not None and positions <= _MOST_TURNED:
         query = rotations.source(found.query, found.heads, size, turned=True)
         keys = rotations.source(new, groups, size, turned=True)
         if query.table is not None and query.table is keys.table:
@@ -253,8 +258,10 @@ def _sources(
             return (query, keys, values), None, ""  # there is nothing to turn
         else:
             reason = "rotary embeddings of a form that a table of positions does not have stay outside"
-    else:
+    elif positions is None:
         reason = "rotary embeddings stay outside: the number of positions is not known"
+    else:
+        reason = f"rotary embeddings stay outside: a table of {positions:,} positions would be too large"
     query = rotations.source(found.query, found.heads, size, turned=False)
     keys = rotations.source(new, groups, size, turned=False)
     return (query, keys, values), None, reason

@@ -30,6 +30,8 @@ _EVERYWHERE = ("f64", "i64", "u32", "u64")
 _EMPTY = re.compile(r"cpu: output \d+: \[\] \[[^]]*\b0\b[^]]*\] instead of \[\] \[[^]]*\b0\b")
 # Where ONNX Runtime fails with its optimisations alone: a product whose batch is none, that one side has one of.
 _OF_ONNX_RUNTIME = ("FusedMatMul node.",)
+# What computes nothing.
+_MOVES = {"Reshape", "GatherElements", "GatherND"}
 # What kernels say of indices into what has no elements, and of images without any.
 _LOOKED_UP = (
     "must be within the inclusive range [0,-1]",
@@ -108,7 +110,7 @@ def explain(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
 
 
 def _is_nothing(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
-    """Whether what we refuse OpenVINO takes, for nothing is to be computed: it looks at no number then.
+    """Whether what we refuse OpenVINO takes, for nothing is to be computed: it looks at no number then, or moves memory.
 
     One half of it alone, or each with an answer of its own; or both, where kernels look indices up that the rule knows to be
     of no use as soon as it knows the dimensions, or where what we refuse is refused with elements, too.
@@ -116,6 +118,8 @@ def _is_nothing(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
     if verdict.kind not in ("lacks", "fails"):
         return False
     given = _openvinos(recipe, judge)
+    if given and _moves_nothing(recipe):
+        return True
     if not given or any(array.size for array in given[0]):
         return False
     if len(given) < 2 or differing(*given):
@@ -129,6 +133,12 @@ def _is_nothing(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
         return False
     given = _openvinos(filled, judge)
     return not given or (len(given) == 2 and bool(differing(*given)))
+
+
+def _moves_nothing(recipe: Recipe) -> bool:
+    """Whether all that the model does is to move elements of what has none."""
+    first, operations = recipe.nodes[0], {layer.operation for layer in recipe.layers()}
+    return operations <= _MOVES and isinstance(first, Leaf) and np.size(first.array) == 0
 
 
 def unfit(recipe: Recipe, verdict: Verdict) -> bool:

@@ -303,6 +303,9 @@ def test_booleans_of_openvino_are_0_or_1() -> None:
 
 
 NOTHING = Leaf("i64", np.zeros((0, 2, 3), np.int64), (-1, -1, -1))
+
+
+NOTHING = Leaf("i64", np.zeros((0, 0, 3), np.int64), (-1, -1, -1))
 LARGEST = {"axis": 1, "sort": "value", "index_element_type": "i32", "mode": "max"}
 
 
@@ -318,6 +321,11 @@ def _number(number: int) -> Leaf:
     ("inputs", "layer"),
     [
         ((NOTHING, _number(5)), Layer("TopK", "opset3", ((0, 0), (1, 0)), LARGEST)),  # refused with elements, too
+        ((NOTHING, _constant(2)), Layer("Reshape", "opset1", ((0, 0), (1, 0)), {"special_zero": True})),  # of memory
+        (
+            (NOTHING, Leaf("i64", np.zeros((1, 1, 1), np.int64), (1, 1, 1))),
+            Layer("GatherElements", "opset6", ((0, 0), (1, 0)), {"axis": 0}),
+        ),
         ((NOTHING, _constant(1), _number(0)), Layer("Gather", "opset8", ((0, 0), (1, 0), (2, 0)), {"batch_dims": 0})),
         ((NOTHING, _number(1), _constant(5, -1)), Layer("VariadicSplit", "opset1", ((0, 0), (1, 0), (2, 0)), {})),
     ],

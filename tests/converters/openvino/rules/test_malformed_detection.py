@@ -6,13 +6,17 @@ import re
 from pathlib import Path
 
 import numpy as np
+import onnxruntime as ort
+import openvino as ov
 import pytest
+from openvino import opset9 as ops
 
 from converters.errors import UnsupportedError
 from converters.openvino import ConversionError, convert
 from tests.conformance.operations.cases import detection, detectron, proposals, roi, sequences, suppression
 from tests.converters.openvino.rules.malformed import PASSED_OVER, assert_fault, assert_told, rows
 
+F32 = np.float32
 CASES = {case.id: case for module in (detection, detectron, proposals, roi, sequences, suppression) for case in module.CASES}
 
 
@@ -81,6 +85,7 @@ DAMAGE = [
     ("ROIPooling-2-max", _attribute("pooled_h", "0"), "contradict"),
     ("ROIPooling-2-max", _attribute("method", "mean"), "none of"),
     ("ROIAlign-9-avg", _attribute("sampling_ratio", "-1"), "sampling_ratio = -1 is less than 0"),
+    ("ROIAlign-9-avg", _shape(0, 2, 3, 0, 9), "its feature maps [2, 3, 0, 9] have no elements"),
     ("ROIAlign-9-max", _attribute("pooled_w", "0"), "pooled_w = 0 is less than 1"),
     ("ROIAlign-3-avg", _without("mode"), "'mode' is missing"),
     ("ROIAlignRotated-15-clockwise", _attribute("sampling_ratio", "100000"), "is more than 128"),
@@ -114,6 +119,21 @@ def test_a_damaged_layer_is_named(name, damage, message, tmp_path: Path):
         convert(path)
     assert {problem.layer_type for problem in caught.value.problems} == {name.split("-")[0]}
     assert_fault(caught.value)
+
+
+def test_feature_maps_of_no_elements_are_refused_at_run_time(tmp_path: Path):
+    """ONNX Runtime reads beyond them."""
+    maps, regions, images = ops.parameter([-1, -1, -1, -1], F32), ops.parameter([-1, 4], F32), ops.parameter([-1], np.int32)
+    aligned = ops.roi_align(maps, regions, images, 2, 2, 2, 1.0, "avg", "asymmetric")
+    ov.save_model(ov.Model([aligned], [maps, regions, images]), tmp_path / "model.xml")
+    convert(tmp_path / "model.xml", tmp_path / "model.onnx")
+    session = ort.InferenceSession(tmp_path / "model.onnx")
+    names = [port.name for port in session.get_inputs()]
+    rest = [np.array([[0, 0, 2, 2]], F32), np.zeros(1, np.int32)]
+    with pytest.raises(Exception, match="cannot be reshaped"):
+        session.run(None, dict(zip(names, [np.zeros((1, 2, 0, 3), F32), *rest], strict=True)))
+    (found,) = session.run(None, dict(zip(names, [np.ones((1, 2, 5, 3), F32), *rest], strict=True)))
+    assert (found == 1).all()
 
 
 @pytest.mark.parametrize(

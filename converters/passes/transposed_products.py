@@ -1,0 +1,97 @@
+"""Products of what is transposed, in a form that ONNX Runtime loads."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+from onnx_ir.passes import InPlacePass, PassResult
+
+from onnx_specops.building import Value, constant_value
+from onnx_specops.widening import HALVES
+
+_PASSING = {("", "Cast"), ("", "Identity")}
+
+
+class TransposeBehindCasts(InPlacePass):
+    """Where a Transpose that moves the first dimension back is cast and then multiplied, the cast goes before it.
+
+    ONNX Runtime (1.31) takes such a Transpose into the MatMul, also one behind a Cast. Where the two sides are of different
+    ranks it then ends the process, with a Cast between, also one of its own for 16-bit floats: the constant side of these
+    gets the other's rank.
+    """
+
+    def call(self, model: ir.Model) -> PassResult:
+        count = sum(_mended(model.graph, node) for node in list(ir.traversal.RecursiveGraphIterator(model.graph)))
+        return PassResult(model, modified=count > 0)
+
+
+def _mended(root: ir.Graph, node: ir.Node) -> bool:
+    if (node.domain, node.op_type) != ("", "MatMul"):
+        return False
+    changed = False
+    for index, value in enumerate(node.inputs):
+        between = _before(value)
+        if between and any(passing.op_type == "Cast" for passing in between[:-1]):
+            _cast_first(node, index, between)
+            changed = True
+        elif between and value is not None and value.dtype in HALVES:
+            changed |= _widen(root, node, 1 - index, value)
+    return changed
+
+
+def _before(value: ir.Value | None) -> list[ir.Node]:
+    """The Casts and Identities before a value, the last first, and such a Transpose before them; nothing without that."""
+    found: list[ir.Node] = []
+    while value is not None and (producer := value.producer()) is not None:
+        if found and producer.graph is not found[0].graph:
+            break
+        found.append(producer)
+        if (producer.domain, producer.op_type) == ("", "Transpose"):
+            perm = list(producer.attributes.get_ints("perm", ()))
+            last = len(perm) - 1
+            return found if last > 1 and perm in ([*range(1, last), 0, last], [*range(1, last + 1), 0]) else []
+        if (producer.domain, producer.op_type) not in _PASSING:
+            break
+        value = producer.inputs[0]
+    return []
+
+
+def _cast_first(node: ir.Node, index: int, between: list[ir.Node]) -> None:
+    """Let a MatMul take the transposed cast in the place of the cast transposed."""
+    assert node.graph is not None and node.name is not None
+    *passing, transpose = between
+    value, taken = transpose.inputs[0], node.inputs[index]
+    assert value is not None and taken is not None
+    name = f"{node.outputs[0].name}_{'ab'[index]}"
+    for count, old in enumerate(reversed(passing)):
+        result = Value(name=f"{name}_cast{count}", type=old.outputs[0].type, shape=value.shape)
+        node.graph.insert_before(node, _like(old, value, result))
+        value = result
+    result = Value(name=f"{name}_transposed", type=taken.type, shape=taken.shape)
+    node.graph.insert_before(node, _like(transpose, value, result))
+    node.replace_input_with(index, result)
+    for old in between:
+        if old.graph is not None and not old.outputs[0].uses() and not old.outputs[0].is_graph_output():
+            old.graph.remove(old, safe=True)
+
+
+def _like(node: ir.Node, value: ir.Value, result: ir.Value) -> ir.Node:
+    """A node as that one, of another value."""
+    return ir.Node(node.domain, node.op_type, [value], list(node.attributes.values()), outputs=[result], name=result.name)
+
+
+def _widen(root: ir.Graph, node: ir.Node, index: int, other: ir.Value) -> bool:
+    """Give a constant input the rank of the other, if it has a lower one."""
+    value = node.inputs[index]
+    tensor = None if value is None else value.const_value
+    if value is None or tensor is None or other.shape is None or not 1 < len(tensor.shape) < len(other.shape):
+        return False
+    assert node.graph is not None
+    dims = [1] * (len(other.shape) - len(tensor.shape)) + list(tensor.shape.numpy())
+    name = f"{node.outputs[0].name}_{'ab'[index]}_wide"
+    shape = constant_value(np.array(dims, np.int64), name=f"{name}_shape")
+    root.register_initializer(shape)
+    result = Value(name=name, type=value.type, shape=ir.Shape(dims))
+    node.graph.insert_before(node, ir.Node("", "Reshape", [value, shape], outputs=[result], name=name))
+    node.replace_input_with(index, result)
+    return True
