@@ -63,7 +63,10 @@ def reduce_prod(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
     # element is scattered to its place in the result.
     axes = _distinct(op, x, axes)
     shape = op.Shape(x)
-    kept = op.ScatterElements(shape, axes, op.Expand(op.const(1), op.Shape(axes)), axis=0)
+    if x.rank is not None and axes.constant is not None:
+        kept = op.Where(np.isin(np.arange(x.rank), axes.constant), 1, shape)
+    else:
+        kept = op.ScatterElements(shape, axes, op.Expand(op.const(1), op.Shape(axes)), axis=0)
     count = op.ReduceProd(kept, keepdims=0)
     places = op.Expand(op.Reshape(op.Range(0, count, 1), kept, allowzero=1), shape)
     ones = op.Expand(op.const(1, x.dtype), op.Reshape(count, [1]))
