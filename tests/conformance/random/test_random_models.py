@@ -14,7 +14,7 @@ import pytest
 from converters.openvino.coverage.operations import operations
 from tests.conformance.oracle import Oracle, OracleError
 from tests.conformance.random import models
-from tests.conformance.random.explain import explain, singles, unfit
+from tests.conformance.random.explain import explain, singles, unfit, values
 from tests.conformance.random.judge import Judge, Verdict
 from tests.conformance.random.noise import amplified, halfway, overflown, parts_from_itself, tied, unset
 from tests.conformance.random.recipe import Layer, Leaf, Recipe, leaf_of
@@ -293,6 +293,16 @@ def test_what_comes_from_constants_is_constant_to_a_layer(oracle: Oracle) -> Non
     layers = Layer("Relu", "opset1", ((1, 0),), {}), Layer("Add", "opset1", ((0, 0), (2, 0)), {"auto_broadcast": "numpy"})
     _, add = singles(Recipe((X, one, *layers), ((3, 0),)), Judge(oracle))
     assert [leaf.constant for leaf in add.recipe.nodes if isinstance(leaf, Leaf)] == [False, True]
+
+
+def test_a_layer_that_openvino_refuses_hides_no_other_s_values(oracle: Oracle) -> None:
+    image = Leaf("f32", np.ones((1, 1, 2, 2), np.float32), (1, 1, 2, 2))
+    attributes = {"strides": [1, 1], "pads_begin": [0, 0], "pads_end": [0, 0], "dilations": [1, 1]}
+    attributes |= {"mode": "xnor-popcount", "pad_value": 0.0, "auto_pad": "explicit"}
+    refused = Layer("BinaryConvolution", "opset1", ((0, 0), (1, 0)), attributes)
+    layers = refused, Layer("Relu", "opset1", ((0, 0),), {}), Layer("Abs", "opset1", ((3, 0),), {})
+    recipe = Recipe((image, replace(image, constant=True), *layers), ((4, 0),))
+    assert set(values(recipe, Judge(oracle))) == {(3, 0), (4, 0)}
 
 
 def test_booleans_of_openvino_are_0_or_1() -> None:
