@@ -77,6 +77,35 @@ class Single:
 def explain(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
     """Look at each layer by itself, with the values that OpenVINO gives it; else make the model as small as can be."""
     recipe, verdict = _narrowed(recipe, verdict, judge)
+    explained = _of_layers(recipe, verdict, judge)
+    if isinstance(explained, Explanation):
+        return explained
+    recipe, verdict = explained
+    if noisy(recipe, judge) or parts_from_itself(recipe, verdict, judge):
+        return Explanation("noise", recipe, verdict)
+    small, verdict = shrink(recipe, verdict, judge)
+    if len(small.layers()) < len(recipe.layers()):
+        # Its layers may get other values now: what is left out may have spoiled the memory of the others.
+        explained = _of_layers(small, verdict, judge)
+        if isinstance(explained, Explanation):
+            return explained
+        small, verdict = explained
+    recipe = small
+    if _between(recipe) or _outside(verdict) or (len(recipe.layers()) == 1 and _excused(recipe, verdict)):
+        return Explanation("departure", recipe, verdict)
+    if _is_refused(recipe, verdict, judge) or _is_nothing(recipe, verdict, judge):
+        return Explanation("departure", recipe, verdict)
+    if unfit(recipe, verdict) or misshapen(recipe, judge) or parts_layer_by_layer(recipe, verdict, judge):
+        return Explanation("noise", recipe, verdict)
+    if amplified(recipe, verdict, judge) or seconded_in_other_words(recipe, verdict, judge):
+        return Explanation("noise", recipe, verdict)
+    if unset(recipe, verdict, judge) or overflown(recipe, judge):
+        return Explanation("noise", recipe, verdict)
+    return Explanation("found", recipe, verdict)
+
+
+def _of_layers(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation | tuple[Recipe, Verdict]:
+    """What the layers by themselves explain, with the values that OpenVINO gives them; else what is left to be explained."""
     known: dict[int, Explanation] = {}
     for single, found in suspects(_variants(singles(recipe, judge)), judge):
         folded = _folded(single.recipe, judge) or _folded_within(single.recipe, judge)
@@ -93,20 +122,7 @@ def explain(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
         if rest is None or not rest.suspect:
             return min(known.values(), key=lambda explanation: explanation.kind)
         recipe, verdict = _narrowed(left, rest, judge)
-    if noisy(recipe, judge) or parts_from_itself(recipe, verdict, judge):
-        return Explanation("noise", recipe, verdict)
-    recipe, verdict = shrink(recipe, verdict, judge)
-    if _between(recipe) or _outside(verdict) or (len(recipe.layers()) == 1 and _excused(recipe, verdict)):
-        return Explanation("departure", recipe, verdict)
-    if _is_refused(recipe, verdict, judge) or _is_nothing(recipe, verdict, judge):
-        return Explanation("departure", recipe, verdict)
-    if unfit(recipe, verdict) or misshapen(recipe, judge) or parts_layer_by_layer(recipe, verdict, judge):
-        return Explanation("noise", recipe, verdict)
-    if amplified(recipe, verdict, judge) or seconded_in_other_words(recipe, verdict, judge):
-        return Explanation("noise", recipe, verdict)
-    if unset(recipe, verdict, judge) or overflown(recipe, judge):
-        return Explanation("noise", recipe, verdict)
-    return Explanation("found", recipe, verdict)
+    return recipe, verdict
 
 
 def _is_nothing(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
