@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -154,7 +154,7 @@ def _is_nothing(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
 def _moves_nothing(recipe: Recipe) -> bool:
     """Whether all that the model does is to move elements of what has none."""
     first, operations = recipe.nodes[0], {layer.operation for layer in recipe.layers()}
-    return operations <= _MOVES and isinstance(first, Leaf) and np.size(first.array) == 0
+    return operations <= _MOVES and isinstance(first, Leaf) and first.array is not None and not first.array.size
 
 
 def unfit(recipe: Recipe, verdict: Verdict) -> bool:
@@ -209,13 +209,22 @@ def _is_unset(recipe: Recipe, place: int, judge: Judge) -> bool:
 
 
 def _is_refused(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
-    """Whether OpenVINO refuses the layer, too, that the conversion refuses, but leaves it out, for nothing needs it."""
+    """Whether OpenVINO refuses the layer, too, that the conversion refuses, but leaves it out, for nothing needs it, or it
+    and the one before it are nothing but a Reshape."""
     named = re.search(r'layer "v(\d+)"', verdict.text) if verdict.kind == "lacks" else None
     place = int(named.group(1)) if named else len(recipe.nodes)
-    if place >= len(recipe.nodes) or not isinstance(recipe.nodes[place], Layer):
+    node = recipe.nodes[place] if place < len(recipe.nodes) else None
+    if not isinstance(node, Layer):
         return False
     needed = replace(recipe, results=tuple((place, index) for index in recipe.outputs(place))).pruned()
-    return judge.judge(needed).kind == "refused"
+    if judge.judge(needed).kind == "refused":
+        return True
+    refs = tuple(ref for ref in node.inputs if isinstance(recipe.nodes[ref[0]], Layer))
+    given = judge.openvinos(replace(recipe, results=refs)) if refs and recipe.static() == recipe else []
+    if not given or isinstance(given, OracleError):
+        return False
+    alone = _alone(recipe, place, dict(zip(refs, given, strict=True)))
+    return alone is not None and judge.judge(alone).kind == "refused"
 
 
 def _narrowed(recipe: Recipe, verdict: Verdict, judge: Judge) -> tuple[Recipe, Verdict]:
@@ -323,22 +332,24 @@ def singles(recipe: Recipe, judge: Judge) -> list[Single]:
 
     Constants stay constants, and so does what comes from them alone: OpenVINO computes that when it loads the model.
     """
-    known, constant = values(recipe, judge), _constant(recipe)
-    found = []
-    for place, node in enumerate(recipe.nodes):
-        if not isinstance(node, Layer):
-            continue
-        leaves: dict[Ref, Leaf] = {}
-        for ref in node.inputs:
-            source = recipe.nodes[ref[0]]
-            if isinstance(source, Leaf):
-                leaves[ref] = source
-            elif ref in known:
-                leaves[ref] = replace(leaf_of(known[ref]), constant=ref[0] in constant)
-        if len(leaves) < len(set(node.inputs)):
-            continue
-        found.append(Single(place, recipe.alone(place, leaves)))
-    return found
+    known = values(recipe, judge)
+    places = [place for place, node in enumerate(recipe.nodes) if isinstance(node, Layer)]
+    return [Single(place, alone) for place in places if (alone := _alone(recipe, place, known)) is not None]
+
+
+def _alone(recipe: Recipe, place: int, known: Mapping[Ref, np.ndarray]) -> Recipe | None:
+    """The layer there as a model of its own with those values; ``None`` where one is missing."""
+    node, constant = recipe.nodes[place], _constant(recipe)
+    leaves: dict[Ref, Leaf] = {}
+    for ref in node.inputs if isinstance(node, Layer) else ():
+        source = recipe.nodes[ref[0]]
+        if isinstance(source, Leaf):
+            leaves[ref] = source
+        elif ref in known:
+            leaves[ref] = replace(leaf_of(known[ref]), constant=ref[0] in constant)
+        else:
+            return None
+    return recipe.alone(place, leaves)
 
 
 def _constant(recipe: Recipe) -> set[int]:
