@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -75,6 +75,35 @@ class Single:
 def explain(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
     """Look at each layer by itself, with the values that OpenVINO gives it; else make the model as small as can be."""
     recipe, verdict = _narrowed(recipe, verdict, judge)
+    explained = _of_layers(recipe, verdict, judge)
+    if isinstance(explained, Explanation):
+        return explained
+    recipe, verdict = explained
+    if noisy(recipe, judge) or parts_from_itself(recipe, verdict, judge):
+        return Explanation("noise", recipe, verdict)
+    small, verdict = shrink(recipe, verdict, judge)
+    if len(small.layers()) < len(recipe.layers()):
+        # Its layers may get other values now: what is left out may have spoiled the memory of the others.
+        explained = _of_layers(small, verdict, judge)
+        if isinstance(explained, Explanation):
+            return explained
+        small, verdict = explained
+    recipe = small
+    if _between(recipe) or _outside(verdict) or (len(recipe.layers()) == 1 and _excused(recipe, verdict)):
+        return Explanation("departure", recipe, verdict)
+    if _is_refused(recipe, verdict, judge) or _is_nothing(recipe, verdict, judge):
+        return Explanation("departure", recipe, verdict)
+    if unfit(recipe, verdict) or misshapen(recipe, judge) or parts_layer_by_layer(recipe, verdict, judge):
+        return Explanation("noise", recipe, verdict)
+    if amplified(recipe, verdict, judge) or seconded_in_other_words(recipe, verdict, judge):
+        return Explanation("noise", recipe, verdict)
+    if unset(recipe, verdict, judge) or overflown(recipe, judge):
+        return Explanation("noise", recipe, verdict)
+    return Explanation("found", recipe, verdict)
+
+
+def _of_layers(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation | tuple[Recipe, Verdict]:
+    """What the layers by themselves explain, with the values that OpenVINO gives them; else what is left to be explained."""
     known: dict[int, Explanation] = {}
     for single, found in suspects(_variants(singles(recipe, judge)), judge):
         folded = _folded(single.recipe, judge) or _folded_within(single.recipe, judge)
@@ -91,20 +120,7 @@ def explain(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
         if rest is None or not rest.suspect:
             return min(known.values(), key=lambda explanation: explanation.kind)
         recipe, verdict = _narrowed(left, rest, judge)
-    if noisy(recipe, judge) or parts_from_itself(recipe, verdict, judge):
-        return Explanation("noise", recipe, verdict)
-    recipe, verdict = shrink(recipe, verdict, judge)
-    if _between(recipe) or _outside(verdict) or (len(recipe.layers()) == 1 and _excused(recipe, verdict)):
-        return Explanation("departure", recipe, verdict)
-    if _is_refused(recipe, verdict, judge) or _is_nothing(recipe, verdict, judge):
-        return Explanation("departure", recipe, verdict)
-    if unfit(recipe, verdict) or misshapen(recipe, judge) or parts_layer_by_layer(recipe, verdict, judge):
-        return Explanation("noise", recipe, verdict)
-    if amplified(recipe, verdict, judge) or seconded_in_other_words(recipe, verdict, judge):
-        return Explanation("noise", recipe, verdict)
-    if unset(recipe, verdict, judge) or overflown(recipe, judge):
-        return Explanation("noise", recipe, verdict)
-    return Explanation("found", recipe, verdict)
+    return recipe, verdict
 
 
 def _is_nothing(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
@@ -136,7 +152,7 @@ def _is_nothing(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
 def _moves_nothing(recipe: Recipe) -> bool:
     """Whether all that the model does is to move elements of what has none."""
     first, operations = recipe.nodes[0], {layer.operation for layer in recipe.layers()}
-    return operations <= _MOVES and isinstance(first, Leaf) and np.size(first.array) == 0
+    return operations <= _MOVES and isinstance(first, Leaf) and first.array is not None and not first.array.size
 
 
 def unfit(recipe: Recipe, verdict: Verdict) -> bool:
@@ -191,13 +207,22 @@ def _is_unset(recipe: Recipe, place: int, judge: Judge) -> bool:
 
 
 def _is_refused(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
-    """Whether OpenVINO refuses the layer, too, that the conversion refuses, but leaves it out, for nothing needs it."""
+    """Whether OpenVINO refuses the layer, too, that the conversion refuses, but leaves it out, for nothing needs it, or it
+    and the one before it are nothing but a Reshape."""
     named = re.search(r'layer "v(\d+)"', verdict.text) if verdict.kind == "lacks" else None
     place = int(named.group(1)) if named else len(recipe.nodes)
-    if place >= len(recipe.nodes) or not isinstance(recipe.nodes[place], Layer):
+    node = recipe.nodes[place] if place < len(recipe.nodes) else None
+    if not isinstance(node, Layer):
         return False
     needed = replace(recipe, results=tuple((place, index) for index in recipe.outputs(place))).pruned()
-    return judge.judge(needed).kind == "refused"
+    if judge.judge(needed).kind == "refused":
+        return True
+    refs = tuple(ref for ref in node.inputs if isinstance(recipe.nodes[ref[0]], Layer))
+    given = judge.openvinos(replace(recipe, results=refs)) if refs and recipe.static() == recipe else []
+    if not given or isinstance(given, OracleError):
+        return False
+    alone = _alone(recipe, place, dict(zip(refs, given, strict=True)))
+    return alone is not None and judge.judge(alone).kind == "refused"
 
 
 def _narrowed(recipe: Recipe, verdict: Verdict, judge: Judge) -> tuple[Recipe, Verdict]:
@@ -311,22 +336,24 @@ def singles(recipe: Recipe, judge: Judge) -> list[Single]:
 
     Constants stay constants, and so does what comes from them alone: OpenVINO computes that when it loads the model.
     """
-    known, constant = values(recipe, judge), _constant(recipe)
-    found = []
-    for place, node in enumerate(recipe.nodes):
-        if not isinstance(node, Layer):
-            continue
-        leaves: dict[Ref, Leaf] = {}
-        for ref in node.inputs:
-            source = recipe.nodes[ref[0]]
-            if isinstance(source, Leaf):
-                leaves[ref] = source
-            elif ref in known:
-                leaves[ref] = replace(leaf_of(known[ref]), constant=ref[0] in constant)
-        if len(leaves) < len(set(node.inputs)):
-            continue
-        found.append(Single(place, recipe.alone(place, leaves)))
-    return found
+    known = values(recipe, judge)
+    places = [place for place, node in enumerate(recipe.nodes) if isinstance(node, Layer)]
+    return [Single(place, alone) for place in places if (alone := _alone(recipe, place, known)) is not None]
+
+
+def _alone(recipe: Recipe, place: int, known: Mapping[Ref, np.ndarray]) -> Recipe | None:
+    """The layer there as a model of its own with those values; ``None`` where one is missing."""
+    node, constant = recipe.nodes[place], _constant(recipe)
+    leaves: dict[Ref, Leaf] = {}
+    for ref in node.inputs if isinstance(node, Layer) else ():
+        source = recipe.nodes[ref[0]]
+        if isinstance(source, Leaf):
+            leaves[ref] = source
+        elif ref in known:
+            leaves[ref] = replace(leaf_of(known[ref]), constant=ref[0] in constant)
+        else:
+            return None
+    return recipe.alone(place, leaves)
 
 
 def _constant(recipe: Recipe) -> set[int]:

@@ -395,6 +395,22 @@ def test_what_nothing_needs_may_be_refused_by_both(oracle: Oracle) -> None:
     assert explain(recipe, verdict, judge).kind == "departure"
 
 
+def test_what_openvino_computes_as_a_reshape_it_may_refuse_by_itself(oracle: Oracle) -> None:
+    masks = {
+        "begin_mask": [0, 1],
+        "end_mask": [1, 1],
+        "new_axis_mask": [0, 1],
+        "shrink_axis_mask": [1, 0],
+        "ellipsis_mask": [0, 0],
+    }
+    beyond = Layer("StridedSlice", "opset1", ((2, 0), (3, 0), (4, 0)), masks)
+    unsqueeze = Layer("Unsqueeze", "opset1", ((0, 0), (1, 0)), {})
+    judge, recipe = Judge(oracle), Recipe((X, _constant(0), unsqueeze, _constant(-3, 0), _constant(3, 0), beyond), ((5, 0),))
+    verdict = judge.judge(recipe)
+    assert verdict.kind == "lacks", verdict
+    assert explain(recipe, verdict, judge).kind == "departure"
+
+
 def test_noise_is_none_to_mend(oracle: Oracle) -> None:
     """Where the last digits decide the answer OpenVINO parts from itself."""
     x = Leaf("f32", np.array([1, 2, 3], np.float32) / np.float32(3), (3,))
