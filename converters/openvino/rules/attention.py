@@ -64,5 +64,7 @@ def _factor(op: Builder, query: Value) -> Value:
 
 
 def _is_zero(mask: Value) -> bool:
-    """Whether the mask is the number 0 that stands for none."""
-    return mask.constant is not None and mask.constant.size == 1 and not mask.constant.any()
+    """Whether the mask is the number 0 that stands for none; false stands for nothing to attend to."""
+    if mask.constant is None or mask.dtype == ir.DataType.BOOL:
+        return False
+    return mask.constant.size == 1 and not mask.constant.any()

@@ -195,7 +195,8 @@ def _is_noise(single: Recipe, found: Verdict, judge: Judge) -> bool:
     """Whether OpenVINO's answer to a layer is none that ours could be held to."""
     followed = ("cpu", "evaluate") if _known(single) else ("cpu",)
     noise = unfit(single, found) or noisy(single, judge) or misshapen(single, judge) or tied(single, found, judge, followed)
-    return noise or parts_from_itself(single, found, judge) or seconded_in_other_words(single, found, judge)
+    noise = noise or parts_from_itself(single, found, judge) or seconded_in_other_words(single, found, judge)
+    return noise or overflown(single, judge)
 
 
 def _is_unset(recipe: Recipe, place: int, judge: Judge) -> bool:

@@ -288,6 +288,16 @@ def test_sums_that_overflow_are_none_to_mend(oracle: Oracle, monkeypatch: pytest
     assert not overflown(recipe, judge)
 
 
+def test_a_layer_whose_sums_overflow_is_none_to_mend(oracle: Oracle) -> None:
+    """OpenVINO multiplies the last two operands first."""
+    columns = np.array([[2.75, -1.5], [-3e38, -3e38]], np.float32)
+    operands = np.array([[[1, 2]]], np.float32), columns, np.array([1.5, -0.25], np.float32)
+    recipe, judge = _of_one("Einsum", "opset7", *operands, equation="abc,cd,d->ab"), Judge(oracle)
+    verdict = judge.judge(recipe)
+    assert verdict.kind == "parts", verdict
+    assert explain(recipe, verdict, judge).kind == "noise"
+
+
 def test_what_comes_from_constants_is_constant_to_a_layer(oracle: Oracle) -> None:
     one = Leaf("f32", np.ones(3, np.float32), (3,), True)
     layers = Layer("Relu", "opset1", ((1, 0),), {}), Layer("Add", "opset1", ((0, 0), (2, 0)), {"auto_broadcast": "numpy"})

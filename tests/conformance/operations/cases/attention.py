@@ -41,6 +41,8 @@ def _attentions():
         ("causal-sink", causal, q, k, v, nought, scale, sink),
     ):
         yield _case(name, statics(arrays), attributes)
+    for seen in (False, True):  # false does not stand for no mask, as the number 0 does
+        yield _case(f"boolean-of-one-{seen}", [*statics((q, k, v)), np.array([[seen]])], free)
     shapes = [(-1, 3, -1, 8), (-1, 3, -1, 8), (-1, 3, -1, 8), (-1, 1, -1, -1)]
     runs = (
         (q, k, _values(2, 3, 5, 8), mask),
