@@ -30,6 +30,8 @@ _EVERYWHERE = ("f64", "i64", "u32", "u64")
 _EMPTY = re.compile(r"cpu: output \d+: \[\] \[[^]]*\b0\b[^]]*\] instead of \[\] \[[^]]*\b0\b")
 # What gives no more than it finds in its first input.
 _MOVES = {"Reshape", "GatherElements", "GatherND", "GridSample"}
+# How the layer is named that the conversion refuses, or whose node fails.
+_NAMED = {"lacks": r'layer "v(\d+)"', "fails": r"Name:'v(\d+)/"}
 # What kernels say of indices into what has no elements, and of images without any.
 _LOOKED_UP = (
     "must be within the inclusive range [0,-1]",
@@ -208,9 +210,9 @@ def _is_unset(recipe: Recipe, place: int, judge: Judge) -> bool:
 
 
 def _is_refused(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
-    """Whether OpenVINO refuses the layer, too, that the conversion refuses, but leaves it out, for nothing needs it, or it
-    and the one before it are nothing but a Reshape."""
-    named = re.search(r'layer "v(\d+)"', verdict.text) if verdict.kind == "lacks" else None
+    """Whether OpenVINO refuses the layer, too, that the conversion refuses or the runtime fails at, but leaves it out, for
+    nothing needs it, or it and the one before it are nothing but a Reshape, or looks at no shapes and crashes."""
+    named = re.search(_NAMED[verdict.kind], verdict.text) if verdict.kind in _NAMED else None
     place = int(named.group(1)) if named else len(recipe.nodes)
     node = recipe.nodes[place] if place < len(recipe.nodes) else None
     if not isinstance(node, Layer):
@@ -219,11 +221,17 @@ def _is_refused(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
     if judge.judge(needed).kind == "refused":
         return True
     refs = tuple(ref for ref in node.inputs if isinstance(recipe.nodes[ref[0]], Layer))
-    given = judge.openvinos(replace(recipe, results=refs)) if refs and recipe.static() == recipe else []
+    given = judge.openvinos(replace(recipe, results=refs)) if refs else []
     if not given or isinstance(given, OracleError):
         return False
     alone = _alone(recipe, place, dict(zip(refs, given, strict=True)))
-    return alone is not None and judge.judge(alone).kind == "refused"
+    return alone is not None and (judge.judge(alone).kind == "refused" or _crashes(alone, judge))
+
+
+def _crashes(recipe: Recipe, judge: Judge) -> bool:
+    """Whether one of OpenVINO's two does not survive the model: what the other gives was read from beyond its inputs."""
+    answers = [judge.openvinos(recipe, name) for name in ("cpu", "evaluate")]
+    return any(isinstance(answer, OracleError) and "crashed" in str(answer) for answer in answers)
 
 
 def _narrowed(recipe: Recipe, verdict: Verdict, judge: Judge) -> tuple[Recipe, Verdict]:

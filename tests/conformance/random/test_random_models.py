@@ -405,6 +405,15 @@ def test_what_nothing_needs_may_be_refused_by_both(oracle: Oracle) -> None:
     assert explain(recipe, verdict, judge).kind == "departure"
 
 
+def test_what_openvino_takes_while_it_does_not_know_the_shapes_may_fail(oracle: Oracle) -> None:
+    data = Leaf("f32", np.ones((2, 3), np.float32), (-1, 3))
+    indices, updates = Leaf("i32", np.zeros((3, 1), np.int32), (3, 1)), Leaf("f32", np.ones((3, 1), np.float32), (3, 1))
+    scatter = Layer("ScatterElementsUpdate", "opset3", ((3, 0), (1, 0), (2, 0), (4, 0)), {})
+    nodes = data, indices, updates, Layer("Relu", "opset1", ((0, 0),), {}), _constant(1), scatter
+    found = explain(Recipe(nodes, ((5, 0),)), Verdict("fails", "Name:'v5/ScatterElements'"), Judge(oracle))
+    assert found.kind == "departure", found
+
+
 def test_what_openvino_computes_as_a_reshape_it_may_refuse_by_itself(oracle: Oracle) -> None:
     masks = {
         "begin_mask": [0, 1],
