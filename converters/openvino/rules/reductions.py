@@ -16,6 +16,7 @@ from onnx_specops.building import Builder, Value
 
 _LOWEST = float(np.finfo(np.float32).min)
 _WIDE = {D.INT64, D.UINT64}
+_WRAPPING = {D.INT32, D.UINT32, *_WIDE}
 
 _NO_AXES = Departure(
     where="no axes, without `keep_dims`, of data of two dimensions or more",
@@ -43,7 +44,7 @@ def reduce_sum(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
 @rule("ReduceL1", since="opset4", departs=[_NO_AXES, INTEGERS_IN_FLOAT32])
 def reduce_l1(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
     """ReduceL1-4, of 8 bits as ReduceSum."""
-    if x.dtype in _WIDE:
+    if x.dtype in _WRAPPING:
         return _sum(op, op.Abs(x), axes, keep_dims)
     return saturating_8_bits(op, lambda x: _reduce(op, "ReduceL1", x, axes, keep_dims), x)
 
@@ -78,8 +79,8 @@ def reduce_prod(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
 
 @rule("ReduceMean", departs=[_NO_AXES, INTEGERS_IN_FLOAT32])
 def reduce_mean(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
-    """ReduceMean-1: the mean of integers is truncated towards zero."""
-    if x.dtype not in _WIDE:
+    """ReduceMean-1: the mean of integers is truncated towards zero, and their sum wraps."""
+    if x.dtype not in _WRAPPING:
         return _reduce(op, "ReduceMean", x, axes, keep_dims)
     total = _sum(op, x, axes, keep_dims)
     count = op.Div(op.Size(x), op.Max(op.Size(total), 1))
@@ -87,7 +88,9 @@ def reduce_mean(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
 
 
 def _sum(op: Builder, x: Value, axes: Value, keep_dims: bool) -> Value:
-    """ONNX Runtime adds 64-bit integers in doubles: their upper and lower halves add exactly."""
+    """ONNX Runtime adds integers in doubles: those of 32 bits as int64, and of wider ones the upper and the lower halves."""
+    if x.dtype in _WRAPPING - _WIDE:
+        return op.Cast(_reduce(op, "ReduceSum", op.Cast(x, to=D.INT64), axes, keep_dims), to=x.dtype)
     if x.dtype not in _WIDE:
         return saturating_8_bits(op, lambda x: _reduce(op, "ReduceSum", x, axes, keep_dims), x)
     x, to = (x, None) if x.dtype == D.INT64 else (op.Cast(x, to=D.INT64), x.dtype)

@@ -116,9 +116,14 @@ def _ends_of_ranges():
         ("ReduceMin", U32, [[2**31 + 1, 2**31], [2**32 - 1, 0]]),
         ("ReduceMean", I64, [[2**40 + 1, 2**40 + 3], [-7, 2]]),
         ("ReduceMean", U64, [[2**62 + 1, 2**62 + 4], [2**63 + 7, 2]]),
+        ("ReduceMean", I32, [[2**24 + 1, 2**24 + 4], [-7, 2]]),
+        ("ReduceL1", I32, [[2**24 + 1, -(2**24) - 4], [-7, 2]]),
         ("ReduceL1", I64, [[2**40, -7], [-(2**53) - 1, 2]]),
     ):
         yield _REDUCTIONS[operation](f"{np.dtype(dtype).name}-large", [static(np.array(values, dtype)), _axes(1)], **fewer)
+    for operation in ("ReduceSum", "ReduceMean", "ReduceL1"):
+        inputs = [static(np.array([[2**31 - 1, 2**31 - 1, 7], [-(2**31), -(2**31), 5]], I32)), _axes(1)]
+        yield _REDUCTIONS[operation]("int32-wraps", inputs, **fewer)
     yield _REDUCTIONS["ReduceProd"]("int32-wraps", [static(np.array([[-(2**16), 3, 2**15], [7, 2**30, 1]], I32)), _axes(1)])
     for dtype in (I64, U64):
         for keep in (False, True):
