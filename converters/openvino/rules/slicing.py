@@ -115,9 +115,15 @@ class _Plan:
             follows="cpu",
         ),
         Departure(
-            where="an ellipsis and a new axis, with `end` at run time",
-            cpu="fails",
+            where="an ellipsis and a new axis, with `begin` or `end` at run time",
+            cpu="fails, or takes the ellipsis for one axis",
             reference="slices",
+            follows="reference",
+        ),
+        Departure(
+            where="an ellipsis and no axis that is sliced, with `begin`, `end` or `stride` at run time",
+            cpu="gives what was in memory",
+            reference="gives the data",
             follows="reference",
         ),
     ],
