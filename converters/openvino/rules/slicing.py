@@ -121,7 +121,7 @@ class _Plan:
             follows="reference",
         ),
         Departure(
-            where="an ellipsis and no axis that is sliced, with `begin`, `end` or `stride` at run time",
+            where="data of known dimensions, no axis of which is sliced, with `begin`, `end` or `stride` at run time",
             cpu="gives what was in memory",
             reference="gives the data",
             follows="reference",
