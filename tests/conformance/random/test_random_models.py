@@ -14,7 +14,7 @@ import pytest
 from converters.openvino.coverage.operations import operations
 from tests.conformance.oracle import Oracle, OracleError
 from tests.conformance.random import models
-from tests.conformance.random.explain import explain, singles, unfit
+from tests.conformance.random.explain import explain, singles, unfit, values
 from tests.conformance.random.judge import Judge, Verdict
 from tests.conformance.random.noise import amplified, halfway, overflown, parts_from_itself, tied, unset
 from tests.conformance.random.recipe import Layer, Leaf, Recipe, leaf_of
@@ -312,9 +312,6 @@ def test_booleans_of_openvino_are_0_or_1() -> None:
     assert array.view(np.uint8).tolist() == [0, 1, 1]
 
 
-NOTHING = Leaf("i64", np.zeros((0, 2, 3), np.int64), (-1, -1, -1))
-
-
 NOTHING = Leaf("i64", np.zeros((0, 0, 3), np.int64), (-1, -1, -1))
 LARGEST = {"axis": 1, "sort": "value", "index_element_type": "i32", "mode": "max"}
 
@@ -403,6 +400,16 @@ def test_noise_is_none_to_mend(oracle: Oracle) -> None:
     recipe = Recipe((x, big, *layers), ((3, 0),))
     found = explain(recipe, Verdict("parts"), Judge(oracle))
     assert found.kind == "noise"
+
+
+def test_what_openvino_refuses_hides_no_other_values(oracle: Oracle) -> None:
+    attributes = {"strides": [1, 1], "pads_begin": [0, 0], "pads_end": [0, 0], "dilations": [1, 1]}
+    attributes |= {"mode": "xnor-popcount", "pad_value": 0.0}
+    binary = Layer("BinaryConvolution", "opset1", ((1, 0), (2, 0)), attributes)
+    image, kernel = (Leaf("f32", np.ones((1, 1, 3, 3), np.float32), (1, 1, 3, 3), constant) for constant in (False, True))
+    layers = Layer("Relu", "opset1", ((0, 0),), {}), binary, Layer("Abs", "opset1", ((3, 0),), {})
+    recipe = Recipe((X, image, kernel, *layers), ((5, 0),))
+    assert values(recipe, Judge(oracle)).keys() == {(3, 0), (5, 0)}
 
 
 def test_what_openvino_refuses_is_cut_out(oracle: Oracle) -> None:
