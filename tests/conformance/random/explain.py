@@ -320,24 +320,21 @@ def _variants(alone: Iterable[Single]) -> list[Single]:
 
 
 def values(recipe: Recipe, judge: Judge) -> dict[Ref, np.ndarray]:
-    """What the layers give, by the CPU plugin or else by the reference kernels; nothing of those that both refuse."""
+    """What the layers give, by the CPU plugin, or by the reference kernels where it refuses; not those that both refuse."""
     refs = [(place, 0) for place, node in enumerate(recipe.nodes) if isinstance(node, Layer)]
     needed = {ref for node in recipe.nodes if isinstance(node, Layer) for ref in node.inputs if ref[1]}
-    refs += sorted(needed | {ref for ref in recipe.results if ref[1]})
-    return _values(recipe, refs, judge)
+    return _values_of(recipe, refs + sorted(needed | {ref for ref in recipe.results if ref[1]}), judge)
 
 
-def _values(recipe: Recipe, refs: Sequence[Ref], judge: Judge) -> dict[Ref, np.ndarray]:
-    """Those values; in halves where one layer that is refused, and that nothing needs otherwise, hides the others'."""
+def _values_of(recipe: Recipe, refs: list[Ref], judge: Judge) -> dict[Ref, np.ndarray]:
+    """Those values, or halves of them where both refuse: what no result needs may be what they refuse."""
     exposed = replace(recipe, results=tuple(refs))
     for name in ("cpu", "evaluate"):
         answer = judge.openvinos(exposed, name)
         if not isinstance(answer, OracleError):
             return dict(zip(refs, answer, strict=True))
-    if len(refs) < 2:
-        return {}
     middle = len(refs) // 2
-    return _values(recipe, refs[:middle], judge) | _values(recipe, refs[middle:], judge)
+    return _values_of(recipe, refs[:middle], judge) | _values_of(recipe, refs[middle:], judge) if middle else {}
 
 
 def singles(recipe: Recipe, judge: Judge) -> list[Single]:
