@@ -97,9 +97,9 @@ class _Plan:
             follows="cpu",
         ),
         Departure(
-            where="an ellipsis and a new axis at one place",
+            where="an ellipsis and a new or shrunk axis at one place",
             cpu="lets the ellipsis go before",
-            reference="lets the new axis go before",
+            reference="lets the axis go before",
             follows="cpu",
         ),
         Departure(
@@ -115,8 +115,8 @@ class _Plan:
             follows="cpu",
         ),
         Departure(
-            where="an ellipsis and a new axis, with `end` at run time",
-            cpu="fails",
+            where="an ellipsis and a new or shrunk axis, with `begin`, `end` or `stride` at run time",
+            cpu="fails, or leaves memory as it was",
             reference="slices",
             follows="reference",
         ),

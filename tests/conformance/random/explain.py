@@ -109,7 +109,8 @@ def _of_layers(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation | 
     known: dict[int, Explanation] = {}
     for single, found in suspects(_variants(singles(recipe, judge)), judge):
         folded = _folded(single.recipe, judge) or _folded_within(single.recipe, judge)
-        if folded or _excused(single.recipe, found) or _is_nothing(single.recipe, found, judge):
+        excused = _excused(single.recipe, found) or undecided(single.recipe, found, judge)
+        if folded or excused or _is_nothing(single.recipe, found, judge):
             known[single.place] = Explanation("departure", single.recipe, found)
         elif _is_noise(single.recipe, found, judge) or _is_unset(recipe, single.place, judge):
             known.setdefault(single.place, Explanation("noise", single.recipe, found))
@@ -251,6 +252,14 @@ def _excused(single: Recipe, found: Verdict) -> bool:
     if found.kind == "fails" and _is_of_nothing(single) and _follows_the_runtime(single):
         return True
     return (found.kind == "parts" and _unsaid(single)) or _outside(found)
+
+
+def undecided(single: Recipe, found: Verdict, judge: Judge) -> bool:
+    """Whether the table of departures knows of the layer, and OpenVINO's two part from each other as from us."""
+    if found.kind != "parts" or not _known(single):
+        return False
+    given = _openvinos(single, judge)
+    return len(given) == 2 and bool(differing(*given))
 
 
 def _outside(found: Verdict) -> bool:

@@ -14,7 +14,7 @@ import pytest
 from converters.openvino.coverage.operations import operations
 from tests.conformance.oracle import Oracle, OracleError
 from tests.conformance.random import models
-from tests.conformance.random.explain import explain, singles, unfit, values
+from tests.conformance.random.explain import explain, singles, undecided, unfit, values
 from tests.conformance.random.judge import Judge, Verdict
 from tests.conformance.random.noise import amplified, halfway, overflown, parts_from_itself, tied, unset
 from tests.conformance.random.recipe import Layer, Leaf, Recipe, leaf_of
@@ -296,6 +296,17 @@ def test_a_layer_whose_sums_overflow_is_none_to_mend(oracle: Oracle) -> None:
     verdict = judge.judge(recipe)
     assert verdict.kind == "parts", verdict
     assert explain(recipe, verdict, judge).kind == "noise"
+
+
+def test_what_openvino_s_two_part_in_is_none_to_mend(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the table of departures knows of the layer."""
+    known, other = _of_one("StridedSlice", "opset1", X.array), _of_one("Identity", "opset16", X.array)
+    judge = Judge(oracle)
+    for second, is_so in ((1, True), (0, False)):
+        answers = {"cpu": [np.zeros(3)], "evaluate": [np.full(3, second)]}
+        monkeypatch.setattr(Judge, "openvinos", lambda self, recipe, name, answers=answers: answers[name])
+        assert undecided(known, Verdict("parts"), judge) == is_so
+        assert not undecided(known, Verdict("lacks"), judge) and not undecided(other, Verdict("parts"), judge)
 
 
 def test_what_comes_from_constants_is_constant_to_a_layer(oracle: Oracle) -> None:
