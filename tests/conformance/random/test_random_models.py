@@ -303,7 +303,7 @@ def test_what_openvino_s_two_part_in_is_none_to_mend(oracle: Oracle, monkeypatch
     known, other = _of_one("StridedSlice", "opset1", X.array), _of_one("Identity", "opset16", X.array)
     judge = Judge(oracle)
     for second, is_so in ((1, True), (0, False)):
-        answers = {"cpu": [np.zeros(3)], "evaluate": [np.full(3, second)]}
+        answers = {"cpu": [np.zeros(3)], "evaluate": [np.full(3, second, float)]}
         monkeypatch.setattr(Judge, "openvinos", lambda self, recipe, name, answers=answers: answers[name])
         assert undecided(known, Verdict("parts"), judge) == is_so
         assert not undecided(known, Verdict("lacks"), judge) and not undecided(other, Verdict("parts"), judge)
