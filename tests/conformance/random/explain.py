@@ -14,6 +14,7 @@ from tests.conformance.random.judge import Judge, Verdict, differing, is_drawn
 from tests.conformance.random.noise import (
     amplified,
     misshapen,
+    misstated,
     noisy,
     overflown,
     parts_from_itself,
@@ -97,6 +98,8 @@ def explain(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
         return Explanation("departure", recipe, verdict)
     if unfit(recipe, verdict) or misshapen(recipe, judge) or parts_layer_by_layer(recipe, verdict, judge):
         return Explanation("noise", recipe, verdict)
+    if any(misstated(recipe, verdict, place, judge) for place in range(len(recipe.nodes))):
+        return Explanation("noise", recipe, verdict)
     if amplified(recipe, verdict, judge) or seconded_in_other_words(recipe, verdict, judge):
         return Explanation("noise", recipe, verdict)
     if unset(recipe, verdict, judge) or overflown(recipe, judge):
@@ -112,7 +115,7 @@ def _of_layers(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation | 
         excused = _excused(single.recipe, found) or undecided(single.recipe, found, judge)
         if folded or excused or _is_nothing(single.recipe, found, judge):
             known[single.place] = Explanation("departure", single.recipe, found)
-        elif _is_noise(single.recipe, found, judge) or _is_unset(recipe, single.place, judge):
+        elif _is_noise(single.recipe, found, judge) or _takes_noise(recipe, found, single.place, judge):
             known.setdefault(single.place, Explanation("noise", single.recipe, found))
         else:
             return Explanation("found", single.recipe, found)
@@ -202,12 +205,12 @@ def _is_noise(single: Recipe, found: Verdict, judge: Judge) -> bool:
     return noise or overflown(single, judge)
 
 
-def _is_unset(recipe: Recipe, place: int, judge: Judge) -> bool:
-    """Whether OpenVINO gives the layer there something else each time: what was in memory."""
+def _takes_noise(recipe: Recipe, found: Verdict, place: int, judge: Judge) -> bool:
+    """Whether OpenVINO gives the layer there something else each time, out of memory, or of other shapes than stated."""
     node = recipe.nodes[place]
     known = [values(recipe, judge) for _ in range(2)]
-    given = [[found[ref] for ref in node.inputs if ref in found] for found in known if isinstance(node, Layer)]
-    return bool(differing(*given))
+    given = [[one[ref] for ref in node.inputs if ref in one] for one in known if isinstance(node, Layer)]
+    return bool(differing(*given)) or misstated(recipe, found, place, judge)
 
 
 def _is_refused(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:

@@ -16,7 +16,7 @@ from tests.conformance.oracle import Oracle, OracleError
 from tests.conformance.random import models
 from tests.conformance.random.explain import explain, singles, undecided, unfit, values
 from tests.conformance.random.judge import Judge, Verdict
-from tests.conformance.random.noise import amplified, halfway, overflown, parts_from_itself, tied, unset
+from tests.conformance.random.noise import amplified, halfway, misstated, overflown, parts_from_itself, tied, unset
 from tests.conformance.random.recipe import Layer, Leaf, Recipe, leaf_of
 from tests.conformance.random.restate import seconded_in_other_words
 
@@ -386,6 +386,23 @@ def test_a_body_that_gets_other_dimensions_than_it_states_is_none_to_mend(oracle
     fitting = replace(body, nodes=(Leaf("f32", None, (-1, 3)), *body.nodes[1:]))
     loop = replace(loop, bodies=(fitting,))
     assert not unfit(replace(recipe, nodes=(*recipe.nodes[:3], loop)), verdict)
+
+
+def test_what_fits_dimensions_that_openvino_infers_and_there_are_not_is_none_to_mend(oracle: Oracle) -> None:
+    """As many boxes as there are at most, of which one is left."""
+    boxes, scores = np.zeros((1, 2, 4), np.float32) + np.float32([0, 0, 1, 1]), np.float32([[[0.5, 0.75]]])
+    limits = (replace(leaf_of(np.array(limit)), constant=True) for limit in (np.int32(2), np.float32(0.5), np.float32(0)))
+    layers = (
+        Layer("NonMaxSuppression", "opset4", tuple((k, 0) for k in range(5)), {"output_type": "i32"}),
+        Layer("GatherND", "opset5", ((6, 0), (5, 0)), {"batch_dims": 0}),
+    )
+    recipe = Recipe((leaf_of(boxes), leaf_of(scores), *limits, leaf_of(np.int32([[1]])), *layers), ((7, 0),))
+    judge = Judge(oracle)
+    verdict = judge.judge(recipe)
+    assert verdict.kind == "fails", verdict
+    assert misstated(recipe, verdict, 7, judge)
+    assert explain(recipe, verdict, judge).kind == "noise"
+    assert not misstated(recipe, verdict, 6, judge)
 
 
 def test_what_nothing_needs_may_be_refused_by_both(oracle: Oracle) -> None:
