@@ -10,7 +10,7 @@ import numpy as np
 
 from converters.openvino.rule import find_rule
 from tests.conformance.oracle import OracleError
-from tests.conformance.random.judge import Judge, Verdict, differing, is_drawn
+from tests.conformance.random.judge import Judge, Verdict, crashed, differing, is_drawn
 from tests.conformance.random.noise import (
     amplified,
     misshapen,
@@ -234,8 +234,7 @@ def _is_refused(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
 
 def _crashes(recipe: Recipe, judge: Judge) -> bool:
     """Whether one of OpenVINO's two does not survive the model: what the other gives was read from beyond its inputs."""
-    answers = [judge.openvinos(recipe, name) for name in ("cpu", "evaluate")]
-    return any(isinstance(answer, OracleError) and "crashed" in str(answer) for answer in answers)
+    return any(crashed(judge.openvinos(recipe, name)) for name in ("cpu", "evaluate"))
 
 
 def _narrowed(recipe: Recipe, verdict: Verdict, judge: Judge) -> tuple[Recipe, Verdict]:

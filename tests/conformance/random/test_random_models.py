@@ -15,7 +15,7 @@ from converters.openvino.coverage.operations import operations
 from tests.conformance.oracle import Oracle, OracleError
 from tests.conformance.random import models
 from tests.conformance.random.explain import explain, singles, undecided, unfit, values
-from tests.conformance.random.judge import Judge, Verdict
+from tests.conformance.random.judge import Judge, Verdict, save, save_and_infer
 from tests.conformance.random.noise import amplified, halfway, misstated, overflown, parts_from_itself, tied, unset
 from tests.conformance.random.recipe import Layer, Leaf, Recipe, leaf_of
 from tests.conformance.random.restate import seconded_in_other_words
@@ -274,6 +274,23 @@ def test_what_openvino_gives_otherwise_when_asked_again_is_none_to_mend(
 
     monkeypatch.setattr(Judge, "openvinos", answered)
     assert unset(CHAIN, verdict, judge)
+
+
+def test_what_crashes_in_spoiled_memory_is_asked_again(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
+    right, crashes = Oracle.ask, [OracleError("OpenVINO crashed: its process ended with SIGSEGV")]
+
+    def asked(self: Oracle, function: Any, *given: Any, **named: Any) -> Any:
+        if function is save:
+            return right(self, function, *given, **named)
+        if function is save_and_infer:
+            right(self, save, *given)
+        if crashes:
+            raise crashes.pop()
+        return right(self, function, *given, **named)
+
+    monkeypatch.setattr(Oracle, "ask", asked)
+    assert not Judge(oracle).judge(CHAIN).unseconded
+    assert not crashes
 
 
 def test_sums_that_overflow_are_none_to_mend(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
