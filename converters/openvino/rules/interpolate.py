@@ -44,6 +44,12 @@ _INTEGERS_5D = Departure(
     reference="rounds the result",
     follows="cpu",
 )
+_WITHOUT_PLACES = Departure(
+    where="images without rows or columns",
+    cpu="gives what was in memory",
+    reference="gives zeros, or what was in memory, or crashes, as the attributes have it",
+    follows="runtime",
+)
 
 Coordinates = Literal["half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners"]
 Rounding = Literal["round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple"]
@@ -73,7 +79,11 @@ class _Method(NamedTuple):
     exact: bool
 
 
-@rule("Interpolate", restrictions="pads along its axes only (OpenVINO states another shape for others)")
+@rule(
+    "Interpolate",
+    restrictions="pads along its axes only (OpenVINO states another shape for others)",
+    departs=[_WITHOUT_PLACES],
+)
 def interpolate_1(
     op: Builder,
     data: Value,
@@ -102,7 +112,9 @@ def interpolate_1(
     return _interpolated(op, data, sizes, scales, along, _Method(mode, coordinates, "simple", antialias, -0.75, False))
 
 
-@rule("Interpolate", since="opset4", departs=[_ANTIALIAS, _CUBIC_3D, _INTEGERS, _INTEGERS_5D, WITHOUT_A_SHARE])
+@rule(
+    "Interpolate", since="opset4", departs=[_ANTIALIAS, _CUBIC_3D, _INTEGERS, _INTEGERS_5D, WITHOUT_A_SHARE, _WITHOUT_PLACES]
+)
 def interpolate_4(
     op: Builder,
     image: Value,
@@ -127,6 +139,7 @@ def interpolate_4(
         _INTEGERS,
         _INTEGERS_5D,
         WITHOUT_A_SHARE,
+        _WITHOUT_PLACES,
         Departure(
             where="`bilinear_pillow` of i8 and u8",
             cpu="rounds halves to even",
@@ -162,7 +175,7 @@ def _as_asked(op: Builder, image: Value, given: Value, axes: Value | None, mode:
     return _interpolated(op, image, sizes, scales, along, method)
 
 
-@rule("GridSample", since="opset9")
+@rule("GridSample", since="opset9", departs=[_WITHOUT_PLACES])
 def grid_sample(
     op: Builder,
     data: Value,
@@ -174,7 +187,8 @@ def grid_sample(
 ):
     """GridSample-9."""
     if data.dims is not None and 0 in data.dims:  # ONNX Runtime asks for what lies along the last dimensions
-        return op.Reshape(data, op.Concat(op.Shape(data, end=2), op.Shape(grid, start=1, end=3), axis=0), allowzero=1)
+        shape = op.Concat(op.Shape(data, end=2), op.Shape(grid, start=1, end=3), axis=0)
+        return op.Expand(op.const(0, data.dtype), shape)
     names = {"bilinear": "linear", "bicubic": "cubic", "nearest": "nearest"}
     places = op.Cast(grid, to=_FLOAT) if grid.dtype != _FLOAT else grid
     return integers_in_float32(
@@ -230,8 +244,8 @@ def _inputs(op: Builder, image: Value, given: Value, axes: Value | None, how: Re
 
 def _interpolated(op: Builder, image: Value, sizes: Value, scales: Value, along: Value, method: _Method) -> Value:
     """ONNX's Resize where ONNX Runtime computes the same, else the domain's Interpolate."""
-    if image.dims is not None and 0 in image.dims:
-        return op.Reshape(image, op.ScatterElements(op.Shape(image), along, sizes), allowzero=1)
+    if image.dims is not None and 0 in image.dims:  # zeros, where there are to be elements all the same
+        return op.Expand(op.const(0, image.dtype), op.ScatterElements(op.Shape(image), along, sizes))
     if image.rank == 5 and image.dtype in (ir.DataType.INT8, ir.DataType.UINT8) and method.mode in ("linear", "cubic"):
         result = _interpolated(op, op.Cast(image, to=_FLOAT), sizes, scales, along, method)
         return op.Cast(op.Cast(result, to=ir.DataType.INT32), to=image.dtype)  # cut off, and beyond its range it wraps

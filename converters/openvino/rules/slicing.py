@@ -97,9 +97,9 @@ class _Plan:
             follows="cpu",
         ),
         Departure(
-            where="an ellipsis and a new axis at one place",
+            where="an ellipsis and a new or shrunk axis at one place",
             cpu="lets the ellipsis go before",
-            reference="lets the new axis go before",
+            reference="lets the axis go before",
             follows="cpu",
         ),
         Departure(
@@ -115,14 +115,14 @@ class _Plan:
             follows="cpu",
         ),
         Departure(
-            where="an ellipsis and a new axis, with `begin` or `end` at run time",
-            cpu="fails, or takes the ellipsis for one axis",
+            where="an ellipsis and a new or shrunk axis, with `begin`, `end` or `stride` at run time",
+            cpu="fails, takes the ellipsis for one axis, or leaves memory as it was",
             reference="slices",
             follows="reference",
         ),
         Departure(
             where="data of known dimensions, no axis of which is sliced, with `begin`, `end` or `stride` at run time",
-            cpu="gives what was in memory",
+            cpu="leaves memory as it was",
             reference="gives the data",
             follows="reference",
         ),

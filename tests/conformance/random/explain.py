@@ -14,6 +14,7 @@ from tests.conformance.random.judge import Judge, Verdict, crashed, differing, i
 from tests.conformance.random.noise import (
     amplified,
     misshapen,
+    misstated,
     noisy,
     overflown,
     parts_from_itself,
@@ -97,6 +98,8 @@ def explain(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
         return Explanation("departure", recipe, verdict)
     if unfit(recipe, verdict) or misshapen(recipe, judge) or parts_layer_by_layer(recipe, verdict, judge):
         return Explanation("noise", recipe, verdict)
+    if any(misstated(recipe, verdict, place, judge) for place in range(len(recipe.nodes))):
+        return Explanation("noise", recipe, verdict)
     if amplified(recipe, verdict, judge) or seconded_in_other_words(recipe, verdict, judge):
         return Explanation("noise", recipe, verdict)
     if unset(recipe, verdict, judge) or overflown(recipe, judge):
@@ -109,9 +112,10 @@ def _of_layers(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation | 
     known: dict[int, Explanation] = {}
     for single, found in suspects(_variants(singles(recipe, judge)), judge):
         folded = _folded(single.recipe, judge) or _folded_within(single.recipe, judge)
-        if folded or _excused(single.recipe, found) or _is_nothing(single.recipe, found, judge):
+        excused = _excused(single.recipe, found) or undecided(single.recipe, found, judge)
+        if folded or excused or _is_nothing(single.recipe, found, judge):
             known[single.place] = Explanation("departure", single.recipe, found)
-        elif _is_noise(single.recipe, found, judge) or _is_unset(recipe, single.place, judge):
+        elif _is_noise(single.recipe, found, judge) or _takes_noise(recipe, found, single.place, judge):
             known.setdefault(single.place, Explanation("noise", single.recipe, found))
         else:
             return Explanation("found", single.recipe, found)
@@ -201,12 +205,12 @@ def _is_noise(single: Recipe, found: Verdict, judge: Judge) -> bool:
     return noise or overflown(single, judge)
 
 
-def _is_unset(recipe: Recipe, place: int, judge: Judge) -> bool:
-    """Whether OpenVINO gives the layer there something else each time: what was in memory."""
+def _takes_noise(recipe: Recipe, found: Verdict, place: int, judge: Judge) -> bool:
+    """Whether OpenVINO gives the layer there something else each time, out of memory, or of other shapes than stated."""
     node = recipe.nodes[place]
     known = [values(recipe, judge) for _ in range(2)]
-    given = [[found[ref] for ref in node.inputs if ref in found] for found in known if isinstance(node, Layer)]
-    return bool(differing(*given))
+    given = [[one[ref] for ref in node.inputs if ref in one] for one in known if isinstance(node, Layer)]
+    return bool(differing(*given)) or misstated(recipe, found, place, judge)
 
 
 def _is_refused(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
@@ -250,6 +254,14 @@ def _excused(single: Recipe, found: Verdict) -> bool:
     if found.kind == "fails" and _is_of_nothing(single) and _follows_the_runtime(single):
         return True
     return (found.kind == "parts" and _unsaid(single)) or _outside(found)
+
+
+def undecided(single: Recipe, found: Verdict, judge: Judge) -> bool:
+    """Whether the table of departures knows of the layer, and OpenVINO's two part from each other as from us."""
+    if found.kind != "parts" or not _known(single):
+        return False
+    given = _openvinos(single, judge)
+    return len(given) == 2 and bool(differing(*given))
 
 
 def _outside(found: Verdict) -> bool:
@@ -319,24 +331,21 @@ def _variants(alone: Iterable[Single]) -> list[Single]:
 
 
 def values(recipe: Recipe, judge: Judge) -> dict[Ref, np.ndarray]:
-    """What the layers give, by the CPU plugin or else by the reference kernels; nothing of those that both refuse."""
+    """What the layers give, by the CPU plugin, or by the reference kernels where it refuses; not those that both refuse."""
     refs = [(place, 0) for place, node in enumerate(recipe.nodes) if isinstance(node, Layer)]
     needed = {ref for node in recipe.nodes if isinstance(node, Layer) for ref in node.inputs if ref[1]}
-    refs += sorted(needed | {ref for ref in recipe.results if ref[1]})
-    return _values(recipe, refs, judge)
+    return _values_of(recipe, refs + sorted(needed | {ref for ref in recipe.results if ref[1]}), judge)
 
 
-def _values(recipe: Recipe, refs: Sequence[Ref], judge: Judge) -> dict[Ref, np.ndarray]:
-    """Those values; in halves where one layer that is refused, and that nothing needs otherwise, hides the others'."""
+def _values_of(recipe: Recipe, refs: list[Ref], judge: Judge) -> dict[Ref, np.ndarray]:
+    """Those values, or halves of them where both refuse: what no result needs may be what they refuse."""
     exposed = replace(recipe, results=tuple(refs))
     for name in ("cpu", "evaluate"):
         answer = judge.openvinos(exposed, name)
         if not isinstance(answer, OracleError):
             return dict(zip(refs, answer, strict=True))
-    if len(refs) < 2:
-        return {}
     middle = len(refs) // 2
-    return _values(recipe, refs[:middle], judge) | _values(recipe, refs[middle:], judge)
+    return _values_of(recipe, refs[:middle], judge) | _values_of(recipe, refs[middle:], judge) if middle else {}
 
 
 def singles(recipe: Recipe, judge: Judge) -> list[Single]:

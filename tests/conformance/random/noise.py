@@ -175,6 +175,18 @@ def misshapen(recipe: Recipe, judge: Judge) -> bool:
     )
 
 
+def misstated(recipe: Recipe, verdict: Verdict, place: int, judge: Judge) -> bool:
+    """Whether what we refuse takes, in the layer there, values of other shapes than OpenVINO infers for them.
+
+    It fits those that are inferred: indices of as many elements, or as far, as there would be.
+    """
+    layer = recipe.nodes[place]
+    if verdict.kind not in ("lacks", "fails") or not isinstance(layer, Layer):
+        return False
+    taken = tuple(sorted({ref for ref in layer.inputs if isinstance(recipe.nodes[ref[0]], Layer)}))
+    return bool(taken) and misshapen(replace(recipe, results=taken).pruned(), judge)
+
+
 def tied(single: Recipe, found: Verdict, judge: Judge, followed: Collection[str] = ("cpu",)) -> bool:
     """Whether a layer rounds floats to whole numbers, and parts by one where its float lies halfway between the two.
 

@@ -14,9 +14,9 @@ import pytest
 from converters.openvino.coverage.operations import operations
 from tests.conformance.oracle import Oracle, OracleError
 from tests.conformance.random import models
-from tests.conformance.random.explain import explain, singles, unfit, values
+from tests.conformance.random.explain import explain, singles, undecided, unfit, values
 from tests.conformance.random.judge import Judge, Verdict, save, save_and_infer
-from tests.conformance.random.noise import amplified, halfway, overflown, parts_from_itself, tied, unset
+from tests.conformance.random.noise import amplified, halfway, misstated, overflown, parts_from_itself, tied, unset
 from tests.conformance.random.recipe import Layer, Leaf, Recipe, leaf_of
 from tests.conformance.random.restate import seconded_in_other_words
 
@@ -325,6 +325,17 @@ def test_a_layer_whose_sums_overflow_is_none_to_mend(oracle: Oracle) -> None:
     assert explain(recipe, verdict, judge).kind == "noise"
 
 
+def test_what_openvino_s_two_part_in_is_none_to_mend(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the table of departures knows of the layer."""
+    known, other = _of_one("StridedSlice", "opset1", X.array), _of_one("Identity", "opset16", X.array)
+    judge = Judge(oracle)
+    for second, is_so in ((1, True), (0, False)):
+        answers = {"cpu": [np.zeros(3)], "evaluate": [np.full(3, second, float)]}
+        monkeypatch.setattr(Judge, "openvinos", lambda self, recipe, name, answers=answers: answers[name])
+        assert undecided(known, Verdict("parts"), judge) == is_so
+        assert not undecided(known, Verdict("lacks"), judge) and not undecided(other, Verdict("parts"), judge)
+
+
 def test_what_comes_from_constants_is_constant_to_a_layer(oracle: Oracle) -> None:
     one = Leaf("f32", np.ones(3, np.float32), (3,), True)
     layers = Layer("Relu", "opset1", ((1, 0),), {}), Layer("Add", "opset1", ((0, 0), (2, 0)), {"auto_broadcast": "numpy"})
@@ -332,24 +343,11 @@ def test_what_comes_from_constants_is_constant_to_a_layer(oracle: Oracle) -> Non
     assert [leaf.constant for leaf in add.recipe.nodes if isinstance(leaf, Leaf)] == [False, True]
 
 
-def test_a_layer_that_openvino_refuses_hides_no_other_s_values(oracle: Oracle) -> None:
-    image = Leaf("f32", np.ones((1, 1, 2, 2), np.float32), (1, 1, 2, 2))
-    attributes = {"strides": [1, 1], "pads_begin": [0, 0], "pads_end": [0, 0], "dilations": [1, 1]}
-    attributes |= {"mode": "xnor-popcount", "pad_value": 0.0, "auto_pad": "explicit"}
-    refused = Layer("BinaryConvolution", "opset1", ((0, 0), (1, 0)), attributes)
-    layers = refused, Layer("Relu", "opset1", ((0, 0),), {}), Layer("Abs", "opset1", ((3, 0),), {})
-    recipe = Recipe((image, replace(image, constant=True), *layers), ((4, 0),))
-    assert set(values(recipe, Judge(oracle))) == {(3, 0), (4, 0)}
-
-
 def test_booleans_of_openvino_are_0_or_1() -> None:
     left_in_memory = np.array([0, 1, 7], np.uint8).view(np.bool_)
     array = leaf_of(left_in_memory).array
     assert array is not None
     assert array.view(np.uint8).tolist() == [0, 1, 1]
-
-
-NOTHING = Leaf("i64", np.zeros((0, 2, 3), np.int64), (-1, -1, -1))
 
 
 NOTHING = Leaf("i64", np.zeros((0, 0, 3), np.int64), (-1, -1, -1))
@@ -417,6 +415,23 @@ def test_a_body_that_gets_other_dimensions_than_it_states_is_none_to_mend(oracle
     assert not unfit(replace(recipe, nodes=(*recipe.nodes[:3], loop)), verdict)
 
 
+def test_what_fits_dimensions_that_openvino_infers_and_there_are_not_is_none_to_mend(oracle: Oracle) -> None:
+    """As many boxes as there are at most, of which one is left."""
+    boxes, scores = np.zeros((1, 2, 4), np.float32) + np.float32([0, 0, 1, 1]), np.float32([[[0.5, 0.75]]])
+    limits = (replace(leaf_of(np.array(limit)), constant=True) for limit in (np.int32(2), np.float32(0.5), np.float32(0)))
+    layers = (
+        Layer("NonMaxSuppression", "opset4", tuple((k, 0) for k in range(5)), {"output_type": "i32"}),
+        Layer("GatherND", "opset5", ((6, 0), (5, 0)), {"batch_dims": 0}),
+    )
+    recipe = Recipe((leaf_of(boxes), leaf_of(scores), *limits, leaf_of(np.int32([[1]])), *layers), ((7, 0),))
+    judge = Judge(oracle)
+    verdict = judge.judge(recipe)
+    assert verdict.kind == "fails", verdict
+    assert misstated(recipe, verdict, 7, judge)
+    assert explain(recipe, verdict, judge).kind == "noise"
+    assert not misstated(recipe, verdict, 6, judge)
+
+
 def test_what_nothing_needs_may_be_refused_by_both(oracle: Oracle) -> None:
     """OpenVINO's plugin leaves out what it refuses by itself."""
     masks = {
@@ -465,6 +480,16 @@ def test_noise_is_none_to_mend(oracle: Oracle) -> None:
     recipe = Recipe((x, big, *layers), ((3, 0),))
     found = explain(recipe, Verdict("parts"), Judge(oracle))
     assert found.kind == "noise"
+
+
+def test_what_openvino_refuses_hides_no_other_values(oracle: Oracle) -> None:
+    attributes = {"strides": [1, 1], "pads_begin": [0, 0], "pads_end": [0, 0], "dilations": [1, 1]}
+    attributes |= {"mode": "xnor-popcount", "pad_value": 0.0}
+    binary = Layer("BinaryConvolution", "opset1", ((1, 0), (2, 0)), attributes)
+    image, kernel = (Leaf("f32", np.ones((1, 1, 3, 3), np.float32), (1, 1, 3, 3), constant) for constant in (False, True))
+    layers = Layer("Relu", "opset1", ((0, 0),), {}), binary, Layer("Abs", "opset1", ((3, 0),), {})
+    recipe = Recipe((X, image, kernel, *layers), ((5, 0),))
+    assert values(recipe, Judge(oracle)).keys() == {(3, 0), (5, 0)}
 
 
 def test_what_openvino_refuses_is_cut_out(oracle: Oracle) -> None:

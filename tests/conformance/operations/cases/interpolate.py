@@ -14,6 +14,7 @@ _COORDINATES = ("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel
 _ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple")
 
 _ANTIALIAS = "the CPU plugin leaves out antialiasing in this layout, the specification does not"
+_OF_MEMORY = "the CPU plugin gives what was in memory"
 
 
 def _values(*shape, dtype=np.float32):
@@ -54,6 +55,8 @@ def _of_none():
     for mode in ("nearest", "linear", "linear_onnx", "cubic"):
         yield _later(11, f"{mode}-of-none", static(_values(1, 0, 2, 0)), [3, 4], [2, 3], mode)
     yield _later(4, "linear-of-none", static(_values(2, 0, 0)), [3], [1], "linear")
+    settings = decided("evaluate", _OF_MEMORY)
+    yield _later(11, "linear-of-no-rows", static(_values(1, 2, 0, 3)), [3, 4], [2, 3], "linear", **settings)
 
 
 def _modern():
@@ -208,8 +211,8 @@ def _grid(*shape):
 
 
 def _grids():
-    def case(name, inputs, **attributes):
-        return layer_case("GridSample", "opset9", "grid_sample", name, inputs, {"attributes": attributes})
+    def case(name, inputs, settings=None, **attributes):
+        return layer_case("GridSample", "opset9", "grid_sample", name, inputs, {"attributes": attributes}, **settings or {})
 
     data, grid = _values(2, 3, 5, 6), _grid(2, 4, 7, 2)
     for mode in ("bilinear", "bicubic", "nearest"):
@@ -224,6 +227,9 @@ def _grids():
         yield case(f"ties-{align}", statics([_values(1, 1, 4, 4), half]), mode="nearest", align_corners=align)
     for mode in ("bilinear", "bicubic", "nearest"):
         yield case(f"{mode}-of-none", statics([_values(1, 0, 2, 0), _grid(1, 4, 3, 2)]), mode=mode)
+    for shape in ((1, 2, 0, 3), (1, 2, 3, 0)):
+        inputs = statics([_values(*shape), _grid(1, 4, 3, 2)])
+        yield case(f"of-{shape[2]}-rows-of-{shape[3]}", inputs, decided("evaluate", _OF_MEMORY))
     one = statics([_values(1, 2, 1, 1), _grid(1, 3, 3, 2)])
     yield case("one-element", one, align_corners=True, padding_mode="reflection")
     for dtype in (np.float16, np.int32, np.int64, np.uint8, np.int8):
