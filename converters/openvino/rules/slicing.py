@@ -116,8 +116,14 @@ class _Plan:
         ),
         Departure(
             where="an ellipsis and a new or shrunk axis, with `begin`, `end` or `stride` at run time",
-            cpu="fails, or leaves memory as it was",
+            cpu="fails, takes the ellipsis for one axis, or leaves memory as it was",
             reference="slices",
+            follows="reference",
+        ),
+        Departure(
+            where="data of known dimensions, no axis of which is sliced, with `begin`, `end` or `stride` at run time",
+            cpu="leaves memory as it was",
+            reference="gives the data",
             follows="reference",
         ),
     ],

@@ -46,6 +46,7 @@ UNSHOWN = {
     "a layer that runs again": "an example is run once",
     "an axis that is known to have no": "what was in memory may be the right answer",
     "slices without elements": "the CPU plugin answers in one of its types, and fails in the other",
+    "data of known dimensions, no axis": "what was in memory may be the right answer",
     "images without rows or columns": "what was in memory may be the right answer",
     "repeats that are not constant": "what was in memory may be the right answer",
     "a NaN among the elements": "no one says what is right: by where it lies the answers are equal or are not",
@@ -131,6 +132,7 @@ _shown(
     expected=_floats(0.6),
 )
 _shown("Selu", 1, "parameters", "selu", [static(_floats(2)), static(_floats(1)), static(_floats(3))], expected=_floats(6))
+_shown("Selu", 1, "an `alpha` or", "selu", [static(_floats(2)), _floats(1), _floats(0)], expected=_floats(0))
 
 # -- arithmetic ------------------------------------------------------------------------------------------------------------
 
