@@ -103,6 +103,12 @@ class _Plan:
             follows="cpu",
         ),
         Departure(
+            where="`begin`, `end` or `stride` at run time, where all dimensions of the result are known nevertheless",
+            cpu="fails, or in one thread gives what was in memory",
+            reference="slices",
+            follows="reference",
+        ),
+        Departure(
             where="a new axis and a shrunk axis at one place",
             cpu="reads beyond the data",
             reference="lets the new axis go before",

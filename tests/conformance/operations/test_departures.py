@@ -444,6 +444,7 @@ for _name, _where in (
     ("ellipsis-before-new-and-shrink", "an ellipsis and a new or shrunk axis at"),
     ("shrink-new-axis", "a new axis and a shrunk"),
     ("shrink-beyond2", "an index of a shrunk"),
+    ("shrink-of-known-size", "`begin`, `end` or `stride`"),
     ("ellipsis-and-new-axis-at-run-time", "an ellipsis and a new or shrunk axis, with"),
 ):
     _shown_by(f"StridedSlice-1-{_name}", _where)
