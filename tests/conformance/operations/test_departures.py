@@ -46,7 +46,6 @@ UNSHOWN = {
     "a layer that runs again": "an example is run once",
     "an axis that is known to have no": "what was in memory may be the right answer",
     "slices without elements": "the CPU plugin answers in one of its types, and fails in the other",
-    "data of known dimensions, no axis": "what was in memory may be the right answer",
     "images without rows or columns": "what was in memory may be the right answer",
     "repeats that are not constant": "what was in memory may be the right answer",
     "a NaN among the elements": "no one says what is right: by where it lies the answers are equal or are not",
@@ -446,6 +445,7 @@ for _name, _where in (
     ("ellipsis-before-new-and-shrink", "an ellipsis and a new or shrunk axis at"),
     ("shrink-new-axis", "a new axis and a shrunk"),
     ("shrink-beyond2", "an index of a shrunk"),
+    ("shrink-of-known-size", "`begin`, `end` or `stride`"),
     ("ellipsis-and-new-axis-at-run-time", "an ellipsis and a new or shrunk axis, with"),
 ):
     _shown_by(f"StridedSlice-1-{_name}", _where)

@@ -75,10 +75,14 @@ def _of_constant_bounds(recipe: Recipe) -> Iterator[Recipe]:
 
 
 def _without_masks(recipe: Recipe) -> Iterator[Recipe]:
-    """A StridedSlice whose shrunk axes take the element at 0 instead of that which ``begin_mask`` means."""
+    """A StridedSlice whose shrunk axes are no ellipsis at once, or take the element at 0 where ``begin_mask`` says so."""
     layer = recipe.nodes[-1]
     if not isinstance(layer, Layer) or layer.operation != "StridedSlice":
         return
+    ellipsis, kept = (np.array(layer.attributes[f"{name}_mask"], bool) for name in ("ellipsis", "shrink_axis"))
+    if (ellipsis & kept).any():
+        layer = replace(layer, attributes={**layer.attributes, "shrink_axis_mask": (kept & ~ellipsis).astype(int).tolist()})
+        yield replace(recipe, nodes=(*recipe.nodes[:-1], layer))
     place = layer.inputs[1][0]
     begin = recipe.nodes[place]
     shrunk = np.flatnonzero(np.logical_and(layer.attributes["begin_mask"], layer.attributes["shrink_axis_mask"]))

@@ -205,6 +205,13 @@ OTHERWISE = [
         shrink_axis_mask=[0],
         **{**_NONE, "new_axis_mask": [1], "ellipsis_mask": [1]},
     ),
+    # It lets the shrunk axis go before the ellipsis.
+    _of_one(
+        "StridedSlice",
+        "opset1",
+        *(np.array([k]) for k in ([1, 2, 3], 2, 0)),
+        **{**_NONE, "begin_mask": [0], "shrink_axis_mask": [1], "ellipsis_mask": [1]},
+    ),
     # What is infinite and is 0 on the way depends on the order.
     _of_one("ReduceProd", "opset1", np.array([[1e30, 1e30, 0], [1, 2, 3]], np.float32), np.array([1])),
     _of_one("ReduceSum", "opset1", np.arange(24, dtype=np.float32).reshape(2, 3, 4), np.array([-1, 0])),
@@ -353,6 +360,7 @@ def test_booleans_of_openvino_are_0_or_1() -> None:
 
 
 NOTHING = Leaf("i64", np.zeros((0, 0, 3), np.int64), (-1, -1, -1))
+NO_ROWS = Leaf("i64", np.zeros((0, 1), np.int64), (-1, -1))
 LARGEST = {"axis": 1, "sort": "value", "index_element_type": "i32", "mode": "max"}
 
 
@@ -368,9 +376,8 @@ def _number(number: int) -> Leaf:
     ("inputs", "layer"),
     [
         ((NOTHING, _number(5)), Layer("TopK", "opset3", ((0, 0), (1, 0)), LARGEST)),  # refused with elements, too
-        ((NOTHING, _constant(2)), Layer("Reshape", "opset1", ((0, 0), (1, 0)), {"special_zero": True})),  # of memory
         (
-            (NOTHING, Leaf("i64", np.zeros((1, 1, 1), np.int64), (1, 1, 1))),
+            (NO_ROWS, leaf_of(np.zeros((1, 1), np.int64))),  # of memory
             Layer("GatherElements", "opset6", ((0, 0), (1, 0)), {"axis": 0}),
         ),
         ((NOTHING, _constant(1), _number(0)), Layer("Gather", "opset8", ((0, 0), (1, 0), (2, 0)), {"batch_dims": 0})),
@@ -432,6 +439,16 @@ def test_what_fits_dimensions_that_openvino_infers_and_there_are_not_is_none_to_
     assert misstated(recipe, verdict, 7, judge)
     assert explain(recipe, verdict, judge).kind == "noise"
     assert not misstated(recipe, verdict, 6, judge)
+
+
+def test_where_a_layer_of_openvino_fails_there_is_no_answer(oracle: Oracle) -> None:
+    """Not even of the layers beside it: in one thread it gave what was in memory for all."""
+    none = {f"{name}_mask": [0] for name in ("begin", "end", "new_axis", "ellipsis")}
+    element = Layer("StridedSlice", "opset1", ((0, 0), (1, 0), (2, 0)), {**none, "shrink_axis_mask": [1]})
+    recipe = Recipe((X, leaf_of(np.array([1])), _constant(2), element, *CHAIN.nodes[1:2]), ((3, 0), (4, 0)))
+    judge = Judge(oracle)
+    assert isinstance(judge.openvinos(recipe), OracleError)
+    assert judge.judge(recipe).kind == "agrees"  # with the reference kernels
 
 
 def test_what_nothing_needs_may_be_refused_by_both(oracle: Oracle) -> None:

@@ -13,6 +13,7 @@ MOST, LEAST = np.iinfo(np.int64).max, np.iinfo(np.int64).min
 _PARTINGS = {
     "shrink-begin-mask": decided("cpu", "the reference overlooks begin_mask at a shrunk axis"),
     "ellipsis-before-new-and-shrink": decided("cpu", "the reference lets a new axis go before an ellipsis"),
+    "ellipsis-before-shrink": decided("cpu", "the reference takes nothing"),
     "shrink-new-axis": decided("evaluate", "the CPU plugin reads beyond its input"),
 }
 
@@ -46,6 +47,7 @@ def _strided_slice():
         ("ellipsis-last", [1, 0], [2, 0], [1, 1], {"ellipsis": [0, 1]}),
         ("ellipsis-before-new-and-shrink", [1, 0], [2, 3], [1, 1],
          {"ellipsis": [1, 0], "new_axis": [1, 0], "shrink_axis": [1, 0]}),
+        ("ellipsis-before-shrink", [0, 1], [0, 3], [1, 1], {"ellipsis": [1, 0], "shrink_axis": [1, 0]}),
         ("ellipsis-and-shrink", [0, 3], [0, 4], [1, 1], {"ellipsis": [1, 0], "shrink_axis": [0, 1]}),
         ("shrink-new-axis", [1, 0, 1], [2, 0, 3], [1, 1, 1], {"shrink_axis": [1, 0, 0], "new_axis": [0, 1, 0]}),
     ):  # fmt: skip
@@ -65,6 +67,13 @@ def _strided_slice():
     none = [static(ramp(2, 3, 4)), *(static(np.array(x)) for x in ([5, 0], [6, 0], [1, 1]))]
     yield case("ellipsis-alone-at-run-time", none, unset, ellipsis=[0, 1], new_axis=[1, 0])
     yield case("new-axes-alone-at-run-time", none, unset, new_axis=[1, 1])
+    fails = decided("evaluate", "the CPU plugin fails where it knows the shape, and not the bounds")
+    yield case(
+        "shrink-of-known-size",
+        [static(ramp(5)), static(np.array([3])), np.array([4]), np.array([1])],
+        fails,
+        shrink_axis=[1],
+    )
     bounds = [[0, 1, -2, -2, -1, 0], [1, -2, -1, 1, 1, 2], [2, 1, 1, 2, 2, 2]]
     masks = {"begin": [0, 1, 0, 1, 0, 1], "end": [0, 1], "new_axis": [0, 0, 0, 1, 0, 1], "shrink_axis": [0, 0, 1, 1],
              "ellipsis": [1]}  # fmt: skip
