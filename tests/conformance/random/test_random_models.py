@@ -267,6 +267,20 @@ def test_what_later_layers_make_more_of_is_none_to_mend(oracle: Oracle, monkeypa
     assert not amplified(recipe, judge.judge(recipe), judge)
 
 
+def test_what_later_layers_make_more_of_is_none_to_mend_where_the_reference_kernels_give_it(oracle: Oracle) -> None:
+    """The CPU plugin quantises to a number beside -0.25, which is the highest."""
+    limits = (Leaf("f32", np.full((1, 1), limit, np.float32), (1, 1), True) for limit in (-4, -0.875, -2.75, -0.25))
+    layers = (
+        Layer("FakeQuantize", "opset1", tuple((k, 0) for k in range(5)), {"levels": 16, "auto_broadcast": "numpy"}),
+        Layer("NotEqual", "opset1", ((5, 0), (0, 0)), {"auto_broadcast": "numpy"}),
+    )
+    recipe = Recipe((leaf_of(np.float32([[-1.875, -0.25]])), *limits, *layers), ((6, 0),))
+    judge = Judge(oracle)
+    verdict = judge.judge(recipe)
+    assert verdict.kind == "reference"
+    assert amplified(recipe, verdict, judge)
+
+
 def test_what_openvino_gives_otherwise_when_asked_again_is_none_to_mend(
     oracle: Oracle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
