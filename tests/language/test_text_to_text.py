@@ -20,6 +20,7 @@ from converters.openvino import convert
 from onnx_specops.generation import EncoderDecoder, GenerationError, open_model
 from onnx_specops.generation.constraints import Constraints
 from tests.converters.cli.specops import as_json, specops
+from tests.native import needs_pcre2
 
 ARCHIVES = Path(__file__).parent / "text2text"
 NAMES = sorted(path.stem for path in ARCHIVES.glob("*.zip"))
@@ -47,7 +48,7 @@ def expected(source: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("kernels", ["native", "python"])
+@pytest.mark.parametrize("kernels", [pytest.param("native", marks=needs_pcre2), "python"])
 def test_answers_are_those_of_openvino(name: str, kernels: Any, place: Path) -> None:
     source, target = folders(name, place)
     model = open_model(target, kernels=kernels)

@@ -13,15 +13,14 @@ import pytest
 
 import onnx_specops
 from converters.openvino import convert
-from onnx_specops.runtime.library import has_library, native_operators
 from tests.language.texts import MEGABYTE, TEXTS, digest
+from tests.native import BUILT, needs_library, needs_pcre2
 
 FILES = Path(__file__).parent / "files"
 KINDS = sorted(folder.name for folder in FILES.iterdir())
 EXPECTED = {kind: json.loads((FILES / kind / "expected.json").read_text()) for kind in KINDS}
-NATIVE = has_library() and "RegexSplit" in native_operators()
 KERNELS = [
-    pytest.param("native", marks=pytest.mark.skipif(not NATIVE, reason="no native library with PCRE2 is built here")),
+    pytest.param("native", marks=needs_pcre2),
     "python",
 ]
 CASES = {**TEXTS, "1 MB": [MEGABYTE]}
@@ -73,7 +72,7 @@ def test_texts(kind: str, kernels: str) -> None:
         assert [text.rstrip("\0") for text in texts.tolist()] == expected
 
 
-@pytest.mark.skipif(not NATIVE, reason="no native library with PCRE2 is built here")
+@needs_pcre2
 @pytest.mark.parametrize("kind", KINDS)
 def test_bytes_that_are_no_utf8(kind: str) -> None:
     """OpenVINO's regular expressions read beyond characters there, and may end the process; ours match nothing."""
@@ -85,7 +84,7 @@ def test_bytes_that_are_no_utf8(kind: str) -> None:
         assert ids.tolist() == expected, encoded
 
 
-@pytest.mark.skipif(not NATIVE, reason="no native library with PCRE2 is built here")
+@needs_pcre2
 @pytest.mark.parametrize("kind", ["gpt2", "llama3"])
 def test_bytes_that_are_no_utf8_go_through_byte_level_tokenizers(kind: str) -> None:
     """Where OpenVINO may crash: each such byte has an id, and all others come back as they were."""
@@ -100,9 +99,9 @@ def test_bytes_that_are_no_utf8_go_through_byte_level_tokenizers(kind: str) -> N
         assert back.replace("\ufffd", "") == encoded.decode(errors="ignore"), encoded
 
 
-@pytest.mark.skipif(not NATIVE, reason="no native library with PCRE2 is built here")
+@needs_library
 def test_python_kernels_serve_where_the_library_lacks_regular_expressions(monkeypatch: pytest.MonkeyPatch) -> None:
-    lacking = native_operators() - {"RegexSplit"}
+    lacking = BUILT - {"RegexSplit"}
     monkeypatch.setattr("onnx_specops.runtime.session.native_operators", lambda: lacking)
     model = convert(FILES / "gpt2" / "tokenizer.xml").model.SerializeToString()
     with pytest.warns(RuntimeWarning, match="built without RegexSplit"):

@@ -62,10 +62,12 @@ def _is_scalar(layer: Layer, port: OutputPort) -> bool:
     if kind in _RANK_FROM_LAST_DIM:
         indices = layer.inputs[_RANK_FROM_LAST_DIM[kind]].dims if len(layer.inputs) > 1 else None
         return indices is not None and indices != () and indices[-1] is not None
-    if kind in _RANK_FROM_AXES or (kind.startswith("Reduce") and not _keeps_dims(layer)):
-        if len(layer.inputs) == 1:  # Squeeze takes away the dimensions of size 1
+    if kind in _RANK_FROM_AXES or (kind.startswith("Reduce") and not _is_true(layer, "keep_dims")):
+        if not all(_is_constant(source) for source in layer.inputs[1:]):
+            return False
+        if kind == "Squeeze" and (_is_true(layer, "allow_axis_skip") or all(x.dims == (0,) for x in layer.inputs[1:])):
+            # It takes away those dimensions that are 1.
             return None not in (layer.inputs[0].dims or ())
-        return all(_is_constant(source) for source in layer.inputs[1:])
     return True
 
 
@@ -76,8 +78,8 @@ def _ends_scalar(body: Body, port: OutputPort) -> bool:
     return False
 
 
-def _keeps_dims(layer: Layer) -> bool:
-    return layer.attributes.get("keep_dims", "false").lower() in ("true", "1")
+def _is_true(layer: Layer, attribute: str) -> bool:
+    return layer.attributes.get(attribute, "false").lower() in ("true", "1")
 
 
 def _is_constant(port: InputPort) -> bool:

@@ -138,7 +138,18 @@ def elu(op: Builder, x: Value, *, alpha: float):
     return op.Where(op.Greater(x, 0), x, result) if x.dtype in INTEGERS else result
 
 
-@rule("Selu", departs=[_NOT_CONSTANT])
+@rule(
+    "Selu",
+    departs=[
+        _NOT_CONSTANT,
+        Departure(
+            where="an `alpha` or a `lambda` of 0",
+            cpu="takes the usual number in its place",
+            specification="multiplies by 0",
+            follows="specification",
+        ),
+    ],
+)
 def selu(op: Builder, x: Value, alpha: Value, lambda_: Value):
     """Selu-1."""
     check_types(x, alpha, lambda_)

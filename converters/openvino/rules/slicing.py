@@ -122,7 +122,7 @@ class _Plan:
         ),
         Departure(
             where="an ellipsis and a new or shrunk axis, with `begin`, `end` or `stride` at run time",
-            cpu="fails, or leaves memory as it was",
+            cpu="fails, or takes the ellipsis for one axis",
             reference="slices",
             follows="reference",
         ),

@@ -131,6 +131,7 @@ _shown(
     expected=_floats(0.6),
 )
 _shown("Selu", 1, "parameters", "selu", [static(_floats(2)), static(_floats(1)), static(_floats(3))], expected=_floats(6))
+_shown("Selu", 1, "an `alpha` or", "selu", [static(_floats(2)), _floats(1), _floats(0)], expected=_floats(0))
 
 # -- arithmetic ------------------------------------------------------------------------------------------------------------
 

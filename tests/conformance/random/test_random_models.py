@@ -195,6 +195,16 @@ OTHERWISE = [
         shrink_axis_mask=[1],
         **_NONE,
     ),
+    # The plugin writes nothing, the reference kernel lets the new axis go before the ellipsis.
+    _of_one(
+        "StridedSlice",
+        "opset1",
+        np.array([1, 2, 3], np.float32),
+        *(np.array([k]) for k in (-5, -4, 1)),
+        begin_mask=[1],
+        shrink_axis_mask=[0],
+        **{**_NONE, "new_axis_mask": [1], "ellipsis_mask": [1]},
+    ),
     # It lets the shrunk axis go before the ellipsis.
     _of_one(
         "StridedSlice",

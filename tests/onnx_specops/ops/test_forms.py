@@ -14,10 +14,10 @@ import pytest
 import onnx_specops
 from converters.validation.ort_values import run_session
 from onnx_specops.domain import find
-from onnx_specops.runtime.library import has_library, native_operators
 from onnx_specops.runtime.reference import reference_evaluator
 from tests.comparison import assert_close
 from tests.conformance.oracle import Oracle
+from tests.native import BUILT
 from tests.onnx_specops.ops import (
     cases_attention,
     cases_color,
@@ -43,10 +43,9 @@ CASES = [
     *cases_color.CASES,
     *cases_attention.CASES,
 ]
-NATIVE = native_operators() if has_library() else frozenset()
 FORMS = ["numpy", "native", "python", "body", "reference"]
-VALUES = [(case, form) for case in CASES if not case.error for form in FORMS if form != "native" or case.op in NATIVE]
-ERRORS = [(case, form) for case in CASES if case.error for form in FORMS if form != "native" or case.op in NATIVE]
+VALUES = [(case, form) for case in CASES if not case.error for form in FORMS if form != "native" or case.op in BUILT]
+ERRORS = [(case, form) for case in CASES if case.error for form in FORMS if form != "native" or case.op in BUILT]
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from onnx_specops.runtime.library import has_library
+from tests.native import needs_pcre2
 from tests.onnx_specops.ops.one_node import run
 
 pytest.importorskip("regex")
@@ -28,9 +28,7 @@ REPLACED = [
 ]
 
 
-@pytest.mark.parametrize(
-    "form", ["numpy", pytest.param("native", marks=pytest.mark.skipif(not has_library(), reason="no native library"))]
-)
+@pytest.mark.parametrize("form", ["numpy", pytest.param("native", marks=needs_pcre2)])
 @pytest.mark.parametrize(("pattern", "text", "expected"), REPLACED)
 def test_ends_at_bytes_that_are_no_utf8(pattern: str, text: bytes, expected: bytes, form: str) -> None:
     inputs = {"begins": np.int32([0]), "ends": np.int32([len(text)]), "symbols": np.frombuffer(text, np.uint8)}

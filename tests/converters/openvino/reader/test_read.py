@@ -129,6 +129,10 @@ def rank_cases():
             f"relu of {name}": lambda x=shape: ops.relu(parameter(x)),
             f"sum of {name}": lambda x=shape, a=axes: ops.reduce_sum(parameter(x), ops.constant(a, np.int64), False),
             f"squeeze of {name}": lambda x=shape: ops.squeeze(parameter(x)),
+            f"squeeze of {name} by no axes": lambda x=shape: opset6.squeeze(parameter(x), ops.constant([], np.int64)),
+            f"squeeze of {name} that may skip": lambda x=shape, a=axes: ops.squeeze(
+                parameter(x), ops.constant(a, np.int64), True
+            ),
             f"rank of {name}": lambda x=shape: ops.squeeze(ops.shape_of(ops.shape_of(parameter(x))), ops.constant(0)),
         }
     for length in (0, 1, -1):
