@@ -330,6 +330,8 @@ def _resized(op: Builder, image: Value, sizes: Value, scales: Value, axes: list[
         attributes["mode"] = "linear"
     else:
         return None
+    if mode != "nearest" and rank == 4 and 3 in axes and _is_channels_last(image):
+        return None
     attributes["coordinate_transformation_mode"] = coordinates
     if not exact:
         return op.Resize(image, None, None, _of_all_axes(op, image, sizes, attributes), **attributes)
@@ -348,6 +350,17 @@ def _resized(op: Builder, image: Value, sizes: Value, scales: Value, axes: list[
             if found != {size} or (size == length and factor != 1):
                 return None
     return op.Resize(image, None, _of_all_axes(op, image, scales, attributes), **attributes)
+
+
+def _is_channels_last(image: Value) -> bool:
+    """Whether a Transpose gave the image's channels the last place: ONNX Runtime moves it past a Resize, and then has none
+    that interpolates along the second axis."""
+    node = image.producer()
+    while node is not None and len(node.inputs) == 1 and node.op_type != "Transpose" and node.inputs[0] is not None:
+        node = node.inputs[0].producer()
+    if node is None or node.op_type == "YUVtoRGB":
+        return node is not None
+    return node.op_type == "Transpose" and list(node.attributes.get_ints("perm", ())) == [0, 2, 3, 1]
 
 
 def _of_all_axes(op: Builder, image: Value, given: Value, attributes: dict[str, object]) -> Value:

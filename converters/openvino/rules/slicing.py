@@ -162,6 +162,8 @@ def strided_slice(
     if data.rank is not None and len(plan.axes) > data.rank:
         raise Malformed(f"it slices {len(plan.axes)} axes of {data.rank}")
     lenient = data.dims is None or None in data.dims or any(x.constant is None for x in (begin, end, stride))
+    # Where an ellipsis is to be shrunk OpenVINO looks at sizes of other axes.
+    lenient |= any(_bit(ellipsis_mask, i) and _bit(shrink_axis_mask, i) for i in range(count))
     data = _picked(op, data, begin, begin_mask, plan, lenient)
 
     # The entries that the masks know, then those beyond them.

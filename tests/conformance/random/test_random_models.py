@@ -322,6 +322,8 @@ def test_what_openvino_gives_otherwise_when_asked_again_is_none_to_mend(
 
     monkeypatch.setattr(Judge, "openvinos", answered)
     assert unset(CHAIN, verdict, judge)
+    monkeypatch.setattr(Judge, "openvinos", lambda self, recipe: OracleError("OpenVINO crashed"))
+    assert unset(CHAIN, verdict, judge)
 
 
 def test_what_crashes_in_spoiled_memory_is_asked_again(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:

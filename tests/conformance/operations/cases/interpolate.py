@@ -50,6 +50,17 @@ def _later(version, name, data, given, axes, mode, calculation="sizes", coordina
     return layer_case("Interpolate", f"opset{version}", "Interpolate", name, inputs, attributes, **settings)
 
 
+def _of_channels_last():
+    """Along the channels, and behind a Transpose that ONNX Runtime moves past a Resize."""
+
+    def make(ops, data, sizes, axes, mode):
+        return ops.interpolate(ops.transpose(data, np.array([0, 2, 3, 1])), sizes, mode, "sizes", axes=axes)
+
+    for mode in ("nearest", "linear", "linear_onnx", "cubic"):
+        inputs = [static(_values(2, 3, 2, 4)), np.array([1, 1]), np.array([2, 3])]
+        yield layer_case("Interpolate", "opset11", make, f"{mode}-of-channels-last", inputs, {"mode": mode})
+
+
 def _of_none():
     """Images of no elements, and none asked for either."""
     for mode in ("nearest", "linear", "linear_onnx", "cubic"):
@@ -239,4 +250,4 @@ def _grids():
     yield case("float16-grid", statics([data, grid.astype(F16)]))
 
 
-CASES = [*_grids(), *_unknown_ranks(), *_of_none(), *_modern(), *_pillow(), *_original()]
+CASES = [*_grids(), *_unknown_ranks(), *_of_channels_last(), *_of_none(), *_modern(), *_pillow(), *_original()]

@@ -60,6 +60,9 @@ def _strided_slice():
     bounds = [[1, 0, 0, 1], [2, 9, 0, 3], [1, 1, 1, 1]]
     yield case("ellipsis-and-new-axis", [data, *map(np.array, bounds)], **masks)
     yield case("ellipsis-and-new-axis-at-run-time", [data, *(static(np.array(x)) for x in bounds)], decided("evaluate", "the CPU plugin fails on these masks with ends at run time"), **masks)  # fmt: skip
+    masks = {"ellipsis": [1, 0], "shrink_axis": [1, 1]}
+    bounds = [static(ramp(2, 6, 3)), *map(np.array, ([0, 5], [0, 0], [1, 1]))]
+    yield case("shrunk-ellipsis-before-beyond", bounds, decided("cpu", "the reference shrinks the ellipsis"), **masks)
     unset = decided("evaluate", "the CPU plugin gives what was in memory")
     none = [static(ramp(2, 3, 4)), *(static(np.array(x)) for x in ([5, 0], [6, 0], [1, 1]))]
     yield case("ellipsis-alone-at-run-time", none, unset, ellipsis=[0, 1], new_axis=[1, 0])
