@@ -56,6 +56,8 @@ def prelu(op: Builder, x: Value, slope: Value):
 
     A slope of more dimensions than ``x`` adds none to it: its first ones are 1.
     """
+    if x.dims is not None and 0 in x.dims:  # no slope is looked at, nor its size
+        return op.Identity(x)
     slope = checked_onto(x, _channels(op, x, within_rank(op, x, slope)))
     return mixed_in_float32(op, op.PRelu, x, slope)
 

@@ -12,6 +12,7 @@ from converters.errors import Malformed, Unsupported
 from converters.openvino.reader.element_types import ElementType
 from converters.openvino.rule import Departure, rule
 from converters.openvino.rules._indices import INT64_MAX, dim, index_type
+from converters.openvino.rules._precision import HALVES
 from converters.openvino.rules._windows import (
     MaybeDilated,
     Sliding,
@@ -417,7 +418,10 @@ def _maximum_with_indices(
         channels = op.Range(0, op.ReduceProd(outer, keepdims=0), 1)
         first = op.Mul(channels, op.ReduceProd(spatial_shape(op, data, at.rank), keepdims=1))
         first = op.Reshape(first, op.Concat(outer, [1] * at.rank, axis=0))
-    places = op.Where(op.Greater(maxima, op.const(_lowest(data), data.dtype)), places, first)
+    # 16-bit floats are computed in float32: what has no elements may be its lowest number then, or their infinity.
+    found = op.Cast(maxima, to=ir.DataType.FLOAT) if data.dtype in HALVES else maxima
+    lowest = np.finfo(np.float32).min if data.dtype in HALVES else _lowest(data)
+    places = op.Where(op.Greater(found, op.const(lowest, found.dtype)), places, first)
     if axis % rank:
         places = op.Mod(places, op.ReduceProd(op.Shape(data, start=axis % rank), keepdims=1))
     return [maxima, op.Cast(places, to=to)]

@@ -115,7 +115,18 @@ def with_places(op: Builder, maps: Value) -> Value:
     return op.Reshape(maps, op.Max(op.Shape(maps), [0, 0, 1, 1])) if None in places else maps
 
 
-@rule("ROIAlignRotated", since="opset15")
+@rule(
+    "ROIAlignRotated",
+    since="opset15",
+    departs=[
+        Departure(
+            where="a NaN or an infinity as the first element of a map, of samples beyond the map",
+            cpu="makes them NaN",
+            specification="does not say",
+            follows="runtime",
+        )
+    ],
+)
 def roi_align_rotated(
     op: Builder,
     feat: Value,

@@ -438,6 +438,15 @@ _shown(
     [static(np.array([-1], I32)), static(np.array([0])), static(np.array([-2], I32)), np.array(0)],
 )
 _shown_by("ScatterUpdate-3-scalar-index", "a scalar index")
+_shown(
+    "ROIAlignRotated",
+    15,
+    "a NaN or an infinity as the first",
+    "ROIAlignRotated",
+    [static(_floats([[[NAN, 1]]])), static(_floats([9, 9, 1, 1, 0])), static(np.array([0], I32))],
+    {"pooled_h": 1, "pooled_w": 1, "sampling_ratio": 1, "spatial_scale": 1.0, "clockwise_mode": False},
+    expected=_floats([[[0]]]),
+)
 _shown_by("SegmentMax-16-float16-LOWEST", "an empty segment")
 _shown_by("GatherTree-1-no-length", "a `max_seq_len`")
 for _name, _where in (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -249,9 +249,11 @@ def _narrowed(recipe: Recipe, verdict: Verdict, judge: Judge) -> tuple[Recipe, V
 
 def _excused(single: Recipe, found: Verdict) -> bool:
     """Whether the table of departures says that of the layer."""
-    if (found.kind == "reference" or found.unseconded) and _known(single):
+    if found.kind == "reference" and _known(single):
         return True
-    if found.kind == "fails" and _is_of_nothing(single) and _follows_the_runtime(single):
+    if found.unseconded and _known(single, ("specification", "reference")):
+        return True
+    if found.kind in ("parts", "fails") and _is_of_nothing(single) and _follows_the_runtime(single):
         return True
     return (found.kind == "parts" and _unsaid(single)) or _outside(found)
 
@@ -382,14 +384,14 @@ def _constant(recipe: Recipe) -> set[int]:
     return found
 
 
-def _known(recipe: Recipe) -> bool:
-    """Whether the table of departures says something of one of the layers, or of their types."""
+def _known(recipe: Recipe, follows: Collection[str] = ("specification", "reference", "runtime")) -> bool:
+    """Whether the table of departures says something of one of the layers, following one of these, or of their types."""
     types = {node.type for node in recipe.nodes if isinstance(node, Leaf)}
     types |= {word for layer in recipe.layers() for word in layer.attributes.values() if isinstance(word, str)}
     if types & set(_EVERYWHERE):
         return True
     return any(
-        departure.follows != "cpu"
+        departure.follows in follows
         for layer in recipe.layers()
         for departure in find_rule(layer.operation, layer.opset).departs
     )

@@ -126,7 +126,7 @@ def amplified(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
 
     Those values agree with OpenVINO's: of what is left between them the others make more.
     """
-    if verdict.kind != "parts":
+    if verdict.kind not in ("parts", "reference"):
         return False
     count = len(recipe.results)
     for place in reversed(range(len(recipe.nodes))):

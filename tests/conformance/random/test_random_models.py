@@ -68,11 +68,11 @@ CHAIN = Recipe(
 )
 
 
-def _wrong(monkeypatch: pytest.MonkeyPatch, operation: str) -> None:
+def _wrong(monkeypatch: pytest.MonkeyPatch, operation: str, opset: str = "opset9") -> None:
     """Let the rule of an operation give something else."""
     from converters.openvino.rule import find_rule
 
-    rule = find_rule(operation, "opset9")
+    rule = find_rule(operation, opset)
     right = rule.function
 
     def function(op: Any, *x: Any, **given: Any) -> Any:
@@ -100,6 +100,23 @@ def test_a_known_departure_is_none_to_mend(oracle: Oracle) -> None:
     verdict = judge.judge(recipe)
     assert verdict.kind == "reference"
     assert explain(recipe, verdict, judge).kind == "departure"
+
+
+def test_what_is_for_the_runtime_to_say_is_of_numbers_that_are_not_finite_alone(
+    oracle: Oracle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a layer that has no reference kernel, too."""
+    regions, image = np.float32([[9, 9, 1, 1, 0]]), np.array([0], np.int32)
+    attributes = {"pooled_h": 1, "pooled_w": 1, "sampling_ratio": 1, "spatial_scale": 1.0, "clockwise_mode": True}
+    _wrong(monkeypatch, "ROIAlignRotated", "opset15")
+    judge = Judge(oracle)
+    for number, kind in ((np.nan, "departure"), (1, "found")):
+        feat = np.float32([[[[number, 2]]]])
+        recipe = _of_one("ROIAlignRotated", "opset15", feat, regions, image, **attributes)
+        verdict = judge.judge(recipe)
+        assert verdict.kind == "parts"
+        assert verdict.unseconded
+        assert explain(recipe, verdict, judge).kind == kind
 
 
 def test_a_known_departure_hides_nothing_beside_it(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -275,6 +292,20 @@ def test_what_later_layers_make_more_of_is_none_to_mend(oracle: Oracle, monkeypa
     assert amplified(recipe, verdict, judge)
     _wrong(monkeypatch, "Abs")
     assert not amplified(recipe, judge.judge(recipe), judge)
+
+
+def test_what_later_layers_make_more_of_is_none_to_mend_where_the_reference_kernels_give_it(oracle: Oracle) -> None:
+    """The CPU plugin quantises to a number beside -0.25, which is the highest."""
+    limits = (Leaf("f32", np.full((1, 1), limit, np.float32), (1, 1), True) for limit in (-4, -0.875, -2.75, -0.25))
+    layers = (
+        Layer("FakeQuantize", "opset1", tuple((k, 0) for k in range(5)), {"levels": 16, "auto_broadcast": "numpy"}),
+        Layer("NotEqual", "opset1", ((5, 0), (0, 0)), {"auto_broadcast": "numpy"}),
+    )
+    recipe = Recipe((leaf_of(np.float32([[-1.875, -0.25]])), *limits, *layers), ((6, 0),))
+    judge = Judge(oracle)
+    verdict = judge.judge(recipe)
+    assert verdict.kind == "reference"
+    assert amplified(recipe, verdict, judge)
 
 
 def test_what_openvino_gives_otherwise_when_asked_again_is_none_to_mend(

@@ -166,6 +166,7 @@ def _prelus():
     yield prelu("dynamic-rank-more-dimensions", [unranked(x[0, 0], x), slopes], **_RANK)
     yield prelu("dynamic-rank-one-slope", [unranked(x, x[0], x[0, 0, 0, 0]), s[1]], **_RANK)
     yield prelu("dynamic-rank-slope", [dynamic(x, x), unranked(s[3], s[4].reshape(4, 1))], **_RANK)
+    yield prelu("of-none", [static(np.zeros((0, 0, 0), np.float32)), static(np.float32([-1, 3, 2]))])
 
 
 # -- along an axis ----------------------------------------------------------------------------------------------------

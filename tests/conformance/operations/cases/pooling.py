@@ -124,6 +124,12 @@ def _maxima():
             data = static(_values(1, 2, 5, 6, dtype=dtype))
             yield _maximum(version, np.dtype(dtype).name, data, [2, 2], [1, 1], [1, 0], [0, 1])
     for version in (8, 14):
+        for dtype in (np.float32, np.float16):
+            column, more = np.array([[[-1], [np.finfo(dtype).min]]], dtype), {"axis": 1}
+            name, around = f"around-the-data-{np.dtype(dtype).name}", ([2], [1], [1], [1])  # windows of nothing but padding
+            yield _maximum(version, name, static(column), *around, **more, dilations=[2])
+            name = f"lowest-{np.dtype(dtype).name}"
+            yield _maximum(version, name, static(column.repeat(3, 2)), [2], [1], [0], [0], **more)
         for axis in (0, 1, 2, 3, -2, -3):
             data, more = static(_values(2, 3, 5, 6)), {"axis": axis, "index_element_type": "i32"}
             yield _maximum(version, f"axis{axis}", data, [2, 2], [2, 1], [1, 0], [0, 1], **more)
