@@ -17,6 +17,8 @@ from onnx_specops.padding import pad
 
 # OpenVINO's CPU plugin takes no tensors of more dimensions.
 _MAX_RANK = 8
+_MOST_BETWEEN = 32
+"""How far back a Transpose is looked for: networks have fewer functions in a row."""
 
 _INT64, _FLOAT = ir.DataType.INT64, ir.DataType.FLOAT
 
@@ -356,7 +358,9 @@ def _is_channels_last(image: Value) -> bool:
     """Whether a Transpose gave the image's channels the last place: ONNX Runtime moves it past a Resize, and then has none
     that interpolates along the second axis."""
     node = image.producer()
-    while node is not None and len(node.inputs) == 1 and node.op_type != "Transpose" and node.inputs[0] is not None:
+    for _ in range(_MOST_BETWEEN):
+        if node is None or node.op_type in ("Transpose", "YUVtoRGB") or len(node.inputs) != 1 or node.inputs[0] is None:
+            break
         node = node.inputs[0].producer()
     if node is None or node.op_type == "YUVtoRGB":
         return node is not None
