@@ -30,7 +30,7 @@ _EVERYWHERE = ("f64", "i64", "u32", "u64")
 # How the shapes differ of what both say has no elements: the CPU plugin loses track of dimensions that are unknown, then.
 _EMPTY = re.compile(r"cpu: output \d+: \[\] \[[^]]*\b0\b[^]]*\] instead of \[\] \[[^]]*\b0\b")
 # What gives no more than it finds in its first input.
-_MOVES = {"GatherElements", "GatherND", "GridSample"}
+_MOVES = {"Reshape", "GatherElements", "GatherND", "GridSample"}
 # How the layer is named that the conversion refuses, or whose node fails.
 _NAMED = {"lacks": r'layer "v(\d+)"', "fails": r"Name:'v(\d+)/"}
 # What kernels say of indices into what has no elements, and of images without any.

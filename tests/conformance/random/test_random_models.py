@@ -411,6 +411,10 @@ def _number(number: int) -> Leaf:
             (NO_ROWS, leaf_of(np.zeros((1, 1), np.int64))),  # of memory
             Layer("GatherElements", "opset6", ((0, 0), (1, 0)), {"axis": 0}),
         ),
+        (
+            (leaf_of(np.zeros((4, 0), np.float32)), _constant(0)),  # of memory
+            Layer("Reshape", "opset1", ((0, 0), (1, 0)), {"special_zero": True}),
+        ),
         ((NOTHING, _constant(1), _number(0)), Layer("Gather", "opset8", ((0, 0), (1, 0), (2, 0)), {"batch_dims": 0})),
         ((NOTHING, _number(1), _constant(5, -1)), Layer("VariadicSplit", "opset1", ((0, 0), (1, 0), (2, 0)), {})),
     ],
