@@ -57,7 +57,7 @@ _MAX_WINDOWS = 64  # along an axis, of which each is a node of its own
 
 
 _BEYOND = Departure(
-    where="windows that begin behind the data, as `ceil` has them",
+    where="windows of nothing but padding, as `ceil` and `dilations` have them",
     cpu="gives the mean of nothing, a NaN",
     specification="does not say",
     follows="runtime",

@@ -320,7 +320,7 @@ for _version in (1, 14, 16):
     _shown(
         "AvgPool",
         _version,
-        "windows that begin behind",
+        "windows of nothing but",
         "avg_pool",
         [static(np.ones((1, 1, 5), F))],
         {"kernel_shape": [1], "strides": [3], "pads_begin": [0], "pads_end": [0], "exclude_pad": False}

@@ -255,7 +255,7 @@ def _excused(single: Recipe, found: Verdict) -> bool:
         return True
     if found.kind in ("parts", "fails") and _is_of_nothing(single) and _follows_the_runtime(single):
         return True
-    return (found.kind == "parts" and _unsaid(single)) or _outside(found)
+    return (found.kind == "parts" and _unsaid(single, found)) or _outside(found)
 
 
 def undecided(single: Recipe, found: Verdict, judge: Judge) -> bool:
@@ -408,10 +408,10 @@ def _is_of_nothing(recipe: Recipe) -> bool:
     return any(isinstance(node, Leaf) and node.array is not None and node.array.size == 0 for node in recipe.nodes)
 
 
-def _unsaid(recipe: Recipe) -> bool:
-    """Whether the runtime decides what becomes of what is not finite."""
+def _unsaid(recipe: Recipe, found: Verdict) -> bool:
+    """Whether the runtime decides what becomes of what is not finite, or what is none."""
     finite = all(np.isfinite(array).all() for array in recipe.arrays() if array.dtype.kind in "fV")
-    return not finite and _follows_the_runtime(recipe)
+    return (not finite or "NaN in other places" in found.text) and _follows_the_runtime(recipe)
 
 
 def _follows_the_runtime(recipe: Recipe) -> bool:

@@ -274,13 +274,18 @@ def element_type(name: str) -> Any:
     return ov.Type.bf16 if name == "bf16" else ov.Type(TYPES[name])
 
 
+# Attributes that OpenVINO spells otherwise than an argument can be; under another name it would overlook them.
+_SPELT = {"exclude_pad": "exclude-pad"}
+
+
 def layer(node: Layer, inputs: Sequence[Any]) -> list[Any]:
     """The outputs of an operation's node."""
     from openvino.utils.node_factory import NodeFactory
 
     if node.bodies:
         return _connected(node, inputs)
-    return list(NodeFactory(node.opset).create(node.operation, list(inputs), dict(node.attributes)).outputs())
+    attributes = {_SPELT.get(name, name): value for name, value in node.attributes.items()}
+    return list(NodeFactory(node.opset).create(node.operation, list(inputs), attributes).outputs())
 
 
 def _connected(node: Layer, inputs: Sequence[Any]) -> list[Any]:
