@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from onnx_specops.domain import operators
-from onnx_specops.runtime.library import has_library
 from tests.fuzz import ir, language, nodes
 from tests.fuzz.engine import Finding, Target, run
+from tests.native import needs_library
 from tests.worker import Worker
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="measures time and memory as on Linux")
@@ -43,7 +43,7 @@ def test_changed_language_models_and_tokenizers() -> None:
     assert kinds["MalformedError"] > 10 and kinds["converted"] > 5, kinds
 
 
-@pytest.mark.skipif(not has_library(), reason="no native library is built here")
+@needs_library
 @pytest.mark.parametrize("part", range(2))
 def test_hostile_nodes(part: int) -> None:
     kinds = sample(nodes.targets()["nodes"](), 150 * part, 150)
@@ -72,7 +72,7 @@ def test_files_of_the_corpus(path: Path, tmp_path: Path) -> None:
         worker.ask(ir.converted, tmp_path / "model.xml")
 
 
-@pytest.mark.skipif(not has_library(), reason="no native library is built here")
+@needs_library
 @pytest.mark.parametrize("path", HOSTILE, ids=lambda path: path.stem)
 def test_nodes_of_the_corpus(path: Path) -> None:
     target = nodes.targets()["nodes"]()

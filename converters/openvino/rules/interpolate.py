@@ -362,9 +362,9 @@ def _is_channels_last(image: Value) -> bool:
         if node is None or node.op_type in ("Transpose", "YUVtoRGB") or len(node.inputs) != 1 or node.inputs[0] is None:
             break
         node = node.inputs[0].producer()
-    if node is None or node.op_type == "YUVtoRGB":
-        return node is not None
-    return node.op_type == "Transpose" and list(node.attributes.get_ints("perm", ())) == [0, 2, 3, 1]
+    if node is None or node.op_type != "Transpose":
+        return node is not None and node.op_type == "YUVtoRGB"
+    return list(node.attributes.get_ints("perm", ())) == [0, 2, 3, 1]
 
 
 def _of_all_axes(op: Builder, image: Value, given: Value, attributes: dict[str, object]) -> Value:

@@ -56,7 +56,7 @@ _INT64 = ir.DataType.INT64
 _MAX_WINDOWS = 64  # along an axis, of which each is a node of its own
 
 
-_BEYOND = Departure(
+_OF_PADDING = Departure(
     where="windows of nothing but padding, as `ceil` and `dilations` have them",
     cpu="gives the mean of nothing, a NaN",
     specification="does not say",
@@ -64,7 +64,7 @@ _BEYOND = Departure(
 )
 
 
-@rule("AvgPool", departs=[_BEYOND])
+@rule("AvgPool", departs=[_OF_PADDING])
 def avg_pool_1(
     op: Builder,
     data: Value,
@@ -78,7 +78,7 @@ def avg_pool_1(
     return _average(op, data, kernel, sliding.window(), exclude_pad, rounding_type)
 
 
-@rule("AvgPool", since="opset14", departs=[_BEYOND])
+@rule("AvgPool", since="opset14", departs=[_OF_PADDING])
 def avg_pool_14(
     op: Builder,
     data: Value,
@@ -92,7 +92,7 @@ def avg_pool_14(
     return _average(op, data, kernel, sliding.window(), exclude_pad, rounding_type)
 
 
-@rule("AvgPool", since="opset16", departs=[_BEYOND])
+@rule("AvgPool", since="opset16", departs=[_OF_PADDING])
 def avg_pool_16(
     op: Builder,
     data: Value,
@@ -420,8 +420,7 @@ def _maximum_with_indices(
         first = op.Reshape(first, op.Concat(outer, [1] * at.rank, axis=0))
     # 16-bit floats are computed in float32: what has no elements may be its lowest number then, or their infinity.
     found = op.Cast(maxima, to=ir.DataType.FLOAT) if data.dtype in HALVES else maxima
-    lowest = np.finfo(np.float32).min if data.dtype in HALVES else _lowest(data)
-    places = op.Where(op.Greater(found, op.const(lowest, found.dtype)), places, first)
+    places = op.Where(op.Greater(found, op.const(_lowest(found), found.dtype)), places, first)
     if axis % rank:
         places = op.Mod(places, op.ReduceProd(op.Shape(data, start=axis % rank), keepdims=1))
     return [maxima, op.Cast(places, to=to)]

@@ -9,7 +9,7 @@ import numpy as np
 from onnx import TensorProto
 
 from converters.openvino.charsmaps import compile_map
-from onnx_specops.runtime.library import has_library, native_operators
+from tests.native import BUILT, OF_PCRE2
 from tests.onnx_specops.native.nodes import Node
 
 I32, U8, BOOL, F32, I64 = (
@@ -247,4 +247,4 @@ _REGEXES = (normalization, split, special_tokens)
 
 def makers() -> tuple[Callable[[np.random.Generator], Node], ...]:
     """Those whose kernels the library has: one that was built without PCRE2 lacks some."""
-    return (*_MAKERS, *_REGEXES) if has_library() and "RegexSplit" in native_operators() else _MAKERS
+    return (*_MAKERS, *_REGEXES) if BUILT >= OF_PCRE2 else _MAKERS

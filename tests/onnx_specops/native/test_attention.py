@@ -12,11 +12,11 @@ import pytest
 
 import onnx_specops
 from onnx_specops.domain import find
-from onnx_specops.runtime.library import has_library
+from tests.native import needs_library
 from tests.onnx_specops.native import nodes
 from tests.onnx_specops.native.random_attention import cache_of
 
-pytestmark = pytest.mark.skipif(not has_library(), reason="no native library is built here")
+pytestmark = needs_library
 
 OPERATOR = "GroupQueryAttentionCompressed"
 

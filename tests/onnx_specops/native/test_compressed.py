@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from onnx_specops.runtime.library import has_library
+from tests.native import needs_library
 
-pytestmark = pytest.mark.skipif(not has_library(), reason="no native library is built here")
+pytestmark = needs_library
 
 PROGRAM = """
 import itertools

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 
-from onnx_specops.runtime.library import has_library, library_path
+from onnx_specops.runtime.library import library_path
+from tests.native import needs_library
 from tests.onnx_specops.native import nodes
 
 SESSIONS = 200
@@ -49,7 +50,7 @@ print(resident() - before)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.skipif(not has_library(), reason="no native library is built here")
+@needs_library
 def test_sessions_neither_unload_nor_leak_it() -> None:
     model = nodes.model("ErfInv", [np.zeros(3, np.float32)], [TensorProto.FLOAT])
     command = [sys.executable, "-c", SCRIPT, library_path(), str(SESSIONS)]

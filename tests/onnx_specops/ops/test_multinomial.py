@@ -17,6 +17,7 @@ from onnx_specops.ops.multinomial import Multinomial
 from onnx_specops.runtime.library import has_library
 from onnx_specops.runtime.reference import reference_evaluator
 from tests.conformance.oracle import Oracle
+from tests.native import needs_library
 from tests.onnx_specops.ops.case import Case, save
 from tests.onnx_specops.ops.cases_multinomial import TWO_ROWS, case
 from tests.onnx_specops.ops.one_node import one_node
@@ -129,7 +130,7 @@ def test_classes_too_improbable_for_float32(kernels: str, probs: list, samples: 
 
 
 @pytest.mark.parametrize("seed", range(1, 6))
-@pytest.mark.skipif(not has_library(), reason="the native library is not built")
+@needs_library
 def test_kernels_agree_where_openvino_is_undefined(seed: int) -> None:
     """Rows that lose all their probability in float32 and bfloat16 on the way."""
     random = np.random.default_rng(seed)

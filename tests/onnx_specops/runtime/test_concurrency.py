@@ -18,12 +18,12 @@ from openvino import opset13 as ops
 
 import onnx_specops
 from converters.openvino import convert
-from onnx_specops.runtime.library import has_library
+from tests.native import needs_library
 from tests.onnx_specops.runtime.graphs import TABLE, sum_of_rows
 
 ROOT = Path(__file__).parents[3]
 KERNELS = [
-    pytest.param("native", marks=pytest.mark.skipif(not has_library(), reason="no native library is built here")),
+    pytest.param("native", marks=needs_library),
     "python",
     "none",
 ]
