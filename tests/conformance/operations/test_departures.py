@@ -305,6 +305,15 @@ for _operation, _make, _kernel in (
         {"output_shape": np.array([3, 3]), **_WINDOW},
         expected=_WHOLE[None, None, 1:4, 1:4],
     )
+    _shown(
+        _operation,
+        1,
+        "a kernel of one element",
+        _make,
+        [static(np.array([[[1, 2, 3]]], F)), np.ones([1] * (_kernel.ndim - 1), F)],
+        {"strides": [1], "pads_begin": [1], "pads_end": [0], "output_padding": [1], "dilations": [1]},
+        expected=np.array([[[2, 3, 0]]], F),
+    )
 _shown(
     "ConvolutionBackpropData",
     1,
