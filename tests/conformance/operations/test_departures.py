@@ -85,6 +85,7 @@ _shown(
     lambda ops, x, y: ops.multiply(ops.multiply(x, x), y),
     [static(np.array([300], np.float16)), static(np.array([0.001], np.float16))],
 )
+_shown("Sign", 1, "integers between", lambda ops, x: ops.sign(ops.cos(x)), [static(np.array([256, 64], I32))])
 _shown(
     "Reshape",
     1,
