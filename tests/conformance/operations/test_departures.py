@@ -270,6 +270,23 @@ for _type in ("f8e4m3", "f8e5m2"):
     _arguments = [static(_floats(NAN, 1)), np.array(1, F)]
     _shown("FakeConvert", 13, f"{_type} of a NaN", "fake_convert", _arguments, {"destination_type": _type})
 
+
+def _shape_of_selected(ops, boxes, scores):
+    from openvino import opset1
+
+    return ops.shape_of(opset1.non_max_suppression(boxes, scores, np.int64(2), np.float32(0.5)).output(0))
+
+
+for _version in (1, 3):  # two equal boxes, one of which is selected
+    _shown(
+        "ShapeOf",
+        _version,
+        "what NonMaxSuppression",
+        _shape_of_selected,
+        [static(np.array([[[0, 0, 1, 1]] * 2], F)), static(np.array([[[0.9, 0.8]]], F))],
+        expected=np.array([1, 3]),
+    )
+
 # -- convolution, pooling --------------------------------------------------------------------------------------------------
 
 _IMAGE, _KERNEL = np.arange(9, dtype=F).reshape(1, 1, 3, 3), np.ones((1, 1, 3, 3), F)
@@ -306,6 +323,15 @@ for _operation, _make, _kernel in (
         [static(_IMAGE), _kernel],
         {"output_shape": np.array([3, 3]), **_WINDOW},
         expected=_WHOLE[None, None, 1:4, 1:4],
+    )
+    _shown(
+        _operation,
+        1,
+        "a kernel of one element",
+        _make,
+        [static(np.array([[[1, 2, 3]]], F)), np.ones([1] * (_kernel.ndim - 1), F)],
+        {"strides": [1], "pads_begin": [1], "pads_end": [0], "output_padding": [1], "dilations": [1]},
+        expected=np.array([[[2, 3, 0]]], F),
     )
 _shown(
     "ConvolutionBackpropData",

@@ -355,6 +355,18 @@ def test_sums_that_overflow_are_none_to_mend(oracle: Oracle, monkeypatch: pytest
     assert not overflown(recipe, judge)
 
 
+def test_a_norm_whose_squares_overflow_is_none_to_mend(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
+    judge, attributes = Judge(oracle), {"eps": 1e-3, "across_channels": False, "normalize_variance": True}
+    for number, is_so in ((-3.4e38, True), (2.0, False)):
+        recipe = _of_one("MVN", "opset2", np.full((1, 2, 3), number, np.float32), **attributes)
+        ours = np.zeros((1, 2, 3), np.float32)
+        with monkeypatch.context() as patch:
+            patch.setattr(Judge, "openvinos", lambda self, recipe, ours=ours: [ours * np.nan])
+            patch.setattr(Judge, "ours", lambda self, recipe, ours=ours: [[ours]])
+            patch.setattr(Judge, "judge", lambda self, recipe: Verdict("agrees"))
+            assert overflown(recipe, judge) == is_so
+
+
 def test_a_layer_whose_sums_overflow_is_none_to_mend(oracle: Oracle) -> None:
     """OpenVINO multiplies the last two operands first."""
     columns = np.array([[2.75, -1.5], [-3e38, -3e38]], np.float32)
