@@ -76,7 +76,19 @@ class Single:
 
 
 def explain(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
-    """Look at each layer by itself, with the values that OpenVINO gives it; else make the model as small as can be."""
+    """Look at each layer by itself, with the values that OpenVINO gives it; else make the model as small as can be.
+
+    What is found so in an If is explained by the layers of the branch that is taken, if those part without it.
+    """
+    explanation = _explained(recipe, verdict, judge)
+    decided = explanation.recipe.decided()
+    if explanation.kind != "found" or str(decided) == str(explanation.recipe):
+        return explanation
+    verdict = judge.judge(decided)
+    return explain(decided, verdict, judge) if verdict.suspect else explanation
+
+
+def _explained(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
     recipe, verdict = _narrowed(recipe, verdict, judge)
     explained = _of_layers(recipe, verdict, judge)
     if isinstance(explained, Explanation):

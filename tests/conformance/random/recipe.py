@@ -151,6 +151,12 @@ class Recipe:
         """The recipe with one element along each dimension of a leaf that has none."""
         return replace(self, nodes=tuple(_filled(node) for node in self.nodes))
 
+    def decided(self) -> Recipe:
+        """The recipe with the layers of the branch that is taken in the place of each If whose condition is a leaf."""
+        nodes: list[Leaf | Layer] = []
+        results = _laid(self, {}, nodes)
+        return Recipe(tuple(nodes), tuple(results))
+
     def __str__(self) -> str:
         return "\n".join(_lines(self))
 
@@ -175,6 +181,41 @@ def side_by_side(recipes: Sequence[Recipe]) -> Recipe:
             nodes.append(node)
         results += [(source + first, index) for source, index in recipe.results]
     return Recipe(tuple(nodes), tuple(results))
+
+
+def _laid(recipe: Recipe, given: Mapping[int, Ref], nodes: list[Leaf | Layer]) -> list[Ref]:
+    """Add a recipe's nodes, the branch alone of an If; its results. Of Parameters whose places have a ref that is taken."""
+    moved: dict[int, int | list[Ref]] = {place: [ref] for place, ref in given.items()}
+
+    def at(ref: Ref) -> Ref:
+        to = moved[ref[0]]
+        return (to, ref[1]) if isinstance(to, int) else to[ref[1]]
+
+    for place, node in enumerate(recipe.nodes):
+        if place in moved:
+            continue
+        if isinstance(node, Layer):
+            node = replace(node, inputs=tuple(map(at, node.inputs)))
+            condition = nodes[node.inputs[0][0]] if node.operation == "If" else node
+            if isinstance(condition, Leaf) and condition.array is not None:
+                moved[place] = _laid_branch(node, 0 if condition.array.all() else 1, nodes)
+                continue
+        moved[place] = len(nodes)
+        nodes.append(node)
+    return [at(ref) for ref in recipe.results]
+
+
+def _laid_branch(node: Layer, branch: int, nodes: list[Leaf | Layer]) -> list[Ref]:
+    """Add the nodes of an If's branch; its outputs."""
+    body = node.bodies[branch]
+    parameters, given, taken = body.parameters(), {}, []
+    for name, *ports in node.ports:
+        if name == "set_output":
+            taken.append(ports[branch])
+        elif ports[1 + branch] is not None:
+            given[parameters[ports[1 + branch]]] = node.inputs[ports[0]]
+    results = _laid(body, given, nodes)
+    return [results[k] for k in taken]
 
 
 def _static(node: Leaf | Layer) -> Leaf | Layer:

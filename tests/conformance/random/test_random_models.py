@@ -570,3 +570,22 @@ def test_what_openvino_refuses_is_cut_out(oracle: Oracle) -> None:
     mended = Judge(oracle).runnable(Recipe((data, kernel, *layers), ((4, 0),)))
     assert mended is not None
     assert next(layer.operation for layer in mended.layers()) == "Abs"
+
+
+def test_a_branch_is_explained_by_its_layers(oracle: Oracle) -> None:
+    """The CPU plugin hands fractions from one function of integers to the next, in a branch, too."""
+    functions = Layer("Cos", "opset1", ((0, 0),), {}), Layer("Sign", "opset1", ((1, 0),), {})
+    branches = tuple(
+        Recipe((Leaf("i32", None, (2,)), *layers), ((len(layers), 0),)) for layers in (functions, functions[:1])
+    )
+    condition, data = leaf_of(np.array(True)), leaf_of(np.int32([256, 64]))
+    ports = ("set_input", 1, 0, 0), ("set_output", 0, 0)
+    layer = Layer("If", "opset8", ((0, 0), (1, 0)), {}, branches, ports)
+    judge, recipe = Judge(oracle), Recipe((condition, data, layer), ((2, 0),))
+    verdict = judge.judge(recipe)
+    assert verdict.kind == "parts", verdict
+    found = explain(recipe, verdict, judge)
+    assert found.kind == "noise", found
+    assert [layer.operation for layer in found.recipe.layers()] == ["Cos", "Sign"]
+    other = replace(recipe, nodes=(leaf_of(np.array(False)), data, layer)).decided()
+    assert [layer.operation for layer in other.layers()] == ["Cos"]

@@ -289,6 +289,11 @@ def _of_the_remainder(ops, a, b):
     return ops.divide(F32(1), ops.floor_mod(a, b))
 
 
+def _of_erf(ops, a, b):
+    """A dividend that is computed of constants alone."""
+    return ops.mod(ops.erf(a), b)
+
+
 def _floats_of_two():
     floor_mod = partial(layer_case, "FloorMod", "opset1", "floor_mod")
     off = decided("evaluate", "the CPU plugin subtracts a rounded quotient's multiple, which is off by its rounding")
@@ -301,6 +306,8 @@ def _floats_of_two():
     for dtype in (np.int32, np.int64):
         divisors = static(np.array([3, -2, 1, -1, 7], dtype))
         yield layer_case("Mod", "opset1", "mod", f"one-by-each-{np.dtype(dtype)}", [np.array(1, dtype), divisors])
+        two = np.array(2, dtype)
+        yield layer_case("Mod", "opset1", _of_erf, f"computed-one-by-each-{np.dtype(dtype)}", [two, divisors])
     yield layer_case("Mod", "opset1", "mod", "f32-signs", [static(_A[:6]), static(_B[:6])])
     power = partial(layer_case, "Power", "opset1", "power")
     exponents = _floats(1 / 3, 3, 0, -1, 2, 0.5, 0.5, NAN, 0, -2)
