@@ -232,6 +232,13 @@ OTHERWISE = [
     # What is infinite and is 0 on the way depends on the order.
     _of_one("ReduceProd", "opset1", np.array([[1e30, 1e30, 0], [1, 2, 3]], np.float32), np.array([1])),
     _of_one("ReduceSum", "opset1", np.arange(24, dtype=np.float32).reshape(2, 3, 4), np.array([-1, 0])),
+    # It overflows in sums of more elements than ours.
+    _of_one(
+        "AdaptiveAvgPool",
+        "opset8",
+        np.array([[[[3e38, 3e38, 1], [1, 2, 3]], [[1, 2, 3], [4, 5, 6]]]], np.float32),
+        np.array([1, 2]),
+    ),
     # Both of OpenVINO's lose the remainder.
     _of_one("FloorMod", "opset1", np.array([-2e22, 5], np.float32), np.array([3], np.float32), auto_broadcast="numpy"),
     # Both pad as same_upper does.
