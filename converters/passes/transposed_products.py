@@ -15,9 +15,9 @@ _PASSING = {("", "Cast"), ("", "Identity")}
 class TransposeBehindCasts(InPlacePass):
     """Where a Transpose that moves the first dimension back is cast and then multiplied, the cast goes before it.
 
-    ONNX Runtime (1.31) takes such a Transpose into the MatMul, also one behind a Cast. Where the two sides are of different
-    ranks it then ends the process, with a Cast between, also one of its own for 16-bit floats: the constant side of these
-    gets the other's rank.
+    ONNX Runtime (1.31) takes such a Transpose into the MatMul, also one behind a Cast, or two that together are one. Where
+    the two sides are of different ranks it then ends the process, with a Cast between, also one of its own for 16-bit
+    floats: the constant side of these gets the other's rank.
     """
 
     def call(self, model: ir.Model) -> PassResult:
@@ -31,7 +31,7 @@ def _mended(root: ir.Graph, node: ir.Node) -> bool:
     changed = False
     for index, value in enumerate(node.inputs):
         between = _before(value)
-        if between and any(passing.op_type == "Cast" for passing in between[:-1]):
+        if any(passing.op_type == "Cast" for passing in between):
             _cast_first(node, index, between)
             changed = True
         elif between and value is not None and value.dtype in HALVES:
@@ -40,37 +40,48 @@ def _mended(root: ir.Graph, node: ir.Node) -> bool:
 
 
 def _before(value: ir.Value | None) -> list[ir.Node]:
-    """The Casts and Identities before a value, the last first, and such a Transpose before them; nothing without that."""
+    """The Casts, Identities and Transposes before a value, as far as the Transposes are together such a one;
+    nothing where they are not."""
     found: list[ir.Node] = []
+    order: list[int] = []
     while value is not None and (producer := value.producer()) is not None:
         if found and producer.graph is not found[0].graph:
             break
         found.append(producer)
-        if (producer.domain, producer.op_type) == ("", "Transpose"):
-            perm = list(producer.attributes.get_ints("perm", ()))
-            last = len(perm) - 1
-            return found if last > 1 and perm in ([*range(1, last), 0, last], [*range(1, last + 1), 0]) else []
-        if (producer.domain, producer.op_type) not in _PASSING:
+        if _is_transpose(producer):
+            perm = producer.attributes.get_ints("perm", ())
+            if not perm:
+                break
+            order = [perm[axis] for axis in order or range(len(perm))]
+            last = len(order) - 1
+            if last > 1 and order in ([*range(1, last), 0, last], [*range(1, last + 1), 0]):
+                return found[::-1]
+        elif (producer.domain, producer.op_type) not in _PASSING:
             break
         value = producer.inputs[0]
     return []
 
 
+def _is_transpose(node: ir.Node) -> bool:
+    return (node.domain, node.op_type) == ("", "Transpose")
+
+
 def _cast_first(node: ir.Node, index: int, between: list[ir.Node]) -> None:
     """Let a MatMul take the transposed cast in the place of the cast transposed."""
     assert node.graph is not None and node.name is not None
-    *passing, transpose = between
-    value, taken = transpose.inputs[0], node.inputs[index]
+    value, taken = between[0].inputs[0], node.inputs[index]
     assert value is not None and taken is not None
     name = f"{node.outputs[0].name}_{'ab'[index]}"
-    for count, old in enumerate(reversed(passing)):
-        result = Value(name=f"{name}_cast{count}", type=old.outputs[0].type, shape=value.shape)
+    for count, old in enumerate(sorted(between, key=_is_transpose)):
+        given = old.outputs[0]
+        if _is_transpose(old):
+            result = Value(name=f"{name}_transposed{count}", type=taken.type, shape=given.shape)
+        else:
+            result = Value(name=f"{name}_cast{count}", type=given.type, shape=value.shape)
         node.graph.insert_before(node, _like(old, value, result))
         value = result
-    result = Value(name=f"{name}_transposed", type=taken.type, shape=taken.shape)
-    node.graph.insert_before(node, _like(transpose, value, result))
-    node.replace_input_with(index, result)
-    for old in between:
+    node.replace_input_with(index, value)
+    for old in reversed(between):
         if old.graph is not None and not old.outputs[0].uses() and not old.outputs[0].is_graph_output():
             old.graph.remove(old, safe=True)
 

@@ -47,6 +47,12 @@ def scatter_elements_update_3(op: Builder, data: Value, indices: Value, updates:
             specification="rounds down",
             follows="specification",
         ),
+        Departure(
+            where="`min` and `max` of a NaN",
+            cpu="keeps one of the data, and passes over one among the updates",
+            reference="takes the update wherever one of the two is a NaN",
+            follows="runtime",
+        ),
     ],
 )
 def scatter_elements_update(
@@ -202,7 +208,13 @@ def _scattered(op: Builder, data: Value, rows: Value, updates: Value, reduction:
     data, updates = (x if wide == dtype else op.Cast(x, to=wide) for x in (data, updates))
     if reduction == "sub":
         updates = op.Sub(0, updates)
+    extreme = reduction in ("min", "max") and wide.is_floating_point()
+    if extreme:  # a NaN of the data stays, and one among the updates is passed over; ONNX Runtime takes what comes last
+        none = op.const(np.inf if reduction == "min" else -np.inf, wide)
+        updates = op.Where(op.IsNaN(updates), none, updates)
     result = op.ScatterElements(data, rows, updates, axis=0, reduction=_REDUCTIONS[reduction])
+    if extreme:
+        result = op.Where(op.IsNaN(data), data, result)
     return result if wide == dtype else op.Cast(result, to=dtype)
 
 

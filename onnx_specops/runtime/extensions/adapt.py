@@ -41,7 +41,7 @@ def adapt(model: onnx.ModelProto) -> bool:
         inline_users(model)
         changed = _widen(model.graph, {}, onnx.shape_inference.infer_shapes(without_weights(model)).graph)
     versions = {opset.domain: opset.version for opset in model.opset_import}
-    for holder in list(graphs_and_functions(model)):
+    for holder in reversed(list(graphs_and_functions(model))):  # inner graphs first, for an outer one's nodes are copied
         changed |= _complete(holder) | _detach_outputs(holder)
         if _rename(holder):
             changed = True

@@ -13,6 +13,8 @@ from tests.conformance.random.judge import Judge, Verdict, differing
 from tests.conformance.random.recipe import Layer, Leaf, Recipe, leaf_of
 
 _ORDERS = 8
+_AVERAGES = ("AdaptiveAvgPool", "AvgPool", "ReduceMean")
+_SCALE = 2.0**20
 
 
 def seconded_in_other_words(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
@@ -37,6 +39,7 @@ def _in_other_words(recipe: Recipe, judge: Judge) -> Iterator[Recipe]:
         yield from _of_constant_bounds(recipe)
         yield from _without_masks(recipe)
         yield from _divided_before(recipe)
+        yield from _scaled(recipe)
         yield from _reordered(recipe)
 
 
@@ -109,6 +112,19 @@ def _divided_before(recipe: Recipe) -> Iterator[Recipe]:
     with np.errstate(all="ignore"):
         left = leaf_of(np.fmod(dividend.array, divisor.array))
     yield replace(recipe, nodes=(left, divisor, replace(layer, inputs=((0, 0), (1, 0)))), results=((2, 0),))
+
+
+def _scaled(recipe: Recipe) -> Iterator[Recipe]:
+    """An average of numbers so small that their sums do not overflow, made as much greater behind it."""
+    layer, data = recipe.nodes[-1], recipe.nodes[0]
+    if not isinstance(layer, Layer) or layer.operation not in _AVERAGES or len(recipe.results) > 1:
+        return
+    if not isinstance(data, Leaf) or data.type != "f32" or data.array is None or layer.inputs[0] != (0, 0):
+        return
+    last = len(recipe.nodes)
+    smaller, scale = replace(data, array=data.array / np.float32(_SCALE)), leaf_of(np.array(_SCALE, np.float32))
+    greater = Layer("Multiply", "opset1", ((last - 1, 0), (last, 0)), {"auto_broadcast": "numpy"})
+    yield replace(recipe, nodes=(smaller, *recipe.nodes[1:], scale, greater), results=((last + 1, 0),))
 
 
 def _reordered(recipe: Recipe) -> Iterator[Recipe]:

@@ -232,6 +232,13 @@ OTHERWISE = [
     # What is infinite and is 0 on the way depends on the order.
     _of_one("ReduceProd", "opset1", np.array([[1e30, 1e30, 0], [1, 2, 3]], np.float32), np.array([1])),
     _of_one("ReduceSum", "opset1", np.arange(24, dtype=np.float32).reshape(2, 3, 4), np.array([-1, 0])),
+    # It overflows in sums of more elements than ours.
+    _of_one(
+        "AdaptiveAvgPool",
+        "opset8",
+        np.array([[[[3e38, 3e38, 1], [1, 2, 3]], [[1, 2, 3], [4, 5, 6]]]], np.float32),
+        np.array([1, 2]),
+    ),
     # Both of OpenVINO's lose the remainder.
     _of_one("FloorMod", "opset1", np.array([-2e22, 5], np.float32), np.array([3], np.float32), auto_broadcast="numpy"),
     # Both pad as same_upper does.
@@ -275,6 +282,22 @@ def test_what_openvino_seconds_in_other_words_is_none_to_mend(
     assert seconded_in_other_words(recipe, verdict, judge)
     _wrong(monkeypatch, recipe.layers()[-1].operation)
     assert not seconded_in_other_words(recipe, verdict, judge)
+
+
+def test_what_explains_a_branch_explains_the_if(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whose two layers the CPU plugin computes as one, without integers between them."""
+    x = np.array([64, 256, 0], np.int32)
+    layers = (Layer("Cos", "opset1", ((0, 0),), {}), Layer("Sign", "opset1", ((1, 0),), {}))
+    taken = Recipe((Leaf("i32", None, (3,)), *layers), ((2, 0),))
+    other = Recipe((Leaf("i32", None, (3,)), Layer("Abs", "opset1", ((0, 0),), {})), ((1, 0),))
+    ports = (("set_input", 1, 0, 0), ("set_output", 0, 0))
+    chosen = Layer("If", "opset8", ((0, 0), (1, 0)), {}, (taken, other), ports)
+    recipe, judge = Recipe((leaf_of(np.array(True)), leaf_of(x), chosen), ((2, 0),)), Judge(oracle)
+    verdict = judge.judge(recipe)
+    assert verdict.kind == "parts", verdict
+    assert explain(recipe, verdict, judge).kind == "noise"
+    _wrong(monkeypatch, "Sign", "opset1")
+    assert explain(recipe, judge.judge(recipe), judge).kind == "found"
 
 
 def test_what_later_layers_make_more_of_is_none_to_mend(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,6 +35,21 @@ def test_a_cast_goes_before_the_transpose(perm, rank, dtype, oracle: Oracle, tmp
     assert [node.op_type for node in model.graph.node] == ["Cast", "Transpose", "MatMul"]
 
 
+@pytest.mark.parametrize("perms", [([1, 0, 2], [0, 2, 1]), ([0, 2, 1], [2, 0, 1])])
+def test_a_cast_goes_before_transposes_that_together_are_one(perms, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+    import openvino as ov
+    from openvino import opset14 as ops
+
+    x = ops.parameter([2, 3, 4], np.float16)
+    turned = x
+    for perm in perms:
+        turned = ops.transpose(turned, ops.constant(perm))
+    weights = ops.constant(np.ones((turned.shape[-1], 5), np.float32))
+    product = ops.matmul(ops.convert(turned, "f32"), weights, False, False)
+    model = converted(ov.Model([product], [x]), [X.astype(np.float16)], oracle, tmp_path)
+    assert [node.op_type for node in model.graph.node] == ["Cast", "Transpose", "Transpose", "MatMul"]
+
+
 def test_what_else_takes_the_transposed_keeps_it(oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
     import openvino as ov
     from openvino import opset14 as ops

@@ -17,7 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import onnx_specops
 from converters.validation.ort_values import to_array
-from tests.onnx_specops.runtime.graphs import PLACES, TABLE, bag, constants, model, sum_of_rows, value
+from tests.onnx_specops.runtime.graphs import PLACES, TABLE, bag, constants, in_if, model, sum_of_rows, value
 
 GOOD = {"indices": np.array([1, 3])}
 BAD = {"indices": np.array([1, 17])}
@@ -377,6 +377,14 @@ def test_attributes_left_out_have_their_defaults() -> None:
     )
     feeds = {"data": np.zeros(3, np.float32), "i": np.array([2, 2]), "u": np.array([5, 6], np.float32)}
     assert session(made).run(None, feeds)[0].tolist() == [0, 0, 6]
+
+
+def test_a_branch_and_what_is_around_it_both_have_kernels() -> None:
+    made = in_if()
+    made.graph.node.append(bag("table", "indices", "offsets", "again"))
+    made.graph.output.append(value("again", TensorProto.FLOAT, [1, 3]))
+    for output in session(made).run(None, GOOD):
+        np.testing.assert_array_equal(output, SUM)
 
 
 def test_python_operators_of_others_keep_working() -> None:

@@ -7,6 +7,7 @@ import numpy as np
 from tests.conformance.operation_models import decided, dynamic, layer_case, mixed, ramp, static
 
 I8, I32, I64, U8, F16, F32, F64 = np.int8, np.int32, np.int64, np.uint8, np.float16, np.float32, np.float64
+NAN = np.nan
 
 _FLOORS = decided(
     "evaluate", "the CPU plugin truncates the mean of integers where the specification and the reference floor it"
@@ -139,6 +140,12 @@ def _nd_update():
         yield case(
             "opset15", f"{reduction}-elements", dynamic(ramp(4, 3)), dynamic(indices), dynamic(ramp(4) + 2), attributes
         )
+    few = np.array([[0], [1], [2], [2], [3], [3]])
+    for reduction in ("min", "max"):
+        for dtype in (F32, F16):
+            data, updates = (np.array(x, dtype) for x in ([NAN, 1, NAN, 1, 2, NAN], [-1, NAN, NAN, 5, NAN, 0]))
+            name = f"{reduction}-nan-{np.dtype(dtype).name}"
+            yield case("opset15", name, dynamic(data), dynamic(few), dynamic(updates), {"reduction": reduction})
 
 
 CASES = [*_elements(), *_update(), *_nd_update()]
