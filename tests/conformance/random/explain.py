@@ -130,10 +130,7 @@ def _of_layers(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation | 
         elif _is_noise(single.recipe, found, judge) or _takes_noise(recipe, found, single.place, judge):
             known.setdefault(single.place, Explanation("noise", single.recipe, found))
         else:
-            explained = _of_branch(single.recipe, judge) or Explanation("found", single.recipe, found)
-            if explained.kind == "found":
-                return explained
-            known[single.place] = explained
+            return Explanation("found", single.recipe, found)
     if known:
         # What parts and needs none of those layers is to be explained still.
         left = recipe.apart_from(known)
@@ -142,15 +139,6 @@ def _of_layers(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation | 
             return min(known.values(), key=lambda explanation: explanation.kind)
         recipe, verdict = _narrowed(left, rest, judge)
     return recipe, verdict
-
-
-def _of_branch(recipe: Recipe, judge: Judge) -> Explanation | None:
-    """What explains that the branch of an If parts as a model of its own; ``None`` where it does not."""
-    branch = recipe.branch()
-    if branch is None:
-        return None
-    found = judge.judge(branch)
-    return explain(branch, found, judge) if found.suspect else None
 
 
 def _is_nothing(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:

@@ -122,22 +122,6 @@ class Recipe:
         own = replace(node, inputs=tuple((places[ref], 0) for ref in node.inputs))
         return Recipe((*leaves.values(), own), tuple((len(leaves), index) for index in self.outputs(place)))
 
-    def branch(self) -> Recipe | None:
-        """The branch that is taken, as a model of its own, where the recipe is an If of leaves."""
-        node = self.nodes[-1]
-        given = [self.nodes[place] for place, _ in node.inputs] if isinstance(node, Layer) and node.operation == "If" else []
-        leaves = [leaf for leaf in given if isinstance(leaf, Leaf) and leaf.array is not None]
-        if not isinstance(node, Layer) or not leaves or len(leaves) < len(given):
-            return None
-        taken = 0 if np.all(leaves[0].array) else 1
-        body, ports = node.bodies[taken], [port for port in node.ports if port[0] == "set_input"]
-        nodes, parameters = list(body.nodes), body.parameters()
-        for _, index, *own in ports:
-            if own[taken] is not None:
-                nodes[parameters[own[taken]]] = replace(leaves[index], constant=False)
-        results = [port[1 + taken] for port in node.ports if port[0] == "set_output"]
-        return Recipe(tuple(nodes), tuple(body.results[results[index]] for _, index in self.results)).pruned()
-
     def apart_from(self, places: Collection[int]) -> Recipe:
         """The recipe of those results that need no node there."""
         needing = self.needing(places)
