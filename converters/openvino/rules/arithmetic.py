@@ -337,9 +337,9 @@ def mod(op: Builder, a: Value, b: Value):
     # ONNX Runtime computes fmod of integers in floats.
     if a.dtype in UNSIGNED:
         remainder = op.Mod(a, divisor)
-    elif a.constant is not None and a.constant.size == 1 and a.constant.item() == 1:
-        # ONNX Runtime makes ``1 / x * y`` to ``y / x``, also of integers.
-        remainder = op.Where(op.Equal(op.Abs(divisor), 1), 0, a)
+    elif a.dims in (None, [], [1], [None]):
+        # ONNX Runtime makes ``1 / x * y`` to ``y / x``, also of integers, and of a 1 that it has computed itself.
+        remainder = op.Add(a, op.Mul(op.Neg(op.Div(a, divisor)), divisor))
     else:
         remainder = op.Sub(a, op.Mul(op.Div(a, divisor), divisor))
     return _defined(op, remainder, zero)
