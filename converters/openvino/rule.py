@@ -109,6 +109,12 @@ EVERYWHERE = (
         follows="cpu",
     ),
     Departure(
+        where="integers between one function and the next, such as Cos and Sign",
+        cpu="keeps the fractions of floats",
+        specification="has integers between them",
+        follows="specification",
+    ),
+    Departure(
         where="a layer of constants alone",
         cpu="computes it when it loads the model, by the reference kernel, and what that refuses by its own",
         specification="tells constants from no other inputs",

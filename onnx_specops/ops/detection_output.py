@@ -242,7 +242,7 @@ def _(op, box_logits, class_preds, proposals, aux_class_preds, aux_box_preds, **
     scores, prior = emit_wide(op, class_preds), emit_wide(op, proposals)
     dtype = number_type(scores)
     size = 4 if given["normalized"] else 5
-    images = op.Shape(scores, start=0, end=1)
+    images, sets = op.Shape(scores, start=0, end=1), op.Shape(prior, start=0, end=1)
     priors = op.Div(op.Shape(prior, start=2), size)
     classes = op.Div(op.Shape(scores, start=1), priors)
     class_range = op.Range(0, op.Squeeze(classes, [0]), 1)
@@ -252,8 +252,9 @@ def _(op, box_logits, class_preds, proposals, aux_class_preds, aux_box_preds, **
     variances = None
     if not given["variance_encoded_in_target"]:
         row = op.Slice(op.Gather(prior, np.array(1), axis=1), [0], op.Mul(priors, 4), [1])
-        variances = emit_columns(op, op.Reshape(row, [0, 1, -1, 4]))
-    rows = op.Reshape(op.Gather(prior, np.array(0), axis=1), [0, 1, -1, size])
+        variances = emit_columns(op, op.Reshape(row, op.Concat(sets, [1], priors, [4], axis=0), allowzero=1))
+    row = op.Gather(prior, np.array(0), axis=1)
+    rows = op.Reshape(row, op.Concat(sets, [1], priors, [size], axis=0), allowzero=1)
     columns = [op.Gather(rows, np.array(i), axis=-1) for i in range(size - 4, size)]
     sides = np.array([given["input_width"], given["input_height"]] * 2).astype(dtype)
     for offsets in (aux_box_preds, box_logits):

@@ -337,11 +337,9 @@ def mod(op: Builder, a: Value, b: Value):
     # ONNX Runtime computes fmod of integers in floats.
     if a.dtype in UNSIGNED:
         remainder = op.Mod(a, divisor)
-    elif a.dims in (None, [], [1], [None]):
-        # ONNX Runtime makes ``1 / x * y`` to ``y / x``, also of integers, and of a 1 that it has computed itself.
-        remainder = op.Add(a, op.Mul(op.Neg(op.Div(a, divisor)), divisor))
     else:
-        remainder = op.Sub(a, op.Mul(op.Div(a, divisor), divisor))
+        # With Neg between them: ONNX Runtime makes ``1 / x * y`` to ``y / x``, also of integers, and of a 1 that it folds.
+        remainder = op.Add(a, op.Mul(op.Neg(op.Div(a, divisor)), divisor))
     return _defined(op, remainder, zero)
 
 

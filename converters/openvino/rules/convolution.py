@@ -23,9 +23,17 @@ _SHAPE_REFUSED = Departure(
 )
 _PADS_STAND = Departure(
     where="`output_shape` and explicit pads",
-    cpu="cuts off `pads_begin`, and at the end what is then too much",
+    cpu="cuts off `pads_begin`, and at the end what is then too much; ignores them too where one element with strides of 1 "
+    "gives the size of the data",
     specification="ignores the pads, and cuts off half at each side",
     follows="cpu",
+)
+_PADS_OVERLOOKED = Departure(
+    where="a kernel of one element, strides of 1, `pads_begin`, and as much at the end through a negative `pads_end` or "
+    "`output_padding`",
+    cpu="overlooks them",
+    specification="shifts by them",
+    follows="specification",
 )
 
 
@@ -61,7 +69,7 @@ def group_convolution(
     return integers_in_float32(op, lambda x, w: _in_groups(op, x, w, at, _convolve), data, kernel)
 
 
-@rule("ConvolutionBackpropData", departs=[_PADS_STAND, _SHAPE_REFUSED])
+@rule("ConvolutionBackpropData", departs=[_PADS_STAND, _PADS_OVERLOOKED, _SHAPE_REFUSED])
 def convolution_backprop_data(
     op: Builder,
     data: Value,
@@ -71,7 +79,7 @@ def convolution_backprop_data(
     sliding: Dilated,
     output_padding: tuple[int, ...] = (),
 ):
-    """ConvolutionBackpropData-1. With ``output_shape`` and explicit pads the pads stand."""
+    """ConvolutionBackpropData-1. With ``output_shape`` and explicit pads the pads stand, mostly."""
     at = sliding.window()
 
     def transpose(op: Builder, x: Value, w: Value, at: Window, groups: int) -> Value:
@@ -80,7 +88,7 @@ def convolution_backprop_data(
     return integers_in_float32(op, lambda x, w: transpose(op, x, w, at, 1), data, kernel)
 
 
-@rule("GroupConvolutionBackpropData", departs=[_PADS_STAND])
+@rule("GroupConvolutionBackpropData", departs=[_PADS_STAND, _PADS_OVERLOOKED])
 def group_convolution_backprop_data(
     op: Builder,
     data: Value,
@@ -256,6 +264,10 @@ def _transposed(
             begin = op.Div(total, 2)
             if at.auto_pad == "same_upper":
                 begin = op.Sub(total, begin)
+        elif any(at.pads_begin) and set(at.strides) == {1}:
+            # Where a kernel of one element leaves the size as it is, OpenVINO and its specification both ignore the pads.
+            unlike = op.Concat(op.Sub(sizes, 1), op.Sub(wanted, whole), axis=0)
+            begin = op.Mul(begin, op.Sign(op.ReduceMax(op.Abs(unlike))))
         end = op.Sub(op.Sub(whole, wanted), begin)
     if begin.constant is not None and end.constant is not None:
         before, after = begin.constant.tolist(), end.constant.tolist()

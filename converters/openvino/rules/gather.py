@@ -36,6 +36,13 @@ _OF_NONE = Departure(
     follows="reference",
 )
 
+_BATCH_OF_ONE = Departure(
+    where="`batch_dims` of known dimensions, of which all before the axis are 1",
+    cpu="gives what was in memory for the first elements, or crashes",
+    specification="gathers",
+    follows="specification",
+)
+
 
 @rule("Gather", departs=[_NEGATIVE, _OF_NONE])
 def gather_1(op: Builder, data: Value, indices: Value, axis: Value):
@@ -43,13 +50,13 @@ def gather_1(op: Builder, data: Value, indices: Value, axis: Value):
     return _gather(op, data, indices, axis, 0, negative=False)
 
 
-@rule("Gather", since="opset7", departs=[_NEGATIVE, _OF_NONE])
+@rule("Gather", since="opset7", departs=[_NEGATIVE, _OF_NONE, _BATCH_OF_ONE])
 def gather_7(op: Builder, data: Value, indices: Value, axis: Value, *, batch_dims: int = 0):
     """Gather-7: negative indices are out of range."""
     return _gather(op, data, indices, axis, batch_dims, negative=False)
 
 
-@rule("Gather", since="opset8", departs=[_OF_NONE])
+@rule("Gather", since="opset8", departs=[_OF_NONE, _BATCH_OF_ONE])
 def gather(op: Builder, data: Value, indices: Value, axis: Value, *, batch_dims: int = 0):
     """Gather-8: negative indices count from the end; those out of range give zeros."""
     return _gather(op, data, indices, axis, batch_dims, negative=True)

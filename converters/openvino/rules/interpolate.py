@@ -13,6 +13,7 @@ from converters.errors import Malformed
 from converters.openvino.rule import AttributeGroup, Departure, rule
 from converters.openvino.rules._precision import WITHOUT_A_SHARE, integers_in_float32
 from onnx_specops.building import Builder, Value
+from onnx_specops.domain import DOMAIN
 from onnx_specops.padding import pad
 
 # OpenVINO's CPU plugin takes no tensors of more dimensions.
@@ -332,7 +333,7 @@ def _resized(op: Builder, image: Value, sizes: Value, scales: Value, axes: list[
         attributes["mode"] = "linear"
     else:
         return None
-    if mode != "nearest" and rank == 4 and 3 in axes and _is_channels_last(image):
+    if mode != "nearest" and rank == 4 and not _is_computed_behind(_transposed_before(image), mode, axes, factors):
         return None
     attributes["coordinate_transformation_mode"] = coordinates
     if not exact:
@@ -354,17 +355,28 @@ def _resized(op: Builder, image: Value, sizes: Value, scales: Value, axes: list[
     return op.Resize(image, None, _of_all_axes(op, image, scales, attributes), **attributes)
 
 
-def _is_channels_last(image: Value) -> bool:
-    """Whether a Transpose gave the image's channels the last place: ONNX Runtime moves it past a Resize, and then has none
-    that interpolates along the second axis."""
+def _is_computed_behind(perm: Sequence[int], mode: str, axes: list[int], factors: list[float] | None) -> bool:
+    """Whether ONNX Runtime's Resize of four-dimensional data takes the axes that are its own once a Transpose by ``perm``
+    before it has been moved past it."""
+    if list(perm) == [0, 2, 3, 1]:
+        return 3 not in axes  # none interpolates along the second axis
+    if list(perm) == [0, 3, 1, 2] and mode == "cubic":
+        return factors is not None and min(factors) >= 1  # none shrinks the second and the third so
+    return True
+
+
+def _transposed_before(image: Value) -> Sequence[int]:
+    """The permutation of the Transpose that gave the image, perhaps through functions of its elements; empty if none did."""
     node = image.producer()
     for _ in range(_MOST_BETWEEN):
         if node is None or node.op_type in ("Transpose", "YUVtoRGB") or len(node.inputs) != 1 or node.inputs[0] is None:
             break
         node = node.inputs[0].producer()
-    if node is None or node.op_type != "Transpose":
-        return node is not None and node.op_type == "YUVtoRGB"
-    return list(node.attributes.get_ints("perm", ())) == [0, 2, 3, 1]
+    if node is None:
+        return ()
+    if node.domain == DOMAIN:  # the last of its body: that of YUVtoRGB, and of those that pool regions
+        return [0, 2, 3, 1] if node.op_type == "YUVtoRGB" else [0, 3, 1, 2]
+    return node.attributes.get_ints("perm", ()) if node.op_type == "Transpose" else ()
 
 
 def _of_all_axes(op: Builder, image: Value, given: Value, attributes: dict[str, object]) -> Value:

@@ -27,14 +27,21 @@ from converters.openvino.rules._indices import (
 )
 from onnx_specops.building import Builder, Value
 
+_MOST_BOXES = Departure(
+    where="what NonMaxSuppression-1, -3 or -4 selects",
+    cpu="gives the shape of the most that there may be",
+    specification="gives that of what is selected",
+    follows="specification",
+)
 
-@rule("ShapeOf")
+
+@rule("ShapeOf", departs=[_MOST_BOXES])
 def shape_of_1(op: Builder, data: Value):
     """ShapeOf-1: always int64."""
     return op.Shape(data)
 
 
-@rule("ShapeOf", since="opset3")
+@rule("ShapeOf", since="opset3", departs=[_MOST_BOXES])
 def shape_of(op: Builder, data: Value, *, output_type: ElementType):
     """ShapeOf-3: OpenVINO refuses a layer without ``output_type``, which the specification makes optional."""
     return as_indices(op, op.Shape(data), output_type)

@@ -109,9 +109,9 @@ class _Plan:
             follows="reference",
         ),
         Departure(
-            where="a new axis and a shrunk axis at one place",
+            where="a new axis and a shrunk axis",
             cpu="reads beyond the data",
-            reference="lets the new axis go before",
+            reference="slices, the new axis before the shrunk one where both are at one place",
             follows="reference",
         ),
         Departure(

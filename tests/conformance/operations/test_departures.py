@@ -45,6 +45,7 @@ UNSHOWN = {
     "an empty sequence": "what is read beyond it may be the right answer",
     "a layer that runs again": "an example is run once",
     "an axis that is known to have no": "what was in memory may be the right answer",
+    "`batch_dims` of known dimensions": "the CPU plugin crashes, mostly",
     "slices without elements": "the CPU plugin answers in one of its types, and fails in the other",
     "images without rows or columns": "what was in memory may be the right answer",
     "repeats that are not constant": "what was in memory may be the right answer",
@@ -85,6 +86,7 @@ _shown(
     lambda ops, x, y: ops.multiply(ops.multiply(x, x), y),
     [static(np.array([300], np.float16)), static(np.array([0.001], np.float16))],
 )
+_shown("Sign", 1, "integers between", lambda ops, x: ops.sign(ops.cos(x)), [static(np.array([256, 64], I32))])
 _shown(
     "Reshape",
     1,
@@ -268,6 +270,23 @@ for _type in ("f8e4m3", "f8e5m2"):
     _arguments = [static(_floats(NAN, 1)), np.array(1, F)]
     _shown("FakeConvert", 13, f"{_type} of a NaN", "fake_convert", _arguments, {"destination_type": _type})
 
+
+def _shape_of_selected(ops, boxes, scores):
+    from openvino import opset1
+
+    return ops.shape_of(opset1.non_max_suppression(boxes, scores, np.int64(2), np.float32(0.5)).output(0))
+
+
+for _version in (1, 3):  # two equal boxes, one of which is selected
+    _shown(
+        "ShapeOf",
+        _version,
+        "what NonMaxSuppression",
+        _shape_of_selected,
+        [static(np.array([[[0, 0, 1, 1]] * 2], F)), static(np.array([[[0.9, 0.8]]], F))],
+        expected=np.array([1, 3]),
+    )
+
 # -- convolution, pooling --------------------------------------------------------------------------------------------------
 
 _IMAGE, _KERNEL = np.arange(9, dtype=F).reshape(1, 1, 3, 3), np.ones((1, 1, 3, 3), F)
@@ -304,6 +323,15 @@ for _operation, _make, _kernel in (
         [static(_IMAGE), _kernel],
         {"output_shape": np.array([3, 3]), **_WINDOW},
         expected=_WHOLE[None, None, 1:4, 1:4],
+    )
+    _shown(
+        _operation,
+        1,
+        "a kernel of one element",
+        _make,
+        [static(np.array([[[1, 2, 3]]], F)), np.ones([1] * (_kernel.ndim - 1), F)],
+        {"strides": [1], "pads_begin": [1], "pads_end": [0], "output_padding": [1], "dilations": [1]},
+        expected=np.array([[[2, 3, 0]]], F),
     )
 _shown(
     "ConvolutionBackpropData",

@@ -76,7 +76,19 @@ class Single:
 
 
 def explain(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
-    """Look at each layer by itself, with the values that OpenVINO gives it; else make the model as small as can be."""
+    """Look at each layer by itself, with the values that OpenVINO gives it; else make the model as small as can be.
+
+    What is found so in an If is explained by the layers of the branch that is taken, if those part without it.
+    """
+    explanation = _explained(recipe, verdict, judge)
+    decided = explanation.recipe.decided()
+    if explanation.kind != "found" or str(decided) == str(explanation.recipe):
+        return explanation
+    verdict = judge.judge(decided)
+    return explain(decided, verdict, judge) if verdict.suspect else explanation
+
+
+def _explained(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
     recipe, verdict = _narrowed(recipe, verdict, judge)
     explained = _of_layers(recipe, verdict, judge)
     if isinstance(explained, Explanation):
@@ -118,10 +130,7 @@ def _of_layers(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation | 
         elif _is_noise(single.recipe, found, judge) or _takes_noise(recipe, found, single.place, judge):
             known.setdefault(single.place, Explanation("noise", single.recipe, found))
         else:
-            explained = _of_branch(single.recipe, judge) or Explanation("found", single.recipe, found)
-            if explained.kind == "found":
-                return explained
-            known[single.place] = explained
+            return Explanation("found", single.recipe, found)
     if known:
         # What parts and needs none of those layers is to be explained still.
         left = recipe.apart_from(known)
@@ -130,15 +139,6 @@ def _of_layers(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation | 
             return min(known.values(), key=lambda explanation: explanation.kind)
         recipe, verdict = _narrowed(left, rest, judge)
     return recipe, verdict
-
-
-def _of_branch(recipe: Recipe, judge: Judge) -> Explanation | None:
-    """What explains that the branch of an If parts as a model of its own; ``None`` where it does not."""
-    branch = recipe.branch()
-    if branch is None:
-        return None
-    found = judge.judge(branch)
-    return explain(branch, found, judge) if found.suspect else None
 
 
 def _is_nothing(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
@@ -240,7 +240,7 @@ def _is_refused(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
     given = judge.openvinos(replace(recipe, results=refs)) if refs else []
     if not given or isinstance(given, OracleError):
         return False
-    alone = _alone(recipe, place, dict(zip(refs, given, strict=True)))
+    alone = _alone(recipe, place, dict(zip(refs, given, strict=True)), _constant(recipe, judge))
     return alone is not None and (judge.judge(alone).kind == "refused" or _crashes(alone, judge))
 
 
@@ -367,14 +367,14 @@ def singles(recipe: Recipe, judge: Judge) -> list[Single]:
 
     Constants stay constants, and so does what comes from them alone: OpenVINO computes that when it loads the model.
     """
-    known = values(recipe, judge)
+    known, constant = values(recipe, judge), _constant(recipe, judge)
     places = [place for place, node in enumerate(recipe.nodes) if isinstance(node, Layer)]
-    return [Single(place, alone) for place in places if (alone := _alone(recipe, place, known)) is not None]
+    return [Single(place, alone) for place in places if (alone := _alone(recipe, place, known, constant)) is not None]
 
 
-def _alone(recipe: Recipe, place: int, known: Mapping[Ref, np.ndarray]) -> Recipe | None:
-    """The layer there as a model of its own with those values; ``None`` where one is missing."""
-    node, constant = recipe.nodes[place], _constant(recipe)
+def _alone(recipe: Recipe, place: int, known: Mapping[Ref, np.ndarray], constant: Collection[int]) -> Recipe | None:
+    """The layer there as a model of its own with those values, some of them constants; ``None`` where one is missing."""
+    node = recipe.nodes[place]
     leaves: dict[Ref, Leaf] = {}
     for ref in node.inputs if isinstance(node, Layer) else ():
         source = recipe.nodes[ref[0]]
@@ -387,11 +387,18 @@ def _alone(recipe: Recipe, place: int, known: Mapping[Ref, np.ndarray]) -> Recip
     return recipe.alone(place, leaves)
 
 
-def _constant(recipe: Recipe) -> set[int]:
-    """The places of constants, and of layers of constants alone."""
+def _constant(recipe: Recipe, judge: Judge) -> set[int]:
+    """The places of constants, and of layers of constants alone that have a reference kernel to compute them."""
     found: set[int] = set()
     for place, node in enumerate(recipe.nodes):
-        if node.constant if isinstance(node, Leaf) else not node.bodies and all(ref[0] in found for ref in node.inputs):
+        if isinstance(node, Leaf):
+            is_constant = node.constant
+        elif node.bodies or any(ref[0] not in found for ref in node.inputs):
+            is_constant = False
+        else:
+            alone = replace(recipe, results=((place, 0),)).pruned()
+            is_constant = not isinstance(judge.openvinos(alone, "evaluate"), OracleError)
+        if is_constant:
             found.add(place)
     return found
 

@@ -122,22 +122,6 @@ class Recipe:
         own = replace(node, inputs=tuple((places[ref], 0) for ref in node.inputs))
         return Recipe((*leaves.values(), own), tuple((len(leaves), index) for index in self.outputs(place)))
 
-    def branch(self) -> Recipe | None:
-        """The branch that is taken, as a model of its own, where the recipe is an If of leaves."""
-        node = self.nodes[-1]
-        given = [self.nodes[place] for place, _ in node.inputs] if isinstance(node, Layer) and node.operation == "If" else []
-        leaves = [leaf for leaf in given if isinstance(leaf, Leaf) and leaf.array is not None]
-        if not isinstance(node, Layer) or not leaves or len(leaves) < len(given):
-            return None
-        taken = 0 if np.all(leaves[0].array) else 1
-        body, ports = node.bodies[taken], [port for port in node.ports if port[0] == "set_input"]
-        nodes, parameters = list(body.nodes), body.parameters()
-        for _, index, *own in ports:
-            if own[taken] is not None:
-                nodes[parameters[own[taken]]] = replace(leaves[index], constant=False)
-        results = [port[1 + taken] for port in node.ports if port[0] == "set_output"]
-        return Recipe(tuple(nodes), tuple(body.results[results[index]] for _, index in self.results)).pruned()
-
     def apart_from(self, places: Collection[int]) -> Recipe:
         """The recipe of those results that need no node there."""
         needing = self.needing(places)
@@ -167,6 +151,12 @@ class Recipe:
         """The recipe with one element along each dimension of a leaf that has none."""
         return replace(self, nodes=tuple(_filled(node) for node in self.nodes))
 
+    def decided(self) -> Recipe:
+        """The recipe with the layers of the branch that is taken in the place of each If whose condition is a leaf."""
+        nodes: list[Leaf | Layer] = []
+        results = _laid(self, {}, nodes)
+        return Recipe(tuple(nodes), tuple(results))
+
     def __str__(self) -> str:
         return "\n".join(_lines(self))
 
@@ -191,6 +181,41 @@ def side_by_side(recipes: Sequence[Recipe]) -> Recipe:
             nodes.append(node)
         results += [(source + first, index) for source, index in recipe.results]
     return Recipe(tuple(nodes), tuple(results))
+
+
+def _laid(recipe: Recipe, given: Mapping[int, Ref], nodes: list[Leaf | Layer]) -> list[Ref]:
+    """Add a recipe's nodes, the branch alone of an If; its results. Of Parameters whose places have a ref that is taken."""
+    moved: dict[int, int | list[Ref]] = {place: [ref] for place, ref in given.items()}
+
+    def at(ref: Ref) -> Ref:
+        to = moved[ref[0]]
+        return (to, ref[1]) if isinstance(to, int) else to[ref[1]]
+
+    for place, node in enumerate(recipe.nodes):
+        if place in moved:
+            continue
+        if isinstance(node, Layer):
+            node = replace(node, inputs=tuple(map(at, node.inputs)))
+            condition = nodes[node.inputs[0][0]] if node.operation == "If" else node
+            if isinstance(condition, Leaf) and condition.array is not None:
+                moved[place] = _laid_branch(node, 0 if condition.array.all() else 1, nodes)
+                continue
+        moved[place] = len(nodes)
+        nodes.append(node)
+    return [at(ref) for ref in recipe.results]
+
+
+def _laid_branch(node: Layer, branch: int, nodes: list[Leaf | Layer]) -> list[Ref]:
+    """Add the nodes of an If's branch; its outputs."""
+    body = node.bodies[branch]
+    parameters, given, taken = body.parameters(), {}, []
+    for name, *ports in node.ports:
+        if name == "set_output":
+            taken.append(ports[branch])
+        elif ports[1 + branch] is not None:
+            given[parameters[ports[1 + branch]]] = node.inputs[ports[0]]
+    results = _laid(body, given, nodes)
+    return [results[k] for k in taken]
 
 
 def _static(node: Leaf | Layer) -> Leaf | Layer:

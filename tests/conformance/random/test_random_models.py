@@ -284,22 +284,6 @@ def test_what_openvino_seconds_in_other_words_is_none_to_mend(
     assert not seconded_in_other_words(recipe, verdict, judge)
 
 
-def test_what_explains_a_branch_explains_the_if(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whose two layers the CPU plugin computes as one, without integers between them."""
-    x = np.array([64, 256, 0], np.int32)
-    layers = (Layer("Cos", "opset1", ((0, 0),), {}), Layer("Sign", "opset1", ((1, 0),), {}))
-    taken = Recipe((Leaf("i32", None, (3,)), *layers), ((2, 0),))
-    other = Recipe((Leaf("i32", None, (3,)), Layer("Abs", "opset1", ((0, 0),), {})), ((1, 0),))
-    ports = (("set_input", 1, 0, 0), ("set_output", 0, 0))
-    chosen = Layer("If", "opset8", ((0, 0), (1, 0)), {}, (taken, other), ports)
-    recipe, judge = Recipe((leaf_of(np.array(True)), leaf_of(x), chosen), ((2, 0),)), Judge(oracle)
-    verdict = judge.judge(recipe)
-    assert verdict.kind == "parts", verdict
-    assert explain(recipe, verdict, judge).kind == "noise"
-    _wrong(monkeypatch, "Sign", "opset1")
-    assert explain(recipe, judge.judge(recipe), judge).kind == "found"
-
-
 def test_what_later_layers_make_more_of_is_none_to_mend(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
     """ONNX Runtime's sigmoid is 0 where OpenVINO's is 6e-16."""
     judge = Judge(oracle)
@@ -376,6 +360,18 @@ def test_sums_that_overflow_are_none_to_mend(oracle: Oracle, monkeypatch: pytest
         assert overflown(recipe, judge) == is_so
     monkeypatch.setattr(Judge, "openvinos", lambda self, recipe: [np.array([[np.inf], [3]], np.float32)])
     assert not overflown(recipe, judge)
+
+
+def test_a_norm_whose_squares_overflow_is_none_to_mend(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
+    judge, attributes = Judge(oracle), {"eps": 1e-3, "across_channels": False, "normalize_variance": True}
+    for number, is_so in ((-3.4e38, True), (2.0, False)):
+        recipe = _of_one("MVN", "opset2", np.full((1, 2, 3), number, np.float32), **attributes)
+        ours = np.zeros((1, 2, 3), np.float32)
+        with monkeypatch.context() as patch:
+            patch.setattr(Judge, "openvinos", lambda self, recipe, ours=ours: [ours * np.nan])
+            patch.setattr(Judge, "ours", lambda self, recipe, ours=ours: [[ours]])
+            patch.setattr(Judge, "judge", lambda self, recipe: Verdict("agrees"))
+            assert overflown(recipe, judge) == is_so
 
 
 def test_a_layer_whose_sums_overflow_is_none_to_mend(oracle: Oracle) -> None:
@@ -581,3 +577,24 @@ def test_what_openvino_refuses_is_cut_out(oracle: Oracle) -> None:
     mended = Judge(oracle).runnable(Recipe((data, kernel, *layers), ((4, 0),)))
     assert mended is not None
     assert next(layer.operation for layer in mended.layers()) == "Abs"
+
+
+def test_a_branch_is_explained_by_its_layers(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The CPU plugin hands fractions from one function of integers to the next, in a branch, too."""
+    functions = Layer("Cos", "opset1", ((0, 0),), {}), Layer("Sign", "opset1", ((1, 0),), {})
+    branches = tuple(
+        Recipe((Leaf("i32", None, (2,)), *layers), ((len(layers), 0),)) for layers in (functions, functions[:1])
+    )
+    condition, data = leaf_of(np.array(True)), leaf_of(np.int32([256, 64]))
+    ports = ("set_input", 1, 0, 0), ("set_output", 0, 0)
+    layer = Layer("If", "opset8", ((0, 0), (1, 0)), {}, branches, ports)
+    judge, recipe = Judge(oracle), Recipe((condition, data, layer), ((2, 0),))
+    verdict = judge.judge(recipe)
+    assert verdict.kind == "parts", verdict
+    found = explain(recipe, verdict, judge)
+    assert found.kind == "noise", found
+    assert [layer.operation for layer in found.recipe.layers()] == ["Cos", "Sign"]
+    other = replace(recipe, nodes=(leaf_of(np.array(False)), data, layer)).decided()
+    assert [layer.operation for layer in other.layers()] == ["Cos"]
+    _wrong(monkeypatch, "Sign", "opset1")
+    assert explain(recipe, judge.judge(recipe), judge).kind == "found"

@@ -284,13 +284,14 @@ def _ends_of_ranges():
             yield _of_two(operation, "lowest", dtype, [lowest, 5], [-1, -1], **crash)
 
 
-def _of_an_error(ops, a, b):
-    return ops.mod(ops.erf(a), b)
-
-
 def _of_the_remainder(ops, a, b):
     """1 divided by the remainder: infinity of the sign that its 0 has."""
     return ops.divide(F32(1), ops.floor_mod(a, b))
+
+
+def _of_erf(ops, a, b):
+    """A dividend that is computed of constants alone."""
+    return ops.mod(ops.erf(a), b)
 
 
 def _floats_of_two():
@@ -304,9 +305,9 @@ def _floats_of_two():
     yield floor_mod("f32-signs", [static(_A[:6]), static(_B[:6])])
     for dtype in (np.int32, np.int64):
         divisors = static(np.array([3, -2, 1, -1, 7], dtype))
-        one = np.array(1, dtype)
-        yield layer_case("Mod", "opset1", "mod", f"one-by-each-{np.dtype(dtype)}", [one, divisors])
-        yield layer_case("Mod", "opset1", _of_an_error, f"computed-one-by-each-{np.dtype(dtype)}", [2 * one, divisors])
+        yield layer_case("Mod", "opset1", "mod", f"one-by-each-{np.dtype(dtype)}", [np.array(1, dtype), divisors])
+        two = np.array(2, dtype)
+        yield layer_case("Mod", "opset1", _of_erf, f"computed-one-by-each-{np.dtype(dtype)}", [two, divisors])
     yield layer_case("Mod", "opset1", "mod", "f32-signs", [static(_A[:6]), static(_B[:6])])
     power = partial(layer_case, "Power", "opset1", "power")
     exponents = _floats(1 / 3, 3, 0, -1, 2, 0.5, 0.5, NAN, 0, -2)

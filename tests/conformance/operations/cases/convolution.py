@@ -121,7 +121,10 @@ def _transposed(
         shape = np.array(shape)
 
     def emit(ops, data, kernel, shape=None, **attributes):
-        return getattr(ops, make)(data, kernel, output_shape=shape, **attributes)
+        node = getattr(ops, make)(data, kernel, output_shape=shape, **attributes)
+        for name in ("pads_begin", "pads_end"):  # which the function of groups leaves out beside a shape
+            node.set_attribute(name, attributes[name])
+        return node
 
     return layer_case(operation, "opset1", emit, name, [data, kernel, shape], attributes, **settings)
 
@@ -140,6 +143,9 @@ def _backprops():
         ("output-padding-beyond-stride", usual, taps, two, zero, zero, one, "explicit", [3, 2], None),
         ("shape-explicit", usual, taps, two, one, zero, one, "explicit", None, [8, 9]),
         ("shape-explicit-larger", usual, taps, two, zero, zero, one, "explicit", None, [10, 13]),
+        ("shape-of-data", usual, (3, 4, 1, 1), one, [1, 2], one, one, "explicit", None, [4, 5]),
+        ("shape-of-data-of-pairs", usual, (3, 4, 1, 2), one, [1, 2], one, one, "explicit", None, [4, 5]),
+        ("shape-of-other-data", usual, (3, 4, 1, 1), one, [1, 2], one, one, "explicit", None, [4, 4]),
         ("shape-within-dilation", usual, (3, 2, 2, 2), one, zero, zero, [3, 2], "explicit", None, [8, 8]),
         ("nothing-left", (1, 2, 6, 2), (2, 2, 1, 1), [2, 3], [0, 2], [0, 2], [1, 3], "explicit", None, None),
         ("shape-same-upper", usual, taps, two, zero, zero, one, "same_upper", None, [8, 9]),
@@ -154,6 +160,7 @@ def _backprops():
     data = images(_values(1, 3, 5, 6), _values(2, 3, 6, 5))
     for name, auto, shape in (("dynamic", "explicit", None), ("dynamic-shape-same-upper", "same_upper", [11, 12])):
         yield _backprop(name, data, _weights(3, 2, 3, 4), two, one, zero, one, auto, None, shape)
+    yield _backprop("dynamic-shape-of-data", data, _weights(3, 2, 1, 1), one, [1, 2], one, one, "explicit", None, [5, 6])
     data = images(_values(1, 3, 5, 2), _values(2, 3, 6, 5))
     yield _backprop("nothing-left-dynamic", data, _weights(3, 2, 1, 1), [1, 3], [0, 2], [0, 2], one)
     # Stride 2 and a kernel of ones, one row and column wider: every sum is easily added up by hand.
@@ -200,6 +207,7 @@ def _group_backprops():
         ("shape-same-upper", usual, taps, two, zero, zero, one, "same_upper", None, [8, 9]),
         ("shape-same-lower", usual, taps, two, zero, zero, one, "same_lower", None, [8, 9]),
         ("shape-explicit", usual, taps, two, one, one, one, "explicit", None, [9, 9]),
+        ("shape-of-data", usual, (3, 2, 4, 1, 1), one, [1, 2], one, one, "explicit", None, [4, 5]),
         ("valid", usual, taps, two, one, one, one, "valid", [1, 1], None),
         ("1d", (1, 4, 5), (2, 2, 3, 4), [3], [1], [2], [1], "explicit", [1], None),
         ("3d", (1, 4, 3, 2, 3), (2, 2, 1, 2, 3, 2), [2, 1, 2], [1, 0, 0], [0, 1, 0], [1, 1, 2], "explicit", None, None),

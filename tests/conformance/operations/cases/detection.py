@@ -31,7 +31,7 @@ def _predictions(
         prior = np.concatenate([np.zeros((prior_images, priors, 1)), prior * [300, 200, 300, 200]], axis=2)
         prior[:, priors - 3, 0] = -1
         width = 5
-    rows = [prior.reshape(prior_images, 1, -1)]
+    rows = [prior.reshape(prior_images, 1, priors * width)]
     if not encoded:
         variances = np.zeros((prior_images, 1, priors * width))
         variances[:, :, : priors * 4] = rng.random((prior_images, 1, priors * 4)) * 0.2
@@ -79,6 +79,7 @@ def _detection_outputs():
     shapes = [[-1, -1], [-1, -1], [-1, 2, -1]]
     more = [_predictions(1, 15, 4, seed=5), _predictions(3, 4, 4, seed=6)]
     yield from _case("dynamic", data=small, shapes=shapes, more=more, keep_top_k=[-1], confidence_threshold=0.2)
+    yield from _case("of-no-images", data={**small, "images": 0, "prior_images": 0}, keep_top_k=[-1], top_k=5)
     yield from _case("f16", data=small, dtype=np.float16, code_type=CENTER_SIZE, confidence_threshold=0.3)
 
 

@@ -60,6 +60,8 @@ def _gather():
     for version in ("opset7", "opset8"):
         batched = [static(ramp(2, 0, 3)), static(np.array([[1], [0]])), np.array(1)]
         yield case(version, "batch-of-none", batched, {"batch_dims": 1}, **uninitialized)
+        of_one = [static(ramp(1, 8, 3)), static(np.array([[6, 5]])), np.array(1)]
+        yield case(version, "batch-of-one", of_one, {"batch_dims": 1}, **uninitialized)
         indices = np.array([[0, 0, 4], [4, 0, 1]])
         for batch_dims in (1, -1):
             yield case(

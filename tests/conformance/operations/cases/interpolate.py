@@ -51,7 +51,7 @@ def _later(version, name, data, given, axes, mode, calculation="sizes", coordina
 
 
 def _of_channels_last():
-    """Along the channels, and behind a Transpose that ONNX Runtime moves past a Resize."""
+    """Along the channels, and behind a Transpose that ONNX Runtime moves past a Resize, whose channels are then elsewhere."""
 
     def make(ops, data, sizes, axes, mode):
         return ops.interpolate(ops.transpose(data, np.array([0, 2, 3, 1])), sizes, mode, "sizes", axes=axes)
@@ -59,6 +59,23 @@ def _of_channels_last():
     for mode in ("nearest", "linear", "linear_onnx", "cubic"):
         inputs = [static(_values(2, 3, 2, 4)), np.array([1, 1]), np.array([2, 3])]
         yield layer_case("Interpolate", "opset11", make, f"{mode}-of-channels-last", inputs, {"mode": mode})
+
+    def make_between(ops, data, sizes, axes, mode):
+        image = ops.interpolate(ops.transpose(data, np.array([0, 3, 1, 2])), sizes, mode, "sizes", axes=axes)
+        return ops.transpose(image, np.array([0, 2, 3, 1]))
+
+    def make_pooled(ops, data, regions, scales, axes, mode):
+        pooled = ops.roi_pooling(data, regions, [3, 3], 1.0, "bilinear")
+        return ops.interpolate(pooled, scales, mode, "scales", axes=axes)
+
+    for mode in ("nearest", "linear", "linear_onnx", "cubic"):
+        for size in ([3, 2], [7, 3], [8, 9]):
+            inputs = [static(_values(2, 5, 6, 3)), np.array(size), np.array([2, 3])]
+            label = f"{mode}-of-channels-first-{size[0]}x{size[1]}"
+            yield layer_case("Interpolate", "opset11", make_between, label, inputs, {"mode": mode})
+    regions = np.array([[1, 0, 1, 5, 4], [0, 1, 0, 3, 3], [1, 2, 1, 6, 2]], np.float32)
+    inputs = [static(_values(2, 3, 6, 7)), regions, np.array([0.5, 1.75], np.float32), np.array([2, 3])]
+    yield layer_case("Interpolate", "opset11", make_pooled, "cubic-of-pooled", inputs, {"mode": "cubic"})
 
 
 def _of_none():
