@@ -320,7 +320,7 @@ def test_what_openvino_gives_otherwise_when_asked_again_is_none_to_mend(
 ) -> None:
     judge, verdict, right = Judge(oracle), Verdict("parts", apart=frozenset({0})), Judge.openvinos
     assert not unset(CHAIN, verdict, judge)
-    left_in_memory = iter(np.float32([0, 0, 1e-30]))
+    left_in_memory = iter(np.float32([0, 0, 0, 0, 0, 0, 0, 1e-30]))
 
     def answered(self: Judge, recipe: Recipe, name: str = "cpu") -> list[np.ndarray] | OracleError:
         answer = right(self, recipe, name)
