@@ -62,7 +62,8 @@ def embedding_bag_offsets(
         return embedding_bag_offsets_sum(op, emb_table, indices, offsets, default_index, per_sample_weights)
     if per_sample_weights is not None:
         raise Malformed("it has per_sample_weights, which the mean does not take")
-    sums, to = embedding_bag_offsets_sum(op, *_rows(op, emb_table, indices), offsets, default_index), emb_table.dtype
+    table, places, default = _rows(op, emb_table, indices, default_index)
+    sums, to = embedding_bag_offsets_sum(op, table, places, offsets, default), emb_table.dtype
     starts = vector(op, offsets)
     ends = op.Concat(op.Slice(starts, [1], [INT64_MAX]), op.Shape(indices), axis=0)
     return _divided(op, sums, op.Sub(ends, starts), to)
@@ -123,12 +124,19 @@ def embedding_segments_sum(
     )
 
 
-def _rows(op: Builder, emb_table: Value, indices: Value) -> tuple[Value, Value]:
-    """A table and indices to sum without rounding to 16 bits in between: the rows that are used, as float32."""
+def _rows(op: Builder, emb_table: Value, indices: Value, default_index: Value | None) -> tuple[Value, Value, Value | None]:
+    """A table, indices and default index to sum without rounding to 16 bits in between: the rows used, in float32, and the
+    default one behind them."""
     if emb_table.dtype not in _FLOAT16S:
-        return emb_table, indices
-    rows = op.Cast(op.Gather(emb_table, indices), to=ir.DataType.FLOAT)
-    return rows, op.CastLike(flat_range(op, op.Shape(indices)), indices)
+        return emb_table, indices, default_index
+    count, rows = op.Shape(indices), int64(op, indices)
+    places = op.CastLike(flat_range(op, count), indices)
+    if default_index is not None:
+        default = vector(op, default_index)
+        is_row = op.GreaterOrEqual(default, 0)
+        rows = op.Concat(rows, op.Slice(default, [0], op.Cast(is_row, to=ir.DataType.INT64)), axis=0)
+        default_index = op.Where(is_row, count, default)
+    return op.Cast(op.Gather(emb_table, rows), to=ir.DataType.FLOAT), places, default_index
 
 
 def _divided(op: Builder, sums: Value, sizes: Value, to: ir.DataType | None) -> Value:

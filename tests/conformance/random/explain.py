@@ -106,7 +106,7 @@ def _explained(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
     recipe = small
     if _between(recipe) or _outside(verdict) or (len(recipe.layers()) == 1 and _excused(recipe, verdict)):
         return Explanation("departure", recipe, verdict)
-    if _is_refused(recipe, verdict, judge) or _is_nothing(recipe, verdict, judge):
+    if _is_refused(recipe, verdict, judge) or _is_nothing(recipe, verdict, judge) or spoiled(recipe, verdict, judge):
         return Explanation("departure", recipe, verdict)
     if unfit(recipe, verdict) or misshapen(recipe, judge) or parts_layer_by_layer(recipe, verdict, judge):
         return Explanation("noise", recipe, verdict)
@@ -247,6 +247,16 @@ def _is_refused(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
 def _crashes(recipe: Recipe, judge: Judge) -> bool:
     """Whether one of OpenVINO's two does not survive the model: what the other gives was read from beyond its inputs."""
     return any(crashed(judge.openvinos(recipe, name)) for name in ("cpu", "evaluate"))
+
+
+def spoiled(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
+    """Whether all that parts needs one layer of which the table of departures knows, and which the CPU plugin alone does not
+    survive: among others it may, and gives what it finds in memory."""
+    if not verdict.apart:
+        return False
+    apart = {recipe.results[k][0] for k in verdict.apart}
+    alone = [single.recipe for single in singles(recipe, judge) if apart <= recipe.needing([single.place])]
+    return any(_known(single) and crashed(judge.openvinos(single)) for single in alone)
 
 
 def _narrowed(recipe: Recipe, verdict: Verdict, judge: Judge) -> tuple[Recipe, Verdict]:

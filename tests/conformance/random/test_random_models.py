@@ -14,7 +14,7 @@ import pytest
 from converters.openvino.coverage.operations import operations
 from tests.conformance.oracle import Oracle, OracleError
 from tests.conformance.random import models
-from tests.conformance.random.explain import explain, singles, undecided, unfit, values
+from tests.conformance.random.explain import explain, singles, spoiled, undecided, unfit, values
 from tests.conformance.random.judge import Judge, Verdict, save, save_and_infer
 from tests.conformance.random.noise import amplified, halfway, misstated, overflown, parts_from_itself, tied, unset
 from tests.conformance.random.recipe import Layer, Leaf, Recipe, leaf_of
@@ -331,6 +331,16 @@ def test_what_openvino_gives_otherwise_when_asked_again_is_none_to_mend(
     assert unset(CHAIN, verdict, judge)
     monkeypatch.setattr(Judge, "openvinos", lambda self, recipe: OracleError("OpenVINO crashed"))
     assert unset(CHAIN, verdict, judge)
+
+
+def test_what_crashes_alone_is_none_to_mend_among_others(oracle: Oracle) -> None:
+    """The CPU plugin overlooks a step that is known at run time only, and divides by what it finds in memory."""
+    given = [leaf_of(np.array(array, np.int32)) for array in ([2, -1], [4], [-4], [1])]
+    step, axis = leaf_of(np.array([1], np.int32)), replace(leaf_of(np.array([-1])), constant=True)
+    layer = Layer("SliceScatter", "opset15", tuple((k, 0) for k in range(6)), {})
+    recipe = Recipe((*given, step, axis, layer, Layer("Abs", "opset1", ((0, 0),), {})), ((6, 0), (7, 0)))
+    for apart in (0, 1):
+        assert spoiled(recipe, Verdict("parts", apart=frozenset({apart})), Judge(oracle)) == (apart == 0)
 
 
 def test_what_crashes_in_spoiled_memory_is_asked_again(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,6 +57,10 @@ def _offsets():
     for dtype in (F16, I32, I8, U8):
         inputs = [dynamic(_table(dtype)), dynamic(np.array([0, 2, 3, 4], I32)), dynamic(np.array([0, 1, 1], I32))]
         yield case(f"mean-{np.dtype(dtype).name}", *inputs, attributes=mean)
+    halves = dynamic(_table(F16)), dynamic(np.array([0, 2, 3, 4], I32)), dynamic(np.array([0, 1, 1], I32))
+    for default in (1, -1):
+        yield case(f"mean-f16-default-index-{default}", *halves, np.array(default, I32), attributes=mean)
+    yield case("mean-f16-default-index-at-run-time", *halves, static(np.array(1, I32)), attributes=mean)
     big = np.full((2, 3), 60000, F16)
     yield case("mean-f16-large", dynamic(big), dynamic(np.array([0, 1, 1])), dynamic(np.array([0])), attributes=mean)
 
