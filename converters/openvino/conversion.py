@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import onnx
 import onnx_ir as ir
+from onnx_ir.passes import PassError
 
-from converters.errors import ConversionError, Fault, Problem
+from converters.errors import REPORT, ConversionError, Fault, Problem
 from converters.garbage import no_collection
 from converters.openvino.metadata import describe
 from converters.openvino.reader.graph import Model
@@ -150,51 +152,66 @@ def convert(
         emitted = emit(source)
         if strict and len(source.remarks):
             raise ConversionError.of(source.remarks.problems())
-        decoder = None
-        if form == "genai":
+        with _mistakes_told(source):
+            decoder = None
+            if form == "genai":
+                try:
+                    decoder = expose_caches(
+                        emitted.model,
+                        emitted.variables,
+                        positions=positions,
+                        contrib=contrib and opset == OPSET,
+                        cache=kv_cache or "float32",
+                        logits=logits or "last",
+                    )
+                except NotACache as error:
+                    remedy = "convert it without --genai: its variables are kept by onnx_specops.InferenceSession then"
+                    message = f"it is no decoder with a cache: {error}"
+                    problem = Problem(message, str(source.path), remedy=remedy, fault=Fault.UNSUPPORTED)
+                    raise ConversionError.of(problem) from error
+                emitted.variables = []
+            else:
+                hold_caches(emitted.model, emitted.variables)
+            # By name: where a pass takes a value's place, the new one bears its name.
+            names = {key: value.name or "" for key, value in emitted.values.items()}
             try:
-                decoder = expose_caches(
+                # OpenVINO's CPU keeps 16-bit floats in float32 between computations; it converts float16 unrounded as well,
+                # but bfloat16 as it is.
+                finished = finish(
                     emitted.model,
-                    emitted.variables,
-                    positions=positions,
-                    contrib=contrib and opset == OPSET,
-                    cache=kv_cache or "float32",
-                    logits=logits or "last",
+                    fold=weights != "reference",
+                    keep_float32=True,
+                    converted_unrounded=[ir.DataType.FLOAT16],
+                    opset=opset,
+                    precision=precision,
+                    contrib=contrib,
+                    quantized=quantized,
+                    activations=activations,
                 )
-            except NotACache as error:
-                remedy = "convert it without --genai: its variables are kept by onnx_specops.InferenceSession then"
-                message = f"it is no decoder with a cache: {error}"
-                problem = Problem(message, str(source.path), remedy=remedy, fault=Fault.UNSUPPORTED)
-                raise ConversionError.of(problem) from error
-            emitted.variables = []
-        else:
-            hold_caches(emitted.model, emitted.variables)
-        # By name: where a pass takes a value's place, the new one bears its name.
-        names = {key: value.name or "" for key, value in emitted.values.items()}
-        try:
-            # OpenVINO's CPU keeps 16-bit floats in float32 between computations; it converts float16 unrounded as well,
-            # but bfloat16 as it is.
-            finished = finish(
-                emitted.model,
-                fold=weights != "reference",
-                keep_float32=True,
-                converted_unrounded=[ir.DataType.FLOAT16],
-                opset=opset,
-                precision=precision,
-                contrib=contrib,
-                quantized=quantized,
-                activations=activations,
-            )
-        except BodyError as error:
-            raise ConversionError.of(body_problem(source, error)) from error
-        except LoweringError as error:
-            raise ConversionError.of(opset_problems(source, error, opset)) from error
+            except BodyError as error:
+                raise ConversionError.of(body_problem(source, error)) from error
+            except LoweringError as error:
+                raise ConversionError.of(opset_problems(source, error, opset)) from error
         complete(emitted.model, emitted.variables, variables)
         describe(emitted.model, source)
         saved = save(emitted.model, target, weights, saved_source, filled=with_weights)
         seconds = time.perf_counter() - started
         done = report(source, emitted, names, finished, opset, saved.weights, saved.size, seconds, decoder)
         return Conversion(saved.proto, done)
+
+
+@contextmanager
+def _mistakes_told(source: Model) -> Iterator[None]:
+    """What else than a `ConversionError` comes out of the passes is the converter's own mistake."""
+    try:
+        yield
+    except (ConversionError, OSError, MemoryError):
+        raise
+    except Exception as error:
+        cause = error.__cause__ if isinstance(error, PassError) and error.__cause__ is not None else error
+        text = f"internal error: {type(cause).__name__}: {cause}"
+        problem = Problem(text, str(source.path), remedy=REPORT, fault=Fault.INTERNAL, cause=error)
+        raise ConversionError.of(problem) from error
 
 
 def _saved_source(source: Model, held: bool, precision: Precision) -> Source:

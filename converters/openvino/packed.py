@@ -16,7 +16,7 @@ import onnx_ir as ir
 from converters.openvino.reader.constants import NF4, Constant, group_bits, parts
 from converters.openvino.reader.element_types import ElementType
 from converters.openvino.tensors import mapped_tensor
-from converters.passes.compressed_weights import PACKED, Codes, pack
+from converters.passes.compressed_weights.codes import PACKED, Codes, pack
 from onnx_specops.building import Builder, Value, constant_value
 
 PACKED_BYTES = 4096

@@ -154,8 +154,10 @@ def _attention(
     q, factor = _unscaled(q, factor)
     if q.dtype != ir.DataType.FLOAT and (q.dtype != ir.DataType.FLOAT16 or mask is not None):
         return None
-    if q.dims is None or k.dims is None or v.dims is None or not len(q.dims) == len(k.dims) == len(v.dims) == 4:
+    # Not four where a factor or a mask of one number adds a dimension.
+    if any(value.dims is None or len(value.dims) != 4 for value in (q, k, v, shares)):
         return None
+    assert q.dims is not None and k.dims is not None and v.dims is not None
     heads = q.dims[1]
     # It has no broadcasting: heads and batches must be as many in all three.
     if heads is None or k.dims[1] != heads or v.dims[1] != heads or not _same_batch(q, k, v):
@@ -283,8 +285,8 @@ def as_three(op: Builder, *, x: Value, turned: Value, first: Value, second: Valu
     node = first.producer()
     if _perm(turned) != _FROM_PACKED or node is None or node.attributes.get_int("axis", 0) != 0 or x.dims is None:
         return None
-    _, _, _, heads, numbers = x.dims
-    if heads is None or numbers is None:
+    _, _, projections, heads, numbers = x.dims
+    if projections != 3 or heads is None or numbers is None:
         return None
     size = heads * numbers
     rows = op.Split(op.Reshape(x, [0, 0, 3 * size]), [size] * 3, axis=2, outputs=3)

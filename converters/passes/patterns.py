@@ -151,12 +151,27 @@ def _replaced(rewrite: Rewrite, match: language.MatchResult, node: ir.Node, root
     results = rewrite.replace(op, **match.bindings)
     if results is None:
         return False
-    for old, new in zip(match.outputs, [results] if isinstance(results, ir.Value) else results, strict=True):
+    pairs = list(zip(match.outputs, [results] if isinstance(results, ir.Value) else results, strict=True))
+    if not all(_is_as_large(old, new) for old, new in pairs):
+        for _, new in pairs:
+            _remove_unused(new.producer())
+        return False
+    for old, new in pairs:
         take_place(old, op.place(new))
     # At once: what is left would count as a use of the values within other patterns.
     for old in match.outputs:
         _remove_unused(old.producer())
     return True
+
+
+def _is_as_large(old: ir.Value, new: ir.Value) -> bool:
+    """Whether two values have the same shape, as far as it is known: a constant of one element in a pattern may have more
+    dimensions than what it is combined with, and give them to it."""
+    if old.shape is None or new.shape is None:
+        return True
+    if len(old.shape) != len(new.shape):
+        return False
+    return all(not (isinstance(a, int) and isinstance(b, int)) or a == b for a, b in zip(old.shape, new.shape, strict=True))
 
 
 def _remove_unused(node: ir.Node | None) -> None:

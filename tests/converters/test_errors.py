@@ -27,6 +27,7 @@ from converters.openvino import convert
 from converters.openvino.inspection import inspect
 from converters.openvino.rule import find_rule
 from converters.openvino.rules import activations
+from converters.passes.copies import DropCopies
 from tests.converters.openvino.reader import ir_text
 
 UNSUPPORTED, MALFORMED, INTERNAL = Fault.UNSUPPORTED, Fault.MALFORMED, Fault.INTERNAL
@@ -210,3 +211,16 @@ def test_problems_of_every_kind_at_once(tmp_path: Path, rule_is) -> None:
     assert specops("convert", path).exit_code == 3
     rule_is(in_our_code(new))
     assert specops("convert", path).exit_code == 2
+
+
+def test_a_mistake_in_a_pass_is_told_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(self: object, found: object) -> None:
+        raise KeyError("no such value")
+
+    monkeypatch.setattr(DropCopies, "call", fails)
+    path = model(tmp_path, "ReLU")
+    with pytest.raises(InternalError, match="internal error: KeyError: 'no such value'") as caught:
+        convert(path)
+    (found,) = caught.value.problems
+    assert found.file == str(path) and found.remedy == REPORT
+    assert specops("convert", path).exit_code == 3

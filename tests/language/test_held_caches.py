@@ -143,7 +143,7 @@ def attention(
     mask: str = "condition",
     beams: bool = True,
     taken: str = "",
-    scale: float = 0.5,
+    scale: float | None = 0.5,
     batch_size: int = -1,
     other: bool = False,
 ) -> ov.Model:
@@ -156,7 +156,7 @@ def attention(
         taken: what else is given out: the ``"sum"`` of the keys, their ``"shape"``, the ``"keys"``, or the ``"past"`` ones.
         batch_size: the rows of each run, where they are fixed.
         other: whether there is another input of data, before the tokens and of another length.
-        scale: of the products, where there is a mask; by the size of a head otherwise.
+        scale: of the products, where there is a mask; by the size of a head otherwise. ``None``: by the number of tokens.
     """
     x = ops.parameter([batch_size, -1, 16], F, name="x")
     inputs, sinks = [x], []
@@ -201,7 +201,9 @@ def attention(
             seen = ops.logical_or(seen, ops.constant(True))
         added = ops.select(seen, ops.constant(F(0)), ops.constant(np.finfo(F).min))
         given = [added if mask == "added" else seen]
-        given.append(ops.constant(F(scale)))
+        total = ops.gather(ops.shape_of(attention_mask), ops.constant(np.int64(1)), zero)
+        by_length = ops.divide(ops.constant(F(2)), ops.convert(total, F))
+        given.append(by_length if scale is None else ops.constant(F(scale)))
     mixed = ops.scaled_dot_product_attention(heads(3), keys, values, *given)
     if other:
         mixed = ops.add(mixed, ops.reduce_mean(inputs[0], const(0, 1, 2), False))
@@ -259,6 +261,10 @@ def test_forms_of_attention(tmp_path: Path, model: Callable[[], ov.Model], in_pl
 def test_a_cache_that_something_else_takes_stays_a_variable(tmp_path: Path, taken: str) -> None:
     """Memory with room for more is not what a model gives out as its keys."""
     follow(attention(taken=taken), tmp_path, held=False)
+
+
+def test_a_factor_that_changes_with_the_tokens(tmp_path: Path) -> None:
+    follow(attention(scale=None), tmp_path, held=False)
 
 
 @pytest.mark.parametrize("kernels", KERNELS)

@@ -41,6 +41,12 @@ from onnx_specops.building import Builder, Value
             follows="specification",
         ),
         Departure(
+            where="limits of more dimensions than the data",
+            cpu="gives the result those dimensions",
+            specification="gives it the data's",
+            follows="specification",
+        ),
+        Departure(
             where="65,536 levels with constant limits in f32", cpu="refuses it", reference="quantizes", follows="reference"
         ),
         Departure(where="a NaN", cpu="gives the lower end", reference="keeps it", follows="reference"),

@@ -75,7 +75,7 @@ class Matcher:
     def __init__(self, inputs: Inputs, caches: Sequence[Cache], dependence: Dependence) -> None:
         self._inputs, self._dependence = inputs, dependence
         self._by_present = {cache.present: cache for cache in caches}
-        self._probe = inputs.probe(SETTING)
+        self._probe, self._later = inputs.probe(SETTING), inputs.probe(_LATER)
 
     def match(self, softmax: ir.Node) -> Attention | None:
         """The attention of a Softmax; ``None`` where it is none over a cache.
@@ -140,10 +140,10 @@ class Matcher:
         if node.attributes.get_int("axis", 0) not in (-1, 3) or node.inputs[1] is None:
             raise NoFit("its Softmax has more than a column that leads to no value")
         try:
-            column = self._probe.array(node.inputs[1])
+            column, later = (probe.array(node.inputs[1]) for probe in (self._probe, self._later))
         except ProbeError as error:
             raise NoFit(f"the column of its Softmax that leads to no value is not known: {error}") from error
-        if column.ndim != 4 or column.shape[3] != 1 or not (column == column[:1, :, :1]).all():
+        if any(x.ndim != 4 or x.shape[3] != 1 or not (x == column[:1, :, :1]).all() for x in (column, later)):
             raise NoFit("the column of its Softmax that leads to no value is not one number a head")
         return node.inputs[0], column[0, :, 0, 0]
 
@@ -220,11 +220,13 @@ class Matcher:
 
     def _number(self, value: ir.Value) -> float:
         try:
-            array = self._probe.array(value)
+            array, later = self._probe.array(value), self._later.array(value)
         except ProbeError as error:
             raise NoFit(f"a factor of its products is not known: {error}") from error
         if array.size != 1:
             raise NoFit("its products are multiplied by several numbers")
+        if not np.array_equal(array, later):
+            raise NoFit("a factor of its products changes with the tokens")
         return float(array.reshape(-1)[0])
 
     def _lowest(self, value: ir.Value) -> float:
@@ -239,6 +241,9 @@ MASKED = -1e4
 
 SETTING = Setting(batch=2, sequence=3, past=5)
 """What attentions are tried in."""
+
+_LATER = Setting(batch=2, sequence=2, past=9)
+"""What does not change with the number of tokens is the same here."""
 
 
 def _next(value: ir.Value, op_type: str) -> ir.Node | None:

@@ -46,6 +46,8 @@ def weights(value: ir.Value | None, axis: int) -> Weights | None:
     integers, scale, zero = found
     shape = static_shape(integers)
     assert shape is not None
+    if np.broadcast_shapes(tuple(shape), scale.shape, zero.shape) != tuple(shape):
+        return None  # the constant itself is repeated
     moves.reverse()
     scale, zero = (_moved(np.broadcast_to(x, shape), moves) for x in (scale, zero))
     if scale.ndim == 0:

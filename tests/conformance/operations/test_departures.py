@@ -262,6 +262,7 @@ _quantizes(
 _quantizes("constant input limits that are equal", _floats([0], [1]), 0.1, 0.1, -1, 1, levels=2)
 _quantizes("constant input limits in the wrong", _floats([-0.5], [0], [0.5]), 1, -1, 0, 15, levels=16)
 _quantizes("constant limits of different", np.ones((1, 2, 2), F), [[[-1], [-2]]], 1.5, [0, 1], 3, levels=16)
+_quantizes("limits of more dimensions", _floats(-0.5, 0.5), [[-1]], [[1]], [[-1]], [[1]], levels=16)
 _quantizes("65,536 levels", _floats(-0.5, 0, 0.5), -1, 1, -1, 1, levels=65536)
 _quantizes("a NaN", _floats(NAN), -1, 1, -1, 1, levels=16)
 _shown_by("FakeQuantize-1-pdpd", "`auto_broadcast=pdpd`")
@@ -758,6 +759,32 @@ def _counted(ops: Any, x: Any) -> Any:
 
 
 _shown("ReadValue", 6, "a variable of i64", _counted, [static(np.array([3]))], expected=np.array([3]))
+
+
+def _cached(ops: Any, token: Any, rows: Any) -> Any:
+    """Attention to three tokens of a cache and another one, which are equal but for their sign."""
+    from openvino import opset13
+
+    begin = ops.constant(np.ones((1, 1, 3, 2), F))
+    wholes = []
+    for name in ("keys", "values"):
+        past = ops.read_value(begin, name, np.float32, [-1, 1, -1, 2])
+        wholes.append(ops.concat([opset13.gather(past, rows, ops.constant(0)), token], 2))
+    kept = [ops.assign(whole, name) for name, whole in zip(("keys", "values"), wholes, strict=True)]
+    return [opset13.scaled_dot_product_attention(token, *wholes, causal=True), *kept]
+
+
+_shown(
+    "ReadValue",
+    6,
+    "a cache whose rows",
+    _cached,
+    [
+        dynamic(-np.ones((1, 1, 1, 2), F), dims=[-1, 1, -1, 2]),
+        dynamic(np.array([0], I32)),
+    ],
+    expected=np.ones((1, 1, 1, 2), F),
+)
 
 # -- the tests -------------------------------------------------------------------------------------------------------------
 

@@ -89,10 +89,27 @@ def _joined(kind: Any) -> ov.Model:
     return ov.Model([ops.relu(_convolution(both, _weights(kind, 3), kind))], [x])
 
 
+def _one_row_of_weights(kind: Any) -> ov.Model:
+    """Which the scales repeat: each has as many columns as the convolution has channels."""
+    x = ops.parameter([1, CHANNELS, 12, 12], np.dtype(kind), name="x")
+    rng = np.random.default_rng(1)
+    integers = ops.constant(rng.integers(-127, 128, (CHANNELS, 1, 3, 3), dtype=np.int8))
+    scales = ops.constant((rng.random((CHANNELS, CHANNELS, 1, 1)) * 0.002 + 0.0005).astype(kind))
+    weights = ops.multiply(ops.convert(integers, np.dtype(kind)), scales)
+    return ov.Model([ops.relu(_convolution(_quantized(x, -2.56, 2.54, kind), weights, kind))], [x])
+
+
 @pytest.mark.parametrize("kind", [np.float32, np.float16], ids=["f32", "f16"])
 @pytest.mark.parametrize(
     "build",
-    [_limits_of_16_bits, _one_tensor_quantized_twice, _joined, _floats_between, _product_with_floats_between],
+    [
+        _limits_of_16_bits,
+        _one_tensor_quantized_twice,
+        _joined,
+        _floats_between,
+        _product_with_floats_between,
+        _one_row_of_weights,
+    ],
 )
 def test_form(build: Any, kind: Any, tmp_path: Path) -> None:
     path = tmp_path / "model.xml"

@@ -201,3 +201,33 @@ def test_other_masks_of_windows(mask, bias, together, apart: int, oracle: Oracle
     if apart == 8:
         mask = [1, 8, *mask[2:]]
     converted(_windows(2, mask, bias, together, apart), [_numbers(8, 5, 12)], oracle, tmp_path)
+
+
+@pytest.mark.parametrize("what", ["factor", "nothing"])
+def test_numbers_of_more_dimensions(what: str, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+    """A factor, or what stands where nothing is to be seen: the result has their dimensions."""
+    import openvino as ov
+    from openvino import opset13 as ops
+
+    x = ops.parameter([2, 5, 12], np.float32)
+    q, k, v = (_heads(ops, ops.matmul(x, ops.constant(_numbers(12, 12)), False, False)) for _ in range(3))
+    wide = [1] * 5
+    factor = ops.constant(np.full(wide if what == "factor" else [], 0.5, np.float32))
+    scores = ops.multiply(ops.matmul(q, k, False, True), factor)
+    if what == "nothing":
+        seen = ops.constant(np.tril(np.ones((5, 5), bool)))
+        scores = ops.select(seen, scores, ops.constant(np.full(wide, -np.inf, np.float32)))
+    model = ov.Model([ops.matmul(ops.softmax(scores, -1), v, False, False)], [x])
+    assert "Attention" not in operators(converted(model, [_numbers(2, 5, 12)], oracle, tmp_path))
+
+
+def test_of_more_than_three_in_one_product(oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+    import openvino as ov
+    from openvino import opset13 as ops
+
+    x = ops.parameter([-1, -1, 72], np.float32)
+    five = ops.reshape(x, ops.constant([0, 0, 6, 3, 4]), True)
+    pairs = ops.split(ops.transpose(five, ops.constant([2, 0, 3, 1, 4])), ops.constant(0), 3)
+    q, k, v = (ops.gather(output, ops.constant(1), ops.constant(0)) for output in pairs.outputs())
+    model = ov.Model([_rows(ops, ops.scaled_dot_product_attention(q, k, v))], [x])
+    converted(model, [_numbers(2, 5, 72)], oracle, tmp_path)

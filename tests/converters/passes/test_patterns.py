@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from converters.passes.patterns import PatternPass, rewrite
+from converters.passes.patterns import PatternPass, number, rewrite
 from tests.converters.passes.graphs import floats, graph, operators, run
 
 X = np.array([-1, 0.5, 2], np.float32)
@@ -159,6 +159,16 @@ def test_a_replacement_that_declines_leaves_the_graph() -> None:
     assert not passed(model).modified
     assert len(calls) == 1
     assert operators(model) == ["Mul", "Sigmoid"]
+
+
+def test_a_replacement_of_another_shape_declines() -> None:
+    """The number adds dimensions, which what replaces it and all lacks."""
+    one = np.ones((1, 1), np.float32)
+    model = graph(lambda op, x: op.Mul(x, op.const(one)), floats("x"))
+    passed, calls = seen("Mul", lambda op, x: op.Mul(x, number(1)), lambda op, *, x: op.Relu(x))
+    assert not passed(model).modified and len(calls) == 1
+    assert operators(model) == ["Mul"]
+    assert run(model, X)[0].shape == (1, 3)
 
 
 def test_the_first_rewrite_that_matches_is_applied() -> None:

@@ -1,0 +1,234 @@
+"""Weights that a file holds in few bits stay so: what decompresses them as a whole becomes part of what uses them.
+
+OpenVINO writes compressed weights as a constant behind which Convert, Subtract, Multiply, Reshape and Convert stand, or as a
+16-bit float behind a Convert. Of those
+
+- a MatMul becomes `onnx_specops.MatMulCompressed`, which decodes them as it multiplies, with the bias and Gelu behind it;
+- a Gather of rows (an embedding) gathers what is stored, and what was done to all rows is done to those.
+
+How the chain is spelled does not matter, as long as it says that: casts, one zero point, scales, the merging of groups with
+the axis that they are groups of, transpositions of matrices.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+import onnx_ir as ir
+from onnx_ir.passes import InPlacePass, PassResult
+
+from converters.passes.compressed_weights.blocks import blocks_of, of_blocks, padded, plain
+from converters.passes.compressed_weights.codes import Codes, pack, table, unpack, view
+from converters.passes.compressed_weights.finding import Weights, find_weights
+from converters.passes.compressed_weights.following import with_bias, with_factor, with_function
+from converters.passes.compressed_weights.values import FLOATS
+from onnx_specops.building import Builder, Value, constant_value
+from onnx_specops.graphs import all_values
+from onnx_specops.ops.mat_mul_compressed import LARGEST
+from onnx_specops.replacing import take_place
+from onnx_specops.widening import HALVES
+
+D = ir.DataType
+
+Activations = Literal["float", "int8"]
+"""What activations are multiplied in where weights are compressed."""
+
+HALVES_BYTES = 32 * 2**20
+"""A model with fewer bytes of 16-bit floats keeps them in standard ONNX: what fits into caches as float32 is multiplied
+quicker so, but for single rows."""
+
+
+class KeepWeightsCompressed(InPlacePass):
+    """See the module's docstring.
+
+    Args:
+        activations: of products, see the operator.
+        fold: whether constants may be laid out anew, as its kernel likes them best.
+    """
+
+    def __init__(self, activations: Activations = "float", *, fold: bool = True) -> None:
+        self.activations, self.fold = activations, fold
+        self._views: dict[tuple[object, ...], ir.TensorProtocol] = {}
+        self._keeps_halves = False
+
+    def call(self, model: ir.Model) -> PassResult:
+        root = Builder(model.graph)
+        root.reserve(value.name for value in all_values(model.graph))
+        self._keeps_halves = _halves(model.graph) > HALVES_BYTES
+        count = 0
+        for node in list(ir.traversal.RecursiveGraphIterator(model.graph)):
+            if node.domain or not isinstance(node.graph, ir.Graph) or node.op_type not in ("MatMul", "Gather"):
+                continue
+            op = Builder(node.graph, root=root, before=node)
+            op.scope = node.name or node.op_type
+            result = self._product(op, node) if node.op_type == "MatMul" else self._rows(op, node)
+            if result is not None:
+                scaled = with_factor(op, node, result)
+                biased = with_bias(op, scaled, result)
+                last = with_function(biased, result)
+                take_place(last.outputs[0], op.place(result))
+                node.graph.remove({node, scaled, biased, last}, safe=True)
+                count += 1
+        return PassResult(model, modified=count > 0)
+
+    # -- MatMul -------------------------------------------------------------------------------------------------
+
+    def _product(self, op: Builder, node: ir.Node) -> Value | None:
+        left, right = node.inputs
+        if left is None or right is None or left.dtype not in FLOATS:
+            return None
+        if (weights := find_weights(right)) is not None and left.shape is not None and len(left.shape) > 0:
+            return self._multiplied(op, left, weights)
+        if (weights := find_weights(left)) is not None and right.shape is not None and len(right.shape) > 1:
+            # The weights from the left: both sides transposed.
+            other = replace(weights, swapped=not weights.swapped)
+            swap = [*range(len(right.shape) - 2), len(right.shape) - 1, len(right.shape) - 2]
+            product = self._multiplied(op, op.Transpose(right, perm=swap), other)
+            if product is None or product.rank is None:
+                return None
+            return op.Transpose(product, perm=[*range(product.rank - 2), product.rank - 1, product.rank - 2])
+        return None
+
+    def _multiplied(self, op: Builder, a: ir.Value, weights: Weights) -> Value | None:
+        codes, rows, columns = weights.codes, *weights.matrices[-2:]
+        batch = weights.matrices[:-2]
+        n, k = (rows, columns) if weights.swapped else (columns, rows)
+        if codes.tensor.dtype in HALVES and not self._keeps_halves:
+            return None
+        blocks = blocks_of(weights)
+        if blocks is None or max(n, k) > LARGEST or (batch and n * k * codes.bits % 8):
+            return None
+        block_size, dropped = blocks
+        numbers: list[Value | None] = []
+        for value in (weights.zero, weights.scale):
+            if value is None:
+                numbers.append(None)
+            elif (matrix := of_blocks(op, value, weights, dropped)) is None:
+                return None
+            else:
+                numbers.append(matrix)
+        transposed = weights.swapped
+        if not transposed and self.fold:
+            codes, transposed = self._transposed(codes, (*batch, k, n)), True
+            numbers = [None if x is None else _swapped(op, x) for x in numbers]
+        shape = (*batch, n, k) if transposed else (*batch, k, n)
+        wide = a
+        if a.dtype != D.FLOAT:  # one computation in float32, as OpenVINO's
+            wide = op.Cast(a, to=D.FLOAT)
+            wide.unrounded = True
+        zero, scale = numbers
+        product = op.specops.MatMulCompressed(
+            wide,
+            self._stored(codes, shape),
+            scale,
+            zero,
+            None if codes.codebook is None else op.const(codes.codebook),
+            N=n,
+            K=k,
+            block_size=block_size,
+            packed=codes.packed,
+            transB=int(transposed),
+            activations=self.activations,
+        )
+        if product.dtype != a.dtype:
+            product = op.Cast(product, to=a.dtype)
+            product.unrounded = True
+        return product
+
+    def _stored(self, codes: Codes, shape: tuple[int, ...]) -> Value:
+        """The codes as an initializer; of packed ones the last dimension counts bytes where rows begin with one."""
+        tensor, dtype = codes.tensor, codes.tensor.dtype
+        if codes.packed != "no":
+            dtype, bits = D.UINT8, shape[-1] * codes.bits
+            if bits % 8 == 0:
+                shape = (*shape[:-1], bits // 8)
+            elif len(shape) == 2:
+                shape = ((math.prod(shape) * codes.bits + 7) // 8,)
+            else:
+                shape = (*shape[:-2], 1, shape[-2] * bits // 8)
+        elif codes.codebook is not None:
+            dtype = D.UINT8
+        key = (id(tensor), dtype, shape)
+        if key not in self._views:
+            self._views[key] = view(tensor, dtype, shape)
+        return constant_value(self._views[key], name=codes.name)
+
+    def _transposed(self, codes: Codes, shape: tuple[int, ...]) -> Codes:
+        """The codes of matrices with their rows and columns swapped, computed when the model is saved."""
+        key = (id(codes.tensor), "transposed", shape)
+        bits = codes.bits
+        dtype = codes.tensor.dtype if codes.packed == "no" else D.UINT8
+        if key not in self._views:
+
+            def compute(tensor: ir.TensorProtocol = codes.tensor) -> ir.TensorProtocol:
+                if codes.packed == "no":
+                    return ir.Tensor(np.ascontiguousarray(tensor.numpy().reshape(shape).swapaxes(-1, -2)), dtype=dtype)
+                flat = unpack(np.frombuffer(tensor.tobytes(), np.uint8), bits)[: math.prod(shape)]
+                return ir.Tensor(pack(flat.reshape(shape).swapaxes(-1, -2).reshape(-1), bits))
+
+            size = math.prod(shape)
+            dims = shape[:-2] + (shape[-1], shape[-2]) if codes.packed == "no" else ((size * bits + 7) // 8,)
+            self._views[key] = ir.LazyTensor(functools.cache(compute), dtype=dtype, shape=ir.Shape(dims), name=codes.name)
+        return replace(codes, tensor=self._views[key], name=f"{codes.name}_transposed")
+
+    # -- Gather -------------------------------------------------------------------------------------------------
+
+    def _rows(self, op: Builder, node: ir.Node) -> Value | None:
+        """What a Gather fetches of decompressed rows: the stored rows, decompressed."""
+        data, indices = node.inputs
+        if data is None or indices is None or node.attributes.get_int("axis", 0) != 0:
+            return None
+        weights = find_weights(data)
+        if weights is None or weights.swapped or len(weights.matrices) != 2 or weights.shape[0] != weights.matrices[0]:
+            return None
+        codes, rest = weights.codes, weights.shape[1:]
+        if codes.codebook is not None and weights.cast == D.FLOAT16:  # (OpenVINO's MatMul takes nf4 unrounded)
+            codes = replace(codes, codebook=codes.codebook.astype(np.float16).astype(np.float32))
+        rows, columns = weights.matrices
+        if columns * codes.bits % 8:
+            return None
+        index = indices if isinstance(indices, Value) else None
+        if index is None:
+            return None
+        stored = op.Gather(self._stored(codes, (rows, columns)), index, axis=0)
+        if codes.packed == "no" and codes.codebook is None:
+            values = op.Cast(stored, to=D.FLOAT)
+        else:
+            values = op.Gather(table(codes), op.Cast(stored, to=D.INT32))
+        leading = op.Shape(index)
+        values = op.Reshape(values, op.Concat(leading, list(rest), axis=0))
+        for operator, value in (("Sub", weights.zero), ("Mul", weights.scale)):
+            if value is None:
+                continue
+            wide = op.Cast(plain(value), to=D.FLOAT)
+            dims = padded(value, len(weights.shape))
+            if dims is None:
+                return None
+            if dims[0] == 1:
+                values = op.node(operator, values, op.Reshape(wide, list(dims[1:])))
+            else:
+                values = op.node(operator, values, op.Gather(op.Reshape(wide, list(dims)), index, axis=0))
+        if len(rest) > 1:
+            values = op.Reshape(values, op.Concat(leading, [columns], axis=0))
+        dtype = node.outputs[0].dtype
+        if dtype != D.FLOAT:
+            values = op.Cast(values, to=dtype)
+            values.unrounded = True
+        return values
+
+
+def _swapped(op: Builder, matrix: Value) -> Value:
+    rank = matrix.rank or 0
+    if rank < 2:
+        return matrix
+    return op.Transpose(matrix, perm=[*range(rank - 2), rank - 1, rank - 2])
+
+
+def _halves(graph: ir.Graph) -> int:
+    """The bytes of the matrices of 16-bit floats."""
+    tensors = [value.const_value for value in graph.initializers.values()]
+    return sum(t.nbytes for t in tensors if t is not None and t.dtype in HALVES and len(t.shape) > 1)

@@ -1,0 +1,103 @@
+"""Recognising what decompresses weights as a whole: how its chain is spelled does not matter."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import onnx_ir as ir
+
+from converters.passes.compressed_weights.codes import Codes, codes_of
+from converters.passes.compressed_weights.values import CAST_TO, source, standard, static
+
+D = ir.DataType
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Matrices ``(codes - zero) * scale``.
+
+    Attributes:
+        codes: what is stored.
+        shape: in which it is decompressed.
+        zero, scale: they are broadcast against that; None where there are none.
+        matrices: the shape as it is used, ``[..., rows, columns]``.
+        swapped: whether the last two dimensions of those are swapped after that.
+        cast: the type that the codes' numbers are cast to first.
+    """
+
+    codes: Codes
+    shape: tuple[int, ...]
+    zero: ir.Value | None = None
+    scale: ir.Value | None = None
+    matrices: tuple[int, ...] = ()
+    swapped: bool = False
+    cast: ir.DataType | None = None
+
+
+def find_weights(value: ir.Value) -> Weights | None:
+    """What decompresses to ``value``, if that is all that the graph does to get it."""
+    matrices, swapped = static(value), False
+    if matrices is None or len(matrices) < 2:
+        return None
+    current = value
+    while (node := standard(current)) is not None:
+        if node.op_type == "Cast" and current.dtype in CAST_TO and source(node).dtype in CAST_TO:
+            pass
+        elif node.op_type == "Transpose" and _swaps(node, len(matrices)):
+            swapped = not swapped
+            matrices = (*matrices[:-2], matrices[-1], matrices[-2])
+        else:
+            break
+        current = source(node)
+    if node is not None and node.op_type == "Reshape":
+        current = source(node)
+    shape = static(current)
+    if shape is None:
+        return None
+    found = Weights(Codes(ir.Tensor(np.zeros(0, np.uint8)), "no", (), None, ""), shape, None, None, matrices, swapped)
+    return _decompressed(current, found)
+
+
+def _decompressed(current: ir.Value, found: Weights) -> Weights | None:
+    """Follows the arithmetic to what is stored."""
+    while (codes := codes_of(current)) is None:
+        node = standard(current)
+        if node is None:
+            return None
+        if node.op_type in ("Mul", "Sub") and found.zero is None:
+            a, b = node.inputs
+            if a is None or b is None:
+                return None
+            if node.op_type == "Mul" and found.scale is None:
+                whole, scale = (a, b) if static(a) == found.shape and not _is_small(a) else (b, a)
+                found = replace(found, scale=scale)
+            elif node.op_type == "Sub":
+                whole = a
+                found = replace(found, zero=b)
+            else:
+                return None
+            current = whole
+        elif node.op_type == "Cast" and current.dtype in CAST_TO:
+            found = replace(found, cast=current.dtype)
+            current = source(node)
+        elif node.op_type == "Reshape":
+            current = source(node)
+        else:
+            return None
+        if node.op_type != "Reshape" and static(current) != found.shape:
+            return None
+    numeric = codes.codebook is not None or codes.packed != "no" or codes.tensor.dtype in (
+        D.UINT8, D.INT8, D.FLOAT16, D.BFLOAT16,
+    )  # fmt: skip
+    return replace(found, codes=codes) if numeric and math.prod(codes.shape) == math.prod(found.shape) else None
+
+
+def _swaps(node: ir.Node, rank: int) -> bool:
+    perm = list(node.attributes.get_ints("perm", ())) or list(range(rank))[::-1]
+    return rank >= 2 and perm == [*range(rank - 2), rank - 1, rank - 2]
+
+
+def _is_small(value: ir.Value) -> bool:
+    return value.const_value is not None
