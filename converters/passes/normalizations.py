@@ -29,7 +29,8 @@ def _scaled(root: str) -> Rewrite:
         bias = node.inputs[2] if len(node.inputs) > 2 else None
         if not (_is_all(ones, 1) and (bias is None or _is_all(bias, 0))):
             return None
-        return _normalized(op, node, _parameter(op, node, scale, whole), bias)
+        factor = _parameter(op, node, scale, whole)
+        return None if factor is None else _normalized(op, node, factor, bias)
 
     return replace
 
@@ -45,7 +46,8 @@ def _shifted(root: str) -> Rewrite:
         before = node.inputs[2] if len(node.inputs) > 2 else None
         if not (before is None or _is_all(before, 0)):
             return None
-        return _normalized(op, node, scale, _parameter(op, node, bias, whole))
+        shift = _parameter(op, node, bias, whole)
+        return None if shift is None else _normalized(op, node, scale, shift)
 
     return replace
 
@@ -65,9 +67,7 @@ def _parameter(op: Builder, node: ir.Node, value: Value, whole: Value) -> Value 
     return op.Reshape(value, inner) if value.dims != inner else value
 
 
-def _normalized(op: Builder, node: ir.Node, scale: Value | None, bias: ir.Value | None) -> Value | None:
-    if scale is None:
-        return None
+def _normalized(op: Builder, node: ir.Node, scale: Value, bias: ir.Value | None) -> Value:
     attributes = {name: attribute.value for name, attribute in node.attributes.items()}
     return op.node(node.op_type, node.inputs[0], scale, bias, **attributes)
 

@@ -70,6 +70,19 @@ def test_what_is_no_scale(shape: tuple[int, ...], oracle: Oracle, tmp_path: Path
     assert operators(converted(model, [X], oracle, tmp_path)) == ["LayerNormalization", "Mul"]
 
 
+@pytest.mark.parametrize("scaled", [False, True])
+@pytest.mark.parametrize("shape", [(1, 5, 1), (5, 8), (1, 1, 1, 8), (1,), (2, 1, 1), ()], ids=str)
+def test_what_is_no_bias(shape: tuple[int, ...], scaled: bool, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+    scale = [("multiply", _numbers(8))] if scaled else []
+    model = _model([2, 5, 8], [2], *scale, ("add", _numbers(*shape)))
+    assert operators(converted(model, [X], oracle, tmp_path)) == ["Add", "LayerNormalization"]
+
+
+def test_what_is_no_bias_of_instances(oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+    model = _model([2, 6, 4, 5], [2, 3], ("multiply", _numbers(6, 1, 1)), ("add", _numbers(4, 1)))
+    assert operators(converted(model, [PICTURE], oracle, tmp_path)) == ["Add", "InstanceNormalization"]
+
+
 def test_what_is_no_layer(oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
     for number, model in enumerate(
         (
