@@ -308,7 +308,7 @@ def _folded(single: Recipe, judge: Judge) -> bool:
         return False
     given = replace(single, nodes=(replace(first, constant=False), *single.nodes[1:]))
     found = judge.judge(given)
-    return found.kind == "agrees" or (found.suspect and _excused(given, found))
+    return found.kind == "agrees" or (found.suspect and (_excused(given, found) or _is_noise(given, found, judge)))
 
 
 def _folded_within(single: Recipe, judge: Judge) -> bool:

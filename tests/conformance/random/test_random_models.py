@@ -623,3 +623,13 @@ def test_a_branch_is_explained_by_its_layers(oracle: Oracle, monkeypatch: pytest
     assert [layer.operation for layer in other.layers()] == ["Cos"]
     _wrong(monkeypatch, "Sign", "opset1")
     assert explain(recipe, judge.judge(recipe), judge).kind == "found"
+
+
+def test_a_layer_of_constants_may_part_where_it_would_part_by_a_digit_without_them(oracle: Oracle) -> None:
+    """Cut off when the model is loaded; else rounded, and beyond 2^23 there is no digit for what is right."""
+    judge, numbers = Judge(oracle), np.array([4, 16, 19])
+    recipe = Recipe((replace(leaf_of(numbers), constant=True), Layer("Exp", "opset1", ((0, 0),), {})), ((1, 0),))
+    verdict = judge.judge(recipe)
+    assert verdict.kind == "parts", verdict
+    assert judge.judge(replace(recipe, nodes=(leaf_of(numbers), recipe.nodes[1]))).kind == "parts"
+    assert explain(recipe, verdict, judge).kind == "departure"
