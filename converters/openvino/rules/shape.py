@@ -257,7 +257,7 @@ def _broadcast(op: Builder, data: Value, target_shape: Value, axes_mapping: Valu
     "Tile",
     departs=[
         Departure(
-            where="repeats that are not constant",
+            where="repeats that are none, or not constant",
             cpu="may leave the result as it finds it in memory",
             reference="repeats the data",
             follows="reference",

@@ -114,7 +114,7 @@ def _explained(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
         return Explanation("noise", recipe, verdict)
     if amplified(recipe, verdict, judge) or seconded_in_other_words(recipe, verdict, judge):
         return Explanation("noise", recipe, verdict)
-    if unset(recipe, verdict, judge) or overflown(recipe, judge):
+    if unset(recipe, verdict, judge) or overflown(recipe, judge) or agrees_result_by_result(recipe, verdict, judge):
         return Explanation("noise", recipe, verdict)
     return Explanation("found", recipe, verdict)
 
@@ -247,6 +247,14 @@ def _is_refused(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
 def _crashes(recipe: Recipe, judge: Judge) -> bool:
     """Whether one of OpenVINO's two does not survive the model: what the other gives was read from beyond its inputs."""
     return any(crashed(judge.openvinos(recipe, name)) for name in ("cpu", "evaluate"))
+
+
+def agrees_result_by_result(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
+    """Whether each result by itself is OpenVINO's, whose CPU plugin has no answer to all of them at once: the reference
+    kernels alone are what we part from."""
+    if verdict.kind != "parts" or verdict.apart is not None or len(recipe.results) < 2:
+        return False
+    return all(judge.judge(replace(recipe, results=(ref,)).pruned()).kind == "agrees" for ref in recipe.results)
 
 
 def spoiled(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:

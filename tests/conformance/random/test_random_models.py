@@ -14,7 +14,7 @@ import pytest
 from converters.openvino.coverage.operations import operations
 from tests.conformance.oracle import Oracle, OracleError
 from tests.conformance.random import models
-from tests.conformance.random.explain import explain, singles, spoiled, undecided, unfit, values
+from tests.conformance.random.explain import agrees_result_by_result, explain, singles, spoiled, undecided, unfit, values
 from tests.conformance.random.judge import Judge, Verdict, save, save_and_infer
 from tests.conformance.random.noise import amplified, halfway, misstated, overflown, parts_from_itself, tied, unset
 from tests.conformance.random.recipe import Layer, Leaf, Recipe, leaf_of
@@ -341,6 +341,21 @@ def test_what_crashes_alone_is_none_to_mend_among_others(oracle: Oracle) -> None
     recipe = Recipe((*given, step, axis, layer, Layer("Abs", "opset1", ((0, 0),), {})), ((6, 0), (7, 0)))
     for apart in (0, 1):
         assert spoiled(recipe, Verdict("parts", apart=frozenset({apart})), Judge(oracle)) == (apart == 0)
+
+
+def test_what_only_the_reference_kernels_part_in_is_none_to_mend_where_another_layer_crashes(oracle: Oracle) -> None:
+    """They overlook a mask, and the CPU plugin divides by the 0 elements of the rows to be gathered."""
+    masks = {name: [0] for name in ("end_mask", "new_axis_mask", "ellipsis_mask")}
+    given = [replace(leaf_of(np.array([k])), constant=True) for k in (2, 0)]
+    data = leaf_of(np.array([1, 2, 3]))
+    layer = Layer("StridedSlice", "opset1", ((0, 0), (1, 0), (2, 0)), {"begin_mask": [1], "shrink_axis_mask": [1], **masks})
+    rows, row, axis = leaf_of(np.zeros((3, 0), np.int8)), leaf_of(np.array(0, np.int32)), _constant(0)
+    gather = Layer("Gather", "opset8", ((4, 0), (5, 0), (6, 0)), {"batch_dims": 0})
+    recipe, judge = Recipe((data, *given, layer, rows, row, axis, gather), ((3, 0), (7, 0))), Judge(oracle)
+    verdict = judge.judge(recipe)
+    assert verdict.kind == "parts", verdict
+    assert agrees_result_by_result(recipe, verdict, judge)
+    assert explain(recipe, verdict, judge).kind == "noise"
 
 
 def test_what_crashes_in_spoiled_memory_is_asked_again(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
