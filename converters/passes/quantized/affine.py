@@ -88,11 +88,11 @@ class Affine:
         return None if self.is_whole else self.axis
 
 
-def affine(low: np.ndarray, high: np.ndarray, levels: int, rank: int | None) -> Affine | None:
+def affine(low: np.ndarray, high: np.ndarray, levels: int, rank: int | None, *, rounded: bool) -> Affine | None:
     """What the last ``levels`` integers of a type stand for, the first of them for ``low`` and the last for ``high``.
 
     ``None`` where ONNX cannot say it: zero is none of the levels, these are of no type's number, or the limits, in the shape
-    that broadcasts to a tensor of ``rank`` dimensions, differ along several axes.
+    that broadcasts to a tensor of ``rank`` dimensions, differ along several axes. Limits of 16 bits may be ``rounded``.
     """
     if levels not in _TYPES or not (low < high).all() or (low > 0).any() or (high < 0).any():
         return None
@@ -102,7 +102,7 @@ def affine(low: np.ndarray, high: np.ndarray, levels: int, rank: int | None) -> 
     exact = -low.astype(np.float64) / scale
     zero = np.rint(exact)
     rest = exact - zero
-    is_half = all((limit.astype(np.float16) == limit).all() for limit in (low, high))
+    is_half = rounded and all((limit.astype(np.float16) == limit).all() for limit in (low, high))
     if (np.abs(rest) > (_NEAR_IN_HALVES if is_half else NEAR)).any() or (zero < 0).any() or (zero > levels - 1).any():
         return None
     shift = (rest * scale).astype(np.float32) if (np.abs(rest) > NEAR).any() else None

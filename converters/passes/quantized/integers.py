@@ -98,7 +98,9 @@ def _quantize(work: Arrangement, node: ir.Node, opset: int) -> None:
     if low is None or high is None or start is None or end is None or (levels > 256 and opset < 21):
         return
     rank = None if data.shape is None else len(data.shape)
-    inner, outer = affine(low, high, levels, rank), affine(start, end, levels, rank)
+    # Numbers that become others lie where their limits say.
+    rounded = np.array_equal(low, start) and np.array_equal(high, end)
+    inner, outer = (affine(*ends, levels, rank, rounded=rounded) for ends in ((low, high), (start, end)))
     if inner is None or outer is None or not (inner.has_one_zero and outer.has_one_zero) or (inner.axis != outer.axis):
         return
     op = work.before(node)

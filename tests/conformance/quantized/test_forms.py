@@ -127,3 +127,18 @@ def test_form(build: Any, kind: Any, tmp_path: Path) -> None:
     got = np.stack([session.run(None, {"x": run})[0].astype(np.float32) for run in runs])
     assert min(relative_l2(got, exact), relative_l2(got, shipped)) <= 0.002
     assert relative_l2(got, exact) <= max(relative_l2(shipped, exact), 0.002) * 1.2
+
+
+def test_a_zero_between_the_levels_of_the_result(tmp_path: Path) -> None:
+    """A tenth of a level beside one, by limits of few digits that are meant so."""
+    x = ops.parameter([4, 64], np.float32, name="x")
+    limits = [ops.constant(np.float32(limit)) for limit in (-1.75, 2.5, -1.375, 2)]
+    weights = ops.constant(np.ones((64, 8), np.float32))
+    path = tmp_path / "model.xml"
+    ov.save_model(ov.Model([ops.matmul(ops.fake_quantize(x, *limits, 256), weights, False, False)], [x]), path)
+    _, report = convert(path, tmp_path / "model.onnx")
+    assert report.nodes["onnx_specops.FakeQuantize"] == 1
+    given = np.random.default_rng(0).standard_normal((4, 64)).astype(np.float32)
+    expected = ov.Core().compile_model(path, "CPU", EXACT)([given])[0]
+    got = onnx_specops.InferenceSession(tmp_path / "model.onnx").run(None, {"x": given})[0]
+    np.testing.assert_allclose(got, expected, atol=1e-4)
