@@ -139,11 +139,14 @@ class _Saving:
             if value.const_value is not None and value.const_value.dtype != ir.DataType.STRING
         }
         self.large = {name: tensor for name, tensor in self.tensors.items() if tensor.nbytes >= COPIED_BYTES}
+        # What serialization would refer to, however small it is.
+        self.mapped = {name: tensor for name, tensor in self.tensors.items() if isinstance(tensor, ir.ExternalTensor)}
         self.size = sum(tensor.nbytes for tensor in self.tensors.values())
 
     def message(self, placed: _Placed) -> tuple[onnx.ModelProto, dict[str, ir.TensorProtocol]]:
-        """The model without the weights that are large, and those of them that shall be inside of it."""
-        inside = {name: tensor for name, tensor in self.large.items() if name not in placed.offsets}
+        """The model without the weights that are large or in the source's file, and those of them that shall be inside."""
+        apart = self.large | self.mapped
+        inside = {name: tensor for name, tensor in apart.items() if name not in placed.offsets}
         proto = serialized(self.model, inside | {name: self.tensors[name] for name in placed.offsets})
         for tensor in proto.graph.initializer:
             if tensor.name in placed.offsets:

@@ -18,6 +18,7 @@ from onnx_specops.padding import pad
 
 # OpenVINO's CPU plugin takes no tensors of more dimensions.
 _MAX_RANK = 8
+_BYTES = (ir.DataType.INT8, ir.DataType.UINT8)
 _MOST_BETWEEN = 32
 """How far back a Transpose is looked for: networks have fewer functions in a row."""
 
@@ -249,8 +250,12 @@ def _interpolated(op: Builder, image: Value, sizes: Value, scales: Value, along:
     """ONNX's Resize where ONNX Runtime computes the same, else the domain's Interpolate."""
     if image.dims is not None and 0 in image.dims:  # zeros, where there are to be elements all the same
         return op.Expand(op.const(0, image.dtype), op.ScatterElements(op.Shape(image), along, sizes))
-    if image.rank == 5 and image.dtype in (ir.DataType.INT8, ir.DataType.UINT8) and method.mode in ("linear", "cubic"):
+    if image.rank in (5, None) and image.dtype in _BYTES and method.mode in ("linear", "cubic"):
         result = _interpolated(op, op.Cast(image, to=_FLOAT), sizes, scales, along, method)
+        if image.rank is None:
+            limits = np.iinfo(image.dtype.numpy())
+            bounded = op.Clip(op.Round(result), float(limits.min), float(limits.max))
+            result = op.Where(op.Equal(op.Size(op.Shape(image)), 5), result, bounded)
         return op.Cast(op.Cast(result, to=ir.DataType.INT32), to=image.dtype)  # cut off, and beyond its range it wraps
     if along.constant is None:
         if image.rank is None:

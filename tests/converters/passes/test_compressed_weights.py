@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import onnx_specops
+from converters.openvino import convert
 from onnx_specops.runtime.library import has_library
 from tests.comparison import assert_all_close
 from tests.conformance.oracle import Oracle
@@ -127,3 +128,26 @@ def test_gelu(form: Any, fused: bool, oracle: Oracle, tmp_path: Path) -> None:  
     names = _compared(form, oracle, tmp_path)
     assert names.count("MatMulCompressed") == 1
     assert ("Gelu" not in names) is fused
+
+
+@pytest.mark.parametrize("weights", ["embed", "copy"])
+@pytest.mark.parametrize("kind", ["u4", "i4", "u2"])
+def test_few_codes_stand_alone(kind: str, weights: Any, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+    """More of them than what is computed at once, in fewer bytes than what goes into a file of its own."""
+    import openvino as ov
+    from openvino import opset14 as ops
+
+    x = ops.parameter([-1, 64], np.float32, name="x")
+    codes = ov.op.Constant(getattr(ov.Type, kind), ov.Shape([96, 64]), RNG.integers(0, 4, 96 * 64).tolist())
+    scaled = ops.multiply(ops.convert(codes, "f32"), ops.constant(np.full((96, 1), 0.01, np.float32)))
+    ov.save_model(ov.Model([ops.matmul(x, scaled, False, True)], [x]), tmp_path / "model.xml", compress_to_fp16=False)
+    given = RNG.standard_normal((3, 64)).astype(np.float32)
+    answers = oracle.run(tmp_path / "model.xml", [[given]], names=("cpu",))["cpu"]
+    (tmp_path / "elsewhere").mkdir()
+    target = tmp_path / "elsewhere" / "model.onnx"
+    model, _ = convert(tmp_path / "model.xml", target, weights=weights)
+    (tmp_path / "model.bin").unlink()
+    assert [node.op_type for node in model.graph.node] == ["MatMulCompressed"]
+    for source in (str(target), *([model.SerializeToString()] if weights == "embed" else [])):
+        session = onnx_specops.InferenceSession(source, kernels="none")
+        assert_all_close([session.run(None, {"x": given})], answers, 1e-4, 1e-4, "it")

@@ -176,6 +176,13 @@ def _unknown_ranks():
     ):
         attributes = {"mode": mode, "shape_calculation_mode": "scales" if given is scales else "sizes"}
         yield layer_case("Interpolate", "opset11", _resize, f"any-rank-{name}", [image, given, axes], attributes)
+    cut = decided("cpu", "the CPU plugin cuts fractions off in five dimensions, and rounds in fewer")
+    for dtype in (np.int8, np.uint8):
+        data = _values(2, 3, 5, 6, dtype=dtype)
+        inputs = [unranked(data, data[..., None]), np.array([1.375, 0.6], F32), np.array([2, 3])]
+        attributes = {"mode": "cubic", "shape_calculation_mode": "scales"}
+        name = f"any-rank-{np.dtype(dtype).name}"
+        yield layer_case("Interpolate", "opset11", _resize, name, inputs, attributes, **cut)
 
 
 def _typed(mode, dtype, reason):
