@@ -49,6 +49,12 @@ _LAID_AND_BOUNDED = Departure(
     reference="wraps",
     follows="reference",
 )
+_LAID_IN_PRODUCTS = Departure(
+    where="a constant that `auto_broadcast=pdpd` lays on the result of a MatMul by a constant",
+    cpu="lays it on the last dimension where that has its size; of i8 and u8 gives zeros, or refuses it",
+    specification="lays it on the dimensions from `auto_broadcast_axis` on",
+    follows="specification",
+)
 _LOWEST = "gives the lowest i8, or the bits of the lowest i32"
 _BY_0 = Departure(where="an integer divisor of 0", cpu=_LOWEST, reference="fails", follows="cpu")
 _BIG_QUOTIENT = Departure(
@@ -179,11 +185,11 @@ def _register_sum(operation: str, node: str, departs: list[Departure]) -> None:
         return saturating_8_bits(op, functools.partial(op.node, node), a, b)
 
 
-_register_sum("Add", "Add", [])
+_register_sum("Add", "Add", [_LAID_IN_PRODUCTS])
 _register_sum("Subtract", "Sub", [PDPD_REFUSED])
 
 
-@binary("Multiply")
+@binary("Multiply", departs=[_LAID_IN_PRODUCTS])
 def multiply(op: Builder, a: Value, b: Value):
     """Multiply-1."""
     return saturating_8_bits(op, op.Mul, a, b)

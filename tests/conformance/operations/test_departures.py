@@ -9,13 +9,14 @@ All of them: ``pytest tests/conformance/operations/test_departures.py --conforma
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from openvino.utils.node_factory import NodeFactory
 
 from converters.openvino import convert
 from converters.openvino import rules as _rules  # noqa: F401  (importing it registers the rules)
@@ -49,6 +50,7 @@ UNSHOWN = {
     "slices without elements": "the CPU plugin answers in one of its types, and fails in the other",
     "images without rows or columns": "what was in memory may be the right answer",
     "repeats that are not constant": "what was in memory may be the right answer",
+    "`min` and `max` of a NaN": "no one says what is right: it is for the runtime to say",
     "a NaN among the elements": "no one says what is right: by where it lies the answers are equal or are not",
 }
 """Departures without an example, by how their ``where`` begins; why they have none."""
@@ -192,6 +194,25 @@ _LEFT, _RIGHT = np.arange(6, dtype=I32).reshape(2, 3) + 1, np.array([2, 4], I32)
 for _operation in ("Add", "Subtract"):
     _bytes = statics([_LEFT.astype(np.uint8), np.array([[3, 2, 1], [255, 255, 255]], np.uint8)])
     _shown(_operation, 1, "i8 and u8 with", f"opset1.{_operation}", _bytes, pdpd(0))
+
+
+def _after_a_product(operation: str) -> Callable[..., Any]:
+    def make(ops: Any, x: Any, y: Any, z: Any) -> Any:
+        product = ops.matmul(x, y, False, False)
+        return NodeFactory("opset1").create(operation, [product.output(0), z.output(0)], pdpd(0))
+
+    return make
+
+
+for _operation, _result in (("Add", [[4, 5], [7, 8]]), ("Multiply", [[3, 6], [12, 16]])):
+    _shown(
+        _operation,
+        1,
+        "a constant that",
+        _after_a_product(_operation),
+        [static(_floats([1, 2], [3, 4])), _floats([1, 0], [0, 1]), _floats(3, 4)],
+        expected=_floats(*_result),
+    )
 for _operation, _function in (("Greater", np.greater), ("GreaterEqual", np.greater_equal)):
     _square = _LEFT[:, :2].astype(F)
     _pdpd(_operation, 1, 1, _square, _RIGHT.astype(F), expected=_function(_square, _RIGHT[:, None]))

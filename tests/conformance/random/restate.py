@@ -32,6 +32,7 @@ def seconded_in_other_words(recipe: Recipe, verdict: Verdict, judge: Judge) -> b
 
 def _in_other_words(recipe: Recipe, judge: Judge) -> Iterator[Recipe]:
     yield from _told_shapes(recipe, judge)
+    yield from _laid_as_numpy_does(recipe, judge)
     if isinstance(judge.openvinos(recipe), OracleError):
         yield recipe.static()  # which the CPU plugin may not refuse
     if len(recipe.layers()) == 1:
@@ -55,6 +56,24 @@ def _told_shapes(recipe: Recipe, judge: Judge) -> Iterator[Recipe]:
     for place, shape in zip(places, shapes, strict=True):
         nodes[place] = leaf_of(shape)
     yield replace(recipe, nodes=tuple(nodes)).pruned()
+
+
+def _laid_as_numpy_does(recipe: Recipe, judge: Judge) -> Iterator[Recipe]:
+    """With leaves that ``pdpd`` lays on dimensions from an axis on told as of all those that follow."""
+    nodes = list(recipe.nodes)
+    for k, layer in enumerate(recipe.nodes):
+        axis = layer.attributes.get("auto_broadcast.auto_broadcast_axis", -1) if isinstance(layer, Layer) else -1
+        if not isinstance(layer, Layer) or layer.attributes.get("auto_broadcast") != "pdpd" or axis < 0:
+            continue
+        leaf = recipe.nodes[layer.inputs[1][0]]
+        data = judge.openvinos(replace(recipe, results=(layer.inputs[0],)).pruned())
+        if isinstance(data, OracleError) or not isinstance(leaf, Leaf) or leaf.array is None:
+            continue
+        shape = (*leaf.array.shape, *(1,) * (data[0].ndim - axis - leaf.array.ndim))
+        nodes[layer.inputs[1][0]] = replace(leaf, array=leaf.array.reshape(shape), dims=leaf.dims and shape)
+        nodes[k] = replace(layer, attributes={"auto_broadcast": "numpy"})
+    if any(one is not other for one, other in zip(nodes, recipe.nodes, strict=True)):
+        yield replace(recipe, nodes=tuple(nodes))
 
 
 def _of_known_dimensions(recipe: Recipe) -> Iterator[Recipe]:

@@ -633,3 +633,17 @@ def test_a_layer_of_constants_may_part_where_it_would_part_by_a_digit_without_th
     assert verdict.kind == "parts", verdict
     assert judge.judge(replace(recipe, nodes=(leaf_of(numbers), recipe.nodes[1]))).kind == "parts"
     assert explain(recipe, verdict, judge).kind == "departure"
+
+
+def test_what_pdpd_lays_is_asked_for_as_numpy_lays_it(oracle: Oracle) -> None:
+    """The CPU plugin computes a product and what a constant multiplies it by as one, along another dimension."""
+    x, y, z = leaf_of(np.float32([[1, 2], [3, 4]])), np.float32([[1, 0], [0, 1]]), np.float32([3, 4])
+    product = Layer("MatMul", "opset1", ((0, 0), (1, 0)), {"transpose_a": False, "transpose_b": False})
+    pdpd = {"auto_broadcast": "pdpd", "auto_broadcast.auto_broadcast_axis": 0}
+    multiply = Layer("Multiply", "opset1", ((2, 0), (3, 0)), pdpd)
+    constants = [replace(leaf_of(array), constant=True) for array in (y, z)]
+    recipe = Recipe((x, constants[0], product, constants[1], multiply), ((4, 0),))
+    judge = Judge(oracle)
+    verdict = judge.judge(recipe)
+    assert verdict.suspect, verdict
+    assert seconded_in_other_words(recipe, verdict, judge)
