@@ -49,7 +49,7 @@ UNSHOWN = {
     "`batch_dims` of known dimensions": "the CPU plugin crashes, mostly",
     "slices without elements": "the CPU plugin answers in one of its types, and fails in the other",
     "images without rows or columns": "what was in memory may be the right answer",
-    "repeats that are not constant": "what was in memory may be the right answer",
+    "repeats that are none, or not constant": "what was in memory may be the right answer",
     "`min` and `max` of a NaN": "no one says what is right: it is for the runtime to say",
     "a NaN among the elements": "no one says what is right: by where it lies the answers are equal or are not",
 }
