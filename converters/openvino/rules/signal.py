@@ -288,7 +288,7 @@ def _real_spectrum(op: Builder, x: Value, place: Value, size: Value) -> Value:
 
     def product(op: Builder) -> Value:
         part = op.Slice(x, [0], size, place)
-        bins = op.Add(op.Div(size, 2), 1)
+        bins = op.Min(op.Add(op.Div(size, 2), 1), size)  # none of nothing
         cosine, sine = _waves(op, bins, op.Gather(op.Shape(part), place, axis=0), size, x.dtype)
         parts = (_contracted(op, matrix, part, place) for matrix in (cosine, op.Neg(sine)))
         return op.Concat(*(op.Unsqueeze(part, [-1]) for part in parts), axis=-1)
@@ -307,7 +307,7 @@ def _real_signal(op: Builder, x: Value, place: Value, size: Value) -> Value:
     def weights(op: Builder) -> Value:
         # Each bin stands for its mirror image too, but for the first and, of even sizes, the one in the middle.
         twice = op.Mul(op.Range(0, op.Squeeze(bins, [0]), 1), 2)
-        return op.Where(op.Equal(op.Mod(twice, size), 0), op.const(1, x.dtype), op.const(2, x.dtype))
+        return op.Where(op.Equal(op.Mod(twice, op.Max(size, 1)), 0), op.const(1, x.dtype), op.const(2, x.dtype))
 
     def product(op: Builder) -> Value:
         weight = op.Div(weights(op), op.Cast(size, to=x.dtype))
@@ -340,7 +340,9 @@ def _chosen(
         power = not number & (number - 1)
         limit = 1 if power and contiguous else _MAX_PRODUCT // 2 if power else _MAX_PRODUCT
         return (product if number <= limit else transform)(op)
-    no_power = op.Greater(op.BitwiseAnd(size, op.Sub(size, 1)), 0)
+    # Of a power of two the lowest bit is above all that precedes it. 0, of which ONNX Runtime has no DFT, is none.
+    below = op.Sub(size, 1)
+    no_power = op.LessOrEqual(op.BitwiseXor(size, below), below)
     chosen = op.And(no_power, op.LessOrEqual(size, _MAX_PRODUCT))
     return op.if_(op.Squeeze(chosen, [0]), product, transform)
 
@@ -348,6 +350,7 @@ def _chosen(
 def _waves(op: Builder, rows: Value, columns: Value, period: Value, dtype: ir.DataType | None) -> tuple[Value, Value]:
     """Cosine and sine of ``2 * pi * row * column / period``, ``[rows, columns]``."""
     row, column = (op.Range(0, op.Squeeze(count, [0]), 1) for count in (rows, columns))
+    period = op.Max(period, 1)  # without rows or columns it may be 0
     steps = op.Mod(op.Mul(op.Unsqueeze(row, [1]), column), period)  # whole turns are left out while that is exact
     turn = op.Div(op.const(2 * math.pi, ir.DataType.DOUBLE), op.Cast(period, to=ir.DataType.DOUBLE))
     angles = op.Mul(op.Cast(steps, to=ir.DataType.DOUBLE), turn)
@@ -370,5 +373,5 @@ def _contracted(op: Builder, matrix: Value, x: Value, place: Value) -> Value:
     shape = op.Shape(x)
     before, after = op.Slice(shape, [0], place), op.Slice(shape, op.Add(place, 1), [2**31])
     columns = [op.ReduceProd(before, keepdims=1), op.Gather(shape, place, axis=0), op.ReduceProd(after, keepdims=1)]
-    result = op.MatMul(matrix, op.Reshape(x, op.Concat(*columns, axis=0)))
-    return op.Reshape(result, op.Concat(before, op.Shape(matrix, end=1), after, axis=0))
+    result = op.MatMul(matrix, op.Reshape(x, op.Concat(*columns, axis=0), allowzero=1))
+    return op.Reshape(result, op.Concat(before, op.Shape(matrix, end=1), after, axis=0), allowzero=1)

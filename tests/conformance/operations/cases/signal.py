@@ -48,6 +48,28 @@ def _complex():
         yield case("float16", static(_values(2, 6, 2, dtype=F16)), [1])
 
 
+def _of_nothing():
+    """Axes without elements, and the spectrum of one bin, which is that of nothing."""
+    for kind, version in (("DFT", "opset7"), ("IDFT", "opset7"), ("RDFT", "opset9")):
+        pairs = () if kind == "RDFT" else (2,)
+        for shape, axes in (((0,), [0]), ((3, 0), [0]), ((3, 0), [1]), ((0, 3), [1, 0]), ((2, 0, 3), [0, 1])):
+            name = f"nothing-{'x'.join(map(str, shape))}-along-{'-'.join(map(str, axes))}"
+            data, dims = _values(*shape, *pairs), (*(-1 for _ in shape), *pairs)
+            yield _transform(kind, version, name, static(data), axes)
+            yield _transform(kind, version, f"{name}-dynamic", dynamic(data, data, dims=dims), axes)
+    reason = "the CPU plugin ends the process; the shape by the specification, 2 * (bins - 1)"
+    for shape, axes, result in (((1,), [0], (0,)), ((3, 1), [1], (3, 0)), ((1, 3), [1, 0], (0, 3))):
+        name, data = f"one-bin-{'x'.join(map(str, shape))}", _values(*shape, 2)
+        for suffix, given in (("", static(data)), ("-dynamic", dynamic(data, dims=(*(-1 for _ in shape), 2)))):
+            settings = decided("expected", reason, np.empty(result, np.float32))
+            yield _transform("IRDFT", "opset9", name + suffix, given, axes, **settings)
+
+    def joined(ops, x):
+        return ops.concat([x, ops.irdft(np.array([[0.375, -2.625]], np.float32), np.array([0]))], 0)
+
+    yield layer_case("IRDFT", "opset9", joined, "one-bin-constant", [static(_values(4))])
+
+
 def _real():
     forward, back = partial(_transform, "RDFT", "opset9"), partial(_transform, "IRDFT", "opset9")
     for name, shape, axes, sizes in (
@@ -203,5 +225,5 @@ def _unknown_ranks():
 
 
 CASES = [
-    *_any_ranks(), *_unknown_ranks(), *_complex(), *_real(), *_real_by_numpy(), *_stfts(), *_istfts(),
+    *_any_ranks(), *_unknown_ranks(), *_complex(), *_of_nothing(), *_real(), *_real_by_numpy(), *_stfts(), *_istfts(),
 ]  # fmt: skip
