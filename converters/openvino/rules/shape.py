@@ -55,7 +55,13 @@ def shape_of(op: Builder, data: Value, *, output_type: ElementType):
             cpu="gives none",
             specification="allows no such pattern",
             follows="runtime",
-        )
+        ),
+        Departure(
+            where="a 0 that copies a dimension, and another number of elements than the data's",
+            cpu="leaves elements out, or reads beyond the data",
+            specification="allows no such pattern",
+            follows="specification",
+        ),
     ],
 )
 def reshape(op: Builder, data: Value, shape: Value, *, special_zero: bool):

@@ -21,6 +21,9 @@ _ROUNDED = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 _PASSED = frozenset(("Add", "BatchNormalization", "Clip", "Div", "Mul", "Relu", "Sub"))
 """What may stand between them and the quantisation: ONNX Runtime fuses it, or looks past it."""
 
+_MOVERS = frozenset(("MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"))
+"""What may stand before them and behind them: ONNX Runtime quantises and dequantises on its other side, too."""
+
 
 class KeepFloatWeights(InPlacePass):
     """A Max with the lowest number, which changes nothing, before such a quantisation: ONNX Runtime looks past none."""
@@ -52,7 +55,11 @@ def _may_be_rounded(node: ir.Node) -> bool:
     x, weights = node.inputs[:2]
     if x is None or weights is None or x.dtype != ir.DataType.FLOAT:
         return False
-    return is_node(x.producer(), "DequantizeLinear") and not is_node(weights.producer(), "DequantizeLinear")
+    while x is not None and any(is_node(x.producer(), mover) for mover in _MOVERS):
+        x = producer.inputs[0] if (producer := x.producer()) is not None else None
+    if x is None or is_node(weights.producer(), "DequantizeLinear"):
+        return False
+    return is_node(x.producer(), "DequantizeLinear")
 
 
 def _end(value: ir.Value) -> ir.Value | None:
@@ -61,7 +68,7 @@ def _end(value: ir.Value) -> ir.Value | None:
         users = list(value.consumers())
         if users and all(is_node(user, "QuantizeLinear") for user in users):
             return value
-        if len(users) != 1 or users[0].domain or users[0].op_type not in _PASSED:
+        if len(users) != 1 or users[0].domain or users[0].op_type not in _PASSED | _MOVERS:
             break
         value = users[0].outputs[0]
     return None

@@ -79,6 +79,15 @@ def _product_with_floats_between(kind: Any) -> ov.Model:
     return ov.Model([ops.matmul(_quantized(y, -12.8, 12.7, kind), scaled, False, False)], [x])
 
 
+def _moved_floats(kind: Any) -> ov.Model:
+    """Weights in floats between two quantised tensors that are pooled, and turned, in between."""
+    x = ops.parameter([1, CHANNELS, 12, 12], np.dtype(kind), name="x")
+    pooled = ops.max_pool(_quantized(x, -2.56, 2.54, kind), [2, 2], [1, 1], [0, 0], [0, 0], [2, 2])
+    y = ops.relu(_convolution(pooled.output(0), _floats(kind, 1), kind))
+    turned = _quantized(ops.transpose(y, np.array([0, 1, 3, 2])), 0, 2.55, kind)
+    return ov.Model([ops.relu(_convolution(turned, _weights(kind, 2), kind))], [x])
+
+
 def _joined(kind: Any) -> ov.Model:
     """Two tensors of the same limits, cut and put together, as SqueezeNet's are."""
     x = ops.parameter([1, CHANNELS, 12, 12], np.dtype(kind), name="x")
@@ -107,6 +116,7 @@ def _one_row_of_weights(kind: Any) -> ov.Model:
         _one_tensor_quantized_twice,
         _joined,
         _floats_between,
+        _moved_floats,
         _product_with_floats_between,
         _one_row_of_weights,
     ],

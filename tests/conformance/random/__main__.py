@@ -6,6 +6,7 @@
                                                                     # what it has is not run again
     python -m tests.conformance.random --seed 1 --model 4711        # one of them again, in full
     python -m tests.conformance.random --file FOLDER                # a finding that was kept
+    python -m tests.conformance.random --near --count 10000         # pieces of networks with a change or two
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import numpy as np
 
 from tests.conformance.oracle import Oracle
 from tests.conformance.random.judge import Judge
-from tests.conformance.random.models import Record, judged, keep, recipe, run, summary
+from tests.conformance.random.models import Kind, Record, judged, keep, prefix, recipe, run, summary
 
 _EVERY = 60.0
 
@@ -37,12 +38,14 @@ def main() -> int:
     )
     parser.add_argument("--model", type=int, help="judge the model of this number alone, and print it")
     parser.add_argument("--file", type=Path, help="judge a finding that was kept: the folder of model.xml and inputs.npz")
+    parser.add_argument("--near", action="store_true", help="pieces of networks with a change or two, not grown models")
     given = parser.parse_args()
+    kind: Kind = "near" if given.near else "grown"
     if given.file is not None:
         return _file(given.file)
     if given.model is not None:
-        return _model(given.seed, given.model)
-    return _many(given)
+        return _model(given.seed, given.model, kind)
+    return _many(given, kind)
 
 
 def _file(folder: Path) -> int:
@@ -53,30 +56,30 @@ def _file(folder: Path) -> int:
     return verdict.found
 
 
-def _model(seed: int, number: int) -> int:
+def _model(seed: int, number: int, kind: Kind) -> int:
     with Oracle() as oracle:
-        print(oracle.ask(recipe, seed, number))
-    outcome = judged(seed, number)
+        print(oracle.ask(recipe, seed, number, kind))
+    outcome = judged(seed, number, kind)
     print(f"{outcome.kind}: {outcome.text}")
     return outcome.found
 
 
-def _many(given: argparse.Namespace) -> int:
+def _many(given: argparse.Namespace, kind: Kind) -> int:
     kinds: Counter[str] = Counter()
     operations: Counter[str] = Counter()
     explained: Counter[str] = Counter()
     started = said = time.monotonic()
-    record = Record(given.keep / f"{given.seed}.txt")
+    record = Record(given.keep / f"{prefix(kind)}{given.seed}.txt")
     numbers = [n for n in range(given.first, given.first + given.count) if n not in record.kinds]
     with Oracle() as oracle, closing(record):
-        for outcome in run(given.seed, numbers, given.jobs):
+        for outcome in run(given.seed, numbers, given.jobs, kind):
             record.add(outcome)
             kinds[outcome.kind] += 1
             operations += outcome.operations
             if outcome.kind in ("departure", "noise"):
                 explained[outcome.text.splitlines()[0]] += 1
             if outcome.found:
-                place = keep(outcome, given.seed, given.keep, oracle)
+                place = keep(outcome, given.seed, given.keep, oracle, kind)
                 print(f"-- model {outcome.number}, kept in {place}\n{outcome.text}", flush=True)
             if time.monotonic() - said > _EVERY:
                 said = time.monotonic()

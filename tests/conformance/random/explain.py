@@ -16,6 +16,7 @@ from tests.conformance.random.noise import (
     misshapen,
     misstated,
     noisy,
+    of_levels,
     overflown,
     parts_from_itself,
     parts_layer_by_layer,
@@ -29,6 +30,8 @@ from tests.conformance.random.restate import seconded_in_other_words
 _EVERYWHERE = ("f64", "i64", "u32", "u64")
 # How the shapes differ of what both say has no elements: the CPU plugin loses track of dimensions that are unknown, then.
 _EMPTY = re.compile(r"cpu: output \d+: \[\] \[[^]]*\b0\b[^]]*\] instead of \[\] \[[^]]*\b0\b")
+# What the conversion says of a Reshape of which the CPU plugin counts no elements.
+_RESHAPED = re.compile(r"\(Reshape, id \d+\): .* Reshape: \d+ elements cannot become")
 # What gives no more than it finds in its first input.
 _MOVES = {"Reshape", "GatherElements", "GatherND", "GridSample"}
 # How the layer is named that the conversion refuses, or whose node fails.
@@ -51,7 +54,8 @@ class Explanation:
         kind: ``"departure"``: a known one of the layers named; ``"noise"``: the CPU plugin parts as far from itself when its
             inputs change in their last digits, when it is asked again, when results come or go or dimensions are known, or
             from the shapes that it infers, or from what it gives layer by layer, or when the model says the same in other
-            words, or it rounds what lies halfway between two whole numbers, or its sums overflow;
+            words, or it rounds what lies halfway between two whole numbers, or between two levels of a FakeQuantize, or its
+            sums overflow;
             ``"found"``: something to be mended.
         recipe: the smallest model that shows it.
         verdict: on that.
@@ -94,7 +98,7 @@ def _explained(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
     if isinstance(explained, Explanation):
         return explained
     recipe, verdict = explained
-    if noisy(recipe, judge) or parts_from_itself(recipe, verdict, judge):
+    if noisy(recipe, judge) or parts_from_itself(recipe, verdict, judge) or of_levels(recipe, verdict, judge):
         return Explanation("noise", recipe, verdict)
     small, verdict = shrink(recipe, verdict, judge)
     if len(small.layers()) < len(recipe.layers()):
@@ -297,7 +301,9 @@ def undecided(single: Recipe, found: Verdict, judge: Judge) -> bool:
 
 
 def _outside(found: Verdict) -> bool:
-    """Whether the CPU plugin's answer is of another shape for nothing."""
+    """Whether the CPU plugin's answer is of another shape for nothing, or to a Reshape to another number of elements."""
+    if found.kind == "lacks":
+        return _RESHAPED.search(found.text) is not None
     return found.kind == "parts" and _EMPTY.search(found.text) is not None
 
 

@@ -15,6 +15,7 @@ import onnxruntime as ort
 import onnx_specops
 from converters.errors import ConversionError, InternalError
 from converters.openvino import convert
+from converters.passes.finish import Quantized
 from converters.validation.compare import Tolerance, compare
 from converters.validation.openvino_inference import EXACT, infer
 from converters.validation.openvino_process import OpenVINOTimeout
@@ -66,7 +67,7 @@ class Verdict:
 
 # Without low-precision transformations, whose integers part from the numbers that FakeQuantize gives; and in two threads: to
 # have more ready costs more than such a model, and in one the plugin hides that a layer fails, and gives what is in memory.
-_SETTINGS = {**EXACT, "INFERENCE_NUM_THREADS": "2"}
+SETTINGS = {**EXACT, "INFERENCE_NUM_THREADS": "2"}
 
 
 def save(recipe: Recipe, path: str) -> None:
@@ -79,7 +80,7 @@ def save(recipe: Recipe, path: str) -> None:
 def save_and_infer(recipe: Recipe, path: str) -> Outputs:
     """Write the recipe's model as IR; the CPU plugin's answer to it."""
     save(recipe, path)
-    return infer(path, [recipe.arrays()], settings=_SETTINGS).outputs
+    return infer(path, [recipe.arrays()], settings=SETTINGS).outputs
 
 
 def is_drawn(recipe: Recipe) -> bool:
@@ -134,7 +135,7 @@ class Judge:
         return self.heard(name, self._asked(name, path, arrays) if crashed(answer) else answer)
 
     def _asked(self, name: str, path: Path, arrays: Sequence[np.ndarray]) -> Outputs | OracleError:
-        return self.oracle.run(path, [list(arrays)], names=(name,), settings=_SETTINGS)[name]
+        return self.oracle.run(path, [list(arrays)], names=(name,), settings=SETTINGS)[name]
 
     def heard(self, name: str, answer: Outputs | OracleError) -> Outputs | OracleError:
         """The answer as it is; where it is none in time, no other is asked for."""
@@ -170,11 +171,11 @@ class Judge:
             return error
         return answer if isinstance(answer, OracleError) else answer[0]
 
-    def ours(self, recipe: Recipe) -> list[list[np.ndarray]]:
+    def ours(self, recipe: Recipe, quantized: Quantized = "integer") -> list[list[np.ndarray]]:
         """Our answers to a model that runs, in every form."""
         path = self.answers(recipe).path
         target = path.with_suffix(".onnx")
-        _, report = convert(path, target)
+        _, report = convert(path, target, quantized=quantized)
         forms = _forms(bool(report.custom_operators), bool(report.without_body), python=False)
         return [_run(target, recipe.arrays(), form) for form in forms]
 

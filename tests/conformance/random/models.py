@@ -12,16 +12,20 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
 from tests.conformance.oracle import Oracle, serve_again  # noqa: F401  (the process that `_Loaded` starts runs it)
 from tests.conformance.random import layers as _layers  # noqa: F401  (importing it registers the makers)
+from tests.conformance.random import near
 from tests.conformance.random.explain import explain
 from tests.conformance.random.graph import Graph, with_dims
 from tests.conformance.random.judge import SECONDS, Judge, save
 from tests.conformance.random.recipe import Recipe, build
 from tests.worker import Lost, Worker
+
+Kind = Literal["grown", "near"]
 
 MOST_LAYERS = 30
 _COLLECTED = 100
@@ -54,8 +58,16 @@ class Outcome:
         return self.kind in ("found", "crashed")
 
 
-def recipe(seed: int, number: int) -> Recipe:
-    """The random model of that number; in OpenVINO's process, for OpenVINO infers its shapes."""
+def recipe(seed: int, number: int, kind: Kind = "grown") -> Recipe:
+    """The model of that number; in OpenVINO's process, for OpenVINO infers its shapes.
+
+    Args:
+        seed: of all numbers.
+        number: of the model.
+        kind: ``"grown"`` layer by layer, or ``"near"``, a piece of a network with a change or two.
+    """
+    if kind == "near":
+        return near.recipe(seed, number)
     rng = np.random.default_rng([seed, number])
     while True:
         graph = Graph(rng)
@@ -92,13 +104,13 @@ def _oracle() -> Oracle:
 _turns = itertools.count(1)
 
 
-def judged(seed: int, number: int) -> Outcome:
+def judged(seed: int, number: int, kind: Kind = "grown") -> Outcome:
     """Make and judge a model, and explain what parts."""
     judge = Judge(_oracle())
     if next(_turns) % _COLLECTED == 0:
         gc.collect()
     judge.oracle.timeout = _LIMIT / 2  # to make it takes longer, and on a busy machine much longer
-    made: Recipe = judge.oracle.ask(recipe, seed, number)
+    made: Recipe = judge.oracle.ask(recipe, seed, number, kind)
     judge.oracle.timeout = SECONDS
     python = number % _PYTHON == 0
     mended = judge.runnable(made)
@@ -116,7 +128,7 @@ def judged(seed: int, number: int) -> Outcome:
     return Outcome(number, explanation.kind, operations, text, explanation.recipe)
 
 
-def run(seed: int, numbers: Iterable[int], jobs: int = 1) -> Iterator[Outcome]:
+def run(seed: int, numbers: Iterable[int], jobs: int = 1, kind: Kind = "grown") -> Iterator[Outcome]:
     """The outcome of each model, in any order."""
     local = threading.local()
     workers: list[Worker] = []
@@ -126,7 +138,7 @@ def run(seed: int, numbers: Iterable[int], jobs: int = 1) -> Iterator[Outcome]:
             local.worker = Worker(_LIMIT)
             workers.append(local.worker)
         try:
-            return local.worker.ask(judged, seed, number)
+            return local.worker.ask(judged, seed, number, kind)
         except Lost as error:
             return Outcome(number, "crashed", Counter(), str(error))
         except Exception as error:  # of OpenVINO, which ended while it made the model
@@ -160,11 +172,16 @@ def _mapped(
             yield future.result()
 
 
-def keep(outcome: Outcome, seed: int, folder: Path, oracle: Oracle) -> Path:
+def prefix(kind: Kind) -> str:
+    """What the names of findings and records begin with."""
+    return "near-" if kind == "near" else ""
+
+
+def keep(outcome: Outcome, seed: int, folder: Path, oracle: Oracle, kind: Kind = "grown") -> Path:
     """Write what shows a finding: the small model as IR, its inputs, and the text."""
-    place = folder / f"{seed}-{outcome.number}"
+    place = folder / f"{prefix(kind)}{seed}-{outcome.number}"
     place.mkdir(parents=True, exist_ok=True)
-    command = f"python -m tests.conformance.random --seed {seed} --model {outcome.number}"
+    command = f"python -m tests.conformance.random{' --near' * (kind == 'near')} --seed {seed} --model {outcome.number}"
     (place / "finding.txt").write_text(f"{command}\n{outcome.text}\n")
     if outcome.small is not None:
         oracle.ask(save, outcome.small, str(place / "model.xml"))

@@ -8,6 +8,7 @@ from dataclasses import replace
 import ml_dtypes
 import numpy as np
 
+from converters.validation.compare import relative_l2
 from converters.validation.openvino_inference import read_model
 from tests.conformance.oracle import OracleError
 from tests.conformance.random.graph import INTEGERS
@@ -31,6 +32,8 @@ _SUMS = (
 
 
 _NORMS = ("GRN", "GroupNormalization", "LRN", "MVN", "NormalizeL2", "ReduceL2")
+_OF_LEVELS = 0.003
+"""The relative L2 distance of tensors in which a few of some thousand numbers are another level."""
 _HUGE = 2.0**63
 """Numbers beyond this may have squares that are infinite in 32 bits, and so may their sums."""
 
@@ -93,6 +96,24 @@ def parts_layer_by_layer(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool
     ours = judge.ours(recipe)
     results = {k: values.get(recipe.results[k]) for k in verdict.apart}
     return all(array is not None and not differing([form[k]], [array]) for k, array in results.items() for form in ours)
+
+
+def of_levels(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
+    """Whether it parts by as little as a few numbers halfway between two levels of a FakeQuantize make.
+
+    In floats, as OpenVINO emulates it, we give what it gives, then: integers round such numbers to either level.
+    """
+    answer = judge.openvinos(recipe)
+    if (
+        not verdict.apart
+        or not any(n.operation == "FakeQuantize" for n in recipe.layers())
+        or isinstance(answer, OracleError)
+    ):
+        return False
+    if any(differing(form, answer) for form in judge.ours(recipe, "float")):
+        return False
+    floats = [k for k, array in enumerate(answer) if array.dtype == np.float32]
+    return all(relative_l2(form[k], answer[k]) <= _OF_LEVELS for form in judge.ours(recipe) for k in floats)
 
 
 def unset(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:

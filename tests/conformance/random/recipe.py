@@ -23,8 +23,8 @@ class Leaf:
 
     Attributes:
         type: the element type, by OpenVINO's name.
-        array: its value; ``None`` for the Parameters of bodies.
-        dims: the dimensions of a Parameter.
+        array: its value; ``None`` for the Parameters of bodies. Of a Constant of a type that NumPy lacks its bytes.
+        dims: the dimensions of a Parameter, or of such a Constant.
         constant: whether it is a Constant.
     """
 
@@ -219,7 +219,7 @@ def _laid_branch(node: Layer, branch: int, nodes: list[Leaf | Layer]) -> list[Re
 
 
 def _static(node: Leaf | Layer) -> Leaf | Layer:
-    if isinstance(node, Leaf) and node.array is not None:
+    if isinstance(node, Leaf) and node.array is not None and not node.constant:
         return replace(node, dims=node.array.shape)
     return node
 
@@ -297,6 +297,9 @@ def leaf(node: Leaf) -> list[Any]:
 
     if node.constant:
         assert node.array is not None
+        if node.type not in (*TYPES, "string"):
+            tensor = ov.Tensor(node.array, ov.Shape(list(node.dims or ())), getattr(ov.Type, node.type))
+            return [ov.op.Constant(tensor, shared_memory=False).output(0)]
         return [constant(node.array).output(0)]
     shape = ov.PartialShape.dynamic() if node.dims is None else ov.PartialShape([_dimension(d) for d in node.dims])
     return [opset1.parameter(shape, ov.Type.string if node.type == "string" else element_type(node.type)).output(0)]

@@ -1,0 +1,327 @@
+"""Small changes to a model: each makes something that looks like a pattern, and is none any more, or another one."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+
+from converters.openvino import rules as _rules  # noqa: F401  (importing it registers the rules)
+from converters.openvino.rule import find_rule
+from tests.conformance.operation_models import TYPES
+from tests.conformance.random.graph import FLOATS
+from tests.conformance.random.recipe import Layer, Leaf, Recipe, Ref, build, layer, leaf
+
+Change = Callable[[Recipe, np.random.Generator], Recipe | None]
+
+_TRIES = 20
+_COUNTS = (0.05, 0.5, 0.3, 0.15)
+"""How often a model has none, one, two and three of them."""
+
+# Operations that stand in for each other, each with the opset of those.
+_ALIKE = (
+    ("opset1", ("Add", "Subtract", "Multiply", "Divide", "Maximum", "Minimum", "SquaredDifference", "Power", "Mod")),
+    ("opset1", ("Relu", "Sigmoid", "Tanh", "Exp", "Abs", "Negative", "Sqrt", "Sin", "Cos", "Erf", "Floor", "Sign")),
+    ("opset1", ("Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual")),
+    ("opset1", ("LogicalAnd", "LogicalOr", "LogicalXor")),
+    ("opset1", ("ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd")),
+    ("opset4", ("ReduceL1", "ReduceL2")),
+    ("opset4", ("HSwish", "SoftPlus", "Mish")),
+)
+_UNARY = ("Relu", "Negative", "Sigmoid", "Abs", "Tanh")
+
+
+def changed(recipe: Recipe, rng: np.random.Generator) -> Recipe:
+    """The recipe with up to three changes that OpenVINO takes; in its process."""
+    count = int(rng.choice(len(_COUNTS), p=_COUNTS))
+    for _ in range(_TRIES * count):
+        if not count:
+            break
+        change = CHANGES[rng.integers(len(CHANGES))]
+        other = change(recipe, rng)
+        if other is None:
+            continue
+        try:
+            build(other)
+        except Exception:  # whatever OpenVINO says of what does not fit
+            continue
+        recipe, count = other, count - 1
+    return recipe.pruned()
+
+
+def _picked(places: Sequence[Any], rng: np.random.Generator) -> Any:
+    return places[rng.integers(len(places))] if places else None
+
+
+def _with(recipe: Recipe, place: int, node: Leaf | Layer) -> Recipe:
+    return replace(recipe, nodes=(*recipe.nodes[:place], node, *recipe.nodes[place + 1 :]))
+
+
+def _inserted(recipe: Recipe, place: int, new: Sequence[Leaf | Layer]) -> Recipe:
+    """The recipe with nodes before the one there, which they do not count among their inputs."""
+
+    def moved(ref: Ref) -> Ref:
+        return (ref[0] + len(new) * (ref[0] >= place), ref[1])
+
+    nodes = [replace(n, inputs=tuple(map(moved, n.inputs))) if isinstance(n, Layer) else n for n in recipe.nodes]
+    return Recipe((*nodes[:place], *new, *nodes[place:]), tuple(map(moved, recipe.results)))
+
+
+def _constants(recipe: Recipe, most: int = 4096) -> list[tuple[int, Any]]:
+    return [
+        (k, n)
+        for k, n in enumerate(recipe.nodes)
+        if isinstance(n, Leaf) and n.constant and n.type in TYPES and n.array is not None and 0 < n.array.size <= most
+    ]
+
+
+def _parameters(recipe: Recipe) -> list[tuple[int, Any]]:
+    return [(k, n) for k in recipe.parameters() if isinstance(n := recipe.nodes[k], Leaf) and n.array is not None]
+
+
+def _layers(recipe: Recipe) -> list[tuple[int, Layer]]:
+    return [(k, n) for k, n in enumerate(recipe.nodes) if isinstance(n, Layer)]
+
+
+def another_number(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
+    """One element of a Constant, or all of them, are others."""
+    place, node = _picked(_constants(recipe), rng) or (None, None)
+    if node is None:
+        return None
+    array = node.array.copy().reshape(-1)
+    at = rng.integers(array.size)
+    one = array[at]
+    if array.dtype == np.bool_:
+        array[at] = not one
+    elif array.dtype.kind in "iu":
+        number = _picked([int(one) + 1, int(one) - 1, -int(one), 0, int(array[rng.integers(array.size)])], rng)
+        array[at] = np.clip(number, *(getattr(np.iinfo(array.dtype), end) for end in ("min", "max")))
+        array = array[::-1].copy() if rng.random() < 0.2 else array
+    elif rng.random() < 0.4:
+        array = (array * array.dtype.type(_picked([-1, 1.25, 0, 2], rng))).astype(array.dtype)
+    else:
+        array[at] = _picked([0, 1, -1, 2 * one, one + array.dtype.type(0.5), -one], rng)
+    return _with(recipe, place, replace(node, array=array.reshape(node.array.shape)))
+
+
+def another_shape(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
+    """A Constant has a dimension of 1 more or fewer, its dimensions in another order, fewer elements, or more of them."""
+    place, node = _picked(_constants(recipe), rng) or (None, None)
+    if node is None:
+        return None
+    array, rank = node.array, node.array.ndim
+    how = rng.integers(6)
+    if how == 0:
+        array = np.expand_dims(array, int(rng.integers(rank + 1)))
+    elif how == 1 and 1 in array.shape:
+        array = np.squeeze(array, int(_picked([k for k, size in enumerate(array.shape) if size == 1], rng)))
+    elif how == 2 and rank > 1:
+        array = np.transpose(array, rng.permutation(rank))
+    elif how == 3 and rank and max(array.shape) > 1:
+        axis = int(_picked([k for k, size in enumerate(array.shape) if size > 1], rng))
+        array = np.take(array, [0], axis)
+    elif how == 4 and rank and 1 in array.shape:
+        axis = int(_picked([k for k, size in enumerate(array.shape) if size == 1], rng))
+        array = np.repeat(array, int(rng.choice([2, 3, 5, 8, 16, 32])), axis)
+    elif how == 5:
+        array = array.reshape(-1)[:1].reshape(() if rng.random() < 0.5 else (1,) * int(rng.integers(1, 5)))
+    else:
+        return None
+    if array.shape == node.array.shape:
+        return None
+    return _with(recipe, place, replace(node, array=np.ascontiguousarray(array), dims=array.shape))
+
+
+def another_kind(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
+    """A Constant is a Parameter, or a Parameter a Constant."""
+    leaves = [(k, n) for k, n in enumerate(recipe.nodes) if isinstance(n, Leaf) and n.type in TYPES and n.array is not None]
+    place, node = _picked(leaves, rng) or (None, None)
+    if node is None or (not node.constant and len(recipe.parameters()) < 2):
+        return None
+    return _with(recipe, place, replace(node, constant=not node.constant, dims=node.array.shape))
+
+
+def another_attribute(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
+    """An attribute has another value."""
+    found = [(k, n, name) for k, n in _layers(recipe) for name in n.attributes]
+    place, node, name = _picked(found, rng) or (None, None, None)
+    if node is None:
+        return None
+    rule = find_rule(node.operation, node.opset)
+    known = rule.attributes.get(name) if rule is not None else None
+    value = node.attributes[name]
+    if known is not None and typing.get_origin(known.annotation) is Literal:
+        new = _picked(typing.get_args(known.annotation), rng)
+    elif isinstance(value, bool):
+        new = not value
+    elif isinstance(value, int):
+        new = value + _picked([-1, 1], rng)
+    elif isinstance(value, float):
+        new = _picked([0.0, 1.0, 0.1, 1e-3, 1e-12, -value, 2 * value], rng)
+    elif isinstance(value, list | tuple | np.ndarray) and np.asarray(value).dtype.kind == "i" and len(value):
+        new = [int(number) for number in value]
+        new[rng.integers(len(new))] += _picked([-1, 1], rng)
+    else:
+        return None
+    if str(new) == str(value):
+        return None
+    return _with(recipe, place, replace(node, attributes={**node.attributes, name: new}))
+
+
+def another_operation(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
+    """A layer is of an operation that takes the same inputs."""
+    found = [(k, n, opset, alike) for k, n in _layers(recipe) for opset, alike in _ALIKE if n.operation in alike]
+    place, node, opset, alike = _picked(found, rng) or (None, None, None, ())
+    if node is None:
+        return None
+    operation = _picked([name for name in alike if name != node.operation], rng)
+    return _with(recipe, place, replace(node, operation=operation, opset=opset))
+
+
+def other_order(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
+    """Two inputs of a layer have changed places."""
+    place, node = _picked([(k, n) for k, n in _layers(recipe) if len(set(n.inputs)) > 1], rng) or (None, None)
+    if node is None:
+        return None
+    inputs = list(node.inputs)
+    one, other = rng.choice(len(inputs), 2, replace=False)
+    inputs[one], inputs[other] = inputs[other], inputs[one]
+    return _with(recipe, place, replace(node, inputs=tuple(inputs)))
+
+
+def another_source(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
+    """An input comes from elsewhere, of a value of the same type, and mostly of the same dimensions."""
+    place, node = _picked(_layers(recipe), rng) or (None, None)
+    if node is None or not node.inputs:
+        return None
+    at = int(rng.integers(len(node.inputs)))
+    kinds = _kinds(recipe, place)
+    type_, shape = kinds[node.inputs[at]]
+    same = rng.random() < 0.8
+    found = [ref for ref, kind in kinds.items() if kind[0] == type_ and (kind[1] == shape or not same)]
+    ref = _picked([ref for ref in found if ref != node.inputs[at]], rng)
+    if ref is None:
+        return None
+    return _with(recipe, place, replace(node, inputs=(*node.inputs[:at], ref, *node.inputs[at + 1 :])))
+
+
+def without_a_layer(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
+    """What took a layer's output takes one of its inputs, of the same type."""
+    place, node = _picked(_layers(recipe), rng) or (None, None)
+    if node is None:
+        return None
+    kinds = _kinds(recipe, place + 1)
+    ref = _picked([ref for ref in node.inputs if kinds[ref][0] == kinds[place, 0][0]], rng)
+    if ref is None:
+        return None
+
+    def moved(other: Ref) -> Ref:
+        return ref if other == (place, 0) else other
+
+    nodes = [replace(n, inputs=tuple(map(moved, n.inputs))) if isinstance(n, Layer) else n for n in recipe.nodes]
+    results = tuple(r for r in map(moved, recipe.results) if isinstance(nodes[r[0]], Layer))
+    return Recipe(tuple(nodes), tuple(dict.fromkeys(results))) if results else None
+
+
+def with_a_layer(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
+    """A function, a transposition, a scale or another type and back stands between a layer and one of its inputs."""
+    place, node = _picked(_layers(recipe), rng) or (None, None)
+    if node is None or not node.inputs:
+        return None
+    at = int(rng.integers(len(node.inputs)))
+    ref = node.inputs[at]
+    type_, shape = _kinds(recipe, place)[ref]
+    how = rng.integers(4)
+    new: list[Leaf | Layer]
+    if how == 0 and shape is not None and len(shape) > 1:
+        order = np.array(rng.permutation(len(shape)))
+        new = [Leaf("i64", order, order.shape, constant=True), Layer("Transpose", "opset1", (ref, (place, 0)), {})]
+    elif type_ not in FLOATS:
+        return None
+    elif how == 1:
+        new = [Layer(_picked(_UNARY, rng), "opset1", (ref,), {})]
+    elif how == 2:
+        number = np.array(_picked([2, -1, 0.5, 1], rng), TYPES[type_]).reshape((1,) * int(rng.integers(3)))
+        operation = _picked(["Multiply", "Add", "Divide", "Subtract"], rng)
+        new = [Leaf(type_, number, number.shape, constant=True), Layer(operation, "opset1", (ref, (place, 0)), {})]
+    else:
+        wide = Layer("Convert", "opset1", (ref,), {"destination_type": "f16" if type_ != "f16" else "f32"})
+        new = [wide, Layer("Convert", "opset1", ((place, 0),), {"destination_type": type_})]
+    other = _inserted(recipe, place, new)
+    inputs = list(other.nodes[place + len(new)].inputs)
+    inputs[at] = (place + len(new) - 1, 0)
+    return _with(other, place + len(new), replace(other.nodes[place + len(new)], inputs=tuple(inputs)))
+
+
+def another_result(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
+    """A value from within is a result, too."""
+    kinds = _kinds(recipe, len(recipe.nodes))
+    found = [r for r in kinds if isinstance(recipe.nodes[r[0]], Layer) and r not in recipe.results and kinds[r][0] in TYPES]
+    ref = _picked(found, rng)
+    return None if ref is None else replace(recipe, results=(*recipe.results, ref))
+
+
+def other_values(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
+    """A Parameter of floats is larger, 0 throughout, or so at one place, or has a large negative number there."""
+    found = [(k, n) for k, n in _parameters(recipe) if n.type in ("f32", "f16") and n.array.size]
+    place, node = _picked(found, rng) or (None, None)
+    if node is None:
+        return None
+    array = node.array.copy()
+    how = rng.integers(4)
+    if how < 2:
+        array *= array.dtype.type((0, 8)[how])
+    else:
+        array.reshape(-1)[rng.integers(array.size)] = (0, -1000)[how - 2]
+    return _with(recipe, place, replace(node, array=array))
+
+
+def other_dims(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
+    """A dimension of a Parameter is known, or is not."""
+    place, node = _picked([(k, n) for k, n in _parameters(recipe) if n.dims], rng) or (None, None)
+    if node is None:
+        return None
+    dims = list(node.dims)
+    at = rng.integers(len(dims))
+    dims[at] = node.array.shape[at] if dims[at] == -1 else -1
+    return _with(recipe, place, replace(node, dims=tuple(dims)))
+
+
+def _kinds(recipe: Recipe, end: int) -> dict[Ref, tuple[str, tuple[int, ...] | None]]:
+    """The type of each value before ``end``, and its dimensions, -1 where they are not known."""
+    made: list[Sequence[Any]] = []
+    found = {}
+    for place, node in enumerate(recipe.nodes[:end]):
+        outputs = leaf(node) if isinstance(node, Leaf) else layer(node, [made[s][i] for s, i in node.inputs])
+        made.append(outputs)
+        for index, output in enumerate(outputs):
+            shape = output.get_partial_shape()
+            dims = tuple(d.get_length() if d.is_static else -1 for d in shape) if shape.rank.is_static else None
+            found[place, index] = (output.get_element_type().get_type_name(), dims)
+    return found
+
+
+CHANGES: tuple[Change, ...] = (
+    another_number,
+    another_number,
+    another_shape,
+    another_shape,
+    another_shape,
+    another_kind,
+    another_attribute,
+    another_attribute,
+    another_operation,
+    another_operation,
+    other_order,
+    another_source,
+    without_a_layer,
+    with_a_layer,
+    with_a_layer,
+    another_result,
+    other_values,
+    other_dims,
+)
+"""The changes, some as often again as others."""

@@ -1,0 +1,144 @@
+"""The networks that lie here, as data: each layer as a recipe has it, and each value that one gives."""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from converters.validation.openvino_inference import infer
+from tests.conformance.operation_models import TYPES
+from tests.conformance.random.judge import SETTINGS, save
+from tests.conformance.random.recipe import Dims, Layer, Leaf, Recipe, Ref
+
+_TESTS = Path(__file__).parents[3]
+_FOLDERS = ("conformance/models/files", "conformance/quantized/files", "conformance/compressed", "language")
+
+_WITH_BODIES = ("Greedy_scripted",)
+# What stands for the dimensions that are not known.
+_BATCH, _TOKENS, _PAST = 2, 5, 3
+# But for the batch, of floats: samples and pixels.
+_LATER = {2: 400, 4: 32}
+
+
+@dataclass(frozen=True)
+class Network:
+    """A network.
+
+    Attributes:
+        name: of its file.
+        recipe: its layers; what it remembers, and layers with bodies of their own, are Parameters of it.
+        values: what each gives, of one run of OpenVINO.
+        dims: their dimensions, as far as OpenVINO knows them; of types that NumPy lacks neither of the two.
+    """
+
+    name: str
+    recipe: Recipe
+    values: Mapping[Ref, np.ndarray]
+    dims: Mapping[Ref, Dims]
+
+
+@functools.cache
+def names() -> tuple[tuple[Path, str], ...]:
+    """The archives, and the .xml in each."""
+    found = []
+    for path in sorted(path for folder in _FOLDERS for path in (_TESTS / folder).rglob("*.zip")):
+        with zipfile.ZipFile(path) as file:
+            members = sorted(file.namelist())
+        found += [(path, name) for name in members if name.endswith(".xml") and "tokenizer" not in name]
+    return tuple(member for member in found if member[0].stem not in _WITH_BODIES)
+
+
+@functools.lru_cache(maxsize=4)
+def network(number: int) -> Network:
+    """The network of that number; in OpenVINO's process."""
+    import openvino as ov
+
+    path, name = names()[number % len(names())]
+    with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(path) as file:
+        for member in (name, name.removesuffix(".xml") + ".bin"):
+            file.extract(member, folder)
+        model = ov.Core().read_model(str(Path(folder) / name))
+        recipe, dims = _taken(model, np.random.default_rng(number))
+        everything = replace(recipe, results=tuple(ref for ref in dims if isinstance(recipe.nodes[ref[0]], Layer)))
+        target = Path(folder) / "everything.xml"
+        save(everything, str(target))
+        (outputs,) = infer(str(target), [recipe.arrays()], settings=SETTINGS).outputs
+    values = dict(zip(everything.results, outputs, strict=True))
+    leaves = ((place, node) for place, node in enumerate(recipe.nodes) if isinstance(node, Leaf))
+    values |= {(place, 0): node.array for place, node in leaves if node.array is not None and (place, 0) in dims}
+    return Network(f"{path.stem}/{name}", recipe, values, dims)
+
+
+def _taken(model: Any, rng: np.random.Generator) -> tuple[Recipe, dict[Ref, Dims]]:
+    nodes: list[Leaf | Layer] = []
+    refs: dict[tuple[str, int], Ref] = {}
+    dims: dict[Ref, Dims] = {}
+    operations = model.get_ordered_ops()
+    past = _PAST if any(op.get_type_name() == "ReadValue" for op in operations) else 0
+    for op in operations:
+        name, kind = op.get_name(), op.get_type_name()
+        if kind in ("Result", "Assign"):
+            continue
+        if kind == "Constant":
+            node: Leaf | Layer = _constant(op)
+        elif kind in ("Parameter", "ReadValue"):
+            node = _parameter(op, past, rng)
+        else:
+            inputs = tuple(refs[source(port)] for port in op.inputs())
+            node = Layer(kind, op.get_type_info().version_id, inputs, op.get_attributes())
+        for index, output in enumerate(op.outputs()):
+            refs[name, index] = (len(nodes), index)
+            if output.get_element_type().get_type_name() in TYPES:
+                dims[len(nodes), index] = _dims(output.get_partial_shape())
+        nodes.append(node)
+    results = (source(op.input(0)) for op in model.get_results())
+    return Recipe(tuple(nodes), tuple(refs[result] for result in results)), dims
+
+
+def source(port: Any) -> tuple[str, int]:
+    """Which output an input of a node takes."""
+    output = port.get_source_output()
+    return output.get_node().get_name(), output.get_index()
+
+
+def _dims(shape: Any) -> Dims:
+    return tuple(d.get_length() if d.is_static else -1 for d in shape) if shape.rank.is_static else None
+
+
+def _constant(op: Any) -> Leaf:
+    type_, shape = op.get_element_type().get_type_name(), tuple(op.get_output_shape(0))
+    array = np.array(op.data)
+    return Leaf(type_, array.reshape(shape) if type_ in TYPES else array, shape, constant=True)
+
+
+def _parameter(op: Any, past: int, rng: np.random.Generator) -> Leaf:
+    """A Parameter with a value that suits what its name says; the first dimension that is not known is the batch."""
+    output = op.output(0)
+    name = next(iter(sorted(output.get_names())), op.get_friendly_name()).lower()
+    type_, dims = output.get_element_type().get_type_name(), _dims(output.get_partial_shape())
+    dims = (-1,) if dims is None else dims
+    is_float = np.dtype(TYPES[type_]).kind not in "biu"
+    unknown = iter((_BATCH,))
+    later = past if op.get_type_name() == "ReadValue" else _LATER.get(len(dims), _TOKENS) if is_float else _TOKENS
+    if "attention_mask" in name and not is_float:
+        later += past
+    shape = tuple(next(unknown, later) if d == -1 else d for d in dims)
+    if "mask" in name:
+        array = np.ones(shape)
+        array[0, ..., :1] = 0
+    elif "position" in name:
+        array = np.broadcast_to(np.arange(past, past + shape[-1]), shape)
+    elif "beam" in name:
+        array = np.arange(shape[0])
+    elif is_float:
+        array = rng.standard_normal(shape)
+    else:
+        array = rng.integers(0, 2 if "type" in name or type_ == "boolean" else 8, shape)
+    return Leaf(type_, array.astype(TYPES[type_]), dims)

@@ -1,0 +1,87 @@
+"""A sample of the near misses, and what makes them."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from tests.conformance.oracle import Oracle
+from tests.conformance.random import models
+from tests.conformance.random.explain import Explanation, explain
+from tests.conformance.random.judge import Judge
+from tests.conformance.random.near.changes import CHANGES, changed
+from tests.conformance.random.near.networks import names
+from tests.conformance.random.recipe import Layer, Leaf, Recipe
+
+SEED, MODELS = 1, 12
+SAMPLE = (640, 1248, 1664)
+"""The first numbers of the sample: of networks of convolutions, of quantised ones and of language models."""
+
+X = Leaf("f32", np.arange(12, dtype=np.float32).reshape(1, 3, 4), (-1, 3, 4))
+BIASED = Recipe(
+    (
+        X,
+        Leaf("i64", np.array([-1]), (1,), constant=True),
+        Layer("MVN", "opset6", ((0, 0), (1, 0)), {"normalize_variance": True, "eps": 1e-5, "eps_mode": "inside_sqrt"}),
+        Leaf("f32", np.ones((1, 1, 4), np.float32), (1, 1, 4), constant=True),
+        Layer("Add", "opset1", ((2, 0), (3, 0)), {}),
+        Layer("Relu", "opset1", ((4, 0),), {}),
+    ),
+    ((5, 0),),
+)
+
+
+@pytest.mark.parametrize("first", SAMPLE)
+def test_near_misses(first: int) -> None:
+    kinds: Counter[str] = Counter()
+    for outcome in models.run(SEED, range(first, first + MODELS), kind="near"):
+        assert not outcome.found, outcome.text
+        kinds[outcome.kind] += 1
+    assert kinds["agrees"] >= MODELS // 2, kinds
+
+
+def test_a_number_is_always_the_same_near_miss(oracle: Oracle) -> None:
+    one, again, other = (oracle.ask(models.recipe, SEED, number, "near") for number in (700, 700, 701))
+    assert str(one) == str(again) != str(other)
+
+
+def test_all_kinds_of_networks_are_there() -> None:
+    archives = {path.parent.parent.name for path, _ in names()}
+    assert archives >= {"conformance", "models", "quantized", "language"}
+    assert len(names()) > 60
+
+
+@pytest.mark.parametrize("change", dict.fromkeys(CHANGES), ids=lambda change: change.__name__)
+def test_each_change_changes_something(change: object, oracle: Oracle) -> None:
+    """Whatever the network: of so many tries one fits this one."""
+    assert oracle.ask(_differs, change.__name__)  # type: ignore[attr-defined]
+
+
+def _differs(name: str) -> bool:
+    change = next(change for change in CHANGES if change.__name__ == name)
+    others = (change(BIASED, np.random.default_rng(seed)) for seed in range(40))
+    return any(other is not None and str(other) != str(BIASED) for other in others)
+
+
+def test_changes_are_what_openvino_takes(oracle: Oracle) -> None:
+    judge = Judge(oracle)
+    for seed in range(8):
+        made = oracle.ask(_changed, seed)
+        assert judge.judge(made).kind in ("agrees", "reference", "unjudged"), made
+
+
+def _changed(seed: int) -> Recipe:
+    return changed(BIASED, np.random.default_rng(seed))
+
+
+def test_numbers_between_two_levels_are_noise(oracle: Oracle) -> None:
+    """Of two sums that lie halfway, integers round one to the other level."""
+    made = oracle.ask(models.recipe, 1, 1220, "near")
+    judge = Judge(oracle)
+    verdict = judge.judge(made)
+    assert verdict.kind == "parts"
+    explained = explain(made, verdict, judge)
+    assert isinstance(explained, Explanation)
+    assert explained.kind == "noise"
