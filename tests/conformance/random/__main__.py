@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections import Counter
@@ -23,6 +24,7 @@ import numpy as np
 from tests.conformance.oracle import Oracle
 from tests.conformance.random.judge import Judge
 from tests.conformance.random.models import Kind, Record, judged, keep, prefix, recipe, run, summary
+from tests.conformance.random.near.networks import FOLDER
 
 _EVERY = 60.0
 
@@ -39,7 +41,10 @@ def main() -> int:
     parser.add_argument("--model", type=int, help="judge the model of this number alone, and print it")
     parser.add_argument("--file", type=Path, help="judge a finding that was kept: the folder of model.xml and inputs.npz")
     parser.add_argument("--near", action="store_true", help="pieces of networks with a change or two, not grown models")
+    parser.add_argument("--networks", type=Path, help="with --near: a folder of IR files instead of those that lie here")
     given = parser.parse_args()
+    if given.networks is not None:
+        os.environ[FOLDER] = str(given.networks)
     kind: Kind = "near" if given.near else "grown"
     if given.file is not None:
         return _file(given.file)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import tempfile
 import zipfile
 from collections.abc import Mapping
@@ -44,9 +45,15 @@ class Network:
     dims: Mapping[Ref, Dims]
 
 
+FOLDER = "NEAR_NETWORKS"
+"""The environment variable with a folder of other IR files, each with or without its inputs in an .npz of its name."""
+
+
 @functools.cache
 def names() -> tuple[tuple[Path, str], ...]:
-    """The archives, and the .xml in each."""
+    """The archives, and the .xml in each; or each .xml of the folder that is to be taken instead, and ""."""
+    if folder := os.environ.get(FOLDER):
+        return tuple((path, "") for path in sorted(Path(folder).rglob("*.xml")))
     found = []
     for path in sorted(path for folder in _FOLDERS for path in (_TESTS / folder).rglob("*.zip")):
         with zipfile.ZipFile(path) as file:
@@ -61,11 +68,9 @@ def network(number: int) -> Network:
     import openvino as ov
 
     path, name = names()[number % len(names())]
-    with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(path) as file:
-        for member in (name, name.removesuffix(".xml") + ".bin"):
-            file.extract(member, folder)
-        model = ov.Core().read_model(str(Path(folder) / name))
-        recipe, dims = _taken(model, np.random.default_rng(number))
+    with tempfile.TemporaryDirectory() as folder:
+        model = ov.Core().read_model(str(_extracted(path, name, Path(folder)) if name else path))
+        recipe, dims = _taken(model, _stated(model, path), np.random.default_rng(number))
         everything = replace(recipe, results=tuple(ref for ref in dims if isinstance(recipe.nodes[ref[0]], Layer)))
         target = Path(folder) / "everything.xml"
         save(everything, str(target))
@@ -76,7 +81,23 @@ def network(number: int) -> Network:
     return Network(f"{path.stem}/{name}", recipe, values, dims)
 
 
-def _taken(model: Any, rng: np.random.Generator) -> tuple[Recipe, dict[Ref, Dims]]:
+def _extracted(path: Path, name: str, folder: Path) -> Path:
+    with zipfile.ZipFile(path) as file:
+        for member in (name, name.removesuffix(".xml") + ".bin"):
+            file.extract(member, folder)
+    return folder / name
+
+
+def _stated(model: Any, path: Path) -> Mapping[str, np.ndarray]:
+    """The inputs that lie beside an .xml, by the friendly names of its Parameters."""
+    beside = path.with_suffix(".npz")
+    if not beside.exists():
+        return {}
+    with np.load(beside) as arrays:
+        return {p.get_friendly_name(): arrays[key] for p, key in zip(model.get_parameters(), arrays.files, strict=True)}
+
+
+def _taken(model: Any, stated: Mapping[str, np.ndarray], rng: np.random.Generator) -> tuple[Recipe, dict[Ref, Dims]]:
     nodes: list[Leaf | Layer] = []
     refs: dict[tuple[str, int], Ref] = {}
     dims: dict[Ref, Dims] = {}
@@ -89,7 +110,7 @@ def _taken(model: Any, rng: np.random.Generator) -> tuple[Recipe, dict[Ref, Dims
         if kind == "Constant":
             node: Leaf | Layer = _constant(op)
         elif kind in ("Parameter", "ReadValue"):
-            node = _parameter(op, past, rng)
+            node = _parameter(op, past, stated, rng)
         else:
             inputs = tuple(refs[source(port)] for port in op.inputs())
             node = Layer(kind, op.get_type_info().version_id, inputs, op.get_attributes())
@@ -118,12 +139,17 @@ def _constant(op: Any) -> Leaf:
     return Leaf(type_, array.reshape(shape) if type_ in TYPES else array, shape, constant=True)
 
 
-def _parameter(op: Any, past: int, rng: np.random.Generator) -> Leaf:
-    """A Parameter with a value that suits what its name says; the first dimension that is not known is the batch."""
+def _parameter(op: Any, past: int, stated: Mapping[str, np.ndarray], rng: np.random.Generator) -> Leaf:
+    """A Parameter with the value that is stated, or one that suits what its name says.
+
+    The first dimension that is not known is the batch then.
+    """
     output = op.output(0)
     name = next(iter(sorted(output.get_names())), op.get_friendly_name()).lower()
     type_, dims = output.get_element_type().get_type_name(), _dims(output.get_partial_shape())
     dims = (-1,) if dims is None else dims
+    if (known := stated.get(op.get_friendly_name())) is not None:
+        return Leaf(type_, known.astype(TYPES[type_]), dims)
     is_float = np.dtype(TYPES[type_]).kind not in "biu"
     unknown = iter((_BATCH,))
     later = past if op.get_type_name() == "ReadValue" else _LATER.get(len(dims), _TOKENS) if is_float else _TOKENS
