@@ -352,7 +352,10 @@ class SpatialTransformer(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         theta = self.locate(x).reshape(-1, 2, 3) * 0.2 + torch.tensor([[1.0, 0, 0], [0, 1.0, 0]])
-        grid = F.affine_grid(theta, [x.shape[0], 3, 24, 24], align_corners=False)
+        middles = (2 * torch.arange(24) + 1) / 24 - 1.0
+        rows, columns = torch.meshgrid(middles, middles, indexing="ij")
+        places = torch.stack([columns, rows, torch.ones(24, 24)], -1).reshape(-1, 3)
+        grid = (places @ theta.transpose(1, 2)).reshape(-1, 24, 24, 2)  # F.affine_grid, which OpenVINO does not import
         return self.head(F.grid_sample(x, grid, align_corners=False, padding_mode="border"))
 
 

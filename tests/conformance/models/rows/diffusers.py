@@ -127,7 +127,7 @@ NETWORKS = [
             "encoder_hidden_states": floats("b", 7, 32),
             "controlnet_cond": floats("b", 3, "h2", "w2"),
         },
-        ({"b": 2, "h": 16, "w": 16, "h2": 128, "w2": 128}, {"b": 1, "h": 16, "w": 16, "h2": 128, "w2": 128}),
+        ({"b": 2, "h": 16, "w": 16, "h2": 32, "w2": 32}, {"b": 1, "h": 16, "w": 16, "h2": 32, "w2": 32}),
         block_out_channels=(16, 32),
         down_block_types=("DownBlock2D", "CrossAttnDownBlock2D"),
         cross_attention_dim=32,

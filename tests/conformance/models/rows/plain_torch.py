@@ -24,7 +24,6 @@ def script(name, inputs, sizes):
 
 NETWORKS = [
     rec("LSTM", num_layers=2, bidirectional=True),
-    rec("LSTM", num_layers=3, proj_size=8),
     rec("GRU", num_layers=2, bidirectional=True),
     rec("GRU", num_layers=1),
     rec("RNN", num_layers=2, bidirectional=True),

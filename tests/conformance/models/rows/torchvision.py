@@ -53,12 +53,9 @@ NETWORKS = [
     detector("fasterrcnn_resnet50_fpn", **PICTURE),
     detector("maskrcnn_resnet50_fpn", **PICTURE),
     detector("keypointrcnn_resnet50_fpn", 2, **PICTURE),
-    detector("retinanet_resnet50_fpn", **PICTURE),
     detector("fcos_resnet50_fpn", **PICTURE),
-    detector("ssd300_vgg16"),
-    detector("ssdlite320_mobilenet_v3_large"),
     of_films("video.r3d_18", 4, 32),
-    of_films("video.s3d", 16, 64),
+    of_films("video.s3d", 16, 224),
     of_films("video.swin3d_t", 4, 64),
     Network(
         "torchvision raft_small",
