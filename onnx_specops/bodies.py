@@ -144,7 +144,7 @@ def _inline(root: Builder, domains: Collection[str]) -> tuple[list[str], list[ir
         except Exception as error:  # as many kinds as there are ways for inputs not to fit
             raise BodyError(node, error) from error
         for old, new in zip(node.outputs, results, strict=False):
-            take_place(old, op.place(new))
+            take_place(old, op.place(new), equal=False)
         node.graph.remove(node, safe=True)
         if node.domain == DOMAIN:
             operators.add(node.op_type)

@@ -2,17 +2,99 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+
 import onnx_ir as ir
 
 from onnx_specops.building import Value
 
 
-def take_place(old: ir.Value, new: ir.Value) -> None:
-    """Let ``new`` stand wherever ``old`` does: for the nodes that use it, among graph outputs, under its name.
+@dataclass(frozen=True)
+class Rewriting:
+    """What replaces values at the moment.
+
+    Attributes:
+        name: the pass, or one rewrite of a pass.
+        finite: whether its replacements are equal for finite numbers only.
+        tolerance: by how much the replacement may differ, in the values' own unit.
+        through: values that are never arbitrary: what is known of the numbers that their nodes compute counts.
+    """
+
+    name: str = ""
+    finite: bool = False
+    tolerance: float = 0.0
+    through: Sequence[ir.Value] = ()
+
+
+Check = Callable[[Sequence[tuple[ir.Value, ir.Value]], Rewriting], bool]
+"""Takes values and what is to replace them, before anything is replaced; returns whether it may be."""
+
+_check: ContextVar[Check | None] = ContextVar("check", default=None)
+_rewriting: ContextVar[Rewriting | None] = ContextVar("rewriting", default=None)
+
+
+@contextmanager
+def checked_by(check: Check) -> Iterator[None]:
+    """Within the context every replacement that has to give equal values is put to ``check`` first."""
+    token = _check.set(check)
+    try:
+        yield
+    finally:
+        _check.reset(token)
+
+
+@contextmanager
+def rewriting(name: str, *, finite: bool = False, tolerance: float = 0.0) -> Iterator[None]:
+    """Within the context replacements are those of the pass or rewrite ``name``; the others as of `Rewriting`."""
+    token = _rewriting.set(Rewriting(name, finite, tolerance))
+    try:
+        yield
+    finally:
+        _rewriting.reset(token)
+
+
+def may_replace(
+    pairs: Sequence[tuple[ir.Value, ir.Value]], *, tolerance: float = 0.0, through: Sequence[ir.Value] = ()
+) -> bool:
+    """Whether the second value of each pair may replace the first: yes, unless a check of `checked_by` refuses.
+
+    ``tolerance`` and ``through`` as of `Rewriting`.
+    """
+    if (check := _check.get()) is None:
+        return True
+    current = _rewriting.get() or Rewriting()
+    return check(pairs, replace(current, tolerance=max(tolerance, current.tolerance), through=(*current.through, *through)))
+
+
+def take_place(
+    old: ir.Value,
+    new: ir.Value,
+    *,
+    equal: bool = True,
+    checked: bool = False,
+    tolerance: float = 0.0,
+    through: Sequence[ir.Value] = (),
+) -> bool:
+    """Replace ``old`` by ``new``: for the nodes that use it, among graph outputs, under its name.
 
     ``new`` has to be of the same element type and, as far as both know it, shape; what it does not know it takes from
     ``old``. The node that made ``old`` stays, for `RemoveUnusedNodesPass` to remove.
+
+    Args:
+        old: the value that is replaced.
+        new: the value that replaces it.
+        equal: whether both are meant to be equal for all inputs of the graph. Only such replacements are checked.
+        checked: whether `may_replace` was asked already.
+        tolerance, through: for the check, see `Rewriting`.
+
+    Returns:
+        Whether it was replaced; not where a check refuses.
     """
+    if equal and not checked and not may_replace([(old, new)], tolerance=tolerance, through=through):
+        return False
     if new.type is None:
         new.type = old.type
     if new.shape is None:
@@ -31,3 +113,4 @@ def take_place(old: ir.Value, new: ir.Value) -> None:
     old.replace_all_uses_with(new, replace_graph_outputs=True)
     if new.producer() is not None and not has_name:
         new.name, old.name = old.name, new.name
+    return True

@@ -66,7 +66,7 @@ def retype(model: ir.Model, types: Types, *, kept: Collection[ir.Value] = (), co
             assert source is not None and result.dtype is not None and node.graph is not None
             if source.dtype == result.dtype:
                 gone.append(node)
-                take_place(result, source)
+                take_place(result, source, equal=False)
                 if not result.uses() and not result.is_graph_output():
                     node.graph.remove(node, safe=True)
     return gone

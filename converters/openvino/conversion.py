@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
+import numpy as np
 import onnx
 import onnx_ir as ir
 from onnx_ir.passes import PassError
@@ -19,16 +20,18 @@ from converters.openvino.reader.graph import Model
 from converters.openvino.reader.reshape import reshape
 from converters.openvino.report import Report, report
 from converters.openvino.source import is_held, opened
-from converters.openvino.walk import body_problem, emit, opset_problems
+from converters.openvino.walk import Emitted, body_problem, emit, opset_problems
 from converters.outputs import refuse_inputs
 from converters.passes.attention import KvCache, LogitsOf, NotACache, expose_caches, hold_caches
 from converters.passes.compressed_weights import Activations
 from converters.passes.finish import Precision, Quantized, finish
+from converters.passes.verification import NotEvaluated, Verifier
 from converters.saving import Source, save
 from converters.variables import Variables, complete
 from onnx_specops.bodies import BodyError
 from onnx_specops.building import OPSET
 from onnx_specops.lowering import LoweringError, check_opset
+from onnx_specops.replacing import checked_by
 
 if TYPE_CHECKING:
     import openvino
@@ -65,6 +68,7 @@ def convert(
     positions: int | None = None,
     kv_cache: KvCache | None = None,
     logits: LogitsOf | None = None,
+    verify: bool | Mapping[str, np.ndarray] = False,
 ) -> Conversion:
     """Convert an OpenVINO model into an ONNX model that computes what OpenVINO's CPU computes.
 
@@ -108,6 +112,9 @@ def convert(
             tokens that follow many. ``"float32"`` unless told.
         logits: with ``form="genai"``: of which tokens of a run there are logits: the ``"last"`` of each row, [batch, 1,
             vocabulary], which is all that the next token needs; or ``"all"``, as in the IR. ``"last"`` unless told.
+        verify: whether each rewrite of the passes is evaluated: the nodes that it replaces and those that replace them run
+            on the same inputs, and where the results differ the rewrite is refused and reported. Inputs of the model, by
+            name, tell which sizes the values have; without them sizes are tried.
 
     Returns:
         The model (with external weights as the file has them) and the `Report`; they unpack as a pair.
@@ -174,20 +181,22 @@ def convert(
                 hold_caches(emitted.model, emitted.variables)
             # By name: where a pass takes a value's place, the new one bears its name.
             names = {key: value.name or "" for key, value in emitted.values.items()}
+            verifier = _verifier(emitted, verify)
             try:
                 # OpenVINO's CPU keeps 16-bit floats in float32 between computations; it converts float16 unrounded as well,
                 # but bfloat16 as it is.
-                finished = finish(
-                    emitted.model,
-                    fold=weights != "reference",
-                    keep_float32=True,
-                    converted_unrounded=[ir.DataType.FLOAT16],
-                    opset=opset,
-                    precision=precision,
-                    contrib=contrib,
-                    quantized=quantized,
-                    activations=activations,
-                )
+                with nullcontext() if verifier is None else checked_by(verifier):
+                    finished = finish(
+                        emitted.model,
+                        fold=weights != "reference",
+                        keep_float32=True,
+                        converted_unrounded=[ir.DataType.FLOAT16],
+                        opset=opset,
+                        precision=precision,
+                        contrib=contrib,
+                        quantized=quantized,
+                        activations=activations,
+                    )
             except BodyError as error:
                 raise ConversionError.of(body_problem(source, error)) from error
             except LoweringError as error:
@@ -196,8 +205,27 @@ def convert(
         describe(emitted.model, source)
         saved = save(emitted.model, target, weights, saved_source, filled=with_weights)
         seconds = time.perf_counter() - started
-        done = report(source, emitted, names, finished, opset, saved.weights, saved.size, seconds, decoder)
+        done = report(source, emitted, names, finished, opset, saved.weights, saved.size, seconds, decoder, verifier)
         return Conversion(saved.proto, done)
+
+
+def _verifier(emitted: Emitted, verify: bool | Mapping[str, np.ndarray]) -> Verifier | None:
+    """What evaluates rewrites, if that is asked for."""
+    if verify is False:
+        return None
+    verifier = Verifier()
+    if isinstance(verify, Mapping):
+        names = {value: value.name or "" for value in emitted.model.graph.inputs}
+        feeds = {value: np.asarray(verify[name]) for value, name in names.items() if name in verify}
+        for variable in (exposed.variable for exposed in emitted.variables):
+            feeds.setdefault(variable.value, variable.initial.numpy())
+            if variable.is_set is not None:
+                feeds.setdefault(variable.is_set, np.array(False))
+        try:
+            verifier.observe(emitted.model, feeds)
+        except NotEvaluated as error:
+            verifier.skipped[f"the whole model: {error}"] += 1
+    return verifier
 
 
 @contextmanager

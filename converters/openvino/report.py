@@ -13,6 +13,7 @@ from converters.openvino.reader.graph import Model
 from converters.openvino.walk import Emitted, all_layers, operator_name
 from converters.passes.attention import Decoder
 from converters.passes.finish import Finished
+from converters.passes.verification import Verifier
 from converters.saving import Weights
 from onnx_specops.domain import CONTRIB_DOMAIN
 
@@ -40,6 +41,7 @@ class Report:
         weights_bytes: how many bytes of weights the model has.
         seconds: the time that it took.
         decoder: what became of a language model's attention, where its cache is inputs and outputs.
+        verified: what the evaluation of rewrites found, where it was asked for.
         passed_over: what OpenVINO does not read in the file, or takes otherwise than the file says, each kind once.
     """
 
@@ -60,6 +62,7 @@ class Report:
     seconds: float
     passed_over: list[Remark]
     decoder: Decoder | None = None
+    verified: Verifier | None = None
 
 
 def report(
@@ -72,6 +75,7 @@ def report(
     size: int,
     seconds: float,
     decoder: Decoder | None = None,
+    verified: Verifier | None = None,
 ) -> Report:
     """The report of a conversion.
 
@@ -84,6 +88,7 @@ def report(
         placement, size: where the weights are, and how many bytes of them there are.
         seconds: the time that it took.
         decoder: what became of a language model's attention.
+        verified: what the evaluation of rewrites found.
     """
     graph = emitted.model.graph
     nodes = Counter(map(operator_name, graph.all_nodes()))
@@ -110,4 +115,5 @@ def report(
         seconds=seconds,
         passed_over=list(source.remarks),
         decoder=decoder,
+        verified=verified,
     )

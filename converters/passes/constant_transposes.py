@@ -46,8 +46,7 @@ def _fold(root: ir.Graph, node: ir.Node, folded: dict[tuple[int, tuple[int, ...]
         attributes = list(cast.attributes.values())
         node.graph.insert_before(node, ir.Node("", "Cast", [replacement], attributes, outputs=[result], name=node.name))
         replacement = result
-    take_place(output, replacement)
-    return True
+    return take_place(output, replacement)
 
 
 def _transposed(source: ir.Value, tensor: ir.TensorProtocol, perm: tuple[int, ...], name: str) -> Value:

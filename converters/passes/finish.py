@@ -8,7 +8,7 @@ from functools import partial
 from typing import Literal
 
 import onnx_ir as ir
-from onnx_ir.passes import InPlacePass, PassError, PassResult, Sequential
+from onnx_ir.passes import InPlacePass, PassResult
 from onnx_ir.passes.common import RemoveUnusedNodesPass, RemoveUnusedOpsetsPass
 
 from converters.passes.activations import FuseHardSigmoid, FuseHardSwish, SpellLogSigmoid, SpellMish
@@ -26,11 +26,12 @@ from converters.passes.quantized import InIntegers, KeepFloatWeights, is_quantiz
 from converters.passes.root_mean_squares import SpellRootMeanSquares
 from converters.passes.transposed_products import TransposeBehindCasts
 from converters.passes.vocabulary_tables import FuseVocabularyTables, LabelVocabularyTables
-from onnx_specops.bodies import DOMAINS, BodyError, attach_bodies, inline_bodies
+from onnx_specops.bodies import DOMAINS, attach_bodies, inline_bodies
 from onnx_specops.building import OPSET
 from onnx_specops.domain import CONTRIB_DOMAIN
 from onnx_specops.kernel_types import insert_casts
-from onnx_specops.lowering import Lower, LoweringError, Refusal, Stamp
+from onnx_specops.lowering import Lower, Refusal, Stamp
+from onnx_specops.replacing import rewriting
 
 
 class InsertCasts(InPlacePass):
@@ -186,10 +187,7 @@ def finish(
     ]
     if opset != OPSET:
         passes.append(Stamp(opset))
-    try:
-        Sequential(*passes)(model)
-    except PassError as error:
-        if isinstance(error.__cause__, (BodyError, LoweringError)):
-            raise error.__cause__ from error.__cause__.__cause__
-        raise
+    for step in passes:
+        with rewriting(type(step).__name__):
+            step(model)
     return Finished(bodies.without_body, inline.inlined, halves.clamped)

@@ -68,8 +68,8 @@ def _replace(root: Builder, value: ir.Value, moved: list[ir.Value]) -> None:
     for cast in [node for node in value.consumers() if (node.domain, node.op_type) == ("", "Cast")]:
         result = cast.outputs[0]
         assert result.dtype is not None and cast.graph is not None
-        take_place(result, op.place(_values(op, tensor, packed, result.dtype)))
-        cast.graph.remove(cast, safe=True)
+        if take_place(result, op.place(_values(op, tensor, packed, result.dtype))):
+            cast.graph.remove(cast, safe=True)
     if value.uses():
         inner = op.place(_values(op, tensor, packed, wide))
         for current in moved:

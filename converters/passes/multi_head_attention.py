@@ -51,6 +51,7 @@ def as_attention_with_mask(op: Builder, **found: Value) -> Value | None:
     "MatMul",
     lambda op, q, k, scale, v, mask: _of(op, op.Where(mask, _scores(op, q, k, scale), number(-math.inf)), v),
     commute=True,
+    finite=True,  # a value that is not seen, and infinite, is NaN in a product
 )
 def as_attention_of_some(op: Builder, **found: Value) -> Value | None:
     """softmax(where(mask, scale * q @ k.T, -inf)) @ v."""
@@ -63,7 +64,7 @@ def as_attention_unscaled(op: Builder, **found: Value) -> Value | None:
     return _attention(op, **found)
 
 
-@rewrite("MatMul", lambda op, q, k, v, mask: _of(op, op.Add(_scores(op, q, k), mask), v), commute=True)
+@rewrite("MatMul", lambda op, q, k, v, mask: _of(op, op.Add(_scores(op, q, k), mask), v), commute=True, finite=True)
 def as_attention_unscaled_with_mask(op: Builder, **found: Value) -> Value | None:
     """softmax(q @ k.T + mask) @ v."""
     return _attention(op, **found)

@@ -32,7 +32,7 @@ from onnx_ir.passes import InPlacePass, PassResult
 from onnxscript.rewriter import pattern as language
 
 from onnx_specops.building import Builder, Value
-from onnx_specops.replacing import take_place
+from onnx_specops.replacing import may_replace, rewriting, take_place
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,8 @@ class Rewrite:
         replace: emits what takes its place; gives ``None`` where that cannot be, before it emits anything.
         exclusive: whether nothing else may use the values within the pattern.
         needs: domain and operator of nodes without which there is no match.
+        finite: whether what it emits is equal for finite numbers only.
+        tolerance: by how much that may differ where numbers are rounded otherwise.
     """
 
     root: tuple[str, str]
@@ -52,6 +54,14 @@ class Rewrite:
     replace: Callable[..., Value | Sequence[Value] | None]
     exclusive: bool
     needs: frozenset[tuple[str, str]]
+    finite: bool = False
+    tolerance: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """By which it is told of."""
+        name = self.replace.__name__
+        return name if name != "replace" else self.replace.__qualname__.partition(".")[0].strip("_")
 
     def find(self, model: ir.Model, node: ir.Node) -> language.MatchResult | None:
         """The match whose result the node gives, if there is one."""
@@ -64,7 +74,14 @@ class Rewrite:
 
 
 def rewrite(
-    root: str, pattern: Callable[..., Any], *, domain: str = "", commute: bool = False, exclusive: bool = True
+    root: str,
+    pattern: Callable[..., Any],
+    *,
+    domain: str = "",
+    commute: bool = False,
+    exclusive: bool = True,
+    finite: bool = False,
+    tolerance: float = 0.0,
 ) -> Callable[[Callable[..., Any]], Rewrite]:
     """Decorator: the function emits what replaces the pattern, ``function(op, **matched)``; see the module's docstring.
 
@@ -74,11 +91,13 @@ def rewrite(
         domain: the operator's domain.
         commute: whether inputs of commutative operators may stand in any order.
         exclusive: whether nothing else may use the values within the pattern.
+        finite: whether what the function emits is equal for finite numbers only.
+        tolerance: by how much that may differ where numbers are rounded otherwise.
     """
     rule = language.RewriteRule(pattern, lambda op, **_: None)
     patterns = tuple(rule.commute()) if commute else (rule,)
     needs = _needs(rule)
-    return lambda replace: Rewrite((domain, root), patterns, replace, exclusive, needs)
+    return lambda replace: Rewrite((domain, root), patterns, replace, exclusive, needs, finite, tolerance)
 
 
 def _needs(rule: language.RewriteRule) -> frozenset[tuple[str, str]]:
@@ -148,6 +167,11 @@ def _replaced(rewrite: Rewrite, match: language.MatchResult, node: ir.Node, root
         return False
     op = Builder(node.graph, root=root, before=node)
     op.scope = node.name or node.op_type
+    with rewriting(rewrite.name, finite=rewrite.finite, tolerance=rewrite.tolerance):
+        return _emitted(rewrite, match, op)
+
+
+def _emitted(rewrite: Rewrite, match: language.MatchResult, op: Builder) -> bool:
     results = rewrite.replace(op, **match.bindings)
     if results is None:
         return False
@@ -156,8 +180,13 @@ def _replaced(rewrite: Rewrite, match: language.MatchResult, node: ir.Node, root
         for _, new in pairs:
             _remove_unused(new.producer())
         return False
+    pairs = [(old, op.place(new)) for old, new in pairs]
+    if not may_replace(pairs):
+        for _, new in pairs:
+            _remove_unused(new.producer())
+        return False
     for old, new in pairs:
-        take_place(old, op.place(new))
+        take_place(old, new, checked=True)
     # At once: what is left would count as a use of the values within other patterns.
     for old in match.outputs:
         _remove_unused(old.producer())

@@ -233,7 +233,7 @@ class _Halving:
                 continue
             result = node.outputs[0]
             if source.dtype == result.dtype and not result.is_graph_output():
-                take_place(result, source)
+                take_place(result, source, equal=False)
                 node.graph.remove(node, safe=True)
 
     def _half(self, tensor: ir.TensorProtocol, name: str | None) -> ir.TensorProtocol:

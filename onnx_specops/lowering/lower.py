@@ -95,7 +95,7 @@ def _replace(op: LoweringBuilder, node: ir.Node, results: list[ir.Value]) -> Non
         placed = op.place(new) if isinstance(new, Value) else new
         if placed in own and old.shape is not None:
             placed.shape = old.shape
-        take_place(old, placed)
+        take_place(old, placed, equal=False)
     assert node.graph is not None
     node.graph.remove(node, safe=True)
 

@@ -49,7 +49,7 @@ def _round(graph: ir.Graph, cast: ir.Node) -> None:
     else:
         beyond = op.Mul(op.Sign(x), math.inf) if result.dtype == D.FLOAT8E5M2 else op.const(math.nan)
         within = op.Where(op.Greater(op.Abs(rounded), largest), beyond, rounded)
-    take_place(result, within)
+    take_place(result, within, equal=False)
     cast.graph.remove(cast, safe=True)
 
 

@@ -180,7 +180,7 @@ class CacheForm:
         node.replace_input_with(0, self.past)
         for value in (self.chosen, self.read):
             if value is not self.past and (value.uses() or value.is_graph_output()):
-                take_place(value, self.past)
+                take_place(value, self.past, equal=False)
         if (choice := self.read.producer()) is not None:
             _detach(choice)
         return Cache(self.name, self.past, self.present, self.new, self.axis)

@@ -86,9 +86,9 @@ class Emitter:
             output, key, value = op.specops.GroupQueryAttentionCompressed(*inputs, **attributes)
         if rows is None:
             whole = op.Reshape(output, [0, 0, found.heads, found.size])
-            take_place(found.mixed, op.Transpose(whole, perm=[0, 2, 1, 3]))
+            take_place(found.mixed, op.Transpose(whole, perm=[0, 2, 1, 3]), equal=False)
         else:
-            take_place(rows, output)
+            take_place(rows, output, equal=False)
         return key, value
 
     def _counted(self, padding: bool) -> tuple[Value, Value]:

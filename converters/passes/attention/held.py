@@ -310,10 +310,10 @@ class _Emitter:
             softcap=found.softcap or None,
             outputs=3,
         )
-        take_place(found.mixed, mixed)
+        take_place(found.mixed, mixed, equal=False)
         for cache, present in ((found.keys, key), (found.values, value)):
             self._replace_shapes(cache.present, self._by_past[cache.past], self._total)
-            take_place(cache.present, present)
+            take_place(cache.present, present, equal=False)
 
     def _mask(self, op: Builder, found: Attention) -> ir.Value:
         """[batch or 1, heads or 1, sequence or 1, total sequence], added to the products."""

@@ -61,7 +61,7 @@ def keep_last_token(graph: ir.Graph, inputs: Inputs) -> bool:
         for value in node.outputs:
             _shorten(value)
     if not behind:
-        take_place(logits, select.last(logits, None))
+        take_place(logits, select.last(logits, None), equal=False)
         _shorten(graph.outputs[place])
     return True
 

@@ -70,9 +70,9 @@ class KeepWeightsCompressed(InPlacePass):
                 scaled = with_factor(op, node, result)
                 biased = with_bias(op, scaled, result)
                 last = with_function(biased, result)
-                take_place(last.outputs[0], op.place(result))
-                node.graph.remove({node, scaled, biased, last}, safe=True)
-                count += 1
+                if take_place(last.outputs[0], op.place(result)):
+                    node.graph.remove({node, scaled, biased, last}, safe=True)
+                    count += 1
         return PassResult(model, modified=count > 0)
 
     # -- MatMul -------------------------------------------------------------------------------------------------

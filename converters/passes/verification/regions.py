@@ -1,0 +1,267 @@
+"""The computations of a value and of its replacement, as two models with the same inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from onnx_specops.bodies import attach_bodies
+from onnx_specops.building import IR_VERSION, OPSET, OPSET_IMPORTS
+from onnx_specops.graphs import nested
+from onnx_specops.kernel_types import insert_casts
+
+D = ir.DataType
+
+FLOATS = frozenset({D.FLOAT, D.DOUBLE, D.FLOAT16, D.BFLOAT16})
+_MOST_NODES = 2000
+"""A region of more nodes is not evaluated."""
+_MOST_BYTES = 1 << 30
+
+
+class NotEvaluated(ValueError):
+    """A replacement cannot be evaluated; the message tells why."""
+
+
+@dataclass(frozen=True)
+class Region:
+    """Two computations with common inputs.
+
+    Attributes:
+        inputs: the values that both are computed from.
+        old, new: a model for each; its inputs are those of `inputs` that it uses, in their order.
+        nodes: the nodes of the old computation.
+    """
+
+    inputs: Sequence[ir.Value]
+    old: ir.Model
+    new: ir.Model
+    nodes: Sequence[ir.Node]
+
+
+def region(
+    pairs: Sequence[tuple[ir.Value, ir.Value]],
+    is_known: Callable[[ir.Value], bool] = lambda _: False,
+    through: Sequence[ir.Value] = (),
+) -> Region:
+    """The region of values that are replaced together.
+
+    Its inputs are the values at which the computations of the old and new values meet. Numbers of any size can stand for
+    a float there. An integer or a boolean is rarely arbitrary (an axis, a mask), so its own computation belongs to the
+    region, unless the value is known.
+
+    Args:
+        pairs: the values and what is to replace them.
+        is_known: whether a value can be an input whatever its type.
+        through: values that belong to the region with the nodes that compute them.
+
+    Raises:
+        NotEvaluated: the region is too large.
+    """
+    olds, news = [old for old, _ in pairs], [new for _, new in pairs]
+    before = _ancestors(olds)
+    begins = {value for value in (*before, *_ancestors(news)) if value.producer() is None and not _is_constant(value)}
+    variable = _dependents([*olds, *news], begins)  # other values are computed from constants
+
+    def is_free(value: ir.Value) -> bool:
+        if value not in variable or value in through:
+            return False
+        return is_known(value) or value.dtype in FLOATS or value.dtype is None
+
+    inputs: dict[ir.Value, None] = {}
+    # The replacement ends where the values meet that were there before.
+    _collect(news, lambda value: value in before and is_free(value), inputs)
+    # The old computation ends there too. What it uses besides, and the replacement does not, is an input as well.
+    depends = _dependents(olds, inputs)
+    _collect(olds, lambda value: value in inputs or (value not in depends and is_free(value)), inputs)
+    old_nodes, new_nodes = (_between(values, inputs) for values in (olds, news))
+    given = list(inputs)
+    return Region(given, copied_model(old_nodes, given, olds), copied_model(new_nodes, given, news), old_nodes)
+
+
+def _is_constant(value: ir.Value) -> bool:
+    return value.const_value is not None and not value.is_graph_input()
+
+
+def _reads(node: ir.Node) -> list[ir.Value]:
+    """The values that a node uses, those that its nested graphs take from outside included."""
+    values = [value for value in node.inputs if value is not None]
+    for graph in nested(node):
+        inside = set(graph.inputs)
+        taken = [*graph.outputs]
+        for inner in graph:
+            taken += _reads(inner)
+            inside.update(inner.outputs)
+        values += [value for value in taken if value not in inside and value not in graph.initializers.values()]
+    return values
+
+
+def _ancestors(values: Sequence[ir.Value]) -> set[ir.Value]:
+    """The values that ``values`` are computed from, and these themselves."""
+    found, pending = set(values), list(values)
+    while pending:
+        node = pending.pop().producer()
+        if node is not None:
+            more = [value for value in _reads(node) if value not in found]
+            found.update(more)
+            pending += more
+    return found
+
+
+def _collect(values: Sequence[ir.Value], is_input: Callable[[ir.Value], bool], inputs: dict[ir.Value, None]) -> None:
+    """Walk back from ``values`` and add the values at which ``is_input`` ends a path, or a path begins, to ``inputs``."""
+    seen: set[ir.Value] = set()
+    pending = list(values)
+    while pending:
+        value = pending.pop()
+        if value in seen or _is_constant(value):
+            continue
+        seen.add(value)
+        node = value.producer()
+        if node is None or is_input(value):
+            inputs[value] = None
+        else:
+            pending += _reads(node)
+        if len(seen) > _MOST_NODES:
+            raise NotEvaluated(f"more than {_MOST_NODES} values lead to it")
+
+
+def _dependents(values: Sequence[ir.Value], inputs: Iterable[ir.Value]) -> set[ir.Value]:
+    """Those of the values that ``values`` are computed from which depend on ``inputs``."""
+    depends: dict[ir.Value, bool] = dict.fromkeys(inputs, True)
+    for value in values:
+        pending = [value]
+        while pending:
+            current = pending[-1]
+            node = current.producer()
+            if current in depends or node is None or _is_constant(current):
+                depends.setdefault(current, False)
+                pending.pop()
+                continue
+            reads = _reads(node)
+            if unknown := [read for read in reads if read not in depends]:
+                pending += unknown
+                continue
+            depends[current] = any(depends[read] for read in reads)
+            pending.pop()
+    return {value for value, does in depends.items() if does}
+
+
+def _between(values: Sequence[ir.Value], inputs: dict[ir.Value, None]) -> list[ir.Node]:
+    """The nodes that compute ``values`` from ``inputs`` and constants, in an order in which they can be run."""
+    order: dict[ir.Node, None] = {}
+    pending: list[tuple[ir.Node, bool]] = []
+
+    def visit(value: ir.Value) -> None:
+        node = value.producer()
+        if value not in inputs and node is not None and node not in order and not _is_constant(value):
+            pending.append((node, False))
+
+    for value in values:
+        visit(value)
+        while pending:
+            node, done = pending.pop()
+            if node in order:
+                continue
+            if done:
+                order[node] = None
+                continue
+            pending.append((node, True))
+            for read in _reads(node):
+                visit(read)
+    return list(order)
+
+
+def copied_model(
+    nodes: Sequence[ir.Node],
+    inputs: Sequence[ir.Value],
+    outputs: Sequence[ir.Value],
+    *,
+    shapes_of: Collection[ir.DataType] = (),
+) -> ir.Model:
+    """Nodes of a graph as a model of their own, which ONNX Runtime has kernels for.
+
+    Args:
+        nodes: the nodes, in their order.
+        inputs: the values that they are computed from: the model's inputs ``v0``, ``v1``, ..., as far as nodes use them.
+        outputs: the values that are the model's outputs.
+        shapes_of: the types of outputs that are replaced by their shapes.
+
+    Raises:
+        NotEvaluated: there are nodes of another opset, or very large constants.
+    """
+    versions = {node.version for node in nodes if not node.domain and node.version not in (None, OPSET)}
+    if versions:
+        raise NotEvaluated(f"it holds operators of opset {', '.join(map(str, sorted(v for v in versions if v)))}")
+    given = set(inputs)
+    copies: dict[ir.Value, ir.Value] = {}
+    formal: list[ir.Value] = []
+    constants: dict[str, ir.Value] = {}
+    size = 0
+
+    def copy(value: ir.Value) -> ir.Value:
+        nonlocal size
+        if value in copies:
+            return copies[value]
+        if value.type is None:
+            raise NotEvaluated(f"the type of {value.name} is not known")
+        copies[value] = ir.Value(name=f"v{len(copies)}", type=value.type, shape=value.shape)
+        if _is_constant(value):
+            tensor = value.const_value
+            assert tensor is not None
+            size += tensor.nbytes
+            if size > _MOST_BYTES:
+                raise NotEvaluated("its constants are larger than 1 GiB")
+            # ONNX Runtime reads no external data of a model that is no file.
+            is_outside = isinstance(tensor, ir.ExternalTensor)
+            copies[value].const_value = ir.Tensor(tensor.numpy(), dtype=tensor.dtype) if is_outside else tensor
+            constants[copies[value].name or ""] = copies[value]
+        elif value in given:
+            formal.append(copies[value])
+        return copies[value]
+
+    for value in inputs:
+        copy(value)
+    made = [_copied(node, copy) for node in nodes]
+    results = []
+    for index, value in enumerate(outputs):
+        result = ir.Value(name=f"result{index}", type=value.type, shape=value.shape)
+        is_shape = value.dtype in shapes_of
+        if is_shape:
+            result.type, result.shape = ir.TensorType(D.INT64), None
+        made.append(ir.Node("", "Shape" if is_shape else "Identity", [copy(value)], outputs=[result]))
+        results.append(result)
+    used = {value for node in made for value in _reads(node)}
+    graph = ir.Graph(
+        [value for value in formal if value in used],
+        results,
+        nodes=made,
+        initializers=list(constants.values()),
+        opset_imports=dict(OPSET_IMPORTS),
+        name="region",
+    )
+    model = ir.Model(graph, ir_version=IR_VERSION)
+    insert_casts(graph, keep_float32=True, converted_unrounded=[D.FLOAT16])
+    attach_bodies(model)
+    return model
+
+
+def _copied(node: ir.Node, copy: Callable[[ir.Value], ir.Value]) -> ir.Node:
+    inputs = [None if value is None else copy(value) for value in node.inputs]
+    outputs = [copy(value) for value in node.outputs]
+    attributes = []
+    for attribute in node.attributes.values():
+        if attribute.type == ir.AttributeType.GRAPH:
+            attributes.append(ir.AttrGraph(attribute.name, _copied_graph(attribute.as_graph(), copy)))
+        else:
+            attributes.append(attribute)
+    return ir.Node(
+        node.domain, node.op_type, inputs, attributes, outputs=outputs, name=outputs[0].name, version=node.version
+    )
+
+
+def _copied_graph(graph: ir.Graph, copy: Callable[[ir.Value], ir.Value]) -> ir.Graph:
+    inputs = [copy(value) for value in graph.inputs]
+    nodes = [_copied(node, copy) for node in graph]
+    return ir.Graph(inputs, [copy(value) for value in graph.outputs], nodes=nodes, name=graph.name)

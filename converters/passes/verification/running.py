@@ -1,0 +1,23 @@
+"""Sessions that run a model node by node, as it is written."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+import onnxruntime as ort
+
+from converters.passes.verification.regions import NotEvaluated
+from onnx_specops.runtime.library import has_library
+from onnx_specops.runtime.session import InferenceSession
+
+
+def session(model: ir.Model) -> ort.InferenceSession:
+    """A session without optimisations, in one thread; raises `NotEvaluated` where ONNX Runtime does not load the model."""
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    try:
+        data = ir.to_proto(model).SerializeToString()
+        return InferenceSession(data, options, kernels="native" if has_library() else "none")
+    except Exception as error:  # ONNX Runtime's own, whose kinds have no common base
+        raise NotEvaluated(f"ONNX Runtime does not load it: {str(error).splitlines()[0][:200]}") from error

@@ -1,0 +1,133 @@
+"""Inputs on which two computations are compared: sizes and numbers that look for the corners."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import onnx_ir as ir
+
+Numbers = Literal["normal", "zeros", "tiny", "large", "special"]
+"""The numbers of a trial: of the standard normal distribution, all zero, around float32's least, around 1e4, or those with
+infinities and NaN among them."""
+
+_SIZES: Sequence[Sequence[int]] = ((2, 3, 4, 5, 6, 7), (3,), (1,), (4,), (1, 2, 3, 5, 7, 4), (8,), (0,), (16,), (2,))
+"""The sizes that unknown dimensions get in turn, the last one from there on."""
+
+_SPECIAL = (0.0, -0.0, 1.0, -1.0, 1e-30, -1e-30, 3e4, -3e4, np.inf, -np.inf, np.nan, 0.5, -2.5, 100.0, -100.0)
+_MOST_ELEMENTS = 1 << 26
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Inputs of one comparison.
+
+    Attributes:
+        arrays: the inputs by the values that they are for.
+        numbers: their kind.
+    """
+
+    arrays: Mapping[ir.Value, np.ndarray]
+    numbers: Numbers
+
+    @property
+    def noise(self) -> float:
+        """A few units in the last place of the greatest float."""
+        floats = [np.abs(array.astype(np.float64)) for array in self.arrays.values() if array.dtype.kind in "fV"]
+        greatest = max((float(array[np.isfinite(array)].max(initial=0.0)) for array in floats), default=0.0)
+        return 4 * float(np.finfo(np.float32).eps) * greatest
+
+    def __str__(self) -> str:
+        shapes = ", ".join(f"{value.name}{list(array.shape)}" for value, array in self.arrays.items())
+        return f"{self.numbers} numbers, {shapes}"
+
+
+def trials(
+    inputs: Sequence[ir.Value], numbers: Sequence[Numbers], observed: Mapping[ir.Value, np.ndarray | tuple[int, ...]]
+) -> Iterator[Iterator[Trial]]:
+    """For each choice of sizes the trials with these; a choice may be none that the computation takes.
+
+    Args:
+        inputs: the values that arrays are made for.
+        numbers: the kinds of numbers.
+        observed: what is known of a run of the whole model: elements, or the shape alone.
+    """
+    choices: list[Sequence[int]] = [()] if observed else []
+    choices += _SIZES
+    known = {value: seen for value, seen in observed.items() if value in inputs}
+    for choice in choices:
+        shapes = _shapes(inputs, choice, known if choice == () else {})
+        if shapes is None or any(np.prod(shape, dtype=np.int64) > _MOST_ELEMENTS for shape in shapes.values()):
+            continue
+        yield (_trial(shapes, kind, known if choice == () else {}) for kind in numbers)
+        if all(value.shape is not None and value.shape.is_static() for value in inputs):
+            break  # every choice is the same
+
+
+def _shapes(
+    inputs: Sequence[ir.Value],
+    choice: Sequence[int],
+    known: Mapping[ir.Value, np.ndarray | tuple[int, ...]],
+) -> dict[ir.Value, tuple[int, ...]] | None:
+    """The inputs' shapes; dimensions of one name are equal. None where a rank is unknown."""
+    named: dict[str, int] = {}
+    found: dict[ir.Value, tuple[int, ...]] = {}
+    for value in inputs:
+        seen = known.get(value)
+        if seen is not None:
+            found[value] = seen if isinstance(seen, tuple) else seen.shape
+            continue
+        if value.shape is None or not choice:
+            return None
+        sizes = []
+        for axis, dim in enumerate(value.shape):
+            if isinstance(dim, int):
+                sizes.append(dim)
+            elif dim.value is not None:
+                sizes.append(named.setdefault(dim.value, choice[min(len(named), len(choice) - 1)]))
+            else:
+                sizes.append(choice[min(axis, len(choice) - 1)])
+        found[value] = tuple(sizes)
+    return found
+
+
+def _trial(
+    shapes: Mapping[ir.Value, tuple[int, ...]], numbers: Numbers, known: Mapping[ir.Value, np.ndarray | tuple[int, ...]]
+) -> Trial:
+    rng = np.random.default_rng(len(shapes))
+    arrays = {}
+    for value, shape in shapes.items():
+        seen = known.get(value)
+        if isinstance(seen, np.ndarray):
+            arrays[value] = seen
+            continue
+        assert value.dtype is not None
+        arrays[value] = _array(rng, value.dtype, shape, numbers)
+    return Trial(arrays, numbers)
+
+
+def _array(rng: np.random.Generator, dtype: ir.DataType, shape: tuple[int, ...], numbers: Numbers) -> np.ndarray:
+    if dtype == ir.DataType.BOOL:
+        return rng.random(shape) < (0.0 if numbers == "zeros" else 0.6)
+    if dtype == ir.DataType.STRING:
+        return rng.choice(np.array(["", "a", "b", "ab"], dtype=object), shape)
+    if dtype.is_integer():
+        info = np.iinfo(dtype.numpy()) if dtype.itemsize >= 1 else None
+        if numbers == "zeros" or info is None:
+            return np.zeros(shape, dtype.numpy())
+        if dtype.itemsize == 1:  # quantised values: all levels
+            return rng.integers(info.min, info.max, shape, endpoint=True, dtype=info.dtype)
+        return rng.integers(0, 3, shape).astype(dtype.numpy())
+    array = rng.standard_normal(shape)
+    if numbers == "zeros":
+        array *= 0
+    elif numbers == "tiny":
+        array *= 1e-38 if dtype == ir.DataType.FLOAT else 1e-7
+    elif numbers == "large":
+        array *= 1e4 if dtype != ir.DataType.FLOAT16 else 100
+    elif numbers == "special":
+        places = np.arange(array.size).reshape(shape)  # every second number, in an order that brings NaN early
+        array = np.where(places % 2 == 1, np.array(_SPECIAL)[(7 * places + 3) % len(_SPECIAL)], array)
+    return array.astype(dtype.numpy())

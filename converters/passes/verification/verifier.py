@@ -1,0 +1,143 @@
+"""Both computations run, and compared."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx_ir as ir
+import onnxruntime as ort
+
+from converters.passes.verification.observing import observe
+from converters.passes.verification.regions import NotEvaluated, Region, region
+from converters.passes.verification.running import session
+from converters.passes.verification.trials import Numbers, Trial, trials
+from onnx_specops.replacing import Rewriting, checked_by
+
+ALL_NUMBERS: Sequence[Numbers] = ("normal", "zeros", "tiny", "large", "special")
+_FINITE: Sequence[Numbers] = ("normal", "zeros", "tiny", "large")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A replacement that does not compute what it replaces.
+
+    Attributes:
+        rewrite: the pass, or the rewrite of a pass.
+        value: the name of the value that it would have replaced.
+        text: the inputs that show it, and how the results differ.
+    """
+
+    rewrite: str
+    value: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.rewrite} at {self.value}: {self.text}"
+
+
+@dataclass
+class Verifier:
+    """A check for `onnx_specops.replacing.checked_by` that evaluates each replacement.
+
+    Attributes:
+        numbers: the kinds of numbers that are tried.
+        observed: what a run of the whole model gave: elements or shapes of its values.
+        refuse: whether a replacement that differs is refused.
+        verified: how many replacements of each rewrite agree.
+        differences: those that do not.
+        skipped: those that could not be evaluated: why, and how many.
+    """
+
+    numbers: Sequence[Numbers] = ALL_NUMBERS
+    observed: Mapping[ir.Value, np.ndarray | tuple[int, ...]] = field(default_factory=dict)
+    refuse: bool = True
+    verified: Counter[str] = field(default_factory=Counter)
+    differences: list[Difference] = field(default_factory=list)
+    skipped: Counter[str] = field(default_factory=Counter)
+
+    def observe(self, model: ir.Model, feeds: Mapping[ir.Value, np.ndarray]) -> None:
+        """Run the whole model on some inputs, to know the sizes of its values; raises `NotEvaluated` where that fails."""
+        self.observed = observe(model, feeds)
+
+    def __call__(self, pairs: Sequence[tuple[ir.Value, ir.Value]], rewriting: Rewriting) -> bool:
+        numbers = [kind for kind in self.numbers if kind in _FINITE or not rewriting.finite]
+        try:
+            with checked_by(_anything):  # bodies are made on the way
+                found = region(pairs, lambda value: value in self.observed, rewriting.through)
+                text = self._compared(found, numbers, rewriting.tolerance)
+        except NotEvaluated as error:
+            self.skipped[f"{rewriting.name}: {error}"] += 1
+            return True
+        if not text:
+            self.verified[rewriting.name] += 1
+            return True
+        self.differences.append(Difference(rewriting.name, pairs[0][0].name or "", text))
+        return not self.refuse
+
+    def _compared(self, found: Region, numbers: Sequence[Numbers], tolerance: float) -> str:
+        """How the two computations differ; "" where they do not."""
+        sessions = [session(model) for model in (found.old, found.new)]
+        compared = 0
+        reason = "no sizes were found that it takes"
+        for of_sizes in trials(found.inputs, numbers, self.observed):
+            for trial in of_sizes:
+                try:
+                    expected = _run(sessions[0], found.inputs, trial)
+                except Exception as error:  # ONNX Runtime's own, whose kinds have no common base
+                    reason = f"{reason.partition(':')[0]}: {str(error).splitlines()[0][:200]}"
+                    break
+                compared += 1
+                try:
+                    got = _run(sessions[1], found.inputs, trial)
+                except Exception as error:
+                    return f"with {trial} it fails: {str(error).splitlines()[0][:300]}"
+                for one, other in zip(expected, got, strict=True):
+                    if text := difference(one, other, noise=trial.noise + tolerance):
+                        return f"with {trial} {text}"
+        if not compared:
+            raise NotEvaluated(reason)
+        return ""
+
+
+def _anything(pairs: Sequence[tuple[ir.Value, ir.Value]], rewriting: Rewriting) -> bool:
+    return True
+
+
+def _run(running: ort.InferenceSession, inputs: Sequence[ir.Value], trial: Trial) -> list[np.ndarray]:
+    places = {f"v{place}": value for place, value in enumerate(inputs)}
+    feeds = {port.name: trial.arrays[places[port.name]] for port in running.get_inputs()}
+    return running.run(None, feeds)
+
+
+def difference(expected: np.ndarray, got: np.ndarray, *, noise: float = 0.0) -> str:
+    """How two arrays differ by more than the order of roundings explains; "" where they do not.
+
+    Args:
+        expected, got: the arrays.
+        noise: what rounding the inputs may change in a sum of them.
+    """
+    if expected.shape != got.shape:
+        return f"the shapes are {list(expected.shape)} and {list(got.shape)}"
+    if expected.dtype != got.dtype:
+        return f"the types are {expected.dtype} and {got.dtype}"
+    if expected.dtype.kind not in "fV":
+        unequal = expected != got
+        return "" if not unequal.any() else _told(expected, got, unequal)
+    narrow = expected.dtype.itemsize < 4
+    one, other = expected.astype(np.float64), got.astype(np.float64)
+    finite = np.abs(one[np.isfinite(one)])
+    rtol = 4e-3 if narrow else 1e-4
+    # Sums cancel: what is left of them is as exact as their terms.
+    atol = (rtol * 0.1) * float(finite.max(initial=0.0)) + noise + (1e-7 if narrow else np.finfo(np.float32).tiny)
+    with np.errstate(invalid="ignore"):
+        near = np.isfinite(one) & (np.abs(one - other) <= atol + rtol * np.abs(one))
+    near |= (one == other) | (np.isnan(one) & np.isnan(other))
+    return "" if near.all() else _told(one, other, ~near)
+
+
+def _told(expected: np.ndarray, got: np.ndarray, unequal: np.ndarray) -> str:
+    first = tuple(int(index) for index in np.argwhere(unequal)[0])
+    return f"{int(unequal.sum())} of {unequal.size} elements differ: {got[first]} for {expected[first]} at {list(first)}"

@@ -1,0 +1,186 @@
+"""A rewrite that does not compute what it replaces is found, and refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+
+from converters.openvino import convert
+from converters.passes.patterns import PatternPass, rewrite
+from converters.passes.verification import Verifier
+from converters.passes.verification.verifier import difference
+from onnx_specops.building import Value, new_value
+from onnx_specops.replacing import checked_by, take_place
+from tests.converters.passes.graphs import floats, graph, operators
+
+pytestmark = pytest.mark.unverified
+
+
+def applied(model: ir.Model, root: str, pattern: Callable, emit: Callable, verifier: Verifier, **options: Any) -> ir.Model:
+    """The model after a pass of one rewrite."""
+
+    class Pass(PatternPass):
+        rewrites = (rewrite(root, pattern, **options)(emit),)
+
+    with checked_by(verifier):
+        Pass()(model)
+    return model
+
+
+def swish(op, x):
+    return op.Mul(x, op.Sigmoid(x))
+
+
+def test_equal_computations_are_verified() -> None:
+    verifier = Verifier()
+    model = graph(lambda op, x: op.Mul(x, op.Sigmoid(x)), floats("x", None, 3))
+    applied(model, "Mul", swish, lambda op, x: op.Div(x, op.Add(1, op.Exp(op.Neg(x)))), verifier, finite=True)
+    assert (operators(model), verifier.differences) == (["Add", "Div", "Exp", "Neg"], [])
+    assert verifier.verified.total() == 1
+
+
+def test_a_wrong_rewrite_is_refused_and_named() -> None:
+    verifier = Verifier()
+
+    def as_softsign(op, x):
+        return op.Softsign(x)
+
+    model = applied(graph(lambda op, x: op.Mul(x, op.Sigmoid(x)), floats("x")), "Mul", swish, as_softsign, verifier)
+    assert operators(model) == ["Mul", "Sigmoid"]
+    (found,) = verifier.differences
+    assert "as_softsign at Mul: with normal numbers" in str(found)
+    assert "elements differ" in found.text
+
+
+@pytest.mark.parametrize(
+    ("emit", "what"),
+    [
+        (lambda op, x: op.Abs(x), "a number below zero"),
+        (lambda op, x: op.Where(op.Greater(op.Abs(x), 1e-20), op.Relu(x), op.const(np.float32(1))), "zero and tiny ones"),
+        (lambda op, x: op.Min(op.Relu(x), 3000), "large ones"),
+        (lambda op, x: op.Where(op.Equal(x, np.float32(np.inf)), op.const(np.float32(0)), op.Relu(x)), "infinity"),
+        (lambda op, x: op.Where(op.IsNaN(x), op.const(np.float32(7)), op.Relu(x)), "NaN"),
+        (lambda op, x: op.Expand(op.Relu(x), op.Add(op.Shape(x), 1)), "another shape"),
+        (lambda op, x: op.Slice(op.Relu(x), [0], [3], [0]), "more than three of them"),
+        (lambda op, x: op.Reshape(op.Relu(op.Reshape(x, [3, -1])), [-1]), "a size that is no multiple of three"),
+        (lambda op, x: op.Relu(op.Unsqueeze(op.ReduceMax(x, [0], keepdims=0), [0])), "more than one of them"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_each_corner_is_looked_at(emit: Callable, what: str) -> None:
+    verifier = Verifier()
+    applied(graph(lambda op, x: op.Relu(x), floats("x")), "Relu", lambda op, x: op.Relu(x), emit, verifier)
+    assert len(verifier.differences) == 1, what
+
+
+def test_dimensions_of_one_name_are_equal() -> None:
+    """The computation takes nothing else."""
+    verifier = Verifier()
+    x, y = (new_value(ir.DataType.FLOAT, ["n", 4], name) for name in "xy")
+    model = graph(lambda op, x, y: op.Concat(op.Neg(x), op.Neg(y), axis=1), x, y)
+    pattern = lambda op, x, y: op.Concat(op.Neg(x), op.Neg(y), axis=1)  # noqa: E731
+    applied(model, "Concat", pattern, lambda op, x, y: op.Neg(op.Concat(x, y, axis=1)), verifier)
+    assert verifier.verified.total() == 1, verifier.skipped
+
+
+def test_integers_are_computed_not_chosen() -> None:
+    """The index is the number of columns less one, whatever their number is."""
+    verifier = Verifier()
+    model = graph(
+        lambda op, x: op.Gather(op.Neg(x), op.Sub(op.Shape(x, start=1, end=2), 1), axis=1), floats("x", None, None)
+    )
+    pattern = lambda op, x, k: op.Gather(x, k, axis=1)  # noqa: E731
+    applied(model, "Gather", pattern, lambda op, x, k: op.Slice(x, [-1], [2**62], [1]), verifier)
+    assert (verifier.verified.total(), verifier.differences) == (1, [])
+
+
+def test_within_a_branch() -> None:
+    verifier = Verifier()
+
+    def emit(op, x):
+        return op.if_(op.Greater(op.ReduceSum(x, keepdims=0), 0), lambda op: op.Mul(x, op.Sigmoid(x)), lambda op: op.Neg(x))
+
+    model = applied(graph(emit, floats("x", 3)), "Mul", swish, lambda op, x: op.Softsign(x), verifier)
+    assert "Softsign" not in operators(model)
+    assert len(verifier.differences) == 1
+
+
+def test_what_is_known_of_a_producer() -> None:
+    """A Relu's result is not negative: that counts where the pass says so, and only there."""
+
+    def run(through: bool) -> Verifier:
+        verifier = Verifier()
+        model = graph(lambda op, x: op.Abs(op.Relu(x)), floats("x"))
+        relu, absolute = model.graph
+        result = Value(name="copy", type=relu.outputs[0].type, shape=relu.outputs[0].shape)
+        model.graph.append(ir.Node("", "Identity", [relu.outputs[0]], outputs=[result]))
+        with checked_by(verifier):
+            take_place(absolute.outputs[0], result, through=[relu.outputs[0]] if through else [])
+        return verifier
+
+    assert run(True).verified.total() == 1
+    assert len(run(False).differences) == 1
+
+
+def test_what_cannot_be_evaluated_is_counted() -> None:
+    verifier = Verifier()
+    x = new_value(ir.DataType.FLOAT, None, "x")
+    applied(graph(lambda op, x: op.Relu(x), x), "Relu", lambda op, x: op.Relu(x), lambda op, x: op.Abs(x), verifier)
+    assert (verifier.skipped.total(), verifier.differences) == (1, [])
+
+
+@pytest.mark.parametrize(
+    ("expected", "got", "differs"),
+    [
+        ([1.0, 2.0], [1.0, 2.0000001], False),
+        ([1.0, 2.0], [1.0, 2.001], True),
+        ([np.inf, np.nan], [np.inf, np.nan], False),
+        ([-np.inf], [-1e30], True),
+        ([0.0], [np.nan], True),
+        ([[1.0]], [1.0], True),
+    ],
+)
+def test_difference(expected: list, got: list, differs: bool) -> None:
+    assert bool(difference(np.array(expected, np.float32), np.array(got, np.float32))) == differs
+
+
+def test_a_tolerance_is_allowed_for() -> None:
+    one, other = np.array([1.0], np.float32), np.array([1.2], np.float32)
+    assert difference(one, other)
+    assert not difference(one, other, noise=0.25)
+
+
+@pytest.mark.parametrize("with_inputs", [True, False])
+def test_a_conversion_is_verified(with_inputs: bool) -> None:
+    import openvino as ov
+    from openvino import opset14 as ops
+
+    x = ops.parameter([-1, 4], np.float32, name="x")
+    x.output(0).set_names({"x"})
+    weights = ops.constant(np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32))
+    y = ops.add(ops.matmul(x, weights, False, False), ops.constant(np.ones((1, 3), np.float32)))
+    report = convert(ov.Model([ops.multiply(y, ops.constant(np.float32(2)))], [x]), verify=_inputs(with_inputs)).report
+    assert report.verified is not None
+    assert report.verified.verified == {"as_vector": 1}
+    assert not report.verified.differences
+    assert not report.verified.skipped
+
+
+def _inputs(given: bool) -> Any:
+    return {"x": np.ones((2, 4), np.float32)} if given else True
+
+
+def test_inputs_that_do_not_run_are_told() -> None:
+    import openvino as ov
+    from openvino import opset14 as ops
+
+    x = ops.parameter([-1, -1], np.float32, name="x")
+    x.output(0).set_names({"x"})
+    model = ov.Model([ops.matmul(x, ops.constant(np.ones((4, 3), np.float32)), False, False)], [x])
+    report = convert(model, verify={"x": np.ones((2, 5), np.float32)}).report
+    assert report.verified is not None
+    assert any("ONNX Runtime does not run it" in reason for reason in report.verified.skipped)
