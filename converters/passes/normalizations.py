@@ -40,7 +40,7 @@ def _shifted(root: str) -> Rewrite:
         return op.Add(getattr(op, root)(x, scale, _allow_other_inputs=True, _outputs=["normal"]), bias, _outputs=["whole"])
 
     # InstanceNormalization of one element multiplies its rounding by 316, one by the square root of epsilon.
-    @rewrite("Add", pattern, commute=True, tolerance=0.1 if root == "InstanceNormalization" else 0.0)
+    @rewrite("Add", pattern, commute=True, tolerance=0.3 if root == "InstanceNormalization" else 0.0)
     def replace(op: Builder, *, x: Value, scale: Value, bias: Value, normal: Value, whole: Value) -> Value | None:
         node = normal.producer()
         assert node is not None

@@ -25,6 +25,7 @@ from tests.conformance.oracle import Oracle
 from tests.conformance.random.judge import Judge
 from tests.conformance.random.models import Kind, Record, judged, keep, prefix, recipe, run, summary
 from tests.conformance.random.near.networks import FOLDER
+from tests.conformance.random.options import BY_NAME, of
 
 _EVERY = 60.0
 
@@ -42,29 +43,30 @@ def main() -> int:
     parser.add_argument("--file", type=Path, help="judge a finding that was kept: the folder of model.xml and inputs.npz")
     parser.add_argument("--near", action="store_true", help="pieces of networks with a change or two, not grown models")
     parser.add_argument("--networks", type=Path, help="with --near: a folder of IR files instead of those that lie here")
+    parser.add_argument("--options", choices=BY_NAME, help="convert with these (default: those that a model's number has)")
     given = parser.parse_args()
     if given.networks is not None:
         os.environ[FOLDER] = str(given.networks)
     kind: Kind = "near" if given.near else "grown"
     if given.file is not None:
-        return _file(given.file)
+        return _file(given.file, given.options)
     if given.model is not None:
-        return _model(given.seed, given.model, kind)
+        return _model(given.seed, given.model, kind, given.options)
     return _many(given, kind)
 
 
-def _file(folder: Path) -> int:
+def _file(folder: Path, option: str | None) -> int:
     with np.load(folder / "inputs.npz") as arrays, Oracle() as oracle:
         values = [arrays[f"arr_{k}"] for k in range(len(arrays.files))]
-        verdict = Judge(oracle).judge_file(folder / "model.xml", values, python=True)
+        verdict = Judge(oracle, BY_NAME[option or "default"]).judge_file(folder / "model.xml", values, python=True)
     print(f"{verdict.kind}: {verdict.text}")
     return verdict.found
 
 
-def _model(seed: int, number: int, kind: Kind) -> int:
+def _model(seed: int, number: int, kind: Kind, option: str | None) -> int:
     with Oracle() as oracle:
         print(oracle.ask(recipe, seed, number, kind))
-    outcome = judged(seed, number, kind)
+    outcome = judged(seed, number, kind, option or of(seed, number).name)
     print(f"{outcome.kind}: {outcome.text}")
     return outcome.found
 
@@ -77,7 +79,7 @@ def _many(given: argparse.Namespace, kind: Kind) -> int:
     record = Record(given.keep / f"{prefix(kind)}{given.seed}.txt")
     numbers = [n for n in range(given.first, given.first + given.count) if n not in record.kinds]
     with Oracle() as oracle, closing(record):
-        for outcome in run(given.seed, numbers, given.jobs, kind):
+        for outcome in run(given.seed, numbers, given.jobs, kind, given.options):
             record.add(outcome)
             kinds[outcome.kind] += 1
             operations += outcome.operations

@@ -22,12 +22,12 @@ from converters.validation.openvino_process import OpenVINOTimeout
 from converters.validation.ort_values import run_session
 from onnx_specops.runtime.library import has_library
 from tests.conformance.oracle import Oracle, OracleError, Outputs
+from tests.conformance.random.options import CLOSE, DEFAULT, Options
 from tests.conformance.random.recipe import Layer, Recipe, build
 
 Kind = Literal["agrees", "reference", "refused", "unjudged", "parts", "lacks", "fails", "breaks"]
 
 FINDINGS = ("parts", "lacks", "fails", "breaks")
-TOLERANCE = Tolerance(1e-3, 1e-4)
 SECONDS = 4.0
 """How long OpenVINO may take for an answer; the models are tiny."""
 
@@ -102,10 +102,11 @@ class Judge:
 
     Args:
         oracle: that process.
+        options: what models are converted with.
     """
 
-    def __init__(self, oracle: Oracle) -> None:
-        self.oracle = oracle
+    def __init__(self, oracle: Oracle, options: Options = DEFAULT) -> None:
+        self.oracle, self.options = oracle, options
         self._silent: dict[str, OracleError] = {}
         self._folder = tempfile.TemporaryDirectory()
         self._last: tuple[Recipe, Answers] | None = None
@@ -153,7 +154,7 @@ class Judge:
             answers = self.answers(recipe)
         except OracleError as error:
             return Verdict("refused", f"OpenVINO cannot build it: {error}")
-        verdict = _judged(answers, python=python, drawn=drawn(recipe))
+        verdict = _judged(answers, self.options, python=python, drawn=drawn(recipe))
         if verdict.kind == "lacks" and "rank" in verdict.text and str(recipe.ranked()) != str(recipe):
             # OpenVINO's plugin takes no unknown rank either: it was told the values' shapes.
             return self.judge(recipe.ranked(), python=python)
@@ -161,7 +162,7 @@ class Judge:
 
     def judge_file(self, path: Path, arrays: Sequence[np.ndarray], *, python: bool = False) -> Verdict:
         """The verdict on an IR, none of whose bodies draws random numbers."""
-        return _judged(Answers(self, path, arrays), python=python)
+        return _judged(Answers(self, path, arrays), self.options, python=python)
 
     def openvinos(self, recipe: Recipe, name: str = "cpu") -> list[np.ndarray] | OracleError:
         """OpenVINO's answer to a recipe's model, as of `answer`."""
@@ -171,11 +172,12 @@ class Judge:
             return error
         return answer if isinstance(answer, OracleError) else answer[0]
 
-    def ours(self, recipe: Recipe, quantized: Quantized = "integer") -> list[list[np.ndarray]]:
+    def ours(self, recipe: Recipe, quantized: Quantized | None = None) -> list[list[np.ndarray]]:
         """Our answers to a model that runs, in every form."""
         path = self.answers(recipe).path
         target = path.with_suffix(".onnx")
-        _, report = convert(path, target, quantized=quantized)
+        chosen = self.options.arguments | ({} if quantized is None else {"quantized": quantized})
+        _, report = convert(path, target, **chosen)
         forms = _forms(bool(report.custom_operators), bool(report.without_body), python=False)
         return [_run(target, recipe.arrays(), form) for form in forms]
 
@@ -200,17 +202,21 @@ def crashed(answer: Outputs | list[np.ndarray] | OracleError) -> bool:
     return isinstance(answer, OracleError) and "crashed" in str(answer)
 
 
-def _judged(answers: Answers, *, python: bool, drawn: Collection[int] = ()) -> Verdict:
+def _judged(answers: Answers, options: Options, *, python: bool, drawn: Collection[int] = ()) -> Verdict:
     """The verdict on the IR that the answers are to; ``drawn``: the outputs that come from numbers which bodies draw."""
     target = answers.path.with_suffix(".onnx")
     try:
-        _, report = convert(answers.path, target)
+        _, report = convert(answers.path, target, **options.arguments)
     except InternalError as error:
         return Verdict("breaks", str(error))
     except ConversionError as error:
+        if options.may_lack and all("opset" in problem.message for problem in error.problems):
+            return Verdict("refused", f"{options.name}: {error}")
         return answers.without("lacks", str(error))
     except Exception as error:
         return Verdict("breaks", f"{type(error).__name__}: {error}")
+    if report.verified is not None and report.verified.differences:
+        return Verdict("parts", "\n".join(map(str, report.verified.differences)))
     verdicts = []
     for form in _forms(bool(report.custom_operators), bool(report.without_body), python):
         try:
@@ -296,7 +302,9 @@ class Answers:
                 refused += 1
                 said.append(f"{name}: {answer}")
                 continue
-            found = differences(got, answer[0], unseen=unseen)
+            found = differences(got, answer[0], unseen=unseen, tolerance=self._judge.options.tolerance)
+            if found and self._judge.options.rounding and not self._amplifies(name, got, answer[0], found):
+                found = {}
             if name == "cpu":
                 apart = frozenset(found)
             if not found:
@@ -305,6 +313,37 @@ class Answers:
                 return Verdict(kind, text, unseconded=refused == 1, apart=apart)
             said.append(f"{name}: {next(iter(found.values()))}")
         return Verdict("unjudged" if refused == 2 else "parts", "\n".join(said), unseconded=refused == 1, apart=apart)
+
+    def _amplifies(self, name: str, got: Outputs, expected: Outputs, found: Collection[int]) -> bool:
+        """Whether we differ from OpenVINO by more than it does from itself, several times over, with rounded inputs."""
+        allowed = [0.0] * len(expected)
+        rng = np.random.default_rng(0)
+        for _ in range(_ROUNDED):
+            arrays = [_rounded(array, self._judge.options.rounding, rng) for array in self.arrays]
+            answer = self._judge.answer(name, self.path, arrays)
+            if isinstance(answer, OracleError):
+                return True
+            allowed = [max(a, _distance(one, other)) for a, one, other in zip(allowed, answer[0], expected, strict=True)]
+        return any(_distance(got[k], expected[k]) > _TIMES * allowed[k] for k in found)
+
+
+_ROUNDED, _TIMES = 4, 12.0
+
+
+def _rounded(array: np.ndarray, relative: float, rng: np.random.Generator) -> np.ndarray:
+    if array.dtype.kind not in "fV":
+        return array
+    return (array.astype(np.float64) * (1 + relative * rng.choice([-1, 1], array.shape))).astype(array.dtype)
+
+
+def _distance(one: np.ndarray, other: np.ndarray) -> float:
+    """The greatest difference; infinite where the shapes differ, or one is finite and the other is not."""
+    if one.shape != other.shape:
+        return np.inf
+    a, b = one.astype(np.float64), other.astype(np.float64)
+    if (np.isfinite(a) != np.isfinite(b)).any():
+        return np.inf
+    return float(np.abs(np.where(np.isfinite(a), a - b, 0)).max(initial=0.0))
 
 
 def _forms(custom: bool, without_body: bool, python: bool) -> list[str]:
@@ -330,14 +369,18 @@ def differing(got: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> str:
 
 
 def differences(
-    got: Sequence[np.ndarray], expected: Sequence[np.ndarray], *, unseen: Collection[int] = ()
+    got: Sequence[np.ndarray],
+    expected: Sequence[np.ndarray],
+    *,
+    unseen: Collection[int] = (),
+    tolerance: Tolerance = CLOSE,
 ) -> dict[int, str]:
     """Which outputs differ, and how, but for those ``unseen``."""
     if len(got) != len(expected):
         return dict.fromkeys(range(len(expected)), f"{len(got)} outputs instead of {len(expected)}")
     found = {}
     for index, (one, other) in enumerate(zip(got, expected, strict=True)):
-        compared = compare(one, other, TOLERANCE)
+        compared = compare(one, other, tolerance)
         if index not in unseen and not compared.agrees:
             found[index] = f"output {index}: {_shown(one)} instead of {_shown(other)}; {compared}"
     return found

@@ -22,6 +22,7 @@ from tests.conformance.random import near
 from tests.conformance.random.explain import explain
 from tests.conformance.random.graph import Graph, with_dims
 from tests.conformance.random.judge import SECONDS, Judge, save
+from tests.conformance.random.options import BY_NAME, of
 from tests.conformance.random.recipe import Recipe, build
 from tests.worker import Lost, Worker
 
@@ -104,9 +105,9 @@ def _oracle() -> Oracle:
 _turns = itertools.count(1)
 
 
-def judged(seed: int, number: int, kind: Kind = "grown") -> Outcome:
-    """Make and judge a model, and explain what parts."""
-    judge = Judge(_oracle())
+def judged(seed: int, number: int, kind: Kind = "grown", option: str = "default") -> Outcome:
+    """Make and judge a model, converted with the options of that name, and explain what differs."""
+    judge = Judge(_oracle(), BY_NAME[option])
     if next(_turns) % _COLLECTED == 0:
         gc.collect()
     judge.oracle.timeout = _LIMIT / 2  # to make it takes longer, and on a busy machine much longer
@@ -124,12 +125,15 @@ def judged(seed: int, number: int, kind: Kind = "grown") -> Outcome:
         return Outcome(number, verdict.kind, operations, verdict.text)
     explanation = explain(made, verdict, judge)
     names = "+".join(layer.operation for layer in explanation.recipe.layers())
-    text = f"{explanation.kind}: {names}\n{explanation.recipe}\n{explanation.verdict.kind}: {explanation.verdict.text}"
+    found = explanation.verdict
+    text = f"{explanation.kind} ({option}): {names}\n{explanation.recipe}\n{found.kind}: {found.text}"
     return Outcome(number, explanation.kind, operations, text, explanation.recipe)
 
 
-def run(seed: int, numbers: Iterable[int], jobs: int = 1, kind: Kind = "grown") -> Iterator[Outcome]:
-    """The outcome of each model, in any order."""
+def run(
+    seed: int, numbers: Iterable[int], jobs: int = 1, kind: Kind = "grown", option: str | None = None
+) -> Iterator[Outcome]:
+    """The outcome of each model, in any order, converted with the options of that name, or those that its number has."""
     local = threading.local()
     workers: list[Worker] = []
 
@@ -138,7 +142,7 @@ def run(seed: int, numbers: Iterable[int], jobs: int = 1, kind: Kind = "grown") 
             local.worker = Worker(_LIMIT)
             workers.append(local.worker)
         try:
-            return local.worker.ask(judged, seed, number, kind)
+            return local.worker.ask(judged, seed, number, kind, option or of(seed, number).name)
         except Lost as error:
             return Outcome(number, "crashed", Counter(), str(error))
         except Exception as error:  # of OpenVINO, which ended while it made the model

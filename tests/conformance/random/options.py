@@ -1,0 +1,66 @@
+"""The options of a conversion that random models are converted with, and how near their results have to be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from converters.validation.compare import Tolerance
+
+CLOSE = Tolerance(1e-3, 1e-4)
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of `converters.openvino.convert`.
+
+    Attributes:
+        name: what they are called.
+        arguments: the keywords.
+        tolerance: how far results may differ from OpenVINO's in float32.
+        rounding: the relative error of each number where the options round; results may differ by as much as OpenVINO's own
+            do when its inputs change by that, several times over.
+    """
+
+    name: str
+    arguments: dict[str, Any] = field(default_factory=dict)
+    tolerance: Tolerance = CLOSE
+    rounding: float = 0.0
+
+    @property
+    def may_lack(self) -> bool:
+        """Whether a conversion may refuse with these options what it converts without them."""
+        return self.arguments.get("opset", 21) < 21 or "precision" in self.arguments
+
+
+_HALF = Tolerance(2e-2, 5e-3)
+_BYTES = Tolerance(5e-2, 2e-2)
+
+DEFAULT = Options("default")
+
+ALL = (
+    DEFAULT,
+    Options("opset11", {"opset": 11}),
+    Options("opset13", {"opset": 13}),
+    Options("opset17", {"opset": 17}),
+    Options("opset23", {"opset": 23}),
+    Options("float32", {"precision": "float32"}),
+    Options("float16", {"precision": "float16"}, _HALF, 2.0**-11),
+    Options("float16-opset17", {"precision": "float16", "opset": 17}, _HALF, 2.0**-11),
+    Options("standard", {"contrib": False}),
+    Options("floats", {"quantized": "float"}),
+    Options("standard-floats", {"contrib": False, "quantized": "float", "opset": 17}),
+    Options("int8", {"activations": "int8"}, _BYTES, 2.0**-7),
+    Options("verified", {"verify": True}),
+)
+"""All of them; every choice has its number in `of`."""
+
+BY_NAME = {options.name: options for options in ALL}
+
+
+def of(seed: int, number: int) -> Options:
+    """The options for the model of that number: the default for one of five."""
+    rng = np.random.default_rng([seed, number, 7])
+    return ALL[0] if rng.random() < 0.2 else ALL[rng.integers(1, len(ALL))]
