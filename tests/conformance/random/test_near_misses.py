@@ -20,6 +20,7 @@ SAMPLE = (640, 1248, 1664)
 """The first numbers of the sample: of networks of convolutions, of quantised ones and of language models."""
 
 X = Leaf("f32", np.arange(12, dtype=np.float32).reshape(1, 3, 4), (-1, 3, 4))
+LOW, HIGH = (Leaf("f32", np.array(limit, np.float32), (), constant=True) for limit in (-1, 2))
 BIASED = Recipe(
     (
         X,
@@ -28,8 +29,16 @@ BIASED = Recipe(
         Leaf("f32", np.ones((1, 1, 4), np.float32), (1, 1, 4), constant=True),
         Layer("Add", "opset1", ((2, 0), (3, 0)), {}),
         Layer("Relu", "opset1", ((4, 0),), {}),
+        LOW,
+        HIGH,
+        Layer(
+            "FakeQuantize", "opset1", ((5, 0), (6, 0), (7, 0), (6, 0), (7, 0)), {"levels": 256, "auto_broadcast": "numpy"}
+        ),
+        Leaf("i64", np.array([[1, 1, 0, 1]]), (1, 4)),
+        Layer("Convert", "opset1", ((9, 0),), {"destination_type": "f32"}),
+        Layer("Multiply", "opset1", ((8, 0), (10, 0)), {}),
     ),
-    ((5, 0),),
+    ((11, 0),),
 )
 
 

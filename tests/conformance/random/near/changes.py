@@ -279,6 +279,93 @@ def other_values(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
     return _with(recipe, place, replace(node, array=array))
 
 
+def other_limits(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
+    """The limits of a FakeQuantize are of another axis, or differ along one, or their number of levels is another."""
+    place, node = _picked([(k, n) for k, n in _layers(recipe) if n.operation == "FakeQuantize"], rng) or (None, None)
+    if node is None:
+        return None
+    shape = _kinds(recipe, place)[node.inputs[0]][1]
+    if rng.random() < 0.2:
+        levels = int(_picked([2, 4, 16, 255, 256, 257, 65535, 65536], rng))
+        return _with(recipe, place, replace(node, attributes={**node.attributes, "levels": levels}))
+    if not shape:
+        return None
+    axis = int(rng.integers(len(shape)))
+    size = shape[axis] if shape[axis] > 0 else int(rng.choice([2, 3, 8]))
+    dims = [size if k == axis else 1 for k in range(len(shape))]
+    spread = 1 + rng.integers(0, 3, size) / 2 if rng.random() < 0.8 else np.ones(size)
+    taken = list(node.inputs)
+    new: list[Leaf | Layer] = []
+    only = rng.random() < 0.2  # the input's limits, or the output's
+    for at in (1, 2, 3, 4):
+        leaf_ = recipe.nodes[taken[at][0]]
+        if not isinstance(leaf_, Leaf) or leaf_.array is None or not leaf_.array.size or leaf_.type != "f32":
+            return None
+        array = leaf_.array.reshape(-1)
+        array = array if array.size == size else np.full(size, array[0])
+        scale = np.ones(size) if only and at > 2 else spread
+        array = (array * scale).astype(np.float32).reshape(dims)
+        new.append(Leaf("f32", array, array.shape, constant=True))
+    other = _inserted(recipe, place, new)
+    node = other.nodes[place + 4]
+    assert isinstance(node, Layer)
+    return _with(other, place + 4, replace(node, inputs=(node.inputs[0], *((place + k, 0) for k in range(4)))))
+
+
+def another_type(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
+    """A Convert is to another type, or to one more type first."""
+    place, node = _picked([(k, n) for k, n in _layers(recipe) if n.operation == "Convert"], rng) or (None, None)
+    if node is None:
+        return None
+    type_ = _picked(["i8", "u8", "i16", "u16", "i32", "u32", "i64", "f16", "f32", "boolean"], rng)
+    if rng.random() < 0.3:
+        return _with(recipe, place, replace(node, attributes={"destination_type": type_}))
+    other = _inserted(recipe, place, [Layer("Convert", "opset1", node.inputs, {"destination_type": type_})])
+    return _with(other, place + 1, replace(node, inputs=((place, 0),)))
+
+
+def other_rows(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
+    """Parameters with the same first size, or the same last one, have more there: the batch, or the tokens."""
+    sizes = {(end, n.array.shape[end]) for _, n in _parameters(recipe) if n.array.ndim for end in (0, -1)}
+    end, size = _picked(sorted(sizes), rng) or (0, 0)
+    if not size:
+        return None
+    more = int(_picked([1, 2, 3, size], rng))
+    some = rng.random() < 0.2  # one of them alone
+    nodes = list(recipe.nodes)
+    for place, node in _parameters(recipe):
+        array, dims = node.array, node.dims
+        if not array.ndim or array.shape[end] != size or dims is None:
+            continue
+        array = np.concatenate([array, np.take(array, range(more), end, mode="wrap")], end)
+        dims = list(dims)
+        dims[end] = -1 if dims[end] == -1 else size + more
+        nodes[place] = replace(node, array=array, dims=tuple(dims))
+        if some:
+            break
+    return replace(recipe, nodes=tuple(nodes))
+
+
+def other_mask(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
+    """A Parameter of booleans or integers has zeros at the left, at the right, in a row, or everywhere."""
+    found = [(k, n) for k, n in _parameters(recipe) if n.array.dtype.kind in "biu" and n.array.ndim and n.array.size]
+    place, node = _picked(found, rng) or (None, None)
+    if node is None:
+        return None
+    array = node.array.copy()
+    count = int(rng.integers(1, array.shape[-1] + 1))
+    how = rng.integers(4)
+    if how == 0:
+        array[..., :count] = 0
+    elif how == 1:
+        array[..., -count:] = 0
+    elif how == 2:
+        array[int(rng.integers(array.shape[0]))] = 0
+    else:
+        array[...] = 0
+    return _with(recipe, place, replace(node, array=array))
+
+
 def other_dims(recipe: Recipe, rng: np.random.Generator) -> Recipe | None:
     """A dimension of a Parameter is known, or is not."""
     place, node = _picked([(k, n) for k, n in _parameters(recipe) if n.dims], rng) or (None, None)
@@ -323,5 +410,10 @@ CHANGES: tuple[Change, ...] = (
     another_result,
     other_values,
     other_dims,
+    other_limits,
+    other_limits,
+    another_type,
+    other_rows,
+    other_mask,
 )
 """The changes, some as often again as others."""
