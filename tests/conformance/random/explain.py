@@ -126,6 +126,8 @@ def _explained(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
         return Explanation("noise", recipe, verdict)
     if unset(recipe, verdict, judge) or overflown(recipe, judge) or agrees_result_by_result(recipe, verdict, judge):
         return Explanation("noise", recipe, verdict)
+    if of_levels(recipe, verdict, judge):
+        return Explanation("noise", recipe, verdict)
     return Explanation("found", recipe, verdict)
 
 
