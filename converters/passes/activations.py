@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
 from converters.passes.patterns import PatternPass, Rewrite, number, rewrite
@@ -117,10 +118,14 @@ class SpellMish(PatternPass):
     rewrites = (by_one_exponential,)
 
 
+_OVERFLOW = 88.72284
+"""The exponential function of a greater number is infinite in float32, and the Sigmoid of its negative 0."""
+
+
 @rewrite("Log", lambda op, x: op.Log(op.Sigmoid(x)), exclusive=False)
 def as_softplus(op: Builder, *, x: Value) -> Value:
-    """log(1 / (1 + e^-x)), of which nothing is lost for negative numbers."""
-    return op.Neg(op.Softplus(op.Neg(x)))
+    """-log(1 + e^-x), which loses nothing for negative numbers, and -inf where the Sigmoid is 0 in OpenVINO."""
+    return op.Where(op.Less(x, -_OVERFLOW), -np.inf, op.Neg(op.Softplus(op.Neg(x))))
 
 
 class SpellLogSigmoid(PatternPass):

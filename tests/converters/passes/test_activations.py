@@ -31,7 +31,8 @@ def test_log_sigmoid(form: str, oracle: Oracle, tmp_path: Path) -> None:  # noqa
 
     x = ops.parameter([-1], np.float32)
     gate = ops.sigmoid(x)
-    values = X[(X > -85) & (X < LARGEST)]
+    # OpenVINO's CPU gives -inf from -87 on, and Model.evaluate from -88.7 on.
+    values = np.float32([*np.linspace(-86, 30, 601), -LARGEST, -104, -90, 88, 104, 1e-30, -1e-30, 0])
     model = ov.Model([ops.log(gate), ops.multiply(x, gate)], [x])
     found = operators(converted(model, [values], oracle, tmp_path, form, rtol=1e-5, atol=1e-6))
-    assert found == ["Mul", "Neg", "Neg", "Sigmoid", "Softplus"]
+    assert found == ["Less", "Mul", "Neg", "Neg", "Sigmoid", "Softplus", "Where"]
