@@ -7,6 +7,8 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import onnx
@@ -14,6 +16,7 @@ import onnxruntime as ort
 
 from onnx_specops.domain import DOMAIN, operators
 from onnx_specops.inlining import graphs_and_functions
+from onnx_specops.runtime import models
 from onnx_specops.runtime.errors import MissingKernelError
 from onnx_specops.runtime.extensions import adapt
 from onnx_specops.runtime.extensions import kernels as python_kernels
@@ -92,7 +95,7 @@ class InferenceSession(ort.InferenceSession):
     """An ``onnxruntime.InferenceSession`` that has the domain's kernels.
 
     Args:
-        path_or_bytes: the model, a path or its bytes.
+        path_or_bytes: the model: a path, its bytes, or an ``onnx.ModelProto``.
         sess_options: session options; the kernels are registered with them. Without any, a session on the CPU logs errors
             alone: ONNX Runtime has a warning for each variable that has an initial value.
         kernels: as for `register`, and ``"none"``: each node of the domain runs as the body that the model carries. Where
@@ -116,11 +119,12 @@ class InferenceSession(ort.InferenceSession):
         MissingKernelError: if the native library is asked for and not built, or if with ``"none"`` the model holds a node
             without a body.
         MissingExtraError: if Python kernels are asked for and onnxruntime-extensions is not installed.
+        ValueError: if a ModelProto is larger than protobuf serializes, initializers aside.
     """
 
     def __init__(
         self,
-        path_or_bytes: str | bytes | os.PathLike[str],
+        path_or_bytes: str | bytes | os.PathLike[str] | onnx.ModelProto,
         sess_options: ort.SessionOptions | None = None,
         providers: Sequence[str | tuple[str, dict[Any, Any]]] | None = None,
         provider_options: Sequence[dict[Any, Any]] | None = None,
@@ -129,6 +133,9 @@ class InferenceSession(ort.InferenceSession):
         **kwargs: Any,
     ) -> None:
         options = _own_options(providers) if sess_options is None else sess_options
+        self._folder = ""  # of the weights in files, where the model is not loaded from beside them
+        if isinstance(path_or_bytes, onnx.ModelProto):
+            path_or_bytes = self._loadable(path_or_bytes)
         if kernels == "auto" and options not in _registered and has_library():
             kernels = _able(path_or_bytes)
         if kernels == "none":
@@ -137,15 +144,24 @@ class InferenceSession(ort.InferenceSession):
         else:
             _register(options, kernels, plain_too=False)
         self.kernels = _registered.get(options, "none")
-        self._folder = ""  # of the weights in files, where the model is not loaded from beside them
         self._lent = sess_options is not None  # options that may serve other sessions, too
         if self.kernels == "python":
-            path_or_bytes, self._folder = _adapted(path_or_bytes)
+            path_or_bytes, folder = _adapted(path_or_bytes)
+            self._folder = folder or self._folder
         super().__init__(path_or_bytes, options, providers, provider_options, **kwargs)
         self._input_types = {value.name: value.type for value in super().get_inputs()}
         variables = variables_of(self)
         self._has_strings = any(value.type == "tensor(string)" for value in (*inputs_of(self), *super().get_outputs()))
         self._state = State(self, variables, native=self.kernels == "native", arrays=self._has_strings)
+
+    def _loadable(self, model: onnx.ModelProto) -> bytes | Path:
+        """A model's bytes, or a file that lives as long as the session where protobuf serializes no model of its size."""
+        if _has_external(model):  # relative to the working directory, as without a path
+            self._folder = os.getcwd()
+        if models.is_serializable(model):
+            return model.SerializeToString()
+        self._written = TemporaryDirectory(prefix="onnx-specops-", ignore_cleanup_errors=True)
+        return models.write(model, Path(self._written.name))
 
     def get_inputs(self) -> Any:
         """The model's own inputs, without those that carry its variables."""

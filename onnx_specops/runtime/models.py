@@ -1,0 +1,68 @@
+"""Models in memory, as ONNX Runtime takes them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import onnx
+from onnx import TensorProto
+
+LARGEST = 2**31 - 1
+"""The most bytes that protobuf serializes."""
+
+_SMALL = 1024  # bytes; larger initializers go into a file
+_WEIGHTS = "weights.bin"
+
+
+def is_serializable(model: onnx.ModelProto) -> bool:
+    """Whether protobuf serializes the whole model."""
+    return _size(model) <= LARGEST
+
+
+def write(model: onnx.ModelProto, folder: Path) -> Path:
+    """Write a model of any size into ``folder``, its large initializers into a file of their own; returns its path.
+
+    Raises:
+        ValueError: the model is too large without the outermost graph's initializers.
+    """
+    rest = _copy(model, "graph")
+    rest.graph.CopyFrom(_copy(model.graph, "initializer"))
+    with (folder / _WEIGHTS).open("wb") as file:
+        for tensor in model.graph.initializer:
+            kept = rest.graph.initializer.add()
+            if tensor.data_location == TensorProto.EXTERNAL or len(tensor.raw_data) <= _SMALL:
+                kept.CopyFrom(tensor)
+                continue
+            kept.name, kept.data_type, kept.data_location = tensor.name, tensor.data_type, TensorProto.EXTERNAL
+            kept.dims.extend(tensor.dims)
+            place = {"location": _WEIGHTS, "offset": str(file.tell()), "length": str(file.write(tensor.raw_data))}
+            for key, value in place.items():
+                kept.external_data.add(key=key, value=value)
+    if not is_serializable(rest):
+        raise ValueError("the model has more than 2 GiB besides its initializers, which no runtime loads")
+    path = folder / "model.onnx"
+    path.write_bytes(rest.SerializeToString())
+    return path
+
+
+def _size(message: Any) -> int:
+    try:
+        return message.ByteSize()
+    except Exception:  # protobuf's own error, for more than it can count
+        return LARGEST + 1
+
+
+def _copy(message: Any, without: str) -> Any:
+    """A message's copy without one of its fields."""
+    copy = type(message)()
+    for field, value in message.ListFields():
+        if field.name == without:
+            continue
+        if hasattr(value, "extend"):
+            getattr(copy, field.name).extend(value)
+        elif field.message_type is not None:
+            getattr(copy, field.name).CopyFrom(value)
+        else:
+            setattr(copy, field.name, value)
+    return copy
