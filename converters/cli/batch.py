@@ -8,13 +8,15 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from converters.cli.checking import Checking, require_openvino
 from converters.cli.console import err, out, print_json
-from converters.cli.failures import BAD_INPUT, MISTAKE, exit_code, problems_of
-from converters.errors import REPORT, Fault, Problem
+from converters.cli.failures import BAD_INPUT, DIFFERENCE, MISTAKE, exit_code, problems_of
+from converters.cli.options import shape_arguments
+from converters.errors import REPORT, ConversionError, Fault, Problem
 from converters.folders.companions import copy_companions, is_model_folder, places
 from converters.outputs import refuse_inputs
 
@@ -32,7 +34,7 @@ class Outcome:
         model: the .xml.
         target: the .onnx.
         code: the exit code that it would have had alone.
-        document: what ``--json`` says of it: a conversion, or problems.
+        document: what ``--json`` says of it: a conversion, with its check where one was asked for, or problems.
     """
 
     model: Path
@@ -40,29 +42,71 @@ class Outcome:
     code: int
     document: dict[str, Any]
 
+    @property
+    def failed(self) -> bool:
+        """Whether there is no .onnx."""
+        return "problems" in self.document
 
-def convert_all(models: Sequence[Path], output: Path | None, settings: Settings, jobs: int, as_json: bool) -> int:
+    @property
+    def differs(self) -> bool:
+        """Whether a check found a difference."""
+        return not self.failed and not self.document.get("check", {"agrees": True})["agrees"]
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What to do with one model: shapes that its inputs get, and how to check it."""
+
+    model: Path
+    target: Path
+    input_shapes: Mapping[str, list[int]]
+    checking: Checking | None
+
+
+def convert_all(
+    models: Sequence[Path],
+    output: Path | None,
+    settings: Settings,
+    jobs: int,
+    as_json: bool,
+    input_shapes: Mapping[str, list[int]],
+    checking: Checking | None,
+) -> int:
     """Convert every model; returns the exit code.
 
+    Args:
+        models: IR files, and folders of them.
+        output: the folder of the .onnx files; by default each is beside its IR.
+        settings: what concerns each model alike.
+        jobs: how many models are converted at a time.
+        as_json: whether one JSON object is printed, for programs.
+        input_shapes: fixed dimensions of inputs by name, of each model that has such an input.
+        checking: how each is compared with OpenVINO; ``None`` compares none.
+
     Raises:
-        ValueError: where there is nothing to convert, two files would become one, or one would take an input's place.
+        ValueError: where there is nothing to convert, two files would become one, one would take an input's place, or no
+            model has an input that a shape is for.
     """
     targets = _targets(models, output)
     copies = _companions(models, output)
     inputs = [*targets, *(model.with_suffix(".bin") for model in targets), *settings.files, *copies]
     refuse_inputs([*targets.values(), *copies.values()], inputs)
+    if checking is not None:
+        require_openvino()
+    tasks = _tasks(targets, input_shapes, checking)
     outcomes: dict[Path, Outcome] = {}
-    for outcome in _shown(_converted(targets, settings, jobs), len(targets), as_json):
+    for outcome in _shown(_converted(tasks, settings, jobs), len(targets), as_json):
         outcomes[outcome.model] = outcome
     ordered = [outcomes[model] for model in targets]
     copy_companions(copies)
     if as_json:
-        failed = sum(outcome.code > 0 for outcome in ordered)
+        failed = sum(outcome.failed for outcome in ordered)
         print_json(
             {
                 "conversions": [outcome.document for outcome in ordered],
                 "converted": len(ordered) - failed,
                 "failed": failed,
+                "differ": sum(outcome.differs for outcome in ordered),
                 "copied": [str(path) for path in copies.values()],
             }
         )
@@ -119,30 +163,61 @@ def _is_ir(path: Path) -> bool:
         return False
 
 
-def _converted(targets: dict[Path, Path], settings: Settings, jobs: int) -> Iterator[Outcome]:
+def _tasks(targets: Mapping[Path, Path], input_shapes: Mapping[str, list[int]], checking: Checking | None) -> list[_Task]:
+    """What to do with each model, of the shapes those that are for an input that it has."""
+    shapes = {} if checking is None else checking.shapes
+    names = {model: _input_names(model) if input_shapes or shapes else set() for model in targets}
+    if absent := sorted({*input_shapes, *shapes}.difference(*names.values())):
+        raise ValueError(f"no model has an input that is called {absent[0]}")
+    tasks = []
+    for model, target in targets.items():
+        own = {name: dims for name, dims in shapes.items() if name in names[model]}
+        fixed = {name: dims for name, dims in input_shapes.items() if name in names[model]}
+        tasks.append(_Task(model, target, fixed, None if checking is None else replace(checking, shapes=own)))
+    return tasks
+
+
+def _input_names(model: Path) -> set[str]:
+    """All names of a model's inputs; none where it cannot be read, which its conversion tells."""
+    from converters.openvino.reader.read import read
+    from converters.openvino.reader.tensor_names import input_aliases
+
+    try:
+        return {name for layer in read(model).parameters for name in input_aliases(layer)}
+    except ConversionError:
+        return set()
+
+
+def _converted(tasks: Sequence[_Task], settings: Settings, jobs: int) -> Iterator[Outcome]:
     if jobs == 1:
-        for model, target in targets.items():
-            yield _convert(model, target, settings)
+        for task in tasks:
+            yield _convert(task, settings)
         return
     # A process for each: what one does to itself, or to memory, does not reach the others.
     pool = ThreadPoolExecutor(jobs)
     try:
-        futures = [pool.submit(_convert_apart, model, target, settings) for model, target in targets.items()]
+        futures = [pool.submit(_convert_apart, task, settings) for task in tasks]
         for future in as_completed(futures):
             yield future.result()
     finally:
         pool.shutdown(cancel_futures=True)  # interrupted, the rest is not begun
 
 
-def _convert(model: Path, target: Path, settings: Settings) -> Outcome:
+def _convert(task: _Task, settings: Settings) -> Outcome:
     from converters.cli import data
 
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        report = settings.convert(model, target).report
+        task.target.parent.mkdir(parents=True, exist_ok=True)
+        report = settings.convert(task.model, task.target, input_shapes=task.input_shapes).report
+        document = {"output": str(task.target), **data.conversion(report)}
+        if task.checking is None:
+            return Outcome(task.model, task.target, 0, document)
+        # A check's steps on standard error would come between the bars of the whole.
+        validation = task.checking.compare(task.model, task.target, as_json=True)
     except Exception as error:
-        return _failed(model, target, problems_of(error))
-    return Outcome(model, target, 0, {"output": str(target), **data.conversion(report)})
+        return _failed(task.model, task.target, problems_of(error))
+    code = 0 if validation.agrees else DIFFERENCE
+    return Outcome(task.model, task.target, code, {**document, "check": data.validation(validation)})
 
 
 def _failed(model: Path, target: Path, problems: Sequence[Problem]) -> Outcome:
@@ -152,21 +227,19 @@ def _failed(model: Path, target: Path, problems: Sequence[Problem]) -> Outcome:
     return Outcome(model, target, exit_code(problems), document)
 
 
-def _convert_apart(model: Path, target: Path, settings: Settings) -> Outcome:
+def _convert_apart(task: _Task, settings: Settings) -> Outcome:
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        return _in_a_process(model, target, settings)
+        task.target.parent.mkdir(parents=True, exist_ok=True)
+        return _in_a_process(task, settings)
     except Exception as error:
-        return _failed(model, target, problems_of(error))
+        return _failed(task.model, task.target, problems_of(error))
 
 
-def _in_a_process(model: Path, target: Path, settings: Settings) -> Outcome:
-    command = [sys.executable, "-m", "converters.cli", "convert", "-o", str(target), "--json"]
-    command += ["--weights", settings.weights, "--opset", str(settings.opset), *(["--strict"] if settings.strict else [])]
-    command += {"float16": ["--fp16"], "float32": ["--fp32"]}.get(settings.precision, [])
-    command += ["--activations", settings.activations, "--variables", settings.variables]
-    command += ["--quantized", settings.quantized, *([] if settings.contrib else ["--no-contrib"])]
-    command += [part for rules in settings.rules for part in ("--rules", rules)]
+def _in_a_process(task: _Task, settings: Settings) -> Outcome:
+    model, target, checking = task.model, task.target, task.checking
+    command = [sys.executable, "-m", "converters.cli", "convert", "-o", str(target), "--json", *settings.arguments]
+    command += shape_arguments(task.input_shapes, "--input-shape")
+    command += [] if checking is None else [*checking.arguments, *shape_arguments(checking.shapes, "--shape")]
     done = subprocess.run([*command, "--", str(model)], capture_output=True, text=True)
     try:
         document = json.loads(done.stdout)

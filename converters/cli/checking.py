@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,49 @@ def compare_runtimes(
             extensions=extensions,
             progress=step,
         )
+
+
+@dataclass(frozen=True)
+class Checking:
+    """How ``specops convert --check`` compares.
+
+    Attributes:
+        tolerance: how much floats may differ.
+        seed: of random inputs.
+        inputs: the inputs, of one model alone.
+        shapes: shapes of random inputs by name; of several models each takes those of its own inputs.
+        extensions: what OpenVINO needs to run the model.
+    """
+
+    tolerance: Tolerance
+    seed: int = 0
+    inputs: Path | None = None
+    shapes: Mapping[str, list[int]] = field(default_factory=dict)
+    extensions: Sequence[str] = ()
+
+    def compare(self, model: Path, target: Path, as_json: bool) -> Validation:
+        """Compare OpenVINO and ONNX Runtime on one model."""
+        from converters.cli.options import Runtime
+
+        runtimes = [runtime.value for runtime in Runtime if runtime is not Runtime.reference]
+        return compare_runtimes(
+            model,
+            target,
+            as_json,
+            self.inputs,
+            dict(self.shapes),
+            self.seed,
+            self.tolerance,
+            runtimes,
+            extensions=self.extensions,
+        )
+
+    @property
+    def arguments(self) -> list[str]:
+        """What tells another process to compare so."""
+        named = {"--rtol": self.tolerance.relative, "--atol": self.tolerance.absolute, "--share": self.tolerance.share}
+        arguments = ["--check", "--seed", str(self.seed), *(text for pair in named.items() for text in map(str, pair))]
+        return arguments + [text for extension in self.extensions for text in ("--extension", extension)]
 
 
 def require_openvino() -> None:

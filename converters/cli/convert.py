@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from converters.cli import batch
-from converters.cli.checking import compare_runtimes, require_openvino
+from converters.cli.checking import Checking, require_openvino
 from converters.cli.console import err, out, print_json, progress
 from converters.cli.failures import DIFFERENCE, failures
 from converters.cli.genai import convert_folder
@@ -31,7 +31,6 @@ from converters.cli.options import (
     Quantized,
     RelativeTolerance,
     Rules,
-    Runtime,
     Seed,
     Shapes,
     Variables,
@@ -70,6 +69,15 @@ class Settings:
         chosen |= {"weights": self.weights, "opset": self.opset, "precision": self.precision}
         chosen |= {"variables": self.variables, **more}
         return convert_model(model, target, strict=self.strict, with_weights=target is None, **chosen)
+
+    @property
+    def arguments(self) -> list[str]:
+        """What tells another process the same."""
+        arguments = ["--weights", self.weights, "--opset", str(self.opset), *(["--strict"] if self.strict else [])]
+        arguments += {"float16": ["--fp16"], "float32": ["--fp32"]}.get(self.precision, [])
+        arguments += ["--activations", self.activations, "--variables", self.variables]
+        arguments += ["--quantized", self.quantized, *([] if self.contrib else ["--no-contrib"])]
+        return arguments + [text for rules in self.rules for text in ("--rules", rules)]
 
     @property
     def files(self) -> list[Path]:
@@ -198,26 +206,32 @@ def convert(
             activations.value,
             variables.value,
         )
-        alone = {"--bin": bin, "--input-shape": input_shape, "--check": check, "--inputs": inputs, "--shape": shape}
+        alone = {"--bin": bin, "--inputs": inputs}
+        fixed, random_shapes = shapes(input_shape, "--input-shape"), shapes(shape, "--shape")
         if genai:
-            _only_for_one(alone)
+            _only_for_one(alone | {"--input-shape": fixed, "--check": check, "--shape": random_shapes})
             convert_folder(models, None if output is None else Path(output), settings, kv_cache, logits, as_json)
             return
         for given, option in ((kv_cache, "--kv-cache"), (logits, "--logits")):
             if given is not None:
                 raise typer.BadParameter("it is for --genai", param_hint=option)
+        checking = None
+        if check:
+            from converters.validation.compare import Tolerance
+
+            tolerance = Tolerance(rtol, atol, share=share)
+            checking = Checking(tolerance, seed, inputs, random_shapes, tuple(extension or ()))
         if len(models) > 1 or models[0].is_dir():
             _only_for_one(alone)
             folder = None if output is None else Path(output)
-            raise typer.Exit(batch.convert_all(models, folder, settings, jobs, as_json))
+            raise typer.Exit(batch.convert_all(models, folder, settings, jobs, as_json, fixed, checking))
         (model,) = models
-        more = {"bin": bin, "input_shapes": shapes(input_shape, "--input-shape")}
+        more = {"bin": bin, "input_shapes": fixed}
         if output == str(_STDOUT):
             _to_stdout(model, settings, more, check, as_json)
             return
         target = _target(model, output)
         refuse_inputs([target], [model, *settings.files, *([] if inputs is None else [inputs])])
-        random_shapes = shapes(shape, "--shape")
         if check:
             require_openvino()
         with progress(as_json) as step:
@@ -225,15 +239,7 @@ def convert(
             converted = settings.convert(model, target, **more)
         if not as_json:
             text.print_conversion(out, converted.report, target)
-        validation = None
-        if check:
-            from converters.validation.compare import Tolerance
-
-            tolerance = Tolerance(rtol, atol, share=share)
-            runtimes = [runtime.value for runtime in Runtime if runtime is not Runtime.reference]
-            validation = compare_runtimes(
-                model, target, as_json, inputs, random_shapes, seed, tolerance, runtimes, extensions=extension or ()
-            )
+        validation = None if checking is None else checking.compare(model, target, as_json)
         if as_json:
             document = {"output": str(target), **data.conversion(converted.report)}
             if validation is not None:

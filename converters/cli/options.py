@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -127,3 +128,8 @@ def shapes(texts: list[str] | None, option: str) -> dict[str, list[int]]:
             raise typer.BadParameter(f"{text!r} is not of the form x=1x3x224x224", param_hint=option)
         found[name] = [int(size) for size in sizes]
     return found
+
+
+def shape_arguments(found: Mapping[str, Sequence[int]], option: str) -> list[str]:
+    """What `shapes` reads."""
+    return [text for name, dims in found.items() for text in (option, f"{name}={'x'.join(map(str, dims))}")]

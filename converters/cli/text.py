@@ -100,11 +100,13 @@ def print_batch(console: Console, outcomes: Sequence[Outcome]) -> None:
     """A line for each model, what is wrong with those that failed, and how many there are of each."""
     for outcome in outcomes:
         document = outcome.document
-        if "problems" not in document:
+        if not outcome.failed:
             nodes, size = sum(document["nodes"].values()), _bytes(document["weights_bytes"])
             _line(console, f"{outcome.target}: {nodes} nodes, {size} of weights, {document['seconds']:.2f} s")
             for remark in document["passed_over"]:
                 _line(console, f"  passed over, as OpenVINO does: {remark['message']} ({remark['count']} times)")
+            if "check" in document:
+                _print_check(console, outcome)
             continue
         problems = document["problems"]
         _line(console, f"{outcome.model}: {len(problems)} problem{'s' * (len(problems) != 1)}", "red")
@@ -113,8 +115,24 @@ def print_batch(console: Console, outcomes: Sequence[Outcome]) -> None:
             _line(console, f"  {message}" + (f" ({count} layers)" if count > 1 else ""))
         if len(messages) > _SHOWN_PROBLEMS:
             _line(console, f"  and {len(messages) - _SHOWN_PROBLEMS} more: specops convert {outcome.model}")
-    failed = sum(outcome.code > 0 for outcome in outcomes)
+    failed = sum(outcome.failed for outcome in outcomes)
     _line(console, f"{len(outcomes) - failed} of {len(outcomes)} converted", "red" if failed else "green")
+    if any("check" in outcome.document for outcome in outcomes):
+        differ = sum(outcome.differs for outcome in outcomes)
+        agree = len(outcomes) - failed - differ
+        _line(console, f"{agree} of {len(outcomes) - failed} compute what OpenVINO computes", "red" if differ else "green")
+
+
+def _print_check(console: Console, outcome: Outcome) -> None:
+    """Whether a model of several computes what OpenVINO computes, and by how much it differs at most."""
+    check = outcome.document["check"]
+    ran = [result for result in check["runtimes"] if result["outputs"] and result["runtime"] != check["baseline"]]
+    errors = [_LONG[result["runtime"]] + ": " + result["error"] for result in check["runtimes"] if result["error"]]
+    largest = max((c["relative_l2"] for r in ran for c in r["outputs"].values()), key=float, default=None)
+    said = "agrees with OpenVINO" if check["agrees"] else f"differs from OpenVINO: specops validate {outcome.model}"
+    _line(console, f"  {said}" + ("" if largest is None else f" (relative L2 error {float(largest):.1e})"))
+    for error in errors:
+        _line(console, f"  {error}", "red")
 
 
 # How many problems of each model are shown where there are several models.

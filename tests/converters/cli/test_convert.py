@@ -82,7 +82,32 @@ def test_a_folder_without_models(tmp_path: Path) -> None:
     assert "holds no IR" in result.stderr
 
 
-@pytest.mark.parametrize("option", [["--bin", "x.bin"], ["--input-shape", "x=1x32"], ["--check"]])
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_folders_are_checked_and_their_inputs_get_shapes(tmp_path: Path, jobs: int) -> None:
+    for name in ("one", "two"):
+        save_dense(tmp_path / "in" / f"{name}.xml")
+    y = ops.parameter([-1], np.float32, name="other")
+    ov.save_model(ov.Model([ops.multiply(y, ops.constant(np.float32(2)))], [y]), tmp_path / "in/three.xml")
+    rows = ("--input-shape", "x=7x32", "--shape", "other=5")
+    result = specops("convert", tmp_path / "in", "-o", tmp_path / "out", "--jobs", jobs, "--check", *rows, "--json")
+    assert result.exit_code == 0, result.output
+    document = as_json(result)
+    assert (document["converted"], document["failed"], document["differ"]) == (3, 0, 0)
+    assert all(found["check"]["agrees"] for found in document["conversions"])
+    shapes = [found["check"]["runtimes"][0]["outputs"].popitem()[1]["shape"] for found in document["conversions"]]
+    assert shapes == [[7, 32], [5], [7, 32]]
+    rules = tmp_path / "rules.py"
+    rules.write_text("from converters.openvino.rule import rule\n\n@rule('ReLU')\ndef relu(op, x):\n    return op.Neg(x)\n")
+    # A process of its own, since the rule stays in the one that loads it.
+    command = [sys.executable, "-m", "converters.cli", "convert", tmp_path / "in", "-o", tmp_path / "out", "--check"]
+    said = subprocess.run([*command, "--jobs", str(jobs), "--rules", rules, *rows], capture_output=True, text=True)
+    assert said.returncode == 1, said.stderr
+    assert "1 of 3 compute what OpenVINO computes" in said.stdout and "specops validate" in said.stdout
+    wrong = specops("convert", tmp_path / "in", "--input-shape", "absent=1")
+    assert wrong.exit_code == 2 and "no model has an input that is called absent" in wrong.stderr
+
+
+@pytest.mark.parametrize("option", [["--bin", "x.bin"], ["--inputs", "x.npz"]])
 def test_options_that_are_for_one_model_alone(zoo: Path, option: list[str]) -> None:
     result = specops("convert", zoo, *option)
     assert result.exit_code == 2
