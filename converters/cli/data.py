@@ -82,6 +82,7 @@ def inspection(inspection: Inspection) -> dict[str, Any]:
         "problems": [problem(found) for found in inspection.problems],
         "passed_over": [remark(found) for found in inspection.passed_over],
         "contents": inspection.contents.as_data(),
+        "weights_missing": inspection.weights_missing,
     }
 
 

@@ -148,13 +148,20 @@ def print_inspection(console: Console, inspection: Inspection) -> None:
     for heading in ("layer", "version", "count", "becomes"):
         table.add_column(heading, justify="right" if heading == "count" else "left", overflow="fold")
     for row in inspection.rows:
-        becomes = escape(", ".join(row.becomes)) if row.convertible else "[red]cannot be converted[/]"
+        known = ", ".join(row.becomes) or ("standard ONNX" if inspection.weights_missing else "")
+        becomes = escape(known) if row.convertible else "[red]cannot be converted[/]"
         table.add_row(escape(row.type), escape(row.version), str(row.count), becomes)
     console.print(table)
     total = sum(row.count for row in inspection.rows)
     problems = len(inspection.problems)
-    verdict = f"{problems} problem{'s' * (problems != 1)}" if problems else "all of them convert"
+    good = "there is a rule for each" if inspection.weights_missing else "all of them convert"
+    verdict = f"{problems} problem{'s' * (problems != 1)}" if problems else good
     _line(console, f"{total} layers: {verdict}")
+    if inspection.weights_missing:
+        weights = inspection.path.with_suffix(".bin")
+        _line(
+            console, f"  {weights} is missing: whether each layer converts also depends on values that are in it", "yellow"
+        )
     print_remarks(console, inspection.passed_over)
 
 

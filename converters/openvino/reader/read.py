@@ -35,13 +35,15 @@ _LAYER_ATTRIBUTES = ("id", "name", "type", "version", "output_names")
 _RESAVE = "load and save the model with OpenVINO"
 
 
-def read(xml_path: str | Path, bin_path: str | Path | None = None) -> Model:
+def read(xml_path: str | Path, bin_path: str | Path | None = None, *, valueless: bool = False) -> Model:
     """Reads the IR at `xml_path`.
 
     Args:
         xml_path: the .xml file.
         bin_path: the .bin file; by default the one of the same name beside the .xml. It may be missing when
             the model has no constants.
+        valueless: whether a missing .bin leaves all constants without their values instead of being an error. Such a model
+            can be looked at, not converted: its `Model.weights_path` is None.
 
     Returns:
         The model. Its constants are views into the .bin file, which stays mapped while one of them lives.
@@ -55,7 +57,8 @@ def read(xml_path: str | Path, bin_path: str | Path | None = None) -> Model:
         check = _unchanged(path.with_suffix(".bin") if bin_path is None else Path(bin_path))
         weights_path, weights = _map_weights(path, None if bin_path is None else Path(bin_path))
         problems, remarks = Problems(str(path)), Remarks(str(path))
-        reader = _Reader(problems, remarks, LayerData(problems, remarks, weights, weights_path))
+        valueless = valueless and weights_path is None
+        reader = _Reader(problems, remarks, LayerData(problems, remarks, weights, weights_path, valueless=valueless))
         model = reader.model(root, path, weights_path, weights)
         if model is None:
             raise problems.error()

@@ -64,7 +64,7 @@ def test_every_option_is_explained(command: str) -> None:
         ("transmogrify",),
         ("convert",),
         ("convert", "a.xml", "--weights", "inline"),
-        ("convert", "a.xml", "b.xml", "--check"),
+        ("convert", "a.xml", "b.xml", "--inputs", "x.npz"),
         ("convert", "a.xml", "b.xml", "--bin", "a.bin"),
         ("convert", "a.xml", "--input-shape", "x=1xn"),
         ("convert", "a.xml", "--jobs", "0"),
@@ -598,6 +598,22 @@ def test_validate_against_another_model(dense: Path, tmp_path: Path) -> None:
 
 
 # -- inspect -------------------------------------------------------------------------------------------------------------
+
+
+def test_inspect_without_weights(tmp_path: Path) -> None:
+    xml = save_dense(tmp_path / "model.xml")
+    whole = as_json(specops("inspect", xml, "--json"))
+    (tmp_path / "model.bin").unlink()
+    result = specops("inspect", xml)
+    assert result.exit_code == 0, result.output
+    assert "5 layers: there is a rule for each" in result.stdout and "model.bin is missing" in result.stdout
+    document = as_json(specops("inspect", xml, "--json"))
+    assert (whole["weights_missing"], document["weights_missing"]) == (False, True)
+    assert document["contents"] == whole["contents"]
+    xml.write_text(xml.read_text().replace('type="ReLU"', 'type="Sorcery"'))
+    result = specops("inspect", xml)
+    assert result.exit_code == 1
+    assert "Sorcery" in result.stderr and "5 layers: 1 problem" in result.stdout
 
 
 def test_inspect_shows_what_layers_become(bags: Path) -> None:
