@@ -8,3 +8,6 @@ FRIENDLY_NAME = "openvino.friendly_name"
 
 SHAPE = "openvino.shape"
 """An input's shape where its dimensions have bounds that ONNX cannot say: ``[1..8,3,?,..640]``."""
+
+INTERFACE = "openvino.interface"
+"""Which of the IR's values are inputs and outputs, and their new names, where a user chose them: a JSON object."""

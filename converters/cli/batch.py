@@ -19,6 +19,7 @@ from converters.cli.options import shape_arguments
 from converters.errors import REPORT, ConversionError, Fault, Problem
 from converters.folders.companions import copy_companions, is_model_folder, places
 from converters.outputs import refuse_inputs
+from converters.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from converters.cli.convert import Settings
@@ -168,7 +169,8 @@ def _tasks(targets: Mapping[Path, Path], input_shapes: Mapping[str, list[int]], 
     shapes = {} if checking is None else checking.shapes
     names = {model: _input_names(model) if input_shapes or shapes else set() for model in targets}
     if absent := sorted({*input_shapes, *shapes}.difference(*names.values())):
-        raise ValueError(f"no model has an input that is called {absent[0]}")
+        meant = did_you_mean(absent[0], set().union(*names.values()))
+        raise ValueError(f"no model has an input that is called {absent[0]}{f': {meant}' if meant else ''}")
     tasks = []
     for model, target in targets.items():
         own = {name: dims for name, dims in shapes.items() if name in names[model]}

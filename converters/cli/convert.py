@@ -121,6 +121,25 @@ def convert(
             show_default=False,
         ),
     ] = None,
+    outputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--outputs",
+            metavar="NAME,...",
+            help="The values that are the .onnx's outputs, of any layers: tensor names or friendly names. Inputs that they "
+            "do not need are removed.",
+            show_default=False,
+        ),
+    ] = None,
+    rename: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--rename",
+            metavar="OLD=NEW",
+            help="Another name for an input or an output; may be given several times.",
+            show_default=False,
+        ),
+    ] = None,
     rules: Rules = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Refuse files that hold what OpenVINO passes over, instead of telling of it.")
@@ -206,7 +225,7 @@ def convert(
             activations.value,
             variables.value,
         )
-        alone = {"--bin": bin, "--inputs": inputs}
+        alone = {"--bin": bin, "--inputs": inputs, "--outputs": outputs, "--rename": rename}
         fixed, random_shapes = shapes(input_shape, "--input-shape"), shapes(shape, "--shape")
         if genai:
             _only_for_one(alone | {"--input-shape": fixed, "--check": check, "--shape": random_shapes})
@@ -226,7 +245,7 @@ def convert(
             folder = None if output is None else Path(output)
             raise typer.Exit(batch.convert_all(models, folder, settings, jobs, as_json, fixed, checking))
         (model,) = models
-        more = {"bin": bin, "input_shapes": fixed}
+        more = {"bin": bin, "input_shapes": fixed, "outputs": outputs or (), "rename": _pairs(rename)}
         if output == str(_STDOUT):
             _to_stdout(model, settings, more, check, as_json)
             return
@@ -262,6 +281,17 @@ def _target(model: Path, output: str | None) -> Path:
     if output.endswith(("/", os.sep)):
         raise NotADirectoryError(errno.ENOTDIR, "there is no such folder", output)
     return path
+
+
+def _pairs(texts: list[str] | None) -> dict[str, str]:
+    """``OLD=NEW`` as old and new name."""
+    found = {}
+    for text in texts or ():
+        old, equals, new = text.partition("=")
+        if not (equals and old and new):
+            raise typer.BadParameter(f"{text!r} is not of the form OLD=NEW", param_hint="--rename")
+        found[old] = new
+    return found
 
 
 def _only_for_one(given: dict[str, Any]) -> None:

@@ -15,8 +15,10 @@ from onnx_ir.passes import PassError
 
 from converters.errors import REPORT, ConversionError, Fault, Problem
 from converters.garbage import no_collection
+from converters.metadata_keys import INTERFACE
 from converters.openvino.metadata import describe
 from converters.openvino.reader.graph import Model
+from converters.openvino.reader.interface import choose, described
 from converters.openvino.reader.reshape import reshape
 from converters.openvino.report import Report, report
 from converters.openvino.source import is_held, opened
@@ -68,11 +70,14 @@ def convert(
     positions: int | None = None,
     kv_cache: KvCache | None = None,
     logits: LogitsOf | None = None,
+    outputs: Sequence[str] = (),
+    rename: Mapping[str, str] | None = None,
     verify: bool | Mapping[str, np.ndarray] = False,
 ) -> Conversion:
     """Convert an OpenVINO model into an ONNX model that computes what OpenVINO's CPU computes.
 
-    Inputs and outputs keep OpenVINO's order, names, element types and dynamic dimensions.
+    Inputs and outputs keep OpenVINO's order, names, element types and dynamic dimensions, unless ``outputs`` and ``rename``
+    state others.
 
     Args:
         model: the .xml of an IR, or an ``openvino.Model``.
@@ -112,6 +117,9 @@ def convert(
             tokens that follow many. ``"float32"`` unless told.
         logits: with ``form="genai"``: of which tokens of a run there are logits: the ``"last"`` of each row, [batch, 1,
             vocabulary], which is all that the next token needs; or ``"all"``, as in the IR. ``"last"`` unless told.
+        outputs: the values that are the model's outputs, in this order: outputs of the IR, or any layer's, by tensor name,
+            friendly name, or that with ".0", ".1", ... of several outputs. Inputs that they do not need are removed.
+        rename: new names of inputs and outputs by old ones.
         verify: whether each rewrite of the passes is evaluated: the nodes that it replaces and those that replace them run
             on the same inputs, and where the results differ the rewrite is refused and reported. Inputs of the model, by
             name, tell which sizes the values have; without them sizes are tried.
@@ -146,6 +154,8 @@ def convert(
         raise ValueError(f"logits is 'last' or 'all', not {logits!r}")
     if logits is not None and form != "genai":
         raise ValueError("logits is for form='genai': in OpenVINO's form all of the model's outputs stay as they are")
+    if outputs and form == "genai":
+        raise ValueError("outputs is not for form='genai': a generator needs the logits and the cache alone")
     if weights == "reference" and is_held(model):
         raise ValueError("an openvino.Model has no .bin to refer to: weights is 'auto', 'embed' or 'copy'")
     if variables not in get_args(Variables):
@@ -156,6 +166,7 @@ def convert(
         if target is not None:
             refuse_inputs([target], saved_source.files)
         reshape(source, input_shapes or {})
+        choose(source, [outputs] if isinstance(outputs, str) else outputs, rename)
         emitted = emit(source)
         if strict and len(source.remarks):
             raise ConversionError.of(source.remarks.problems())
@@ -203,6 +214,8 @@ def convert(
                 raise ConversionError.of(opset_problems(source, error, opset)) from error
         complete(emitted.model, emitted.variables, variables)
         describe(emitted.model, source)
+        if outputs or rename:
+            emitted.model.metadata_props[INTERFACE] = described(source)
         saved = save(emitted.model, target, weights, saved_source, filled=with_weights)
         seconds = time.perf_counter() - started
         done = report(source, emitted, names, finished, opset, saved.weights, saved.size, seconds, decoder, verifier)

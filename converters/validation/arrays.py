@@ -13,6 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from converters.outputs import Outputs
+from converters.suggestions import did_you_mean
 
 # The size that an unknown dimension gets; indices that random integers form stay valid for the smallest of tables.
 DYNAMIC_SIZE = 2
@@ -129,7 +130,10 @@ def random_inputs(
         ValueError: for a shape that the model does not take, or of an input that it does not have.
     """
     if unknown := sorted(set(shapes) - {spec.name for spec in specs}):
-        raise ValueError(f"no input is called {unknown[0]}; there are {', '.join(spec.name for spec in specs) or 'none'}")
+        names = [spec.name for spec in specs]
+        meant = did_you_mean(unknown[0], names)
+        known = f"there are {', '.join(names) or 'none'}"
+        raise ValueError(f"no input is called {unknown[0]}; {known}{f': {meant}' if meant else ''}")
     generator = np.random.default_rng(seed)
     arrays = {}
     for spec in specs:

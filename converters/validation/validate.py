@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
+from converters.metadata_keys import INTERFACE
 from converters.openvino.conversion import convert
 from converters.openvino.reader.element_types import ElementType
 from converters.openvino.reader.graph import Layer, Model
+from converters.openvino.reader.interface import restore
 from converters.openvino.reader.read import read
 from converters.validation.arrays import check_inputs, guessed_inputs, random_inputs
 from converters.validation.compare import DEFAULT, Comparison, Tolerance, compare
@@ -21,8 +23,9 @@ from converters.validation.excuse import excused
 from converters.validation.inputs import Taken, load_samples
 from converters.validation.interface import check_interface
 from converters.validation.onnx_model import OnnxModel
+from converters.validation.openvino_extraction import Output, extract
 from converters.validation.openvino_inference import EXACT, SHIPPED, LayerOutput
-from converters.validation.openvino_process import OpenVINOError, run_openvino
+from converters.validation.openvino_process import OpenVINOError, OpenVINOProcess, run_openvino
 from converters.validation.runtimes import NAMES, OPENVINO, Arrays, run, unavailable
 from converters.validation.samples import Sampled, compare_samples
 from converters.validation.times.measure import Times, measure
@@ -180,12 +183,13 @@ def validate(
         if onnx_path is None or per_layer or times:
             names_of_values = convert(path, target if onnx_path is None else None).report.values
         model = OnnxModel.load(target)
+        ir = _with_interface(source, model, folder, extensions)
         notes = check_interface(source, model)
         samples, guessed = _inputs(inputs, source, model, seed, shapes, notes.append)
         sampled, (name, arrays) = None, next(iter(samples.items()))
         if len(samples) > 1:
             taking_part = [runtime for runtime in NAMES if runtime in runtimes]
-            sampled = compare_samples(path, target, model, samples, taking_part, tolerance, extensions, progress)
+            sampled = compare_samples(ir, target, model, samples, taking_part, tolerance, extensions, progress)
             # What is looked at more closely is a sample where they part.
             name = next(iter(sampled.apart()), name)
             arrays = samples[name]
@@ -198,7 +202,7 @@ def validate(
                     continue
                 progress(NAMES[runtime])
                 if runtime == OPENVINO:
-                    outcomes[runtime] = _openvino(path, arrays, model, exposed, extensions)
+                    outcomes[runtime] = _openvino(ir, arrays, model, exposed, extensions)
                 else:
                     outcomes[runtime] = _onnx(runtime, model, file, arrays, exposed, notes)
         finally:
@@ -209,15 +213,39 @@ def validate(
         if outcomes.get(OPENVINO, (None, {}))[1] and not all(result.agrees for result in validation.results):
             progress("OpenVINO, CPU, in low precision")
             values = {runtime: arrays for runtime, (_, arrays) in outcomes.items()}
-            _excuse(validation, values, _openvino(path, arrays, model, [], extensions, SHIPPED), tolerance)
+            _excuse(validation, values, _openvino(ir, arrays, model, [], extensions, SHIPPED), tolerance)
         if sampled is not None:
             _of_samples(validation, sampled, name)
         ran = [kernels for kernels in _KERNELS if kernels in outcomes and outcomes[kernels][1]]
         if times and ran:
             progress("times of the layers")
             outcomes.clear()
-            validation.times = measure(source, target, names_of_values, arrays, model.outputs, ran[0], extensions)
+            validation.times = measure(
+                replace(source, path=ir), target, names_of_values, arrays, model.outputs, ran[0], extensions
+            )
     return validation
+
+
+def _with_interface(source: Model, model: OnnxModel, folder: Path, extensions: Sequence[str]) -> Path:
+    """Give an IR the inputs and outputs that were chosen for its conversion; returns the IR that OpenVINO runs."""
+    chosen = {entry.key: entry.value for entry in model.proto.metadata_props}.get(INTERFACE)
+    if chosen is None:
+        return source.path
+    inputs = [layer.name for layer in source.parameters]
+    outputs = [layer.inputs[0].source for layer in source.results]
+    restore(source, chosen)
+    wanted = [
+        Output(port.layer.name, port.index, outputs.index(port) if port in outputs else None)
+        for port in (layer.inputs[0].source for layer in source.results)
+    ]
+    variables = [layer.attributes.get("variable_id", "") for layer in source.layers if layer.type == "Assign"]
+    kept = [inputs.index(layer.name) for layer in source.parameters]
+    try:
+        with OpenVINOProcess() as process:
+            process.ask(extract, str(source.path), str(folder / "chosen.xml"), kept, wanted, variables, list(extensions))
+    except (OpenVINOError, ModuleNotFoundError):  # which its turn among the runtimes tells
+        return source.path
+    return folder / "chosen.xml"
 
 
 def _of_samples(validation: Validation, sampled: Sampled, name: str) -> None:

@@ -241,6 +241,7 @@ class Model(Graph):
         remarks: what OpenVINO passes over in the file, and what it takes otherwise than the file says.
         input_names: the tensor names by which OpenVINO knows each input, in order; one at least.
         output_names: the same of each output.
+        renamed: the names that a user gives to inputs (Parameter layers) and outputs (Result layers).
     """
 
     version: int
@@ -253,6 +254,7 @@ class Model(Graph):
     check: Callable[[], None] = lambda: None
     input_names: list[tuple[str, ...]] = field(default_factory=list)
     output_names: list[tuple[str, ...]] = field(default_factory=list)
+    renamed: dict[Layer, str] = field(default_factory=dict)
 
     @property
     def meta_data(self) -> dict[str, Any]:

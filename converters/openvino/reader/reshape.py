@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from converters.errors import ConversionError, Fault, Problem
 from converters.openvino.reader.graph import Dims, Graph, Layer, Model
 from converters.openvino.reader.tensor_names import input_aliases
+from converters.suggestions import did_you_mean
 
 
 def reshape(model: Model, shapes: Mapping[str, Sequence[int]]) -> None:
@@ -26,7 +27,8 @@ def reshape(model: Model, shapes: Mapping[str, Sequence[int]]) -> None:
         layer = _find(model, name)
         if layer is None:
             known = ", ".join(names[0] for names in model.input_names) or "none"
-            problems.append(Problem(f"no input is called {name}; there are {known}", str(model.path)))
+            meant = did_you_mean(name, [alias for layer in model.parameters for alias in input_aliases(layer)])
+            problems.append(Problem(f"no input is called {name}; there are {known}", str(model.path), remedy=meant))
             continue
         port = layer.outputs[0]
         if port.dims is not None and len(port.dims) != len(dims):

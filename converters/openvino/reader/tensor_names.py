@@ -32,16 +32,21 @@ def input_aliases(parameter: Layer) -> tuple[str, ...]:
 
 
 def settle_names(model: Model) -> None:
-    """Sets the model's `input_names` and `output_names`: tensor names, and the friendly name for want of any."""
-    model.input_names = [_names(model, layer.outputs[0].names, layer.name) for layer in model.parameters]
+    """Sets the model's `input_names` and `output_names`.
+
+    The name that a user gives comes first, then tensor names, and the friendly name for want of any.
+    """
+    model.input_names = [_names(model, layer, layer.outputs[0].names, layer.name) for layer in model.parameters]
     model.output_names = [
-        _names(model, _result_names(model, layer), friendly_name(layer.inputs[0].source)) for layer in model.results
+        _names(model, layer, _result_names(model, layer), friendly_name(layer.inputs[0].source)) for layer in model.results
     ]
 
 
-def _names(model: Model, names: tuple[str, ...], friendly: str) -> tuple[str, ...]:
+def _names(model: Model, layer: Layer, names: tuple[str, ...], friendly: str) -> tuple[str, ...]:
     missing = not names or (ir10.is_early(model) and friendly not in names)
-    return (*names, friendly) if missing else names
+    settled = (*names, friendly) if missing else names
+    given = model.renamed.get(layer)
+    return settled if given is None else (given, *(name for name in settled if name != given))
 
 
 def _result_names(model: Model, result: Layer) -> tuple[str, ...]:

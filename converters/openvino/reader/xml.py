@@ -11,6 +11,7 @@ from typing import Any
 from lxml import etree
 
 from converters.errors import MalformedError, Problem, short
+from converters.suggestions import similar_file
 
 _ENCODING = re.compile(rb"""^\s*<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
 _MAX_SEARCHED = 128  # attributes
@@ -27,7 +28,8 @@ def regular_file_size(path: Path, remedy: str = "name the IR's .xml file") -> in
         status = os.stat(path)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise MalformedError(Problem(f"cannot be read: {reason}", file=str(path))) from None
+        meant = similar_file(path) if isinstance(error, FileNotFoundError) else ""
+        raise MalformedError(Problem(f"cannot be read: {reason}", file=str(path), remedy=meant)) from None
     if not stat.S_ISREG(status.st_mode):
         kind = "a directory" if stat.S_ISDIR(status.st_mode) else "not a regular file"
         raise MalformedError(Problem(f"is {kind}", file=str(path), remedy=remedy))

@@ -117,6 +117,19 @@ def test_options_that_are_for_one_model_alone(zoo: Path, option: list[str]) -> N
 # -- standard output, weights that lie elsewhere, shapes ---------------------------------------------------------------
 
 
+def test_chosen_outputs_and_names(tmp_path: Path) -> None:
+    xml = save_dense(tmp_path / "model.xml")
+    matmul = next(line.split('name="')[1].split('"')[0] for line in xml.read_text().splitlines() if 'type="MatMul"' in line)
+    names = ("--outputs", f"{matmul},y", "--rename", "x=image", "--rename", f"{matmul}=product")
+    result = specops("convert", xml, *names, "--check")
+    assert result.exit_code == 0, result.output
+    model = onnx.load(tmp_path / "model.onnx")
+    assert [value.name for value in (*model.graph.input, *model.graph.output)] == ["image", "product", "y"]
+    assert specops("validate", xml, tmp_path / "model.onnx", "--per-layer").exit_code == 0
+    wrong = specops("convert", xml, "--rename", "x")
+    assert wrong.exit_code == 2 and "OLD=NEW" in wrong.stderr
+
+
 def test_to_standard_output(tmp_path: Path) -> None:
     xml = save_dense(tmp_path / "model.xml")
     command = [sys.executable, "-m", "converters.cli", "convert", str(xml), "-o", "-"]
