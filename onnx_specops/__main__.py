@@ -1,16 +1,14 @@
-"""``python -m onnx_specops``: where the native kernels lie, for build systems and programs in other languages."""
+"""``python -m onnx_specops``: where the native kernels are, for build systems and programs in other languages."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import onnx_specops
 from onnx_specops.runtime.errors import MissingKernelError
-
-_CMAKE = Path(__file__).parent / "cmake"
+from onnx_specops.runtime.library import cmake_folder
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -27,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     elif given.opset_version:
         print(onnx_specops.OPSET_VERSION)
     elif given.cmake_dir:
-        print(_CMAKE.as_posix())
+        print(cmake_folder().as_posix())
     else:
         try:
             print(onnx_specops.library_path())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 import warnings
@@ -20,7 +21,7 @@ from onnx_specops.runtime import models
 from onnx_specops.runtime.errors import MissingKernelError
 from onnx_specops.runtime.extensions import adapt
 from onnx_specops.runtime.extensions import kernels as python_kernels
-from onnx_specops.runtime.library import has_library, library_path, native_operators
+from onnx_specops.runtime.library import has_library, library_path, native_operators, remedy
 from onnx_specops.runtime.state import State
 from onnx_specops.runtime.variables import as_array, as_ort_value, inputs_of, variables_of
 
@@ -37,8 +38,8 @@ def register(session_options: ort.SessionOptions, kernels: Literal["auto", "nati
     Args:
         session_options: the options.
         kernels: ``"native"``: the shared library (`library_path`). ``"python"``: the NumPy kernels through
-            onnxruntime-extensions. ``"auto"``: native if built, else Python if installed, else none, with a warning: models
-            that carry bodies run all the same.
+            onnxruntime-extensions. ``"auto"``: native if built, else Python if installed, else none; either of these
+            with a warning. Models that carry bodies run without kernels, too.
 
     In a plain ``onnxruntime.InferenceSession`` a Python kernel cannot raise: where one fails, the node's output is empty and
     a ``RuntimeWarning`` carries the error. There every node must state all its attributes and have all its inputs (an empty
@@ -68,11 +69,13 @@ def _register(session_options: ort.SessionOptions, kernels: str, *, plain_too: b
     if chosen == "none":
         warnings.warn(
             "onnx_specops has no kernels here: the native library is not built and onnxruntime-extensions is not installed "
-            '(pip install "onnx-specops[python-kernels]"); only models that carry bodies will run',
+            f'(pip install "onnx-specops[python-kernels]"); only models that carry bodies will run. {remedy()}',
             RuntimeWarning,
             stacklevel=3,
         )
         return
+    if kernels == "auto" and chosen == "python":
+        _tell_of_python_kernels(remedy())
     if chosen == "native":
         library = library_path()
     else:
@@ -81,6 +84,16 @@ def _register(session_options: ort.SessionOptions, kernels: str, *, plain_too: b
             _own.add(session_options)
     session_options.register_custom_ops_library(library)
     _registered[session_options] = chosen
+
+
+@functools.cache  # once is enough
+def _tell_of_python_kernels(how: str) -> None:
+    warnings.warn(
+        "onnx_specops runs its Python kernels, which are many times slower: the native ones are not built. "
+        f'{how}; kernels="python" asks for them without this warning',
+        RuntimeWarning,
+        stacklevel=4,
+    )
 
 
 def _choose(kernels: str) -> str:

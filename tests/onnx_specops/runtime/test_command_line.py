@@ -26,6 +26,7 @@ def test_places_and_versions(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_no_library(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     monkeypatch.setattr(library, "_PATH", tmp_path / "none.so")
+    monkeypatch.setattr(library, "installed_package", lambda own, name: None)
     assert main(["--library-path"]) == 1
     streams = capsys.readouterr()
     assert not streams.out and "not built" in streams.err

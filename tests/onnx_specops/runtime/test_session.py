@@ -13,6 +13,7 @@ from onnx import TensorProto, helper
 
 import onnx_specops
 from onnx_specops.runtime import library
+from onnx_specops.runtime import session as session_module
 from onnx_specops.runtime.errors import MissingKernelError
 from onnx_specops.runtime.extensions import kernels as python_kernels
 from tests.onnx_specops.runtime.graphs import PLACES, TABLE, constants, model, sum_of_rows, value
@@ -150,7 +151,9 @@ def test_unknown_kernels() -> None:
 def test_auto_takes_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     made = onnx_specops.add_bodies(sum_of_rows()).SerializeToString()
     monkeypatch.setattr("onnx_specops.runtime.session.has_library", lambda: False)
-    assert onnx_specops.InferenceSession(made).kernels == "python"
+    session_module._tell_of_python_kernels.cache_clear()
+    with pytest.warns(RuntimeWarning, match="runs its Python kernels"):
+        assert onnx_specops.InferenceSession(made).kernels == "python"
     monkeypatch.setattr(python_kernels, "is_available", lambda: False)
     with pytest.warns(RuntimeWarning, match=r"no kernels here.*pip install \"onnx-specops\[python-kernels\]\""):
         session = onnx_specops.InferenceSession(made)
@@ -160,6 +163,7 @@ def test_auto_takes_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_no_native_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(library, "_PATH", Path("nowhere") / "libonnx_specops.so")
+    monkeypatch.setattr(library, "installed_package", lambda own, name: None)
     with pytest.raises(MissingKernelError, match=r"not built .*pip install"):
         onnx_specops.library_path()
     with pytest.raises(MissingKernelError, match=r"not built .*pip install"):

@@ -1,0 +1,77 @@
+"""The native kernels of an installation, for a checkout that shadows it.
+
+Python started in the root of a clone imports the packages of the clone. They hold no library: `pip install .` builds it for
+the installation alone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import json
+import warnings
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+DISTRIBUTION = "onnx-specops"
+
+
+@functools.cache
+def installed_package(own: Path, library: str) -> Path | None:
+    """The folder of the installed package whose library serves the package in the folder ``own``, or ``None``.
+
+    The installation must have the same version and declare the same operators. Otherwise a ``RuntimeWarning`` tells why its
+    library is not used.
+
+    Args:
+        own: the folder of the package that runs.
+        library: the library's file, relative to the package's folder.
+    """
+    import onnx_specops
+
+    for distribution in metadata.distributions(name=DISTRIBUTION):
+        package = Path(str(distribution.locate_file("onnx_specops"))).resolve()
+        if package == own.resolve() or not (package / library).is_file():
+            continue
+        fault = ""
+        if distribution.version != onnx_specops.__version__:
+            fault = f"is of version {distribution.version}"
+        elif differing := _differing(describe(package / library)):
+            fault = f"differs in {', '.join(differing)}"
+        if not fault:
+            return package
+        warnings.warn(
+            f"the native kernels installed in {package} are not used: that onnx-specops {fault}, and {own} is of version "
+            f"{onnx_specops.__version__}. `pip install .` in the checkout installs its own",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return None
+
+
+def describe(library: Path) -> dict[str, Any]:
+    """The description of its operators that a library holds (description.h has the form)."""
+    function = ctypes.CDLL(str(library)).OnnxSpecopsOperators
+    function.restype = ctypes.c_char_p
+    return json.loads(function())
+
+
+def _differing(description: dict[str, Any]) -> list[str]:
+    """The operators of a library that this package declares otherwise, or not at all."""
+    from onnx_specops.domain import operators
+
+    declared = {o.name: (list(o.inputs), list(o.outputs), set(o.attributes)) for o in operators()}
+    built = {
+        o["name"]: (
+            [i["name"] for i in o["inputs"]],
+            [i["name"] for i in o["outputs"]],
+            {a["name"] for a in o["attributes"]},
+        )
+        for o in description["operators"]
+    }
+    return sorted(name for name, signature in built.items() if declared.get(name) != signature)
+
+
+def _names(described: list[dict[str, Any]]) -> list[str]:
+    return [one["name"] for one in described]
