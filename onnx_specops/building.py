@@ -20,6 +20,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
+from onnx_specops import partial_values
 from onnx_specops.attributes import attribute_kind
 from onnx_specops.domain import CONTRIB_DOMAIN, DOMAIN, OPSET_VERSION, find_declaration
 from onnx_specops.folding import FOLDED_ELEMENTS, fold
@@ -49,13 +50,15 @@ class Value(ir.Value):
     Attributes:
         unrounded: of a Cast's result: the Cast belongs to a computation in float32, whose 16-bit inputs and outputs are the
             same values rounded; what follows may take the unrounded ones (`kernel_types.insert_casts`).
+        elements: what is known of a small tensor that is no constant, element by element (`partial_values`), or ``None``.
     """
 
-    __slots__ = ("unrounded",)
+    __slots__ = ("elements", "unrounded")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.unrounded = False
+        self.elements: partial_values.Elements | None = None
 
     @property
     def rank(self) -> int | None:
@@ -220,6 +223,7 @@ class Builder:
             return self._cast(inputs[0], inputs[1].dtype)
         schema = _schema(op_type, domain, version)
         values = self._values(schema, inputs)
+        known: partial_values.Evaluated = None
         attributes = {name: value for name, value in attributes.items() if value is not None}
         if (declaration := find_declaration(domain, op_type)) is not None:
             complete = declaration.node_attributes(attributes)
@@ -228,9 +232,13 @@ class Builder:
         if outputs is None:
             outputs = len(types) if types is not None else schema.min_output
         if domain == "" and version is None:
+            self._state(op_type, values, attributes)
             folded = self._fold(op_type, values, attributes, outputs)
             if folded is None and op_type == "Expand":
                 folded = self._emptied(*values)
+            if folded is None:
+                known = partial_values.evaluate(op_type, values, attributes)
+                folded = _numbers(known, outputs)
             if folded is not None:
                 return folded
         attrs = [
@@ -245,10 +253,14 @@ class Builder:
         node = ir.Node(domain, op_type, placed, attrs, outputs=results, version=version)
         if types is None:
             types = _infer(schema, node, version)
+            if domain == "" and version is None:
+                types = [(types[0][0], partial_values.output_dims(op_type, values, attributes, types[0][1])), *types[1:]]
         for result, (dtype, dims) in zip(results, types, strict=True):
             result.name = self.unique(f"{self.scope}/{op_type}" if self.scope else op_type)
             result.type = None if dtype is None else ir.TensorType(dtype)
             result.shape = None if dims is None else ir.Shape(list(dims))
+        for result, (elements, _) in zip(results, known or (), strict=False):
+            partial_values.attach(result, elements)
         if op_type == "Reshape":
             _check_volume(values[0], results[0])
         node.name = results[0].name
@@ -287,6 +299,17 @@ class Builder:
                     dtype = _DATA_TYPES[type_str[7:-1]]
             values.append(constant_value(value, dtype))
         return values
+
+    def _state(self, op_type: str, values: list[Value | None], attributes: dict[str, Any]) -> None:
+        """Give a Reshape or Expand a constant target in the place of one that is partly known, where there is one."""
+        if op_type not in ("Reshape", "Expand") or values[0] is None or values[1] is None:
+            return
+        if op_type == "Expand":
+            target = partial_values.needless_target(values[0], values[1])
+        elif (target := partial_values.constant_target(values[0], values[1], attributes.get("allowzero", 0))) is not None:
+            attributes.pop("allowzero", None)
+        if target is not None:
+            values[1] = constant_value(np.array(target, np.int64))
 
     def _fold(self, op_type: str, inputs: list[Value | None], attributes: dict[str, Any], outputs: int) -> Any:
         if op_type in ("Shape", "Size") and inputs[0] is not None and inputs[0].shape is not None:
@@ -435,6 +458,17 @@ _FOLDABLE = {
     ir.DataType.BOOL, ir.DataType.INT8, ir.DataType.INT16, ir.DataType.INT32, ir.DataType.INT64, ir.DataType.UINT8,
     ir.DataType.UINT16, ir.DataType.UINT32, ir.DataType.UINT64, ir.DataType.FLOAT, ir.DataType.DOUBLE,
 }  # fmt: skip
+
+
+def _numbers(known: partial_values.Evaluated, outputs: int) -> Any:
+    """The outputs of a node as constants, where every element of them is known."""
+    if known is None or len(known) != outputs:
+        return None
+    arrays = [partial_values.numbers(elements, dtype) for elements, dtype in known]
+    results = tuple(constant_value(array) for array in arrays if array is not None)
+    if len(results) < outputs:
+        return None
+    return results[0] if outputs == 1 else results
 
 
 _HALVES = {ir.DataType.FLOAT16, ir.DataType.BFLOAT16}

@@ -101,9 +101,12 @@ def _cast(attributes: Attributes, x) -> np.ndarray | None:
     if attributes.get("to") is None or x.dtype == object:
         return None
     target = ir.DataType(attributes["to"])
-    # Only what every runtime converts alike: no narrowing of floats to integers, no sub-byte types.
-    if target not in _FOLDED_TYPES or (x.dtype.kind not in "iub" and target not in (ir.DataType.FLOAT, ir.DataType.DOUBLE)):
+    # Only what every runtime converts alike: no floats beyond the integers' range, no sub-byte types.
+    if target not in _FOLDED_TYPES:
         return None
+    if x.dtype.kind not in "iub" and target not in (ir.DataType.FLOAT, ir.DataType.DOUBLE):
+        if target not in (ir.DataType.INT32, ir.DataType.INT64) or not (abs(x) < 2**31).all():
+            return None
     return x.astype(target.numpy())
 
 
@@ -146,6 +149,23 @@ def _gather(attributes: Attributes, x, indices) -> np.ndarray | None:
     return np.take(x, indices, axis) if ((indices >= -size) & (indices < size)).all() else None
 
 
+def _scatter_elements(attributes: Attributes, x, indices, updates) -> np.ndarray | None:
+    axis, result = attributes.get("axis", 0), x.copy()
+    size = x.shape[axis]
+    places = np.where(indices < 0, indices + size, indices)
+    if attributes.get("reduction", "none") != "none" or not ((places >= 0) & (places < size)).all():
+        return None
+    for index in np.ndindex(places.shape):  # in their order: of equal places the last counts
+        at = list(index)
+        at[axis] = places[index]
+        result[tuple(at)] = updates[index]
+    return result
+
+
+def _tile(_: Attributes, x, repeats) -> np.ndarray | None:
+    return np.tile(x, repeats) if x.size * math.prod(int(r) for r in repeats) <= FOLDED_ELEMENTS else None
+
+
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "Identity": lambda _, x: x,
     "Cast": _cast,
@@ -159,6 +179,8 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "Max": lambda _, *x: np.maximum.reduce(np.broadcast_arrays(*x)),
     "Min": lambda _, *x: np.minimum.reduce(np.broadcast_arrays(*x)),
     "Sign": lambda _, x: np.sign(x),
+    "Floor": lambda _, x: np.floor(x),
+    "Ceil": lambda _, x: np.ceil(x),
     "Equal": lambda _, a, b: a == b,
     "Less": lambda _, a, b: a < b,
     "LessOrEqual": lambda _, a, b: a <= b,
@@ -179,6 +201,8 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "Transpose": lambda at, x: np.transpose(x, at.get("perm")),
     "Compress": lambda at, x, condition: np.compress(condition, x, at.get("axis")),
     "Expand": _expand,
+    "Tile": _tile,
+    "ScatterElements": _scatter_elements,
     "Range": _range,
     "ConstantOfShape": _constant_of_shape,
     "Shape": lambda at, x: np.array(x.shape, np.int64)[at.get("start", 0) : at.get("end")],

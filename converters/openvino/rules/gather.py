@@ -13,6 +13,7 @@ from converters.openvino.rules._indices import (
     constant_axis,
     dim,
     int64,
+    integers,
     normal_axis,
     product,
     rank_of,
@@ -23,10 +24,17 @@ from converters.openvino.rules._value_ranges import bounds
 from onnx_specops.building import Builder, Value
 
 _NEGATIVE = Departure(
-    where="negative indices into data that are not constant",
+    where="negative indices into data that are not constant, several of them or at run time",
     cpu="gives zeros, as for all that are out of range",
     reference="counts them from the end",
     follows="cpu",
+)
+
+_NEGATIVE_IN_VECTOR = Departure(
+    where="negative indices into an integer vector of up to 64 elements, such as a shape, several of them or at run time",
+    cpu="gives what was in memory",
+    reference="counts them from the end",
+    follows="reference",
 )
 
 _OF_NONE = Departure(
@@ -44,15 +52,15 @@ _BATCH_OF_ONE = Departure(
 )
 
 
-@rule("Gather", departs=[_NEGATIVE, _OF_NONE])
+@rule("Gather", departs=[_NEGATIVE, _NEGATIVE_IN_VECTOR, _OF_NONE])
 def gather_1(op: Builder, data: Value, indices: Value, axis: Value):
-    """Gather-1: negative indices are out of range."""
+    """Gather-1: negative indices are out of range; see `_counts_back` for those that are not."""
     return _gather(op, data, indices, axis, 0, negative=False)
 
 
-@rule("Gather", since="opset7", departs=[_NEGATIVE, _OF_NONE, _BATCH_OF_ONE])
+@rule("Gather", since="opset7", departs=[_NEGATIVE, _NEGATIVE_IN_VECTOR, _OF_NONE, _BATCH_OF_ONE])
 def gather_7(op: Builder, data: Value, indices: Value, axis: Value, *, batch_dims: int = 0):
-    """Gather-7: negative indices are out of range."""
+    """Gather-7: negative indices are out of range; see `_counts_back` for those that are not."""
     return _gather(op, data, indices, axis, batch_dims, negative=False)
 
 
@@ -76,7 +84,7 @@ def _gather(op: Builder, data: Value, indices: Value, axis: Value, batch_dims: i
     if at is not None and data.dims is not None and data.dims[at] == 0:
         shape = op.Concat(op.Shape(data, end=at), op.Shape(indices, start=batch_dims), op.Shape(data, start=at + 1), axis=0)
         return op.Expand(_zero(op, data), shape)  # ONNX Runtime would look for the first element
-    negative = negative or data.constant is not None  # OpenVINO folds constants by its reference
+    negative = negative or _counts_back(data, indices, at)
     # ONNX Runtime's Gather of strings (1.31) fetches but the first one of each slice.
     strings = data.dtype == ir.DataType.STRING and data.rank != 1
     if at is None or strings or batch_dims not in (0, at) or batch_dims < 0 or (data.rank is None and at >= 0):
@@ -91,6 +99,26 @@ def _gather(op: Builder, data: Value, indices: Value, axis: Value, batch_dims: i
         result = op.Gather(data, indices, axis=at)
     after = (-1 if data.rank is None else data.rank - 1) - at if at >= 0 else -1 - at
     return _zeroed(op, result, valid, after)
+
+
+def _counts_back(data: Value, indices: Value, at: int | None) -> bool:
+    """Whether OpenVINO counts negative indices from the end although the operation's version does not.
+
+    It folds constants by its reference, and makes the only index, if that is constant, positive where it knows the size of
+    the axis. Importers write the last dimension of a shape so.
+    """
+    if data.constant is not None:
+        return True
+    size = None if data.dims is None or at is None else data.dims[at]
+    if size is None:
+        return False
+    known = integers(indices)
+    shape_like = data.rank == 1 and size <= _SHORT and data.dtype in (ir.DataType.INT32, ir.DataType.INT64)
+    return shape_like or (known is not None and len(known) == 1)
+
+
+# Of shorter integer vectors OpenVINO's CPU plugin gathers without a look at the range.
+_SHORT = 64
 
 
 def _valid(op: Builder, indices: Value, size: Value, negative: bool) -> Value | None:

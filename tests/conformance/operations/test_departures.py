@@ -45,6 +45,7 @@ UNSHOWN = {
     "data of known dimensions, with `start`": "what is read beyond the data spoils the oracle's process",
     "an empty sequence": "what is read beyond it may be the right answer",
     "a layer that runs again": "an example is run once",
+    "negative indices into an integer vector": "what was in memory may be the right answer",
     "an axis that is known to have no": "what was in memory may be the right answer",
     "`batch_dims` of known dimensions": "the CPU plugin crashes, mostly",
     "a 0 that copies a dimension": "the specification's answer is a refusal: tests/conformance/random tells it by its text",
@@ -464,7 +465,13 @@ _shown(
 # -- elements by place -----------------------------------------------------------------------------------------------------
 
 for _version in (1, 7):
-    _shown("Gather", _version, "negative indices", "gather", [static(_floats(1, 2)), static(np.array([-1])), np.array(0)])
+    _shown(
+        "Gather",
+        _version,
+        "negative indices into data",
+        "gather",
+        [static(_floats(1, 2)), static(np.array([-1])), np.array(0)],
+    )
 for _version in (1, 4):
     _given = {"output_type": "f32"} if _version == 4 else {}
     for _where, _numbers in (("a step away", (0, 2, -1)), ("floats with", (0, 0.3, 0.1))):

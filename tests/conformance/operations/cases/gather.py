@@ -51,6 +51,16 @@ def _gather():
         indices = np.array([-1, -3, -4, 1])
         yield case(version, "negative", [dynamic(ramp(3, 2) + 1), dynamic(indices), np.array(0)], **wrapped)
         yield case(version, "negative-constant", [static(ramp(3, 2) + 1), indices, np.array(0)], **wrapped)
+        for index in (-1, [-2]):
+            data = dynamic(ramp(3, 2) + 1, ramp(3, 4), dims=[3, -1])
+            yield case(version, f"one-negative-constant-{np.ndim(index)}d", [data, np.array(index, I32), np.array(0)])
+        one = [dynamic(ramp(3, 2) + 1, ramp(4, 2)), np.array([-1]), np.array(0)]
+        yield case(version, "one-negative-constant-of-dynamic", one, **wrapped)
+        folded = decided("evaluate", "the CPU plugin gives what was in memory")
+        short = [static(ramp(5, dtype=I64) + 1), np.array([-1, 1, -5]), np.array(0)]
+        yield case(version, "negative-of-short-integers", short, **({} if version == "opset8" else folded))
+        long = [static(ramp(65, dtype=I32) + 1), np.array([-1, 1, -65]), np.array(0)]
+        yield case(version, "negative-of-long-integers", long, **wrapped)
         yield case(version, "negative-of-constant", [ramp(3, 2) + 1, np.array([-1, 1]), np.array(0)])
     words = np.array([["a", "bb"], ["", "é"], ["ccc", "d"]], dtype=object)
     yield case("opset8", "strings", [dynamic(words), dynamic(np.array([2, -1, 0, 9])), np.array(0)])
