@@ -45,7 +45,7 @@ def test_nodes_that_are_alike_but_for_one_thing_have_their_own_types(x):
         assert op.Concat(x, x, x, axis=1).dims == [None, 9]
         assert op.Expand(1.0, np.array([2, 3])).dims == [2, 3]
         assert op.Expand(1.0, np.array([3, 2])).dims == [3, 2]
-        assert op.Expand(1.0, shape).dims == [None, None]
+        assert op.Expand(1.0, shape).dims == [None, 3]
         assert op.Split(x, axis=1, num_outputs=3, outputs=3)[2].dims == [None, 1]
         assert op.Split(x, axis=1, num_outputs=1).dims == [None, 3]
         assert op.Abs(new_value(ir.DataType.INT8, None, "y")).dtype == ir.DataType.INT8
