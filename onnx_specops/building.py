@@ -254,7 +254,9 @@ class Builder:
         if types is None:
             types = _infer(schema, node, version)
             if domain == "" and version is None:
-                types = [(types[0][0], partial_values.output_dims(op_type, values, attributes, types[0][1])), *types[1:]]
+                dtype, dims = types[0]
+                inferred = None if dims is None else list(dims)
+                types = [(dtype, partial_values.output_dims(op_type, values, attributes, inferred)), *types[1:]]
         for result, (dtype, dims) in zip(results, types, strict=True):
             result.name = self.unique(f"{self.scope}/{op_type}" if self.scope else op_type)
             result.type = None if dtype is None else ir.TensorType(dtype)

@@ -104,9 +104,9 @@ def _cast(attributes: Attributes, x) -> np.ndarray | None:
     # Only what every runtime converts alike: no floats beyond the integers' range, no sub-byte types.
     if target not in _FOLDED_TYPES:
         return None
-    if x.dtype.kind not in "iub" and target not in (ir.DataType.FLOAT, ir.DataType.DOUBLE):
-        if target not in (ir.DataType.INT32, ir.DataType.INT64) or not (abs(x) < 2**31).all():
-            return None
+    exact = x.dtype.kind in "iub" or target in (ir.DataType.FLOAT, ir.DataType.DOUBLE)
+    if not exact and (target not in (ir.DataType.INT32, ir.DataType.INT64) or not (abs(x) < 2**31).all()):
+        return None
     return x.astype(target.numpy())
 
 

@@ -21,6 +21,7 @@ MOST_ELEMENTS = 64
 """The most elements of a tensor that are known one by one: shapes, axes and the arithmetic on them have fewer."""
 
 _MOST_TERMS = 8
+_MOST_ATOMS = 64
 
 Elements = np.ndarray
 """An array of objects, each a Python number or an `Expression`."""
@@ -32,15 +33,19 @@ class Expression:
     Args:
         terms: the coefficient of each product of atoms; the empty product is the constant term.
 
-    An atom is a tuple: ``("symbol", name)`` and ``("dim", value, axis)`` are dimensions, ``("element", value, position)`` is
-    an element of a value of which no more is known, all else an operator with its operands.
+    An atom is a tuple: ``("symbol", name)`` and ``("dim", value, axis)`` are dimensions, ``("element", value, index)`` is
+    an element of a value of which no more is known, others an operator and its operands. ``atoms`` counts the atoms, those
+    of operands included: it bounds what a comparison of two expressions takes. ``least`` is a lower bound.
     """
 
-    __slots__ = ("_hash", "terms")
+    __slots__ = ("_hash", "atoms", "least", "terms")
 
     def __init__(self, terms: Mapping[tuple[Any, ...], int]) -> None:
         self.terms = {product: factor for product, factor in terms.items() if factor}
         self._hash = hash(frozenset(self.terms.items()))
+        self.least = _least(self.terms)
+        operands = [x for product in self.terms for atom in product for x in (atom, *atom)]
+        self.atoms: int = sum(x.atoms if isinstance(x, Expression) else isinstance(x, tuple) for x in operands)
 
     @classmethod
     def atom(cls, *parts: Any) -> Expression:
@@ -76,13 +81,16 @@ Element = Any
 
 def least(x: Element) -> float:
     """A lower bound of an element."""
-    if not isinstance(x, Expression):
-        return x
-    total = 0.0
-    for product, factor in x.terms.items():
-        if product and (factor < 0 or any(_least_of_atom(atom) < 0 for atom in product)):
+    return x.least if isinstance(x, Expression) else x
+
+
+def _least(terms: Mapping[tuple[Any, ...], int]) -> float:
+    total: float = 0
+    for product, factor in terms.items():
+        bounds = [_least_of_atom(atom) for atom in product]
+        if product and (factor < 0 or min(bounds) < 0):
             return -math.inf
-        total += factor * math.prod(_least_of_atom(atom) for atom in product)
+        total += factor * math.prod(bounds)
     return total
 
 
@@ -112,7 +120,16 @@ def _element(terms: Mapping[tuple[Any, ...], int]) -> Element | None:
     left = {product: factor for product, factor in terms.items() if factor}
     if len(left) > _MOST_TERMS or any(len(product) > _MOST_TERMS for product in left):
         return None
-    return left.get((), 0) if set(left) <= {()} else Expression(left)
+    if set(left) <= {()}:
+        return left.get((), 0)
+    expression = Expression(left)
+    return expression if expression.atoms <= _MOST_ATOMS else None
+
+
+def _operation(kind: str, *operands: Element) -> Expression | None:
+    """The expression of an operator and its operands, ``None`` where it is too large to keep."""
+    expression = Expression.atom(kind, *operands)
+    return expression if expression.atoms <= _MOST_ATOMS else None
 
 
 def _add(a: Element, b: Element) -> Element | None:
@@ -164,13 +181,13 @@ def quotient(a: Element, b: Element) -> Element | None:
 def _divide(a: Element, b: Element) -> Element | None:
     # What divides may be 0 at run time: the quotient by a number alone is known.
     whole = None if isinstance(b, Expression) else quotient(a, b)
-    return Expression.atom("Div", a, b) if whole is None and b != 0 else whole
+    return _operation("Div", a, b) if whole is None and b != 0 else whole
 
 
 def _mod(a: Element, b: Element) -> Element | None:
     if b == 0:
         return None
-    return 0 if not isinstance(b, Expression) and quotient(a, b) is not None else Expression.atom("Mod", a, b)
+    return 0 if not isinstance(b, Expression) and quotient(a, b) is not None else _operation("Mod", a, b)
 
 
 def _extreme(kind: str, a: Element, b: Element) -> Element | None:
@@ -179,7 +196,7 @@ def _extreme(kind: str, a: Element, b: Element) -> Element | None:
         return a if kind == "Max" else b
     if difference is not None and least(_negate(difference)) >= 0:
         return b if kind == "Max" else a
-    return Expression.atom(kind, *sorted((a, b), key=hash))
+    return _operation(kind, *sorted((a, b), key=hash))
 
 
 def _less(a: Element, b: Element) -> Element | None:
@@ -188,7 +205,7 @@ def _less(a: Element, b: Element) -> Element | None:
         return None
     if least(difference) >= 1:
         return True
-    return False if least(_negate(difference)) >= 0 else Expression.atom("Less", a, b)
+    return False if least(_negate(difference)) >= 0 else _operation("Less", a, b)
 
 
 def _equal(a: Element, b: Element) -> Element | None:
@@ -197,24 +214,25 @@ def _equal(a: Element, b: Element) -> Element | None:
         return None
     if least(difference) >= 1 or least(_negate(difference)) >= 1:
         return False
-    return True if not isinstance(difference, Expression) and difference == 0 else Expression.atom("Equal", a, b)
+    return True if not isinstance(difference, Expression) and difference == 0 else _operation("Equal", a, b)
 
 
-def _not(x: Element) -> Element:
+def _not(x: Element) -> Element | None:
     if not isinstance(x, Expression):
         return not x
-    return x.single[1] if x.single is not None and x.single[0] == "Not" else Expression.atom("Not", x)
+    return x.single[1] if x.single is not None and x.single[0] == "Not" else _operation("Not", x)
 
 
-def _and(a: Element, b: Element) -> Element:
+def _and(a: Element, b: Element) -> Element | None:
     for one, other in ((a, b), (b, a)):
         if not isinstance(one, Expression):
             return other if one else False
-    return a if a == b else Expression.atom("And", *sorted((a, b), key=hash))
+    return a if a == b else _operation("And", *sorted((a, b), key=hash))
 
 
-def _or(a: Element, b: Element) -> Element:
-    return _not(_and(_not(a), _not(b)))
+def _or(a: Element, b: Element) -> Element | None:
+    neither = _two(_and, _not(a), _not(b))
+    return None if neither is None else _not(neither)
 
 
 def _where(condition: Element, a: Element, b: Element) -> Element | None:
@@ -328,9 +346,6 @@ def evaluate(op_type: str, inputs: Sequence[ir.Value | None], attributes: Mappin
         return None
 
 
-
-
-
 def _of_dims(op_type: str, value: ir.Value, attributes: Mapping[str, Any]) -> Evaluated:
     if value.shape is None:
         return None
@@ -338,8 +353,7 @@ def _of_dims(op_type: str, value: ir.Value, attributes: Mapping[str, Any]) -> Ev
     if op_type == "Shape":
         dims = dims[attributes.get("start", 0) : attributes.get("end")]
         return [(_array(dims, [len(dims)]), ir.DataType.INT64)] if len(dims) <= MOST_ELEMENTS else None
-    size = functools.reduce(lambda a, b: None if a is None else _multiply(a, b), dims, 1)
-    return [(_array([size], []), ir.DataType.INT64)]
+    return [(_array([_product(dims)], []), ir.DataType.INT64)]
 
 
 def _moved(op_type: str, known: list[Any], dtypes: list[Any], attributes: Mapping[str, Any]) -> Evaluated:
@@ -502,7 +516,10 @@ def _left_over(data: list[Element] | None, dims: list[Element | None]) -> Elemen
 
 
 def _product(items: Sequence[Any]) -> Element | None:
-    return functools.reduce(functools.partial(_two, _multiply), items, 1)
+    product: Element | None = 1
+    for item in items:
+        product = _two(_multiply, product, item)
+    return product
 
 
 def _expanded(inputs: Sequence[Any], attributes: Mapping[str, Any]) -> list[Element | None] | None:
@@ -601,7 +618,8 @@ def constant_target(data: ir.Value, target: ir.Value, allowzero: int) -> list[in
     if -1 not in found:
         return found
     # ONNX Runtime cannot find out the -1 where another dimension may be 0.
-    others = [(dims[i] if dims is not None and i < len(dims) else 0) if d == 0 else d for i, d in enumerate(found) if d != -1]
+    sizes = list(found) if dims is None else dims + [0] * len(found)
+    others = [sizes[i] if d == 0 else d for i, d in enumerate(found) if d != -1]
     if found.count(-1) > 1 or any(least(d) < 1 for d in others):
         return None
     return found
