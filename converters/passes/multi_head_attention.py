@@ -16,6 +16,7 @@ from typing import Any
 
 import onnx_ir as ir
 
+from converters.passes.factors import is_normal, product
 from converters.passes.patterns import PatternPass, number, rewrite
 from onnx_specops.building import Builder, Value
 
@@ -148,7 +149,7 @@ def _attention(
 ) -> Value | None:
     del product
     factor = 1.0 if scale is None else _number(scale)
-    if not factor or not _is_along_last(shares) or _perm(turned) != _KEYS_LAST:
+    if factor is None or not is_normal(factor) or not _is_along_last(shares) or _perm(turned) != _KEYS_LAST:
         return None
     if mask is not None and not _serves(mask, scores):
         return None
@@ -183,13 +184,15 @@ def _number(x: ir.Value) -> float | None:
 
 
 def _unscaled(q: Value, factor: float) -> tuple[Any, float]:
-    """A query that is the product with a number goes without it into the attention, whose factor has it."""
+    """A query that is the product with a number goes without it into the attention, whose factor has it, if one can."""
     node = q.producer()
     if node is None or node.op_type != "Mul" or node.domain or len(list(q.uses())) != 1:
         return q, factor
     for x, other in (node.inputs, reversed(node.inputs)):
-        if x is not None and other is not None and q.shape is not None and x.shape == q.shape and (own := _number(other)):
-            return x, factor * own
+        if x is None or other is None or q.shape is None or x.shape != q.shape or (own := _number(other)) is None:
+            continue
+        if (whole := product([own, factor])) is not None:
+            return x, whole
     return q, factor
 
 

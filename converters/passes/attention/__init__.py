@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import onnx_ir as ir
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from converters.passes.attention.caches import Cache, NotACache, make_explicit
-from converters.passes.attention.grouped import Emitter, KvCache, check_types
+from converters.passes.attention.grouped import Emitter, KvCache, check_size, check_types
 from converters.passes.attention.held import hold_caches
 from converters.passes.attention.last_token import LogitsOf, keep_last_token
-from converters.passes.attention.masks import Masks
+from converters.passes.attention.masks import Masks, Sight
 from converters.passes.attention.matching import Attention, Matcher, NoFit
 from converters.passes.attention.probing import Dependence, ProbeError
 from converters.passes.attention.rotation import Rotations, Source, Table
@@ -209,19 +210,17 @@ def _grouped(
     root.reserve(value.name for value in all_values(graph))
     masks = Masks(inputs, positions or _USUAL_POSITIONS)
     rotations = Rotations(inputs, dependence, positions or _USUAL_POSITIONS)
-    fitting = []
+    fitting: list[tuple[int, Attention, Sight]] = []
     for number, layer in enumerate(layers):
         if layer.attention is not None:
-            try:
+            with _kept_where_it_fits_not(decoder, number):
                 check_types(layer.attention)
                 sight = masks.sight(layer.attention.mask, layer.attention.is_condition)
                 fitting.append((number, layer.attention, sight))
-            except NoFit as error:
-                decoder.kept.setdefault(str(error), []).append(number)
     if len(fitting) == len(layers):
         decoder.cache = cache
     planned = []
-    for number, found, sight in fitting:
+    for number, found, sight in _of_fitting_sizes(fitting, decoder):
         any_size = decoder.cache != "float32"
         sources, table, reason = _sources(rotations, found, positions, any_size=any_size)
         if reason:
@@ -235,6 +234,26 @@ def _grouped(
         decoder.grouped += 1
         decoder.turned += table is not None
     return results
+
+
+@contextmanager
+def _kept_where_it_fits_not(decoder: Decoder, number: int) -> Iterator[None]:
+    """The layer of that number stays in standard ONNX where its attention is of another form."""
+    try:
+        yield
+    except NoFit as error:
+        decoder.kept.setdefault(str(error), []).append(number)
+
+
+def _of_fitting_sizes(
+    fitting: Sequence[tuple[int, Attention, Sight]], decoder: Decoder
+) -> Iterator[tuple[int, Attention, Sight]]:
+    """Those whose heads the operator takes: ONNX Runtime's does not take every size."""
+    for number, found, sight in fitting:
+        with _kept_where_it_fits_not(decoder, number):
+            if decoder.cache == "float32":
+                check_size(found)
+            yield number, found, sight
 
 
 def _sources(

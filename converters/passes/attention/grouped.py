@@ -22,6 +22,9 @@ KvCache = Literal["float32", "float16", "uint8"]
 
 _TYPES = {"float16": ir.DataType.FLOAT16, "uint8": ir.DataType.UINT8}
 
+_MULTIPLE = 8
+"""The size of a head in ONNX Runtime's kernel is one of it."""
+
 _UNKNOWN = -(1 << 30)
 """No number of tokens: ONNX Runtime refuses it."""
 
@@ -176,3 +179,9 @@ def check_types(found: Attention) -> None:
     types = {value.dtype for value in (found.query, found.keys.past, found.values.past, found.keys.new, found.mixed)}
     if types != {ir.DataType.FLOAT}:
         raise NoFit(f"it is computed in {', '.join(sorted(str(t) for t in types))}")
+
+
+def check_size(found: Attention) -> None:
+    """Raises `NoFit` where ONNX Runtime's kernel refuses the size of an attention's heads."""
+    if found.size % _MULTIPLE:
+        raise NoFit(f"its heads have {found.size} elements, no multiple of {_MULTIPLE} as ONNX Runtime takes them")

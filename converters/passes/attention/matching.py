@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,6 +11,7 @@ import onnx_ir as ir
 from converters.passes.attention.caches import Cache
 from converters.passes.attention.probing import Dependence, ProbeError
 from converters.passes.attention.setting import Inputs, Setting
+from converters.passes.factors import is_normal, product
 
 
 class NoFit(ValueError):
@@ -53,14 +54,26 @@ class Attention:
 
 @dataclass
 class _Products:
-    """What lies between the products of queries and keys and the Softmax."""
+    """What lies between the products of queries and keys and the Softmax.
 
-    scale: float = 1.0
-    softcap: float = 0.0
+    Attributes:
+        factors: the products are multiplied by, the last first.
+        softcap: what a Tanh of the products is multiplied by; ``None`` where there is none.
+        mask, is_condition, lowest: as in `Attention`.
+        product: the node of the products.
+    """
+
+    factors: list[float] = field(default_factory=list)
+    softcap: float | None = None
     mask: ir.Value | None = None
     is_condition: bool = False
     lowest: float = 0.0
-    product: ir.Node | None = field(default=None)
+    product: ir.Node | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing becomes of the products after this."""
+        return self.mask is None and self.softcap is None and all(factor == 1 for factor in self.factors)
 
 
 class Matcher:
@@ -105,7 +118,12 @@ class Matcher:
         keys = self._cache(turn.inputs[0])
         if keys is None:
             raise NoFit("its keys are not those of a cache")
-        scale, query = self._scaled(query)
+        own = list(reversed(products.factors))
+        factors, unscaled = self._scaled(query)
+        if product([*factors, *own]) is None:  # the query stays multiplied
+            factors, unscaled = [], query
+        query = unscaled
+        scale, softcap = _said([*factors, *own], products.softcap)
         mixed = mixing.outputs[0]
         heads, size = self._probe.shape(query)[1::2]
         groups = self._probe.shape(keys.present)[1]
@@ -116,7 +134,7 @@ class Matcher:
         for cache, used in ((keys, turn.inputs[0]), (values, mixing.inputs[1])):
             self._check_repeated(cache, used, heads // groups)
         return Attention(
-            softmax, query, keys, values, products.scale * scale, products.softcap, products.mask,
+            softmax, query, keys, values, scale, softcap, products.mask,
             products.is_condition, mixed, heads, groups, size, sink, products.lowest,
         )  # fmt: skip
 
@@ -180,8 +198,6 @@ class Matcher:
             others = [v for v in node.inputs if v is not None and v not in data]
             if node.op_type == "MatMul" and len(data) == 2:
                 found.product = node
-                if found.softcap:
-                    found.scale *= found.softcap  # what stands within the Tanh is divided by it
                 return found
             if len(data) != 1:
                 raise NoFit(f"{node.op_type} of two parts that depend on data lies before its Softmax")
@@ -189,34 +205,37 @@ class Matcher:
             if node.op_type in ("Cast", "Identity"):
                 if value.dtype != node.outputs[0].dtype:
                     raise NoFit("its products are rounded")
-            elif node.op_type == "Add" and found.mask is None and found.scale == 1 and not found.softcap:
+            elif node.op_type == "Add" and found.is_plain:
                 found.mask = others[0]
-            elif node.op_type == "Where" and found.mask is None and found.scale == 1 and node.inputs[1] is value:
+            elif node.op_type == "Where" and found.is_plain and node.inputs[1] is value:
                 found.lowest = self._lowest(others[1])
                 found.mask, found.is_condition = others[0], True
             elif node.op_type == "Mul":
-                found.scale *= self._number(others[0])
+                found.factors.append(self._number(others[0]))
             elif node.op_type == "Div" and node.inputs[0] is value:
-                found.scale /= self._number(others[0])
-            elif node.op_type == "Tanh" and not found.softcap:
-                found.softcap, found.scale = found.scale, 1.0
+                found.factors.append(self._divisor(others[0]))
+            elif node.op_type == "Tanh" and found.softcap is None:
+                found.softcap, found.factors = _factor(reversed(found.factors)), []
             else:
                 raise NoFit(f"{node.op_type} lies before its Softmax")
 
-    def _scaled(self, query: ir.Value) -> tuple[float, ir.Value]:
-        """The factor by which a query is multiplied at once, and the query without it."""
-        factor = 1.0
+    def _scaled(self, query: ir.Value) -> tuple[list[float], ir.Value]:
+        """The factors by which a query is multiplied at once, and the query without them."""
+        factors: list[float] = []
         while (node := query.producer()) is not None and node.op_type in ("Mul", "Div") and not node.domain:
             data = self._dependence.among(list(node.inputs))
             others = [v for v in node.inputs if v is not None and v not in data]
             if len(data) != 1 or len(others) != 1 or (node.op_type == "Div" and node.inputs[0] is not data[0]):
                 break
             try:
-                number = self._number(others[0])
+                number = self._number(others[0]) if node.op_type == "Mul" else self._divisor(others[0])
             except NoFit:
                 break
-            factor, query = factor * number if node.op_type == "Mul" else factor / number, data[0]
-        return factor, query
+            if product([number, *factors]) is None:
+                break
+            factors.insert(0, number)
+            query = data[0]
+        return factors, query
 
     def _number(self, value: ir.Value) -> float:
         try:
@@ -229,11 +248,41 @@ class Matcher:
             raise NoFit("a factor of its products changes with the tokens")
         return float(array.reshape(-1)[0])
 
+    def _divisor(self, value: ir.Value) -> float:
+        """What a division by a number multiplies with."""
+        number = self._number(value)
+        if not is_normal(number):
+            raise NoFit(_factor_unknown(number))
+        return 1 / number
+
     def _lowest(self, value: ir.Value) -> float:
         number = self._number(value)
         if number > MASKED:
             raise NoFit("it masks with a number that does not hide what is masked")
         return number
+
+
+def _factor(factors: Iterable[float]) -> float:
+    """The one factor that several are; raises `NoFit` where a node's attribute cannot be it."""
+    factors = list(factors)
+    if (whole := product(factors)) is None:
+        raise NoFit(_factor_unknown(float(np.prod(factors))))
+    return whole
+
+
+def _factor_unknown(number: float) -> str:
+    return f"its products are multiplied by {number:g}, which is 0 or beyond float32's range as an attribute"
+
+
+def _said(factors: Iterable[float], softcap: float | None) -> tuple[float, float]:
+    """The attributes ``scale`` and ``softcap``, whose Tanh takes the products divided by it.
+
+    A softcap below 0 is one above 0: Tanh is odd.
+    """
+    scale = _factor(factors)
+    if softcap is None:
+        return scale, 0.0
+    return _factor([scale, softcap]), abs(softcap)
 
 
 MASKED = -1e4

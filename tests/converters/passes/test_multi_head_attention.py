@@ -231,3 +231,36 @@ def test_of_more_than_three_in_one_product(oracle: Oracle, tmp_path: Path) -> No
     q, k, v = (ops.gather(output, ops.constant(1), ops.constant(0)) for output in pairs.outputs())
     model = ov.Model([_rows(ops, ops.scaled_dot_product_attention(q, k, v))], [x])
     converted(model, [_numbers(2, 5, 72)], oracle, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("of_query", "of_products", "fused"),
+    [
+        (0.5, 0.25, True),
+        (1e-20, 1e-17, True),
+        (1e-20, 1e-20, False),  # 0 as one attribute, which would be one by the square root of the size
+        (1e25, 1e25, False),  # infinite as one
+    ],
+)
+def test_two_factors(of_query: float, of_products: float, fused: bool, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+    import openvino as ov
+    from openvino import opset13 as ops
+
+    x = ops.parameter([2, 5, 12], np.float32)
+    q, k, v = (_heads(ops, ops.matmul(x, ops.constant(_numbers(12, 12)), False, False)) for _ in range(3))
+    scores = ops.matmul(ops.multiply(q, np.float32(of_query)), k, False, True)
+    whole = _rows(ops, ops.matmul(ops.softmax(ops.multiply(scores, np.float32(of_products)), -1), v, False, False))
+    found = operators(converted(ov.Model([whole], [x]), [_numbers(2, 5, 12)], oracle, tmp_path))
+    assert ("Attention" in found) == fused
+
+
+def test_a_factor_of_nothing(oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+    import openvino as ov
+    from openvino import opset13 as ops
+
+    x = ops.parameter([2, 5, 12], np.float32)
+    q, k, v = (_heads(ops, ops.matmul(x, ops.constant(_numbers(12, 12)), False, False)) for _ in range(3))
+    scores = ops.multiply(ops.matmul(q, k, False, True), np.float32(1e-40))
+    whole = _rows(ops, ops.matmul(ops.softmax(scores, -1), v, False, False))
+    found = operators(converted(ov.Model([whole], [x]), [_numbers(2, 5, 12)], oracle, tmp_path))
+    assert "Attention" not in found
