@@ -11,7 +11,10 @@ from converters.cli.console import progress
 from onnx_specops.runtime.errors import MissingExtraError
 
 if TYPE_CHECKING:
+    import onnx
+
     from converters.validation.compare import Tolerance
+    from converters.validation.inputs import Arrays
     from converters.validation.validate import Validation
 
 
@@ -88,6 +91,22 @@ class Checking:
         named = {"--rtol": self.tolerance.relative, "--atol": self.tolerance.absolute, "--share": self.tolerance.share}
         arguments = ["--check", "--seed", str(self.seed), *(text for pair in named.items() for text in map(str, pair))]
         return arguments + [text for extension in self.extensions for text in ("--extension", extension)]
+
+
+def sample(
+    model: Path, converted: onnx.ModelProto, inputs: Path | None, shapes: Mapping[str, list[int]], seed: int
+) -> Arrays:
+    """Inputs of a model by name, as a check takes them: of a file, of ``inputs.npz`` beside it, or random ones."""
+    from converters.validation.arrays import random_inputs
+    from converters.validation.inputs import Taken, load_samples
+    from converters.validation.onnx_model import input_specs
+
+    specs = input_specs(converted)
+    beside = model.with_name("inputs.npz")
+    found = inputs or (beside if beside.is_file() and not shapes else None)
+    if found is None:
+        return random_inputs(specs, seed, shapes)
+    return next(iter(load_samples(found, Taken.by_onnx(converted, specs)).values()))
 
 
 def require_openvino() -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from converters.cli import batch
-from converters.cli.checking import Checking, require_openvino
+from converters.cli.checking import Checking, require_openvino, sample
 from converters.cli.console import err, out, print_json, progress
 from converters.cli.failures import DIFFERENCE, failures
 from converters.cli.genai import convert_folder
@@ -58,6 +58,7 @@ class Settings:
     quantized: str
     activations: str
     variables: str
+    verify: bool = False
 
     def convert(self, model: Path, target: Path | None, **more: Any) -> Conversion:
         """Convert one model."""
@@ -67,7 +68,7 @@ class Settings:
         load_all(self.rules)
         chosen: dict[str, Any] = {"contrib": self.contrib, "quantized": self.quantized, "activations": self.activations}
         chosen |= {"weights": self.weights, "opset": self.opset, "precision": self.precision}
-        chosen |= {"variables": self.variables, **more}
+        chosen |= {"variables": self.variables, "verify": self.verify, **more}
         return convert_model(model, target, strict=self.strict, with_weights=target is None, **chosen)
 
     @property
@@ -77,6 +78,7 @@ class Settings:
         arguments += {"float16": ["--fp16"], "float32": ["--fp32"]}.get(self.precision, [])
         arguments += ["--activations", self.activations, "--variables", self.variables]
         arguments += ["--quantized", self.quantized, *([] if self.contrib else ["--no-contrib"])]
+        arguments += ["--verify"] if self.verify else []
         return arguments + [text for rules in self.rules for text in ("--rules", rules)]
 
     @property
@@ -200,6 +202,14 @@ def convert(
     ] = None,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="How many models to convert at a time.")] = 1,
     check: Annotated[bool, typer.Option("--check", help="Run OpenVINO and ONNX Runtime and compare the results.")] = False,
+    verify: Annotated[
+        bool,
+        typer.Option(
+            "--verify",
+            help="Evaluate each rewrite of the passes: what it replaces and what replaces it run on the same inputs. One "
+            "that differs is refused and reported.",
+        ),
+    ] = False,
     extension: Extensions = None,
     inputs: Inputs = None,
     shape: Shapes = None,
@@ -224,6 +234,7 @@ def convert(
             quantized.value,
             activations.value,
             variables.value,
+            verify,
         )
         alone = {"--bin": bin, "--inputs": inputs, "--outputs": outputs, "--rename": rename}
         fixed, random_shapes = shapes(input_shape, "--input-shape"), shapes(shape, "--shape")
@@ -245,7 +256,7 @@ def convert(
             folder = None if output is None else Path(output)
             raise typer.Exit(batch.convert_all(models, folder, settings, jobs, as_json, fixed, checking))
         (model,) = models
-        more = {"bin": bin, "input_shapes": fixed, "outputs": outputs or (), "rename": _pairs(rename)}
+        more: dict[str, Any] = {"bin": bin, "input_shapes": fixed, "outputs": outputs or (), "rename": _pairs(rename)}
         if output == str(_STDOUT):
             _to_stdout(model, settings, more, check, as_json)
             return
@@ -255,6 +266,10 @@ def convert(
             require_openvino()
         with progress(as_json) as step:
             step("converting")
+            if verify:  # the inputs tell which sizes the values have
+                unverified = settings.convert(model, None, **more, verify=False).model
+                more["verify"] = sample(model, unverified, inputs, random_shapes, seed)
+                step("converting, with each rewrite evaluated")
             converted = settings.convert(model, target, **more)
         if not as_json:
             text.print_conversion(out, converted.report, target)

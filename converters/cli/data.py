@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from converters.openvino.coverage.table import Coverage
     from converters.openvino.inspection import Inspection
     from converters.openvino.report import Report
+    from converters.passes.verification import Verifier
     from converters.validation.compare import Comparison
     from converters.validation.distributions import Distribution
     from converters.validation.times.measure import Times
@@ -41,6 +42,16 @@ def conversion(report: Report) -> dict[str, Any]:
         "weights_bytes": report.weights_bytes,
         "seconds": report.seconds,
         "passed_over": [remark(found) for found in report.passed_over],
+        "verified": None if report.verified is None else verified(report.verified),
+    }
+
+
+def verified(verifier: Verifier) -> dict[str, Any]:
+    """What the evaluation of rewrites found."""
+    return {
+        "verified": dict(verifier.verified),
+        "differences": [asdict(difference) for difference in verifier.differences],
+        "skipped": dict(verifier.skipped),
     }
 
 

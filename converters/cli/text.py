@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from converters.openvino.coverage.table import Coverage
     from converters.openvino.inspection import Inspection
     from converters.openvino.report import Report
+    from converters.passes.verification import Verifier
     from converters.validation.compare import Comparison
     from converters.validation.validate import Validation
     from onnx_specops.forms import Forms
@@ -83,7 +84,20 @@ def print_conversion(console: Console, report: Report, target: Path) -> None:
         _line(
             console, f"  {name} has no known rank, which ONNX's checker asks for: --input-shape {name}=... states its shape"
         )
+    if report.verified is not None:
+        _print_verified(console, report.verified)
     print_remarks(console, report.passed_over)
+
+
+def _print_verified(console: Console, verifier: Verifier) -> None:
+    """How many rewrites were evaluated, and each that was refused."""
+    agree, refused, skipped = verifier.verified.total(), len(verifier.differences), verifier.skipped.total()
+    not_evaluated = f", {skipped} could not be evaluated" if skipped else ""
+    _line(console, f"  {agree + refused} rewrites were evaluated: {agree} agree, {refused} were refused{not_evaluated}")
+    for difference in verifier.differences:
+        _line(console, f"  refused: {difference}", "yellow")
+    for reason, count in verifier.skipped.most_common(_SHOWN_PROBLEMS):
+        _line(console, f"  not evaluated: {reason}" + (f" ({count} times)" if count > 1 else ""))
 
 
 def print_remarks(console: Console, remarks: Iterable[Remark]) -> None:

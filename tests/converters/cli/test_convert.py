@@ -130,6 +130,20 @@ def test_chosen_outputs_and_names(tmp_path: Path) -> None:
     assert wrong.exit_code == 2 and "OLD=NEW" in wrong.stderr
 
 
+@pytest.mark.parametrize("jobs", [None, 1, 2])
+def test_rewrites_are_verified(tmp_path: Path, jobs: int | None) -> None:
+    xml = tmp_path / "in" / "model.xml"
+    x = ops.parameter([-1, 8], np.float32, name="x")
+    ov.save_model(ov.Model([ops.mish(x)], [x]), xml)
+    given = [xml] if jobs is None else [tmp_path / "in", "--jobs", jobs]
+    result = specops("convert", *given, "--verify", "--json")
+    assert result.exit_code == 0, result.output
+    document = as_json(result) if jobs is None else as_json(result)["conversions"][0]
+    assert document["verified"]["verified"] and not document["verified"]["differences"]
+    assert as_json(specops("convert", xml, "--json"))["verified"] is None
+    assert "1 rewrites were evaluated: 1 agree, 0 were refused\n" in specops("convert", xml, "--verify").stdout
+
+
 def test_to_standard_output(tmp_path: Path) -> None:
     xml = save_dense(tmp_path / "model.xml")
     command = [sys.executable, "-m", "converters.cli", "convert", str(xml), "-o", "-"]
