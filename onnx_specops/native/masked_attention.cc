@@ -280,7 +280,8 @@ SPECOPS_CLONES void attend(const Tokens& tokens, const Scaling& scaling, const Q
     }
   }
   for (std::int64_t r = 0; r < count; ++r) {
-    const float factor = 1.0f / running[r].sum;
+    // 0 where there is nothing but -infinity.
+    const float factor = running[r].greatest == -infinity ? 0.0f : 1.0f / running[r].sum;
     for (std::int64_t i = 0; i < tokens.value_size; ++i) to[r][i] *= factor;
   }
 }

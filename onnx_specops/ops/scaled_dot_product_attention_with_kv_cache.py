@@ -62,7 +62,7 @@ def ScaledDotProductAttentionWithKVCache(
         softcap: ``x`` becomes ``softcap * tanh(x / softcap)`` before the mask is added, unless it is 0.
 
     Outputs:
-        Y: ``[batch, heads, sequence, value size]``.
+        Y: ``[batch, heads, sequence, value size]``; 0 where all products are ``-inf`` after the mask is added.
         present_key, present_value: ``[batch, groups, max(room, past_length + sequence), size]``, the cache with this run's
             tokens at ``past_length``.
 
@@ -89,8 +89,9 @@ def ScaledDotProductAttentionWithKVCache(
         if sink is not None:
             column = np.broadcast_to(sink[:, None, None], (*products.shape[:3], 1))
             products = np.concatenate([products, column], axis=-1)
+        hidden = np.all(products == -np.inf, axis=-1, keepdims=True)
         shares = np.exp(products - products.max(axis=-1, keepdims=True, initial=-np.inf))
-        shares = (shares / shares.sum(axis=-1, keepdims=True))[..., :total]
+        shares = np.where(hidden, np.float32(0), shares / shares.sum(axis=-1, keepdims=True))[..., :total]
     return np.matmul(shares, values), present_key, present_value
 
 
@@ -194,11 +195,14 @@ def _(op, query, key, value, past_key, past_value, attention_mask, beam_idx, pas
     products = op.Reshape(products, op.Concat(batch, heads, sequence, total, axis=0), allowzero=1)
     if attention_mask is not None:
         products = op.Add(products, attention_mask)
-    if sink is None:
-        shares = op.Softmax(products, axis=-1)
-    else:
+    if sink is not None:
         column = op.Expand(op.Reshape(sink, [1, -1, 1, 1]), op.Concat(batch, heads, sequence, [1], axis=0))
-        shares = op.Slice(op.Softmax(op.Concat(products, column, axis=-1), axis=-1), [0], total, [3])
+        products = op.Concat(products, column, axis=-1)
+    counts = op.Cast(op.Not(op.Equal(products, -np.inf)), to=Type.FLOAT)
+    is_hidden = op.Equal(op.ReduceSum(counts, [-1], keepdims=1), 0.0)
+    shares = op.Where(is_hidden, 0.0, op.Softmax(products, axis=-1))
+    if sink is not None:
+        shares = op.Slice(shares, [0], total, [3])
     shares = op.Reshape(shares, op.Concat(leading, total, axis=0), allowzero=1)
     mixed = op.MatMul(shares, op.Unsqueeze(seen_values, [2]))
     mixed = op.Reshape(mixed, op.Concat(batch, heads, sequence, op.Shape(value, start=3), axis=0), allowzero=1)

@@ -150,8 +150,8 @@ def attention(
     """One attention over a cache, of two heads.
 
     Args:
-        mask: what the attention_mask becomes: ``"none"`` (there is no such input), ``"condition"``, ``"added"``, or
-            ``"constant"`` (it decides nothing).
+        mask: what the attention_mask becomes: ``"none"`` (there is no such input), ``"condition"``, ``"added"``,
+            ``"infinite"`` (added, -inf), or ``"constant"`` (it decides nothing).
         beams: whether rows are chosen.
         taken: what else is given out: the ``"sum"`` of the keys, their ``"shape"``, the ``"keys"``, or the ``"past"`` ones.
         batch_size: the rows of each run, where they are fixed.
@@ -199,8 +199,9 @@ def attention(
         seen = ops.unsqueeze(ops.convert(attention_mask, bool), const(1, 2))
         if mask == "constant":
             seen = ops.logical_or(seen, ops.constant(True))
-        added = ops.select(seen, ops.constant(F(0)), ops.constant(np.finfo(F).min))
-        given = [added if mask == "added" else seen]
+        lowest = F(-np.inf) if mask == "infinite" else np.finfo(F).min
+        added = ops.select(seen, ops.constant(F(0)), ops.constant(lowest))
+        given = [added if mask in ("added", "infinite") else seen]
         total = ops.gather(ops.shape_of(attention_mask), ops.constant(np.int64(1)), zero)
         by_length = ops.divide(ops.constant(F(2)), ops.convert(total, F))
         given.append(by_length if scale is None else ops.constant(F(scale)))
@@ -255,6 +256,24 @@ def follow(model: ov.Model, folder: Path, *, held: bool, kernels: Any = "native"
 def test_forms_of_attention(tmp_path: Path, model: Callable[[], ov.Model], in_place: bool, kernels: Any) -> None:
     session = follow(model(), tmp_path, held=True, kernels=kernels)
     assert bool(session._state.in_place) == (in_place and kernels == "native")
+
+
+@pytest.mark.parametrize("kernels", KERNELS)
+@pytest.mark.parametrize("mask", ["condition", "added", "infinite"])
+def test_rows_that_see_nothing(tmp_path: Path, mask: str, kernels: Any) -> None:
+    """OpenVINO's fused attention: 0 where -inf hides all, the mean of all values where a condition or a number does."""
+    session = follow(attention(mask=mask), tmp_path, held=True, kernels=kernels)
+    request, total = openvino_request(tmp_path / "model.onnx"), 0
+    session.reset_state()
+    for count in (3, 1, 70, 2):
+        total += count
+        x = np.random.default_rng(total).standard_normal((2, count, 16)).astype(F)
+        seen = np.ones((2, total), np.int64)
+        seen[1] = 0
+        feeds = {"x": x, "beam_idx": np.arange(2, dtype=np.int32), "attention_mask": seen}
+        wanted = next(iter(request.infer(feeds).values()))
+        assert np.isfinite(wanted).all() and wanted[1].any() == (mask != "infinite")
+        np.testing.assert_allclose(session.run(None, feeds)[0], wanted, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("taken", ["sum", "keys", "past"])

@@ -107,13 +107,33 @@ def plain(batch: int = 2, heads: int = 2, sequence: int = 3, room: int = 4, size
 
 @pytest.mark.parametrize("kernels", KERNELS)
 def test_what_the_mask_hides_in_all_tokens(kernels: Any) -> None:
-    """By the lowest number: all count alike. By minus infinity: there is no answer."""
+    """By the lowest number: all count alike. By minus infinity: 0, as in OpenVINO's fused attention."""
     feeds = plain()
     mask = np.zeros((2, 1, 3, 7), F)
     mask[0, 0, 0], mask[1, 0, 2] = LOWEST, -np.inf
     mixed, _, values = session_of(feeds | {"attention_mask": mask}, kernels).run(None, feeds | {"attention_mask": mask})
     np.testing.assert_allclose(mixed[0, :, 0], values[0].mean(axis=1), rtol=1e-4, atol=1e-5)
-    assert np.isnan(mixed[1, :, 2]).all() and not np.isnan(mixed[0]).any() and not np.isnan(mixed[1, :, :2]).any()
+    assert not mixed[1, :, 2].any() and not np.isnan(mixed).any()
+
+
+@pytest.mark.parametrize("kernels", KERNELS)
+@pytest.mark.parametrize(("added", "is_zero"), [(-np.inf, True), (np.nan, False), (np.inf, False), (LOWEST, False)])
+def test_one_number_beside_infinities(kernels: Any, added: float, is_zero: bool) -> None:
+    """0 where all products are minus infinity alone."""
+    feeds = plain() | {"attention_mask": np.full((2, 1, 3, 7), -np.inf, F)}
+    feeds["attention_mask"][..., 4] = added
+    mixed, _, values = session_of(feeds, kernels).run(None, feeds)
+    if added == LOWEST:
+        np.testing.assert_array_equal(mixed, np.repeat(values[:, :, 4:5], 3, axis=2))
+    else:
+        np.testing.assert_array_equal(mixed, np.full_like(mixed, 0 if is_zero else np.nan))
+
+
+@pytest.mark.parametrize("kernels", KERNELS)
+@pytest.mark.parametrize("sink", [0.0, -np.inf])
+def test_a_sink_beside_nothing_seen(kernels: Any, sink: float) -> None:
+    feeds = plain() | {"attention_mask": np.full((2, 1, 3, 7), -np.inf, F), "sink": np.full(2, sink, F)}
+    np.testing.assert_array_equal(session_of(feeds, kernels).run(None, feeds)[0], np.zeros((2, 2, 3, 8), F))
 
 
 @pytest.mark.parametrize("kernels", KERNELS)
