@@ -21,8 +21,8 @@ DISTRIBUTION = "onnx-specops"
 def installed_package(own: Path, library: str) -> Path | None:
     """The folder of the installed package whose library serves the package in the folder ``own``, or ``None``.
 
-    The installation must have the same version and declare the same operators. Otherwise a ``RuntimeWarning`` tells why its
-    library is not used.
+    The installation is the first on ``sys.path``: the one that Python imports elsewhere. It must have the same version and
+    declare the same operators. Otherwise a ``RuntimeWarning`` tells why its library is not used.
 
     Args:
         own: the folder of the package that runs.
@@ -32,21 +32,24 @@ def installed_package(own: Path, library: str) -> Path | None:
 
     for distribution in metadata.distributions(name=DISTRIBUTION):
         package = Path(str(distribution.locate_file("onnx_specops"))).resolve()
-        if package == own.resolve() or not (package / library).is_file():
-            continue
-        fault = ""
-        if distribution.version != onnx_specops.__version__:
-            fault = f"is of version {distribution.version}"
-        elif differing := _differing(describe(package / library)):
-            fault = f"differs in {', '.join(differing)}"
-        if not fault:
-            return package
-        warnings.warn(
-            f"the native kernels installed in {package} are not used: that onnx-specops {fault}, and {own} is of version "
-            f"{onnx_specops.__version__}. `pip install .` in the checkout installs its own",
-            RuntimeWarning,
-            stacklevel=2,
-        )
+        if package.is_dir() and package != own.resolve():
+            break
+    else:
+        return None
+    if not (package / library).is_file():
+        return None
+    if distribution.version != onnx_specops.__version__:
+        fault = f"is of version {distribution.version}"
+    elif differing := _differing(describe(package / library)):
+        fault = f"differs in {', '.join(differing)}"
+    else:
+        return package
+    warnings.warn(
+        f"the native kernels installed in {package} are not used: that onnx-specops {fault}, and {own} is of version "
+        f"{onnx_specops.__version__}. `pip install .` in the checkout installs its own",
+        RuntimeWarning,
+        stacklevel=2,
+    )
     return None
 
 
@@ -71,7 +74,3 @@ def _differing(description: dict[str, Any]) -> list[str]:
         for o in description["operators"]
     }
     return sorted(name for name, signature in built.items() if declared.get(name) != signature)
-
-
-def _names(described: list[dict[str, Any]]) -> list[str]:
-    return [one["name"] for one in described]

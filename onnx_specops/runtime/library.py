@@ -31,7 +31,7 @@ def library_path() -> str:
     package = _package()
     if package is None:
         raise MissingKernelError(f"the native kernels are not built ({_PATH} does not exist). {remedy()}")
-    return str(package / "native" / _PATH.name)
+    return str(_PATH if _PATH.is_file() else package / "native" / _PATH.name)
 
 
 def has_library() -> bool:
