@@ -323,7 +323,7 @@ class _Emitter:
             added = mask
             if found.is_condition:
                 # OpenVINO's fused attention gives the mean of all values to a token that a boolean mask lets see none.
-                lowest = np.float32(max(found.lowest, np.finfo(np.float32).min))
+                lowest = max(np.float32(found.lowest), np.finfo(np.float32).min)
                 added = op.Where(mask, np.float32(0), lowest)
             if (rank := self.ranks[mask]) < 4:
                 added = op.Unsqueeze(added, list(range(4 - rank)))
