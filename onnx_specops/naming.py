@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import onnx_ir as ir
+
+from onnx_specops.graphs import all_values
+
 
 class Names:
     """The names that are taken.
@@ -16,6 +20,11 @@ class Names:
         self._taken: set[str] = set()
         self._numbers: dict[str, int] = {}
         self.reserve(taken)
+
+    @classmethod
+    def of(cls, graph: ir.Graph) -> Names:
+        """The names of a graph's values, of those in nested graphs too."""
+        return cls(value.name for value in all_values(graph))
 
     def reserve(self, names: Iterable[str | None]) -> None:
         """Takes further names."""
@@ -32,3 +41,8 @@ class Names:
             self._numbers[name] = number
         self._taken.add(candidate)
         return candidate
+
+    def register(self, graph: ir.Graph, value: ir.Value) -> None:
+        """Makes ``value`` an initializer of ``graph``, under a name that is not taken."""
+        value.name = self.unique(value.name or "constant")
+        graph.register_initializer(value)

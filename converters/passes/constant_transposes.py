@@ -7,6 +7,8 @@ import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
 from onnx_specops.building import Value
+from onnx_specops.graphs import all_nodes
+from onnx_specops.naming import Names
 from onnx_specops.replacing import take_place
 
 
@@ -18,12 +20,14 @@ class FoldConstantTransposes(InPlacePass):
 
     def call(self, model: ir.Model) -> PassResult:
         folded: dict[tuple[int, tuple[int, ...]], Value] = {}
-        count = sum(_fold(model.graph, node, folded) for node in list(ir.traversal.RecursiveGraphIterator(model.graph)))
+        transposes = [node for node in all_nodes(model.graph) if (node.domain, node.op_type) == ("", "Transpose")]
+        names = Names.of(model.graph) if transposes else Names()
+        count = sum(_fold(model.graph, node, folded, names) for node in transposes)
         return PassResult(model, modified=count > 0)
 
 
-def _fold(root: ir.Graph, node: ir.Node, folded: dict[tuple[int, tuple[int, ...]], Value]) -> bool:
-    if (node.domain, node.op_type) != ("", "Transpose") or (source := node.inputs[0]) is None:
+def _fold(root: ir.Graph, node: ir.Node, folded: dict[tuple[int, tuple[int, ...]], Value], names: Names) -> bool:
+    if (source := node.inputs[0]) is None:
         return False
     cast = source.producer()
     if cast is not None and (cast.domain, cast.op_type) == ("", "Cast") and cast.inputs[0] is not None:
@@ -34,15 +38,12 @@ def _fold(root: ir.Graph, node: ir.Node, folded: dict[tuple[int, tuple[int, ...]
     perm = tuple(node.attributes.get_ints("perm", ())) or tuple(range(len(tensor.shape)))[::-1]
     key = (id(tensor), perm)
     if key not in folded:
-        name = f"{source.name}_transposed"
-        if name in root.initializers:
-            name += "_" + "".join(map(str, perm))
-        folded[key] = _transposed(source, tensor, perm, name)
-        root.register_initializer(folded[key])
+        folded[key] = _transposed(source, tensor, perm, f"{source.name}_transposed")
+        names.register(root, folded[key])
     replacement, output = folded[key], node.outputs[0]
     if source is not node.inputs[0]:
         assert cast is not None and node.graph is not None
-        result = Value(name=f"{output.name}_cast", type=output.type, shape=output.shape)
+        result = Value(name=names.unique(f"{output.name}_cast"), type=output.type, shape=output.shape)
         attributes = list(cast.attributes.values())
         node.graph.insert_before(node, ir.Node("", "Cast", [replacement], attributes, outputs=[result], name=node.name))
         replacement = result

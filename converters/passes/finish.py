@@ -177,7 +177,7 @@ def finish(
     passes += [
         casts(opset=opset),
         RemoveUnusedNodesPass(),
-        KeepPads(),
+        KeepPads(opset),
         TransposeBehindCasts(),
         KeepFloatWeights(),
         SumBeforeNormalization(),

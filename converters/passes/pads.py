@@ -6,37 +6,65 @@ import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
-from onnx_specops.building import constant_value
+from onnx_specops.building import Value, constant_value
+from onnx_specops.graphs import all_nodes
+from onnx_specops.naming import Names
 
 _POOLINGS = {("", "MaxPool"), ("", "AveragePool")}
 
 
 class KeepPads(InPlacePass):
-    """A Pad before a pooling names its axes, which keeps ONNX Runtime from making it the pooling's own padding.
+    """Keeps ONNX Runtime from fusing a Pad into the pooling that follows it.
 
-    That would not be the same: MaxPool's padding is less than every number, not zero, and AveragePool's does not count.
-    Where MaxPool's input is not negative it is the same, and stays to be fused.
+    The fused pooling would differ: MaxPool's padding is less than every number, not zero, and AveragePool's does not count.
+    Where MaxPool's input is not negative both are the same, and the Pad stays to be fused.
+
+    From opset 18 on the Pad gets the input ``axes``. Before, Pad has no such input: a Clip without limits follows it.
+
+    Args:
+        opset: the opset of the model.
     """
 
+    def __init__(self, opset: int) -> None:
+        self.opset = opset
+
     def call(self, model: ir.Model) -> PassResult:
-        count = sum(_keep(model.graph, node) for node in list(ir.traversal.RecursiveGraphIterator(model.graph)))
-        return PassResult(model, modified=count > 0)
+        pads = [node for node in all_nodes(model.graph) if _is_fused(node)]
+        names = Names.of(model.graph) if pads else Names()
+        for node in pads:
+            if self.opset >= 18:
+                _name_axes(model.graph, node, names)
+            else:
+                _clip(node, names)
+        return PassResult(model, modified=bool(pads))
 
 
-def _keep(root: ir.Graph, node: ir.Node) -> bool:
+def _is_fused(node: ir.Node) -> bool:
+    """Whether ONNX Runtime would fuse a Pad, and the result would differ."""
     if (node.domain, node.op_type) != ("", "Pad") or len(node.inputs) > 3:
         return False
     if node.attributes.get_string("mode", "constant") != "constant":
         return False
     pads = node.inputs[1].const_value if node.inputs[1] is not None else None
     poolings = [user for user in _users(node) if (user.domain, user.op_type) in _POOLINGS]
-    if pads is None or not poolings or all(_is_same(node, pads.numpy(), pooling) for pooling in poolings):
-        return False
-    axes = constant_value(ir.tensor(np.arange(pads.size // 2)), name=f"{node.outputs[0].name}_axes")
-    root.register_initializer(axes)
+    return pads is not None and not all(_is_same(node, pads.numpy(), pooling) for pooling in poolings)
+
+
+def _name_axes(root: ir.Graph, node: ir.Node, names: Names) -> None:
+    pads = node.inputs[1]
+    assert pads is not None and pads.const_value is not None
+    axes = constant_value(ir.tensor(np.arange(pads.const_value.size // 2)), name=f"{node.outputs[0].name}_axes")
+    names.register(root, axes)
     node.resize_inputs(4)
     node.replace_input_with(3, axes)
-    return True
+
+
+def _clip(node: ir.Node, names: Names) -> None:
+    assert node.graph is not None
+    padded = node.outputs[0]
+    result = Value(name=names.unique(f"{padded.name}_clipped"), type=padded.type, shape=padded.shape)
+    padded.replace_all_uses_with(result)
+    node.graph.insert_after(node, ir.Node("", "Clip", [padded], outputs=[result], name=result.name))
 
 
 def _users(node: ir.Node) -> list[ir.Node]:

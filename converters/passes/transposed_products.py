@@ -7,6 +7,8 @@ import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
 from onnx_specops.building import Value, constant_value
+from onnx_specops.graphs import all_nodes
+from onnx_specops.naming import Names
 from onnx_specops.widening import HALVES
 
 _PASSING = {("", "Cast"), ("", "Identity")}
@@ -21,21 +23,21 @@ class TransposeBehindCasts(InPlacePass):
     """
 
     def call(self, model: ir.Model) -> PassResult:
-        count = sum(_mended(model.graph, node) for node in list(ir.traversal.RecursiveGraphIterator(model.graph)))
+        products = [node for node in all_nodes(model.graph) if (node.domain, node.op_type) == ("", "MatMul")]
+        names = Names.of(model.graph) if products else Names()
+        count = sum(_mended(model.graph, node, names) for node in products)
         return PassResult(model, modified=count > 0)
 
 
-def _mended(root: ir.Graph, node: ir.Node) -> bool:
-    if (node.domain, node.op_type) != ("", "MatMul"):
-        return False
+def _mended(root: ir.Graph, node: ir.Node, names: Names) -> bool:
     changed = False
     for index, value in enumerate(node.inputs):
         between = _before(value)
         if any(passing.op_type == "Cast" for passing in between):
-            _cast_first(node, index, between)
+            _cast_first(node, index, between, names)
             changed = True
         elif between and value is not None and value.dtype in HALVES:
-            changed |= _widen(root, node, 1 - index, value)
+            changed |= _widen(root, node, 1 - index, value, names)
     return changed
 
 
@@ -66,7 +68,7 @@ def _is_transpose(node: ir.Node) -> bool:
     return (node.domain, node.op_type) == ("", "Transpose")
 
 
-def _cast_first(node: ir.Node, index: int, between: list[ir.Node]) -> None:
+def _cast_first(node: ir.Node, index: int, between: list[ir.Node], names: Names) -> None:
     """Let a MatMul take the transposed cast in the place of the cast transposed."""
     assert node.graph is not None and node.name is not None
     value, taken = between[0].inputs[0], node.inputs[index]
@@ -75,9 +77,9 @@ def _cast_first(node: ir.Node, index: int, between: list[ir.Node]) -> None:
     for count, old in enumerate(sorted(between, key=_is_transpose)):
         given = old.outputs[0]
         if _is_transpose(old):
-            result = Value(name=f"{name}_transposed{count}", type=taken.type, shape=given.shape)
+            result = Value(name=names.unique(f"{name}_transposed{count}"), type=taken.type, shape=given.shape)
         else:
-            result = Value(name=f"{name}_cast{count}", type=given.type, shape=value.shape)
+            result = Value(name=names.unique(f"{name}_cast{count}"), type=given.type, shape=value.shape)
         node.graph.insert_before(node, _like(old, value, result))
         value = result
     node.replace_input_with(index, value)
@@ -91,7 +93,7 @@ def _like(node: ir.Node, value: ir.Value, result: ir.Value) -> ir.Node:
     return ir.Node(node.domain, node.op_type, [value], list(node.attributes.values()), outputs=[result], name=result.name)
 
 
-def _widen(root: ir.Graph, node: ir.Node, index: int, other: ir.Value) -> bool:
+def _widen(root: ir.Graph, node: ir.Node, index: int, other: ir.Value, names: Names) -> bool:
     """Give a constant input the rank of the other, if it has a lower one."""
     value = node.inputs[index]
     tensor = None if value is None else value.const_value
@@ -99,9 +101,9 @@ def _widen(root: ir.Graph, node: ir.Node, index: int, other: ir.Value) -> bool:
         return False
     assert node.graph is not None
     dims = [1] * (len(other.shape) - len(tensor.shape)) + list(tensor.shape.numpy())
-    name = f"{node.outputs[0].name}_{'ab'[index]}_wide"
+    name = names.unique(f"{node.outputs[0].name}_{'ab'[index]}_wide")
     shape = constant_value(np.array(dims, np.int64), name=f"{name}_shape")
-    root.register_initializer(shape)
+    names.register(root, shape)
     result = Value(name=name, type=value.type, shape=ir.Shape(dims))
     node.graph.insert_before(node, ir.Node("", "Reshape", [value, shape], outputs=[result], name=name))
     node.replace_input_with(index, result)

@@ -28,6 +28,7 @@ from converters.passes.attention.setting import Inputs, Setting
 from converters.variables import ExposedVariable
 from onnx_specops.building import Builder
 from onnx_specops.graphs import all_values
+from onnx_specops.naming import Names
 from onnx_specops.runtime.variables import METADATA_KEY
 
 __all__ = ["PAST", "PRESENT", "Decoder", "KvCache", "LogitsOf", "NotACache", "expose_caches", "hold_caches"]
@@ -289,6 +290,7 @@ def _sources(
 def _rename(graph: ir.Graph, layers: Sequence[_Layer], results: dict[ir.Value, ir.Value]) -> None:
     """The caches' names and order: inputs behind the model's own, outputs too, layer by layer."""
     names = {value.name: value for value in all_values(graph)}
+    unique = Names(names).unique
     for number, layer in enumerate(layers):
         for kind, cache in (("key", layer.keys), ("value", layer.values)):
             present = results.get(cache.present, cache.present)
@@ -297,7 +299,7 @@ def _rename(graph: ir.Graph, layers: Sequence[_Layer], results: dict[ir.Value, i
             graph.inputs.remove(cache.past)
             for value, name in ((cache.past, PAST.format(number, kind)), (present, PRESENT.format(number, kind))):
                 if (other := names.get(name)) is not None and other is not value:
-                    other.name = f"{name}_inner"
+                    other.name = unique(f"{name}_inner")
                 value.name = name
                 names[name] = value
             graph.inputs.append(cache.past)

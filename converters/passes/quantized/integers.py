@@ -14,6 +14,7 @@ from converters.passes.quantized.weights import array
 from onnx_specops.building import constant_value
 from onnx_specops.domain import DOMAIN
 from onnx_specops.graphs import all_nodes
+from onnx_specops.naming import Names
 
 D = ir.DataType
 
@@ -59,6 +60,7 @@ def is_quantized(model: ir.Model) -> bool:
 
 def _widen_constants(model: ir.Model) -> None:
     """Limits, scales and biases of 16 bits as the float32 that they are taken as."""
+    names: Names | None = None
     for node in list(all_nodes(model.graph)):
         if not is_node(node, "Cast") or node.outputs[0].dtype != D.FLOAT or node.outputs[0].is_graph_output():
             continue
@@ -66,7 +68,8 @@ def _widen_constants(model: ir.Model) -> None:
         if constant is None or constant.dtype.itemsize != 2 or constant.size > _SMALL or constant.dtype.kind in "iu":
             continue
         wide = constant_value(constant.astype(np.float32), name=f"{node.outputs[0].name}/constant")
-        model.graph.register_initializer(wide)
+        names = names or Names.of(model.graph)
+        names.register(model.graph, wide)
         node.outputs[0].replace_all_uses_with(wide)
         remove(node)
 

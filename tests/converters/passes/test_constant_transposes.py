@@ -122,3 +122,18 @@ def test_constants_within_branches() -> None:
     assert "Transpose" not in operators(model)
     np.testing.assert_array_equal(run(model, X)[0], WEIGHTS.transpose(0, 2, 1))
     np.testing.assert_array_equal(run(model, -X)[0], -WEIGHTS.transpose(0, 2, 1))
+
+
+def test_the_name_of_an_input_is_not_taken() -> None:
+    """Nor of a value of any node; an initializer of an input's name would be that input's default."""
+
+    def emit(op, x, weights_transposed):
+        constant = op.const(ir.tensor(WEIGHTS, name="weights"))
+        whole = op.Neg(weights_transposed)
+        whole.name = "weights_transposed_1"
+        return op.Add(op.Add(op.Transpose(constant, perm=[1, 0, 2]), x), whole)
+
+    model = graph(emit, floats("x", 1), floats("weights_transposed", 1))
+    assert FoldConstantTransposes()(model).modified
+    RemoveUnusedNodesPass()(model)
+    np.testing.assert_array_equal(run(model, X, X)[0], WEIGHTS.transpose(1, 0, 2))

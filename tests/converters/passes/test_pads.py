@@ -34,12 +34,13 @@ def _conv(ops, x):
     return ops.convolution(x, ops.constant(weights), [1, 1], [0, 0], [0, 0], [1, 1]).output(0)
 
 
+@pytest.mark.parametrize("opset", [11, 13, 17, 18, 21])
 @pytest.mark.parametrize(
     ("behind", "relu", "kept"),
     [(_max_pool, False, True), (_max_pool, True, False), (_avg_pool, False, True), (_conv, False, False)],
     ids=["max", "max-of-relu", "average", "convolution"],
 )
-def test_a_pad_of_zeros(behind, relu: bool, kept: bool, oracle: Oracle, tmp_path: Path):
+def test_a_pad_of_zeros(behind, relu: bool, kept: bool, opset: int, oracle: Oracle, tmp_path: Path):
     import openvino as ov
     from openvino import opset14 as ops
 
@@ -49,11 +50,12 @@ def test_a_pad_of_zeros(behind, relu: bool, kept: bool, oracle: Oracle, tmp_path
     ov.save_model(ov.Model([behind(ops, padded)], [x]), tmp_path / "model.xml", compress_to_fp16=False)
     runs = [[np.random.default_rng(0).standard_normal((1, 2, 6, 6)).astype(np.float32) - 1]]
 
-    model, _ = convert(tmp_path / "model.xml", tmp_path / "model.onnx")
+    model, _ = convert(tmp_path / "model.xml", tmp_path / "model.onnx", opset=opset)
 
     expected = oracle.run(tmp_path / "model.xml", runs, names=("cpu",))["cpu"]
     assert not isinstance(expected, OracleError)
     assert_all_close(run_model(tmp_path / "model.onnx", runs, "none"), expected, 1e-5, 1e-6, "ONNX Runtime and OpenVINO")
     pads = [node for node in model.graph.node if node.op_type == "Pad"]
-    assert [len(node.input) == 4 for node in pads] == [kept]
+    assert [len(node.input) == 4 for node in pads] == [kept and opset >= 18]
+    assert ("Clip" in {node.op_type for node in model.graph.node}) == (kept and opset < 18)
     onnx.checker.check_model(model, full_check=True)
