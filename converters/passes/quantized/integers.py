@@ -171,7 +171,9 @@ def _mean(work: Arrangement, node: ir.Node) -> None:
     if x is None or x.shape is None or axes is None or not node.attributes.get_int("keepdims", 1):
         return
     rank = len(x.shape)
-    if sorted(int(axis) % rank for axis in axes.reshape(-1)) != list(range(2, rank)) or not only_quantizers(node.outputs[0]):
+    if rank < 3 or sorted(int(axis) % rank for axis in axes.reshape(-1)) != list(range(2, rank)):
+        return
+    if not only_quantizers(node.outputs[0]):
         return
     work.replace(node, work.before(node).GlobalAveragePool(x))
 

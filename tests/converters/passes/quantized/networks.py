@@ -1,0 +1,50 @@
+"""Small quantised networks, converted, against OpenVINO without its low-precision transformations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import openvino as ov
+from openvino import opset13 as ops
+
+import onnx_specops
+from converters.openvino import convert
+
+EXACT = {"INFERENCE_PRECISION_HINT": "f32", "LP_TRANSFORMS_MODE": "NO", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
+
+
+def constant(numbers: Any) -> Any:
+    """Floats as float32, other numbers as they are."""
+    numbers = np.asarray(numbers)
+    return ops.constant(numbers.astype(np.float32) if numbers.dtype == np.float64 else numbers)
+
+
+def quantized(x: Any, low: Any = -2.0, high: Any = 2.0 * 127 / 128, levels: int = 256) -> Any:
+    """Numbers that stay numbers of the same limits; by default of one step of 1 / 64."""
+    limits = [np.asarray(limit, np.float32) for limit in (low, high)] * 2
+    return ops.fake_quantize(x, *map(ops.constant, limits), levels)
+
+
+def answers(model: ov.Model, *given: np.ndarray) -> np.ndarray:
+    """What OpenVINO gives, first of all results."""
+    request = ov.Core().compile_model(model, "CPU", EXACT).create_infer_request()
+    request.infer(list(map(np.ascontiguousarray, given)))
+    return np.array(request.get_output_tensor(0).data)
+
+
+def compared(model: ov.Model, folder: Path, *given: np.ndarray, atol: float, **options: Any) -> onnx.ModelProto:
+    """The model in ONNX, whose first result is as OpenVINO's within ``atol``."""
+    ov.save_model(model, folder / "model.xml", compress_to_fp16=False)
+    result, _ = convert(folder / "model.xml", folder / "model.onnx", **options)
+    session = onnx_specops.InferenceSession(str(folder / "model.onnx"))
+    feeds = dict(zip((value.name for value in session.get_inputs()), given, strict=True))
+    np.testing.assert_allclose(session.run(None, feeds)[0], answers(model, *given), rtol=1e-4, atol=atol)
+    return result
+
+
+def names(model: onnx.ModelProto) -> list[str]:
+    """The operators, in their order."""
+    return [node.op_type for node in model.graph.node]
