@@ -41,10 +41,10 @@ def find_weights(value: ir.Value) -> Weights | None:
     matrices, swapped = static(value), False
     if matrices is None or len(matrices) < 2:
         return None
-    current = value
+    current, casts = value, set[ir.DataType | None]()
     while (node := standard(current)) is not None:
         if node.op_type == "Cast" and current.dtype in CAST_TO and source(node).dtype in CAST_TO:
-            pass
+            casts.add(current.dtype)
         elif node.op_type == "Transpose" and _swaps(node, len(matrices)):
             swapped = not swapped
             matrices = (*matrices[:-2], matrices[-1], matrices[-2])
@@ -57,11 +57,11 @@ def find_weights(value: ir.Value) -> Weights | None:
     if shape is None:
         return None
     found = Weights(Codes(ir.Tensor(np.zeros(0, np.uint8)), "no", (), None, ""), shape, None, None, matrices, swapped)
-    return _decompressed(current, found)
+    return _decompressed(current, found, casts)
 
 
-def _decompressed(current: ir.Value, found: Weights) -> Weights | None:
-    """Follows the arithmetic to what is stored."""
+def _decompressed(current: ir.Value, found: Weights, casts: set[ir.DataType | None]) -> Weights | None:
+    """Follows the arithmetic to what is stored; ``casts`` are the types on the way."""
     while (codes := codes_of(current)) is None:
         node = standard(current)
         if node is None:
@@ -81,6 +81,7 @@ def _decompressed(current: ir.Value, found: Weights) -> Weights | None:
             current = whole
         elif node.op_type == "Cast" and current.dtype in CAST_TO:
             found = replace(found, cast=current.dtype)
+            casts.add(current.dtype)
             current = source(node)
         elif node.op_type == "Reshape":
             current = source(node)
@@ -88,6 +89,8 @@ def _decompressed(current: ir.Value, found: Weights) -> Weights | None:
             return None
         if node.op_type != "Reshape" and static(current) != found.shape:
             return None
+    if {codes.tensor.dtype, *casts} >= {D.FLOAT16, D.BFLOAT16}:
+        return None  # each holds numbers that the other rounds
     numeric = codes.codebook is not None or codes.packed != "no" or codes.tensor.dtype in (
         D.UINT8, D.INT8, D.FLOAT16, D.BFLOAT16,
     )  # fmt: skip

@@ -223,7 +223,10 @@ def _quantized(work: Arrangement, value: ir.Value) -> _End | None:
     user = only_user(value)
     if is_node(user, "Div") and user is not None and user.outputs[0] in work.divisions:
         value = user.outputs[0]
-        divisor = work.divisions[value]
+        divided = work.divisions[value]
+        if divided.axis != 1:
+            return None  # the scales differ along another axis than the channels
+        divisor = divided.scale
     quantizers = only_quantizers(value)
     if len(quantizers) != 1:
         return None

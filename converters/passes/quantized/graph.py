@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import onnx_ir as ir
 
 from converters.passes.quantized.affine import Affine
@@ -40,7 +39,7 @@ class Arrangement:
         self.contrib = contrib
         self.quantized: dict[ir.Value, Quantized] = {}
         self.channels: dict[ir.Value, tuple[Value, Affine]] = {}
-        self.divisions: dict[ir.Value, np.ndarray] = {}
+        self.divisions: dict[ir.Value, Affine] = {}
         self._root = Builder(graph)
         self._root.reserve(value.name for value in all_values(graph))
 

@@ -120,7 +120,7 @@ def _quantize(work: Arrangement, node: ir.Node, opset: int) -> None:
         steps = found.affine.dequantize(op, found.integers)
         work.quantized[steps] = found
         result = op.Mul(steps, outer.column(rank))
-        work.divisions[divided] = inner.scale
+        work.divisions[divided] = inner
         work.channels[result] = (steps, outer)
         node.outputs[0].replace_all_uses_with(result, replace_graph_outputs=True)
         result.name, node.outputs[0].name = node.outputs[0].name, result.name

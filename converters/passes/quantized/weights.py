@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -106,10 +106,14 @@ def _decompressed(value: ir.Value) -> _Found | None:
         zero = _float_array(node.inputs[1])
         node = None if node.inputs[0] is None else node.inputs[0].producer()
     integers: ir.Value | None = None
+    types: list[ir.DataType | None] = []
     while node is not None and is_node(node, "Cast"):  # by way of 16 bits, where they are of 16 bits
+        types.append(node.outputs[0].dtype)
         integers = node.inputs[0]
         node = None if integers is None else integers.producer()
     if scale is None or zero is None or integers is None or integers.dtype not in _BYTES or array(integers) is None:
+        return None
+    if not _keep(types[::-1], array(integers)):
         return None
     type_ = _BYTES[integers.dtype]
     whole = np.rint(zero)
@@ -118,6 +122,18 @@ def _decompressed(value: ir.Value) -> _Found | None:
         return None
     assert isinstance(integers, Value)
     return integers, scale, whole.astype(type_)
+
+
+def _keep(types: Sequence[ir.DataType | None], integers: np.ndarray | None) -> bool:
+    """Whether Casts to these types, one after the other, change none of the integers."""
+    assert integers is not None
+    numbers = np.unique(integers)
+    cast = numbers
+    for type_ in types:
+        if type_ is None:
+            return False
+        cast = cast.astype(type_.numpy())
+    return bool((cast.astype(np.float64) == numbers).all())
 
 
 def _quantized(value: ir.Value) -> _Found | None:
@@ -140,10 +156,19 @@ def _quantized(value: ir.Value) -> _Found | None:
     if (np.abs(zero - np.rint(zero)) > NEAR).any() or (zero < -0.5).any() or (zero > 255.5).any():
         return None
     level = np.rint((np.clip(data, low, high) - low) / (high - low) * (levels - 1))
-    is_signed = bool((np.rint(zero) == levels // 2).all()) or bool((np.rint(zero) == (levels - 1) // 2).all())
-    shift, type_ = (np.rint(zero), np.int8) if is_signed else (np.zeros_like(zero), np.uint8)
-    integers = constant_value((level - shift).astype(type_), name=f"{value.name}/levels")
-    return integers, scale.astype(np.float32), (np.rint(zero) - shift).astype(type_)
+    zero = np.rint(zero)
+    centred = level - zero
+    if (
+        centred.size
+        and centred.min() >= -128
+        and centred.max() <= 127
+        and ((zero == levels // 2) | (zero == (levels - 1) // 2)).all()
+    ):
+        numbers, zero, type_ = centred, np.zeros_like(zero), np.int8
+    else:
+        numbers, type_ = level, np.uint8
+    integers = constant_value(numbers.astype(type_), name=f"{value.name}/levels")
+    return integers, scale.astype(np.float32), zero.astype(type_)
 
 
 def _moved(x: np.ndarray, moves: list[ir.Node]) -> np.ndarray:

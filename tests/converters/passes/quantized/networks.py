@@ -35,13 +35,23 @@ def answers(model: ov.Model, *given: np.ndarray) -> np.ndarray:
     return np.array(request.get_output_tensor(0).data)
 
 
-def compared(model: ov.Model, folder: Path, *given: np.ndarray, atol: float, **options: Any) -> onnx.ModelProto:
-    """The model in ONNX, whose first result is as OpenVINO's within ``atol``."""
+def rounded(x: np.ndarray, low: Any = -2.0, high: Any = 2.0 * 127 / 128, levels: int = 256) -> np.ndarray:
+    """What the specification of FakeQuantize gives for `quantized`, in float64."""
+    steps = np.rint((np.clip(x.astype(np.float64), low, high) - low) / (high - low) * (levels - 1))
+    return steps / (levels - 1) * (high - low) + low
+
+
+def compared(
+    model: ov.Model, folder: Path, *given: np.ndarray, atol: float, expected: np.ndarray | None = None, **options: Any
+) -> onnx.ModelProto:
+    """The model in ONNX, whose first result is OpenVINO's, or the ``expected`` one, within ``atol``."""
     ov.save_model(model, folder / "model.xml", compress_to_fp16=False)
     result, _ = convert(folder / "model.xml", folder / "model.onnx", **options)
     session = onnx_specops.InferenceSession(str(folder / "model.onnx"))
     feeds = dict(zip((value.name for value in session.get_inputs()), given, strict=True))
-    np.testing.assert_allclose(session.run(None, feeds)[0], answers(model, *given), rtol=1e-4, atol=atol)
+    np.testing.assert_allclose(
+        session.run(None, feeds)[0], answers(model, *given) if expected is None else expected, rtol=1e-4, atol=atol
+    )
     return result
 
 

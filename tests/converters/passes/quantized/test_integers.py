@@ -1,15 +1,16 @@
-"""What lies between quantised tensors, in integers."""
+"""What is between quantised tensors, in integers."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import openvino as ov
 import pytest
 from openvino import opset13 as ops
 
-from tests.converters.passes.quantized.networks import compared, constant, names, quantized
+from tests.converters.passes.quantized.networks import compared, constant, names, quantized, rounded
 
 pytestmark = pytest.mark.unverified  # integers have no NaN, and round ties of their own
 STEP = 1 / 64
@@ -38,3 +39,27 @@ def test_mean(shape: list[int], axes: list[int], pooled: bool, tmp_path: Path) -
     given = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
     model = compared(ov.Model([ops.matmul(flat, weights, False, False)], [x]), tmp_path, given, atol=0.51 * STEP)
     assert ("GlobalAveragePool" in names(model)) is pooled
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, 3])
+@pytest.mark.parametrize("quantized_in", ["integer", "float"])
+def test_limits_along_an_axis(axis: int, quantized_in: Literal["integer", "float"], tmp_path: Path) -> None:
+    """Only limits along the channels become part of a convolution's weights, though all axes have the same size.
+
+    OpenVINO's CPU plugin itself takes limits along H for limits of channels. The specification decides.
+    """
+    x = ops.parameter([8, 8, 8, 8], np.float32, name="x")
+    weights = np.clip(np.random.default_rng(1).standard_normal((8, 8, 1, 1)), -2, 2).astype(np.float32)
+    strides, pads = [1, 1], [0, 0]
+
+    def convolution(data: ov.Node) -> ov.Node:
+        return ops.convolution(data, quantized(constant(weights), -2, 2, 255), strides, pads, pads, strides)
+
+    top = np.float32([6, 3, 9, 4, 7, 5, 8, 2]).reshape([-1 if i == axis else 1 for i in range(4)])
+    model = ov.Model([convolution(quantized(ops.relu(convolution(quantized(x))), top * 0, top))], [x])
+    given = np.random.default_rng(0).standard_normal((8, 8, 8, 8)).astype(np.float32)
+
+    matrix = rounded(weights[..., 0, 0], -2, 2, 255)
+    inner = np.maximum(np.einsum("oc,nchw->nohw", matrix, rounded(given)), 0)
+    expected = np.einsum("oc,nchw->nohw", matrix, rounded(inner, top * 0, top))
+    compared(model, tmp_path, given, atol=0.25, expected=expected, quantized=quantized_in)
