@@ -19,6 +19,7 @@ import onnx_ir as ir
 from converters.passes.factors import is_normal, product
 from converters.passes.patterns import PatternPass, number, rewrite
 from onnx_specops.building import Builder, Value
+from onnx_specops.partial_values import Expression
 
 _HEADS_FIRST = (0, 2, 1, 3)
 _KEYS_LAST = (0, 1, 3, 2)
@@ -224,29 +225,88 @@ def _is_along_last(x: ir.Value) -> bool:
 
 
 def _same_batch(*values: Value) -> bool:
-    """Whether the values have as many batches: the same size, or of tokens that come from one and the same value."""
+    """Whether the values have equal batches: of the same size, or the same dimension of one value."""
     sizes = [value.shape[0] for value in values if value.shape is not None]
     if all(isinstance(size, int) for size in sizes):
         return len(set(sizes)) == 1
-    return len({id(_origin(value)) for value in values}) == 1
+    return len({_origin(value) for value in values}) == 1
 
 
-def _origin(x: ir.Value) -> ir.Value:
-    """The tokens that a query, key or value is made of: what its projection multiplies."""
-    node = x.producer()
-    while node is not None and node.op_type in ("Transpose", "Reshape", "Add", "Mul", "Split", "Squeeze", "MatMul"):
-        source = next((value for value in node.inputs if value is not None and value.const_value is None), None)
-        if source is None or (len(node.inputs) > 1 and node.op_type in ("Add", "Mul") and not _has_constant(node)):
-            break
-        x = source
-        if node.op_type == "MatMul":
-            break
+def _origin(x: ir.Value, axis: int = 0) -> tuple[ir.Value, int] | str:
+    """The first value and axis that a dimension of ``x`` is known to be copied from, or the name of that dimension."""
+    while True:
+        size = None if x.shape is None or axis >= len(x.shape) else x.shape[axis]
+        if isinstance(size, ir.SymbolicDim) and size.value is not None:
+            return size.value
         node = x.producer()
-    return x
+        step = None if node is None or node.domain else _copied_from(node, axis)
+        if step is None or isinstance(step, str):
+            return step or (x, axis)
+        x, axis = step
 
 
-def _has_constant(node: ir.Node) -> bool:
-    return any(value is not None and value.const_value is not None for value in node.inputs)
+def _copied_from(node: ir.Node, axis: int) -> tuple[ir.Value, int] | str | None:
+    """The value and its axis that a dimension of a node's outputs is copied from, or the name of that dimension."""
+    source = next((value for value in node.inputs if value is not None and value.const_value is None), None)
+    if source is None or source.shape is None:
+        return None
+    rank = len(source.shape)
+    match node.op_type:
+        case "Transpose":
+            return source, (tuple(node.attributes.get_ints("perm", ())) or tuple(range(rank))[::-1])[axis]
+        case "Split":
+            return None if node.attributes.get_int("axis", 0) % rank == axis else (source, axis)
+        case "Squeeze":
+            taken = node.inputs[1].const_value if len(node.inputs) > 1 and node.inputs[1] is not None else None
+            if taken is None:
+                return None
+            kept = [i for i in range(rank) if i not in {int(out) % rank for out in taken.numpy().reshape(-1)}]
+            return source, kept[axis]
+        case "Reshape":
+            if (asked := _asked_for(node.inputs[1], axis)) is not None:
+                return asked
+            return (source, axis) if axis < rank and _keeps(node, source, axis) else None
+        case "Add" | "Mul":
+            others = [value for value in node.inputs if value is not source]
+            return (source, axis) if others and all(_adds_nothing(other, rank - axis, rank) for other in others) else None
+        case "MatMul" if source is node.inputs[0] and axis < rank - 1:
+            return (source, axis) if _adds_nothing(node.inputs[1], rank - axis, rank) else None
+    return None
+
+
+def _asked_for(shape: ir.Value | None, axis: int) -> tuple[ir.Value, int] | str | None:
+    """The dimension of some value that a Reshape's target, computed at run time, asks for."""
+    elements = shape.elements if isinstance(shape, Value) else None
+    element = None if elements is None or axis >= elements.size else elements.reshape(-1)[axis]
+    match element.single if isinstance(element, Expression) else None:
+        case ("symbol", str(name)):
+            return name
+        case ("dim", ir.Value() as value, int(of)):
+            return value, of
+    return None
+
+
+def _adds_nothing(other: ir.Value | None, place: int, rank: int) -> bool:
+    """Whether a constant leaves the dimension at ``place``, counted from the end, as it is in an input of ``rank``."""
+    if other is None or other.const_value is None:
+        return False
+    dims = other.const_value.shape.numpy()
+    return len(dims) <= rank and (len(dims) < place or dims[-place] == 1)
+
+
+def _keeps(node: ir.Node, source: ir.Value, axis: int) -> bool:
+    """Whether a Reshape copies a dimension: it has a zero there, or the dimensions that follow the first are as many."""
+    target = None if node.inputs[1] is None else node.inputs[1].const_value
+    if target is None or node.attributes.get_int("allowzero", 0) != 0:
+        return False
+    shape = [int(size) for size in target.numpy().reshape(-1)]
+    if shape[axis] == 0:
+        return True
+    if axis or shape[0] != -1 or source.shape is None or node.outputs[0].shape is None:
+        return False
+    before, after = list(source.shape)[1:], list(node.outputs[0].shape)[1:]
+    sizes = [size for size in before + after if isinstance(size, int)]
+    return len(sizes) == len(before) + len(after) and math.prod(sizes[: len(before)]) == math.prod(sizes[len(before) :]) > 0
 
 
 @rewrite("Transpose", lambda op, x: op.Transpose(op.Transpose(x, _outputs=["inner"]), _outputs=["outer"]), exclusive=False)

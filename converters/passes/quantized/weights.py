@@ -157,6 +157,7 @@ def _quantized(value: ir.Value) -> _Found | None:
         return None
     level = np.rint((np.clip(data, low, high) - low) / (high - low) * (levels - 1))
     zero = np.rint(zero)
+    type_: type[np.int8] | type[np.uint8]
     centred = level - zero
     if (
         centred.size

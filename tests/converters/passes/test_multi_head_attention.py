@@ -264,3 +264,47 @@ def test_a_factor_of_nothing(oracle: Oracle, tmp_path: Path) -> None:  # noqa: F
     whole = _rows(ops, ops.matmul(ops.softmax(scores, -1), v, False, False))
     found = operators(converted(ov.Model([whole], [x]), [_numbers(2, 5, 12)], oracle, tmp_path))
     assert "Attention" not in found
+
+
+def _of_batches(query: str, keys: str):
+    """Query, keys and values of the same tokens, whose number of batches is not known, by way of each of `_BATCHES`."""
+    import openvino as ov
+    from openvino import opset13 as ops
+
+    x = ops.parameter([-1, 5, 12], np.float32)
+
+    def heads(way: str):
+        value = ops.matmul(x, ops.constant(_numbers(12, 12)), False, False)
+        if way.startswith("constant"):
+            value = ops.add(value, ops.constant(_numbers(*(int(size) for size in way.split()[1:]))))
+        shape = ops.constant({"-1": [-1, 5, 3, 4], "one": [1, -1, 3, 4]}.get(way, [0, 0, 3, 4]))
+        if way == "asked":
+            batch = ops.gather(ops.shape_of(x), ops.constant([0]), ops.constant(0))
+            shape = ops.concat([batch, ops.constant([-1, 3, 4])], 0)
+        return ops.transpose(ops.reshape(value, shape, True), ops.constant([0, 2, 1, 3]))
+
+    q, k, v = heads(query), heads(keys), heads(keys)
+    return ov.Model([_rows(ops, ops.scaled_dot_product_attention(q, k, v))], [x])
+
+
+_BATCHES = [
+    *(("0", "0", True), ("-1", "0", True), ("asked", "0", True), ("asked", "-1", True), ("one", "one", True)),
+    *(("constant 12", "0", True), ("constant 1 5 12", "0", True), ("constant 1 1 1", "-1", True)),
+    *(("constant 3 1 12", "0", False), ("0", "constant 3 5 1", False), ("one", "0", False), ("asked", "one", False)),
+]
+
+
+@pytest.mark.parametrize(
+    ("query", "keys", "fused", "batch"),
+    [
+        (query, keys, fused, batch)
+        for query, keys, fused in _BATCHES
+        for batch in (1, 3)
+        if batch == 1 or query == keys or "one" not in (query, keys)  # these do not broadcast to three
+    ],
+    ids=str,
+)
+def test_batches(query: str, keys: str, fused: bool, batch: int, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+    """Query, keys and values must have equal batches: a constant or a Reshape may give one of them others."""
+    found = operators(converted(_of_batches(query, keys), [_numbers(batch, 5, 12)], oracle, tmp_path))
+    assert ("Attention" in found) is fused

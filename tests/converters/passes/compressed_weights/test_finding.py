@@ -26,9 +26,9 @@ D = ir.DataType
     ids=lambda types: "-".join(str(type_) for type_ in types) if isinstance(types, list) else None,
 )
 def test_casts_that_round(types: list[ir.DataType], found: bool) -> None:
-    """Of float16 and bfloat16 each rounds the other's numbers."""
+    """Of float16 and bfloat16, each rounds the other's numbers."""
     stored, *casts = types
-    weights = ir.tensor(np.ones((64, 64), stored.numpy()))
+    weights = ir.tensor(np.ones((64, 512), stored.numpy()))
 
     def emit(op, x):
         value = op.const(weights)
