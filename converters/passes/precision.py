@@ -1,8 +1,11 @@
 """The type that weights and computation have: float32 throughout, or float16 wherever that is exact enough.
 
-In float16, for GPUs and NPUs, these stay in float32, with casts around them: operators that know no float16; sums along an
-axis and powers, which leave its range; random numbers; the domain's operators; and what is computed from shapes, or becomes
-an index or a size, where float16 has no place for the numbers above 2048.
+In float16, for GPUs and NPUs, these stay in float32, with casts around them:
+
+- operators that do not support float16, sums along an axis and powers, which leave its range, random numbers, and the
+  operators of the domain;
+- what is computed from shapes and positions, or becomes an index or a size: float16 does not hold all integers above 2048;
+- numbers close to zero (`float16_limits`).
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import onnx
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
+from converters.passes.float16_limits import is_constant, near_zero, positions
 from onnx_specops.building import OPSET_IMPORTS, Value, constant_value
 from onnx_specops.domain import CONTRIB_DOMAIN
 from onnx_specops.graphs import all_nodes, all_values, nested
@@ -87,6 +91,7 @@ class _Halving:
 
     def run(self) -> None:
         self._follow_shapes()
+        self._follow_limits()
         self._follow_indices()
         for node in self.nodes:
             self._settle_outputs(node)
@@ -124,17 +129,22 @@ class _Halving:
         for node in self.nodes:
             if node.domain or node.op_type not in _FOLLOWED or node.outputs[0] not in self.floats:
                 continue
-            sources = [v for v in node.inputs if v is not None and v in self.floats and not _is_constant(v)]
+            sources = [v for v in node.inputs if v is not None and v in self.floats and not is_constant(v)]
             of_whole_numbers = node.op_type == "Cast" and node.inputs[0] is not None and _is_whole(node.inputs[0])
             if of_whole_numbers or (sources and all(v.producer() in self.single for v in sources)):
                 self.single.add(node)
             if node in self.single and any(self._is_large(v) for v in node.inputs if v is not None):
                 self.large.update(node.outputs)
 
+    def _follow_limits(self) -> None:
+        nodes, large = near_zero(self.nodes, self.floats)
+        self.single |= nodes | positions(self.nodes, self.floats)
+        self.large |= large
+
     def _is_large(self, value: ir.Value) -> bool:
         if value in self.large:
             return True
-        if value not in self.floats or not _is_constant(value) or value.const_value is None:
+        if value not in self.floats or not is_constant(value) or value.const_value is None:
             return False
         array = value.const_value.numpy()
         return bool(np.isfinite(array).any() and np.abs(array[np.isfinite(array)]).max() > LARGEST)
@@ -195,7 +205,7 @@ class _Halving:
             graph.outputs[index] = self._cast(value, needed, graph, None, name)
 
     def _as(self, value: ir.Value, dtype: ir.DataType, node: ir.Node) -> Value:
-        if _is_constant(value) and dtype == D.FLOAT16:
+        if is_constant(value) and dtype == D.FLOAT16:
             if value not in self._halves:
                 assert value.const_value is not None
                 half = constant_value(self._half(value.const_value, value.name), name=self._unique(f"{value.name}_half"))
@@ -245,10 +255,6 @@ class _Halving:
         self.clamped.append(name or tensor.name or "")
         bounded = np.where(beyond, np.clip(array, -LARGEST, LARGEST), array)
         return ir.Tensor(bounded.astype(np.float16), name=tensor.name)
-
-
-def _is_constant(value: ir.Value) -> bool:
-    return value.const_value is not None and value.producer() is None and not value.is_graph_input()
 
 
 def _is_whole(value: ir.Value) -> bool:

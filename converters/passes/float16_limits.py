@@ -1,0 +1,139 @@
+"""What float16 has no numbers for: positions, and numbers close to zero.
+
+float16 holds whole numbers up to 2048, and below 2**-14 it has fewer than 11 significant bits. `positions` and `near_zero`
+find the nodes that compute such numbers, by where their inputs come from. `InFloat16` keeps these nodes in float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+import numpy as np
+import onnx_ir as ir
+
+D = ir.DataType
+
+LEAST_NORMAL = 2.0**-14
+"""The smallest number that float16 holds with all its bits."""
+
+_FEW = 4096
+"""A constant with more elements, in a product, is a matrix of weights."""
+
+_PRODUCTS = frozenset(("Conv", "ConvTranspose", "Einsum", "Gemm", "MatMul"))
+_CONTROL = frozenset(("If", "Loop", "Scan"))
+_BOUNDED = frozenset(("Cos", "Erf", "HardSigmoid", "Sigmoid", "Sign", "Sin", "Softmax", "Softsign", "Tanh"))
+"""Their results are between -1 and 1, whatever their inputs are."""
+
+_LAID_OUT = frozenset((
+    "Cast", "Concat", "Expand", "Flatten", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Tile", "Transpose",
+    "Unsqueeze",
+))  # fmt: skip
+
+_STAYS_NEAR_ZERO = _LAID_OUT | {
+    "Abs", "Clip", "Gather", "Max", "Min", "Mul", "Neg", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "Relu", "Sqrt",
+    "Where",
+}  # fmt: skip
+_LEAVES_ZERO = frozenset(("Div", "Log", "Pow", "Reciprocal"))
+_TAKES_CONSTANT = frozenset(("Add", "Clip", "Div", "Max", "Min", "Mul", "Pow", "Sub"))
+
+
+def is_constant(value: ir.Value) -> bool:
+    """Whether a value is an initializer that no caller can replace."""
+    return value.const_value is not None and value.producer() is None and not value.is_graph_input()
+
+
+def positions(nodes: Iterable[ir.Node], floats: Collection[ir.Value]) -> set[ir.Node]:
+    """The nodes that compute with whole numbers of 16 bits or more and constants alone.
+
+    They begin at a Cast of integers and end where other numbers join, at a matrix of weights, or after a function whose
+    results are between -1 and 1, such as Cos.
+
+    Args:
+        nodes: of a graph, in topological order, with those of nested graphs.
+        floats: the values that would be float16.
+    """
+    found: set[ir.Node] = set()
+    derived: set[ir.Value] = set()
+    laid_out: dict[ir.Value, ir.Node] = {}  # constants in another shape
+    for node in nodes:
+        if node.domain or node.op_type in _CONTROL:
+            continue
+        inputs = [value for value in node.inputs if value is not None and value in floats]
+        fixed = [value for value in inputs if is_constant(value) or value in laid_out]
+        if node.op_type in _LAID_OUT and inputs and len(fixed) == len(inputs):
+            laid_out.update((output, node) for output in node.outputs)
+            continue
+        if not _casts_wide_integers(node):
+            if not any(value in derived for value in inputs):
+                continue
+            if not all(value in derived or value in fixed for value in inputs):
+                continue
+            if node.op_type in _PRODUCTS and any(_elements(value) > _FEW for value in fixed):
+                continue
+        found.add(node)
+        if node.op_type not in _BOUNDED:
+            derived.update(node.outputs)
+        pending = [value for value in fixed if value in laid_out]
+        while pending:
+            source = laid_out[pending.pop()]
+            found.add(source)
+            pending += [value for value in source.inputs if value in laid_out and value is not None]
+    return found
+
+
+def near_zero(nodes: Iterable[ir.Node], floats: Collection[ir.Value]) -> tuple[set[ir.Node], set[ir.Value]]:
+    """The nodes that compute with numbers which may be below float16's normal ones, and their results that may be large.
+
+    They begin where a constant of such numbers is added or multiplied, or bounds others, and end at the Div, Log, Pow or
+    Reciprocal that takes them, or where other numbers are added.
+
+    Args:
+        nodes, floats: as of `positions`.
+    """
+    found: set[ir.Node] = set()
+    small: set[ir.Value] = set()
+    large: set[ir.Value] = set()
+    for node in nodes:
+        if node.domain or node.op_type in _CONTROL or node.outputs[0] not in floats:
+            continue
+        begins = node.op_type in _TAKES_CONSTANT and any(
+            value is not None and value in floats and _is_near_zero(value, some=node.op_type == "Div" and index == 1)
+            for index, value in enumerate(node.inputs)
+        )
+        takes = [index for index, value in enumerate(node.inputs) if value in small]
+        if not begins and not (takes and node.op_type in _STAYS_NEAR_ZERO | _LEAVES_ZERO):
+            continue
+        found.add(node)
+        divides = node.op_type in ("Log", "Pow", "Reciprocal") or (node.op_type == "Div" and takes != [0])
+        if not divides:
+            small.update(node.outputs)
+        elif node.op_type != "Log":
+            large.update(node.outputs)
+    return found, large
+
+
+def _casts_wide_integers(node: ir.Node) -> bool:
+    source = node.inputs[0] if node.op_type == "Cast" else None
+    return (
+        source is not None
+        and source.dtype is not None
+        and source.dtype.is_integer()
+        and source.dtype.bitwidth > 8
+        and not is_constant(source)
+    )
+
+
+def _elements(value: ir.Value) -> int:
+    if value.const_value is not None:
+        return value.const_value.size
+    sizes = [] if value.shape is None else [size for size in value.shape if isinstance(size, int)]
+    return int(np.prod(sizes)) if sizes else 0
+
+
+def _is_near_zero(value: ir.Value, *, some: bool) -> bool:
+    """Whether a constant's numbers, all of them or some, are below float16's normal ones, and not zero."""
+    if not is_constant(value) or value.const_value is None or value.dtype != D.FLOAT:
+        return False
+    magnitudes = np.abs(value.const_value.numpy())
+    magnitudes = magnitudes[(magnitudes > 0) & np.isfinite(magnitudes)]
+    return bool(magnitudes.size and (magnitudes.min() if some else magnitudes.max()) < LEAST_NORMAL)
