@@ -148,7 +148,7 @@ def finish(
         BodyError: where the inputs or attributes of a node of the domain do not fit together.
         LoweringError: where the opset cannot say what the model says.
     """
-    bodies, inline, halves = AttachBodies(opset, contrib=contrib), InlineBodies(), InFloat16()
+    bodies, inline, halves = AttachBodies(opset, contrib=contrib), InlineBodies(), InFloat16(opset)
     # ONNX Runtime itself puts casts around nodes of float16 for which a device has no kernel.
     spared = [ir.DataType.FLOAT16] if precision == "float16" else []
     passes: list[InPlacePass] = [FuseVocabularyTables(), LabelVocabularyTables(), FuseHardSigmoid(), FuseHardSwish()]

@@ -16,7 +16,7 @@ import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
 from converters.passes.float16_limits import is_constant, near_zero, positions
-from onnx_specops.building import OPSET_IMPORTS, Value, constant_value
+from onnx_specops.building import OPSET, OPSET_IMPORTS, Value, constant_value
 from onnx_specops.domain import CONTRIB_DOMAIN
 from onnx_specops.graphs import all_nodes, all_values, nested
 from onnx_specops.naming import Names
@@ -61,15 +61,19 @@ _CONTROL = frozenset(("If", "Loop", "Scan"))
 class InFloat16(InPlacePass):
     """Weights and computation in float16 where they are in float32; inputs and outputs keep their types.
 
+    Args:
+        opset: the opset that the model will be in. Operators that support float16 only in later opsets stay in float32.
+
     Attributes:
         clamped: after the pass: the names of the constants that held numbers beyond float16's range.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, opset: int = OPSET) -> None:
+        self.opset = opset
         self.clamped: list[str] = []
 
     def call(self, model: ir.Model) -> PassResult:
-        work = _Halving(model.graph)
+        work = _Halving(model.graph, self.opset)
         work.run()
         self.clamped = list(dict.fromkeys(work.clamped))
         return PassResult(model, modified=True)
@@ -78,8 +82,8 @@ class InFloat16(InPlacePass):
 class _Halving:
     """One graph on its way to float16."""
 
-    def __init__(self, graph: ir.Graph) -> None:
-        self.graph = graph
+    def __init__(self, graph: ir.Graph, opset: int) -> None:
+        self.graph, self.opset = graph, opset
         self.nodes = list(all_nodes(graph))
         self.floats = {value for value in all_values(graph) if value.dtype == D.FLOAT}
         self._unique = Names(value.name for value in all_values(graph)).unique
@@ -115,13 +119,21 @@ class _Halving:
             return False
         if node.domain not in ("", CONTRIB_DOMAIN) or node.op_type in _SINGLE:
             return True
-        schema = onnx.defs.get_schema(node.op_type, OPSET_IMPORTS[node.domain], node.domain)
+        version = OPSET_IMPORTS[node.domain]
+        schemas = [onnx.defs.get_schema(node.op_type, version, node.domain)]
+        if not node.domain and self.opset < version and onnx.defs.has(node.op_type, self.opset):
+            schemas.append(onnx.defs.get_schema(node.op_type, self.opset))
+        return any(self._has_single_floats(node, schema) for schema in schemas)
+
+    def _has_single_floats(self, node: ir.Node, schema: onnx.defs.OpSchema) -> bool:
+        """Whether a schema has float32, and no float16, where a node has floats; not where it has float32 for one input."""
         halves = {c.type_param_str for c in schema.type_constraints if "tensor(float16)" in c.allowed_type_strs}
         fixed = {c.type_param_str for c in schema.type_constraints} - halves
-        formals = [(schema.inputs, node.inputs), (schema.outputs, node.outputs)]
+        formals = [(schema.inputs, node.inputs, fixed), (schema.outputs, node.outputs, fixed | {"tensor(float)"})]
         return any(
-            value in self.floats and parameters[min(i, len(parameters) - 1)].type_str in fixed
-            for parameters, values in formals
+            value in self.floats and parameters[min(i, len(parameters) - 1)].type_str in types
+            for parameters, values, types in formals
+            if parameters
             for i, value in enumerate(values)
         )
 

@@ -163,3 +163,29 @@ def test_another_precision_is_no_precision(tmp_path: Path):
     path, _, _ = saved(recurrent, tmp_path)
     with pytest.raises(ValueError, match="not 'int8'"):
         convert(path, precision="int8")
+
+
+@pytest.mark.unverified  # integers have no NaN
+@pytest.mark.parametrize("opset", [11, 13, 15, 17, 18, 19, 21])
+@pytest.mark.parametrize("contrib", [True, False], ids=["contrib", "standard"])
+def test_quantized_networks(opset: int, contrib: bool) -> None:
+    """QuantizeLinear and DequantizeLinear support float16 from opset 19 on."""
+    x = op.parameter([1, 8, 8, 8], np.float32, name="x")
+
+    def quantized(data: object, low: float, high: float, levels: int) -> object:
+        return op.fake_quantize(data, *(np.float32(limit) for limit in (low, high) * 2), levels)
+
+    def convolution(data: object) -> object:
+        filters = quantized(op.constant(np.clip(weights(8, 8, 1, 1), -2, 2)), -2.0, 2.0, 255)
+        return op.convolution(data, filters, [1, 1], [0, 0], [0, 0], [1, 1])
+
+    inner = op.relu(convolution(quantized(x, -2.0, 2.0 * 127 / 128, 256)))
+    model = ov.Model([convolution(quantized(inner, -2.0, 2.0 * 127 / 128, 256))], [x])
+    given = np.random.default_rng(0).standard_normal((1, 8, 8, 8)).astype(np.float32)
+    exact = {"INFERENCE_PRECISION_HINT": "f32", "LP_TRANSFORMS_MODE": "NO"}
+    expected = ov.Core().compile_model(model, "CPU", exact)(given)[0]
+
+    converted = convert(model, opset=opset, precision="float16", contrib=contrib).model
+    onnx.checker.check_model(converted, full_check=True)
+    session = ort.InferenceSession(converted.SerializeToString())
+    np.testing.assert_allclose(session.run(None, {"x": given})[0], expected, atol=0.1)
