@@ -65,6 +65,15 @@ class Shapes:
         """The inputs that have a dimension."""
         return [name for name, dims in self._named.items() if dim in dims]
 
+    def cut(self, feeds: Mapping[str, ort.OrtValue], dim: str, size: int) -> dict[str, ort.OrtValue]:
+        """The inputs that have a dimension, with ``size`` as its size; those that are smaller are left out."""
+        found = {}
+        for name in self.tellers(dim):
+            axis = self._named[name].index(dim)
+            if name in feeds and feeds[name].shape()[axis] > size:
+                found[name] = copied(feeds[name].numpy()[(slice(None),) * axis + (slice(0, size),)])
+        return found
+
 
 @dataclass(frozen=True)
 class _Memory:
@@ -133,8 +142,13 @@ class Caches:
             return Step()
         sizes = self._shapes.sizes(feeds)
         past, total = self._counted(feeds, sizes)
+        cut: dict[str, ort.OrtValue] = {}
+        if not self.lengths and _SEQUENCE in sizes and total > past + sizes[_SEQUENCE]:
+            # The model takes the length of the attention_mask for that of all tokens.
+            total = past + sizes[_SEQUENCE]
+            cut = self._shapes.cut(feeds, _TOTAL, total)
         counted = dict.fromkeys(self.lengths, ort.OrtValue.ortvalue_from_numpy(np.array(past)))
-        step = Step(counted, spare=dict(self._spare), tokens=total)
+        step = Step({**counted, **cut}, spare=dict(self._spare), tokens=total)
         moved = {name: self._moved(name, feeds) for name in {v.beams for v in self._variables} & feeds.keys()}
         for variable in self._variables:
             name, held = variable.input, self._memory.get(variable.input)
