@@ -7,6 +7,7 @@ from typing import Annotated
 
 from onnx import TensorProto as Type
 
+from onnx_specops.assertions import required
 from onnx_specops.attributes import Limits
 from onnx_specops.contrib.declaring import contrib_operator
 from onnx_specops.domain import NoBodyError
@@ -92,8 +93,7 @@ def GroupQueryAttention(
     sequence = op.Shape(query, start=1, end=2)
     total = op.Reshape(op.Cast(total_sequence_length, to=Type.INT64), [1])
     lengths = op.Cast(seqlens_k, to=Type.INT64)
-    # The slot of each row's first token.
-    begin = op.Where(op.Equal(total, sequence), 0, op.Sub(op.Add(lengths, 1), sequence))
+    begin = first_slots(op, lengths, sequence, total, past_key)
     steps = op.Range(0, op.Squeeze(sequence, [0]), 1)
     positions = op.Add(op.Unsqueeze(begin, [1]), steps)  # [batch, sequence]
     queries, keys, values = (
@@ -134,6 +134,14 @@ def GroupQueryAttention(
     shares = op.Reshape(shares, op.Concat([0, kv_num_heads, num_heads // kv_num_heads], sequence, total, axis=0))
     mixed = op.Reshape(op.MatMul(shares, op.Unsqueeze(seen_values, [2])), op.Concat([0, num_heads], sequence, [-1], axis=0))
     return join_heads(op, mixed), present_key, present_value
+
+
+def first_slots(op, lengths, sequence, total, past):
+    """[batch], the slot of each row's first token; an error at run time where ``lengths`` (seqlens_k) is out of range."""
+    begin = op.Where(op.Equal(total, sequence), 0, op.Sub(op.Add(lengths, 1), sequence))
+    outside = op.Or(op.Less(lengths, 0), op.GreaterOrEqual(lengths, total))
+    beyond = op.Or(op.Less(begin, 0), op.Greater(begin, op.Shape(past, start=2, end=3)))
+    return required(op, "seqlens_k is out of range", op.Or(outside, beyond), begin)
 
 
 def _factor(op, query, heads):

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from onnx import TensorProto as Type
 
+from onnx_specops.assertions import required
 from onnx_specops.attributes import Limits, Product
 from onnx_specops.ops._boxes import number_type
-from onnx_specops.ops._checks import required
 
 if TYPE_CHECKING:
     from onnx_specops.building import Builder, Value

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from onnx import TensorProto as Type
 
+from onnx_specops.assertions import required
 from onnx_specops.domain import FLOATS, operator
 from onnx_specops.ops._boxes import emit_scalar, emit_wide, number_type, wide
-from onnx_specops.ops._checks import required, scalar
+from onnx_specops.ops._checks import scalar
 
 
 @operator(

@@ -6,8 +6,9 @@ import numpy as np
 from onnx import TensorProto as Type
 from onnx.helper import tensor_dtype_to_np_dtype
 
+from onnx_specops.assertions import required
 from onnx_specops.domain import INDICES, NUMERIC, operator
-from onnx_specops.ops._checks import FLOAT16S, required, scalar
+from onnx_specops.ops._checks import FLOAT16S, scalar
 
 
 @operator(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from onnx import TensorProto as Type
 
+from onnx_specops.assertions import required
 from onnx_specops.domain import NUMERIC, operator
-from onnx_specops.ops._checks import required
 
 
 @operator(

@@ -7,7 +7,7 @@ from typing import Annotated
 import numpy as np
 
 from onnx_specops.attributes import Limits
-from onnx_specops.contrib.group_query_attention import GroupQueryAttention, extended, rotated
+from onnx_specops.contrib.group_query_attention import GroupQueryAttention, extended, first_slots, rotated
 from onnx_specops.domain import check_size, operator
 from onnx_specops.heads import join_heads, split_heads
 from onnx_specops.ops._checks import scalar
@@ -246,7 +246,7 @@ def _(op, query, key, value, past_key, past_value, seqlens_k, total_sequence_len
     sequence = op.Shape(query, start=1, end=2)
     total = op.Reshape(op.Cast(total_sequence_length, to=_INT64), [1])
     lengths = op.Cast(seqlens_k, to=_INT64)
-    begin = op.Where(op.Equal(total, sequence), 0, op.Sub(op.Add(lengths, 1), sequence))
+    begin = first_slots(op, lengths, sequence, total, past_key)
     queries, keys, values = (
         split_heads(op, query, num_heads),
         split_heads(op, key, kv_num_heads),

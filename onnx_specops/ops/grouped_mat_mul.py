@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from onnx_specops.assertions import required
 from onnx_specops.domain import INDICES, NUMERIC, operator
-from onnx_specops.ops._checks import FLOAT16S, required
+from onnx_specops.ops._checks import FLOAT16S
 
 
 @operator(

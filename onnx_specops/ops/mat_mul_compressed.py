@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 import numpy as np
 
+from onnx_specops.assertions import required
 from onnx_specops.attributes import Limits
 from onnx_specops.domain import operator
-from onnx_specops.ops._checks import required
 from onnx_specops.padding import pad
 
 BLOCK = 32

@@ -8,8 +8,8 @@ import time
 import numpy as np
 from onnx import TensorProto as Type
 
+from onnx_specops.assertions import required
 from onnx_specops.domain import FLOATS, INDICES, operator
-from onnx_specops.ops._checks import required
 
 _TINY = np.finfo(np.float32).tiny
 

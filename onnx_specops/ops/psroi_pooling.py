@@ -6,9 +6,9 @@ from typing import Literal
 
 import numpy as np
 
+from onnx_specops.assertions import required
 from onnx_specops.domain import FLOATS, operator
 from onnx_specops.ops._boxes import emit_columns, emit_wide, number_type, wide
-from onnx_specops.ops._checks import required
 from onnx_specops.ops._regions import (
     CHANNELS_OF_BINS,
     CHANNELS_OF_PARTS,

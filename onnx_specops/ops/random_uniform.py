@@ -9,8 +9,8 @@ import ml_dtypes
 import numpy as np
 from onnx import TensorProto as Type
 
+from onnx_specops.assertions import required
 from onnx_specops.domain import FLOATS, INDICES, operator
-from onnx_specops.ops._checks import required
 from onnx_specops.ops._random_bits import emit_mersenne_twister, emit_philox, mersenne_twister, philox
 
 # How many of a number's bits become the fraction: of TensorFlow's the mantissa, of PyTorch's one more.

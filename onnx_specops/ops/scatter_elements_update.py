@@ -9,8 +9,9 @@ import numpy as np
 from onnx import TensorProto as Type
 from onnx.helper import tensor_dtype_to_np_dtype
 
+from onnx_specops.assertions import required
 from onnx_specops.domain import INTEGERS, NUMERIC, operator
-from onnx_specops.ops._checks import FLOAT16S, position, required
+from onnx_specops.ops._checks import FLOAT16S, position
 
 Reduction = Literal["none", "sum", "prod", "min", "max", "mean"]
 

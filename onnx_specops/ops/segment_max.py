@@ -8,8 +8,8 @@ import ml_dtypes
 import numpy as np
 from onnx import TensorProto as Type
 
+from onnx_specops.assertions import required
 from onnx_specops.domain import INDICES, NUMERIC, operator
-from onnx_specops.ops._checks import required
 
 
 def lowest(dtype: np.dtype) -> np.generic:

@@ -209,7 +209,7 @@ def _grouped(
         return {}
     root = Builder(graph)
     root.reserve(value.name for value in all_values(graph))
-    masks = Masks(inputs, positions or _USUAL_POSITIONS)
+    masks = Masks(inputs, positions, most=_MOST_POSITIONS, least=_USUAL_POSITIONS)
     rotations = Rotations(inputs, dependence, positions or _USUAL_POSITIONS)
     fitting: list[tuple[int, Attention, Sight]] = []
     for number, layer in enumerate(layers):

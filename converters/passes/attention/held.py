@@ -267,8 +267,8 @@ class _Emitter:
         room = op.Shape(self.forms[0].past, start=2, end=3)
         self._own_shape = room.producer()
         if self.told_by_mask:
-            # A mask filled up to a fixed length is longer than all tokens. What holds the past ones has no more than they are,
-            # or room, and then sessions cut the mask.
+            # A mask of a fixed length is longer than all tokens. A cache without room tells how many there are; where it has
+            # room, sessions cut the mask.
             self._total = op.Min(op.Shape(mask, start=1, end=2), op.Add(room, sequence))
             self._held = op.Sub(self._total, sequence)
             self._length = op.Squeeze(self._held, [0])

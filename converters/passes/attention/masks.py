@@ -30,11 +30,15 @@ class Masks:
 
     Args:
         inputs: the graph's inputs.
-        positions: the most tokens that the model is made for.
+        positions: the most tokens that the model is made for, or ``None`` where that is unknown.
+        most, least: where it is unknown, the numbers of tokens that masks are tried at: the most that a mask takes.
     """
 
-    def __init__(self, inputs: Inputs, positions: int) -> None:
-        self._inputs, self._positions = inputs, positions
+    def __init__(self, inputs: Inputs, positions: int | None, *, most: int, least: int) -> None:
+        self._inputs = inputs
+        self._totals = [most >> shift for shift in range(most.bit_length()) if most >> shift >= least]
+        if positions is not None:
+            self._totals = [positions]
         self._found: dict[tuple[ir.Value, bool], Sight | NoFit] = {}
 
     def sight(self, mask: ir.Value | None, is_condition: bool) -> Sight:
@@ -59,9 +63,7 @@ class Masks:
         return found
 
     def _probed(self, mask: ir.Value, is_condition: bool) -> Sight:
-        # One token behind as many as there may be shows a window.
-        total = self._positions
-        last = self._seen(mask, is_condition, Setting(sequence=1, past=total - 1))[0, 0]
+        last = self._last(mask, is_condition)
         window = -1 if last.all() else int(last.sum())
         near = [Setting(2, 3, 5), Setting(2, 4, 0), Setting(1, 1, 2)]
         if window > 0:
@@ -81,6 +83,16 @@ class Masks:
                 padding = True
                 self._check(seen, heeded, setting, given)
         return Sight(window, padding)
+
+    def _last(self, mask: ir.Value, is_condition: bool) -> np.ndarray:
+        """[total]: what one token sees after as many others as there may be, which shows a window."""
+        *longer, shortest = self._totals
+        for total in longer:
+            try:
+                return self._seen(mask, is_condition, Setting(sequence=1, past=total - 1))[0, 0]
+            except (NoFit, ProbeError):
+                continue  # a constant mask has a size of its own
+        return self._seen(mask, is_condition, Setting(sequence=1, past=shortest - 1))[0, 0]
 
     @staticmethod
     def _check(seen: np.ndarray, wanted: np.ndarray, setting: Setting, given: np.ndarray | None) -> None:
