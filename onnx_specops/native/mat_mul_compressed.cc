@@ -117,7 +117,8 @@ class MatMulCompressed : public Kernel {
       batch.assign(right.begin(), right.end() - 2);
     }
     const std::int64_t matrices = element_count(batch), bytes = b.size() * (byte_size(b.type()));
-    if (matrices * matrix_bits > 8 * bytes || (matrices * matrix_bits + 7) / 8 != bytes ||
+    const bool fits = matrices == 0 || matrix_bits <= 8 * bytes / matrices;  // else the product may be too large
+    if (!fits || (matrices * matrix_bits + 7) / 8 != bytes ||
         (matrices > 1 && matrix_bits % 8 != 0)) {
       fail("B has the shape ", to_string(right), " where N and K are ", columns_, " and ", depth_);
     }

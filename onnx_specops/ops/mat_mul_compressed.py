@@ -15,6 +15,9 @@ from onnx_specops.padding import pad
 BLOCK = 32
 """Elements that share a scale where activations are quantised."""
 
+_LEAST = np.float32(3.75e-37)
+"""127 divided by less is no finite number: blocks of such elements are rounded to zeros."""
+
 LARGEST = 1 << 24
 """The most rows and columns that a matrix may have."""
 
@@ -77,7 +80,8 @@ def MatMulCompressed(
         transB: whether ``B`` holds the matrices' columns one after another.
         activations: ``"int8"`` rounds each block of 32 elements along ``K`` of ``A`` to 8-bit integers, the largest of them
             to 127, if ``B`` holds integers, ``transB`` is 1, and ``K`` and ``block_size`` (unless it is not less than ``K``)
-            are multiples of 32. (ONNX Runtime's own operator, of which bodies consist for 4 bits, rounds blocks of
+            are multiples of 32. Blocks whose largest element is below 3.75e-37 become zeros; those with NaN or an infinity,
+            NaN. (ONNX Runtime's own operator, of which bodies consist for 4 bits, rounds blocks of
             ``block_size``.)
         function: what the sums go through, ``"gelu"`` for ``x * (1 + erf(x / sqrt(2))) / 2``.
 
@@ -174,8 +178,9 @@ def _rounded(a: np.ndarray) -> np.ndarray:
     """Blocks of 8-bit integers, times their scales."""
     blocks = a.reshape(*a.shape[:-1], a.shape[-1] // BLOCK, BLOCK)
     largest = np.abs(blocks).max(axis=-1, keepdims=True)
-    factor = np.divide(np.float32(127), largest, out=np.zeros_like(largest), where=largest > 0)
-    return (np.rint(blocks * factor) * (largest / np.float32(127))).reshape(a.shape)
+    factor = np.divide(np.float32(127), largest, out=np.zeros_like(largest), where=largest >= _LEAST)
+    with np.errstate(invalid="ignore"):  # blocks with an infinity become NaN
+        return (np.rint(blocks * factor) * (largest / np.float32(127))).reshape(a.shape)
 
 
 @MatMulCompressed.infer_shapes
@@ -203,6 +208,9 @@ def _(op, A, B, scales, zero_points, codebook, bias, *, N, K, block_size, packed
     if codebook is None and transB and _has_n_bits(A, B, zero_points, N, K, block_size, packed):
         level = 4 if activations == "int8" else 0
         product = _in_n_bits(op, A, B, scales, zero_points, N, K, block_size, packed, level)
+        if level:  # ONNX Runtime rounds NaN and infinities to integers
+            wide = op.Cast(A, to=_FLOAT)
+            product = op.Add(product, op.CastLike(op.ReduceSum(op.Mul(wide, 0.0), [-1], keepdims=1), product))
         return finished(product)
     wide = op.Cast(A, to=_FLOAT)
     integers = codebook is None and not _is_float(B)
@@ -315,6 +323,6 @@ def _swapped(op, matrices):
 def _rounded_body(op, a, K):
     blocks = op.Reshape(a, op.Concat(op.Shape(a, end=-1), [K // BLOCK, BLOCK], axis=0))
     largest = op.ReduceMax(op.Abs(blocks), [-1], keepdims=1)
-    factor = op.Where(op.Greater(largest, 0.0), op.Div(127.0, largest), 0.0)
+    factor = op.Where(op.GreaterOrEqual(largest, float(_LEAST)), op.Div(127.0, largest), 0.0)
     rounded = op.Mul(op.Round(op.Mul(blocks, factor)), op.Div(largest, 127.0))
     return op.Reshape(rounded, op.Shape(a))

@@ -1,0 +1,57 @@
+"""MatMulCompressed: activations of 8 bits that are no ordinary numbers, and sizes that do not fit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.onnx_specops.ops.one_node import BODIES, KERNELS, RAISED, run
+
+OPERATOR = "MatMulCompressed"
+N, K = 24, 64
+FORMS = [(form, "uint8") for form in (*KERNELS, *BODIES)] + [(form, "uint4") for form in (*KERNELS, "body")]
+"""And what weights are; of 4 bits the body has an operator of ONNX Runtime's own."""
+
+
+def product(form: str, kind: str, a: np.ndarray) -> np.ndarray:
+    generator = np.random.default_rng(1)
+    codes = generator.integers(0, 256, (N, K if kind == "uint8" else K // 2)).astype(np.uint8)
+    inputs = {"A": a, "B": codes, "scales": np.full((N, K // 32), 0.01, np.float32)}
+    attributes = {"N": N, "K": K, "block_size": 32, "activations": "int8", "packed": "no" if kind == "uint8" else kind}
+    return run(form, OPERATOR, inputs, attributes)
+
+
+@pytest.mark.parametrize(("form", "kind"), FORMS)
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_a_row_that_is_not_finite(form: str, kind: str, value: float) -> None:
+    """It gives NaN, and other rows what they give without it."""
+    a = np.random.default_rng(0).standard_normal((3, K)).astype(np.float32)
+    wanted = product(form, kind, a)
+    a[1, 40] = value
+    got = product(form, kind, a)
+    assert np.isnan(got[1]).all()
+    np.testing.assert_array_equal(got[[0, 2]], wanted[[0, 2]])
+
+
+@pytest.mark.parametrize(("form", "kind"), FORMS)
+@pytest.mark.parametrize("largest", [0.0, 1e-45, 1e-39, 3.7e-37, 4e-37, 1e-30, 1e30])
+def test_blocks_of_any_size(form: str, kind: str, largest: float) -> None:
+    """Of blocks whose scale float32 does not hold nothing is left."""
+    a = np.random.default_rng(0).uniform(-1, 1, (2, K)).astype(np.float32)
+    wanted = product(form, kind, a)
+    got = product(form, kind, (a.astype(np.float64) * largest).astype(np.float32))
+    assert np.isfinite(got).all()
+    np.testing.assert_allclose(got / max(largest, 1e-30), wanted * (largest >= 1e-30), rtol=0.02, atol=0.1)
+
+
+@pytest.mark.parametrize("form", KERNELS)
+def test_sizes_whose_product_wraps(form: str) -> None:
+    """4,096 matrices of 2^24 by 2^24 elements have 2^64 bits and more."""
+    size = 1 << 24
+    inputs = {
+        "A": np.zeros((1, 0, size), np.float32),
+        "B": np.zeros((4096, 0, 0), np.uint8),
+        "scales": np.ones((1, 1), np.float32),
+    }
+    with pytest.raises(RAISED[form]):
+        run(form, OPERATOR, inputs, {"N": size, "K": size, "block_size": size})
