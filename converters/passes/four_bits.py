@@ -65,16 +65,20 @@ def _replace(root: Builder, value: ir.Value, moved: list[ir.Value]) -> None:
     op = Builder(graph, root=root, before=next(iter(graph)))
     op.scope = value.name or "constant"
     packed = _packed(tensor) if tensor.size > PACKED_ELEMENTS else None
+    replaced = []
     for cast in [node for node in value.consumers() if (node.domain, node.op_type) == ("", "Cast")]:
         result = cast.outputs[0]
         assert result.dtype is not None and cast.graph is not None
         if take_place(result, op.place(_values(op, tensor, packed, result.dtype))):
-            cast.graph.remove(cast, safe=True)
-    if value.uses():
+            replaced.append(cast)
+    if any(node not in replaced for node in value.consumers()):
         inner = op.place(_values(op, tensor, packed, wide))
         for current in moved:
             current.type = ir.TensorType(wide)
         value.replace_all_uses_with(inner)
+    for cast in replaced:  # at the end: one of them may be the node that others are put before
+        assert cast.graph is not None
+        cast.graph.remove(cast, safe=True)
     del graph.initializers[value.name or ""]
 
 

@@ -241,7 +241,9 @@ class _Halving:
             nodes.append(ir.Node("", "Clip", [value, *bounds], outputs=[within], name=within.name))
             value = within
         result = Value(name=name, type=ir.TensorType(dtype), shape=value.shape)
-        nodes.append(ir.Node("", "Cast", [value], [ir.AttrInt64("to", int(dtype))], outputs=[result], name=name))
+        # Where the result takes over a value's name, the node that made that value has it too.
+        node_name = self._unique(f"{name}_cast")
+        nodes.append(ir.Node("", "Cast", [value], [ir.AttrInt64("to", int(dtype))], outputs=[result], name=node_name))
         for node in nodes:
             if before is None:
                 graph.append(node)

@@ -65,3 +65,15 @@ def test_they_may_stay_in_the_irs_own_bin(tmp_path: Path):
     (codes,) = [t for t in converted.graph.initializer if t.data_location == onnx.TensorProto.EXTERNAL]
     assert codes.data_type == onnx.TensorProto.UINT8 and list(codes.dims) == [96, 128 // 2]
     ort.InferenceSession(str(tmp_path / "model.onnx"), providers=["CPUExecutionProvider"])
+
+
+@pytest.mark.parametrize("size", [(8, 6), (96, 256)])
+def test_the_first_node_of_a_graph_is_one_of_two_casts(size: tuple[int, int], tmp_path: Path):
+    codes = np.random.default_rng(5).integers(-8, 8, size)
+    packed = ov.op.Constant(ov.Type.i4, ov.Shape(size), codes.reshape(-1).tolist())
+    wide = [
+        op.multiply(op.convert(packed, "f32"), np.full(shape, 0.1, np.float32)) for shape in ((size[0], 1), (1, size[1]))
+    ]
+    x = op.parameter([2, size[1]], np.float32, name="x")
+    y = op.matmul(op.matmul(x, wide[0], False, True), wide[1], False, False)
+    check(ov.Model([y], [x]), 21, tmp_path, size=0)

@@ -189,3 +189,15 @@ def test_quantized_networks(opset: int, contrib: bool) -> None:
     onnx.checker.check_model(converted, full_check=True)
     session = ort.InferenceSession(converted.SerializeToString())
     np.testing.assert_allclose(session.run(None, {"x": given})[0], expected, atol=0.1)
+
+
+@pytest.mark.parametrize("opset", [13, 21])
+def test_names_of_nodes_in_branches(opset: int) -> None:
+    """ONNX Runtime refuses a graph of which two nodes have one name."""
+    x = op.parameter([2, 4, 8, 2], np.float32, name="x")
+    sizes = op.parameter([2], np.int32, name="sizes")
+    model = ov.Model([op.dft(x, op.constant(np.array([1, 2], np.int32)), sizes)], [x, sizes])
+    given = [np.random.default_rng(0).standard_normal((2, 4, 8, 2)).astype(np.float32), np.array([4, 8], np.int32)]
+    expected = ov.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})(given)[0]
+    session = ort.InferenceSession(convert(model, opset=opset, precision="float16").model.SerializeToString())
+    np.testing.assert_allclose(session.run(None, dict(zip(["x", "sizes"], given, strict=True)))[0], expected, atol=0.05)
