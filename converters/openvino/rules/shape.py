@@ -142,6 +142,10 @@ def _squeezed(op: Builder, data: Value, axes: Value | None, context: Context) ->
     dims, known, stated = data.dims, integers(axes), context.output_dims()
     if known is not None and not known:
         return op.Squeeze(data)
+    if known is not None and dims == []:
+        for axis in known:  # OpenVINO counts the axes of a scalar as those of a vector
+            normal_axis(axis, 1)
+        return data
     if known is not None and dims is not None:
         chosen = {normal_axis(axis, len(dims)) for axis in known}
         removed = sorted(axis for axis in chosen if dims[axis] in (1, None))

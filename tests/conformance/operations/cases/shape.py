@@ -69,6 +69,8 @@ def _squeeze():
         yield case("not-one", [static(ramp(2, 1, 3)), np.array([0, 1])])
         yield case("dynamic-one", [dynamic(ramp(1, 5), ramp(1, 0)), np.array([0])])
         yield case("to-scalar", [static(np.array([7], I64)), np.array([0])])
+        yield case("of-scalar", [static(np.array(7, I64)), np.array([0])])
+        yield case("of-scalar-negative", [static(np.array(7, I64)), np.array([-1])])
         yield case("axes-at-run-time", [dynamic(ramp(1, 1, 3), ramp(2, 1, 3), ramp(1, 4, 1)), dynamic(
             np.array([0], I32), np.array([0, -2], I32), np.array([-1, 0], I32))], **_NO_DYNAMIC_RANK)  # fmt: skip
         no_axes = "Squeeze" if version == "opset1" else "squeeze"
