@@ -41,6 +41,9 @@ class Fault(StrEnum):
     MALFORMED = "malformed"
     """The file is damaged or contradicts itself: no release could convert it."""
 
+    USAGE = "usage"
+    """The command's arguments do not fit together."""
+
     INTERNAL = "internal"
     """A mistake in the converter itself; the file may be right."""
 

@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from converters.cli.failures import tell
-from converters.errors import Problem
+from converters.errors import Fault, Problem
 
 # What errors of usage have in common; newer releases of typer bring click's classes themselves.
 _USAGE: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
@@ -36,7 +36,7 @@ class Commands(TyperGroup):
         try:
             code = super().main(given, *more, **keywords | {"standalone_mode": False})
         except _USAGE as error:
-            tell([Problem(error.format_message())], as_json=True)
+            tell([Problem(error.format_message(), fault=Fault.USAGE)], as_json=True)
             code = error.exit_code
         sys.exit(code if isinstance(code, int) else 0)
 

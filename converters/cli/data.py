@@ -148,8 +148,8 @@ def _runtime(result: RuntimeResult) -> dict[str, Any]:
     return {
         "runtime": result.runtime,
         "agrees": result.agrees,
-        "skipped": result.skipped,
-        "error": result.error,
+        "skipped": result.skipped or None,
+        "error": result.error or None,
         "seconds": result.seconds,
         "outputs": {name: comparison(c) for name, c in result.outputs.items()},
     }

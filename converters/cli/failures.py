@@ -6,8 +6,11 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import sys
 import traceback
 from collections.abc import Iterator, Sequence
+from typing import NoReturn
 
 import typer
 
@@ -16,7 +19,11 @@ from converters.errors import REPORT, ConversionError, Fault, Problem, not_enoug
 from onnx_specops.runtime.errors import MissingKernelError, as_missing_extra
 
 DIFFERENCE, BAD_INPUT, MISTAKE, INTERRUPTED = 1, 2, 3, 130
-_CODES = {Fault.UNSUPPORTED: DIFFERENCE, Fault.MALFORMED: BAD_INPUT, Fault.INTERNAL: MISTAKE}
+CLOSED_PIPE = 141
+"""As of a process that SIGPIPE ended."""
+_CODES = {
+    Fault.UNSUPPORTED: DIFFERENCE, Fault.MALFORMED: BAD_INPUT, Fault.USAGE: BAD_INPUT, Fault.INTERNAL: MISTAKE,
+}  # fmt: skip
 
 
 @contextlib.contextmanager
@@ -24,12 +31,16 @@ def failures(as_json: bool, debug: bool) -> Iterator[None]:
     """Errors without a traceback, unless one is asked for, and the exit code."""
     try:
         yield
-    except (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):
+    except (typer.Exit, typer.Abort, typer.BadParameter):
         raise
+    except BrokenPipeError:
+        _leave_closed_pipe()
     except KeyboardInterrupt:
         tell([Problem("interrupted")], as_json)
         raise typer.Exit(INTERRUPTED) from None
     except (Exception, SystemExit) as error:  # rules, and what they import, may try to end the program
+        if isinstance(error.__context__, BrokenPipeError):  # rich raises SystemExit then
+            _leave_closed_pipe()
         problems = problems_of(error)
         causes = [problem.cause for problem in problems if problem.cause is not None] or [error]
     else:
@@ -39,6 +50,13 @@ def failures(as_json: bool, debug: bool) -> Iterator[None]:
             traceback.print_exception(cause)
     tell(problems, as_json)
     raise typer.Exit(exit_code(problems))
+
+
+def _leave_closed_pipe() -> NoReturn:
+    """Ends the command where nothing reads its output any more, as ``| head`` does not."""
+    # Else Python reports at exit that it cannot write what is left.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    raise typer.Exit(CLOSED_PIPE) from None
 
 
 def tell(problems: Sequence[Problem], as_json: bool) -> None:

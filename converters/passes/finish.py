@@ -188,6 +188,7 @@ def finish(
     if opset != OPSET:
         passes.append(Stamp(opset))
     for step in passes:
-        with rewriting(type(step).__name__):
+        # Integers have no NaN.
+        with rewriting(type(step).__name__, finite=isinstance(step, InIntegers)):
             step(model)
     return Finished(bodies.without_body, inline.inlined, halves.clamped)

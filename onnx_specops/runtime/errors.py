@@ -7,6 +7,9 @@ _EXTRAS = {
     "onnxruntime_extensions": ("onnxruntime-extensions", "python-kernels"),
     "openvino": ("openvino", "openvino"),
     "openvino_tokenizers": ("openvino-tokenizers", "openvino"),
+    "jinja2": ("Jinja2", "report"),
+    "markupsafe": ("MarkupSafe", "report"),
+    "PIL": ("Pillow", "images"),
 }
 
 

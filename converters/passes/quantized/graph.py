@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from converters.passes.quantized.affine import Affine
+from converters.passes.quantized.affine import NEAR, Affine
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import all_values
 from onnx_specops.replacing import take_place
@@ -53,7 +53,8 @@ class Arrangement:
     def dequantized(self, op: Builder, value: ir.Value, integers: Value, affine: Affine) -> None:
         """Let integers stand for a value."""
         result = affine.dequantize(op, integers)
-        take_place(value, result)
+        # The zero of the limits can be a little beside a level.
+        take_place(value, result, tolerance=2 * NEAR * float(affine.scale.max()))
         self.quantized[result] = Quantized(integers, affine)
 
     def replace(self, node: ir.Node, result: Value, old: ir.Value | None = None) -> None:

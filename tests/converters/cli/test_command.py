@@ -98,7 +98,7 @@ def test_bad_usage_as_json(arguments: tuple[str, ...]) -> None:
     result = specops(*arguments, "--json")
     assert result.exit_code == 2
     (problem,) = as_json(result)["problems"]
-    assert problem["message"]
+    assert problem["message"] and problem["fault"] == "usage"
     assert not result.stderr
 
 

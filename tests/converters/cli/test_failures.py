@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from converters.cli.failures import problems_of
 from tests.converters.cli.specops import save_dense
 
 ROOT = Path(__file__).parents[3]
@@ -123,3 +124,22 @@ def test_a_crash_of_openvino(model: Path, code: str, said: str) -> None:
     errors = {result["runtime"]: result["error"] for result in document["runtimes"]}
     assert said in errors.pop("openvino")
     assert not any(errors.values())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes end otherwise there")
+@pytest.mark.parametrize("arguments", [["ops"], ["ops", "--json"], ["inspect", "--all-operations"]], ids=" ".join)
+def test_nothing_reads_the_output(arguments: list[str]) -> None:
+    """The command ends in silence, as others do in a pipe."""
+    read, written = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "converters.cli", *arguments]
+    done = subprocess.run(command, stdout=written, stderr=subprocess.PIPE, text=True, timeout=300)
+    os.close(written)
+    assert done.returncode == 141
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(("module", "extra"), [("markupsafe", "report"), ("jinja2", "report"), ("PIL", "images")])
+def test_a_missing_extra_is_named(module: str, extra: str) -> None:
+    (problem,) = problems_of(ModuleNotFoundError(f"No module named {module!r}", name=module))
+    assert f"onnx-specops[{extra}]" in problem.message and problem.fault != "internal"

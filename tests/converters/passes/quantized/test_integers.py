@@ -10,6 +10,7 @@ import openvino as ov
 import pytest
 from openvino import opset13 as ops
 
+from converters.openvino import convert
 from tests.converters.passes.quantized.networks import compared, constant, names, quantized, rounded
 
 pytestmark = pytest.mark.unverified  # integers have no NaN, and round ties of their own
@@ -63,3 +64,14 @@ def test_limits_along_an_axis(axis: int, quantized_in: Literal["integer", "float
     inner = np.maximum(np.einsum("oc,nchw->nohw", matrix, rounded(given)), 0)
     expected = np.einsum("oc,nchw->nohw", matrix, rounded(inner, top * 0, top))
     compared(model, tmp_path, given, atol=0.25, expected=expected, quantized=quantized_in)
+
+
+def test_integers_are_verified(tmp_path: Path) -> None:
+    """``--verify`` refuses them neither for NaN nor for limits that put zero a little beside a level."""
+    x = ops.parameter([2, 8, 6, 6], np.float32, name="x")
+    limited = quantized(x, -2.4649284, 2.445671)
+    weights = constant(np.random.default_rng(1).standard_normal((8, 8, 1, 1)))
+    model = ov.Model([ops.convolution(limited, weights, [1, 1], [0, 0], [0, 0], [1, 1])], [x])
+    result, report = convert(model, verify=True)
+    assert report.verified is not None and not report.verified.differences
+    assert "QuantizeLinear" in names(result)
