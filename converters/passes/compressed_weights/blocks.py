@@ -54,7 +54,8 @@ def of_blocks(op: Builder, value: ir.Value, weights: Weights, dropped: int | Non
             return None
         dims = dims[-2:]
     numbers = plain(value)
-    if numbers.dtype in (D.UINT8, D.INT8) and not _fits(numbers, weights.codes):
+    # Scales are floats; zero points may be integers, too.
+    if numbers.dtype in (D.UINT8, D.INT8) and (value is weights.scale or not _fits(numbers, weights.codes)):
         numbers = op.Cast(numbers, to=D.FLOAT)
     return numbers if static(numbers) == dims else op.Reshape(numbers, list(dims))
 
@@ -76,7 +77,7 @@ def plain(value: ir.Value) -> Value:
         stored = source(node)
         if stored.dtype not in (D.UINT8, D.INT8, D.UINT4, D.INT4, D.FLOAT16, D.BFLOAT16, D.FLOAT):
             break
-        if stored.dtype == D.FLOAT or PACKED in stored.meta:
+        if stored.dtype == D.FLOAT or PACKED in stored.meta or {stored.dtype, value.dtype} == {D.FLOAT16, D.BFLOAT16}:
             break
         value = stored
     if value.dtype in (D.UINT4, D.INT4):

@@ -151,3 +151,19 @@ def test_few_codes_stand_alone(kind: str, weights: Any, oracle: Oracle, tmp_path
     for source in (str(target), *([model.SerializeToString()] if weights == "embed" else [])):
         session = onnx_specops.InferenceSession(source, kernels="none")
         assert_all_close([session.run(None, {"x": given})], answers, 1e-4, 1e-4, "it")
+
+
+# With 4 bits on both sides, for each weight, OpenVINO ends with SIGFPE.
+@pytest.mark.parametrize(("kind", "columns"), [("u8", 1), ("i8", 1), ("u4", 1), ("i4", 1), ("u8", 128), ("i8", 128)])
+def test_scales_of_integers(kind: str, columns: int, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+    """One for each row, or for each weight."""
+    import openvino as ov
+
+    def form(ops: Any, x: Any) -> list[Any]:
+        def integers(*shape: int) -> Any:
+            numbers = RNG.integers(1, 8, shape).reshape(-1).tolist()
+            return ops.convert(ov.op.Constant(getattr(ov.Type, kind), ov.Shape(shape), numbers), "f32")
+
+        return [ops.matmul(x, ops.multiply(integers(96, 128), integers(96, columns)), False, True)]
+
+    _compared(form, oracle, tmp_path)
