@@ -88,9 +88,10 @@ struct Whitespace {
   bool prefix, squeeze, escape, suffix;
 };
 
-// Appends what the text becomes by a map, which has `prefix(text)` as CharsMap does.
+// Appends what the text becomes by a map, which has `prefix(text)` as CharsMap does. `context.check_size` is asked while it
+// grows: a character may become as many as the map holds.
 template <class Map>
-void normalize(const Map& map, const Whitespace& spaces, std::string_view text, std::string& out) {
+void normalize(const Context& context, const Map& map, const Whitespace& spaces, std::string_view text, std::string& out) {
   const std::string_view blank = spaces.escape ? "\xE2\x96\x81" : " ";
   while (spaces.squeeze && !text.empty()) {
     const CharsMap::Prefix prefix = map.prefix(text);
@@ -119,6 +120,7 @@ void normalize(const Map& map, const Whitespace& spaces, std::string_view text, 
       out += value;
     }
     after_blank = spaces.squeeze && value.back() == ' ';
+    context.check_size("a normalized string", static_cast<std::int64_t>(out.size()));
   }
   while (spaces.squeeze && out.size() - before >= blank.size() &&
          std::string_view(out).substr(out.size() - blank.size()) == blank) {

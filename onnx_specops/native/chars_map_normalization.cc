@@ -28,9 +28,8 @@ class CharsMapNormalization : public Kernel {
       if (skips[i]) {
         out += texts[i];
       } else {
-        normalize(map, spaces_, texts[i], out);
+        normalize(context, map, spaces_, texts[i], out);
       }
-      context.check_size("symbols", static_cast<std::int64_t>(out.size()));
     });
   }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -92,6 +93,11 @@ struct Ids {
 
 void write_rows(Context& context, const Shape& shape, const std::vector<Ids>& parts);
 
+// An error where the inputs do not justify the memory of so many ids: to be asked while they are appended.
+inline void check_ids(const Context& context, const std::vector<std::int32_t>& ids) {
+  context.check_size("the ids' bytes", static_cast<std::int64_t>(ids.size() * sizeof(std::int32_t)));
+}
+
 // body(row, kept, ids) appends the ids of a row; writes all of them as outputs ragged_begins, ragged_ends, ids. `prepare()`
 // makes what a thread keeps between rows.
 template <class Prepare, class Body>
@@ -104,6 +110,7 @@ void tokenize_rows(Context& context, const TextRows& rows, const Prepare& prepar
   }
   const std::vector<std::size_t> edges = divide(context, rows.size(), rows.texts().total(), weights);
   std::vector<Ids> parts(edges.size() - 1);
+  std::atomic<std::int64_t> total{0};  // of all threads
   context.parallel_for(parts.size(), [&](std::size_t part) {
     auto kept = prepare();
     Ids& out = parts[part];
@@ -111,6 +118,8 @@ void tokenize_rows(Context& context, const TextRows& rows, const Prepare& prepar
     for (std::size_t row = edges[part]; row < edges[part + 1]; ++row) {
       const std::size_t before = out.ids.size();
       body(row, kept, out.ids);
+      const auto grown = static_cast<std::int64_t>(out.ids.size() - before);
+      context.check_size("the ids' bytes", 4 * (total.fetch_add(grown, std::memory_order_relaxed) + grown));
       if (out.ids.size() > std::numeric_limits<std::int32_t>::max()) fail("ids: more than an int32 can count");
       out.counts.push_back(static_cast<std::int32_t>(out.ids.size() - before));
     }
@@ -122,7 +131,10 @@ void tokenize_rows(Context& context, const TextRows& rows, const Prepare& prepar
 template <class Prepare, class Body>
 void tokenize(Context& context, const TextRows& rows, const Prepare& prepare, const Body& body) {
   tokenize_rows(context, rows, prepare, [&](std::size_t row, auto& kept, std::vector<std::int32_t>& ids) {
-    for (std::size_t i = rows.begin(row); i < rows.end(row); ++i) body(rows.texts()[i], kept, ids);
+    for (std::size_t i = rows.begin(row); i < rows.end(row); ++i) {
+      body(rows.texts()[i], kept, ids);
+      check_ids(context, ids);
+    }
   });
 }
 
@@ -138,12 +150,16 @@ void rewrite(Context& context, const Texts& texts, const Prepare& prepare, const
   auto* const begin = begins.data<std::int32_t>();
   auto* const end = ends.data<std::int32_t>();
   std::vector<std::string> written(parts);
+  std::atomic<std::int64_t> all{0};  // of all threads
   context.parallel_for(parts, [&](std::size_t part) {
     auto kept = prepare();
     std::string& out = written[part];
     for (std::size_t i = edges[part]; i < edges[part + 1]; ++i) {
-      begin[i] = static_cast<std::int32_t>(out.size());
+      const std::size_t before = out.size();
+      begin[i] = static_cast<std::int32_t>(before);
       body(i, kept, out);
+      const auto grown = static_cast<std::int64_t>(out.size() - before);
+      context.check_size("symbols", all.fetch_add(grown, std::memory_order_relaxed) + grown);
       if (out.size() > std::numeric_limits<std::int32_t>::max()) fail("symbols: more bytes than an int32 can count");
       end[i] = static_cast<std::int32_t>(out.size());
     }

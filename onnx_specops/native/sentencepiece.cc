@@ -131,8 +131,7 @@ class Model {
 
   void encode(const Context& context, std::string_view text, Scratch& scratch, std::vector<std::int32_t>& ids) const {
     scratch.normalized.clear();
-    normalize(SymbolsKept(map_, has_symbols_ ? &symbols_ : nullptr), spaces_, text, scratch.normalized);
-    context.check_size("a normalized string", static_cast<std::int64_t>(scratch.normalized.size()));
+    normalize(context, SymbolsKept(map_, has_symbols_ ? &symbols_ : nullptr), spaces_, text, scratch.normalized);
     if (scratch.normalized.size() > static_cast<std::size_t>(most_id)) fail("a normalized string is too long");
     Sink sink{*this, ids};
     const std::string_view normalized = scratch.normalized;
@@ -477,63 +476,61 @@ class SentencepieceTokenizer : public Kernel {
 // The text of every piece, with blanks for U+2581.
 class Surfaces {
  public:
-  Surfaces(const Texts& pieces, const Input& types, std::string_view unknown_surface) {
-    const auto* kinds = types_of(types, pieces);
-    spans_.reserve(pieces.size() + 1);
-    for (std::size_t i = 0; i < pieces.size(); ++i) {
-      std::string_view piece = pieces[i];
-      Span span{text_.size(), kinds[i], 0, false};
-      if (span.kind == byte_piece) {
-        const int byte = byte_of(piece);
+  Surfaces(const std::vector<Input>& pieces, std::string_view unknown_surface)
+      : pieces_(pieces[0], pieces[1], pieces[2], "vocab_"), unknown_surface_(unknown_surface) {
+    const auto* kinds = types_of(pieces[3], pieces_);
+    surfaces_.reserve(pieces_.size());
+    for (std::size_t i = 0; i < pieces_.size(); ++i) {
+      Surface surface{kinds[i], 0};
+      if (surface.kind == byte_piece) {
+        const int byte = byte_of(pieces_[i]);
         if (byte < 0) fail("types[", i, "] = 6, but that piece is no byte");
-        span.byte = static_cast<char>(byte);
-      } else if (span.kind == unknown) {
-        text_ += unknown_surface;
-      } else if (span.kind != control) {
-        span.begins_blank = piece.substr(0, space.size()) == space;
-        for (std::size_t at; (at = piece.find(space)) != std::string_view::npos; piece.remove_prefix(at + space.size())) {
-          text_ += piece.substr(0, at);
-          text_ += ' ';
-        }
-        text_ += piece;
+        surface.byte = static_cast<char>(byte);
       }
-      spans_.push_back(span);
+      surfaces_.push_back(surface);
     }
-    spans_.push_back({text_.size(), control, 0, false});
   }
 
-  void decode(const std::int32_t* ids, std::int64_t count, bool prefix, bool squeeze, std::string& pending,
-              std::string& out) const {
+  void decode(const Context& context, const std::int32_t* ids, std::int64_t count, bool prefix, bool squeeze,
+              std::string& pending, std::string& out) const {
     const std::size_t before = out.size();
     bool at_begin = true, prefix_seen = false;
     pending.clear();
     for (std::int64_t k = 0; k < count; ++k) {
       const auto id = static_cast<std::size_t>(ids[k]);
-      if (id + 1 >= spans_.size()) continue;
-      const Span& span = spans_[id];
-      if (span.kind == byte_piece) {
-        pending += span.byte;
+      if (id >= surfaces_.size()) continue;
+      const Surface& surface = surfaces_[id];
+      if (surface.kind == byte_piece) {
+        pending += surface.byte;
         continue;
       }
       if (!pending.empty()) flush(pending, out);
       at_begin = at_begin && !prefix_seen && out.size() == before;
       prefix_seen = false;
-      std::string_view text = std::string_view(text_).substr(span.begin, spans_[id + 1].begin - span.begin);
-      if (at_begin && (prefix || squeeze) && span.begins_blank) {
-        text.remove_prefix(1);
-        prefix_seen = !squeeze;
+      if (surface.kind == control) continue;
+      if (surface.kind == unknown) {
+        out += unknown_surface_;
+      } else {
+        std::string_view text = pieces_[id];
+        if (at_begin && (prefix || squeeze) && text.substr(0, space.size()) == space) {
+          text.remove_prefix(space.size());
+          prefix_seen = !squeeze;
+        }
+        for (std::size_t at; (at = text.find(space)) != std::string_view::npos; text.remove_prefix(at + space.size())) {
+          out += text.substr(0, at);
+          out += ' ';
+        }
+        out += text;
       }
-      out += text;
+      context.check_size("symbols", static_cast<std::int64_t>(out.size()));  // pieces may share their bytes
     }
     flush(pending, out);
   }
 
  private:
-  struct Span {
-    std::size_t begin;
+  struct Surface {
     std::uint8_t kind;
     char byte;
-    bool begins_blank;
   };
 
   static void flush(std::string& pending, std::string& out) {
@@ -545,8 +542,9 @@ class Surfaces {
     pending.clear();
   }
 
-  std::string text_;
-  std::vector<Span> spans_;
+  Texts pieces_;
+  std::string unknown_surface_;
+  std::vector<Surface> surfaces_;
 };
 
 class SentencepieceDetokenizer : public Kernel {
@@ -575,8 +573,7 @@ class SentencepieceDetokenizer : public Kernel {
     std::string all, pending;
     for (std::int64_t row = 0; row < rows; ++row, id += length) {
       begin[row] = static_cast<std::int32_t>(all.size());
-      surfaces.decode(id, length, prefix_, squeeze_, pending, all);
-      context.check_size("symbols", static_cast<std::int64_t>(all.size()));
+      surfaces.decode(context, id, length, prefix_, squeeze_, pending, all);
       if (all.size() > std::numeric_limits<std::int32_t>::max()) fail("symbols: more bytes than an int32 can count");
       end[row] = static_cast<std::int32_t>(all.size());
     }
@@ -586,7 +583,7 @@ class SentencepieceDetokenizer : public Kernel {
 
  private:
   void fill(std::optional<Surfaces>& surfaces, const std::vector<Input>& pieces) const {
-    surfaces.emplace(Texts(pieces[0], pieces[1], pieces[2], "vocab_"), pieces[3], unknown_);
+    surfaces.emplace(pieces, unknown_);
   }
 
   std::string unknown_;

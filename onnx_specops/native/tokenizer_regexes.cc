@@ -26,7 +26,7 @@ class RegexNormalization : public Kernel {
           if (skips[i]) {
             out += texts[i];
           } else {
-            substitute(search, texts[i], out);
+            substitute(context, search, texts[i], out);
           }
         });
   }
@@ -70,7 +70,7 @@ class RegexNormalization : public Kernel {
     if (!literal.empty()) parts_.push_back({literal, 0, false});
   }
 
-  void substitute(Search& search, std::string_view text, std::string& out) const {
+  void substitute(const Context& context, Search& search, std::string_view text, std::string& out) const {
     const std::size_t before = out.size();
     std::size_t at = 0, start = 0, most = 0;
     std::uint32_t options = 0;
@@ -98,6 +98,7 @@ class RegexNormalization : public Kernel {
           out.append(text.substr(search.begin(part.group), search.end(part.group) - search.begin(part.group)));
         }
       }
+      context.check_size("symbols", static_cast<std::int64_t>(out.size()));
       at = start = search.end();
       if (!all_) break;
       options = search.begin() == search.end() ? PCRE2_NOTEMPTY_ATSTART | PCRE2_ANCHORED : 0;
