@@ -51,6 +51,8 @@ def build(folder: Path) -> Path:
         *(["-G", "Ninja"] if shutil.which("ninja", path=path) else []),
     ]
     with locked(folder / "lock"):
+        # It may name a Ninja of an environment that is gone.
+        (folder / "build" / "CMakeCache.txt").unlink(missing_ok=True)
         for command in (configure, ["cmake", "--build", folder / "build", "--parallel", "2"]):
             done = subprocess.run(command, env=environment, capture_output=True, text=True)
             assert done.returncode == 0, done.stdout + done.stderr

@@ -26,6 +26,8 @@ def places(tmp_path: Path) -> tuple[Path, Path]:
     checkout, site = tmp_path / "checkout", tmp_path / "site"
     ignored = shutil.ignore_patterns("__pycache__", Path(onnx_specops.library_path()).name)
     shutil.copytree(PACKAGE, checkout / "onnx_specops", ignore=ignored)
+    (checkout / "onnx_specops" / "native").mkdir(exist_ok=True)
+    (checkout / "onnx_specops" / "native" / "CMakeLists.txt").touch()  # the package may be an installed one, which has none
     (site / "onnx_specops").mkdir(parents=True)
     shutil.copy(PACKAGE / "__init__.py", site / "onnx_specops")
     shutil.copytree(PACKAGE / "cmake", site / "onnx_specops" / "cmake")
