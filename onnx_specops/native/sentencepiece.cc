@@ -315,21 +315,34 @@ class Model {
         characters.emplace(one, id);
       }
     }
-    const auto id_of = [&](std::string_view text) {
-      const std::int32_t id = exact(mergeable_, text);
-      if (id >= 0 || width(text) != text.size()) return id;
-      const auto found = characters.find(text);
+    // A part is a piece, or a character that is none.
+    const auto id_of = [&](std::int32_t id, std::string_view part) {
+      if (id >= 0 || width(part) != part.size()) return id;
+      const auto found = characters.find(part);
       return found == characters.end() ? -1 : found->second;
     };
+    const ByteTrie backwards = reversed(texts);
     struct Pair {
       std::int32_t left, right, piece;
     };
     std::vector<Pair> pairs;
+    std::vector<std::int32_t> lefts, rights;  // the pieces that end, and begin, at each place
     for (const std::int32_t piece : pieces) {
       const std::string_view text = texts[static_cast<std::size_t>(piece)];
-      for (std::size_t at = width(text); at < text.size(); at += width(text.substr(at))) {
-        const std::int32_t left = id_of(text.substr(0, at));
-        const std::int32_t right = left < 0 ? -1 : id_of(text.substr(at));
+      const std::size_t size = text.size();
+      lefts.assign(size + 1, -1);
+      rights.assign(size + 1, -1);
+      ByteTrie::Node node = ByteTrie::root;
+      for (std::size_t i = 0; i < size && mergeable_.step(node, static_cast<unsigned char>(text[i])); ++i) {
+        if (mergeable_.holds(node)) lefts[i + 1] = mergeable_.id(node);
+      }
+      node = ByteTrie::root;
+      for (std::size_t i = size; i > 0 && backwards.step(node, static_cast<unsigned char>(text[i - 1])); --i) {
+        if (backwards.holds(node)) rights[i - 1] = backwards.id(node);
+      }
+      for (std::size_t at = width(text); at < size; at += width(text.substr(at))) {
+        const std::int32_t left = id_of(lefts[at], text.substr(0, at));
+        const std::int32_t right = left < 0 ? -1 : id_of(rights[at], text.substr(at));
         if (right >= 0) pairs.push_back({left, right, piece});
       }
     }
@@ -341,6 +354,26 @@ class Model {
     std::vector<std::pair<std::string_view, std::int32_t>> units(characters.begin(), characters.end());
     characters_ = ByteTrie(std::move(units));
   }
+
+  // The pieces that texts are made of, by their bytes from the last to the first.
+  ByteTrie reversed(const Texts& texts) const {
+    // Pieces may share their bytes: a small file can hold very many of them.
+    if (texts.total() > most_shared && texts.total() / 16 > texts.symbols()) {
+      fail("the pieces have ", texts.total(), " bytes, more than ", most_shared, " and than 16 times those of vocab_symbols");
+    }
+    std::vector<std::string> turned;
+    turned.reserve(texts.size());
+    std::vector<std::pair<std::string_view, std::int32_t>> tokens;
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      const auto place = static_cast<std::int32_t>(i);
+      if (exact(mergeable_, texts[i]) != place) continue;
+      turned.emplace_back(texts[i].rbegin(), texts[i].rend());
+      tokens.emplace_back(turned.back(), place);
+    }
+    return ByteTrie(std::move(tokens));
+  }
+
+  static constexpr std::int64_t most_shared = 1 << 24;
 
   void encode_merged(std::string_view text, Scratch& scratch, Sink& sink) const {
     std::vector<Symbol>& symbols = scratch.symbols;

@@ -95,3 +95,25 @@ def test_memory(case: Callable[[], tuple[str, dict[str, np.ndarray], dict[str, o
     *said, peak = done.stdout.strip().splitlines()
     assert "and than 1024 times as many as the inputs" in " ".join(said), done.stdout
     assert int(peak) * (1 if sys.platform != "darwin" else 1 / 1024) < MOST
+
+
+def test_pieces_that_share_their_bytes() -> None:
+    """8,000 pieces of byte pairs in 8,000 bytes are 32 million bytes, and as many pairs."""
+    import onnxruntime as ort
+
+    import onnx_specops
+
+    count = 8000
+    inputs = {
+        "ragged_begins": integers(0), "ragged_ends": integers(1), "begins": integers(0), "ends": integers(3),
+        "symbols": symbols(b"aaa"), "vocab_begins": np.zeros(count + 1, np.int32),
+        "vocab_ends": integers(*range(1, count + 1), 1), "vocab_symbols": symbols(b"a" * count),
+        "vocab_ids": integers(*range(count + 1)), "scores": np.zeros(count + 1, np.float32),
+        "types": np.array([1] * count + [2], np.uint8),
+    }  # fmt: skip
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    model = one_node("SentencepieceTokenizer", inputs, {"model_type": "bpe"})
+    session = onnx_specops.InferenceSession(model.SerializeToString(), options, kernels="native")
+    with pytest.raises(Exception, match="the pieces have 32004001 bytes"):
+        session.run(None, inputs)
