@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from onnx_specops.domain import operators
 from onnx_specops.runtime.errors import MissingKernelError
@@ -19,10 +18,6 @@ class Forms:
     body: str
     python: str
     native: str
-
-    def as_dict(self) -> dict[str, Any]:
-        """As plain data."""
-        return asdict(self)
 
 
 def forms() -> Iterator[Forms]:

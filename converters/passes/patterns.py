@@ -23,7 +23,7 @@ shapes, which the passes behind need.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -32,6 +32,7 @@ from onnx_ir.passes import InPlacePass, PassResult
 from onnxscript.rewriter import pattern as language
 
 from onnx_specops.building import Builder, Value
+from onnx_specops.graphs import all_values
 from onnx_specops.replacing import may_replace, rewriting, take_place
 
 
@@ -146,7 +147,7 @@ class PatternPass(InPlacePass):
                     continue
                 if root is None:
                     root = Builder(model.graph)
-                    root.reserve(value.name for value in all_values(model.graph, nodes))
+                    root.reserve(value.name for value in all_values(model.graph))
                 if _replaced(found, match, node, root):
                     count += 1
                     by_root = _by_root(self.rewrites)  # what was emitted may be what others need
@@ -213,14 +214,3 @@ def _remove_unused(node: ir.Node | None) -> None:
         sources = [value.producer() for value in node.inputs if value is not None]
         node.graph.remove(node, safe=True)
         pending += sources
-
-
-def all_values(graph: ir.Graph, nodes: Sequence[ir.Node]) -> Iterator[ir.Value]:
-    """Every value of a graph with the ``nodes`` of it and of the graphs nested in it."""
-    yield from graph.inputs
-    yield from graph.initializers.values()
-    for node in nodes:
-        yield from node.outputs
-        for attribute in node.attributes.values():
-            if attribute.type == ir.AttributeType.GRAPH:
-                yield from attribute.as_graph().inputs

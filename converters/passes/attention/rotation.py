@@ -55,13 +55,6 @@ class Layout:
 
     name: str
 
-    def to_heads(self, array: np.ndarray, heads: int) -> np.ndarray:
-        if self.name == "BNSH":
-            return array
-        if self.name == "BSD":
-            array = array.reshape(*array.shape[:2], heads, -1)
-        return array.transpose(0, 2, 1, 3)
-
     def from_heads(self, array: np.ndarray) -> np.ndarray:
         if self.name == "BNSH":
             return array
