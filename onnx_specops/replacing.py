@@ -21,12 +21,15 @@ class Rewriting:
         finite: whether its replacements are equal for finite numbers only.
         tolerance: by how much the replacement may differ, in the values' own unit.
         through: values that are never arbitrary: what is known of the numbers that their nodes compute counts.
+        level: the distance of two levels, where numbers are rounded to levels. A number halfway between two may be rounded
+            to either: one of a thousand may differ by this much.
     """
 
     name: str = ""
     finite: bool = False
     tolerance: float = 0.0
     through: Sequence[ir.Value] = ()
+    level: float = 0.0
 
 
 Check = Callable[[Sequence[tuple[ir.Value, ir.Value]], Rewriting], bool]
@@ -57,16 +60,21 @@ def rewriting(name: str, *, finite: bool = False, tolerance: float = 0.0) -> Ite
 
 
 def may_replace(
-    pairs: Sequence[tuple[ir.Value, ir.Value]], *, tolerance: float = 0.0, through: Sequence[ir.Value] = ()
+    pairs: Sequence[tuple[ir.Value, ir.Value]],
+    *,
+    tolerance: float = 0.0,
+    through: Sequence[ir.Value] = (),
+    level: float = 0.0,
 ) -> bool:
     """Whether the second value of each pair may replace the first: yes, unless a check of `checked_by` refuses.
 
-    ``tolerance`` and ``through`` as of `Rewriting`.
+    ``tolerance``, ``through`` and ``level`` as of `Rewriting`.
     """
     if (check := _check.get()) is None:
         return True
     current = _rewriting.get() or Rewriting()
-    return check(pairs, replace(current, tolerance=max(tolerance, current.tolerance), through=(*current.through, *through)))
+    tolerance, through = max(tolerance, current.tolerance), (*current.through, *through)
+    return check(pairs, replace(current, tolerance=tolerance, through=through, level=level))
 
 
 def take_place(
@@ -77,6 +85,7 @@ def take_place(
     checked: bool = False,
     tolerance: float = 0.0,
     through: Sequence[ir.Value] = (),
+    level: float = 0.0,
 ) -> bool:
     """Replace ``old`` by ``new``: for the nodes that use it, among graph outputs, under its name.
 
@@ -88,12 +97,12 @@ def take_place(
         new: the value that replaces it.
         equal: whether both are meant to be equal for all inputs of the graph. Only such replacements are checked.
         checked: whether `may_replace` was asked already.
-        tolerance, through: for the check, see `Rewriting`.
+        tolerance, through, level: for the check, see `Rewriting`.
 
     Returns:
         Whether it was replaced; not where a check refuses.
     """
-    if equal and not checked and not may_replace([(old, new)], tolerance=tolerance, through=through):
+    if equal and not checked and not may_replace([(old, new)], tolerance=tolerance, through=through, level=level):
         return False
     if new.type is None:
         new.type = old.type

@@ -5,7 +5,7 @@ In float16, for GPUs and NPUs, these stay in float32, with casts around them:
 - operators that do not support float16, sums along an axis and powers, which leave its range, random numbers, and the
   operators of the domain;
 - what is computed from shapes and positions, or becomes an index or a size: float16 does not hold all integers above 2048;
-- numbers close to zero (`float16_limits`).
+- products with constants beyond float16's range, and numbers close to zero (`float16_limits`).
 """
 
 from __future__ import annotations
@@ -55,7 +55,18 @@ _FOLLOWED = frozenset((
     "Split", "Sqrt", "Squeeze", "Sub", "Tile", "Transpose", "Unsqueeze", "Where",
 ))  # fmt: skip
 
+# Of constants beyond float16's range, these need the numbers themselves. Others mask with them.
+_WEIGHTED = frozenset(("Conv", "ConvTranspose", "Gemm", "MatMul"))
+
 _CONTROL = frozenset(("If", "Loop", "Scan"))
+
+
+def _is_beyond(value: ir.Value | None) -> bool:
+    """Whether a constant holds finite numbers that float16 does not."""
+    if value is None or value.const_value is None or value.is_graph_input() or value.dtype != D.FLOAT:
+        return False
+    array = value.const_value.numpy()
+    return bool((np.isfinite(array) & (np.abs(array) > LARGEST)).any())
 
 
 class InFloat16(InPlacePass):
@@ -118,6 +129,8 @@ class _Halving:
         if node.op_type in _CONTROL and not node.domain:
             return False
         if node.domain not in ("", CONTRIB_DOMAIN) or node.op_type in _SINGLE:
+            return True
+        if node.op_type in _WEIGHTED and any(_is_beyond(value) for value in node.inputs):
             return True
         version = OPSET_IMPORTS[node.domain]
         schemas = [onnx.defs.get_schema(node.op_type, version, node.domain)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import onnx_ir as ir
@@ -50,11 +51,14 @@ class Arrangement:
         op.scope = node.name or node.op_type
         return op
 
-    def dequantized(self, op: Builder, value: ir.Value, integers: Value, affine: Affine) -> None:
-        """Let integers stand for a value."""
+    def dequantized(
+        self, op: Builder, value: ir.Value, integers: Value, affine: Affine, through: Sequence[ir.Value] = ()
+    ) -> None:
+        """Replace a value by its integers, dequantized; ``through`` as of `onnx_specops.replacing.Rewriting`."""
         result = affine.dequantize(op, integers)
+        level = float(affine.scale.max())
         # The zero of the limits can be a little beside a level.
-        take_place(value, result, tolerance=2 * NEAR * float(affine.scale.max()))
+        take_place(value, result, tolerance=2 * NEAR * level, through=through, level=level)
         self.quantized[result] = Quantized(integers, affine)
 
     def replace(self, node: ir.Node, result: Value, old: ir.Value | None = None) -> None:

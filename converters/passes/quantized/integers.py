@@ -107,12 +107,16 @@ def _quantize(work: Arrangement, node: ir.Node, opset: int) -> None:
     if inner is None or outer is None or not (inner.has_one_zero and outer.has_one_zero) or (inner.axis != outer.axis):
         return
     op = work.before(node)
-    if levels % 2 and not (is_node(data.producer(), "Relu") and not low.any()):
-        data = op.Max(data, constant_value(low))  # there is an integer below those of the levels
+    above: list[ir.Value] = []
+    if levels % 2:  # there is an integer below those of the levels
+        if is_node(data.producer(), "Relu") and not low.any():
+            above = [data]
+        else:
+            data = op.Max(data, constant_value(low))
     if inner.shift is not None:
         data = op.Add(data, constant_value(inner.shift))
     if inner.is_whole and outer.is_whole:
-        work.dequantized(op, node.outputs[0], inner.quantize(op, data), outer)
+        work.dequantized(op, node.outputs[0], inner.quantize(op, data), outer, through=above)
     elif rank is not None:
         # ONNX Runtime quantises along an axis ten times as slowly as it divides.
         divided = op.Div(data, inner.column(rank))

@@ -136,6 +136,20 @@ def test_numbers_beyond_float16_are_clamped_and_told_of(tmp_path: Path):
     assert onnx.numpy_helper.to_array(constant).tolist() == [[-65504, 0, 65504]]
 
 
+@pytest.mark.parametrize("far", [65504.0, 70000.0])
+def test_weights_beyond_float16_are_multiplied_in_float32(far: float, tmp_path: Path):
+    x = op.parameter([2, 3], np.float32, name="x")
+    weights = op.constant(np.array([[far, 1.0], [-2.0, far], [0.5, 3.0]], np.float32), name="weights")
+    path, given = tmp_path / "model.xml", np.array([[0.25, 0.5, -1], [-0.5, 0.125, 2]], np.float32)
+    model = ov.Model([op.matmul(x, weights, False, False)], [x])
+    ov.save_model(model, path, compress_to_fp16=False)
+    converted, report = convert(path, precision="float16")
+    assert not report.clamped
+    assert (FLOAT16 in {t.data_type for t in converted.graph.initializer}) == (far == 65504)
+    (result,) = run(converted, [given])
+    np.testing.assert_allclose(result, given @ weights.data, rtol=1e-3)
+
+
 def test_what_is_computed_from_shapes_stays_exact(tmp_path: Path):
     x = op.parameter([1, -1], np.float32, name="x")
     size = op.convert(op.gather(op.shape_of(x), np.array([1]), np.array(0)), "f32")

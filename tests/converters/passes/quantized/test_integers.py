@@ -75,3 +75,16 @@ def test_integers_are_verified(tmp_path: Path) -> None:
     result, report = convert(model, verify=True)
     assert report.verified is not None and not report.verified.differences
     assert "QuantizeLinear" in names(result)
+
+
+@pytest.mark.parametrize("levels", [255, 65535])
+def test_levels_above_a_relu_are_verified(levels: int) -> None:
+    """The integer below an odd number of levels needs no guard where nothing is negative: the check knows that, too."""
+    x = ops.parameter([2, 8, 6, 6], np.float32, name="x")
+    top = np.float32(1.9409431)
+    limited = ops.fake_quantize(ops.relu(x), np.float32(0), top, np.float32(0), top, levels)
+    weights = constant(np.random.default_rng(1).standard_normal((8, 8, 1, 1)))
+    model = ov.Model([ops.convolution(limited, weights, [1, 1], [0, 0], [0, 0], [1, 1])], [x])
+    result, report = convert(model, verify=True)
+    assert report.verified is not None and not report.verified.differences
+    assert "QuantizeLinear" in names(result)

@@ -154,6 +154,17 @@ def test_a_tolerance_is_allowed_for() -> None:
     assert not difference(one, other, noise=0.25)
 
 
+def test_numbers_between_two_levels() -> None:
+    one = np.zeros(2000, np.float32)
+    other = one.copy()
+    other[7] = 0.1
+    assert difference(one, other)
+    assert not difference(one, other, level=0.1)
+    assert difference(one, other, level=0.05), "more than a level"
+    other[:20] = 0.1
+    assert difference(one, other, level=0.1), "too many to be chance"
+
+
 @pytest.mark.parametrize("with_inputs", [True, False])
 def test_a_conversion_is_verified(with_inputs: bool) -> None:
     import openvino as ov
