@@ -18,6 +18,7 @@ from converters.cli.generate import generate
 from converters.cli.options import (
     AbsoluteTolerance,
     AllowedShare,
+    Bin,
     Debug,
     Extensions,
     Inputs,
@@ -119,6 +120,7 @@ def validate(
         Path | None,
         typer.Argument(metavar="MODEL.onnx", help="Its conversion; made anew by default.", show_default=False),
     ] = None,
+    bin: Bin = None,
     inputs: Inputs = None,
     shape: Shapes = None,
     seed: Seed = 0,
@@ -147,7 +149,7 @@ def validate(
         if onnx_model is not None and not onnx_model.is_file():
             raise ValueError(f"{onnx_model} is not a file")
         if report is not None:
-            reporting.require(report, [model])
+            reporting.require(report, [model, *([] if bin is None else [bin])])
         load_all(rules)
         runtimes, sizes = [chosen.value for chosen in runtime or Runtime], shapes(shape, "--shape")
         tolerance = Tolerance(rtol, atol, share=share)
@@ -163,6 +165,7 @@ def validate(
             per_layer or report is not None,
             extension or (),
             times=report is not None,
+            bin=bin,
         )
         if report is not None:
             reporting.write_validation(report, validation)
@@ -183,6 +186,7 @@ def inspect(
     all_operations: Annotated[
         bool, typer.Option("--all-operations", help="List OpenVINO's operations instead, and what each becomes.")
     ] = False,
+    bin: Bin = None,
     report: Report = None,
     rules: Rules = None,
     as_json: Json = False,
@@ -193,6 +197,8 @@ def inspect(
         raise typer.BadParameter("give either MODEL.xml or --all-operations")
     if model is None and report is not None:
         raise typer.BadParameter("it is for a model", param_hint="--report")
+    if model is None and bin is not None:
+        raise typer.BadParameter("it is for a model", param_hint="--bin")
     with failures(as_json, debug):
         from converters.cli import data, text
 
@@ -209,9 +215,9 @@ def inspect(
         from converters.openvino.plugins import load_all
 
         if report is not None:
-            reporting.require(report, [model])
+            reporting.require(report, [model, *([] if bin is None else [bin])])
         load_all(rules)
-        inspection = inspect_model(model)
+        inspection = inspect_model(model, bin)
         if report is not None:
             reporting.write_inspection(report, inspection)
         if as_json:

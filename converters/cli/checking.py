@@ -30,6 +30,7 @@ def compare_runtimes(
     per_layer: bool = False,
     extensions: Sequence[str] = (),
     times: bool = False,
+    bin: Path | None = None,
 ) -> Validation:
     """`converters.validation.validate.validate`, with its steps shown."""
     from converters.validation.validate import validate as validate_model
@@ -38,6 +39,7 @@ def compare_runtimes(
         return validate_model(
             model,
             onnx_model,
+            bin=bin,
             inputs=inputs,
             seed=seed,
             shapes=shapes,
@@ -68,7 +70,7 @@ class Checking:
     shapes: Mapping[str, list[int]] = field(default_factory=dict)
     extensions: Sequence[str] = ()
 
-    def compare(self, model: Path, target: Path, as_json: bool) -> Validation:
+    def compare(self, model: Path, target: Path, as_json: bool, bin: Path | None = None) -> Validation:
         """Compare OpenVINO and ONNX Runtime on one model."""
         from converters.cli.options import Runtime
 
@@ -83,6 +85,7 @@ class Checking:
             self.tolerance,
             runtimes,
             extensions=self.extensions,
+            bin=bin,
         )
 
     @property

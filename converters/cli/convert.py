@@ -21,6 +21,7 @@ from converters.cli.options import (
     AbsoluteTolerance,
     Activations,
     AllowedShare,
+    Bin,
     Debug,
     Extensions,
     Inputs,
@@ -103,10 +104,7 @@ def convert(
             show_default=False,
         ),
     ] = None,
-    bin: Annotated[
-        Path | None,
-        typer.Option("--bin", metavar="MODEL.bin", help="The IR's weights, where they lie elsewhere.", show_default=False),
-    ] = None,
+    bin: Bin = None,
     weights: Annotated[
         Weights,
         typer.Option(
@@ -119,7 +117,8 @@ def convert(
         typer.Option(
             "--input-shape",
             metavar="NAME=DxDx...",
-            help="The dimensions that an input has fixed in the .onnx, as in x=1x3x224x224; may be given several times.",
+            help="The shape of an input in the .onnx, as in x=1x3x224x224, with ? for a dimension that stays open; may be "
+            "given several times.",
             show_default=False,
         ),
     ] = None,
@@ -237,7 +236,7 @@ def convert(
             verify,
         )
         alone = {"--bin": bin, "--inputs": inputs, "--outputs": outputs, "--rename": rename}
-        fixed, random_shapes = shapes(input_shape, "--input-shape"), shapes(shape, "--shape")
+        fixed, random_shapes = shapes(input_shape, "--input-shape", with_open=True), shapes(shape, "--shape")
         if genai:
             _only_for_one(alone | {"--input-shape": fixed, "--check": check, "--shape": random_shapes})
             convert_folder(models, None if output is None else Path(output), settings, kv_cache, logits, as_json)
@@ -273,7 +272,7 @@ def convert(
             converted = settings.convert(model, target, **more)
         if not as_json:
             text.print_conversion(out, converted.report, target)
-        validation = None if checking is None else checking.compare(model, target, as_json)
+        validation = None if checking is None else checking.compare(model, target, as_json, bin)
         if as_json:
             document = {"output": str(target), **data.conversion(converted.report)}
             if validation is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -59,6 +60,10 @@ class Runtime(StrEnum):
 
 
 ModelXml = Annotated[Path, typer.Argument(metavar="MODEL.xml", help="The OpenVINO IR; its .bin lies beside it.")]
+Bin = Annotated[
+    Path | None,
+    typer.Option("--bin", metavar="MODEL.bin", help="The IR's weights, if they are not beside the .xml.", show_default=False),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for programs.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show Python's traceback of what went wrong.")]
 Inputs = Annotated[
@@ -118,15 +123,26 @@ AllowedShare = Annotated[
 ]
 
 
-def shapes(texts: list[str] | None, option: str) -> dict[str, list[int]]:
-    """``NAME=DxD`` as name and dimensions; ``NAME=`` is a scalar. ``option`` is what an error names."""
+_OPEN = re.compile(r"\?|-1|\d{0,9}\.\.\d{0,9}", re.ASCII)
+_SIZE = re.compile(r"\d{1,9}", re.ASCII)
+
+
+def shapes(texts: list[str] | None, option: str, *, with_open: bool = False) -> dict[str, list[int]]:
+    """Shapes by name.
+
+    Args:
+        texts: ``NAME=DxD`` each; ``NAME=`` is a scalar.
+        option: the option that an error names.
+        with_open: whether a dimension may be open: ``?``, ``-1``, or a range as ``1..8``. It is -1 in the result.
+    """
     found = {}
+    form = "x=1x3x224x224" + (", with ? for a dimension that stays open" if with_open else "")
     for text in texts or ():
         name, equals, dims = text.rpartition("=")
         sizes = dims.split("x") if dims else []
-        if not equals or not name or not all(size.isascii() and size.isdigit() and len(size) < 10 for size in sizes):
-            raise typer.BadParameter(f"{text!r} is not of the form x=1x3x224x224", param_hint=option)
-        found[name] = [int(size) for size in sizes]
+        if not equals or not name or not all(_SIZE.fullmatch(size) or (with_open and _OPEN.fullmatch(size)) for size in sizes):
+            raise typer.BadParameter(f"{text!r} is not of the form {form}", param_hint=option)
+        found[name] = [int(size) if _SIZE.fullmatch(size) else -1 for size in sizes]
     return found
 
 

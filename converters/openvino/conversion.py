@@ -87,7 +87,7 @@ def convert(
             must lie in the same folder (where it is a link that leads out of it, the file gets another name there,
             ``.onnx.data``, since no runtime follows such links); ``"copy"`` puts them into a file of their own beside it;
             ``"auto"`` embeds up to 1 GiB and above that refers to the .bin where it lies beside the .onnx, else copies.
-        input_shapes: dimensions of inputs, by tensor name or friendly name, that the ONNX model has fixed.
+        input_shapes: dimensions of inputs in the ONNX model, by tensor name or friendly name; -1 is an open dimension.
         strict: whether it is an error where the file holds what OpenVINO passes over; else the report tells of it.
         opset: the ONNX opset that the model is in, 11 to the newest of the installed onnx. Below 21 a file cannot carry the
             domain's operators with their bodies: the bodies stand in their places, and the plugin's kernels no longer apply.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -134,6 +135,7 @@ def validate(
     model_path: str | Path,
     onnx_path: str | Path | None = None,
     *,
+    bin: str | Path | None = None,
     inputs: str | Path | Mapping[str, np.ndarray] | None = None,
     seed: int = 0,
     shapes: Mapping[str, Sequence[int]] | None = None,
@@ -155,6 +157,7 @@ def validate(
     Args:
         model_path: the IR's .xml.
         onnx_path: its conversion; converted anew where ``None``.
+        bin: the IR's weights; by default the .bin of the same name beside the .xml.
         inputs: arrays by input name, or a file or folder as of `converters.validation.inputs.load_samples`; by default
             ``inputs.npz`` beside the .xml, else random ones.
         seed: for the random inputs.
@@ -177,13 +180,14 @@ def validate(
     with tempfile.TemporaryDirectory(prefix="specops-") as folder_name:
         folder = Path(folder_name)
         progress("converting")
-        source = read(path)
+        source = read(path, bin)
         target = folder / "model.onnx" if onnx_path is None else Path(onnx_path)
         names_of_values: dict[tuple[int, int], str] = {}
         if onnx_path is None or per_layer or times:
-            names_of_values = convert(path, target if onnx_path is None else None).report.values
+            names_of_values = convert(path, target if onnx_path is None else None, bin=bin).report.values
         model = OnnxModel.load(target)
-        ir = _with_interface(source, model, folder, extensions)
+        ir = path if bin is None else _together(path, Path(bin), folder / "ir")
+        ir = _with_interface(source, ir, model, folder, extensions)
         notes = check_interface(source, model)
         samples, guessed = _inputs(inputs, source, model, seed, shapes, notes.append)
         sampled, (name, arrays) = None, next(iter(samples.items()))
@@ -226,11 +230,22 @@ def validate(
     return validation
 
 
-def _with_interface(source: Model, model: OnnxModel, folder: Path, extensions: Sequence[str]) -> Path:
+def _together(xml: Path, weights: Path, folder: Path) -> Path:
+    """An IR's files beside each other in a new folder, as OpenVINO looks for them; returns the .xml."""
+    folder.mkdir()
+    for file, name in ((xml, "model.xml"), (weights, "model.bin")):
+        try:
+            (folder / name).symlink_to(file.resolve())
+        except OSError:  # the system, or the file system, has no links
+            shutil.copyfile(file, folder / name)
+    return folder / "model.xml"
+
+
+def _with_interface(source: Model, ir: Path, model: OnnxModel, folder: Path, extensions: Sequence[str]) -> Path:
     """Give an IR the inputs and outputs that were chosen for its conversion; returns the IR that OpenVINO runs."""
     chosen = {entry.key: entry.value for entry in model.proto.metadata_props}.get(INTERFACE)
     if chosen is None:
-        return source.path
+        return ir
     inputs = [layer.name for layer in source.parameters]
     outputs = [layer.inputs[0].source for layer in source.results]
     restore(source, chosen)
@@ -242,9 +257,9 @@ def _with_interface(source: Model, model: OnnxModel, folder: Path, extensions: S
     kept = [inputs.index(layer.name) for layer in source.parameters]
     try:
         with OpenVINOProcess() as process:
-            process.ask(extract, str(source.path), str(folder / "chosen.xml"), kept, wanted, variables, list(extensions))
+            process.ask(extract, str(ir), str(folder / "chosen.xml"), kept, wanted, variables, list(extensions))
     except (OpenVINOError, ModuleNotFoundError):  # which its turn among the runtimes tells
-        return source.path
+        return ir
     return folder / "chosen.xml"
 
 

@@ -11,11 +11,11 @@ from converters.suggestions import did_you_mean
 
 
 def reshape(model: Model, shapes: Mapping[str, Sequence[int]]) -> None:
-    """Fixes the dimensions of inputs, and forgets what the file says of all dimensions that may depend on them.
+    """Sets the dimensions of inputs, and forgets what the file says of all dimensions that may depend on them.
 
     Args:
         model: changed in place.
-        shapes: the dimensions by input name: a tensor name or the friendly name.
+        shapes: the dimensions by input name: a tensor name or the friendly name. -1 is an open dimension.
 
     Raises:
         ConversionError: for names that no input has, and for other numbers of dimensions.
@@ -37,7 +37,7 @@ def reshape(model: Model, shapes: Mapping[str, Sequence[int]]) -> None:
                 Problem(message, str(model.path), layer.line, layer.name, layer.type, layer.id, fault=Fault.MALFORMED)
             )
             continue
-        port.dims = tuple(dims)
+        port.dims = tuple(None if dim == -1 else dim for dim in dims)
         layer.attributes["shape"] = ",".join(map(str, dims))
     if problems:
         raise ConversionError.of(problems)

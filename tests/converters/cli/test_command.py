@@ -616,6 +616,18 @@ def test_inspect_without_weights(tmp_path: Path) -> None:
     assert "Sorcery" in result.stderr and "5 layers: 1 problem" in result.stdout
 
 
+@pytest.mark.parametrize("command", ["validate", "inspect"])
+def test_weights_elsewhere(command: str, tmp_path: Path) -> None:
+    xml = save_dense(tmp_path / "model.xml")
+    (tmp_path / "blobs").mkdir()
+    weights = (tmp_path / "model.bin").rename(tmp_path / "blobs" / "0123abcd")
+    result = specops(command, xml, "--bin", weights)
+    assert result.exit_code == 0, result.output
+    assert "is missing" not in result.output
+    assert specops(command, xml, "--bin", weights, "--report", weights).exit_code == 2
+    assert weights.stat().st_size
+
+
 def test_inspect_shows_what_layers_become(bags: Path) -> None:
     result = specops("inspect", bags)
     assert result.exit_code == 0

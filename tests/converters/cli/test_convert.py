@@ -167,7 +167,7 @@ def test_weights_that_lie_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "blobs").mkdir()
     weights = shutil.move(tmp_path / "model.bin", tmp_path / "blobs" / "0123abcd")
     assert specops("convert", xml).exit_code == 2
-    result = specops("convert", xml, "--bin", weights)
+    result = specops("convert", xml, "--bin", weights, "--check")
     assert result.exit_code == 0, result.output
     kernel = onnx.numpy_helper.to_array(onnx.load(tmp_path / "model.onnx").graph.initializer[0])
     assert sorted(kernel.reshape(-1)) == sorted(np.fromfile(weights, np.float32))
@@ -180,6 +180,29 @@ def test_fixed_input_shapes(tmp_path: Path) -> None:
     graph = onnx.load(tmp_path / "model.onnx").graph
     for value in (*graph.input, *graph.output):
         assert [dim.dim_value for dim in value.type.tensor_type.shape.dim] == [5, 32]
+
+
+@pytest.mark.parametrize("dim", ["?", "-1", "1..8", "..8"])
+def test_dimensions_that_stay_open(dim: str, tmp_path: Path) -> None:
+    xml = save_dense(tmp_path / "model.xml")
+    result = specops("convert", xml, "--input-shape", f"x={dim}x32", "--check")
+    assert result.exit_code == 0, result.output
+    (value,) = onnx.load(tmp_path / "model.onnx").graph.input
+    batch, width = value.type.tensor_type.shape.dim
+    assert (batch.HasField("dim_value"), width.dim_value) == (False, 32)
+
+
+@pytest.mark.parametrize("dim", ["??", "-2", "1.8", "1..8..9", "²"])
+def test_dimensions_that_are_none(dim: str, tmp_path: Path) -> None:
+    result = specops("convert", save_dense(tmp_path / "model.xml"), "--input-shape", f"x={dim}x32")
+    assert result.exit_code == 2 and "with ? for a dimension that stays open" in " ".join(result.stderr.split())
+
+
+def test_a_folder_of_models_with_an_open_dimension(zoo: Path, tmp_path: Path) -> None:
+    result = specops("convert", zoo, "-o", tmp_path / "out", "--input-shape", "x=?x32", "--jobs", 2)
+    assert result.exit_code == 0, result.output
+    (value,) = onnx.load(tmp_path / "out" / "a" / "one.onnx").graph.input
+    assert not value.type.tensor_type.shape.dim[0].HasField("dim_value")
 
 
 def test_shapes_that_openvino_takes_by_reshape(tmp_path: Path) -> None:
