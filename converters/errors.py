@@ -215,8 +215,9 @@ class Remarks:
             self._by_message[message] = Remark(message, 1, _problem(message, self._file, layer, line))
 
     def problems(self) -> list[Problem]:
-        """The remarks as problems, for who wants none of it passed over."""
-        return [replace(remark.first, remedy="convert without --strict to pass over it") for remark in self]
+        """The remarks as problems, for a conversion that is to refuse such files."""
+        remedy = "convert without --strict to ignore it as well"
+        return [replace(remark.first, message=f"OpenVINO ignores {remark.message}", remedy=remedy) for remark in self]
 
 
 class Problems:

@@ -89,6 +89,7 @@ class Settings:
 
 
 def convert(
+    context: typer.Context,
     models: Annotated[
         list[Path],
         typer.Argument(metavar="MODEL.xml", help="OpenVINO IR files, or folders of them; the .bin lies beside each .xml."),
@@ -250,8 +251,16 @@ def convert(
 
             tolerance = Tolerance(rtol, atol, share=share)
             checking = Checking(tolerance, seed, inputs, random_shapes, tuple(extension or ()))
-        if len(models) > 1 or models[0].is_dir():
+        for model in models:
+            if model.suffix.lower() == ".onnx" and model.is_file():
+                raise ValueError(f"{model} is an ONNX model already: give the .xml of an OpenVINO IR")
+        several = len(models) > 1 or models[0].is_dir()
+        if several:
             _only_for_one(alone)
+        _only_for_checks(context, {"--check": check, "--verify": verify})
+        if several:
+            if output is not None and output.lower().endswith(".onnx") and not Path(output).is_dir():
+                raise typer.BadParameter(f"{output} is one file: several models need a folder", param_hint="--output")
             folder = None if output is None else Path(output)
             raise typer.Exit(batch.convert_all(models, folder, settings, jobs, as_json, fixed, checking))
         (model,) = models
@@ -306,6 +315,25 @@ def _pairs(texts: list[str] | None) -> dict[str, str]:
             raise typer.BadParameter(f"{text!r} is not of the form OLD=NEW", param_hint="--rename")
         found[old] = new
     return found
+
+
+_CHECKS = {
+    "inputs": ("--check", "--verify"),
+    "shape": ("--check", "--verify"),
+    "seed": ("--check", "--verify"),
+    "extension": ("--check",),
+    "rtol": ("--check",),
+    "atol": ("--check",),
+    "share": ("--check",),
+}
+"""Parameters that change nothing without one of these options."""
+
+
+def _only_for_checks(context: typer.Context, given: dict[str, bool]) -> None:
+    for parameter, options in _CHECKS.items():
+        source = context.get_parameter_source(parameter)
+        if source is not None and source.name == "COMMANDLINE" and not any(given[option] for option in options):
+            raise typer.BadParameter(f"it needs {' or '.join(options)}", param_hint=f"--{parameter}")
 
 
 def _only_for_one(given: dict[str, Any]) -> None:

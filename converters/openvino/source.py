@@ -33,7 +33,8 @@ def opened(model: str | Path | openvino.Model, bin_path: str | Path | None = Non
     with tempfile.TemporaryDirectory(prefix="specops-") as folder:
         path = Path(folder) / "model.xml"
         openvino.serialize(model, str(path), str(path.with_suffix(".bin")))
-        yield read(path)
+        # Problems name the model, not a file that is gone when they are read.
+        yield read(path, name=model.friendly_name)
 
 
 def is_held(model: object) -> bool:

@@ -6,6 +6,7 @@ import traceback
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any
 
 import onnx_ir as ir
@@ -229,6 +230,11 @@ def layer_problem(file: str, layer: Layer, error: Exception) -> Problem:
         return Problem(f"it asks for too much: {one_line(error)}", *place, fault=Fault.UNSUPPORTED, cause=error)
     if isinstance(error, MemoryError):
         return Problem(not_enough_memory(error), *place, cause=error)
+    if (rules := _file_of_rule(layer)) is not None:
+        text = f"{type(error).__name__}: {one_line(error)}"
+        line = next((line for frame, line in _frames(error) if frame.f_code.co_filename == rules), None)
+        where = rules if line is None else f"{rules}, line {line}"
+        return Problem(f"its rule fails ({where}): {text}", *place, "correct the rule", Fault.USAGE, error)
     if _is_mistake(error):
         text = f"{type(error).__name__}: {one_line(error)} ({_place(error)})"
         return Problem(f"internal error: {text}", *place, REPORT, Fault.INTERNAL, error)
@@ -272,6 +278,20 @@ def _layer_of(layers: Mapping[str, Layer], node_name: str) -> Layer | None:
     while name not in layers and "/" in name:
         name = name.rpartition("/")[0]
     return layers.get(name)
+
+
+def _file_of_rule(layer: Layer) -> str | None:
+    """The file of the rule that converts a layer, if a user brought it."""
+    try:
+        function = find_rule(layer.type, layer.version).function
+    except LayerError:
+        return None
+    return None if function.__module__.partition(".")[0] in _OURS else function.__code__.co_filename
+
+
+def _frames(error: Exception) -> list[tuple[FrameType, int]]:
+    """The frames of an exception and their lines, the innermost first."""
+    return list(traceback.walk_tb(error.__traceback__))[::-1]
 
 
 def _is_mistake(error: Exception) -> bool:

@@ -35,7 +35,7 @@ _LAYER_ATTRIBUTES = ("id", "name", "type", "version", "output_names")
 _RESAVE = "load and save the model with OpenVINO"
 
 
-def read(xml_path: str | Path, bin_path: str | Path | None = None, *, valueless: bool = False) -> Model:
+def read(xml_path: str | Path, bin_path: str | Path | None = None, *, valueless: bool = False, name: str = "") -> Model:
     """Reads the IR at `xml_path`.
 
     Args:
@@ -44,6 +44,7 @@ def read(xml_path: str | Path, bin_path: str | Path | None = None, *, valueless:
             the model has no constants.
         valueless: whether a missing .bin leaves all constants without their values instead of being an error. Such a model
             can be looked at, not converted: its `Model.weights_path` is None.
+        name: what problems call the model; by default its path.
 
     Returns:
         The model. Its constants are views into the .bin file, which stays mapped while one of them lives.
@@ -56,10 +57,10 @@ def read(xml_path: str | Path, bin_path: str | Path | None = None, *, valueless:
         root = xml.parse(path)
         check = _unchanged(path.with_suffix(".bin") if bin_path is None else Path(bin_path))
         weights_path, weights = _map_weights(path, None if bin_path is None else Path(bin_path))
-        problems, remarks = Problems(str(path)), Remarks(str(path))
+        problems, remarks = Problems(name or str(path)), Remarks(name or str(path))
         valueless = valueless and weights_path is None
         reader = _Reader(problems, remarks, LayerData(problems, remarks, weights, weights_path, valueless=valueless))
-        model = reader.model(root, path, weights_path, weights)
+        model = reader.model(root, Path(name) if name else path, weights_path, weights)
         if model is None:
             raise problems.error()
         settle_dims(model)

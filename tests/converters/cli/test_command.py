@@ -67,6 +67,11 @@ def test_every_option_is_explained(command: str) -> None:
         ("convert", "a.xml", "b.xml", "--inputs", "x.npz"),
         ("convert", "a.xml", "b.xml", "--bin", "a.bin"),
         ("convert", "a.xml", "--input-shape", "x=1xn"),
+        ("convert", "a.xml", "--inputs", "x.npz"),
+        ("convert", "a.xml", "--shape", "x=1x3"),
+        ("convert", "a.xml", "--rtol", "0.1"),
+        ("convert", "a.xml", "--verify", "--rtol", "0.1"),
+        ("convert", "a.xml", "b.xml", "-o", "x.onnx"),
         ("convert", "a.xml", "--jobs", "0"),
         ("run", "a.onnx", "--kernels", "gpu"),
         ("run", "a.onnx", "--seed", "-1"),
@@ -457,7 +462,10 @@ def test_strings_in_and_out(tmp_path: Path) -> None:
         ({"x": np.zeros((2, 31), np.float32)}, "x has the shape [2, 31], the model takes [?, 32]"),
         ({"x": np.zeros(32, np.float32)}, "x has the shape [32], the model takes [?, 32]"),
         ({"x": np.full((2, 32), "a")}, "x holds <U1 values that float32, which the model takes, cannot hold"),
-        ({"x": np.full((2, 32), 0.1)}, "x holds float64 values that float32, which the model takes, cannot hold"),
+        (
+            {"x": np.full((2, 32), 0.1)},
+            "x holds float64 values that float32, which the model takes, cannot hold; array.astype(np.float32) rounds them",
+        ),
     ],
 )
 @pytest.mark.parametrize("command", ["run", "validate", "convert"])

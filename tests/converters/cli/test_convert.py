@@ -173,6 +173,14 @@ def test_weights_that_lie_elsewhere(tmp_path: Path) -> None:
     assert sorted(kernel.reshape(-1)) == sorted(np.fromfile(weights, np.float32))
 
 
+def test_a_model_that_is_onnx_already(tmp_path: Path) -> None:
+    xml = save_dense(tmp_path / "model.xml")
+    assert specops("convert", xml).exit_code == 0
+    result = specops("convert", tmp_path / "model.onnx")
+    assert result.exit_code == 2
+    assert "is an ONNX model already: give the .xml" in " ".join(result.stderr.split())
+
+
 def test_fixed_input_shapes(tmp_path: Path) -> None:
     xml = save_dense(tmp_path / "model.xml")
     result = specops("convert", xml, "--input-shape", "x=5x32", "--check")

@@ -88,6 +88,24 @@ def test_rules_that_fail(model: Path, statement: str) -> None:
     assert "rules.py fail: " in document["problems"][0]["message"]
 
 
+@pytest.mark.parametrize("command", ["convert", "inspect"])
+@pytest.mark.parametrize("statement", ["return data.absent", "return op.Relu(data, 1, 2, 3)", "return {}['absent']"])
+def test_a_rule_that_fails(model: Path, statement: str, command: str) -> None:
+    """It is the rule that has to be corrected, not the model."""
+    code = f"""
+from converters.openvino.rule import rule
+
+@rule("ReLU", since="opset1")
+def relu(op, data):
+    {statement}
+"""
+    ended, document, told = specops(command, *with_rules(model, code))
+    (problem,) = document["problems"]
+    assert (ended, told, problem["fault"], problem["remedy"]) == (2, "", "usage", "correct the rule")
+    assert problem["layer"]["type"] == "ReLU" if "layer" in problem else problem["layer_type"] == "ReLU"
+    assert "rules.py, line 6" in problem["message"]
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="has no signals")
 @pytest.mark.parametrize(
     ("name", "code", "said"), [("SIGSEGV", 3, "ended with"), ("SIGABRT", 3, "ended with"), ("SIGKILL", 2, "enough memory?")]

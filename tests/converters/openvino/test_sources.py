@@ -88,6 +88,13 @@ def test_fixed_shapes_that_the_layers_do_not_take() -> None:
         convert(dense(), input_shapes={"x": [3, 31]})
 
 
+def test_problems_name_a_model_that_has_no_file() -> None:
+    with pytest.raises(ConversionError) as caught:
+        convert(dense(), input_shapes={"y": [3, 32]})
+    assert caught.value.problems[0].file == "dense"
+    assert convert(dense()).report.path == Path("dense")
+
+
 def test_strict(tmp_path: Path) -> None:
     ov.save_model(dense(), tmp_path / "model.xml")
     text = (tmp_path / "model.xml").read_text()
@@ -97,3 +104,4 @@ def test_strict(tmp_path: Path) -> None:
     with pytest.raises(ConversionError, match="eta of MatMul") as caught:
         convert(tmp_path / "model.xml", strict=True)
     assert caught.value.problems[0].layer_type == "MatMul"
+    assert caught.value.problems[0].message == "OpenVINO ignores the attribute eta of MatMul"
