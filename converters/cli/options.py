@@ -62,7 +62,9 @@ class Runtime(StrEnum):
 ModelXml = Annotated[Path, typer.Argument(metavar="MODEL.xml", help="The OpenVINO IR; its .bin lies beside it.")]
 Bin = Annotated[
     Path | None,
-    typer.Option("--bin", metavar="MODEL.bin", help="The IR's weights, if they are not beside the .xml.", show_default=False),
+    typer.Option(
+        "--bin", metavar="MODEL.bin", help="The IR's weights, if they are not beside the .xml.", show_default=False
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for programs.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show Python's traceback of what went wrong.")]
@@ -140,7 +142,11 @@ def shapes(texts: list[str] | None, option: str, *, with_open: bool = False) -> 
     for text in texts or ():
         name, equals, dims = text.rpartition("=")
         sizes = dims.split("x") if dims else []
-        if not equals or not name or not all(_SIZE.fullmatch(size) or (with_open and _OPEN.fullmatch(size)) for size in sizes):
+        if (
+            not equals
+            or not name
+            or not all(_SIZE.fullmatch(size) or (with_open and _OPEN.fullmatch(size)) for size in sizes)
+        ):
             raise typer.BadParameter(f"{text!r} is not of the form {form}", param_hint=option)
         found[name] = [int(size) if _SIZE.fullmatch(size) else -1 for size in sizes]
     return found
