@@ -73,12 +73,18 @@ def run(
         Path | None,
         typer.Option(
             metavar="IN",
-            help="Inputs by name in an .npz, an .npy or an image for the only one; random ones by default.",
+            help="Inputs by name in an .npz, an .npy or an image for the only one, or a folder of such samples; random ones "
+            "by default.",
             show_default=False,
         ),
     ] = None,
     outputs: Annotated[
-        Path | None, typer.Option(metavar="OUT.npz", help="Where to write the outputs.", show_default=False)
+        Path | None,
+        typer.Option(
+            metavar="OUT.npz",
+            help="Where to write the outputs; of several samples, a folder with an .npz for each.",
+            show_default=False,
+        ),
     ] = None,
     kernels: Annotated[
         Kernels,
@@ -93,23 +99,32 @@ def run(
     with failures(as_json, debug):
         from converters.cli import data, text
         from converters.outputs import refuse_inputs
-        from converters.validation.arrays import write_arrays
+        from converters.validation.arrays import output_files, write_arrays
         from converters.validation.onnx_model import files_of
-        from converters.validation.runtimes import run_once
+        from converters.validation.runtimes import run_samples
 
         if outputs is not None:
             taken = [*files_of(model), *([] if inputs is None else [inputs])]
             refuse_inputs([outputs], taken)
         notes: list[str] = []
         sizes = shapes(shape, "--shape")
-        results = run_once(model, inputs, kernels=kernels.value, seed=seed, shapes=sizes, note=notes.append)
+        samples = run_samples(model, inputs, kernels=kernels.value, seed=seed, shapes=sizes, note=notes.append)
         if outputs is not None:
-            write_arrays(outputs, results, inputs=taken)
+            targets = [outputs] if len(samples) == 1 else output_files(outputs, samples)
+            for target, results in zip(targets, samples.values(), strict=True):
+                write_arrays(target, results, inputs=taken)
         if as_json:
-            arrays = {name: data.array(array) for name, array in results.items()}
-            print_json({"model": str(model), "outputs": arrays, "notes": notes})
-        else:
-            text.print_notes(err, notes)
+            documents = [{name: data.array(array) for name, array in results.items()} for results in samples.values()]
+            if len(samples) == 1:
+                print_json({"model": str(model), "outputs": documents[0], "notes": notes})
+            else:
+                by_sample = dict(zip(samples, documents, strict=True))
+                print_json({"model": str(model), "samples": by_sample, "notes": notes})
+            return
+        text.print_notes(err, notes)
+        for sample, results in samples.items():
+            if len(samples) > 1:
+                out.print(sample, highlight=False, style="bold")
             text.print_arrays(out, results)
 
 

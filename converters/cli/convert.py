@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from converters.openvino.conversion import Conversion
 
 _STDOUT = Path("-")
+_FLOAT16_ROUNDING = 2.0**-10
 
 
 @dataclass(frozen=True)
@@ -249,7 +250,7 @@ def convert(
         if check:
             from converters.validation.compare import Tolerance
 
-            tolerance = Tolerance(rtol, atol, share=share)
+            tolerance = Tolerance(rtol, atol, share=share, rounding=_FLOAT16_ROUNDING if fp16 else 0.0)
             checking = Checking(tolerance, seed, inputs, random_shapes, tuple(extension or ()))
         for model in models:
             if model.suffix.lower() == ".onnx" and model.is_file():

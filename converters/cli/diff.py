@@ -86,6 +86,9 @@ def as_data(found: Diff) -> dict[str, Any]:
         "nodes": list(found.nodes),
         "guessed": found.guessed,
         "by_place": found.by_place,
+        "samples": found.samples,
+        "sample": found.sample,
+        "samples_apart": found.samples_apart,
     }
 
 
@@ -97,6 +100,9 @@ def _print(console: Console, found: Diff) -> None:
         console.print(Text(text, style), soft_wrap=True)
 
     line(f"{found.paths[1]} ({duration(found.seconds[1])}), compared with {found.paths[0]} ({duration(found.seconds[0])})")
+    if found.samples:
+        samples_apart = ", ".join(found.samples_apart) or "none"
+        line(f"{len(found.samples)} samples, of which differ: {samples_apart}. The values below are those of {found.sample}")
     for kind in found.by_place:
         line(f"the {kind} have other names in the second model: they are matched in their order")
     for row in found.outputs:

@@ -228,6 +228,23 @@ def _fit(array: np.ndarray, spec: InputSpec, where: str) -> np.ndarray:
     return converted
 
 
+def output_files(folder: Path, samples: Iterable[str]) -> list[Path]:
+    """A file in a folder, which is made, for the outputs of each sample.
+
+    Raises:
+        ValueError: the folder is a file, or two samples differ in their suffix alone.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"{folder} is a file: the outputs of several samples need a folder")
+    files: dict[Path, str] = {}
+    for sample in samples:
+        other = files.setdefault(folder / f"{Path(sample).stem}.npz", sample)
+        if other != sample:
+            raise ValueError(f"the outputs of {other} and {sample} would both be written to {Path(sample).stem}.npz")
+    folder.mkdir(parents=True, exist_ok=True)
+    return list(files)
+
+
 def write_arrays(path: str | Path, arrays: Mapping[str, np.ndarray], *, inputs: Iterable[Path] = ()) -> None:
     """Write arrays by name as .npz, strings as NumPy's unicode, what NumPy has no type for as float32.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import ml_dtypes
 import numpy as np
@@ -18,13 +18,20 @@ class Tolerance:
         absolute: of all floats.
         units: how many units in the last place floats of less than 32 bits may differ at least.
         share: which share of an output's elements may be beyond, from 0 to 1.
+        rounding: the distance of 1 to the next number of the type that a model computes in, where that has less than 32
+            bits; else 0. Then floats may differ by `ROUNDINGS` times as much, of their own size and of their root mean
+            square: sums of large terms that cancel are as exact as the terms.
     """
 
     relative: float = 1e-3
     absolute: float = 1e-4
     units: float = 2.0
     share: float = 0.0
+    rounding: float = 0.0
 
+
+ROUNDINGS = 16.0
+"""How many roundings of 16 bits the values of deep networks are apart from those of float32 (measured: 1 to 14)."""
 
 DEFAULT = Tolerance()
 
@@ -66,7 +73,9 @@ class Comparison:
 RANDOM = "other random numbers, of the same distribution"
 
 
-def compare(got: np.ndarray, expected: np.ndarray, tolerance: Tolerance, *, random: bool = False) -> Comparison:
+def compare(
+    got: np.ndarray, expected: np.ndarray, tolerance: Tolerance, *, random: bool = False, widths: bool = False
+) -> Comparison:
     """Compare an output with the expected one.
 
     Args:
@@ -74,10 +83,21 @@ def compare(got: np.ndarray, expected: np.ndarray, tolerance: Tolerance, *, rand
         expected: what it should be.
         tolerance: how far floats may part.
         random: whether the output may hold other random numbers: where it does, only shape and element type count.
+        widths: whether floats of different widths are compared, with the roundings of the narrower type allowed for and
+            numbers beyond its range taken as its largest; else another type is a difference.
     """
     shape, element_type = tuple(got.shape), _type_name(got)
     if shape != tuple(expected.shape):
         return Comparison(shape, element_type, None, None, 0.0, False, f"the shape should be {list(expected.shape)}", 1.0)
+    if widths and element_type != _type_name(expected) and "float" in element_type and "float" in _type_name(expected):
+        narrow = min(got.dtype, expected.dtype, key=lambda dtype: dtype.itemsize)
+        wide = np.promote_types(np.float32, max(got.dtype, expected.dtype, key=lambda dtype: dtype.itemsize))
+        allowed = replace(tolerance, rounding=max(tolerance.rounding, _epsilon(narrow)))
+        with np.errstate(all="ignore"):
+            largest = float(ml_dtypes.finfo(narrow).max)
+            found = compare(_within(got, largest, wide), _within(expected, largest, wide), allowed, random=random)
+        note = f"{element_type}, not {_type_name(expected)}"
+        return replace(found, element_type=element_type, note=f"{note}; {found.note}" if found.note else note)
     if element_type != _type_name(expected):
         return Comparison(shape, element_type, None, None, 0.0, False, f"the type should be {_type_name(expected)}", 1.0)
     found = _compare_values(got, expected, element_type, tolerance)
@@ -108,8 +128,12 @@ def _compare_values(got: np.ndarray, expected: np.ndarray, element_type: str, to
         relative = np.where(np.isnan(relative), np.inf, relative)
         agrees = same
         if is_float:
-            limit = max(tolerance.relative, tolerance.units * _epsilon(got.dtype))
-            agrees = same | np.isfinite(a) & np.isfinite(b) & (difference <= tolerance.absolute + limit * scale)
+            limit = max(tolerance.relative, tolerance.units * _epsilon(got.dtype), ROUNDINGS * tolerance.rounding)
+            absolute = tolerance.absolute
+            if tolerance.rounding:
+                finite = scale[np.isfinite(scale)]
+                absolute = max(absolute, ROUNDINGS * tolerance.rounding * float(np.sqrt(np.square(finite).mean())))
+            agrees = same | np.isfinite(a) & np.isfinite(b) & (difference <= absolute + limit * scale)
     beyond = float((~agrees).mean())
     note = "NaN in other places" if is_float and (np.isnan(a) != np.isnan(b)).any() else ""
     return Comparison(
@@ -140,6 +164,12 @@ def _relative_l2(difference: np.ndarray, scale: np.ndarray) -> float:
     # In units of the largest, whose square no float may hold.
     with np.errstate(all="ignore"):
         return float(np.linalg.norm(difference / largest) / np.linalg.norm(scale[np.isfinite(scale)] / largest))
+
+
+def _within(array: np.ndarray, largest: float, dtype: np.dtype) -> np.ndarray:
+    """Numbers of another type; those beyond the largest of a narrower type as that."""
+    wide = array.astype(dtype)
+    return np.where(np.isfinite(wide), np.clip(wide, -largest, largest), wide)
 
 
 def _epsilon(dtype: np.dtype) -> float:

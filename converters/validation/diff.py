@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
+import onnx
 
 import onnx_specops
 from converters.validation.arrays import check_inputs, guessed_inputs, random_inputs
 from converters.validation.compare import DEFAULT, Comparison, Tolerance, compare
 from converters.validation.distributions import Distribution, distribution, worst
-from converters.validation.inputs import Taken, load_sample
+from converters.validation.inputs import Taken, load_samples
 from converters.validation.onnx_model import OnnxModel
 from converters.validation.runtimes import Arrays, infer, quiet_options
 from converters.validation.times.repeating import median_seconds
@@ -51,6 +52,9 @@ class Diff:
         nodes: how many nodes each has.
         worst: how the values are distributed that are farthest from the first model's.
         guessed: the random inputs whose unknown dimensions got a size that the models may not take.
+        samples: the samples, where there are several: the comparisons of outputs are the worst of all of them.
+        sample: the one of them whose values within were compared: the first that differs, or the first.
+        samples_apart: the samples where outputs differ.
         by_place: ``"inputs"`` and ``"outputs"`` where these have other names in the second model and were matched in order.
     """
 
@@ -62,6 +66,9 @@ class Diff:
     worst: list[Distribution[ValueDifference]] = field(default_factory=list)
     guessed: list[str] = field(default_factory=list)
     by_place: list[str] = field(default_factory=list)
+    samples: list[str] = field(default_factory=list)
+    sample: str = ""
+    samples_apart: list[str] = field(default_factory=list)
 
     @property
     def agrees(self) -> bool:
@@ -92,7 +99,7 @@ def diff(
 
     Args:
         first, second: the .onnx files; the first says what should be.
-        inputs: one sample, as of `converters.validation.inputs.load_samples`, or arrays by the first model's input names;
+        inputs: samples, as of `converters.validation.inputs.load_samples`, or arrays by the first model's input names;
             random ones where ``None``.
         seed: for the random inputs.
         shapes: of random inputs by name; unknown dimensions of the others get the size 2.
@@ -107,30 +114,56 @@ def diff(
     by_place: list[str] = []
     their_inputs = _matched([spec.name for spec in one.inputs], [spec.name for spec in other.inputs], "inputs", by_place)
     their_outputs = _matched(one.outputs, other.outputs, "outputs", by_place)
-    arrays, guessed = _arrays(inputs, one, seed, shapes or {})
-    renamed = {their_inputs[name]: array for name, array in arrays.items()}
-    renamed = check_inputs(renamed, other.inputs, str(second))
+    samples, guessed = _arrays(inputs, one, seed, shapes or {})
+    for arrays in samples.values():
+        arrays.update(_rounded(arrays, their_inputs, other))
+    pairs = {
+        sample: (arrays, check_inputs({their_inputs[n]: array for n, array in arrays.items()}, other.inputs, str(second)))
+        for sample, arrays in samples.items()
+    }
     makers, others = _makers(one), _makers(other)
     common = [name for name in makers if name in others and name not in their_outputs]
+    random = one.random | other.random
+
+    def compared(name: str, theirs_name: str, mine: Arrays, theirs: Arrays) -> ValueDifference:
+        place, operator = makers.get(name, (-1, ""))
+        operators = operator, others.get(theirs_name, (-1, ""))[1]
+        is_random = kernels == "none" and name in random
+        found = compare(theirs[theirs_name], mine[name], tolerance, random=is_random, widths=True)
+        return ValueDifference(name, operators, place, found)
+
+    narrow = _narrowest(one), _narrowest(other)
+    if narrow[0] != narrow[1]:
+        tolerance = replace(tolerance, rounding=max(tolerance.rounding, *narrow))
+    farthest: list[ValueDifference] = []
+    samples_apart: list[str] = []
+    chosen = next(iter(pairs))
+    if len(pairs) > 1:
+        results = [
+            _outputs_of(model, [pair[place] for pair in pairs.values()], names, kernels, progress)
+            for place, (model, names) in enumerate(((one, one.outputs), (other, list(their_outputs.values()))))
+        ]
+        rows = [[compared(name, their_outputs[name], *both) for name in one.outputs] for both in zip(*results, strict=True)]
+        samples_apart = [
+            sample for sample, row in zip(pairs, rows, strict=True) if not all(value.comparison.agrees for value in row)
+        ]
+        chosen = next(iter(samples_apart), chosen)
+        farthest = [max(of_output, key=_distance) for of_output in zip(*rows, strict=True)]
+    arrays, renamed = pairs[chosen]
     with tempfile.TemporaryDirectory(prefix="specops-") as folder:
         mine, seconds = _run(one, arrays, one.outputs, common, kernels, Path(folder), progress)
         theirs, other_seconds = _run(other, renamed, list(their_outputs.values()), common, kernels, Path(folder), progress)
-    random = one.random | other.random
-
-    def compared(name: str, theirs_name: str) -> ValueDifference:
-        place, operator = makers.get(name, (-1, ""))
-        operators = operator, others.get(theirs_name, (-1, ""))[1]
-        found = compare(theirs[theirs_name], mine[name], tolerance, random=kernels == "none" and name in random)
-        return ValueDifference(name, operators, place, found)
-
     result = Diff(
         (one.path, other.path),
-        [compared(name, their_outputs[name]) for name in one.outputs],
-        [compared(name, name) for name in common if name in mine and name in theirs],
+        farthest or [compared(name, their_outputs[name], mine, theirs) for name in one.outputs],
+        [compared(name, name, mine, theirs) for name in common if name in mine and name in theirs],
         (seconds, other_seconds),
         (len(one.proto.graph.node), len(other.proto.graph.node)),
         guessed=guessed,
         by_place=by_place,
+        samples=list(pairs) if len(pairs) > 1 else [],
+        sample=chosen if len(pairs) > 1 else "",
+        samples_apart=samples_apart,
     )
     for row in worst([*result.values, *result.outputs], lambda row: row.name):
         got = theirs[their_outputs.get(row.name, row.name)]
@@ -153,14 +186,43 @@ def _arrays(
     model: OnnxModel,
     seed: int,
     shapes: Mapping[str, Sequence[int]],
-) -> tuple[Arrays, list[str]]:
+) -> tuple[dict[str, Arrays], list[str]]:
+    """The samples by name, and the random inputs whose sizes are guessed."""
     if inputs is not None and shapes:
         raise ValueError("shapes are for random inputs, and inputs are given")
     if isinstance(inputs, Mapping):
-        return check_inputs(inputs, model.inputs, "the inputs"), []
+        return {"": check_inputs(inputs, model.inputs, "the inputs")}, []
     if inputs is not None:
-        return load_sample(inputs, Taken.by_onnx(model.proto, model.inputs)), []
-    return random_inputs(model.inputs, seed, shapes), guessed_inputs(model.inputs, shapes)
+        return load_samples(inputs, Taken.by_onnx(model.proto, model.inputs)), []
+    return {"": random_inputs(model.inputs, seed, shapes)}, guessed_inputs(model.inputs, shapes)
+
+
+def _rounded(arrays: Arrays, names: Mapping[str, str], other: OnnxModel) -> Arrays:
+    """The floats that the other model takes in a narrower type, as numbers that it can hold."""
+    types = {spec.name: spec.dtype for spec in other.inputs}
+    found = {}
+    for name, array in arrays.items():
+        narrow = types[names[name]]
+        if "float" in narrow.name and "float" in array.dtype.name and narrow.itemsize < array.dtype.itemsize:
+            found[name] = array.astype(narrow).astype(array.dtype)
+    return found
+
+
+# Operators that change numbers' type, or only hand them on.
+_NOT_COMPUTED = frozenset(("Cast", "CastLike", "Constant", "DequantizeLinear", "Identity"))
+
+
+def _narrowest(model: OnnxModel) -> float:
+    """The distance of 1 to the next number of the narrowest type that a model computes in, if that has 16 bits; else 0."""
+    try:
+        typed = onnx.shape_inference.infer_shapes(model.proto).graph
+    except Exception:  # of onnx, where it does not take the model: ONNX Runtime decides whether it is one
+        typed = model.proto.graph
+    types = {value.name: value.type.tensor_type.elem_type for value in (*typed.value_info, *typed.output)}
+    computed = {types.get(name) for node in typed.node if node.op_type not in _NOT_COMPUTED for name in node.output}
+    if onnx.TensorProto.BFLOAT16 in computed:
+        return 2.0**-7
+    return 2.0**-10 if onnx.TensorProto.FLOAT16 in computed else 0.0
 
 
 def _makers(model: OnnxModel) -> dict[str, tuple[int, str]]:
@@ -194,6 +256,29 @@ def _run(
     except Exception as error:  # ONNX Runtime's exceptions have no base of their own
         raise ValueError(f"{model.path}: {error}") from None
     return values, seconds
+
+
+def _distance(row: ValueDifference) -> tuple[bool, float, float]:
+    found = row.comparison
+    return not found.agrees, found.relative_l2 or 0.0, 1 - found.exact
+
+
+def _outputs_of(
+    model: OnnxModel, samples: Sequence[Arrays], outputs: Sequence[str], kernels: Kernels, progress: Callable[[str], None]
+) -> list[Arrays]:
+    """The model's outputs for each sample, in one session, from its initial state each time."""
+    progress(f"{model.path}, {len(samples)} samples")
+    try:
+        session = onnx_specops.InferenceSession(str(model.path), quiet_options(), kernels=kernels)
+        results = []
+        for arrays in samples:
+            session.reset_state()
+            results.append(infer(session, arrays, outputs))
+    except ImportError:
+        raise
+    except Exception as error:  # ONNX Runtime's exceptions have no base of their own
+        raise ValueError(f"{model.path}: {error}") from None
+    return results
 
 
 def _own(model: OnnxModel, arrays: Arrays, outputs: Sequence[str], kernels: Kernels) -> tuple[Arrays, float]:

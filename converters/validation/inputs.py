@@ -77,14 +77,6 @@ def load_samples(path: str | Path, taken: Taken, note: Callable[[str], None] = u
     return {entry.name: _load(entry, taken, note) for entry in entries}
 
 
-def load_sample(path: str | Path, taken: Taken, note: Callable[[str], None] = unheard) -> Arrays:
-    """The one sample of a file or a folder; see `load_samples`."""
-    samples = load_samples(path, taken, note)
-    if len(samples) > 1:
-        raise ValueError(f"{path} holds {len(samples)} samples where one is taken")
-    return next(iter(samples.values()))
-
-
 def _is_sample(path: Path, taken: Taken) -> bool:
     """Whether a folder has an array for each input."""
     return path.is_dir() and all((path / f"{spec.name}.npy").is_file() for spec in taken.specs)

@@ -17,7 +17,7 @@ from google.protobuf.message import DecodeError
 
 import onnx_specops
 from converters.validation.arrays import random_inputs, session_specs
-from converters.validation.inputs import Taken, load_sample
+from converters.validation.inputs import Taken, load_samples
 from converters.validation.onnx_model import input_specs, variable_blanks
 from converters.validation.ort_values import run_session
 
@@ -116,7 +116,7 @@ def quiet_options() -> ort.SessionOptions:
 _LACK_OF_MEMORY = re.compile(r"Failed to allocate memory for requested buffer of size (\d+)|bad allocation|bad_alloc")
 
 
-def run_once(
+def run_samples(
     model: Path,
     inputs: Path | None = None,
     *,
@@ -124,19 +124,19 @@ def run_once(
     seed: int = 0,
     shapes: Mapping[str, Sequence[int]] | None = None,
     note: Callable[[str], None] = lambda text: None,
-) -> Arrays:
-    """Run an ONNX model in ONNX Runtime.
+) -> dict[str, Arrays]:
+    """Run an ONNX model in ONNX Runtime, on each sample from its initial state.
 
     Args:
         model: the .onnx file.
-        inputs: a sample, as of `converters.validation.inputs.load_samples`; random inputs where ``None``.
+        inputs: samples, as of `converters.validation.inputs.load_samples`; random inputs where ``None``.
         kernels: as for `onnx_specops.InferenceSession`.
         seed: for the random inputs.
         shapes: of random inputs by name.
         note: called with a sentence about each input that is not taken as it is.
 
     Returns:
-        The model's own outputs by name.
+        The model's own outputs by name, for each sample by its name; that of random inputs is "".
 
     Raises:
         ValueError: whatever is wrong with the model or the inputs.
@@ -154,9 +154,16 @@ def run_once(
     if inputs is not None and shapes:
         raise ValueError("shapes are for random inputs, and inputs are given")
     taken = _taken(session, model, by_file=inputs is not None)
-    feeds = random_inputs(taken.specs, seed, shapes or {}) if inputs is None else load_sample(inputs, taken, note)
+    if inputs is None:
+        samples = {"": random_inputs(taken.specs, seed, shapes or {})}
+    else:
+        samples = load_samples(inputs, taken, note)
+    found = {}
     try:
-        return infer(session, feeds, [output.name for output in session.get_outputs()])
+        for sample, feeds in samples.items():
+            session.reset_state()
+            found[sample] = infer(session, feeds, [output.name for output in session.get_outputs()])
+        return found
     except MemoryError:
         raise
     except Exception as error:

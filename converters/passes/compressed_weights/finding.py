@@ -89,6 +89,10 @@ def _decompressed(current: ir.Value, found: Weights, casts: set[ir.DataType | No
             return None
         if node.op_type != "Reshape" and static(current) != found.shape:
             return None
+    if codes.codebook is not None and found.scale is None:
+        # OpenVINO decompresses what has a scale, and does so unrounded. The rest it folds, in the types of the casts.
+        for narrow in {D.FLOAT16, D.BFLOAT16} & casts:
+            codes = replace(codes, codebook=codes.codebook.astype(narrow.numpy()).astype(np.float32))
     if {codes.tensor.dtype, *casts} >= {D.FLOAT16, D.BFLOAT16}:
         return None  # each holds numbers that the other rounds
     numeric = codes.codebook is not None or codes.packed != "no" or codes.tensor.dtype in (

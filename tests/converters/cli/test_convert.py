@@ -173,6 +173,19 @@ def test_weights_that_lie_elsewhere(tmp_path: Path) -> None:
     assert sorted(kernel.reshape(-1)) == sorted(np.fromfile(weights, np.float32))
 
 
+def test_float16_is_checked_by_its_roundings(tmp_path: Path) -> None:
+    """A deep network is many roundings away from OpenVINO in float32, and right."""
+    rng = np.random.default_rng(0)
+    x = hidden = ops.parameter([4, 64], np.float32, name="x")
+    for _ in range(12):
+        weights = rng.standard_normal((64, 64)).astype(np.float32) / 8
+        hidden = ops.tanh(ops.matmul(hidden, ops.constant(weights), False, False))
+    ov.save_model(ov.Model([hidden], [x]), tmp_path / "model.xml", compress_to_fp16=False)
+    assert specops("convert", tmp_path / "model.xml", "--fp16", "--check").exit_code == 0
+    half = tmp_path / "model.onnx"
+    assert specops("validate", tmp_path / "model.xml", half, "--rtol", 1e-5, "--atol", 1e-6).exit_code == 1
+
+
 def test_a_model_that_is_onnx_already(tmp_path: Path) -> None:
     xml = save_dense(tmp_path / "model.xml")
     assert specops("convert", xml).exit_code == 0
