@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -29,6 +30,7 @@ from converters.validation.openvino_inference import EXACT, SHIPPED, LayerOutput
 from converters.validation.openvino_process import OpenVINOError, OpenVINOProcess, run_openvino
 from converters.validation.runtimes import NAMES, OPENVINO, Arrays, run, unavailable
 from converters.validation.samples import Sampled, compare_samples
+from converters.validation.sizes import first_that_runs
 from converters.validation.times.measure import Times, measure
 
 
@@ -161,7 +163,8 @@ def validate(
         inputs: arrays by input name, or a file or folder as of `converters.validation.inputs.load_samples`; by default
             ``inputs.npz`` beside the .xml, else random ones.
         seed: for the random inputs.
-        shapes: of random inputs by name; unknown dimensions of the others get the size 2.
+        shapes: of random inputs by name; unknown dimensions of the others get the size 2, or the first of
+            `converters.validation.sizes.candidates` with which OpenVINO runs the model.
         tolerance: how far floats may part.
         per_layer: compare every layer's output too, and name the first that differs.
         times: measure how long each layer takes.
@@ -207,6 +210,16 @@ def validate(
                 progress(NAMES[runtime])
                 if runtime == OPENVINO:
                     outcomes[runtime] = _openvino(ir, arrays, model, exposed, extensions)
+                    if guessed and outcomes[runtime][0].error:
+                        sizes = first_that_runs(
+                            model.inputs, shapes or {}, partial(_runs, ir, model, seed, extensions, shapes or {})
+                        )
+                        if sizes is not None:
+                            arrays = random_inputs(model.inputs, seed, {**(shapes or {}), **sizes})
+                            outcomes[runtime] = _openvino(ir, arrays, model, exposed, extensions)
+                            notes += [
+                                f"{name} is of shape {dims}: OpenVINO fails at smaller ones" for name, dims in sizes.items()
+                            ]
                 else:
                     outcomes[runtime] = _onnx(runtime, model, file, arrays, exposed, notes)
         finally:
@@ -269,6 +282,19 @@ def _of_samples(validation: Validation, sampled: Sampled, name: str) -> None:
     for result in validation.results:
         for output in result.outputs:
             result.outputs[output] = sampled.worst(result.runtime, output) or result.outputs[output]
+
+
+def _runs(
+    path: Path,
+    model: OnnxModel,
+    seed: int,
+    extensions: Sequence[str],
+    given: Mapping[str, Sequence[int]],
+    found: Mapping[str, Sequence[int]],
+) -> bool:
+    """Whether OpenVINO runs the model with random inputs of such shapes."""
+    result, _ = _openvino(path, random_inputs(model.inputs, seed, {**given, **found}), model, [], extensions)
+    return not result.error
 
 
 def _openvino(

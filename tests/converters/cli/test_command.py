@@ -415,6 +415,17 @@ def test_random_inputs_have_the_shapes_asked_for(dense: Path, tmp_path: Path) ->
         assert (result.exit_code, message in " ".join(result.stderr.split())) == (2, True), result.stderr
 
 
+def test_a_size_that_runs_is_found(tmp_path: Path) -> None:
+    """An image network asks for more than the 2 of other open dimensions."""
+    x = ops.parameter([-1, 3, -1, -1], np.float32, name="x")
+    kernel = ops.constant(np.random.default_rng(0).standard_normal((4, 3, 40, 40)).astype(np.float32))
+    y = ops.convolution(x, kernel, [1, 1], [0, 0], [0, 0], [1, 1])
+    ov.save_model(ov.Model([y], [x]), tmp_path / "model.xml", compress_to_fp16=False)
+    result = specops("validate", tmp_path / "model.xml", "--runtime", "openvino", "--runtime", "none")
+    assert result.exit_code == 0, result.output
+    assert "x is of shape [2, 3, 64, 64]" in " ".join(result.output.split())
+
+
 def test_guessed_shapes_are_named_where_nothing_runs(tmp_path: Path) -> None:
     x = ops.parameter([-1, -1], np.float32, name="x")
     y = ops.matmul(x, ops.constant(np.ones((5, 2), np.float32)), False, False)
