@@ -33,8 +33,12 @@ def generate(
 ) -> None:
     """Go on with a text, or answer it (encoder-decoders): the likeliest token after the other, shown as they come."""
     with failures(as_json, debug), _converted(folder, as_json) as ready:
+        import onnxruntime
+
         from onnx_specops.generation import open_model
 
+        # Its warnings would stand in the text; what fails raises.
+        onnxruntime.set_default_logger_severity(4)
         model = open_model(ready, kernels=kernels.value)
         ids: list[int] = []
         pieces: list[str] = []
