@@ -146,6 +146,10 @@ def run(
         except Lost as error:
             return Outcome(number, "crashed", Counter(), str(error))
         except Exception as error:  # of OpenVINO, which ended while it made the model
+            # The worker's process of OpenVINO may be of no more use: the next model gets a new worker.
+            local.worker.close()
+            workers.remove(local.worker)
+            del local.worker
             return Outcome(number, "unmade", Counter(), f"{type(error).__name__}: {error}")
 
     pool = ThreadPoolExecutor(jobs)
