@@ -33,6 +33,7 @@ STRUCTURAL = ("Parameter", "Const", "Result")
 """The layer types that no rule converts."""
 
 _OURS = ("converters", "onnx_specops")
+_USER_RULE = "correct the rule, or check that the file is intact"
 
 
 @dataclass
@@ -234,7 +235,7 @@ def layer_problem(file: str, layer: Layer, error: Exception) -> Problem:
         text = f"{type(error).__name__}: {one_line(error)}"
         line = next((line for frame, line in _frames(error) if frame.f_code.co_filename == rules), None)
         where = rules if line is None else f"{rules}, line {line}"
-        return Problem(f"its rule fails ({where}): {text}", *place, "correct the rule", Fault.USAGE, error)
+        return Problem(f"its rule fails ({where}): {text}", *place, _USER_RULE, Fault.USAGE, error)
     if _is_mistake(error):
         text = f"{type(error).__name__}: {one_line(error)} ({_place(error)})"
         return Problem(f"internal error: {text}", *place, REPORT, Fault.INTERNAL, error)

@@ -6,6 +6,7 @@ import types
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -120,6 +121,10 @@ def in_our_code(function: Callable) -> Callable:
     return types.FunctionType(function.__code__, vars(activations), function.__name__)
 
 
+def stacked(op, data):
+    return np.stack(5)
+
+
 def mistaken(op, data):
     return data.no_such_attribute
 
@@ -194,9 +199,18 @@ def test_what_a_rule_raises(tmp_path: Path, rule_is, function, kind, code: int, 
 
 def test_an_error_of_a_kind_like_ours_from_elsewhere_is_the_file_s_fault(tmp_path: Path, rule_is) -> None:
     """NumPy and ONNX raise TypeError and the like about what they are given."""
-    rule_is(mistaken)  # stands in this module
-    with pytest.raises(MalformedError, match="do not fit together: 'Value' object has no attribute"):
+    rule_is(in_our_code(stacked))
+    with pytest.raises(MalformedError, match="do not fit together: "):
         convert(model(tmp_path, "ReLU"))
+
+
+def test_an_error_in_a_rule_of_a_user_s_is_told_with_its_place(tmp_path: Path, rule_is) -> None:
+    rule_is(mistaken)  # this module is not ours
+    with pytest.raises(ConversionError, match=r"its rule fails .*test_errors\.py, line") as caught:
+        convert(model(tmp_path, "ReLU"))
+    (found,) = caught.value.problems
+    assert (found.fault, found.layer_name) == (Fault.USAGE, "ReLU_1")
+    assert found.remedy.startswith("correct the rule")
 
 
 def test_problems_of_every_kind_at_once(tmp_path: Path, rule_is) -> None:
