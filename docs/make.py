@@ -42,34 +42,39 @@ _OPERATIONS = f"""\
 
 <!-- Made by docs/make.py: change that, or what it reads. -->
 
-All {{total}} pairs of operation and version of opset1 to opset17, and what a layer of each becomes: *standard* ONNX, an
-operator of the domain `{DOMAIN}` (*custom*), or *both*: the domain's operator only where standard ONNX cannot say what the
-layer's attributes and types ask for. *Forms* are those of the domain's operators: a standard node runs in any runtime.
-*Rule* is the module that says what becomes of the layer.
+The table lists all {{total}} pairs of operation and version of opset1 to opset17, and what a layer of each becomes:
+*standard* ONNX, an operator of the domain `{DOMAIN}` (*custom*), or *both*. With *both*, the operator of the domain is used
+only if standard ONNX cannot represent the attributes and types of the layer. *Forms* are the forms of the domain's
+operators; a standard node runs in any runtime. *Rule* is the module that converts the layer.
 
-{{ruled}} have a rule; {{passing}} pass all of their cases in `tests/conformance/operations` ({{cases}} in all), compared
-with OpenVINO {{version}}. `specops inspect --all-operations` prints the same table. Where OpenVINO's CPU plugin computes
-something else than its specification says, [departures.md](departures.md) tells what a converted model does.
+{{ruled}} have a rule. {{passing}} pass all their cases in `tests/conformance/operations` ({{cases}} in total), which
+compare them with OpenVINO {{version}}. `specops inspect --all-operations` prints the same table.
+[departures.md](departures.md) lists where OpenVINO's CPU plugin differs from its specification, and what a converted model
+computes there.
 """
 
 _DEPARTURES = """\
-# Where OpenVINO's CPU plugin parts from its specification
+# Where OpenVINO's CPU plugin differs from its specification
 
 <!-- Made by docs/make.py: change that, or what it reads. -->
 
-A converted model computes what OpenVINO's CPU plugin computes in float32 (`INFERENCE_PRECISION_HINT=f32`). For some inputs
-the plugin parts from OpenVINO's own specification or, where that is silent, from the reference kernel that the same wheel
-brings (`ov.Model.evaluate`). These tables name the {count} ways that are known: the inputs that show it, what the CPU plugin
-makes of them, what the specification says (and, after *reference:*, what the reference kernel does where the specification
-is silent or that kernel parts from it, too), which of them the converted model *follows*, that is, whose answer it gives for
-such inputs (or *runtime*, where that is for the runtime to say), and the OpenVINO release in which it was seen.
+A converted model computes what OpenVINO's CPU plugin computes in float32 (`INFERENCE_PRECISION_HINT=f32`). For some inputs,
+the plugin differs from OpenVINO's own specification, or from the reference kernel of the same release
+(`ov.Model.evaluate`) where the specification is silent. The tables list the {count} known differences:
 
-Quantised and compressed models are not their subject: what OpenVINO makes of those (integer kernels, activations rounded to
-8 bits) depends on its settings and on the whole graph, not on one operation.
+- *where*: the inputs that show the difference;
+- *CPU plugin*: what the plugin computes for them;
+- *specification*: what the specification defines. *reference:* marks what the reference kernel computes, where the
+  specification is silent or the kernel differs from it too;
+- *follows*: which of them the converted model computes. *runtime* means that the ONNX runtime decides;
+- *release*: the OpenVINO release in which the difference was observed.
 
-The rules state all this themselves, as `@rule(..., departs=[...])` in the modules that the headings name.
-`tests/conformance/operations/test_departures.py` has an example of nearly each, so that an OpenVINO release that mends one
-is noticed.
+The tables do not cover quantized and compressed models. What OpenVINO computes for them (integer kernels, activations
+rounded to 8 bits) depends on its settings and on the whole graph, not on one operation.
+
+The rules declare the differences themselves, as `@rule(..., departs=[...])` in the modules that the headings name.
+`tests/conformance/operations/test_departures.py` has an example of nearly every difference, so that the tests fail when an
+OpenVINO release changes one.
 """
 
 _OPERATORS = f"""\
@@ -77,27 +82,27 @@ _OPERATORS = f"""\
 
 <!-- Made by docs/make.py: change that, or what it reads. -->
 
-Version {OPSET_VERSION} of the domain. Every operator has a schema and a NumPy kernel; a *body* is its meaning in standard
-ONNX, which a converted file carries with it, so that it runs without the plugin. `specops ops` tells which forms an
-installation has. The examples call the NumPy kernels; tests run them.
+This page describes version {OPSET_VERSION} of the domain. Every operator has a schema and a NumPy kernel. Most have a
+*body*: a function in standard ONNX that a converted file carries, so that it runs without the plugin. `specops ops` lists the
+forms of an installation. The examples call the NumPy kernels and are run as tests.
 
-What an attribute may be is checked wherever the node comes from, before the operator runs in any form; so is how much
-attributes ask for together. Kernels make no output of more than {MOST_ELEMENTS:,} elements, or {MOST_GROWTH:,} times as many
-as all inputs together have, whichever is more: a few numbers in a file shall not take all memory.
+Attributes are checked before the operator runs in any form, each value and their combined size. Kernels refuse to create an
+output of more than {MOST_ELEMENTS:,} elements and more than {MOST_GROWTH:,} times the elements of all inputs, so that a few
+numbers in a file cannot exhaust the memory.
 
-*JavaScript* tells which operators run without the plugin, as their bodies, in {{runtimes}}: in how many of the small
-models that `tests/hosts/subjects.py` chooses the results are those of ONNX Runtime in Python (`python -m tests.hosts.record`
-measures it anew); one number where both are alike, else Node's and the web's.
+*JavaScript* counts the small models (chosen by `tests/hosts/subjects.py`) that give the results of ONNX Runtime in Python
+when their bodies run in {{runtimes}} without the plugin. Where Node and the web differ, the column has both numbers.
+`python -m tests.hosts.record` measures it again.
 
-[Operators of ONNX Runtime's own](#operators-of-onnx-runtimes-own) follow.
+The page ends with [ONNX Runtime's operators](#onnx-runtimes-operators).
 """
 
 _CONTRIB = f"""\
-## Operators of ONNX Runtime's own
+## ONNX Runtime's operators
 
-Converted models may hold these of the domain `{CONTRIB_DOMAIN}` too. Each node carries its body: ONNX Runtime takes its own
-kernel all the same (also in Node and on the web), every other runtime the body. `specops convert --no-contrib` writes the
-bodies in their places.
+Converted models may also contain these operators of the domain `{CONTRIB_DOMAIN}`. Each node carries its body. ONNX Runtime
+uses its own kernel (also in Node and on the web); every other runtime uses the body. `specops convert --no-contrib` writes
+the bodies instead of the operators.
 """
 
 
@@ -195,14 +200,14 @@ def _versioned(versions: Mapping[str, Sequence[int]]) -> str:
 def operators_page() -> Iterator[str]:
     """The domain's operators."""
     yield _OPERATORS.format(runtimes=" and ".join(host["runtime"] for host in _hosts().values()))
-    yield from table(("operator", "what it does", "forms", "JavaScript"), map(_operator_row, operators()))
+    yield from table(("operator", "description", "forms", "JavaScript"), map(_operator_row, operators()))
     for operator in operators():
         yield ""
         yield from _operator_section(operator)
     yield ""
     yield _CONTRIB
     rows = ((operator.name, _first(operator), _measured(operator.name)) for operator in declared(CONTRIB_DOMAIN))
-    yield from table(("operator", "what it does", "JavaScript"), rows)
+    yield from table(("operator", "description", "JavaScript"), rows)
 
 
 def _operator_row(operator: Operator) -> tuple[str, ...]:
@@ -240,13 +245,13 @@ def _operator_section(operator: Operator) -> Iterator[str]:
     yield f"Signature: {', '.join(_inputs(operator))} → {outputs}"
     if operator.attributes:
         yield ""
-        yield from table(("attribute", "type", "default", "may be"), map(_attribute_row, operator.attributes.values()))
+        yield from table(("attribute", "type", "default", "values"), map(_attribute_row, operator.attributes.values()))
     for product in operator.products:
         yield ""
-        yield f"Together: `{' * '.join(product.factors)}` is at most {product.most:,}."
+        yield f"Combined: `{' * '.join(product.factors)}` is at most {product.most:,}."
     if operator.types:
         yield ""
-        yield from table(("type", "admits"), ((name, ", ".join(types)) for name, types in operator.types.items()))
+        yield from table(("type", "element types"), ((name, ", ".join(types)) for name, types in operator.types.items()))
     example = _EXAMPLES / f"{operator.name}.txt"
     if example.is_file():
         yield ""
@@ -258,7 +263,7 @@ def _operator_section(operator: Operator) -> Iterator[str]:
         yield f"No body: {operator.no_body}."
     if operator.random_body:
         yield ""
-        yield "The body draws other random numbers than the kernels, from the same distribution."
+        yield "The body draws different random numbers than the kernels, from the same distribution."
 
 
 def _inputs(operator: Operator) -> Iterator[str]:

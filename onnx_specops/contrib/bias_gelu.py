@@ -7,13 +7,13 @@ from onnx_specops.contrib.declaring import contrib_operator
 
 @contrib_operator(inputs={"A": "T", "B": "T"}, outputs={"C": "T"}, types={"T": ("float16", "bfloat16", "float", "double")})
 def BiasGelu(op, A, B):
-    """``x (1 + erf(x / sqrt(2))) / 2`` of ``A + B``.
+    """Computes the exact GELU of ``A + B``: ``x * (1 + erf(x / sqrt(2))) / 2``.
 
     Inputs:
-        A: of any shape.
+        A: any shape.
         B: [last dimension of A].
 
-    Output: of A's shape.
+    Output: the shape of A.
 
     Source: ONNX Runtime, docs/ContribOperators.md.
     """

@@ -11,13 +11,13 @@ _C = 0.035677408136300125  # 0.044715 * sqrt(2 / pi)
 
 @contrib_operator(inputs={"X": "T", "bias": "T"}, outputs={"Y": "T"}, types={"T": ("float16", "bfloat16", "float")})
 def FastGelu(op, X, bias=None):
-    """``x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2`` of ``X + bias``.
+    """Computes the tanh approximation of GELU of ``X + bias``: ``x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2``.
 
     Inputs:
-        X: of any shape.
+        X: any shape.
         bias: [last dimension of X]; optional.
 
-    Output: of X's shape.
+    Output: the shape of X.
 
     Source: ONNX Runtime, docs/ContribOperators.md.
     """

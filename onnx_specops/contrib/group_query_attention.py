@@ -61,28 +61,29 @@ def GroupQueryAttention(
     v_quant_type: str = "NONE",
     qk_norm_epsilon: float = 1e-6,
 ):
-    """Causal attention of ``num_heads`` heads, groups of which share each of ``kv_num_heads`` keys and values.
+    """Computes causal attention in which groups of ``num_heads`` query heads share ``kv_num_heads`` key and value heads.
 
-    The row b of a batch holds ``seqlens_k[b] + 1`` tokens with those of this run, which stand behind those of the cache;
-    in the first run (``total_sequence_length`` tokens are those of the run) at its beginning.
+    Row b of a batch has ``seqlens_k[b] + 1`` tokens, including those of this run. The tokens of this run follow those of
+    the cache. In the first run, where ``total_sequence_length`` equals the number of tokens of the run, they start the
+    cache.
 
     Inputs:
         query: [batch, sequence, num_heads * head size].
         key, value: [batch, sequence, kv_num_heads * head size].
-        past_key, past_value: [batch, kv_num_heads, past sequence, head size]; the past sequence may be longer than what the
-            cache holds, up to the memory that it may take.
-        seqlens_k: [batch], the tokens of each row, less one.
-        total_sequence_length: a scalar, the most tokens of a row.
-        cos_cache, sin_cache: [positions, rotated part of the head size / 2], with ``do_rotary``: the rotation of queries and
-            keys at each position.
-        position_ids: has no body: ONNX Runtime reads of it, for a first run, the first number only.
-        attention_bias: [batch or 1, num_heads or 1, sequence, total sequence], added to the scaled products.
-        head_sink: [num_heads], products that lead to no value.
+        past_key, past_value: [batch, kv_num_heads, past sequence, head size]. The past sequence may be longer than the
+            number of cached tokens, up to the size of the allocated memory.
+        seqlens_k: [batch], the number of tokens of each row, minus one.
+        total_sequence_length: a scalar, the largest number of tokens of a row.
+        cos_cache, sin_cache: [positions, rotated part of the head size / 2], with ``do_rotary``: the rotation of queries
+            and keys at each position.
+        position_ids: not supported by the body. ONNX Runtime reads only its first number, in a first run.
+        attention_bias: [batch or 1, num_heads or 1, sequence, total sequence], added to the scaled attention scores.
+        head_sink: [num_heads], one extra attention score per head, which has no value.
 
     Outputs:
         output: [batch, sequence, num_heads * head size].
-        present_key, present_value: the cache with the keys and values of this run, of the past sequence's length or the
-            total, whichever is more.
+        present_key, present_value: the cache with the keys and values of this run. Its length is the larger of the past
+            sequence and the total sequence.
 
     Source: ONNX Runtime, docs/ContribOperators.md.
     """

@@ -15,13 +15,13 @@ from onnx_specops.contrib.declaring import contrib_operator
     types={"T1": ("int8", "uint8"), "T2": ("int8", "uint8"), "T3": ("float",)},
 )  # fmt: skip
 def MatMulIntegerToFloat(op, A, B, a_scale, b_scale, a_zero_point=None, b_zero_point=None, bias=None):
-    """The matrix product of ``a_scale (A - a_zero_point)`` and ``b_scale (B - b_zero_point)``, with ``bias`` added.
+    """Computes the matrix product of ``a_scale * (A - a_zero_point)`` and ``b_scale * (B - b_zero_point)``, plus ``bias``.
 
     Inputs:
         A: [..., M, K].
         B: [..., K, N].
-        a_scale, a_zero_point: of one element; the zero point is 0 where it is left out.
-        b_scale, b_zero_point: of one element, or [N].
+        a_scale, a_zero_point: one element each. An omitted zero point is 0.
+        b_scale, b_zero_point: one element or [N] each.
         bias: [N]; optional.
 
     Output: [..., M, N].

@@ -29,16 +29,16 @@ def MatMulNBits(
     bits: Annotated[int, Limits(4, 4)] = 4,
     accuracy_level: Annotated[int, Limits(0, 4)] = 0,
 ):
-    """The matrix product of ``A`` and the transposed ``(B - zero_points) scales``.
+    """Computes the matrix product of ``A`` and the transpose of ``(B - zero_points) * scales``.
 
     Inputs:
         A: [..., K].
-        B: [N, blocks, block_size / 2], two integers in each byte, the first one in the low bits.
+        B: [N, blocks, block_size / 2]. Each byte holds two integers, the first in the low bits.
         scales: [N * blocks].
-        zero_points: [N * ceil(blocks / 2)], packed likewise, each row of its own; 8 where it is left out.
+        zero_points: [N * ceil(blocks / 2)], packed like ``B``, row by row. 8 if omitted.
 
     Attributes:
-        accuracy_level: 4 lets the kernel round blocks of ``A`` to 8 bits; the body never does.
+        accuracy_level: 4 allows the kernel to round blocks of ``A`` to 8 bits. The body never does.
 
     Output: [..., N].
 

@@ -14,7 +14,7 @@ from onnx_specops.heads import join_heads, split_heads
     types={"T": ("float16", "float")},
 )
 def MultiHeadAttention(op, query, key, value, *, num_heads: int, scale: float = 0.0):
-    """``softmax(scale * query @ key.T) @ value`` in each head.
+    """Computes ``softmax(scale * query @ key.T) @ value`` for each head.
 
     Inputs:
         query: [batch, queries, num_heads * N].
@@ -22,13 +22,13 @@ def MultiHeadAttention(op, query, key, value, *, num_heads: int, scale: float = 
         value: [batch, keys, num_heads * V].
 
     Attributes:
-        num_heads: how many heads there are.
-        scale: the factor; ``1 / sqrt(N)`` where it is 0.
+        num_heads: the number of heads.
+        scale: the factor of the scores; 0 means ``1 / sqrt(N)``.
 
     Output: [batch, queries, num_heads * V].
 
-    Source: ONNX Runtime, docs/ContribOperators.md. What it has besides (biases, masks, keys and values of the past) no
-    converted model uses.
+    Source: ONNX Runtime, docs/ContribOperators.md. Converted models do not use its other inputs (bias, mask, past keys
+    and values).
     """
 
     q, k, v = (split_heads(op, rows, num_heads) for rows in (query, key, value))

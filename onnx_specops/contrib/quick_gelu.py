@@ -7,11 +7,11 @@ from onnx_specops.contrib.declaring import contrib_operator
 
 @contrib_operator(inputs={"X": "T"}, outputs={"Y": "T"}, types={"T": ("float16", "bfloat16", "float", "double")})
 def QuickGelu(op, X, *, alpha: float = 1.702):
-    """``x sigmoid(alpha x)``; Swish with ``alpha`` of 1.
+    """Computes ``x * sigmoid(alpha * x)``. With ``alpha = 1`` this is Swish.
 
-    Input ``X``: of any shape.
+    Input ``X``: any shape.
 
-    Output: of the same shape.
+    Output: the shape of the input.
 
     Source: ONNX Runtime, docs/ContribOperators.md.
     """

@@ -12,19 +12,19 @@ from onnx_specops.contrib.declaring import contrib_operator
     optional_outputs=3,
 )
 def SkipLayerNormalization(op, input, skip, gamma, beta=None, bias=None, *, epsilon: float = 1e-12):
-    """LayerNormalization over the last axis of ``input + skip + bias``.
+    """Applies LayerNormalization over the last axis to ``input + skip + bias``.
 
     Inputs:
         input: [batch, sequence, C] or [tokens, C].
-        skip: the same, or [1, sequence, C] or [sequence, C].
+        skip: the shape of ``input``, or [1, sequence, C] or [sequence, C].
         gamma: [C], the scale.
-        beta: [C], added behind the scale; optional.
-        bias: [C], added before; optional.
+        beta: [C], added after scaling; optional.
+        bias: [C], added before normalization; optional.
 
     Outputs:
-        output: of the input's shape.
-        mean, inv_std_var: [batch, sequence, 1]; ONNX Runtime's CPU does not compute them.
-        input_skip_bias_sum: what is normalised.
+        output: the shape of ``input``.
+        mean, inv_std_var: [batch, sequence, 1]. ONNX Runtime's CPU kernel does not compute them.
+        input_skip_bias_sum: ``input + skip + bias``, before normalization.
 
     Source: ONNX Runtime, docs/ContribOperators.md.
     """

@@ -30,23 +30,25 @@ def Attention(
     kv_num_heads: Annotated[int, Limits(1, LARGEST)],
     scale: float = 0.0,
 ):
-    """``softmax(scale * Q @ K.T + attn_mask) @ V`` in each head: ONNX's Attention of opset 23, of three dimensions.
+    """Computes ``softmax(scale * Q @ K.T + attn_mask) @ V`` for each head, as ONNX's Attention-23 does for inputs of rank
+    3.
 
     Inputs:
         Q: ``[batch, queries, q_num_heads * N]``.
         K: ``[batch, keys, kv_num_heads * N]``.
         V: ``[batch, keys, kv_num_heads * M]``.
-        attn_mask: what is added to the scores, or (bool) which of them count: the others are ``-inf``. Its shape is that of
-            the scores, ``[batch, q_num_heads, queries, keys]``; dimensions of 1 and missing ones serve all.
+        attn_mask: added to the scores. A boolean mask keeps the scores where it is true and sets the others to ``-inf``.
+            Its shape broadcasts to that of the scores, ``[batch, q_num_heads, queries, keys]``.
 
     Attributes:
-        q_num_heads: how many heads there are.
-        kv_num_heads: how many of them have keys and values of their own: as many heads that follow each other share one's.
-        scale: the factor; ``1 / sqrt(N)`` where it is 0.
+        q_num_heads: the number of query heads.
+        kv_num_heads: the number of key and value heads. Consecutive groups of query heads share one.
+        scale: the factor of the scores; 0 means ``1 / sqrt(N)``.
 
-    Output: ``[batch, queries, q_num_heads * M]``; NaN where no key counts, and 0 where there is none.
+    Output: ``[batch, queries, q_num_heads * M]``. It is NaN where the mask excludes all keys, and 0 if there are no
+    keys.
 
-    Source: OpenVINO's ScaledDotProductAttention and what it becomes in files; ONNX, Attention-23.
+    Source: OpenVINO specification, ScaledDotProductAttention-13, and its decomposed forms; ONNX, Attention-23.
     """
     name = "Attention"
     if q_num_heads % kv_num_heads:

@@ -33,19 +33,19 @@ def CTCLoss(
     ctc_merge_repeated: int = 1,
     unique: int = 0,
 ):
-    """The negative logarithm of the probability that the softmax of ``logits`` gives the labels, over all alignments.
+    """Computes the negative log-likelihood of the labels under the softmax of ``logits``, summed over all alignments.
 
     Inputs:
         logits: ``[N, T, C]``.
-        logit_length: ``[N]``, how many steps each sequence has.
-        labels: ``[N, T]``, classes; those behind a sequence's length may be anything.
-        label_length: ``[N]``, not more than ``logit_length``.
-        blank_index: scalar or ``[1]``, the class that is no label; left out or empty: the last one.
+        logit_length: ``[N]``, the number of time steps of each sequence.
+        labels: ``[N, T]``, classes. Values past the length of a sequence are ignored.
+        label_length: ``[N]``, at most ``logit_length``.
+        blank_index: scalar or ``[1]``, the blank class. If omitted or empty: the last class.
 
     Attributes:
-        preprocess_collapse_repeated: whether labels that repeat the one before are dropped.
-        ctc_merge_repeated: whether equal labels at adjacent steps are one.
-        unique: whether labels that stood before are dropped.
+        preprocess_collapse_repeated: whether a label equal to the previous one is dropped.
+        ctc_merge_repeated: whether equal labels at adjacent time steps are merged.
+        unique: whether labels that occurred before are dropped.
 
     Output: ``[N]``; infinity where no alignment is possible.
 

@@ -44,24 +44,25 @@ def DeformablePSROIPooling(
     trans_std: float = 1.0,
     part_size: Bins = 1,
 ):
-    """Divides regions of feature maps into bins, shifts these, and takes the mean of samples of each from its own channels.
+    """Divides regions of feature maps into bins, shifts the bins, and averages samples of each bin from its own channels.
 
     Inputs:
         feat: ``[N, output_dim * group_size ** 2, H, W]``.
-        rois: ``[R, 5]``, ``image, x1, y1, x2, y2``. The first whose image is -1 ends them: it and those behind give zeros.
-        offsets: ``[R, 2 * classes, part_size, part_size]``, shifts across and down; left out or empty: none. Output channels
-            are divided evenly among the classes.
+        rois: ``[R, 5]``, ``image, x1, y1, x2, y2``. The first row whose image is -1 ends the list: this row and all rows
+            after it give zeros.
+        offsets: ``[R, 2 * classes, part_size, part_size]``, horizontal and vertical shifts. If omitted or empty: no
+            shifts. The output channels are divided evenly among the classes.
 
     Attributes:
-        output_dim: how many channels the output has.
-        spatial_scale: what coordinates, rounded, are multiplied by to get positions, which are half a pixel less.
-        group_size: how many bins a region has along each axis.
-        spatial_bins_x, spatial_bins_y: how many samples a bin has along each axis.
-        trans_std: what ``offsets`` are multiplied by to get fractions of the region.
-        part_size: how many parts with shifts of their own a region has along each axis.
+        output_dim: the number of output channels.
+        spatial_scale: the factor that maps rounded coordinates to positions, from which half a pixel is subtracted.
+        group_size: the number of bins of a region along each axis.
+        spatial_bins_x, spatial_bins_y: the number of samples of a bin along each axis.
+        trans_std: the factor that turns ``offsets`` into fractions of the region.
+        part_size: the number of separately shifted parts of a region along each axis.
 
-    Output: ``[R, output_dim, group_size, group_size]``; samples more than half a pixel off the map do not count, and a bin
-    without samples is 0.
+    Output: ``[R, output_dim, group_size, group_size]``. Samples more than half a pixel outside the map are ignored. A
+    bin without samples is 0.
 
     Source: OpenVINO specification, DeformablePSROIPooling-1.
     """

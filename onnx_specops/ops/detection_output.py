@@ -57,35 +57,39 @@ def DetectionOutput(
     input_width: int = 1,
     objectness_score: float = 0.0,
 ):
-    """Decodes boxes from offsets to prior boxes, and keeps the best of each class that do not overlap a better one.
+    """Decodes boxes from prior boxes and offsets, and applies non-maximum suppression to each class.
 
-    Inputs, with ``L`` = 1 if ``share_location`` else the number of classes, and prior boxes of ``S`` = 4 numbers if
-    ``normalized`` else 5 (the first is an image index; -1 ends the image's priors):
+    Inputs. ``L`` is 1 if ``share_location``, else the number of classes. A prior box has ``S`` = 4 numbers if
+    ``normalized``, else 5, of which the first is an image index (-1 ends the priors of the image):
         box_logits: ``[N, priors * L * 4]``.
         class_preds: ``[N, priors * classes]``.
-        proposals: ``[1 or N, 2, priors * S]``, the prior boxes ``x1, y1, x2, y2`` and in the second row their variances;
-            ``[1 or N, 1, priors * S]`` if ``variance_encoded_in_target``.
-        aux_class_preds: ``[N, priors * 2]``; priors whose second number is below ``objectness_score`` are background.
-        aux_box_preds: the shape of ``box_logits``; refines the priors first. Both may be left out or empty.
+        proposals: ``[1 or N, 2, priors * S]``: the prior boxes ``x1, y1, x2, y2`` in the first row and their variances
+            in the second. ``[1 or N, 1, priors * S]`` if ``variance_encoded_in_target``.
+        aux_class_preds: ``[N, priors * 2]``. A prior whose second number is below ``objectness_score`` is background.
+        aux_box_preds: the shape of ``box_logits``; offsets that are applied to the priors first. Both auxiliary inputs
+            may be omitted or empty.
 
     Attributes:
-        keep_top_k: how many boxes of an image are kept; all where it is negative.
-        nms_threshold: a box that overlaps a better one of its class by more is removed.
-        background_label_id: the class that is no result, -1 for none.
-        top_k: how many candidates of each class (of each image if ``decrease_label_id``) enter the suppression, -1 for all.
-        variance_encoded_in_target: whether the offsets need no scaling by variances.
+        keep_top_k: the number of boxes that are kept for an image; negative: all.
+        nms_threshold: a box whose overlap with a better box of its class exceeds this is removed.
+        background_label_id: the class that is never a result; -1: there is no such class.
+        top_k: the number of candidates of each class (of each image if ``decrease_label_id``) that enter the
+            suppression; -1: all.
+        variance_encoded_in_target: whether the offsets are already scaled by the variances.
         code_type: ``caffe.PriorBoxParameter.CENTER_SIZE`` or ``caffe.PriorBoxParameter.CORNER``.
         share_location: whether all classes share the box of a prior.
-        confidence_threshold: candidates score more (or as much, if ``decrease_label_id``).
+        confidence_threshold: the score that a candidate must exceed (or reach, if ``decrease_label_id``).
         clip_before_nms, clip_after_nms: whether boxes are clipped to [0, 1].
-        decrease_label_id: whether a prior is a candidate for its best class beside 0 only, and labels are given less one.
-        normalized: whether priors are fractions of the image; else they are divided by ``input_width`` and ``input_height``
-            (and so are the refined ones, once more, as in OpenVINO).
+        decrease_label_id: whether a prior is a candidate only for its best class other than 0, and the output labels are
+            decreased by one.
+        normalized: whether priors are fractions of the image. If not, they are divided by ``input_width`` and
+            ``input_height``; as in OpenVINO, refined priors are divided a second time.
         objectness_score: see ``aux_class_preds``.
 
-    Output: ``[1, 1, R, 7]``: rows ``image, class, score, x1, y1, x2, y2`` by image, class and descending score, then a row
-    that begins with -1, if there is room, and zeros. ``R`` is ``N * keep_top_k`` where that is positive,
-    ``N * top_k * classes`` where ``top_k`` is and ``keep_top_k`` is -1, else ``N * classes * priors``.
+    Output: ``[1, 1, R, 7]``. Rows ``image, class, score, x1, y1, x2, y2`` are ordered by image, class and descending
+    score. If there is room, a row that begins with -1 and rows of zeros follow. ``R`` is ``N * keep_top_k`` if
+    ``keep_top_k`` is positive, ``N * top_k * classes`` if ``top_k`` is positive and ``keep_top_k`` is -1, else ``N *
+    classes * priors``.
 
     Equal scores are ordered by prior.
 

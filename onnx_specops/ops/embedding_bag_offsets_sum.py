@@ -23,17 +23,17 @@ from onnx_specops.ops._checks import FLOAT16S, scalar
     types={"T": NUMERIC, "T_IND": INDICES},
 )
 def EmbeddingBagOffsetsSum(emb_table, indices, offsets, default_index=None, per_sample_weights=None):
-    """Sums the rows of ``emb_table`` named by ``indices``, bag by bag, without building the gathered rows.
+    """Sums rows of ``emb_table``, selected by ``indices``, for each bag. The gathered rows are never stored.
 
-    Bag ``b`` holds ``indices[offsets[b]:offsets[b + 1]]``, the last bag all to the end; indices before ``offsets[0]``
-    belong to no bag.
+    Bag ``b`` contains ``indices[offsets[b]:offsets[b + 1]]``. The last bag extends to the end. Indices before
+    ``offsets[0]`` belong to no bag.
 
     Inputs:
         emb_table: ``[num_emb, emb_dim1, ...]``.
         indices: ``[num_indices]``, in ``[0, num_emb)``.
         offsets: ``[batch]``, not decreasing, in ``[0, num_indices]``.
-        default_index: scalar or ``[1]``; the row that an empty bag gets. Left out, empty or -1: zeros.
-        per_sample_weights: ``[num_indices]``; factor of each row. Left out or empty: ones.
+        default_index: scalar or ``[1]``, the row of an empty bag. If omitted, empty or -1: zeros.
+        per_sample_weights: ``[num_indices]``, the factor of each row. If omitted or empty: ones.
 
     Output: ``[batch, emb_dim1, ...]``. 16-bit floats are summed in float32.
 

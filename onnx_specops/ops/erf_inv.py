@@ -23,14 +23,14 @@ _TAILS = (
 
 @operator(inputs={"x": "T"}, outputs={"y": "T"}, types={"T": FLOATS})
 def ErfInv(x):
-    """The ``y`` whose error function is ``x``, element by element, as OpenVINO approximates it.
+    """Computes the inverse error function of each element, with OpenVINO's approximation.
 
-    To about seven digits up to ``|x| = 0.9966``, to three beyond.
+    The result has about seven correct digits for ``|x|`` up to 0.9966, and three above.
 
     Inputs:
-        x: of any shape, in [-1, 1].
+        x: any shape, in [-1, 1].
 
-    Output: of the same shape; infinite at 1 and -1, NaN beyond.
+    Output: the shape of the input; infinite at 1 and -1, NaN outside [-1, 1].
 
     Source: OpenVINO specification, ErfInv-17.
     """

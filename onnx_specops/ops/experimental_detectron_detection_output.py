@@ -38,27 +38,27 @@ def ExperimentalDetectronDetectionOutput(
     max_detections_per_image: Rows,
     max_delta_log_wh: float,
 ):
-    """Refines regions for each class beside 0, and keeps the best that do not overlap a better one of their class.
+    """Refines regions for each class except class 0, and applies non-maximum suppression to each class.
 
     Inputs:
-        rois: ``[R, 4]``, ``x1, y1, x2, y2``, pixels that belong to the region. One without an extent has no score.
-        deltas: ``[R, classes * 4]``: shifts of the centre as fractions of the region, logarithms of its scaling.
+        rois: ``[R, 4]``, ``x1, y1, x2, y2``, the corner pixels of the region, inclusive. An empty region has no score.
+        deltas: ``[R, classes * 4]``: shifts of the center as fractions of the region, and logarithms of its scaling.
         scores: ``[R, classes]``.
-        deltas_weights: ``[4]``; what the deltas are divided by.
+        deltas_weights: ``[4]``, the divisors of the deltas.
 
     Attributes:
-        score_threshold: boxes score more.
-        nms_threshold: a box that overlaps a better one of its class by more is removed.
-        post_nms_count: how many boxes of a class are kept at most, -1 for all.
-        max_detections_per_image: how many boxes are given.
+        score_threshold: the score that a box must exceed.
+        nms_threshold: a box whose overlap with a better box of its class exceeds this is removed.
+        post_nms_count: the largest number of boxes of a class that are kept; -1: all.
+        max_detections_per_image: the number of output boxes.
         max_delta_log_wh: the largest logarithm of a scaling.
 
     Outputs: boxes ``[M, 4]``, not negative, classes ``[M]`` and box_scores ``[M]``, where ``M`` is
-    ``max_detections_per_image``. If more are left than that: the best, by descending score, equal ones by region, those of
-    one region as OpenVINO's CPU plugin has them (in the body by class). Else all by class, then by descending score; zeros
-    behind.
+    ``max_detections_per_image``. If more boxes remain, the best ones are ordered by descending score, equal scores by
+    region, and those of one region as OpenVINO's CPU plugin orders them (in the body: by class). Otherwise all boxes are
+    ordered by class, then by descending score, and zeros follow.
 
-    Source: OpenVINO specification, ExperimentalDetectronDetectionOutput-6; orders as in OpenVINO's CPU plugin.
+    Source: OpenVINO specification, ExperimentalDetectronDetectionOutput-6; order as in OpenVINO's CPU plugin.
     """
     name = "ExperimentalDetectronDetectionOutput"
     if rois.ndim != 2 or rois.shape[1] != 4 or scores.ndim != 2 or len(scores) != len(rois):

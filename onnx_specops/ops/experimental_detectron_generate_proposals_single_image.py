@@ -37,26 +37,26 @@ def ExperimentalDetectronGenerateProposalsSingleImage(
     pre_nms_count: Most,
     post_nms_count: Rows,
 ):
-    """Moves and scales anchors by predicted deltas, and keeps the best that do not overlap a better one.
+    """Moves and scales anchors by predicted deltas, and applies non-maximum suppression.
 
     Inputs:
-        im_info: ``[3]``: height, width, and a number of no effect.
-        anchors: ``[H * W * A, 4]``, ``x1, y1, x2, y2``, pixels that belong to the anchor.
-        deltas: ``[4 * A, H, W]``: shifts of the centre as fractions of the anchor, logarithms of its scaling (at most
-            log(1000 / 16)).
+        im_info: ``[3]``: height, width, and a number that is ignored.
+        anchors: ``[H * W * A, 4]``, ``x1, y1, x2, y2``, the corner pixels of the anchor, inclusive.
+        deltas: ``[4 * A, H, W]``: shifts of the center as fractions of the anchor, and logarithms of its scaling (at
+            most log(1000 / 16)).
         scores: ``[A, H, W]``.
 
     Attributes:
-        min_size: boxes narrower or lower have the score 0.
-        nms_threshold: a box that overlaps a better one by more is removed; here corners are edges.
-        pre_nms_count, post_nms_count: how many boxes enter the suppression, and how many it gives at most.
+        min_size: narrower or lower boxes get the score 0.
+        nms_threshold: a box whose overlap with a better box exceeds this is removed. Here the corners are edges.
+        pre_nms_count, post_nms_count: the number of boxes that enter the suppression, and the largest number of its
+            results.
 
-    Outputs: rois ``[post_nms_count, 4]`` by descending score and roi_scores ``[post_nms_count]``, zeros behind the last. Of
-    equal scores the one comes first that does in OpenVINO's CPU plugin; in the body the one at the earlier position (then of
-    the earlier anchor).
+    Outputs: rois ``[post_nms_count, 4]`` by descending score and roi_scores ``[post_nms_count]``; zeros follow the last
+    box. Equal scores are ordered as in OpenVINO's CPU plugin; in the body by position, then by anchor.
 
-    Source: OpenVINO specification, ExperimentalDetectronGenerateProposalsSingleImage-6; edges and pixels as in OpenVINO's
-    CPU plugin.
+    Source: OpenVINO specification, ExperimentalDetectronGenerateProposalsSingleImage-6; edges and pixels as in
+    OpenVINO's CPU plugin.
     """
     name = "ExperimentalDetectronGenerateProposalsSingleImage"
     if scores.ndim != 3 or deltas.shape != (4 * scores.shape[0], *scores.shape[1:]):

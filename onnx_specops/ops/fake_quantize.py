@@ -24,22 +24,22 @@ def FakeQuantize(
     levels: Annotated[int, Limits(2)],
     ordered: Annotated[int, Limits(0, 1)] = 0,
 ):
-    """The nearest of ``levels`` equidistant numbers from ``input_low`` to ``input_high``, as the number of the same place
-    among those from ``output_low`` to ``output_high``.
+    """Rounds each element to the nearest of ``levels`` equidistant values between ``input_low`` and ``input_high``, and
+    maps it to the corresponding value between ``output_low`` and ``output_high``.
 
     ``round((x - input_low) / (input_high - input_low) * (levels - 1)) / (levels - 1) * (output_high - output_low) +
-    output_low``, in this order, halves to even; ``output_low`` where ``x <= min(input_low, input_high)``, ``output_high``
-    where ``x > max(input_low, input_high)``. NaN stays NaN.
+    output_low``, evaluated in this order, with halves rounded to even. The result is ``output_low`` where ``x <=
+    min(input_low, input_high)`` and ``output_high`` where ``x > max(input_low, input_high)``. NaN stays NaN.
 
     Inputs:
-        data: of any shape.
-        input_low, input_high, output_low, output_high: of shapes that broadcast to data's.
+        data: any shape.
+        input_low, input_high, output_low, output_high: shapes that broadcast to that of ``data``.
 
     Attributes:
-        levels: how many levels there are.
-        ordered: 1 says that every ``input_low`` is less than its ``input_high``, which makes the body shorter.
+        levels: the number of levels.
+        ordered: 1 declares that each ``input_low`` is less than its ``input_high``, which shortens the body.
 
-    Output: of data's shape.
+    Output: the shape of ``data``.
 
     Source: OpenVINO specification, FakeQuantize-1.
     """

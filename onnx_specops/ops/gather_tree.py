@@ -15,13 +15,13 @@ from onnx_specops.domain import NUMERIC, operator
     types={"T": NUMERIC},
 )
 def GatherTree(step_ids, parent_ids, max_seq_len, end_token):
-    """Follows each beam of a beam search back from its last step, and gives its tokens in order.
+    """Traces each beam of a beam search back from its last step, and outputs its tokens in order.
 
     Inputs:
         step_ids: ``[time, batch, beams]``, the token of each beam at each step.
-        parent_ids: of the same shape, which beam of the step before each one continues; in ``[0, beams)``.
-        max_seq_len: ``[batch]``, how many steps count.
-        end_token: scalar or ``[1]``; behind the first of them, and from ``max_seq_len`` on, a beam holds nothing else.
+        parent_ids: the same shape, the beam of the previous step that each beam continues, in ``[0, beams)``.
+        max_seq_len: ``[batch]``, the number of valid steps.
+        end_token: scalar or ``[1]``. It fills a beam after its first occurrence and from ``max_seq_len`` on.
 
     Output: ``[time, batch, beams]``.
 

@@ -40,25 +40,25 @@ def GenerateProposals(
     post_nms_count: Most,
     normalized: int = 1,
 ):
-    """Moves and scales anchors by predicted deltas, and keeps the best that do not overlap a better one.
+    """Moves and scales anchors by predicted deltas, and applies non-maximum suppression to each image.
 
     Inputs:
-        im_info: ``[N, 2]``, ``[N, 3]`` or ``[N, 4]``: height, width, then the scale of ``min_size``, one for both or for
-            height and width.
+        im_info: ``[N, 2]``, ``[N, 3]`` or ``[N, 4]``: height, width, then the scale of ``min_size``: one for both axes,
+            or one for the height and one for the width.
         anchors: ``[H, W, A, 4]`` or ``[H * W * A, 4]``, ``x1, y1, x2, y2``.
-        boxesdeltas: ``[N, 4 * A, H, W]``: shifts of the centre as fractions of the anchor, logarithms of its scaling (at
-            most log(1000 / 16)).
+        boxesdeltas: ``[N, 4 * A, H, W]``: shifts of the center as fractions of the anchor, and logarithms of its scaling
+            (at most log(1000 / 16)).
         scores: ``[N, A, H, W]``.
 
     Attributes:
-        min_size: boxes narrower or lower, times the image's scale, are dropped.
-        nms_threshold: a box that overlaps a better one by more is removed.
-        pre_nms_count, post_nms_count: how many boxes of an image enter the suppression, and how many it gives at most.
-        normalized: whether corners are edges of the box, not pixels of it.
+        min_size: boxes narrower or lower than this, times the scale of the image, are dropped.
+        nms_threshold: a box whose overlap with a better box exceeds this is removed.
+        pre_nms_count, post_nms_count: the number of boxes of an image that enter the suppression, and the largest number
+            of its results.
+        normalized: whether the corners are edges of the box rather than its outermost pixels.
 
-    Outputs: rpnrois ``[rois, 4]`` image by image, by descending score; rpnscores ``[rois]``; rpnroisnum ``[N]``, how many
-    are of each image. Of equal scores the one comes first that does in OpenVINO's CPU plugin; in the body the one at the
-    earlier position (then of the earlier anchor).
+    Outputs: rpnrois ``[rois, 4]`` by image and descending score; rpnscores ``[rois]``; rpnroisnum ``[N]``, the number of
+    boxes of each image. Equal scores are ordered as in OpenVINO's CPU plugin; in the body by position, then by anchor.
 
     Source: OpenVINO specification, GenerateProposals-9.
     """

@@ -49,41 +49,45 @@ def GroupQueryAttentionCompressed(
     local_window_size: Annotated[int, Limits(-1)] = -1,
     rotary_interleaved: Annotated[int, Limits(0, 1)] = 0,
 ):
-    """Causal attention like ONNX Runtime's GroupQueryAttention, over a cache that holds keys and values in few bits.
+    """Computes causal attention as ONNX Runtime's GroupQueryAttention does, with a compressed cache of keys and values.
 
-    Tokens of this run see each other's keys and values as they are, those of earlier runs as the cache has them:
+    The tokens of this run use each other's keys and values uncompressed, and those of earlier runs as the cache stores
+    them:
 
-    - float16: rounded to the nearest;
-    - uint8: ``least + step * code``, where each row, the key or the value of a token in a head, has 256 steps of its own,
-      from its least element to its greatest. Both numbers are float16, ``least`` rounded down and ``step`` up, and stand
-      behind the row's codes, ``step`` first, in 4 bytes. A row with an element beyond float16 becomes NaN.
+    - float16: rounded to nearest;
+    - uint8: ``minimum + step * code``. Each row (the key or the value of one token in one head) has its own 256 steps
+      from its smallest to its largest element. ``step`` (rounded up) and ``minimum`` (rounded down) are float16. They
+      follow the codes of the row, ``step`` first, in 4 bytes. A row with an element outside the range of float16 becomes
+      NaN.
 
     Inputs:
         query: ``[batch, sequence, num_heads * head size]``.
         key, value: ``[batch, sequence, kv_num_heads * head size]``.
-        past_key, past_value: ``[batch, kv_num_heads, past sequence, head size]``, of uint8 4 more than the head size; the
-            past sequence may be longer than what the cache holds, up to the memory that it may take.
-        seqlens_k: ``[batch]``, the tokens of each row, less one. A row's tokens of this run stand behind those of the cache,
-            in the first run (``total_sequence_length`` tokens are those of the run) at its beginning; where a row is shorter
-            then, what fills it up may become anything.
-        total_sequence_length: a scalar or ``[1]``, the most tokens of a row.
-        cos_cache, sin_cache: ``[positions, pairs]``, at most half the head size: the rotation of queries and keys at each
-            position. Left out where they are not turned.
-        head_sink: ``[num_heads]``, products that lead to no value.
+        past_key, past_value: ``[batch, kv_num_heads, past sequence, head size]``; for uint8 the last dimension is the
+            head size plus 4. The past sequence may be longer than the number of cached tokens, up to the size of the
+            allocated memory.
+        seqlens_k: ``[batch]``, the number of tokens of each row, minus one. The tokens of this run follow those of the
+            cache. In the first run, where ``total_sequence_length`` equals the number of tokens of the run, they start
+            the cache; the padding of shorter rows is undefined.
+        total_sequence_length: a scalar or ``[1]``, the largest number of tokens of a row.
+        cos_cache, sin_cache: ``[positions, pairs]``, with at most half the head size of pairs: the rotation of queries
+            and keys at each position. If omitted, there is no rotation.
+        head_sink: ``[num_heads]``, one extra attention score per head, which has no value.
 
     Attributes:
-        num_heads, kv_num_heads: of the queries, and of the keys and values, each of which serves as many queries.
-        scale: of the products; 0 for one by the square root of the head size.
-        softcap: what the products are bounded by, by a hyperbolic tangent; 0 for nothing.
-        local_window_size: how many tokens each sees, itself included; -1 for all before it.
-        rotary_interleaved: whether neighbours are turned together; else elements of the two halves.
+        num_heads, kv_num_heads: the number of query heads, and of key and value heads. Each key and value head serves
+            ``num_heads / kv_num_heads`` query heads.
+        scale: the factor of the scores; 0 means ``1 / sqrt(head size)``.
+        softcap: bounds the scores to ``softcap * tanh(score / softcap)``; 0: no bound.
+        local_window_size: the number of tokens that each token attends to, including itself; -1: all tokens before it.
+        rotary_interleaved: whether neighboring elements are rotated together; if not, elements of the two halves are.
 
     Outputs:
         output: ``[batch, sequence, num_heads * head size]``.
-        present_key, present_value: the cache with the keys and values of this run, of the past sequence's length or the
-            total, whichever is more. In the memory of the past ones it is extended there.
+        present_key, present_value: the cache with the keys and values of this run. Its length is the larger of the past
+            sequence and the total sequence. If it shares the memory of the past, the cache is extended in place.
 
-    Source: ONNX Runtime, docs/ContribOperators.md, GroupQueryAttention; the rows of uint8: OpenVINO's CPU plugin,
+    Source: ONNX Runtime, docs/ContribOperators.md, GroupQueryAttention; the uint8 format: OpenVINO's CPU plugin,
     KV_CACHE_PRECISION.
     """
     total = int(scalar(total_sequence_length, f"{_NAME}: total_sequence_length"))

@@ -15,18 +15,19 @@ from onnx_specops.ops._checks import FLOAT16S
     types={"T": NUMERIC, "T_IND": INDICES},
 )
 def GroupedMatMul(mat_a, mat_b, offsets):
-    """Multiplies the rows of ``mat_a`` by the transposed matrix of the group that they belong to.
+    """Multiplies the rows of ``mat_a`` by the transposed matrix of their group.
 
-    Group ``g`` holds the rows ``offsets[g - 1]`` (0 for the first) up to ``offsets[g]``.
+    Group ``g`` contains the rows from ``offsets[g - 1]`` (0 for the first group) up to, but not including,
+    ``offsets[g]``.
 
     Inputs:
         mat_a: ``[rows, K]``.
         mat_b: ``[G, N, K]``.
-        offsets: ``[G]``, where the groups end; not negative, not decreasing, the last not less than ``rows``.
+        offsets: ``[G]``, the ends of the groups; not negative, not decreasing, the last one at least ``rows``.
 
-    Output: ``[rows, N]``. 16-bit floats are summed in float32; integers wrap around.
+    Output: ``[rows, N]``. 16-bit floats are summed in float32. Integers wrap around.
 
-    Source: OpenVINO specification, GroupedMatMul-17 (two dimensions by three).
+    Source: OpenVINO specification, GroupedMatMul-17 (a matrix by a batch of matrices).
     """
     name = "GroupedMatMul"
     if mat_a.ndim != 2 or mat_b.ndim != 3 or mat_a.shape[1] != mat_b.shape[2]:

@@ -38,28 +38,29 @@ def Interpolate(
     antialias: int = 0,
     cube_coeff: float = -0.75,
 ):
-    """Resizes ``image`` along ``axes``, one after the other, to ``sizes``.
+    """Resizes ``image`` along ``axes``, one axis after the other, to ``sizes``.
 
     Inputs:
-        image: any shape; along an axis that grows from nothing there is nothing to interpolate.
-        sizes: ``[n]``, the sizes of the output along the n axes, those that change at most 2**24.
-        scales: ``[n]``, the factors by which output coordinates are divided; usually the quotients of the sizes.
+        image: any shape. An empty axis cannot grow.
+        sizes: ``[n]``, the output sizes along the n axes; a size that changes is at most 2**24.
+        scales: ``[n]``, the divisors of output coordinates, usually the quotients of the sizes.
 
     Attributes:
         axes: the n axes, not negative, as a list such as ``"2,3"``.
-        mode: ``nearest``; ``linear`` and ``linear_onnx`` (between two neighbours; ``linear`` with ``antialias`` weighs by a
-            triangle that is as wide as an output element); ``cubic`` (between four neighbours); ``bilinear_pillow`` and
-            ``bicubic_pillow`` (as the Pillow library resizes images, always with its antialiasing).
-        coordinate_transformation_mode: which coordinate of the image an output coordinate is: ``half_pixel``,
-            ``pytorch_half_pixel``, ``asymmetric``, ``tf_half_pixel_for_nn`` or ``align_corners``; not for Pillow's.
-        nearest_mode: how ``nearest`` rounds it: ``round_prefer_floor``, ``round_prefer_ceil``, ``floor``, ``ceil`` or
-            ``simple`` (``ceil`` where the scale is less than 1, else ``floor``).
-        antialias: see ``linear``; applies if any scale is less than 1, and then to all axes.
+        mode: ``nearest``; ``linear`` and ``linear_onnx`` (two neighbors; ``linear`` with ``antialias`` uses a triangle
+            filter as wide as an output element); ``cubic`` (four neighbors); ``bilinear_pillow`` and ``bicubic_pillow``
+            (as the Pillow library resizes images, always with its antialiasing).
+        coordinate_transformation_mode: how output coordinates map to image coordinates: ``half_pixel``,
+            ``pytorch_half_pixel``, ``asymmetric``, ``tf_half_pixel_for_nn`` or ``align_corners``. The Pillow modes
+            ignore it.
+        nearest_mode: how ``nearest`` rounds the coordinate: ``round_prefer_floor``, ``round_prefer_ceil``, ``floor``,
+            ``ceil`` or ``simple`` (``ceil`` if the scale is less than 1, else ``floor``).
+        antialias: see ``linear``. It applies to all axes if any scale is less than 1.
         cube_coeff: the parameter *a* of ``cubic`` and ``bicubic_pillow``.
 
-    Output: ``image`` with the sizes along the axes. Coordinates are computed in float32. Integers are interpolated in
-    float32 and then rounded to the nearest (ties to even) and saturated, 8-bit ones by the Pillow modes after each axis, of
-    which the last comes first; ``nearest`` copies.
+    Output: ``image`` with the given sizes along the axes. Coordinates are computed in float32. Integers are interpolated
+    in float32, then rounded to nearest (ties to even) and saturated. The Pillow modes round 8-bit integers after each
+    axis, last axis first. ``nearest`` copies values.
 
     Source: OpenVINO specification, Interpolate-11.
     """

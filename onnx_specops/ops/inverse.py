@@ -10,15 +10,15 @@ from onnx_specops.domain import FLOATS, operator
 
 @operator(inputs={"input": "T"}, outputs={"output": "T"}, types={"T": FLOATS})
 def Inverse(input, *, adjoint: int = 0):
-    """The inverses of square matrices, by elimination with partial pivoting.
+    """Inverts square matrices by Gaussian elimination with partial pivoting.
 
     Input: ``[..., n, n]``.
 
     Attributes:
         adjoint: whether the inverses are transposed.
 
-    Output: of the shape of ``input``, reckoned in float32 for every type. Of a matrix without inverse it holds infinities
-    or NaNs.
+    Output: the shape of ``input``, computed in float32 for every type. The result for a singular matrix contains
+    infinities or NaNs.
 
     Source: OpenVINO specification, Inverse-14.
     """

@@ -57,37 +57,37 @@ def MatMulCompressed(
     activations: Literal["float", "int8"] = "float",
     function: Literal["none", "gelu"] = "none",
 ):
-    """Multiplies by matrices that are stored in few bits: ``function(A @ W + bias)``, with
-    ``W = (B - zero_points) * scales``.
+    """Multiplies by compressed matrices: ``function(A @ W + bias)``, with ``W = (B - zero_points) * scales``.
 
-    The weights are never there as a whole but as they are stored. Each ``block_size`` of them along ``K``, the last ones may
-    be fewer, share a scale and a zero point. All sums are float32 sums.
+    The weights are decompressed as they are used, never as a whole. Each ``block_size`` elements along ``K`` share a
+    scale and a zero point; the last block may be shorter. All sums are computed in float32.
 
     Inputs:
-        A: ``[..., M, K]`` or ``[K]``; its batch dimensions and those of ``B`` are broadcast against each other.
-        B: ``[..., N, K]``, with ``transB=0`` ``[..., K, N]``. ``packed`` elements lie in bytes without gaps, the first one
-            lowest: ``[..., rows, bytes of a row]``, or all bytes of one matrix, ``[bytes]``.
-        scales: ``[..., N, blocks]``, with ``transB=0`` ``[..., blocks, N]``; dimensions that are 1 or missing serve all.
-            1 where it is left out.
-        zero_points: in the same shapes. 0 where it is left out. Integers are numbers that the elements may have, too.
-        codebook: the numbers that unsigned integers in ``B`` stand for: one for each that their bits can say.
-        bias: ``[N]``; 0 where it is left out.
+        A: ``[..., M, K]`` or ``[K]``. Its batch dimensions and those of ``B`` broadcast against each other.
+        B: ``[..., N, K]``, or ``[..., K, N]`` with ``transB=0``. ``packed`` elements follow each other in bytes without
+            gaps, lowest bits first: ``[..., rows, bytes of a row]``, or all bytes of one matrix, ``[bytes]``.
+        scales: ``[..., N, blocks]``, or ``[..., blocks, N]`` with ``transB=0``. Dimensions of 1 and missing dimensions
+            broadcast. 1 if omitted.
+        zero_points: the same shapes. 0 if omitted. Integer zero points must be values that the elements of ``B`` can
+            have.
+        codebook: the values that the unsigned integers in ``B`` select, one for each integer that fits their bits.
+        bias: ``[N]``. 0 if omitted.
 
     Attributes:
-        N, K: of the matrices.
-        block_size: how many weights along ``K`` share a scale; ``K`` for all.
-        packed: the type of ``B``'s elements where bytes hold several.
-        transB: whether ``B`` holds the matrices' columns one after another.
-        activations: ``"int8"`` rounds each block of 32 elements along ``K`` of ``A`` to 8-bit integers, the largest of them
-            to 127, if ``B`` holds integers, ``transB`` is 1, and ``K`` and ``block_size`` (unless it is not less than ``K``)
-            are multiples of 32. Blocks whose largest element is below 3.75e-37 become zeros; those with NaN or an infinity,
-            NaN. (ONNX Runtime's own operator, of which bodies consist for 4 bits, rounds blocks of
-            ``block_size``.)
-        function: what the sums go through, ``"gelu"`` for ``x * (1 + erf(x / sqrt(2))) / 2``.
+        N, K: the dimensions of the matrices.
+        block_size: the number of elements along ``K`` that share a scale; ``K``: all.
+        packed: the type of the elements of ``B``, if a byte holds several.
+        transB: whether ``B`` stores the matrices column by column.
+        activations: ``"int8"`` rounds each block of 32 elements along ``K`` of ``A`` to 8-bit integers, with the largest
+            magnitude mapped to 127. This applies if ``B`` holds integers, ``transB`` is 1, and ``K`` and ``block_size``
+            are multiples of 32 (``block_size`` may also be ``K`` or more). A block whose largest magnitude is below
+            3.75e-37 becomes zeros. A block with a NaN or an infinity becomes NaN. (ONNX Runtime's own operator, which
+            the body uses for 4 bits, rounds blocks of ``block_size``.)
+        function: applied to the sums; ``"gelu"`` is ``x * (1 + erf(x / sqrt(2))) / 2``.
 
     Output: ``[..., M, N]``, or ``[..., N]``.
 
-    Source: what OpenVINO's compressed models compute by Convert, Subtract, Multiply, Reshape and MatMul.
+    Source: Convert, Subtract, Multiply, Reshape and MatMul in OpenVINO models with compressed weights.
     """
     name = "MatMulCompressed"
     if not A.ndim or A.shape[-1] != K:

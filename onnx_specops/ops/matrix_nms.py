@@ -33,31 +33,32 @@ def MatrixNms(
     post_threshold: float = 0.0,
     normalized: int = 1,
 ):
-    """Lowers the score of every box by its overlaps with the better ones of its class, and selects those that stay high.
+    """Decreases the score of each box by its overlaps with better boxes of its class, and selects boxes by score.
 
     Inputs:
         boxes: ``[N, M, 4]``, two corners each.
         scores: ``[N, C, M]``.
 
     Attributes:
-        sort_result_type: ``score``, ``classid`` or ``none``; without ``sort_result_across_batch`` scores order the result of
-            each image in any case.
+        sort_result_type: ``score``, ``classid`` or ``none``. Without ``sort_result_across_batch`` the results of each
+            image are always ordered by score.
         sort_result_across_batch: whether ``score`` or ``classid`` orders the results of all images together.
-        score_threshold: boxes score more.
-        nms_top_k, keep_top_k: how many boxes of a class take part, and how many of an image are kept; -1 for all.
-        background_class: the class that is no result, -1 for none.
-        decay_function: the factor by which a better box lowers the score of one that overlaps it by ``iou``, where the
-            better one overlaps those better than itself by at most ``m``. ``linear``: ``(1 - iou) / (1 - m)``; ``gaussian``:
-            ``exp((m ** 2 - iou ** 2) * gaussian_sigma)``. The smallest factor counts, 1 at most.
+        score_threshold: the score that a box must exceed.
+        nms_top_k, keep_top_k: the number of boxes of a class that take part, and the number of boxes of an image that
+            are kept; -1: all.
+        background_class: the class that is never a result; -1: there is no such class.
+        decay_function: the factor by which a better box decreases the score of a box that it overlaps by ``iou``. ``m``
+            is the largest overlap of the better box with boxes better than itself. ``linear``: ``(1 - iou) / (1 - m)``;
+            ``gaussian``: ``exp((m ** 2 - iou ** 2) * gaussian_sigma)``. The smallest factor applies, at most 1.
         gaussian_sigma: see ``decay_function``.
-        post_threshold: lowered scores are above.
-        normalized: whether corners are edges of the box, not pixels of it.
+        post_threshold: the score that a box must exceed after the decrease.
+        normalized: whether the corners are edges of the box rather than its outermost pixels.
 
-    Outputs: selected_outputs ``[n, 6]``, rows ``class, score`` and the box; selected_indices ``[n, 1]``, the box's position
-    in ``[N * M]``; valid_outputs ``[N]``, how many are of each image. Equal scores are ordered by class, then box. Of
-    boxes that score the same, which is the better one is as in OpenVINO's CPU plugin; the body takes the first.
+    Outputs: selected_outputs ``[n, 6]``, rows of class, score and box; selected_indices ``[n, 1]``, the index of the box
+    in ``[N * M]``; valid_outputs ``[N]``, the number of boxes of each image. Equal scores are ordered by class, then by
+    box. Among boxes of equal score, OpenVINO's CPU plugin determines which is better; in the body it is the first.
 
-    Source: OpenVINO specification, MatrixNms-8; orders and comparisons as in OpenVINO's CPU plugin.
+    Source: OpenVINO specification, MatrixNms-8; order and comparisons as in OpenVINO's CPU plugin.
     """
     name = "MatrixNms"
     if boxes.ndim != 3 or boxes.shape[2] != 4 or scores.ndim != 3 or scores.shape[::2] != boxes.shape[:2]:

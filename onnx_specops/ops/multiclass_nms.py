@@ -46,29 +46,33 @@ def MulticlassNms(
     normalized: int = 1,
     nms_eta: float = 1.0,
 ):
-    """Selects boxes of each class of each image by descending score; each removes those of its class that overlap it.
+    """Applies non-maximum suppression to each class of each image.
 
     Inputs:
         boxes: ``[N, M, 4]``, two corners each, shared by all classes; or ``[C, sum of roisnum, 4]``.
         scores: ``[N, C, M]``; or ``[C, sum of roisnum]``.
-        roisnum: ``[N]``, how many boxes each image has, if ``scores`` has two dimensions; else left out, empty or ignored.
+        roisnum: ``[N]``, the number of boxes of each image, if ``scores`` has rank 2; otherwise omitted, empty or
+            ignored.
 
     Attributes:
-        sort_result_type: ``score``, ``classid`` or ``none``: what orders the result of each image (``none``: scores).
+        sort_result_type: ``score``, ``classid`` or ``none``: the order of the results of each image (``none``: by
+            score).
         sort_result_across_batch: whether ``score`` or ``classid`` orders the results of all images together.
-        iou_threshold: boxes that overlap a better one as much are removed.
-        score_threshold: boxes score as much.
-        nms_top_k, keep_top_k: how many boxes of a class enter the suppression, and how many of an image are kept, -1: all.
-        background_class: the class that is no result, -1 for none.
-        normalized: whether corners are edges of the box, not pixels of it.
-        nms_eta: in [0, 1): what ``iou_threshold`` is multiplied by with each box selected, while it is above 0.5. A box that
-            scores ``score_threshold`` exactly is then compared with the box selected last alone (as in OpenVINO).
+        iou_threshold: a box whose overlap with a better box reaches this is removed.
+        score_threshold: the score that a box must reach.
+        nms_top_k, keep_top_k: the number of boxes of a class that enter the suppression, and the number of boxes of an
+            image that are kept; -1: all.
+        background_class: the class that is never a result; -1: there is no such class.
+        normalized: whether the corners are edges of the box rather than its outermost pixels.
+        nms_eta: in [0, 1). Each selected box multiplies ``iou_threshold`` by this, while the threshold is above 0.5. As
+            in OpenVINO, a box whose score equals ``score_threshold`` is then compared only with the last selected box.
 
-    Outputs: selected_outputs ``[n, 6]``, rows ``class, score`` and the box; selected_indices ``[n, 1]``, the box's position
-    in ``[N * M]``, or in ``[sum of roisnum, C]``; selected_num ``[N]``, how many are of each image. Equal scores are ordered
-    by class, then box. (OpenVINO's CPU plugin leaves rows whose scores differ by less than 1e-6 in an order of its sorting.)
+    Outputs: selected_outputs ``[n, 6]``, rows of class, score and box; selected_indices ``[n, 1]``, the index of the box
+    in ``[N * M]``, or in ``[sum of roisnum, C]``; selected_num ``[N]``, the number of boxes of each image. Equal scores
+    are ordered by class, then by box. (In OpenVINO's CPU plugin, the order of rows whose scores differ by less than 1e-6
+    depends on its sorting algorithm.)
 
-    Source: OpenVINO specification, MulticlassNms-9; the comparisons as in OpenVINO's CPU plugin.
+    Source: OpenVINO specification, MulticlassNms-9; comparisons as in OpenVINO's CPU plugin.
     """
     name = "MulticlassNms"
     shared = scores.ndim == 3

@@ -24,29 +24,30 @@ def Multinomial(probs, num_samples, *, with_replacement: int, log_probs: int = 0
     """Draws ``num_samples`` classes from each row of probabilities, as OpenVINO's CPU plugin draws them.
 
     Inputs:
-        probs: ``[batch, classes]``, not negative, finite, a positive sum in each row; they are normalised. With
-            ``log_probs`` their logarithms, any number whose exponential float32 holds.
+        probs: ``[batch, classes]``, finite and not negative, with a positive sum in each row. They are normalized. With
+            ``log_probs`` their logarithms, whose exponentials must be finite in float32.
         num_samples: scalar or ``[1]``, not negative.
 
     Attributes:
-        with_replacement: whether a row may draw a class more than once. If not, ``num_samples`` must not exceed the number
-            of classes of nonzero probability.
+        with_replacement: whether a class may be drawn more than once for a row. If not, ``num_samples`` must not exceed
+            the number of classes of nonzero probability.
         log_probs: whether ``probs`` are logarithms.
-        global_seed, op_seed: unsigned 64-bit seeds as two's complement; the generator takes the low 32 bits of each. Unless
-            both are 0 every call draws the same classes. If both are, the clock's second stands for ``global_seed``.
+        global_seed, op_seed: unsigned 64-bit seeds in two's complement. The generator uses the low 32 bits of each. If
+            either is nonzero, every call draws the same classes. If both are 0, the current time in seconds replaces
+            ``global_seed``.
 
-    Output: ``[batch, num_samples]``, the classes in the order drawn.
+    Output: ``[batch, num_samples]``, the classes in the order in which they were drawn.
 
-    For each sample, in row-major order, the generator (``std::mt19937`` seeded by ``std::seed_seq{global_seed, op_seed}``)
-    gives one 32-bit number, divided by 2**32: a draw. It selects the first class whose cumulative probability in float32
-    (bfloat16 for bfloat16 ``probs``) reaches it. Without replacement the class's probability is then taken out of the
-    cumulative ones in that same arithmetic, whose rounding may, rarely, leave enough of it to draw the class again (often
-    in bfloat16); where no class reaches the draw (there OpenVINO's result is undefined), the most probable class not yet
-    drawn is taken.
+    For each sample, in row-major order, the generator (``std::mt19937`` seeded by ``std::seed_seq{global_seed,
+    op_seed}``) produces one 32-bit number, which is divided by 2**32. The sample is the first class whose cumulative
+    probability in float32 (bfloat16 for bfloat16 ``probs``) reaches it. Without replacement, the probability of the
+    class is then subtracted from the cumulative probabilities in the same arithmetic. In rare cases (more often in
+    bfloat16), rounding leaves enough probability to draw the class again. If no class reaches the number, OpenVINO's
+    result is undefined; this operator draws the most probable class that was not drawn yet.
 
-    The NumPy kernel takes exponentials in float64 and rounds them to float32: 6 in 10,000 differ in the last bit from those
-    of the C library that OpenVINO and the native kernel use. The body draws from the same distribution with ONNX's own
-    random numbers: the sequence differs, and the generator runs on from call to call.
+    The NumPy kernel computes exponentials in float64 and rounds them to float32: 6 in 10,000 differ in the last bit from
+    those of the C library, which OpenVINO and the native kernel use. The body draws from the same distribution with
+    ONNX's random generators: the sequence differs, and each call continues it.
 
     Source: OpenVINO specification, Multinomial-13; the generator as in OpenVINO's CPU plugin.
     """

@@ -43,18 +43,18 @@ def NMSRotated(
     sort_result_descending: int = 1,
     clockwise: int = 1,
 ):
-    """Selects rotated boxes by descending score; each removes the boxes of its class that overlap it.
+    """Applies non-maximum suppression to the rotated boxes of each class.
 
     Inputs:
         boxes: ``[batches, boxes, 5]``, ``center_x, center_y, width, height, angle`` (in radians).
-        scores: ``[batches, classes, boxes]``. Boxes whose score is above ``score_threshold`` take part; of equal scores the
-            lower index comes first.
-        max_output_boxes_per_class, iou_threshold, score_threshold: scalars or ``[1]``; boxes with
-            ``iou > iou_threshold`` are removed.
+        scores: ``[batches, classes, boxes]``. Boxes whose score exceeds ``score_threshold`` take part. Among equal
+            scores the lower index comes first.
+        max_output_boxes_per_class, iou_threshold, score_threshold: scalars or ``[1]``. Boxes with ``iou >
+            iou_threshold`` are removed.
 
     Attributes:
-        sort_result_descending: whether all selected boxes are ordered by descending score, equal ones by batch, class and
-            box; else by batch and class, then in the order of their selection.
+        sort_result_descending: whether all selected boxes are ordered by descending score, equal scores by batch, class
+            and box. If not, they are ordered by batch and class, then as they were selected.
         clockwise: whether angles are clockwise.
 
     Outputs: ``[selected, 3]`` each: ``batch, class, box`` and ``batch, class, score``.

@@ -46,30 +46,31 @@ def NonMaxSuppression(
     center_point_box: int = 0,
     sort_result_descending: int = 1,
 ):
-    """Selects boxes by descending score; each removes the boxes of its class that overlap it, or lowers their scores.
+    """Applies non-maximum suppression or Soft-NMS to the boxes of each class.
 
     Inputs:
         boxes: ``[batches, boxes, 4]``.
-        scores: ``[batches, classes, boxes]``. Boxes whose score is above ``score_threshold`` take part; of equal scores the
-            lower index comes first.
-        max_output_boxes_per_class, iou_threshold, score_threshold, soft_nms_sigma: scalars or ``[1]``. If ``soft_nms_sigma``
-            is above 0 a selected box multiplies the score of every other by ``exp(-iou ** 2 / (2 * soft_nms_sigma))``, and
-            one that falls to ``score_threshold`` is removed; else it removes those with ``iou >= iou_threshold``.
+        scores: ``[batches, classes, boxes]``. Boxes whose score exceeds ``score_threshold`` take part. Among equal
+            scores the lower index comes first.
+        max_output_boxes_per_class, iou_threshold, score_threshold, soft_nms_sigma: scalars or ``[1]``. If
+            ``soft_nms_sigma`` is positive, a selected box multiplies the score of every other box by ``exp(-iou ** 2 /
+            (2 * soft_nms_sigma))``, and a box whose score falls to ``score_threshold`` is removed. If not, a selected
+            box removes those with ``iou >= iou_threshold``.
 
     Attributes:
-        center_point_box: whether a box is ``[x_center, y_center, width, height]`` or two opposite corners
+        center_point_box: whether a box is ``[x_center, y_center, width, height]``. If not, it is two opposite corners,
             ``[y1, x1, y2, x2]``.
-        sort_result_descending: whether all selected boxes are ordered by descending score, equal ones by batch, class and
-            box; else by batch and class, then in the order of their selection.
+        sort_result_descending: whether all selected boxes are ordered by descending score, equal scores by batch, class
+            and box. If not, they are ordered by batch and class, then as they were selected.
 
-    Two boxes without an area at one place have no overlap: they leave each other alone. (OpenVINO's CPU plugin gives the
-    second an infinite score in Soft-NMS.)
+    Two boxes without area at the same place do not overlap, and do not affect each other. (In Soft-NMS, OpenVINO's CPU
+    plugin gives the second an infinite score.)
 
     Outputs: ``[selected, 3]`` each: ``batch, class, box`` and ``batch, class, score``.
 
-    ONNX's operator of this name suppresses only boxes with ``iou > iou_threshold`` and knows no decay.
+    ONNX's operator of the same name removes boxes only if ``iou > iou_threshold``, and does not have Soft-NMS.
 
-    Source: OpenVINO specification, NonMaxSuppression-9; the comparisons as in OpenVINO's CPU plugin.
+    Source: OpenVINO specification, NonMaxSuppression-9; comparisons as in OpenVINO's CPU plugin.
     """
     name = "NonMaxSuppression"
     if boxes.ndim != 3 or boxes.shape[2] != 4:

@@ -13,16 +13,16 @@ from onnx_specops.domain import operator
     inputs={"data": "T"},
     outputs={"output": "tensor(string)"},
     types={"T": ("float", "double")},
-    no_body="ONNX leaves open how many digits its Cast writes, and ONNX Runtime's writes more",
+    no_body="ONNX does not define how many digits Cast writes, and ONNX Runtime writes more",
 )
 def NumericToString(data):
-    """Floating-point numbers as the text that C's ``printf`` writes for ``%g``: six significant digits, without trailing
-    zeros, with an exponent where that is less than -4 or greater than 5.
+    """Formats floating-point numbers as C's ``printf`` does with ``%g``: six significant digits, no trailing zeros, and an
+    exponent if it is less than -4 or greater than 5.
 
     Inputs:
-        data: of any shape.
+        data: any shape.
 
-    Output: strings, of the shape of ``data``; ``inf``, ``-inf``, ``nan`` and ``-nan`` for what is no finite number.
+    Output: strings, of the shape of ``data``. Infinities and NaNs are ``inf``, ``-inf``, ``nan`` and ``-nan``.
 
     Source: openvino_tokenizers, NumericToString.
     """

@@ -46,30 +46,33 @@ def Proposal(
     clip_after_nms: int = 0,
     framework: Literal["", "tensorflow"] = "",
 ):
-    """Moves and scales anchors by predicted deltas, and keeps the best that do not overlap a better one.
+    """Moves and scales anchors by predicted deltas, and applies non-maximum suppression to each image.
 
     Inputs:
-        class_probs: ``[N, 2 * A, H, W]``; the second half of the channels are the scores.
-        bbox_deltas: ``[N, 4 * A, H, W]``: shifts of the centre as fractions of the anchor, logarithms of its scaling.
-        image_shape: ``[3]`` or ``[4]``: height, width, then the scale of ``min_size``, one for both or for height and width.
-        anchors: ``[A, 4]``, ``x1, y1, x2, y2`` about the first position.
+        class_probs: ``[N, 2 * A, H, W]``. The second half of the channels contains the scores.
+        bbox_deltas: ``[N, 4 * A, H, W]``: shifts of the center as fractions of the anchor, and logarithms of its
+            scaling.
+        image_shape: ``[3]`` or ``[4]``: height, width, then the scale of ``min_size``: one for both axes, or one for the
+            height and one for the width.
+        anchors: ``[A, 4]``, ``x1, y1, x2, y2`` relative to the first position.
 
     Attributes:
-        feat_stride: how many pixels apart positions are.
-        min_size: boxes narrower or lower, times the image's scale, have the score 0.
-        pre_nms_topn, post_nms_topn: how many boxes of an image enter the suppression, and how many it gives.
-        nms_thresh: a box that overlaps a better one by more is removed.
-        box_coordinate_scale, box_size_scale: divide the deltas.
-        normalize: whether the result is fractions of the image.
+        feat_stride: the distance of neighboring positions in pixels.
+        min_size: boxes narrower or lower than this, times the scale of the image, get the score 0.
+        pre_nms_topn, post_nms_topn: the number of boxes of an image that enter the suppression, and the number of its
+            results.
+        nms_thresh: a box whose overlap with a better box exceeds this is removed.
+        box_coordinate_scale, box_size_scale: the divisors of the deltas.
+        normalize: whether the results are fractions of the image.
         clip_before_nms, clip_after_nms: whether boxes are clipped to the image.
-        framework: ``""``: the corners are pixels of the box. ``"tensorflow"``: they are its edges, anchors are clipped, and
-            x and y change places.
+        framework: ``""``: the corners are the outermost pixels of the box. ``"tensorflow"``: they are its edges, anchors
+            are clipped, and x and y are swapped.
 
-    Outputs: rois ``[N * post_nms_topn, 5]``, rows ``image, x1, y1, x2, y2``; behind an image's last a row that begins with
-    -1, then zeros. probs ``[N * post_nms_topn]``, their scores, then zeros.
+    Outputs: rois ``[N * post_nms_topn, 5]``, rows ``image, x1, y1, x2, y2``; a row that begins with -1 and rows of zeros
+    follow the last box of an image. probs ``[N * post_nms_topn]``, their scores, then zeros.
 
-    Of equal scores the one comes first that does in OpenVINO's CPU plugin; in the body the one at the earlier position (then
-    of the earlier anchor). (The plugin leaves the probabilities behind an image's last as they are in memory.)
+    Equal scores are ordered as in OpenVINO's CPU plugin; in the body by position, then by anchor. (The plugin does not
+    initialize the probabilities after the last box of an image.)
 
     Source: OpenVINO specification, Proposal-4.
     """

@@ -48,21 +48,23 @@ def PSROIPooling(
     spatial_bins_x: Samples = 1,
     spatial_bins_y: Samples = 1,
 ):
-    """Divides regions of feature maps into bins and takes the mean of each, from channels that belong to the bin alone.
+    """Divides regions of feature maps into bins and averages each bin over its own channels.
 
     Inputs:
-        feat: ``[N, C, H, W]``: ``C`` is ``output_dim * group_size ** 2`` for ``average`` (the channels of an output channel,
-            bin by bin), ``output_dim * spatial_bins_x * spatial_bins_y`` for ``bilinear`` (the output channels of a part).
-        rois: ``[R, 5]``, ``image, x1, y1, x2, y2``. The first whose image is -1 ends them: it and those behind give zeros.
+        feat: ``[N, C, H, W]``. For ``average``, ``C`` is ``output_dim * group_size ** 2``: the bins of each output
+            channel follow each other. For ``bilinear``, ``C`` is ``output_dim * spatial_bins_x * spatial_bins_y``: the
+            output channels of each part follow each other.
+        rois: ``[R, 5]``, ``image, x1, y1, x2, y2``. The first row whose image is -1 ends the list: this row and all rows
+            after it give zeros.
 
     Attributes:
-        output_dim: how many channels the output has.
-        group_size: how many bins a region has along each axis.
-        spatial_scale: what coordinates are multiplied by to get positions (``average``) or fractions of the map.
-        mode: ``average``: coordinates are rounded first, and a bin is the mean of its elements. ``bilinear``: a region is
-            divided into parts; each has a sample for each bin, from edge to edge; a bin is the mean of its samples over the
-            parts; samples off the map are 0.
-        spatial_bins_x, spatial_bins_y: for ``bilinear``: how many parts a region has.
+        output_dim: the number of output channels.
+        group_size: the number of bins of a region along each axis.
+        spatial_scale: the factor that maps coordinates to positions (``average``) or to fractions of the map.
+        mode: ``average``: coordinates are rounded first, and a bin is the mean of its elements. ``bilinear``: a region
+            is divided into parts, and each part has one sample per bin, from edge to edge. A bin is the mean of its
+            samples over the parts. Samples outside the map are 0.
+        spatial_bins_x, spatial_bins_y: for ``bilinear``: the number of parts of a region.
 
     Output: ``[R, output_dim, group_size, group_size]``.
 

@@ -38,19 +38,20 @@ def RandomUniform(
 
     Inputs:
         shape: ``[rank]``, not negative.
-        minval, maxval: scalar or ``[1]``; of integers ``maxval`` must be greater.
+        minval, maxval: scalar or ``[1]``. For integers, ``maxval`` must be greater than ``minval``.
 
     Attributes:
-        global_seed, op_seed: unsigned 64-bit seeds as two's complement. Unless both are 0 every call draws the same
-            numbers. If both are, every call draws others.
-        alignment: ``TENSORFLOW``: the numbers are those of Philox 4x32-10 with the key ``global_seed`` and the counter
-            ``op_seed``. ``PYTORCH``: those of MT19937 seeded by ``global_seed``.
+        global_seed, op_seed: unsigned 64-bit seeds in two's complement. If either is nonzero, every call draws the same
+            numbers. If both are 0, every call draws different numbers.
+        alignment: ``TENSORFLOW``: the generator is Philox 4x32-10 with the key ``global_seed`` and the counter
+            ``op_seed``. ``PYTORCH``: the generator is MT19937, seeded by ``global_seed``.
 
-    Output: of the shape ``shape``. An integer is ``x % (maxval - minval) + minval`` of one 32-bit number ``x`` (with
-    ``PYTORCH``, of two as one of 64 bits where ``minval`` or ``maxval`` exceeds 32 bits). A float is
-    ``x * (maxval - minval) + minval`` of a fraction ``x``: the low bits of one number (float64: of two) as the mantissa of
-    a number in [1, 2), less 1; with ``PYTORCH`` one bit more, divided by a power of 2. float32 and bfloat16 are rounded
-    once where ``TENSORFLOW`` is asked for, as OpenVINO's CPU plugin does.
+    Output: the shape ``shape``. An integer is ``x % (maxval - minval) + minval`` of one 32-bit number ``x``. With
+    ``PYTORCH``, ``x`` combines two numbers into one of 64 bits if ``minval`` or ``maxval`` needs more than 32 bits. A
+    float is ``x * (maxval - minval) + minval`` of a fraction ``x``: the low bits of one number (float64: of two) are the
+    mantissa of a number in [1, 2), from which 1 is subtracted. With ``PYTORCH``, one more bit is used, and the integer
+    is divided by a power of 2. With ``TENSORFLOW``, float32 and bfloat16 results are rounded once, as in OpenVINO's CPU
+    plugin.
 
     Source: OpenVINO specification, RandomUniform-8.
     """

@@ -41,24 +41,25 @@ def ROIAlign(
     mode: Literal["avg", "max"] = "avg",
     aligned_mode: Literal["asymmetric", "half_pixel_for_nn", "half_pixel"] = "asymmetric",
 ):
-    """Divides regions of feature maps into bins and takes from each the mean or the maximum of evenly spaced samples.
+    """Divides regions of feature maps into bins and takes the mean or the maximum of evenly spaced samples of each bin.
 
     Inputs:
         feat: ``[N, C, H, W]``.
         rois: ``[R, 4]``, ``x1, y1, x2, y2``.
-        batch_indices: ``[R]``, the image of each region. The first that is -1 ends them: it and those behind give zeros.
+        batch_indices: ``[R]``, the image of each region. The first that is -1 ends the list: this region and all after
+            it give zeros.
 
     Attributes:
-        pooled_h, pooled_w: how many bins a region has.
-        sampling_ratio: how many samples a bin has along each axis; 0: its extent, rounded up.
-        spatial_scale: what coordinates are multiplied by to get positions.
-        mode: ``avg``, or ``max``: the largest sample, but 0 if all are negative.
-        aligned_mode: ``asymmetric``: a region is 1 high and wide at least; ``half_pixel_for_nn``: positions are half a pixel
-            less; ``half_pixel``: coordinates are half a pixel more, and positions half a pixel less.
+        pooled_h, pooled_w: the number of bins of a region.
+        sampling_ratio: the number of samples of a bin along each axis; 0: the extent of the bin, rounded up.
+        spatial_scale: the factor that maps coordinates to positions.
+        mode: ``avg``, or ``max``: the largest sample, or 0 if all samples are negative.
+        aligned_mode: ``asymmetric``: a region is at least 1 high and wide. ``half_pixel_for_nn``: positions are shifted
+            by -0.5. ``half_pixel``: coordinates are shifted by 0.5 and positions by -0.5.
 
-    Output: ``[R, C, pooled_h, pooled_w]``. A sample more than 1 off the map is 0, and so is a bin without samples.
+    Output: ``[R, C, pooled_h, pooled_w]``. A sample more than 1 outside the map is 0. A bin without samples is 0.
 
-    ONNX's RoiAlign takes the maximum of a sample's four weighted neighbours, not of the samples.
+    ONNX's RoiAlign takes the maximum of the four weighted neighbors of a sample, not of the samples.
 
     Source: OpenVINO specification, ROIAlign-9; the maximum as in OpenVINO's CPU plugin.
     """

@@ -36,7 +36,7 @@ def ROIAlignRotated(
     spatial_scale: float,
     clockwise_mode: int,
 ):
-    """Divides rotated regions of feature maps into bins and takes from each the mean of evenly spaced samples.
+    """Divides rotated regions of feature maps into bins and averages evenly spaced samples of each bin.
 
     Inputs:
         feat: ``[N, C, H, W]``.
@@ -44,12 +44,12 @@ def ROIAlignRotated(
         batch_indices: ``[R]``, the image of each region.
 
     Attributes:
-        pooled_h, pooled_w: how many bins a region has.
-        sampling_ratio: how many samples a bin has along each axis; 0: its extent, rounded up.
-        spatial_scale: what coordinates are multiplied by to get positions, which are half a pixel less.
+        pooled_h, pooled_w: the number of bins of a region.
+        sampling_ratio: the number of samples of a bin along each axis; 0: the extent of the bin, rounded up.
+        spatial_scale: the factor that maps coordinates to positions, which are then shifted by -0.5.
         clockwise_mode: whether the angle is clockwise.
 
-    Output: ``[R, C, pooled_h, pooled_w]``. A sample more than 1 off the map is 0, and so is a bin without samples.
+    Output: ``[R, C, pooled_h, pooled_w]``. A sample more than 1 outside the map is 0. A bin without samples is 0.
 
     Source: OpenVINO specification, ROIAlignRotated-15.
     """

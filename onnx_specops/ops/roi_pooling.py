@@ -28,17 +28,18 @@ from onnx_specops.ops._regions import (
 def ROIPooling(
     feat, rois, *, pooled_h: Bins, pooled_w: Bins, spatial_scale: float = 1.0, method: Literal["max", "bilinear"] = "max"
 ):
-    """Divides regions of feature maps into bins and takes from each the maximum, or a sample.
+    """Divides regions of feature maps into bins and takes the maximum or one sample of each bin.
 
     Inputs:
         feat: ``[N, C, H, W]``.
-        rois: ``[R, 5]``, ``image, x1, y1, x2, y2``. The first whose image is -1 ends them: it and those behind give zeros.
+        rois: ``[R, 5]``, ``image, x1, y1, x2, y2``. The first row whose image is -1 ends the list: this row and all rows
+            after it give zeros.
 
     Attributes:
-        pooled_h, pooled_w: how many bins a region has.
-        spatial_scale: for ``max``: what coordinates are multiplied by to get positions; they are rounded and inclusive.
-        method: ``max``: a bin's largest element, 0 where it has none. ``bilinear``: coordinates are fractions of the map;
-            the bins' samples reach from edge to edge and lie between positions; those outside of the map are 0.
+        pooled_h, pooled_w: the number of bins of a region.
+        spatial_scale: for ``max``: the factor that maps coordinates to positions, which are rounded and inclusive.
+        method: ``max``: the largest element of a bin, or 0 if it is empty. ``bilinear``: coordinates are fractions of
+            the map. The samples of the bins extend from edge to edge and are interpolated. Those outside the map are 0.
 
     Output: ``[R, C, pooled_h, pooled_w]``.
 

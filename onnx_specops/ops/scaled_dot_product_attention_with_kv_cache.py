@@ -38,35 +38,36 @@ def ScaledDotProductAttentionWithKVCache(
     scale: float,
     softcap: float = 0.0,
 ):
-    """Attention over a cache of keys and values, which it extends by those of this run's tokens.
+    """Computes attention over a cache of keys and values, and extends the cache by those of this run's tokens.
 
-    It gives ``Softmax(query @ keys * scale + attention_mask) @ values``. The cache may lie in memory that has room for more
-    tokens than it holds; ``past_length`` says then how many these are. A caller who lends the same memory as a cache's input
-    and its output has it extended in place, without a copy.
+    The result is ``Softmax(query @ keys * scale + attention_mask) @ values``. The memory of the cache may have room for
+    more tokens than it holds; ``past_length`` is then the number of valid tokens. If a caller binds the same memory to
+    an input and the corresponding output of the cache, the cache is extended in place, without a copy.
 
     Inputs:
         query: ``[batch, heads, sequence, size]``.
-        key: ``[batch, groups, sequence, size]``, of this run's tokens; each serves ``heads / groups`` heads.
+        key: ``[batch, groups, sequence, size]``, the keys of this run's tokens. Each group serves ``heads / groups``
+            heads.
         value: ``[batch, groups, sequence, value size]``.
         past_key: ``[rows, groups, room, size]``.
         past_value: ``[rows, groups, room, value size]``.
-        attention_mask: ``[batch or 1, heads or 1, sequence or 1, past_length + sequence]``, added to the products; none
-            where it is left out. What it hides with -1e30 or less, while a token sees others, may not count at all.
-        beam_idx: ``[batch]``, the row of the cache that each goes on from, in ``[-rows, rows)``; its own where it is left
-            out. A cache without room may have any number of rows.
-        past_length: a scalar, at most ``room``; ``room`` where it is left out.
-        sink: ``[heads]``, one more product for each, which leads to no value.
+        attention_mask: ``[batch or 1, heads or 1, sequence or 1, past_length + sequence]``, added to the scores. If
+            omitted, there is no mask. A score with -1e30 or less added may be ignored, if the token has other scores.
+        beam_idx: ``[batch]``, the row of the cache that each row continues, in ``[-rows, rows)``. If omitted, each row
+            continues its own. An empty cache may have any number of rows.
+        past_length: a scalar, at most ``room``. ``room`` if omitted.
+        sink: ``[heads]``, one extra attention score per head, which has no value.
 
     Attributes:
-        scale: the factor of the products.
-        softcap: ``x`` becomes ``softcap * tanh(x / softcap)`` before the mask is added, unless it is 0.
+        scale: the factor of the scores.
+        softcap: replaces each score ``x`` by ``softcap * tanh(x / softcap)`` before the mask is added; 0: no softcap.
 
     Outputs:
-        Y: ``[batch, heads, sequence, value size]``; 0 where all products are ``-inf`` after the mask is added.
-        present_key, present_value: ``[batch, groups, max(room, past_length + sequence), size]``, the cache with this run's
-            tokens at ``past_length``.
+        Y: ``[batch, heads, sequence, value size]``; 0 where all scores are ``-inf`` after the mask is added.
+        present_key, present_value: ``[batch, groups, max(room, past_length + sequence), size]``, the cache with this
+            run's tokens from ``past_length`` on.
 
-    Source: OpenVINO's CPU plugin, the node of that name, which stands for ReadValue, Gather, Concat,
+    Source: the node of this name in OpenVINO's CPU plugin, which replaces ReadValue, Gather, Concat,
     ScaledDotProductAttention and Assign.
     """
     name = "ScaledDotProductAttentionWithKVCache"

@@ -28,24 +28,24 @@ _ONNX_REDUCTIONS = {"none": None, "sum": "add", "mean": "add", "prod": "mul", "m
 def ScatterElementsUpdate(data, indices, updates, axis, *, reduction: Reduction = "none", use_init_val: int = 1):
     """Copies ``data`` and writes or reduces ``updates`` into the copy, at ``indices`` along ``axis``.
 
-    For every position ``p`` of ``updates``, the element of the output at ``p``, with its coordinate along ``axis`` replaced
-    by ``indices[p]``, is updated with ``updates[p]``. Updates that meet in one element are applied in row-major order.
+    For every position ``p`` of ``updates``, the output element at ``p``, with its coordinate along ``axis`` replaced by
+    ``indices[p]``, is updated with ``updates[p]``. Updates of the same element are applied in row-major order.
 
     Inputs:
         data: any shape of rank 1 or more.
-        indices: the rank of ``data``; no dimension but ``axis`` longer than that of ``data``. Along an axis of ``d``
-            elements in ``[-d, d - 1]``, a negative index counting from the end.
+        indices: the rank of ``data``. No dimension except ``axis`` may be larger than that of ``data``. If ``axis`` has
+            ``d`` elements, indices are in ``[-d, d - 1]``; a negative index counts from the end.
         updates: the shape of ``indices``.
         axis: scalar or ``[1]``, in ``[-rank, rank - 1]``.
 
     Attributes:
-        reduction: ``none`` (the last update stays), ``sum``, ``prod``, ``min``, ``max`` or ``mean``. Booleans: ``sum`` and
-            ``max`` are OR, ``prod`` and ``min`` are AND; they have no mean.
-        use_init_val: whether the element of ``data`` takes part in the reduction (and counts in the mean). If not, an
-            element that updates reach is the reduction of those alone; the others keep ``data``.
+        reduction: ``none`` (the last update remains), ``sum``, ``prod``, ``min``, ``max`` or ``mean``. For booleans,
+            ``sum`` and ``max`` are OR, ``prod`` and ``min`` are AND, and ``mean`` is not supported.
+        use_init_val: whether the element of ``data`` is part of the reduction (and of the count of the mean). If not, an
+            updated element is the reduction of its updates only; the other elements keep the value of ``data``.
 
-    Output: the shape of ``data``. Integer sums and products wrap around in their own type, also within the mean, which is
-    rounded toward minus infinity. 16-bit floats are reduced in float32.
+    Output: the shape of ``data``. Integer sums and products wrap around in their own type, also within the mean, which
+    is rounded toward minus infinity. 16-bit floats are reduced in float32.
 
     Source: OpenVINO specification, ScatterElementsUpdate-12.
     """

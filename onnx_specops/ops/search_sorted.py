@@ -15,17 +15,17 @@ from onnx_specops.domain import NUMERIC, operator
     types={"T": NUMERIC},
 )
 def SearchSorted(sorted_sequence, values, *, right_mode: int = 0):
-    """Finds where each value would have to be inserted into a sorted sequence to keep its order.
+    """Finds the position at which each value must be inserted into a sorted sequence to keep its order.
 
     Inputs:
         sorted_sequence: ``[..., n]``, ascending along the last dimension.
-        values: of any shape where ``sorted_sequence`` has one dimension, else ``[..., m]`` with the same leading ones.
+        values: any shape if ``sorted_sequence`` has rank 1, else ``[..., m]`` with the same leading dimensions.
 
     Attributes:
-        right_mode: whether a value goes behind its equals: the first position whose element is greater. If not, before
-            them: the first position whose element is not less.
+        right_mode: whether a value is inserted after equal elements: the first position whose element is greater. If
+            not, it is inserted before them: the first position whose element is not less.
 
-    Output: int64, of the shape of ``values``, in ``[0, n]``. A NaN among the values belongs to 0.
+    Output: int64, of the shape of ``values``, in ``[0, n]``. The result for NaN is 0.
 
     Source: OpenVINO specification, SearchSorted-15.
     """

@@ -23,19 +23,19 @@ def lowest(dtype: np.dtype) -> np.generic:
     types={"T": NUMERIC, "T_IND": INDICES},
 )
 def SegmentMax(data, segment_ids, num_segments=None, *, fill_mode: Literal["ZERO", "LOWEST"]):
-    """The greatest values of the slices of ``data`` that have a segment's id.
+    """Computes the maximum of the slices of ``data`` of each segment.
 
     Inputs:
         data: ``[n, ...]``.
-        segment_ids: ``[n]``, ascending, not negative.
-        num_segments: scalar or ``[1]``, how many segments there are; slices of later segments are left out. Left out or
-            empty: one more than the last id.
+        segment_ids: ``[n]``, the segment of each slice; ascending, not negative.
+        num_segments: scalar or ``[1]``, the number of segments. Slices of later segments are ignored. If omitted or
+            empty: the last id plus one.
 
     Attributes:
-        fill_mode: what a segment without slices holds: ``ZERO`` or ``LOWEST``, the least finite value of the type.
+        fill_mode: the value of an empty segment: ``ZERO``, or ``LOWEST``, the lowest finite value of the type.
 
-    Output: ``[num_segments, ...]``. A NaN counts only where it is a segment's only value, as the least finite value; so
-    does minus infinity.
+    Output: ``[num_segments, ...]``. NaN and minus infinity are ignored, unless they are the only values of a segment,
+    whose result is then the lowest finite value.
 
     Source: OpenVINO specification, SegmentMax-16.
     """

@@ -14,14 +14,15 @@ from onnx_specops.domain import INDICES, check_size, operator
     no_body="standard ONNX has no operator from bytes to strings",
 )
 def StringTensorPack(begins, ends, symbols):
-    """Strings out of bytes: string i is ``symbols[begins[i]:ends[i]]``.
+    """Packs bytes into strings: string i is ``symbols[begins[i]:ends[i]]``.
 
     Inputs:
-        begins: of any shape, in ``[0, n]``.
-        ends: of the shape of ``begins``, in ``[begins, n]``.
+        begins: any shape, in ``[0, n]``.
+        ends: the shape of ``begins``, in ``[begins, n]``.
         symbols: uint8 ``[n]``, UTF-8.
 
-    Output: strings, of the shape of ``begins``, of no more bytes than an output may have elements.
+    Output: strings, of the shape of ``begins``. Their total number of bytes is limited to the number of elements that an
+    output may have.
 
     Source: OpenVINO specification, StringTensorPack-15.
     """

@@ -14,14 +14,14 @@ from onnx_specops.hashing import encode
     no_body="standard ONNX has no operator from strings to their bytes",
 )
 def StringTensorUnpack(data):
-    """The strings' bytes, one string after the other in row-major order, and where in them each string begins and ends.
+    """Concatenates the bytes of all strings in row-major order, and outputs where each string begins and ends.
 
     Inputs:
         data: strings, of any shape.
 
     Outputs:
-        begins: int32, of the data's shape.
-        ends: int32, of the data's shape; string i is ``symbols[begins[i]:ends[i]]``.
+        begins: int32, the shape of ``data``.
+        ends: int32, the shape of ``data``; string i is ``symbols[begins[i]:ends[i]]``.
         symbols: uint8 ``[total]``, UTF-8.
 
     Source: OpenVINO specification, StringTensorUnpack-15.

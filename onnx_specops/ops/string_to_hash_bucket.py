@@ -21,17 +21,17 @@ def StringToHashBucket(
     hasher_key_0: int = 0,
     hasher_key_1: int = 0,
 ):
-    """The bucket of each string: ``hash(string) % num_buckets``, the hash taken as unsigned.
+    """Computes the hash bucket of each string: ``hash(string) % num_buckets``, with an unsigned hash.
 
     Inputs:
-        strings: of any shape; hashed as bytes (UTF-8).
+        strings: any shape; hashed as UTF-8 bytes.
 
-    Output: int64 in ``[0, num_buckets)``, of the strings' shape.
+    Output: int64 in ``[0, num_buckets)``, of the shape of ``strings``.
 
     Attributes:
-        num_buckets: how many buckets there are.
+        num_buckets: the number of buckets.
         hasher: ``fasthash`` (FarmHash Fingerprint64), ``legacy`` (TensorFlow's Hash64) or ``stronghash`` (SipHash-2-4).
-        hasher_key_0, hasher_key_1: stronghash's key, each word as two's complement.
+        hasher_key_0, hasher_key_1: the key of ``stronghash``, each word in two's complement.
 
     Source: TensorFlow, ``tf.strings.to_hash_bucket_fast``, ``to_hash_bucket`` and ``to_hash_bucket_strong``.
     """

@@ -26,29 +26,28 @@ def VocabularyTable(
     hasher_key_0: int = 0,
     hasher_key_1: int = 0,
 ):
-    """Turns keys into ids: a key's position in the vocabulary, or a value that stands for the unknown.
+    """Looks up the ids of keys: the position of a key in the vocabulary, or a value for unknown keys.
 
-    A key that the vocabulary lacks becomes ``default_value`` where ``num_oov_buckets`` is 0, and otherwise
-    ``len(vocabulary) + hash(key) % num_oov_buckets``. Strings are compared and hashed as bytes (UTF-8), integers are
-    hashed as their decimal text. Kernels build their table once, when the session is made, where the vocabulary is a
-    constant.
+    The id of an unknown key is ``default_value`` if ``num_oov_buckets`` is 0, and otherwise ``len(vocabulary) +
+    hash(key) % num_oov_buckets``. Strings are compared and hashed as UTF-8 bytes; integers are hashed as decimal text.
+    If the vocabulary is a constant, kernels build their table once, when the session is created.
 
     Inputs:
-        keys: of any shape; strings or integers.
-        vocabulary: ``[n]``, n > 0, no entry twice; of the keys' type.
+        keys: any shape; strings or integers.
+        vocabulary: ``[n]``, n > 0, without duplicates; the type of the keys.
 
-    Output: int64, of the keys' shape.
+    Output: int64, of the shape of ``keys``.
 
     Attributes:
-        num_oov_buckets: how many ids stand for unknown keys.
-        default_value: the id of all unknown keys where there are no buckets.
+        num_oov_buckets: the number of ids for unknown keys.
+        default_value: the id of all unknown keys if there are no buckets.
         hasher: ``fasthash`` (FarmHash Fingerprint64), ``legacy`` (TensorFlow's Hash64) or ``stronghash`` (SipHash-2-4).
-        hasher_key_0, hasher_key_1: stronghash's key, each word as two's complement.
+        hasher_key_0, hasher_key_1: the key of ``stronghash``, each word in two's complement.
 
-    The body takes the first of equal entries of a vocabulary, where kernels report an error.
+    If the vocabulary has duplicates, the body uses the first, where the kernels report an error.
 
-    Source: TensorFlow, ``tf.lookup.StaticVocabularyTable`` and ``tf.lookup.StaticHashTable``; ``index_table_from_tensor``
-    for the other hashers.
+    Source: TensorFlow, ``tf.lookup.StaticVocabularyTable`` and ``tf.lookup.StaticHashTable``;
+    ``index_table_from_tensor`` for the other hashers.
     """
     name = "VocabularyTable"
     if vocabulary.ndim != 1:

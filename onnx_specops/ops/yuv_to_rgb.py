@@ -14,19 +14,20 @@ _ZERO_Y, _ZERO_UV, _MOST = np.float32(16), np.float32(128), np.float32(255)
 
 @operator(inputs={"y": "T", "u": "T", "v": "T"}, outputs={"image": "T"}, types={"T": ("uint8", *FLOATS)})
 def YUVtoRGB(y, u, v=None, *, bgr: int = 0):
-    """Video frames in Y, U and V, of which four pixels share U and V (I420, NV12), as images in red, green and blue.
+    """Converts video frames from YUV with 4:2:0 subsampling (I420, NV12) to RGB.
 
     Inputs:
         y: ``[N, H, W, 1]``, H and W even.
-        u: ``[N, H / 2, W / 2, 1]``; or ``[N, H / 2, W / 2, 2]``, U and V side by side.
-        v: ``[N, H / 2, W / 2, 1]``; left out where ``u`` holds it, too.
+        u: ``[N, H / 2, W / 2, 1]``; or ``[N, H / 2, W / 2, 2]``, U and V interleaved.
+        v: ``[N, H / 2, W / 2, 1]``; omitted if ``u`` contains V.
 
     Attributes:
         bgr: whether the channels are blue, green and red.
 
-    Output: ``[N, H, W, 3]``, computed in float32, within 0 and 255; integers are rounded, halves to the even one.
+    Output: ``[N, H, W, 3]``, computed in float32 and clipped to [0, 255]. Integers are rounded to nearest, halves to
+    even.
 
-    Source: OpenVINO specification, NV12toRGB-8, I420toRGB-8 and their like.
+    Source: OpenVINO specification, NV12toRGB-8, I420toRGB-8 and the corresponding BGR operations.
     """
     name = "YUVtoRGB"
     if y.ndim != 4 or y.shape[3] != 1 or y.shape[1] % 2 or y.shape[2] % 2:

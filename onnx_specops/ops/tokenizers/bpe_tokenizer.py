@@ -43,22 +43,23 @@ def BPETokenizer(
     unk_token_id: Annotated[int, Limits(-1, 2**31 - 1)] = -1,
     end_suffix: str = "",
 ):
-    """The ids of strings by byte-pair encoding.
+    """Converts strings to token ids by byte-pair encoding.
 
-    A string begins as the longest tokens of the vocabulary, from left to right. Then, as long as neighbours can be merged,
-    those merge whose pair comes first in ``merges``, of equal ones those that stand further left.
+    A string is first split, from left to right, into the longest tokens of the vocabulary. Then, while any neighbors can
+    be merged, the pair that comes first in ``merges`` is merged; among equal pairs, the leftmost.
 
     Inputs:
         ragged_begins, ragged_ends, begins, ends, symbols: rows of strings.
-        vocab_begins, vocab_ends, vocab_symbols: the tokens that no merge makes, ``[tokens]``; empty ones count for nothing.
+        vocab_begins, vocab_ends, vocab_symbols: the tokens that no merge produces, ``[tokens]``. Empty tokens are
+            ignored.
         vocab_ids: their ids, ``[tokens]``.
-        merges: ``[merges, 3]``, in order: the ids of a pair and the id that takes its place. Of a pair that comes twice
-            the last entry counts.
-        byte_ids: ``[256]``, the ids of bytes that no token begins with, -1 for none; left out where there are none at all.
+        merges: ``[merges, 3]``, by priority: the ids of a pair and the id of the merged token. If a pair occurs twice,
+            the last entry applies.
+        byte_ids: ``[256]``, the ids of bytes that no token begins with; -1: no id. Omitted if no byte has an id.
 
     Attributes:
-        unk_token_id: the id of a byte that has none otherwise; -1: it is passed over.
-        end_suffix: what every string is taken to end with.
+        unk_token_id: the id of a byte without an id; -1: such bytes are skipped.
+        end_suffix: a suffix that is appended to every string.
 
     Outputs:
         ragged_begins, ragged_ends: of the rows, among the ids.

@@ -12,9 +12,9 @@ _BYTE = re.compile(rb"<0x([0-9A-F]{2})>")
 
 @operator(inputs=STRINGS, outputs=STRINGS, no_body=NO_BODY)
 def ByteFallback(begins, ends, symbols):
-    """Strings in which a byte stands for a token that names it: ``<0x0A>``.
+    """Replaces each token that names a byte, such as ``<0x0A>``, by that byte.
 
-    Other strings of six bytes between angle brackets become the byte 255, as OpenVINO has it.
+    As in OpenVINO, other strings of six bytes between angle brackets become the byte 255.
 
     Inputs:
         begins, ends, symbols: strings, of any shape.

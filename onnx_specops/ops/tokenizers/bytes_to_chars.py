@@ -19,11 +19,11 @@ _BYTES = {character: byte for byte, character in enumerate(_CHARACTERS) if len(c
 
 @operator(inputs={**STRINGS, "skips": "tensor(bool)"}, outputs=STRINGS, no_body=NO_BODY)
 def BytesToChars(begins, ends, symbols, skips=None):
-    """Strings in which a printable character stands for every byte.
+    """Replaces each byte of the strings by a printable character.
 
     Inputs:
         begins, ends, symbols: strings, of any shape.
-        skips: boolean ``[n]``, the strings to leave as they are; none where it is left out.
+        skips: boolean ``[n]``, the strings that are copied unchanged. If omitted: no string.
 
     Outputs: strings, of the shape of ``begins``.
 
@@ -45,12 +45,12 @@ def _(node):
 
 @operator(inputs=ROWS_OF_STRINGS, outputs=STRINGS, no_body=NO_BODY)
 def CharsToBytes(ragged_begins, ragged_ends, begins, ends, symbols):
-    """The bytes that the characters of byte-level vocabularies stand for; the strings of a row become one.
+    """Replaces the characters of byte-level vocabularies by their bytes, and joins the strings of each row.
 
     Inputs:
         ragged_begins, ragged_ends, begins, ends, symbols: rows of strings.
 
-    Outputs: strings, of the shape of ``ragged_begins``. ASCII characters stand for themselves; one that stands for no byte
+    Outputs: strings, of the shape of ``ragged_begins``. ASCII characters are their own bytes. A character without a byte
     is an error.
 
     Source: openvino_tokenizers, CharsToBytes.

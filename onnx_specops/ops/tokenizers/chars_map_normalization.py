@@ -33,21 +33,21 @@ def CharsMapNormalization(
     escape_whitespaces: Flag = 0,
     treat_whitespace_as_suffix: Flag = 0,
 ):
-    """Strings normalized as SentencePiece does: from left to right the longest key of a map is replaced by its value.
+    """Normalizes strings as SentencePiece does: from left to right, the longest key of a map is replaced by its value.
 
-    What is no key stays, and a byte that belongs to no UTF-8 becomes U+FFFD. An empty string stays empty.
+    Text that is not a key is copied. A byte that is not valid UTF-8 becomes U+FFFD. An empty string stays empty.
 
     Inputs:
         begins, ends, symbols: strings, of any shape.
-        charsmap: the map as SentencePiece's models hold it: the size of a double array, its units of 32 bits (little
-            endian), and the values, each with a NUL behind it. Left out or empty: a map without keys.
-        skips: boolean ``[n]``, the strings to leave as they are; none where it is left out.
+        charsmap: the map in the format of SentencePiece's models: the size of a double array, its 32-bit units (little
+            endian), and the values, each terminated by NUL. If omitted or empty: no keys.
+        skips: boolean ``[n]``, the strings that are copied unchanged. If omitted: no string.
 
     Attributes:
-        add_dummy_prefix: whether a blank is put before a string that has other characters.
-        remove_extra_whitespaces: whether blanks at both ends, and all but the first of several, fall away.
-        escape_whitespaces: whether U+2581 stands for a blank.
-        treat_whitespace_as_suffix: whether the blank of ``add_dummy_prefix`` goes behind the string.
+        add_dummy_prefix: whether a space is prepended to a string that has other characters.
+        remove_extra_whitespaces: whether leading, trailing and repeated spaces are removed.
+        escape_whitespaces: whether U+2581 replaces each space.
+        treat_whitespace_as_suffix: whether the space of ``add_dummy_prefix`` is appended instead.
 
     Outputs: strings, of the shape of ``begins``.
 

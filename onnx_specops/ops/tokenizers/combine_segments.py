@@ -15,20 +15,21 @@ from onnx_specops.ops.tokenizers._strings import RAGGED, bounds, check_spans
     no_body="standard ONNX has no operator on ragged rows",
 )
 def CombineSegments(ragged_begins, ragged_ends, elements, counts, sizes, ids):
-    """Rows that hold, one behind the other, the rows of several segments, and of which segment each element is.
+    """Concatenates the corresponding rows of several segments, and outputs the segment of each element.
 
     Inputs:
-        ragged_begins, ragged_ends: ``[sum(counts)]``, those of one segment behind those of the other, each within its own
-            elements.
-        elements: ``[sum(sizes)]``, those of one segment behind those of the other.
-        counts: ``[segments]``, how many rows a segment has: all the same, or one, which then belongs to every row.
-        sizes: ``[segments]``, how many elements a segment has.
-        ids: ``[segments]``, what stands for a segment.
+        ragged_begins, ragged_ends: ``[sum(counts)]``, the rows of one segment after those of the other, each relative to
+            the elements of its segment.
+        elements: ``[sum(sizes)]``, the elements of one segment after those of the other.
+        counts: ``[segments]``, the number of rows of each segment: the same number for all, or one, which then applies
+            to every row.
+        sizes: ``[segments]``, the number of elements of each segment.
+        ids: ``[segments]``, the id of each segment.
 
     Outputs:
-        ragged_begins, ragged_ends: ``[rows]``, of both that follow.
+        ragged_begins, ragged_ends: ``[rows]``, for both outputs that follow.
         combined: the elements.
-        segment_ids: the id of every element's segment.
+        segment_ids: the id of the segment of each element.
 
     Source: openvino_tokenizers, CombineSegments.
     """

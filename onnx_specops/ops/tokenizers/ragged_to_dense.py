@@ -15,18 +15,18 @@ from onnx_specops.ops.tokenizers._strings import RAGGED, check_spans
     types={"T": (*NUMERIC, "bool"), "T_IND": INDICES},
 )
 def RaggedToDense(ragged_begins, ragged_ends, data, length, default_value, pad_right):
-    """Rows of elements as a tensor in which all have one length: cut where they are longer, filled where they are shorter.
+    """Converts rows of elements to a dense tensor with rows of one length: longer rows are truncated, shorter rows padded.
 
     Inputs:
-        ragged_begins, ragged_ends: of any shape.
+        ragged_begins, ragged_ends: any shape.
         data: ``[n, ...]``.
-        length: scalar or ``[1]``, of every row.
-        default_value: scalar or ``[1]``, what fills a row.
-        pad_right: scalar or ``[1]``, whether it is filled at its end, or at its beginning.
+        length: scalar or ``[1]``, the length of every row.
+        default_value: scalar or ``[1]``, the padding.
+        pad_right: scalar or ``[1]``, whether rows are padded at their end. If not, they are padded at their beginning.
 
     Outputs:
         dense: ``[*ragged_begins.shape, length, ...]``.
-        mask: boolean, of that shape: what comes of the data.
+        mask: boolean, of that shape: true where the element comes from ``data``.
 
     Source: openvino_tokenizers, RaggedToDense.
     """

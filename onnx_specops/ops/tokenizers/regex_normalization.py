@@ -23,20 +23,20 @@ def RegexNormalization(
     replacement: str = "",
     global_replace: Annotated[int, Limits(0, 1)] = 1,
 ):
-    """Strings in which what a regular expression matches is replaced.
+    """Replaces the matches of a regular expression in strings.
 
     Inputs:
         begins, ends, symbols: strings, of any shape.
-        skips: boolean ``[n]``, the strings to leave as they are; none where it is left out.
+        skips: boolean ``[n]``, the strings that are copied unchanged. If omitted: no string.
 
     Attributes:
-        pattern: as PCRE2 has them, with UTF and UCP.
-        replacement: what takes a match's place; ``$1`` or ``${1}`` is what the first group matched, ``$$`` a dollar.
-        global_replace: whether all matches are replaced, or the first alone.
+        pattern: a regular expression of PCRE2, compiled with UTF and UCP.
+        replacement: the replacement of a match. ``$1`` or ``${1}`` is the text of the first group, ``$$`` a dollar.
+        global_replace: whether all matches are replaced. If not, only the first is.
 
-    Outputs: strings, of the shape of ``begins``. A string stays as it is where a group that the replacement names took no
-    part in a match, or where it would grow beyond four times its length and that of the replacement times one more than the
-    groups of its first match. Bytes that are no UTF-8 match nothing.
+    Outputs: strings, of the shape of ``begins``. A string is copied unchanged if the replacement names a group that did
+    not take part in a match, or if it would grow beyond four times its length and that of the replacement, times one
+    more than the number of groups of its first match. Bytes that are not valid UTF-8 match nothing.
 
     Source: openvino_tokenizers, RegexNormalization.
     """

@@ -32,23 +32,25 @@ def RegexSplit(
     invert: Annotated[int, Limits(0, 1)] = 0,
     max_splits: Annotated[int, Limits(-1)] = -1,
 ):
-    """The pieces of strings, between what a regular expression matches and, as ``behaviour`` says, what it matches.
+    """Splits strings at the matches of a regular expression. ``behaviour`` determines what becomes of the matches.
 
     Inputs:
         ragged_begins, ragged_ends, begins, ends, symbols: rows of strings.
-        skips: boolean ``[n]``, the strings that stay whole; none where it is left out.
+        skips: boolean ``[n]``, the strings that are not split. If omitted: no string.
 
     Attributes:
-        pattern: as PCRE2 has them, with UTF and UCP. An empty match ends the search. Bytes that are no UTF-8 match nothing.
-        behaviour: ``remove``: matches are no pieces. ``isolate``: each is a piece. ``contiguous``: so are several in
-            sequence, together. ``mergedwithprevious``, ``mergedwithnext``: a match belongs to the piece before or behind.
-        invert: whether matches and what lies between them change roles; without a meaning for ``isolate``.
-        max_splits: the piece of this number (from 0) reaches to the string's end; -1 for no such limit.
+        pattern: a regular expression of PCRE2, compiled with UTF and UCP. An empty match ends the search. Bytes that are
+            not valid UTF-8 match nothing.
+        behaviour: ``remove``: matches are dropped. ``isolate``: each match is a piece. ``contiguous``: consecutive
+            matches are one piece. ``mergedwithprevious``, ``mergedwithnext``: a match is part of the piece before or
+            after it.
+        invert: whether matches and the text between them are swapped. It has no effect on ``isolate``.
+        max_splits: the index (from 0) of the piece that extends to the end of the string; -1: no limit.
 
     Outputs:
-        ragged_begins, ragged_ends: of the rows, among the pieces; one row without pieces where there are no symbols.
+        ragged_begins, ragged_ends: of the rows, among the pieces; one row without pieces if there are no symbols.
         begins, ends: int32 ``[pieces]``, within ``symbols``.
-        skips_out: boolean ``[pieces]``, which of them are strings that stayed whole.
+        skips_out: boolean ``[pieces]``, whether a piece is a string that was not split.
 
     Source: openvino_tokenizers, RegexSplit.
     """

@@ -30,20 +30,20 @@ def SentencepieceDetokenizer(
     add_dummy_prefix: Flag = 1,
     remove_extra_whitespaces: Flag = 1,
 ):
-    """The text of rows of ids: of their pieces, in which U+2581 is a blank.
+    """Converts rows of ids to text: the concatenation of their pieces, in which U+2581 is a space.
 
-    Pieces that are bytes and follow each other are read as UTF-8; a byte that belongs to none becomes U+FFFD.
+    Consecutive byte pieces are decoded as UTF-8. A byte that is not valid UTF-8 becomes U+FFFD.
 
     Inputs:
-        ids: ``[rows, length]``; those that the vocabulary lacks are passed over, negative ones are an error.
+        ids: ``[rows, length]``. Ids outside the vocabulary are skipped; negative ids are an error.
         vocab_begins, vocab_ends, vocab_symbols: the piece of every id, ``[pieces]``.
-        types: ``[pieces]``, as in SentencepieceTokenizer: control pieces (3) have no text, the unknown one (2) has
-            ``unk_surface``, and bytes (6) are written such as ``<0x0A>``.
+        types: ``[pieces]``, as in SentencepieceTokenizer: control pieces (3) have no text, the unknown piece (2) has
+            ``unk_surface``, and byte pieces (6) are written as ``<0x0A>``.
 
     Attributes:
         unk_surface: the text of the unknown piece.
-        add_dummy_prefix, remove_extra_whitespaces: where either is set, the U+2581 that a row begins with falls away; with
-            the second one that of every piece, as long as there is no text.
+        add_dummy_prefix, remove_extra_whitespaces: if either is set, the leading U+2581 of a row is removed. With the
+            second, that of every piece is removed until there is text.
 
     Outputs: strings, ``[rows]``.
 

@@ -55,34 +55,34 @@ def SentencepieceTokenizer(
     eos_id: Id = -1,
     reverse: Flag = 0,
 ):
-    """The ids of strings by a SentencePiece model: each is normalized, then cut into the model's pieces.
+    """Converts strings to ids with a SentencePiece model: each string is normalized, then split into pieces of the model.
 
-    Normalization is that of CharsMapNormalization, but the longest user-defined symbol at a place stays as it is. A unigram
-    model takes the pieces whose scores have the greatest sum; one of byte pairs merges neighbours, those of the greatest
-    score first; one of words cuts before every U+2581; one of characters between all, but not in user-defined symbols. What
-    is no piece is unknown; the ids of its bytes stand for it where the model has them, and otherwise one id for several in
-    a sequence.
+    Normalization is that of CharsMapNormalization, except that the longest user-defined symbol at a position is kept. A
+    unigram model selects the pieces with the largest sum of scores. A BPE model merges neighbors, highest score first. A
+    word model splits before every U+2581. A character model splits between all characters, but not within user-defined
+    symbols. Text that is not a piece is unknown: it becomes the ids of its bytes, if the model has them, else one id for
+    each run of unknown pieces.
 
     Inputs:
         ragged_begins, ragged_ends, begins, ends, symbols: rows of strings.
-        vocab_begins, vocab_ends, vocab_symbols: the pieces, ``[pieces]``, none of them empty; of equal ones the first
-            counts.
+        vocab_begins, vocab_ends, vocab_symbols: the pieces, ``[pieces]``, none of them empty. Among equal pieces, the
+            first applies.
         vocab_ids: their ids, ``[pieces]``.
         scores: ``[pieces]``.
-        types: ``[pieces]``, as SentencePiece numbers them: 1 normal, 2 unknown (there is one), 3 control, 4 user-defined,
-            5 unused, 6 a byte, such as ``<0x0A>`` (all 256 or none). 0 are special tokens, which stand for strings that
-            skip the model.
+        types: ``[pieces]``, as SentencePiece numbers them: 1 normal, 2 unknown (exactly one), 3 control, 4 user-defined,
+            5 unused, 6 a byte, such as ``<0x0A>`` (all 256 or no byte). 0 marks special tokens, for strings that skip
+            the model.
         charsmap: as in CharsMapNormalization.
-        skips: boolean ``[n]``, the strings that are special tokens; none where it is left out. Such a one has the id of the
-            piece of type 0 that it is, or none.
+        skips: boolean ``[n]``, the strings that are special tokens. If omitted: no string. Such a string becomes the id
+            of the equal piece of type 0, or no id.
 
     Attributes:
-        model_type: how a text is cut.
+        model_type: the type of the model.
         add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces, treat_whitespace_as_suffix: as in
             CharsMapNormalization.
-        add_bos: whether ``bos_id`` comes before the ids of every string that does not skip.
-        add_eos: whether ``eos_id`` comes behind every row.
-        reverse: whether the ids of a row stand in reverse order, with those two.
+        add_bos: whether ``bos_id`` is inserted before the ids of every string that does not skip the model.
+        add_eos: whether ``eos_id`` is appended to every row.
+        reverse: whether the ids of a row, including those two, are reversed.
 
     Outputs:
         ragged_begins, ragged_ends: of the rows, among the ids.

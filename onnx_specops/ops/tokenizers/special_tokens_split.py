@@ -15,20 +15,20 @@ from onnx_specops.ops.tokenizers._strings import NO_BODY, RAGGED, ROWS_OF_STRING
     no_body=NO_BODY,
 )
 def SpecialTokensSplit(ragged_begins, ragged_ends, begins, ends, symbols, skips=None, *, pattern: str):
-    """The special tokens in strings, and what lies between them.
+    """Splits strings into special tokens and the text between them.
 
     Inputs:
         ragged_begins, ragged_ends, begins, ends, symbols: rows of strings.
-        skips: boolean ``[n]``, the strings that stay whole; none where it is left out.
+        skips: boolean ``[n]``, the strings that are not split. If omitted: no string.
 
     Attributes:
-        pattern: matches a token, as PCRE2 has them, with UTF and UCP. Where a group takes part in the match the token is
-            what the last such group holds, and the rest of the match falls away. An empty match ends the search.
+        pattern: a regular expression of PCRE2 for a token, compiled with UTF and UCP. If groups take part in the match,
+            the token is the text of the last one, and the rest of the match is dropped. An empty match ends the search.
 
     Outputs:
         ragged_begins, ragged_ends: of the rows, among the pieces.
         begins, ends: int32 ``[pieces]``, within ``symbols``.
-        skips_out: boolean ``[pieces]``, which of them are tokens, or strings that stayed whole.
+        skips_out: boolean ``[pieces]``, whether a piece is a token or a string that was not split.
 
     Source: openvino_tokenizers, SpecialTokensSplit.
     """

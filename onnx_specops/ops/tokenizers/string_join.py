@@ -16,14 +16,14 @@ from onnx_specops.ops.tokenizers._strings import NO_BODY, STRINGS, pack, unpack
     no_body=NO_BODY,
 )
 def StringJoin(begins, ends, symbols, separator, axis):
-    """Strings along an axis as one, with a separator between them.
+    """Joins the strings along an axis, with a separator between them.
 
     Inputs:
-        begins, ends, symbols: strings, of any shape; a scalar stays as it is.
+        begins, ends, symbols: strings, of any shape; a scalar is copied.
         separator: uint8 ``[n]``.
         axis: one element, in ``[-rank, rank - 1]``.
 
-    Outputs: strings, of the shape of ``begins`` without the axis. Where that has no elements they are empty.
+    Outputs: strings, of the shape of ``begins`` without the axis. If the axis is empty, they are empty.
 
     Source: openvino_tokenizers, ContribStringJoin; onnxruntime-extensions, StringJoin.
     """

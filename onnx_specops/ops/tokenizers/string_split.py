@@ -14,17 +14,18 @@ from onnx_specops.ops.tokenizers._strings import NO_BODY, STRINGS, pack, unpack
     no_body=NO_BODY,
 )
 def StringSplit(begins, ends, symbols, delimiter, skip_empty):
-    """Strings cut wherever a delimiter stands, which falls away; with an empty delimiter, into their bytes.
+    """Splits strings at a delimiter, which is dropped. An empty delimiter splits them into bytes.
 
     Inputs:
         begins, ends, symbols: strings, of any shape.
         delimiter: uint8 ``[n]``.
-        skip_empty: one element, whether empty pieces fall away, too. They count as places all the same.
+        skip_empty: one element, whether empty pieces are dropped. They still count as positions.
 
     Outputs:
-        indices: int64 ``[pieces, rank + 1]``, the place of a piece's string and its own among that string's pieces.
+        indices: int64 ``[pieces, rank + 1]``, the position of the string of a piece, and the position of the piece in
+            it.
         begins, ends, symbols: the pieces, ``[pieces]``.
-        shape: int64 ``[rank + 1]``, the shape of ``begins`` and the most pieces of any string.
+        shape: int64 ``[rank + 1]``, the shape of ``begins`` and the largest number of pieces of a string.
 
     Source: openvino_tokenizers, ContribStringSplit; onnxruntime-extensions, StringSplit.
     """

@@ -19,16 +19,16 @@ from onnx_specops.ops.tokenizers.bpe_tokenizer import VOCABULARY
     no_body=NO_BODY,
 )
 def TrieTokenizer(ragged_begins, ragged_ends, begins, ends, symbols, vocab_begins, vocab_ends, vocab_symbols, vocab_ids):
-    """The ids of strings: of the longest token that a string begins with, then of the longest that it goes on with.
+    """Converts strings to ids by repeatedly taking the longest token that matches at the current position.
 
     Inputs:
         ragged_begins, ragged_ends, begins, ends, symbols: rows of strings.
-        vocab_begins, vocab_ends, vocab_symbols: the tokens, ``[tokens]``; of equal ones the last counts.
+        vocab_begins, vocab_ends, vocab_symbols: the tokens, ``[tokens]``. Among equal tokens, the last applies.
         vocab_ids: their ids, ``[tokens]``.
 
     Outputs:
         ragged_begins, ragged_ends: of the rows, among the ids.
-        ids: int32. Where a string does not go on with any token there is an error.
+        ids: int32. A position at which no token matches is an error.
 
     Source: openvino_tokenizers, TrieTokenizer.
     """

@@ -32,14 +32,15 @@ def UnigramTokenizer(
     *,
     unk_token_id: Annotated[int, Limits(-1, 2**31 - 1)],
 ):
-    """The ids of strings: of the tokens that make up the string and whose scores have the greatest sum.
+    """Converts strings to the ids of the sequence of tokens with the largest sum of scores.
 
-    A character that is no token is unknown, at a score of 10 less than the least; several in a sequence have one id. Sums
-    are in float32; of equal ones that counts whose last token is the longest.
+    A character that is not a token is unknown, with a score of 10 less than the lowest. A run of unknown characters has
+    one id. Sums are computed in float32. Among equal sums, the one with the longest last token applies.
 
     Inputs:
         ragged_begins, ragged_ends, begins, ends, symbols: rows of strings.
-        vocab_begins, vocab_ends, vocab_symbols: the token of every id, ``[vocabulary]``; of equal ones the last counts.
+        vocab_begins, vocab_ends, vocab_symbols: the token of every id, ``[vocabulary]``. Among equal tokens, the last
+            applies.
         scores: ``[vocabulary]``.
 
     Attributes:

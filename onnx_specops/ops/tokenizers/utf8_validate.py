@@ -13,16 +13,16 @@ _LEAST = (0, 0, 0x80, 0x800, 0x10000)
 
 @operator(inputs=STRINGS, outputs=STRINGS, no_body=NO_BODY)
 def UTF8Validate(begins, ends, symbols, *, replace_mode: Annotated[int, Limits(0, 1)] = 0):
-    """Strings without the bytes that are no UTF-8, or with U+FFFD in their place.
+    """Removes bytes that are not valid UTF-8 from strings, or replaces them by U+FFFD.
 
-    A sequence that breaks off is replaced by one U+FFFD, one that is longer than its code point needs by one for each byte.
-    Surrogates, and code points beyond U+10FFFF that fit four bytes, stay.
+    A truncated sequence is replaced by one U+FFFD, an overlong sequence by one for each byte. Surrogates, and code
+    points above U+10FFFF that fit four bytes, are kept.
 
     Inputs:
         begins, ends, symbols: strings, of any shape.
 
     Attributes:
-        replace_mode: whether U+FFFD takes the place of what is no UTF-8.
+        replace_mode: whether U+FFFD replaces invalid bytes. If not, they are removed.
 
     Outputs: strings, of the shape of ``begins``.
 

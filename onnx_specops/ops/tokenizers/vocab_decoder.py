@@ -13,12 +13,12 @@ from onnx_specops.ops.tokenizers.bpe_tokenizer import VOCABULARY
     inputs={"ids": "tensor(int32)", **VOCABULARY, "skip_tokens": "tensor(int32)"}, outputs=ROWS_OF_STRINGS, no_body=NO_BODY
 )
 def VocabDecoder(ids, vocab_begins, vocab_ends, vocab_symbols, skip_tokens=None):
-    """The tokens of ids.
+    """Converts ids to their tokens.
 
     Inputs:
         ids: ``[rows, length]``.
         vocab_begins, vocab_ends, vocab_symbols: the token of every id, ``[vocabulary]``.
-        skip_tokens: the ids that become empty strings, as those do that the vocabulary lacks.
+        skip_tokens: the ids that become empty strings. Ids outside the vocabulary become empty strings too.
 
     Outputs: rows of strings, one for each id; a row without ids has one empty string.
 

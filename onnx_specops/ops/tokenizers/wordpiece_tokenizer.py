@@ -26,16 +26,17 @@ def WordpieceTokenizer(
     max_bytes_per_word: Annotated[int, Limits(0)] = 100,
     unk_token_id: Annotated[int, Limits(-1, 2**31 - 1)],
 ):
-    """The ids of words: of the longest token that a word begins with, then of the longest that it goes on with, and so on.
+    """Converts words to ids by repeatedly taking the longest token that matches at the current position.
 
     Inputs:
         ragged_begins, ragged_ends, begins, ends, symbols: rows of words.
-        vocab_begins, vocab_ends, vocab_symbols: the token of every id, ``[vocabulary]``; of equal ones the last counts.
+        vocab_begins, vocab_ends, vocab_symbols: the token of every id, ``[vocabulary]``. Among equal tokens, the last
+            applies.
 
     Attributes:
-        suffix_indicator: what the tokens begin with that words go on with.
-        max_bytes_per_word: a longer word is unknown.
-        unk_token_id: the id of a word that does not fall into tokens.
+        suffix_indicator: the prefix of tokens that continue a word.
+        max_bytes_per_word: the largest length of a word; a longer word is unknown.
+        unk_token_id: the id of a word that cannot be split into tokens.
 
     Outputs:
         ragged_begins, ragged_ends: of the rows, among the ids.
