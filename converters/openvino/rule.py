@@ -92,13 +92,13 @@ class Departure:
 EVERYWHERE = (
     Departure(
         where="integers of 64 bits, and u32, that i32 does not hold",
-        cpu="computes them in i32, mostly by their lower bits; of constants it takes the nearest number",
+        cpu="computes them in i32, mostly from their lower bits; constants are saturated",
         specification="keeps all numbers of the type",
         follows="specification",
     ),
     Departure(
         where="f64",
-        cpu="computes in f32; what is infinite or beyond its range becomes the largest finite number",
+        cpu="computes in f32; infinite and out-of-range values become the largest finite number",
         specification="computes in f64",
         follows="specification",
     ),
@@ -111,24 +111,24 @@ EVERYWHERE = (
     Departure(
         where="integers between one function and the next, such as Cos and Sign",
         cpu="keeps the fractions of floats",
-        specification="has integers between them",
+        specification="rounds to integers between them",
         follows="specification",
     ),
     Departure(
         where="a layer of constants alone",
         cpu="computes it when it loads the model, by the reference kernel, and what that refuses by its own",
-        specification="tells constants from no other inputs",
+        specification="treats constants like other inputs",
         follows="specification",
     ),
     Departure(
         where="inputs and results of unknown rank",
-        cpu="refuses them",
+        cpu="rejects them",
         specification="allows them",
         follows="specification",
     ),
     Departure(
         where="constants of f8e8m0 that are 2^-127",
-        cpu="takes them for 0",
+        cpu="treats them as 0",
         reference="keeps them",
         follows="reference",
     ),

@@ -18,8 +18,8 @@ AutoBroadcast = Literal["numpy", "none", "explicit", "pdpd"]
 
 PDPD_REFUSED = Departure(
     where="`auto_broadcast=pdpd`",
-    cpu="refuses it",
-    reference="lays the second operand on the first",
+    cpu="rejects it",
+    reference="broadcasts the second operand to the first",
     follows="reference",
 )
 

@@ -26,8 +26,8 @@ WIDE = {D.INT32, D.INT64, D.UINT32, D.UINT64}
 
 WITHOUT_A_SHARE = Departure(
     where="a NaN or an infinite number whose share in a result is 0",
-    cpu="leaves it out",
-    specification="does not say",
+    cpu="ignores it",
+    specification="leaves it undefined",
     follows="runtime",
 )
 INTEGERS_IN_FLOAT32 = Departure(

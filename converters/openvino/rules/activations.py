@@ -28,7 +28,7 @@ _SOFTMAX_OF_NAN = Departure(
     follows="specification",
 )
 _NOT_CONSTANT = Departure(
-    where="parameters that are not constant", cpu="refuses them", specification="allows them", follows="specification"
+    where="parameters that are not constant", cpu="rejects them", specification="allows them", follows="specification"
 )
 
 
@@ -146,7 +146,7 @@ def elu(op: Builder, x: Value, *, alpha: float):
         _NOT_CONSTANT,
         Departure(
             where="an `alpha` or a `lambda` of 0",
-            cpu="takes the usual number in its place",
+            cpu="uses the default value instead",
             specification="multiplies by 0",
             follows="specification",
         ),
@@ -201,7 +201,7 @@ def soft_sign(op: Builder, x: Value):
         Departure(where="a NaN", cpu="gives `min`", reference="keeps it", follows="reference"),
         Departure(
             where="i8 and u8, with bounds that are no whole numbers",
-            cpu="bounds them as floats, whose fraction it cuts off",
+            cpu="clamps them as floats, then truncates",
             specification="rounds the bounds inwards",
             follows="specification",
         ),

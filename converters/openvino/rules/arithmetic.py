@@ -31,7 +31,7 @@ from onnx_specops.building import Builder, Value
 _ROUNDED = Departure(
     where="integers of 32 and 64 bits",
     cpu="rounds the result to the nearest integer",
-    reference="cuts off its fraction",
+    reference="truncates it",
     follows="cpu",
 )
 _AS_FLOATS = Departure(
@@ -40,19 +40,17 @@ _AS_FLOATS = Departure(
     reference="gives the lowest i32",
     follows="cpu",
 )
-_BOUNDED = Departure(
-    where="results beyond the range of i8 and u8", cpu="bounds them by it", reference="wraps", follows="cpu"
-)
+_BOUNDED = Departure(where="results beyond the range of i8 and u8", cpu="saturates", reference="wraps", follows="cpu")
 _LAID_AND_BOUNDED = Departure(
     where="i8 and u8 with `auto_broadcast=pdpd`, of one rank and known shapes, and i8 of Subtract",
-    cpu="bounds the results by their range; all others it wraps",
+    cpu="saturates these results; all others wrap",
     reference="wraps",
     follows="reference",
 )
 _LAID_IN_PRODUCTS = Departure(
     where="a constant that `auto_broadcast=pdpd` lays on the result of a MatMul by a constant",
-    cpu="lays it on the last dimension where that has its size; of i8 and u8 gives zeros, or refuses it",
-    specification="lays it on the dimensions from `auto_broadcast_axis` on",
+    cpu="lays it on the last dimension where that has its size; of i8 and u8 gives zeros, or rejects it",
+    specification="aligns it with the dimensions from `auto_broadcast_axis` on",
     follows="specification",
 )
 _LOWEST = "gives the lowest i8, or the bits of the lowest i32"
@@ -129,7 +127,7 @@ def sign(op: Builder, x: Value):
     "Negative",
     departs=[
         Departure(
-            where="unsigned integers", cpu="refuses them", specification="takes any numeric type", follows="specification"
+            where="unsigned integers", cpu="rejects them", specification="takes any numeric type", follows="specification"
         ),
     ],
 )
@@ -198,9 +196,7 @@ def multiply(op: Builder, a: Value, b: Value):
 @binary(
     "SquaredDifference",
     departs=[
-        Departure(
-            where="i8 and u8", cpu="gives other numbers than squares", specification="gives squares", follows="specification"
-        ),
+        Departure(where="i8 and u8", cpu="does not give squares", specification="gives squares", follows="specification"),
     ],
 )
 def squared_difference(op: Builder, a: Value, b: Value):
@@ -238,7 +234,7 @@ def minimum(op: Builder, a: Value, b: Value):
     departs=[
         Departure(
             where="integers with `m_pythondiv`, whose quotient is negative and no integer",
-            cpu="cuts off its fraction",
+            cpu="truncates it",
             specification="rounds down",
             follows="specification",
         ),
@@ -301,7 +297,7 @@ def _defined(op: Builder, result: Value, zero: Value | None) -> Value:
         Departure(
             where="an integer divisor of 0, of other types than i32",
             cpu=_LOWEST,
-            reference="gives other numbers",
+            reference="gives different numbers",
             follows="cpu",
         ),
         INTEGERS_IN_FLOAT32,

@@ -14,7 +14,7 @@ from onnx_specops.building import Builder, Value
 _TO_YUV = np.array([[0.257, 0.504, 0.098], [-0.148, -0.291, 0.439], [0.439, -0.368, -0.071]], np.float32)
 _YUV_ZERO = np.array([16, 128, 128], np.float32)
 
-_REFUSED = Departure(where="all inputs", cpu="refuses them", specification="defines it", follows="specification")
+_REFUSED = Departure(where="all inputs", cpu="rejects them", specification="defines it", follows="specification")
 
 
 @rule("NV12toRGB", since="opset8")

@@ -9,13 +9,13 @@ from converters.openvino.rules._precision import FLOATS, INTEGERS_IN_FLOAT32, D
 from onnx_specops.building import Builder, Value
 
 _OF_NAN = Departure(
-    where="a NaN", cpu="holds it to be greater than, and equal to, any number", reference="is false", follows="reference"
+    where="a NaN", cpu="treats it as greater than and equal to any number", reference="is false", follows="reference"
 )
 
 _LAID_ON_THE_LAST = Departure(
     where="`auto_broadcast=pdpd` of a second operand of fewer dimensions",
-    cpu="lays it on the last dimensions of the first, or refuses it; the reference kernel gives what was in memory",
-    specification="lays it on those from `auto_broadcast_axis` on",
+    cpu="aligns it with the last dimensions of the first, or rejects it; the reference kernel returns uninitialized memory",
+    specification="aligns it with those from `auto_broadcast_axis` on",
     follows="specification",
 )
 
@@ -81,8 +81,8 @@ def is_inf(op: Builder, x: Value, *, detect_negative: bool = True, detect_positi
     departs=[
         Departure(
             where="numbers below 2^-126, the least normal one",
-            cpu="holds them to be infinite or NaN",
-            specification="holds them to be finite",
+            cpu="treats them as infinite or NaN",
+            specification="treats them as finite",
             follows="specification",
         )
     ],

@@ -27,9 +27,7 @@ _DEPARTS = [
         reference="converts them, those of u32 modulo 2^32",
         follows="reference",
     ),
-    Departure(
-        where="f64 beyond the range of i8 and u8, to these", cpu="bounds them", reference="wraps", follows="reference"
-    ),
+    Departure(where="f64 beyond the range of i8 and u8, to these", cpu="saturates", reference="wraps", follows="reference"),
     Departure(where="a NaN to boolean", cpu="gives false", reference="gives true", follows="reference"),
     Departure(
         where="integers beyond the range of f16, to it",
@@ -37,14 +35,14 @@ _DEPARTS = [
         reference="gives its largest finite number",
         follows="cpu",
     ),
-    Departure(where="f32 to f16 and back", cpu="leaves them as they are", reference="rounds to f16", follows="reference"),
+    Departure(where="f32 to f16 and back", cpu="leaves them unchanged", reference="rounds to f16", follows="reference"),
     Departure(
         where="numbers to i4 or u4, and to a wider type again",
-        cpu="leaves them as they are",
+        cpu="leaves them unchanged",
         reference="keeps their lowest four bits",
         follows="reference",
     ),
-    Departure(where="numbers to u3 and u6", cpu="refuses them", reference="converts them", follows="reference"),
+    Departure(where="numbers to u3 and u6", cpu="rejects them", reference="converts them", follows="reference"),
 ]
 
 

@@ -16,10 +16,10 @@ from converters.openvino.rules._windows import Dilated, Window, pad_spatial, spa
 from onnx_specops.building import Builder, Value
 
 _KERNEL_REFUSED = Departure(
-    where="a kernel of unknown dimensions", cpu="refuses it", specification="allows it", follows="specification"
+    where="a kernel of unknown dimensions", cpu="rejects it", specification="allows it", follows="specification"
 )
 _SHAPE_REFUSED = Departure(
-    where="an `output_shape` that is not constant", cpu="refuses it", specification="allows it", follows="specification"
+    where="an `output_shape` that is not constant", cpu="rejects it", specification="allows it", follows="specification"
 )
 _PADS_STAND = Departure(
     where="`output_shape` and explicit pads",
@@ -31,7 +31,7 @@ _PADS_STAND = Departure(
 _PADS_OVERLOOKED = Departure(
     where="a kernel of one element, strides of 1, `pads_begin`, and as much at the end through a negative `pads_end` or "
     "`output_padding`",
-    cpu="overlooks them",
+    cpu="ignores them",
     specification="shifts by them",
     follows="specification",
 )

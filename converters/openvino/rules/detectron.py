@@ -24,7 +24,7 @@ _MOST_ROIS = 2**24  # of an image; no network has more
     departs=[
         Departure(
             where="boxes that reach beyond the image's right or lower edge",
-            cpu="leaves them as they are",
+            cpu="leaves them unchanged",
             specification="clips them",
             follows="cpu",
         ),

@@ -32,21 +32,21 @@ _NEGATIVE = Departure(
 
 _NEGATIVE_IN_VECTOR = Departure(
     where="negative indices into an integer vector of up to 64 elements, such as a shape, several of them or at run time",
-    cpu="gives what was in memory",
+    cpu="returns uninitialized memory",
     reference="counts them from the end",
     follows="reference",
 )
 
 _OF_NONE = Departure(
     where="an axis that is known to have no elements",
-    cpu="gives what was in memory",
+    cpu="returns uninitialized memory",
     reference="gives zeros, as for all indices that are out of range",
     follows="reference",
 )
 
 _BATCH_OF_ONE = Departure(
     where="`batch_dims` of known dimensions, of which all before the axis are 1",
-    cpu="gives what was in memory for the first elements, or crashes",
+    cpu="returns uninitialized memory for the first elements, or crashes",
     specification="gathers",
     follows="specification",
 )

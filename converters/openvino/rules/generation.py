@@ -75,7 +75,7 @@ def _filled(op: Builder, shape: Value, value: Value) -> Value:
 
 _WRONG_WAY = Departure(
     where="a step away from `stop`",
-    cpu="gives as many elements as if it led there",
+    cpu="gives as many elements as with the opposite sign",
     specification="gives none",
     follows="specification",
 )
@@ -101,8 +101,8 @@ def range_1(op: Builder, start: Value, stop: Value, step: Value):
         _HOW_MANY,
         Departure(
             where="floats as an integer `output_type`",
-            cpu="adds up the floats, and rounds after that",
-            specification="cuts off the fractions of start, stop and step first",
+            cpu="accumulates the floats, then rounds",
+            specification="truncates start, stop and step first",
             follows="specification",
         ),
     ],

@@ -26,32 +26,32 @@ _INT64, _FLOAT = ir.DataType.INT64, ir.DataType.FLOAT
 
 _CUBIC_3D = Departure(
     where="`cubic` of three-dimensional data along the first axis and others",
-    cpu="gives other numbers",
+    cpu="gives wrong numbers",
     reference="interpolates along all of them",
     follows="reference",
 )
 _ANTIALIAS = Departure(
     where="`linear` with `antialias`, the channels second",
-    cpu="overlooks `antialias`",
+    cpu="ignores `antialias`",
     specification="widens the kernel where it shrinks the image",
     follows="specification",
 )
 _INTEGERS = Departure(
     where="`linear`, `linear_onnx` and `cubic` of i8 and u8",
-    cpu="rounds the result, and bounds it by the type",
-    reference="cuts off its fraction",
+    cpu="rounds and saturates the result",
+    reference="truncates it",
     follows="cpu",
 )
 _INTEGERS_5D = Departure(
     where="`linear` of five-dimensional i8 and u8",
-    cpu="cuts the fraction off",
+    cpu="truncates the result",
     reference="rounds the result",
     follows="cpu",
 )
 _WITHOUT_PLACES = Departure(
     where="images without rows or columns",
-    cpu="gives what was in memory",
-    reference="gives zeros, or what was in memory, or crashes, as the attributes have it",
+    cpu="returns uninitialized memory",
+    reference="gives zeros, returns uninitialized memory, or crashes, depending on the attributes",
     follows="runtime",
 )
 
@@ -152,8 +152,8 @@ def interpolate_4(
         ),
         Departure(
             where="`bicubic_pillow` with a `cube_coeff` other than -0.5",
-            cpu="takes -0.5",
-            specification="takes the attribute's",
+            cpu="uses -0.5",
+            specification="uses the attribute",
             follows="specification",
         ),
     ],

@@ -10,8 +10,8 @@ from onnx_specops.building import Builder, Value
 
 _PDPD_REFUSED = Departure(
     where="`auto_broadcast=pdpd`",
-    cpu="refuses it",
-    specification="lays the second operand on the first",
+    cpu="rejects it",
+    specification="broadcasts the second operand to the first",
     follows="specification",
 )
 
@@ -52,8 +52,8 @@ def bitwise_not(op: Builder, x: Value):
 
 _PDPD_OF_BITS = Departure(
     where="`auto_broadcast=pdpd`",
-    cpu="takes the second operand's first element for all",
-    specification="lays the second operand on the first",
+    cpu="uses the first element of the second operand for all elements",
+    specification="broadcasts the second operand to the first",
     follows="specification",
 )
 _UNSIGNED_OF = {D.INT8: D.UINT8, D.INT16: D.UINT16, D.INT32: D.UINT32, D.INT64: D.UINT64}
@@ -71,8 +71,8 @@ def bitwise_left_shift(op: Builder, a: Value, b: Value):
     departs=[
         Departure(
             where="u32 and u64 whose top bit is set",
-            cpu="moves that bit in, as if it were a sign",
-            specification="moves zeros in",
+            cpu="shifts in copies of that bit, as for signed integers",
+            specification="shifts in zeros",
             follows="specification",
         ),
         _PDPD_OF_BITS,

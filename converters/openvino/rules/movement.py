@@ -76,7 +76,7 @@ def reverse_sequence(op: Builder, data: Value, seq_lengths: Value, *, batch_axis
     departs=[
         Departure(
             where="one shift, a scalar, for several axes",
-            cpu="refuses it",
+            cpu="rejects it",
             specification="shifts all the axes by it",
             follows="specification",
         ),
@@ -161,7 +161,7 @@ def depth_to_space(op: Builder, data: Value, *, mode: Order, block_size: int = 1
     departs=[
         Departure(
             where="padding of several dimensions",
-            cpu="fills some of it with data",
+            cpu="fills part of it with data",
             specification="fills it with zeros",
             follows="specification",
         ),

@@ -70,7 +70,7 @@ def mvn_6(
         Departure(
             where="no axes, given at run time",
             cpu="fails",
-            specification="makes every number that is not 0 a 1",
+            specification="gives 1 for every number other than 0",
             follows="specification",
         ),
     ],
@@ -110,22 +110,20 @@ def group_normalization(op: Builder, data: Value, scale: Value, bias: Value, *, 
     departs=[
         Departure(
             where="an even `size`",
-            cpu="adds up `(size - 1) // 2` elements to both sides, as the reference kernel does",
-            specification="adds up `size // 2`",
+            cpu="sums `(size - 1) // 2` elements on both sides, as the reference kernel does",
+            specification="sums `size // 2`",
             follows="cpu",
         ),
-        Departure(
-            where="a `bias` that is not whole", cpu="cuts off its fraction", specification="adds it", follows="specification"
-        ),
+        Departure(where="a `bias` that is not whole", cpu="truncates it", specification="adds it", follows="specification"),
         Departure(
             where="axes that hold all dimensions behind the channels and others too",
-            cpu="leaves out the others",
-            specification="adds up along all axes",
+            cpu="ignores the others",
+            specification="sums along all axes",
             follows="specification",
         ),
         Departure(
             where="axes that are not constant, negative, or neither the channels alone nor all dimensions behind them",
-            cpu="refuses them",
+            cpu="rejects them",
             specification="allows them",
             follows="specification",
         ),

@@ -28,7 +28,7 @@ Mode = Literal["constant", "edge", "reflect", "symmetric"]
 
 _RUN_TIME_VALUE = Departure(
     where="a `pad_value` that is not constant, with constant pads and known dimensions",
-    cpu="takes 0 for it",
+    cpu="uses 0",
     specification="pads with it",
     follows="specification",
 )

@@ -30,17 +30,17 @@ RoundingTorch = Literal["floor", "ceil", "ceil_torch"]
 
 _SAME = Departure(
     where="`auto_pad` `same_upper` or `same_lower`, of data of unknown dimensions",
-    cpu="pads as `same_upper` says, and reads beyond the data",
-    specification="pads as it says",
-    reference="pads as `same_upper` says",
+    cpu="pads as with `same_upper`, and reads out of bounds",
+    specification="pads as specified",
+    reference="pads as with `same_upper`",
     follows="specification",
 )
 # ONNX Runtime's kernels differ in both, and to guard them would cost each pooling a pass over its data.
 _NOT_FINITE = (
     Departure(
         where="a NaN among the elements",
-        cpu="passes over it",
-        specification="does not say",
+        cpu="ignores it",
+        specification="leaves it undefined",
         follows="runtime",
     ),
     Departure(
@@ -59,7 +59,7 @@ _MAX_WINDOWS = 64  # along an axis, of which each is a node of its own
 _OF_PADDING = Departure(
     where="windows of nothing but padding, as `ceil` and `dilations` have them",
     cpu="gives the mean of nothing, a NaN",
-    specification="does not say",
+    specification="leaves it undefined",
     follows="runtime",
 )
 
@@ -181,7 +181,7 @@ def adaptive_avg_pool(op: Builder, data: Value, output_shape: Value):
     since="opset8",
     restrictions=_RANK,
     departs=[
-        Departure(where="data or indices of i64", cpu="refuses them", specification="allows them", follows="specification"),
+        Departure(where="data or indices of i64", cpu="rejects them", specification="allows them", follows="specification"),
     ],
 )
 def adaptive_max_pool(op: Builder, data: Value, output_shape: Value, *, index_element_type: ElementType = ElementType.I64):

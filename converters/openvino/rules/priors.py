@@ -57,7 +57,7 @@ class PriorBoxes(AttributeGroup):
 _ODD = Departure(
     where="an odd `fixed_size`, and sizes that are not constant",
     cpu="places the boxes in the middle; of constant sizes OpenVINO folds the layer by its reference kernel",
-    reference="places them half a pixel off",
+    reference="shifts them by half a pixel",
     follows="cpu",
 )
 
@@ -75,7 +75,7 @@ def prior_box_1(op: Builder, output_size: Value, image_size: Value, *, priors: P
         _ODD,
         Departure(
             where="`min_max_aspect_ratios_order` false, sizes that are not constant",
-            cpu="refuses it",
+            cpu="rejects it",
             specification="allows it",
             follows="specification",
         ),

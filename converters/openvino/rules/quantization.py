@@ -25,35 +25,35 @@ from onnx_specops.building import Builder, Value
         Departure(
             where="constant input limits that are equal, of data of two dimensions or more",
             cpu="gives NaN",
-            specification="gives one end",
+            specification="gives one of the limits",
             follows="specification",
         ),
         Departure(
             where="constant input limits in the wrong order, of data of two dimensions or more",
-            cpu="gives the lower end",
+            cpu="gives the lower limit",
             specification="gives levels by its formula",
             follows="specification",
         ),
         Departure(
             where="constant limits of different shapes",
-            cpu="takes them for each other's",
+            cpu="mixes them up",
             specification="broadcasts each",
             follows="specification",
         ),
         Departure(
             where="limits of more dimensions than the data",
-            cpu="gives the result those dimensions",
-            specification="gives it the data's",
+            cpu="gives the result the rank of the limits",
+            specification="gives it the rank of the data",
             follows="specification",
         ),
         Departure(
-            where="65,536 levels with constant limits in f32", cpu="refuses it", reference="quantizes", follows="reference"
+            where="65,536 levels with constant limits in f32", cpu="rejects it", reference="quantizes", follows="reference"
         ),
-        Departure(where="a NaN", cpu="gives the lower end", reference="keeps it", follows="reference"),
+        Departure(where="a NaN", cpu="gives the lower limit", reference="keeps it", follows="reference"),
         Departure(
             where="`auto_broadcast=pdpd`",
             cpu="repeats the limits over the elements, as the reference kernel does",
-            specification="lays them on the data's dimensions from an axis on",
+            specification="aligns them with the data's dimensions from an axis on",
             follows="specification",
         ),
     ],
@@ -92,9 +92,7 @@ _FLOAT8 = {"f8e4m3": (D.FLOAT8E4M3FN, 448.0), "f8e5m2": (D.FLOAT8E5M2, 57344.0)}
     "FakeConvert",
     since="opset13",
     departs=[
-        Departure(
-            where="subnormal numbers of f8e4m3", cpu="rounds to the nearest", reference="cuts off the rest", follows="cpu"
-        ),
+        Departure(where="subnormal numbers of f8e4m3", cpu="rounds to the nearest", reference="truncates", follows="cpu"),
         Departure(where="f8e5m2 of a NaN", cpu="gives the lowest number", reference="keeps it", follows="reference"),
         Departure(where="f8e4m3 of a NaN", cpu="gives the lowest number", reference="gives the highest", follows="runtime"),
     ],

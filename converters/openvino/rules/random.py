@@ -45,8 +45,8 @@ def multinomial(
     departs=[
         Departure(
             where="f16 and f64",
-            cpu="converts numbers that it draws as f32",
-            specification="makes each number of the generator's bits for the type",
+            cpu="draws f32 numbers and converts them",
+            specification="builds each number of the type from the generator's bits",
             follows="specification",
         ),
         Departure(
@@ -63,8 +63,8 @@ def multinomial(
         ),
         Departure(
             where="a layer that runs again, in a model or in the body of a loop",
-            cpu="draws on from where it ended, as the reference kernel does",
-            specification="draws by its seeds",
+            cpu="continues the random sequence, as the reference kernel does",
+            specification="restarts from its seeds",
             follows="specification",
         ),
         Departure(where="a scalar", cpu="draws nothing", specification="draws a number", follows="specification"),

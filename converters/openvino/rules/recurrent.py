@@ -18,14 +18,14 @@ Activation = Literal["sigmoid", "tanh", "relu"]
 
 _LENGTHS_OVERLOOKED = Departure(
     where="sequences shorter than the data, where the number of sequences or of steps is unknown",
-    cpu="overlooks their lengths",
-    specification="computes as many steps as they have",
+    cpu="ignores their lengths",
+    specification="computes the steps within each length",
     follows="specification",
 )
 
 _BIASES_LEFT_OUT = Departure(
     where="a constant `x` of one row, with `clip` or, in GRUCell and LSTMCell, other activations than the usual ones",
-    cpu="leaves out the biases",
+    cpu="ignores the biases",
     specification="adds them",
     follows="specification",
 )
@@ -152,7 +152,7 @@ def gru_cell(
     departs=[
         Departure(
             where="peepholes and `input_forget`, which the specification does not know",
-            cpu="overlooks them",
+            cpu="ignores them",
             reference="computes with them",
             follows="reference",
         ),

@@ -20,17 +20,17 @@ _WRAPPING = {D.INT32, D.UINT32, *_WIDE}
 
 _NO_AXES = Departure(
     where="no axes, without `keep_dims`, of data of two dimensions or more",
-    cpu="refuses it",
-    reference="leaves the data as they are",
+    cpu="rejects it",
+    reference="leaves the data unchanged",
     follows="reference",
 )
 _AXES_AT_RUN_TIME = Departure(
-    where="axes that are not constant", cpu="refuses them", reference="takes them", follows="reference"
+    where="axes that are not constant", cpu="rejects them", reference="takes them", follows="reference"
 )
 _NAN = Departure(
     where="a NaN among the elements",
-    cpu="gives the NaN, or the extreme of some of the others, by where they lie",
-    reference="gives the extreme of the elements from the last NaN on",
+    cpu="gives the NaN, or the extreme of some other elements, depending on their positions",
+    reference="gives the extreme of the elements after the last NaN",
     follows="runtime",
 )
 

@@ -13,7 +13,7 @@ from onnx_specops.building import Builder, Value
 from onnx_specops.domain import find
 
 _DYNAMIC = Departure(
-    where="inputs of unknown dimensions", cpu="refuses them", specification="allows them", follows="specification"
+    where="inputs of unknown dimensions", cpu="rejects them", specification="allows them", follows="specification"
 )
 
 
@@ -23,7 +23,7 @@ _DYNAMIC = Departure(
         Departure(
             where="infinity among the elements, with `bilinear`",
             cpu="makes it NaN where another has no share",
-            specification="does not say",
+            specification="leaves it undefined",
             follows="runtime",
         )
     ],
@@ -122,7 +122,7 @@ def with_places(op: Builder, maps: Value) -> Value:
         Departure(
             where="a NaN or an infinity as the first element of a map, of samples beyond the map",
             cpu="makes them NaN",
-            specification="does not say",
+            specification="leaves it undefined",
             follows="runtime",
         )
     ],

@@ -43,14 +43,14 @@ def scatter_elements_update_3(op: Builder, data: Value, indices: Value, updates:
     departs=[
         Departure(
             where="the mean of integers, where it is negative and no integer",
-            cpu="cuts off its fraction",
+            cpu="truncates it",
             specification="rounds down",
             follows="specification",
         ),
         Departure(
             where="`min` and `max` of a NaN",
-            cpu="keeps one of the data, and passes over one among the updates",
-            reference="takes the update wherever one of the two is a NaN",
+            cpu="keeps one in the data, and ignores one in the updates",
+            reference="uses the update if either value is a NaN",
             follows="runtime",
         ),
     ],
@@ -99,7 +99,7 @@ def _check_elements(data: Value, indices: Value, updates: Value, axis: int | Non
     departs=[
         Departure(
             where="a scalar index into data of unknown dimensions",
-            cpu="refuses it",
+            cpu="rejects it",
             specification="allows it",
             follows="specification",
         )

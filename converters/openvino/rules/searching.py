@@ -19,7 +19,10 @@ from onnx_specops.building import Builder, Value
     since="opset15",
     departs=[
         Departure(
-            where="an empty sequence", cpu="reads beyond it", specification="finds the position 0", follows="specification"
+            where="an empty sequence",
+            cpu="reads out of bounds",
+            specification="finds the position 0",
+            follows="specification",
         ),
     ],
 )

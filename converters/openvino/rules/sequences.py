@@ -64,12 +64,12 @@ def _decode(op: Builder, classes: Value, valid: Value, blank: Value, merge: bool
     departs=[
         Departure(
             where="labels of length 0, with `preprocess_collapse_repeated`",
-            cpu="takes the first label",
-            specification="takes no label",
+            cpu="uses the first label",
+            specification="uses no label",
             follows="specification",
         ),
         Departure(
-            where="labels of length 0, without it", cpu="crashes", specification="takes no label", follows="specification"
+            where="labels of length 0, without it", cpu="crashes", specification="uses no label", follows="specification"
         ),
         Departure(where="logits above 88", cpu="gives infinity", specification="gives the loss", follows="specification"),
     ],
@@ -103,7 +103,7 @@ def ctc_loss(
     departs=[
         Departure(
             where="a `max_seq_len` of 0",
-            cpu="leaves the output as it finds it in memory",
+            cpu="does not write the output",
             specification="gives end tokens",
             follows="specification",
         ),

@@ -29,8 +29,8 @@ from onnx_specops.building import Builder, Value
 
 _MOST_BOXES = Departure(
     where="what NonMaxSuppression-1, -3 or -4 selects",
-    cpu="gives the shape of the most that there may be",
-    specification="gives that of what is selected",
+    cpu="gives the shape of the largest possible result",
+    specification="gives the shape of the actual result",
     follows="specification",
 )
 
@@ -58,7 +58,7 @@ def shape_of(op: Builder, data: Value, *, output_type: ElementType):
         ),
         Departure(
             where="a 0 that copies a dimension, and another number of elements than the data's",
-            cpu="leaves elements out, or reads beyond the data",
+            cpu="drops elements, or reads out of bounds",
             specification="allows no such pattern",
             follows="specification",
         ),
@@ -222,13 +222,13 @@ def broadcast_1(
     departs=[
         Departure(
             where="`mode=bidirectional` and a target shape of no dimensions, which is not constant",
-            cpu="fails, or gives what was in memory",
+            cpu="fails, or returns uninitialized memory",
             reference="gives the data",
             follows="reference",
         ),
         Departure(
             where="`bidirectional` to a constant shape with a 0",
-            cpu="leaves a dimension of 1 there as it is",
+            cpu="keeps a dimension of 1 there",
             specification="has no elements",
             follows="specification",
         ),
@@ -268,7 +268,7 @@ def _broadcast(op: Builder, data: Value, target_shape: Value, axes_mapping: Valu
     departs=[
         Departure(
             where="repeats that are none, or not constant",
-            cpu="may leave the result as it finds it in memory",
+            cpu="may not write the result",
             reference="repeats the data",
             follows="reference",
         ),

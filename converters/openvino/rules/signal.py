@@ -44,7 +44,7 @@ _LONGER_REFUSED = Departure(
 )
 _LONGER = Departure(
     where="several `signal_size`s above their dimensions",
-    cpu="reads beyond the data",
+    cpu="reads out of bounds",
     specification="pads with zeros",
     follows="specification",
 )
@@ -52,7 +52,7 @@ _SIZE_KEPT = Departure(
     where="a `signal_size` of -1 among others", cpu="fails", specification="keeps the dimension", follows="specification"
 )
 _AXES_AT_RUN_TIME = Departure(
-    where="axes that are not constant", cpu="refuses them", specification="allows them", follows="specification"
+    where="axes that are not constant", cpu="rejects them", specification="allows them", follows="specification"
 )
 
 

@@ -49,8 +49,8 @@ def _ends(op: Builder, stops: Value, steps: Value) -> Value:
     departs=[
         Departure(
             where="data of known dimensions, with `start`, `stop`, `step` or `axes` at run time",
-            cpu="heeds none of them, and reads beyond the data",
-            specification="updates what they say",
+            cpu="ignores them, and reads out of bounds",
+            specification="updates the slice",
             follows="specification",
         )
     ],
@@ -93,24 +93,24 @@ class _Plan:
         Departure(
             where="a shrunk axis with `begin_mask`",
             cpu="takes the first element",
-            reference="overlooks the mask",
+            reference="ignores the mask",
             follows="cpu",
         ),
         Departure(
             where="an ellipsis and a new or shrunk axis at one place",
-            cpu="lets the ellipsis go before",
-            reference="lets the axis go before",
+            cpu="processes the ellipsis first",
+            reference="processes the axis first",
             follows="cpu",
         ),
         Departure(
             where="`begin`, `end` or `stride` at run time, where all dimensions of the result are known nevertheless",
-            cpu="fails, or in one thread gives what was in memory",
+            cpu="fails, or in one thread returns uninitialized memory",
             reference="slices",
             follows="reference",
         ),
         Departure(
             where="a new axis and a shrunk axis",
-            cpu="reads beyond the data",
+            cpu="reads out of bounds",
             reference="slices, the new axis before the shrunk one where both are at one place",
             follows="reference",
         ),
@@ -122,7 +122,7 @@ class _Plan:
         ),
         Departure(
             where="an ellipsis and a new or shrunk axis, with `begin`, `end` or `stride` at run time",
-            cpu="fails, or takes the ellipsis for one axis",
+            cpu="fails, or treats the ellipsis as one axis",
             reference="slices",
             follows="reference",
         ),

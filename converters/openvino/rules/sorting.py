@@ -19,21 +19,21 @@ Sort = Literal["value", "index", "none"]
 _TIES = "equal elements go in their own order"
 _OTHERS = Departure(
     where="equal elements",
-    cpu="may take others of them first",
-    reference="takes those first that stand first",
+    cpu="may select them in another order",
+    reference="selects those at lower positions first",
     follows="reference",
 )
 _UNSIGNED = Departure(
     where="u64 beyond the range of i64",
-    cpu="takes their lower bits for the order and for the result",
+    cpu="uses only their lower bits",
     reference="orders them as numbers",
     follows="reference",
 )
-_NONE = Departure(where="a `k` of 0", cpu="refuses it", specification="takes none", follows="specification")
+_NONE = Departure(where="a `k` of 0", cpu="rejects it", specification="takes none", follows="specification")
 _NAN = Departure(
     where="a NaN among the elements",
-    cpu="takes it for greater or less than others, by where they lie",
-    reference="takes it for greater than none and less than none",
+    cpu="orders it before or after others, depending on their positions",
+    reference="treats it as neither greater nor less than any number",
     follows="runtime",
 )
 
@@ -92,14 +92,14 @@ def _top_k(
     departs=[
         Departure(
             where="the indices of i8 and u8 along an axis",
-            cpu="gives those of other slices",
-            specification="gives those of the slices where they come first",
+            cpu="gives indices of other slices",
+            specification="gives the indices of the first occurrences",
             follows="specification",
         ),
         Departure(
             where="slices without elements",
-            cpu="gives none of them, and as their places what was in memory, or fails",
-            specification="gives the first one, to which the others are equal",
+            cpu="returns no slice and uninitialized indices, or fails",
+            specification="gives the first one; all others are equal to it",
             follows="specification",
         ),
     ],

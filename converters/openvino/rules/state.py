@@ -44,11 +44,11 @@ def read_value_3(op: Builder, initial: Value, *, variable_id: str, ctx: Context)
     "ReadValue",
     since="opset6",
     departs=[
-        Departure(where="a variable of i64", cpu="refuses it", specification="allows it", follows="specification"),
+        Departure(where="a variable of i64", cpu="rejects it", specification="allows it", follows="specification"),
         Departure(
             where="a cache whose rows a Gather picks, before a causal ScaledDotProductAttention",
-            cpu="lets the last token see all of them",
-            specification="lets the first token see the first of them, as without a cache",
+            cpu="aligns the mask with the last key: the last token attends to all",
+            specification="aligns the mask with the first key: the first token attends to the first, as without a cache",
             follows="specification",
         ),
     ],

@@ -21,7 +21,7 @@ D = ir.DataType
 _REACHED = Departure(
     where="boxes whose overlap equals `iou_threshold`",
     cpu="removes them",
-    specification="removes those alone that exceed it",
+    specification="removes only those that exceed it",
     follows="cpu",
 )
 
@@ -32,7 +32,7 @@ _REACHED = Departure(
         _REACHED,
         Departure(
             where="boxes whose score equals `score_threshold`",
-            cpu="leaves them out",
+            cpu="drops them",
             specification="takes them",
             follows="cpu",
         ),
