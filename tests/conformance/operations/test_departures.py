@@ -852,7 +852,7 @@ def test_departure(example: Case, oracle: Oracle, tmp_path: Path) -> None:
     cpu = _answer(oracle, path, example, "cpu")
     other = [list(outputs) for outputs in example.expected or ()] or _answer(oracle, path, example, "evaluate")
     assert _part(cpu, other), f"they no longer part: {departure}"
-    failing = departure.cpu.startswith(("refuses", "fails", "crashes"))
+    failing = departure.cpu.startswith(("rejects", "fails", "crashes"))
     assert isinstance(cpu, OracleError) == failing, f"the CPU plugin: {cpu}; stated: {departure.cpu}"
     if departure.follows == "runtime":
         return
