@@ -39,7 +39,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_guides_lines_answer_as_openvino_does(
     kernels: Any, number: int, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    section = GUIDE.split("## Models of images and text")[1]
+    section = GUIDE.split("## Vision-language models")[1]
     lines = re.search(r"```python\n(.*?)```", section, re.DOTALL)
     assert lines is not None
     given = json.loads((place / "llava" / "expected.json").read_text())[number]
