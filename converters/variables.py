@@ -15,7 +15,6 @@ from typing import Literal
 import onnx_ir as ir
 
 from onnx_specops.building import Builder, Value, new_value
-from onnx_specops.graphs import all_values
 from onnx_specops.runtime.variables import METADATA_KEY
 
 Variables = Literal["defaults", "inputs"]
@@ -61,7 +60,15 @@ class ExposedVariable:
 
 def expose(op: Builder, variables: Iterable[Variable]) -> list[ExposedVariable]:
     """Append the inputs and outputs of every variable that something assigns to the graph."""
-    return [ExposedVariable(v, {} if v.assigned is None else _expose(op, v)) for v in variables]
+    return [ExposedVariable(v, _named(op, v) if v.assigned is None else _expose(op, v)) for v in variables]
+
+
+def _named(op: Builder, variable: Variable) -> dict[str, str]:
+    """Names that nothing else has, for the constants that a variable which nothing assigns becomes."""
+    for value in (variable.value, variable.is_set):
+        if value is not None:
+            value.name = op.unique(value.name or variable.name)
+    return {}
 
 
 def _expose(op: Builder, variable: Variable) -> dict[str, str]:
@@ -105,8 +112,7 @@ def complete(model: ir.Model, exposed: Iterable[ExposedVariable], form: Variable
                 model.graph.register_initializer(variable.is_set)
         elif variable.is_set is None and not item.traits:  # what grows begins with nothing: that can be fed
             if op is None:
-                op = Builder(model.graph, before=next(iter(model.graph), None))
-                op.reserve(value.name for value in all_values(model.graph))
+                op = Builder.of_existing(model.graph, before=next(iter(model.graph), None))
             _choose_at_run_time(op, item)
         if item.names:
             if _is_kept(model.graph, item):

@@ -23,6 +23,7 @@ from onnx_specops.domain import CONTRIB_DOMAIN, DOMAIN, INTERNAL, Declaration, N
 from onnx_specops.graphs import all_nodes, all_values
 from onnx_specops.inlining import inline_users
 from onnx_specops.kernel_types import insert_casts
+from onnx_specops.naming import Names
 from onnx_specops.replacing import take_place
 
 
@@ -107,7 +108,8 @@ def attach_bodies(model: ir.Model, opset: int = OPSET, *, contrib: bool = True) 
         insert_casts(variant.function, keep_float32=True, converted_unrounded=[ir.DataType.FLOAT16], opset=opset)
     for operator, several in variants.items():
         if len(several) > 1 and operator.domain == DOMAIN:  # runtimes that heed no overload have the others' kernels
-            function = dispatcher(operator, several, _declared(operator))
+            names = Names.of(model.graph, *model.functions.values())
+            function = dispatcher(operator, several, _declared(operator), names)
             model.functions[function.identifier()] = function
     return sorted(bodiless)
 

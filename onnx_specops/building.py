@@ -24,6 +24,7 @@ from onnx_specops import partial_values
 from onnx_specops.attributes import attribute_kind
 from onnx_specops.domain import CONTRIB_DOMAIN, DOMAIN, OPSET_VERSION, find_declaration
 from onnx_specops.folding import FOLDED_ELEMENTS, fold
+from onnx_specops.graphs import all_values
 from onnx_specops.mapped import same_bytes
 from onnx_specops.naming import Names
 from onnx_specops.widening import WIDER, wider_of_kind
@@ -142,6 +143,13 @@ class Builder:
         self.specops = _Namespace(self, DOMAIN)
         self.contrib = _Namespace(self, CONTRIB_DOMAIN)
         self.ml = _Namespace(self, ML_DOMAIN)
+
+    @classmethod
+    def of_existing(cls, graph: ir.Graph, *, before: ir.Node | None = None) -> Builder:
+        """A builder for a model's own graph that has nodes already: new names are not among theirs."""
+        builder = cls(graph, before=before)
+        builder.reserve(value.name for value in all_values(graph))
+        return builder
 
     def __getattr__(self, op_type: str) -> Callable[..., Any]:
         if op_type.startswith("_") or not op_type[0].isupper():

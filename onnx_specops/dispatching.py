@@ -21,6 +21,7 @@ import onnx_ir as ir
 from onnx_specops.building import OPSET_IMPORTS, Builder, Value, new_value
 from onnx_specops.domain import DOMAIN, INTERNAL, Declaration
 from onnx_specops.graphs import all_nodes, all_values
+from onnx_specops.naming import Names
 
 OVERLOAD = "any"
 """What tells the dispatcher from the other functions."""
@@ -56,13 +57,16 @@ class Variant:
         return [value.dtype for value in self.function.outputs]
 
 
-def dispatcher(operator: Declaration, variants: Sequence[Variant], attributes: Sequence[ir.Attr]) -> ir.Function:
+def dispatcher(
+    operator: Declaration, variants: Sequence[Variant], attributes: Sequence[ir.Attr], names: Names
+) -> ir.Function:
     """The function that takes the body which a node asks for; the nodes are made to ask for it.
 
     Args:
         operator: the operator.
         variants: its bodies, several.
         attributes: what functions of the operator declare.
+        names: those of the model that has the nodes.
     """
     graph = ir.Graph([new_value(None, None, name) for name in operator.inputs], [], nodes=[], name=operator.name)
     graph.opset_imports.update(OPSET_IMPORTS)
@@ -72,7 +76,7 @@ def dispatcher(operator: Declaration, variants: Sequence[Variant], attributes: S
         graph.opset_imports[_NEEDS] = 1
         graph.outputs.extend(graph[0].outputs)
         return ir.Function(operator.domain, operator.name, OVERLOAD, graph=graph, attributes=attributes)
-    _fill_absent(operator, variants)
+    _fill_absent(operator, variants, names)
     types = zip(*(variant.output_types for variant in variants), strict=True)
     told = [len(set(of_output)) > 1 for of_output in types]
     _ask(variants, told)
@@ -88,8 +92,8 @@ def dispatcher(operator: Declaration, variants: Sequence[Variant], attributes: S
     for name, value in zip(operator.outputs, chosen if isinstance(chosen, tuple) else (chosen,), strict=True):
         value.name = op.unique(name)
         graph.outputs.append(value)
-    names = [BODY, *(_TYPE.format(index) for index, is_told in enumerate(told) if is_told)]
-    declared = [ir.Attr(name, ir.AttributeType.INT, None) for name in names]
+    asked = [BODY, *(_TYPE.format(index) for index, is_told in enumerate(told) if is_told)]
+    declared = [ir.Attr(name, ir.AttributeType.INT, None) for name in asked]
     return ir.Function(operator.domain, operator.name, OVERLOAD, graph=graph, attributes=[*attributes, *declared])
 
 
@@ -104,7 +108,7 @@ def _ask(variants: Sequence[Variant], told: Sequence[bool]) -> None:
                     node.attributes.add(ir.AttrInt64(_TYPE.format(index), int(dtype)))
 
 
-def _fill_absent(operator: Declaration, variants: Sequence[Variant]) -> None:
+def _fill_absent(operator: Declaration, variants: Sequence[Variant], names: Names) -> None:
     """Give the nodes that leave out an input which others have the empty tensor that says the same."""
     variables = list(operator.inputs.values())
     for index, variable in enumerate(variables):
@@ -116,12 +120,13 @@ def _fill_absent(operator: Declaration, variants: Sequence[Variant]) -> None:
             alike = (variant.input_type(other) for other, name in enumerate(variables) if name == variable)
             dtype = next((dtype for dtype in alike if dtype is not None), given)
             for node in variant.nodes:
-                _fill(node, index, dtype)
+                _fill(node, index, dtype, names)
 
 
-def _fill(node: ir.Node, index: int, dtype: ir.DataType) -> None:
+def _fill(node: ir.Node, index: int, dtype: ir.DataType, names: Names) -> None:
     nothing = ir.AttrTensor("value", ir.Tensor(np.empty(0, dtype.numpy()), dtype=dtype))
-    value = Value(name=f"{node.outputs[0].name}_without_{index}", type=ir.TensorType(dtype), shape=ir.Shape([0]))
+    name = names.unique(f"{node.outputs[0].name}_without_{index}")
+    value = Value(name=name, type=ir.TensorType(dtype), shape=ir.Shape([0]))
     assert node.graph is not None
     node.graph.insert_before(node, ir.Node("", "Constant", [], [nothing], outputs=[value]))
     if index >= len(node.inputs):

@@ -7,7 +7,7 @@ Rules and bodies state pure semantics in the model's own types. ONNX Runtime has
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 
 import onnx
 import onnx_ir as ir
@@ -15,6 +15,7 @@ import onnx_ir as ir
 from onnx_specops import kernels
 from onnx_specops.building import OPSET, OPSET_IMPORTS, Value
 from onnx_specops.domain import DOMAIN
+from onnx_specops.graphs import all_nodes
 from onnx_specops.naming import Names
 from onnx_specops.widening import HALVES, WIDER
 
@@ -131,20 +132,12 @@ def insert_casts(
         fit_kernels: whether ONNX Runtime's CPU decides, or the operators' schemas alone.
         spared: types around which only the operators' schemas ask for casts.
     """
-    nodes = list(_nodes(graph))
-    names = Names(value.name for node in nodes for value in (*node.inputs, *node.outputs) if value is not None)
+    nodes = list(all_nodes(graph))
+    names = Names.of(graph)
     adapter = _Adapter(
         names, HALVES if keep_float32 else frozenset(), frozenset(converted_unrounded), opset, fit_kernels, frozenset(spared)
     )
     return sum(adapter.adapt(node) for node in nodes)
-
-
-def _nodes(graph: ir.Graph | ir.Function) -> Iterator[ir.Node]:
-    for node in graph:
-        yield node
-        for attribute in node.attributes.values():
-            if attribute.type == ir.AttributeType.GRAPH:
-                yield from _nodes(attribute.as_graph())
 
 
 def _bound(schema: onnx.defs.OpSchema, node: ir.Node) -> Iterable[tuple[str, ir.DataType]]:

@@ -22,9 +22,10 @@ class Names:
         self.reserve(taken)
 
     @classmethod
-    def of(cls, graph: ir.Graph) -> Names:
-        """The names of a graph's values, of those in nested graphs too."""
-        return cls(value.name for value in all_values(graph))
+    def of(cls, *holders: ir.Graph | ir.Function) -> Names:
+        """The names of the values of graphs and functions, of those in nested graphs too."""
+        graphs = [holder.graph if isinstance(holder, ir.Function) else holder for holder in holders]
+        return cls(value.name for graph in graphs for value in all_values(graph))
 
     def reserve(self, names: Iterable[str | None]) -> None:
         """Takes further names."""

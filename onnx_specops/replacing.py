@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import onnx_ir as ir
 
 from onnx_specops.building import Value
+from onnx_specops.naming import Names
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,8 @@ def take_place(
     if old.is_graph_output() and (new.producer() is None or new.is_graph_output() or new.graph is not old.graph):
         # An input, a constant or another output cannot be this output: a copy of it is.
         assert producer is not None and producer.graph is not None
-        copy = Value(name=f"{old.name}_copy", type=old.type, shape=old.shape)
+        assert isinstance(producer.graph, ir.Graph)
+        copy = Value(name=Names.of(producer.graph).unique(f"{old.name}_copy"), type=old.type, shape=old.shape)
         node, source = ir.Node("", "Identity", [new], outputs=[copy]), new.producer()
         if source is not None and source.graph is producer.graph:
             producer.graph.insert_after(source, node)

@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from onnx_specops.building import Value
 from onnx_specops.graphs import all_nodes, nested
+from onnx_specops.naming import Names
 from onnx_specops.replacing import take_place
 
 Types = Mapping[ir.DataType, ir.DataType]
@@ -39,15 +40,15 @@ def retype(model: ir.Model, types: Types, *, kept: Collection[ir.Value] = (), co
         kept: values that keep their type.
         convert: gives a constant in another type.
     """
-    graph = model.graph
+    graph, names = model.graph, Names.of(model.graph)
     stay = set(kept)
     for value in graph.inputs:
         if value.dtype is not None and value.dtype in types:
             stay.add(value)
-            _behind_input(graph, value, types[value.dtype])
+            _behind_input(graph, value, types[value.dtype], names)
     for index, value in enumerate(list(graph.outputs)):
         if value.dtype in types and value not in stay:
-            stay.add(_before_output(graph, index, value))
+            stay.add(_before_output(graph, index, value, names))
     for value in list(graph.initializers.values()):
         tensor = value.const_value
         if value not in stay and tensor is not None and tensor.dtype in types:
@@ -90,11 +91,12 @@ def _retype_attributes(node: ir.Node, types: Types, stay: Collection[ir.Value], 
             node.attributes[attribute.name] = ir.AttrTensor(attribute.name, convert(tensor, types[tensor.dtype]))
 
 
-def _behind_input(graph: ir.Graph, value: ir.Value, dtype: ir.DataType) -> None:
+def _behind_input(graph: ir.Graph, value: ir.Value, dtype: ir.DataType, names: Names) -> None:
     uses = list(value.uses())
     if not uses:
         return
-    inner = Value(name=f"{value.name}_as_{dtype.name.lower()}", type=ir.TensorType(dtype), shape=value.shape)
+    name = names.unique(f"{value.name}_as_{dtype.name.lower()}")
+    inner = Value(name=name, type=ir.TensorType(dtype), shape=value.shape)
     cast = ir.Node("", "Cast", [value], [ir.AttrInt64("to", int(dtype))], outputs=[inner], name=inner.name)
     for use in uses:
         use.node.replace_input_with(use.idx, inner)
@@ -103,9 +105,9 @@ def _behind_input(graph: ir.Graph, value: ir.Value, dtype: ir.DataType) -> None:
     graph.insert_before(first, cast)
 
 
-def _before_output(graph: ir.Graph, index: int, value: ir.Value) -> ir.Value:
+def _before_output(graph: ir.Graph, index: int, value: ir.Value, names: Names) -> ir.Value:
     assert value.dtype is not None
-    name, value.name = value.name, f"{value.name}_inner"
+    name, value.name = value.name, names.unique(f"{value.name}_inner")
     outer = Value(name=name, type=value.type, shape=value.shape)
     producer = value.producer()
     cast = ir.Node("", "Cast", [value], [ir.AttrInt64("to", int(value.dtype))], outputs=[outer], name=name)

@@ -22,11 +22,12 @@ from converters.openvino.reader.interface import choose, described
 from converters.openvino.reader.reshape import reshape
 from converters.openvino.report import Report, report
 from converters.openvino.source import is_held, opened
-from converters.openvino.walk import Emitted, body_problem, emit, opset_problems
+from converters.openvino.walk import Emitted, body_problem, emit, node_problems, opset_problems
 from converters.outputs import refuse_inputs
 from converters.passes.attention import KvCache, LogitsOf, NotACache, expose_caches, hold_caches
 from converters.passes.compressed_weights import Activations
 from converters.passes.finish import Precision, Quantized, finish
+from converters.passes.valid_nodes import CheckNodes, InvalidNodes
 from converters.passes.verification import NotEvaluated, Verifier
 from converters.saving import Source, save
 from converters.variables import Variables, complete
@@ -213,6 +214,10 @@ def convert(
             except LoweringError as error:
                 raise ConversionError.of(opset_problems(source, error, opset)) from error
         complete(emitted.model, emitted.variables, variables)
+        try:
+            CheckNodes()(emitted.model)
+        except InvalidNodes as error:
+            raise ConversionError.of(node_problems(source, error)) from error
         describe(emitted.model, source)
         if outputs or rename:
             emitted.model.metadata_props[INTERFACE] = described(source)

@@ -23,6 +23,7 @@ from converters.openvino.reader.tensor_names import friendly_name, settle_names
 from converters.openvino.rule import Context, find_rule
 from converters.openvino.stated import agree, check_fed, settle_element_type, take_dims
 from converters.openvino.tensors import constant_tensor
+from converters.passes.valid_nodes import InvalidNodes
 from converters.variables import ExposedVariable, Variable, expose
 from onnx_specops.bodies import BodyError
 from onnx_specops.building import IR_VERSION, OPSET_IMPORTS, Builder, Value, constant_value, new_value
@@ -265,6 +266,21 @@ def opset_problems(source: Model, error: LoweringError, opset: int) -> list[Prob
     for layer, messages in found.items():
         message = f"opset {opset} cannot say {', nor '.join(messages)}"
         problems.add(message, f"use opset {max(messages.values())} or newer", layer=layer, fault=Fault.UNSUPPORTED)
+    return problems.found
+
+
+def node_problems(source: Model, error: InvalidNodes) -> list[Problem]:
+    """What is wrong with nodes of the finished model, of each layer once: a mistake of the rule's, or of a pass."""
+    layers = _by_name(source)
+    found: dict[tuple[Layer | None, str], None] = {}
+    for problem in error.problems:
+        found.setdefault((_layer_of(layers, problem.node_name), problem.message))
+    problems = Problems(str(source.path))
+    for layer, message in found:
+        if layer is not None and (rules := _file_of_rule(layer)) is not None:
+            problems.add(f"its rule ({rules}) gives an invalid node: {message}", _USER_RULE, layer=layer, fault=Fault.USAGE)
+        else:
+            problems.add(f"internal error: {message}", REPORT, layer=layer, fault=Fault.INTERNAL)
     return problems.found
 
 

@@ -12,7 +12,6 @@ from onnx_ir.passes import InPlacePass, PassResult
 
 from onnx_specops.building import Builder, Value, constant_value
 from onnx_specops.folding import FOLDED_ELEMENTS
-from onnx_specops.graphs import all_values
 from onnx_specops.mapped import same_bytes
 from onnx_specops.replacing import take_place
 from onnx_specops.retyping import converted
@@ -34,8 +33,7 @@ class LookUpFourBits(InPlacePass):
             (value, moved) for value in constants if not value.is_graph_input() and (moved := _moved(value)) is not None
         ]
         if found:
-            root = Builder(model.graph)
-            root.reserve(value.name for value in all_values(model.graph))
+            root = Builder.of_existing(model.graph)
             for value, moved in found:
                 _replace(root, value, moved)
         return PassResult(model, modified=bool(found))

@@ -32,7 +32,6 @@ from onnx_ir.passes import InPlacePass, PassResult
 from onnxscript.rewriter import pattern as language
 
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import all_values
 from onnx_specops.replacing import may_replace, rewriting, take_place
 
 
@@ -146,8 +145,7 @@ class PatternPass(InPlacePass):
                 if match is None:
                     continue
                 if root is None:
-                    root = Builder(model.graph)
-                    root.reserve(value.name for value in all_values(model.graph))
+                    root = Builder.of_existing(model.graph)
                 if _replaced(found, match, node, root):
                     count += 1
                     by_root = _by_root(self.rewrites)  # what was emitted may be what others need

@@ -8,7 +8,7 @@ import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import all_values, nested
+from onnx_specops.graphs import nested
 from onnx_specops.lowering import (  # noqa: F401  (importing them registers the adapters)
     arithmetic,
     networks,
@@ -49,8 +49,7 @@ class Lower(InPlacePass):
         return PassResult(model, modified=changed)
 
     def _lower(self, graph: ir.Graph, refusals: list[Refusal]) -> bool:
-        root = Builder(graph)
-        root.reserve(value.name for value in all_values(graph))
+        root = Builder.of_existing(graph)
         changed = False
         pending = list(reversed(list(graph)))
         while pending:

@@ -36,8 +36,7 @@ def _round(graph: ir.Graph, cast: ir.Node) -> None:
     (source,), (result,) = cast.inputs, cast.outputs
     assert source is not None and result.dtype is not None and isinstance(cast.graph, ir.Graph)
     bits, least, largest = _FLOAT8[result.dtype]
-    op = Builder(cast.graph, root=Builder(graph), before=cast)
-    op.outermost.reserve(value.name for value in all_values(graph))
+    op = Builder(cast.graph, root=Builder.of_existing(graph), before=cast)
     op.scope = cast.name or "Cast"
     x = op.Cast(source, to=D.FLOAT) if source.dtype != D.FLOAT else source
     # At a power of two the logarithm may be a little off: the numbers there are in both of the steps.

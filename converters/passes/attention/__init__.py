@@ -207,8 +207,7 @@ def _grouped(
     if positions is not None and positions > _MOST_POSITIONS:
         decoder.kept[f"{positions:,} positions are more than a mask is tried at"] = list(range(len(layers)))
         return {}
-    root = Builder(graph)
-    root.reserve(value.name for value in all_values(graph))
+    root = Builder.of_existing(graph)
     masks = Masks(inputs, positions, most=_MOST_POSITIONS, least=_USUAL_POSITIONS)
     rotations = Rotations(inputs, dependence, positions or _USUAL_POSITIONS)
     fitting: list[tuple[int, Attention, Sight]] = []

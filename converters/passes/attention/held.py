@@ -25,7 +25,6 @@ from converters.passes.attention.probing import Data, Dependence, Probe, ProbeEr
 from converters.passes.attention.setting import Inputs, Setting
 from converters.variables import ExposedVariable, Variable, expose
 from onnx_specops.building import Builder, Value, new_value
-from onnx_specops.graphs import all_values
 from onnx_specops.replacing import take_place
 
 _HIDES = -1e30
@@ -255,8 +254,7 @@ class _Emitter:
     _masks: dict[ir.Value, ir.Value] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._root = Builder(self.graph)
-        self._root.reserve(value.name for value in all_values(self.graph))
+        self._root = Builder.of_existing(self.graph)
         op = Builder(self.graph, root=self._root, before=next(iter(self.graph)))
         op.scope = "tokens"
         self._by_past = {form.past: form for form in self.forms}

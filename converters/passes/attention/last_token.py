@@ -13,7 +13,6 @@ import onnx_ir as ir
 from converters.passes.attention.probing import Probe, ProbeError
 from converters.passes.attention.setting import Inputs, Setting
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import all_values
 from onnx_specops.replacing import take_place
 
 LogitsOf = Literal["last", "all"]
@@ -147,8 +146,7 @@ class _Selection:
 
     def __init__(self, graph: ir.Graph, inputs: Inputs) -> None:
         self._graph, self._inputs = graph, inputs
-        self._root = Builder(graph)
-        self._root.reserve(value.name for value in all_values(graph))
+        self._root = Builder.of_existing(graph)
         self._made: dict[ir.Value, Value] = {}
         self._place: Value | None = None
 

@@ -27,7 +27,6 @@ from converters.passes.compressed_weights.finding import Weights, find_weights
 from converters.passes.compressed_weights.following import with_bias, with_factor, with_function
 from converters.passes.compressed_weights.values import FLOATS
 from onnx_specops.building import Builder, Value, constant_value
-from onnx_specops.graphs import all_values
 from onnx_specops.ops.mat_mul_compressed import LARGEST
 from onnx_specops.replacing import take_place
 from onnx_specops.widening import HALVES
@@ -56,8 +55,7 @@ class KeepWeightsCompressed(InPlacePass):
         self._keeps_halves = False
 
     def call(self, model: ir.Model) -> PassResult:
-        root = Builder(model.graph)
-        root.reserve(value.name for value in all_values(model.graph))
+        root = Builder.of_existing(model.graph)
         self._keeps_halves = _halves(model.graph) > HALVES_BYTES
         count = 0
         for node in list(ir.traversal.RecursiveGraphIterator(model.graph)):

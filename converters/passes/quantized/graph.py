@@ -9,7 +9,6 @@ import onnx_ir as ir
 
 from converters.passes.quantized.affine import NEAR, Affine
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import all_values
 from onnx_specops.replacing import take_place
 
 
@@ -41,8 +40,7 @@ class Arrangement:
         self.quantized: dict[ir.Value, Quantized] = {}
         self.channels: dict[ir.Value, tuple[Value, Affine]] = {}
         self.divisions: dict[ir.Value, Affine] = {}
-        self._root = Builder(graph)
-        self._root.reserve(value.name for value in all_values(graph))
+        self._root = Builder.of_existing(graph)
 
     def before(self, node: ir.Node) -> Builder:
         """A builder that emits before ``node``."""

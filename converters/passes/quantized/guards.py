@@ -13,7 +13,7 @@ from onnx_ir.passes import InPlacePass, PassResult
 
 from converters.passes.quantized.graph import is_node
 from onnx_specops.building import Builder, constant_value
-from onnx_specops.graphs import all_nodes, all_values
+from onnx_specops.graphs import all_nodes
 
 _ROUNDED = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 """The operators whose weights are rounded; a MatMul with a bias behind it becomes a Gemm."""
@@ -33,8 +33,7 @@ class KeepFloatWeights(InPlacePass):
         found = dict.fromkeys(end for end in ends if end is not None)
         if not found:
             return PassResult(model, modified=False)
-        root = Builder(model.graph)
-        root.reserve(value.name for value in all_values(model.graph))
+        root = Builder.of_existing(model.graph)
         for value in found:
             users = list(value.consumers())
             assert isinstance(users[0].graph, ir.Graph)

@@ -1,0 +1,213 @@
+"""The last step: every node is checked against the schema of its operator, every name against the others.
+
+ONNX Runtime would refuse the file otherwise, without a word about the layer that the node comes from.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import onnx
+import onnx_ir as ir
+from onnx_ir.passes import InPlacePass, PassResult
+
+from onnx_specops.attributes import attribute_kind
+from onnx_specops.domain import INTERNAL
+from onnx_specops.graphs import nested
+from onnx_specops.kernel_types import type_name
+
+Option = onnx.defs.OpSchema.FormalParameterOption
+
+
+@dataclass(frozen=True)
+class NodeProblem:
+    """What is wrong with a node.
+
+    Attributes:
+        node_name: the node's name.
+        message: what is wrong.
+    """
+
+    node_name: str
+    message: str
+
+
+class InvalidNodes(Exception):
+    """Nodes that the opset does not have, or names that two values have.
+
+    Attributes:
+        problems: all of them.
+    """
+
+    def __init__(self, problems: Sequence[NodeProblem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("; ".join(f"{problem.node_name}: {problem.message}" for problem in self.problems))
+
+
+class CheckNodes(InPlacePass):
+    """Checks the nodes of the graph, its nested graphs and the functions. Nothing is changed.
+
+    Of each node: that the opset has its operator, the number of inputs and outputs, the names and types of attributes, and
+    the types of values as far as they are known. Of each value: that no other one of its scope has its name, and that it is
+    computed before it is used.
+
+    Raises (within onnx_ir's ``PassError``):
+        InvalidNodes: with all nodes that fail.
+    """
+
+    def call(self, model: ir.Model) -> PassResult:
+        problems: list[NodeProblem] = []
+        functions = {(function.domain, function.name) for function in model.functions.values()}
+        for graph in (model.graph, *(function.graph for function in model.functions.values())):
+            _Check(graph.opset_imports, functions, problems).graph(graph, {}, graph.name or "")
+        if problems:
+            raise InvalidNodes(problems)
+        return PassResult(model, modified=False)
+
+
+class _Check:
+    """Checks a graph and those nested in it."""
+
+    def __init__(self, imports: Mapping[str, int], functions: set[tuple[str, str]], problems: list[NodeProblem]) -> None:
+        self._imports, self._functions, self._problems = imports, functions, problems
+        self._known: dict[object, str] = {}
+
+    def graph(self, graph: ir.Graph, outer: Mapping[str, ir.Value], place: str) -> None:
+        """Checks the nodes of a graph, where ``outer`` are the values of the graphs around it."""
+        visible = dict(outer)
+        for value in (*graph.inputs, *graph.initializers.values()):
+            self._define(value, visible, place)
+        for node in graph:
+            name = node.name or ""
+            for given in node.inputs:
+                if given is not None and visible.get(given.name or "") is not given:
+                    self._add(name, f'the input "{given.name}" of {node.op_type} is not computed before it')
+            if problem := self._problem(node):
+                self._add(name, problem)
+            for inner in nested(node):
+                self.graph(inner, visible, name)
+            for value in node.outputs:
+                self._define(value, visible, name)
+        for value in graph.outputs:
+            if visible.get(value.name or "") is not value:
+                self._add(place, f'the output "{value.name}" is not computed')
+
+    def _define(self, value: ir.Value, visible: dict[str, ir.Value], place: str) -> None:
+        if not value.name:
+            return  # an output that the node leaves out
+        if visible.setdefault(value.name, value) is not value:
+            self._add(place, f'two values have the name "{value.name}"')
+
+    def _add(self, place: str, message: str) -> None:
+        self._problems.append(NodeProblem(place, message))
+
+    def _problem(self, node: ir.Node) -> str:
+        """What is wrong with a node by its operator's schema; most nodes are like one that came before."""
+        key = (
+            node.domain,
+            node.op_type,
+            tuple([(attribute.name, attribute.type) for attribute in node.attributes.values()]),
+            tuple([None if value is None else _type(value) for value in node.inputs]),
+            tuple([_type(value) for value in node.outputs]),
+        )
+        if (known := self._known.get(key)) is None:
+            known = self._known[key] = self._found(node)
+        return known
+
+    def _found(self, node: ir.Node) -> str:
+        operator = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+        version = self._imports.get(node.domain)
+        if version is None:
+            return f"the model does not import the domain of {operator}"
+        schema = _schema(node.domain, node.op_type, version)
+        if schema is None:
+            if (node.domain, node.op_type) in self._functions or not _is_known(node.domain):
+                return ""
+            return f"opset {version} has no operator {operator}"
+        return (
+            _attribute_problem(node, schema, operator)
+            or _count_problem(node, schema, operator)
+            or _type_problem(node, schema, operator)
+        )
+
+
+def _attribute_problem(node: ir.Node, schema: onnx.defs.OpSchema, operator: str) -> str:
+    for name, attribute in node.attributes.items():
+        if name.startswith(INTERNAL):
+            continue
+        if name not in schema.attributes:
+            return f'{operator} has no attribute "{name}"'
+        wanted = ir.AttributeType(attribute_kind(schema.attributes[name].type))
+        if attribute.type != wanted:
+            return f'the attribute "{name}" of {operator} is of the type {attribute.type.name}, not {wanted.name}'
+    for name, stated in schema.attributes.items():
+        if stated.required and name not in node.attributes:
+            return f'{operator} lacks the attribute "{name}"'
+    return ""
+
+
+def _count_problem(node: ir.Node, schema: onnx.defs.OpSchema, operator: str) -> str:
+    inputs, outputs = len(node.inputs), len(node.outputs)
+    if not schema.min_input <= inputs <= schema.max_input:
+        return f"{operator} has {inputs} inputs, not {_range(schema.min_input, schema.max_input)}"
+    if not schema.min_output <= outputs <= schema.max_output:
+        return f"{operator} has {outputs} outputs, not {_range(schema.min_output, schema.max_output)}"
+    for formal, value in zip(schema.inputs, node.inputs, strict=False):
+        if value is None and formal.option == Option.Single:
+            return f'{operator} lacks the input "{formal.name}"'
+    return ""
+
+
+def _range(least: int, most: int) -> str:
+    return str(least) if least == most else f"{least} to {most}"
+
+
+def _type_problem(node: ir.Node, schema: onnx.defs.OpSchema, operator: str) -> str:
+    allowed = {constraint.type_param_str: constraint.allowed_type_strs for constraint in schema.type_constraints}
+    bound: dict[str, str] = {}
+    for formals, values in ((schema.inputs, node.inputs), (schema.outputs, node.outputs)):
+        for index, value in enumerate(values):
+            found = None if value is None else _type(value)
+            if found is None or not formals:
+                continue
+            formal = formals[min(index, len(formals) - 1)]
+            if found not in allowed.get(formal.type_str, (formal.type_str,)):
+                return f'"{formal.name}" of {operator} is {found}'
+            if formal.is_homogeneous and bound.setdefault(formal.type_str, found) != found:
+                return f'"{formal.name}" of {operator} is {found}, another value of the same type {bound[formal.type_str]}'
+    return ""
+
+
+def _type(value: ir.Value) -> str | None:
+    """A value's type as schemas write it; ``None`` where it is unknown."""
+    return _written(value.type)
+
+
+def _written(type_: ir.TypeProtocol | None) -> str | None:
+    if isinstance(type_, ir.TensorType):
+        return _tensor_type(type_.dtype)
+    for kind, prefix in ((ir.SequenceType, "seq"), (ir.OptionalType, "optional")):
+        if isinstance(type_, kind):
+            inner = _written(type_.elem_type)
+            return None if inner is None else f"{prefix}({inner})"
+    return None
+
+
+_tensor_type = functools.cache(type_name)
+
+
+@functools.cache
+def _schema(domain: str, op_type: str, version: int) -> onnx.defs.OpSchema | None:
+    try:
+        schema = onnx.defs.get_schema(op_type, version, domain)
+    except onnx.defs.SchemaError:
+        return None
+    return None if schema.deprecated else schema
+
+
+@functools.cache
+def _is_known(domain: str) -> bool:
+    """Whether there are schemas of a domain, so that an operator without one does not exist."""
+    return any(schema.domain == domain for schema in onnx.defs.get_all_schemas())
