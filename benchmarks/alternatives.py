@@ -29,9 +29,9 @@ _PAGE = """\
 
 <!-- Made by `python -m benchmarks.alternatives`. -->
 
-Networks of this repository (`models/`, many of them made of what ONNX has no operator for, and
-`tests/conformance/models/files`, whose weights are random), converted with each converter's defaults, run in ONNX Runtime,
-with the plugin and without, and compared with OpenVINO's CPU in float32: {versions}.
+The networks are those of this repository: `models/`, many of which need operators that ONNX lacks, and
+`tests/conformance/models/files`, whose weights are random. Each is converted with the defaults of each converter, run
+in ONNX Runtime with and without the plugin, and compared with OpenVINO's CPU in float32: {versions}.
 
 | IR | onnx-specops | onnxifier |
 |---|---|---|

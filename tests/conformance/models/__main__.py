@@ -41,12 +41,12 @@ _HEAD = """\
 
 <!-- Made by `python -m tests.conformance.models`. -->
 
-{agree} of {total} architectures agree with OpenVINO's CPU in float32{rest}. Each is made small, with random weights, by the
-library named; imported by OpenVINO and saved as OpenVINO saves it (weights in float16); converted once; and run at two
-sizes, with the plugin's kernels and, where it has operators of the domain, without. Floats may part by 1e-3 of their
-value and 1e-4, all else must be equal. *Error* is the largest relative distance (L2) of any output. Where a network
-amplifies rounding, outputs may part by as much as OpenVINO's own do for inputs changed by 1e-6: the figure behind the
-error.
+{agree} of {total} architectures agree with OpenVINO's CPU in float32{rest}. The library in the table builds each
+network at a small size, with random weights. OpenVINO imports it and saves it with weights in float16. It is converted
+once, and run at two sizes, with the plugin's kernels and, if it has operators of the domain, without. Floats may differ
+by 1e-3 of their value plus 1e-4; everything else must be equal. *Error* is the largest relative distance (L2) of an
+output. If a network amplifies rounding, its outputs may differ by as much as OpenVINO's outputs differ for inputs
+changed by 1e-6: the second figure of the column.
 
 {versions}
 """
