@@ -23,6 +23,7 @@ from onnx_ir.passes import InPlacePass, PassResult
 
 from converters.passes.compressed_weights.blocks import blocks_of, of_blocks, padded, plain
 from converters.passes.compressed_weights.codes import Codes, pack, table, unpack, view
+from converters.passes.compressed_weights.comparing import is_what_it_decodes_to
 from converters.passes.compressed_weights.finding import Weights, find_weights
 from converters.passes.compressed_weights.following import with_bias, with_factor, with_function
 from converters.passes.compressed_weights.values import FLOATS
@@ -79,9 +80,9 @@ class KeepWeightsCompressed(InPlacePass):
         left, right = node.inputs
         if left is None or right is None or left.dtype not in FLOATS:
             return None
-        if (weights := find_weights(right)) is not None and left.shape is not None and len(left.shape) > 0:
+        if (weights := _found(right)) is not None and left.shape is not None and len(left.shape) > 0:
             return self._multiplied(op, left, weights)
-        if (weights := find_weights(left)) is not None and right.shape is not None and len(right.shape) > 1:
+        if (weights := _found(left)) is not None and right.shape is not None and len(right.shape) > 1:
             # The weights from the left: both sides transposed.
             other = replace(weights, swapped=not weights.swapped)
             swap = [*range(len(right.shape) - 2), len(right.shape) - 1, len(right.shape) - 2]
@@ -180,7 +181,7 @@ class KeepWeightsCompressed(InPlacePass):
         data, indices = node.inputs
         if data is None or indices is None or node.attributes.get_int("axis", 0) != 0:
             return None
-        weights = find_weights(data)
+        weights = _found(data)
         if weights is None or weights.swapped or len(weights.matrices) != 2 or weights.shape[0] != weights.matrices[0]:
             return None
         codes, rest = weights.codes, weights.shape[1:]
@@ -217,6 +218,12 @@ class KeepWeightsCompressed(InPlacePass):
             values = op.Cast(values, to=dtype)
             values.unrounded = True
         return values
+
+
+def _found(value: ir.Value) -> Weights | None:
+    """What decompresses to ``value``, if what is stored decodes to its numbers."""
+    weights = find_weights(value)
+    return weights if weights is not None and is_what_it_decodes_to(value, weights) else None
 
 
 def _swapped(op: Builder, matrix: Value) -> Value:

@@ -55,6 +55,21 @@ class Affine:
         """Whether the least integer stands for zero."""
         return bool((self.zero_point == np.iinfo(self.zero_point.dtype).min).all())
 
+    def __post_init__(self) -> None:
+        if self.scale.ndim > 1 or self.zero_point.shape != self.scale.shape:
+            raise ValueError(f"scales {self.scale.shape} and zero points {self.zero_point.shape} are not of one axis")
+
+    def scale_along(self, axis: int) -> np.ndarray | None:
+        """The scale of the whole tensor, or those of each index of ``axis``; ``None`` where they differ along another axis.
+
+        Whatever combines scales asks here, so that those of one axis never meet those of another.
+        """
+        return self.scale if self.is_whole or self.axis == axis else None
+
+    def shares_axis(self, other: Affine) -> bool:
+        """Whether the scales of both differ along one axis at most."""
+        return self.is_whole or other.scale_along(self.axis) is not None
+
     def is_like(self, other: Affine) -> bool:
         """Whether the same integers stand for the same numbers, of whole tensors."""
         if not self.is_whole or not other.is_whole or self.zero_point.dtype != other.zero_point.dtype:
@@ -88,6 +103,13 @@ class Affine:
         return None if self.is_whole else self.axis
 
 
+def is_scale(scale: np.ndarray) -> np.ndarray:
+    """Whether each of the numbers can be a scale: positive, finite and not subnormal in float32."""
+    with np.errstate(over="ignore"):
+        single = scale.astype(np.float32)
+    return (single >= np.finfo(np.float32).tiny) & np.isfinite(single)
+
+
 def affine(low: np.ndarray, high: np.ndarray, levels: int, rank: int | None, *, rounded: bool) -> Affine | None:
     """What the last ``levels`` integers of a type stand for, the first of them for ``low`` and the last for ``high``.
 
@@ -97,7 +119,7 @@ def affine(low: np.ndarray, high: np.ndarray, levels: int, rank: int | None, *, 
     if levels not in _TYPES or not (low < high).all() or (low > 0).any() or (high < 0).any():
         return None
     scale = ((high.astype(np.float64) - low) / (levels - 1)).astype(np.float32)
-    if not np.isfinite(scale).all() or not (scale >= np.finfo(np.float32).tiny).all():
+    if not is_scale(scale).all():
         return None
     exact = -low.astype(np.float64) / scale
     zero = np.rint(exact)

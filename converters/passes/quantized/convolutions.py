@@ -15,7 +15,7 @@ from math import prod
 import numpy as np
 import onnx_ir as ir
 
-from converters.passes.quantized.affine import Affine
+from converters.passes.quantized.affine import Affine, is_scale
 from converters.passes.quantized.graph import Arrangement, Quantized, is_node, only_quantizers, only_user, static_shape
 from converters.passes.quantized.products import multiply
 from converters.passes.quantized.weights import Weights, array, weights
@@ -82,8 +82,9 @@ def convolution(work: Arrangement, node: ir.Node) -> None:
     if source is None and x in work.channels:
         # The scales of channels are part of the weights, where each channel has its own.
         steps, outer = work.channels[x]
-        if node.attributes.get_int("group", 1) == shape[0] and shape[1] == 1 and outer.axis == 1:
-            source, scales, x = work.quantized[steps], scales * outer.scale, steps
+        own = outer.scale_along(1)
+        if node.attributes.get_int("group", 1) == shape[0] and shape[1] == 1 and own is not None:
+            source, scales, x = work.quantized[steps], scales * own, steps
     stated = _Attributes.of(node, shape[2:])
     if source is None or source.affine.bits != 8 or stated is None:
         return
@@ -123,8 +124,10 @@ def _in_integers(
         return False
     scales, bias = scales / end.divisor, (bias + end.shift) / end.divisor
     unit = scales.astype(np.float64) * float(x.affine.scale)
-    whole = np.rint(bias / unit)
-    if (np.abs(whole) > _LARGEST_BIAS).any():
+    with np.errstate(all="ignore"):
+        whole = np.rint(bias / unit)
+    # Where a unit is 0 or infinite in float32 there is no such number.
+    if not (np.abs(whole) <= _LARGEST_BIAS).all() or not is_scale(unit).all():
         return False
     zeros = np.broadcast_to(found.affine.zero_point, scales.shape)
     inputs = [x.affine.dequantize(op, x.integers), _shortest(scales, zeros).dequantize(op, found.emit(op))]
@@ -223,10 +226,10 @@ def _quantized(work: Arrangement, value: ir.Value) -> _End | None:
     user = only_user(value)
     if is_node(user, "Div") and user is not None and user.outputs[0] in work.divisions:
         value = user.outputs[0]
-        divided = work.divisions[value]
-        if divided.axis != 1:
+        along = work.divisions[value].scale_along(1)
+        if along is None:
             return None  # the scales differ along another axis than the channels
-        divisor = divided.scale
+        divisor = along
     quantizers = only_quantizers(value)
     if len(quantizers) != 1:
         return None

@@ -53,6 +53,7 @@ class Arrangement:
         self, op: Builder, value: ir.Value, integers: Value, affine: Affine, through: Sequence[ir.Value] = ()
     ) -> None:
         """Replace a value by its integers, dequantized; ``through`` as of `onnx_specops.replacing.Rewriting`."""
+        assert affine.is_whole, "what follows reads one scale for all"
         result = affine.dequantize(op, integers)
         level = float(affine.scale.max())
         # The zero of the limits can be a little beside a level.

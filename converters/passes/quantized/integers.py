@@ -104,7 +104,7 @@ def _quantize(work: Arrangement, node: ir.Node, opset: int) -> None:
     # Numbers that become others lie where their limits say.
     rounded = np.array_equal(low, start) and np.array_equal(high, end)
     inner, outer = (affine(*ends, levels, rank, rounded=rounded) for ends in ((low, high), (start, end)))
-    if inner is None or outer is None or not (inner.has_one_zero and outer.has_one_zero) or (inner.axis != outer.axis):
+    if inner is None or outer is None or not (inner.has_one_zero and outer.has_one_zero) or not inner.shares_axis(outer):
         return
     op = work.before(node)
     above: list[ir.Value] = []

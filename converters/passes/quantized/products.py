@@ -23,6 +23,8 @@ def product(work: Arrangement, node: ir.Node) -> None:
         found, shape = weights(b, axis=-1), static_shape(b)
         if found is None or shape is None or len(shape) != 2:
             return
+        if found.affine.scale_along(1) is None:
+            return
         second = Quantized(found.emit(op), found.affine)
         tail, bias = _with_bias(tail, shape[1])
     work.replace(node, multiply(work, op, first, second, bias), tail)

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from converters.passes.quantized.affine import NEAR, Affine
+from converters.passes.decoding import ROUNDING, agree, rows_of
+from converters.passes.quantized.affine import NEAR, Affine, is_scale
 from converters.passes.quantized.graph import is_node, static_shape
 from onnx_specops.building import Builder, Value, constant_value
-from onnx_specops.domain import DOMAIN
+from onnx_specops.domain import DOMAIN, find
 
 D = ir.DataType
 
@@ -92,6 +93,21 @@ def _float_array(value: ir.Value | None) -> np.ndarray | None:
 _Found = tuple[Value, np.ndarray, np.ndarray]
 
 
+def _stand_for(value: ir.Value, integers: Value, scale: np.ndarray, zero: np.ndarray) -> bool:
+    """Whether the integers, decoded, are the numbers that the graph computes: a file's zero may be `NEAR` beside a level."""
+    stored, shape = array(integers), static_shape(value)
+    assert stored is not None
+    if shape != list(stored.shape):
+        return False
+
+    def decode(rows: slice) -> tuple[np.ndarray, np.ndarray]:
+        of_rows, offset = rows_of(scale, rows, shape), rows_of(zero, rows, shape).astype(np.float32)
+        levels = rows_of(stored, rows, shape).astype(np.float32) - offset
+        return levels * of_rows, (NEAR + ROUNDING * (np.abs(levels) + np.abs(offset))) * of_rows
+
+    return bool(agree(value, shape, decode))
+
+
 def _decompressed(value: ir.Value) -> _Found | None:
     """Cast, Sub, Mul of a constant of 8 bits, or no Sub."""
     node = value.producer()
@@ -118,10 +134,11 @@ def _decompressed(value: ir.Value) -> _Found | None:
     type_ = _BYTES[integers.dtype]
     whole = np.rint(zero)
     # Open Model Zoo's files have zeros of a hundred-thousandth of a level, which is nothing to a product in float32.
-    if (np.abs(zero - whole) > NEAR).any() or not np.array_equal(whole.astype(type_), whole) or not (scale > 0).all():
+    if (np.abs(zero - whole) > NEAR).any() or not np.array_equal(whole.astype(type_), whole) or not is_scale(scale).all():
         return None
     assert isinstance(integers, Value)
-    return integers, scale, whole.astype(type_)
+    found = integers, scale, whole.astype(type_)
+    return found if _stand_for(value, *found) else None
 
 
 def _keep(types: Sequence[ir.DataType | None], integers: np.ndarray | None) -> bool:
@@ -145,18 +162,24 @@ def _quantized(value: ir.Value) -> _Found | None:
         return None
     data, limits = _float_array(node.inputs[0]), [array(limit) for limit in node.inputs[1:]]
     levels = node.attributes.get_int("levels", 0)
+    attributes = {name: attribute.value for name, attribute in node.attributes.items()}
     if data is None or any(limit is None for limit in limits) or not 2 <= levels <= 256:
         return None
     low, high, start, end = (limit.astype(np.float64) for limit in limits if limit is not None)
     # Which levels these are does not matter to a constant: any number of them up to 256 fits in a byte.
     scale = (end - start) / (levels - 1)
-    if not (low < high).all() or not (scale > 0).all():
+    if not (low < high).all() or not is_scale(scale).all():
         return None
     zero = -start / scale
     if (np.abs(zero - np.rint(zero)) > NEAR).any() or (zero < -0.5).any() or (zero > 255.5).any():
         return None
-    level = np.rint((np.clip(data, low, high) - low) / (high - low) * (levels - 1))
+    # As OpenVINO rounds them: halfway between two levels float32 decides.
+    original = find("FakeQuantize").kernel(data, *limits, **attributes)
     zero = np.rint(zero)
+    level = original / scale + zero
+    if not np.isfinite(level).all() or (np.abs(level - np.rint(level)) > 2 * NEAR).any():
+        return None
+    level = np.rint(level)
     type_: type[np.int8] | type[np.uint8]
     centred = level - zero
     if (

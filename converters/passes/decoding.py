@@ -1,0 +1,116 @@
+"""Stored numbers are decoded and compared with what the graph computes from its constants.
+
+A pass that finds integers, a scale and a zero point has read them off a chain of nodes. The chain is evaluated here node by
+node, so that a node that the pass has overlooked or misread shows as another number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from onnx_specops.domain import DOMAIN, find
+
+PIECE = 2**15
+"""How many elements are compared at a time."""
+
+MOST = 2**17
+"""Constants of more elements are compared in pieces that are spread over them evenly: the first, the last, and between."""
+
+ROUNDING = 2.0**-22
+"""The relative error of float32 arithmetic in a few steps."""
+
+HALF_ROUNDING = {ir.DataType.FLOAT16: 2.0**-11, ir.DataType.BFLOAT16: 2.0**-8}
+"""The relative error of a number that is rounded to 16 bits, which OpenVINO's CPU leaves out."""
+
+Rows = Callable[[slice], np.ndarray]
+
+
+def agree(
+    value: ir.Value,
+    shape: Sequence[int],
+    decode: Callable[[slice], tuple[np.ndarray, np.ndarray | float]],
+    known: Mapping[ir.Value, Rows] | None = None,
+) -> bool | None:
+    """Whether decoded numbers are those that the graph computes for ``value``; ``None`` where it is no constant.
+
+    Args:
+        value: a value of the shape ``shape``, computed elementwise from constants that broadcast to it.
+        shape: the shape.
+        decode: gives rows of the decoded numbers, and by how much each may differ.
+        known: gives rows of values that are not to be computed.
+    """
+    for rows in _pieces(shape):
+        original = folded(value, rows, shape, known or {})
+        if original is None:
+            return None
+        decoded, allowed = decode(rows)
+        with np.errstate(invalid="ignore"):  # what is not finite on either side does not agree
+            if not (np.abs(original - decoded) <= allowed).all():
+                return False
+    return True
+
+
+def folded(value: ir.Value, rows: slice, shape: Sequence[int], known: Mapping[ir.Value, Rows]) -> np.ndarray | None:
+    """Rows of what the graph computes for ``value``; ``None`` where that is not constant, or not elementwise.
+
+    Arithmetic in 16 bits is done in float32, as OpenVINO's CPU does it; casts are done as they are.
+    """
+    if value in known:
+        return known[value](rows)
+    node = value.producer()
+    if node is None:
+        if value.const_value is None or value.is_graph_input():
+            return None
+        return rows_of(value.const_value.numpy(), rows, shape)
+    inputs = []
+    for given in node.inputs:
+        array = None if given is None else folded(given, rows, shape, known)
+        if array is None:
+            return None
+        inputs.append(array)
+    match node.domain, node.op_type:
+        case "", "Cast" if value.dtype is not None:
+            with np.errstate(all="ignore"):
+                return inputs[0].astype(value.dtype.numpy())
+        case "", "Sub":
+            return _wide(inputs[0]) - _wide(inputs[1])
+        case "", "Mul":
+            return _wide(inputs[0]) * _wide(inputs[1])
+        case "", "Reshape" | "Identity" if value.shape is not None and list(value.shape) == list(shape):
+            return inputs[0] if node.inputs[0] in known else None
+        case _, "FakeQuantize" if node.domain == DOMAIN:
+            operator = find("FakeQuantize")
+            attributes = operator.node_attributes({a.name: a.value for a in node.attributes.values()})
+            return operator.kernel(*map(_wide, inputs), **attributes)
+    return None
+
+
+def rows_of(array: np.ndarray, rows: slice, shape: Sequence[int]) -> np.ndarray:
+    """Rows of an array that broadcasts to ``shape``, in a form that broadcasts to these rows."""
+    return array[rows] if array.ndim == len(shape) > 0 and array.shape[0] > 1 else array
+
+
+def _wide(x: np.ndarray) -> np.ndarray:
+    return x.astype(np.float32) if x.dtype.itemsize <= 2 and x.dtype.kind not in "iub" else x
+
+
+def _pieces(shape: Sequence[int]) -> Iterator[slice]:
+    """Rows that are compared."""
+    if not shape:
+        yield slice(0, 1)
+        return
+    count, size = shape[0], int(np.prod(shape[1:], dtype=np.int64))
+    if not count * size:
+        return
+    step = max(1, PIECE // size)
+    begins = range(0, count, step)
+    most = max(2, MOST // (step * size))
+    if len(begins) > most:
+        chosen = np.unique(np.linspace(0, count - step, most).astype(np.int64)).tolist()
+    else:
+        chosen = list(begins)
+    for begin in chosen:
+        yield slice(begin, begin + step)
