@@ -10,15 +10,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal
 
 import onnx_ir as ir
 
+from converters.options import Variables
 from onnx_specops.building import Builder, Value, new_value
 from onnx_specops.runtime.variables import METADATA_KEY
-
-Variables = Literal["defaults", "inputs"]
-"""What feeds a variable: an input that has a default; or two that are required, the value and whether it counts."""
 
 
 @dataclass

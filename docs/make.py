@@ -1,4 +1,7 @@
-"""Writes docs/operations.md, docs/departures.md and docs/operators.md from the registries of rules and operators.
+"""Writes what follows from the code.
+
+docs/operations.md, docs/departures.md and docs/operators.md come from the registries of rules and operators; the table of
+options in docs/command.md and the signature of `convert` come from converters/options.py.
 
 python docs/make.py          # writes them
 python docs/make.py --check  # exits 1 if one is out of date
@@ -10,7 +13,8 @@ import functools
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -18,6 +22,7 @@ from typing import Any
 from converters.openvino.coverage.departures import stated_departures
 from converters.openvino.coverage.table import Coverage, coverage, openvino_version
 from converters.openvino.rule import EVERYWHERE, Departure
+from converters.options import Option, in_docstring, in_markdown, options
 from onnx_specops.domain import (
     CONTRIB_DOMAIN,
     DOMAIN,
@@ -33,6 +38,7 @@ from onnx_specops.domain import (
 )
 
 DOCS = Path(__file__).parent
+ROOT = DOCS.parent
 _HOSTS = DOCS.parent / "tests" / "hosts" / "operators.json"
 _EXAMPLES = DOCS / "operator_examples"
 _NATIVE = DOCS.parent / "onnx_specops" / "native" / "ops.h"
@@ -301,22 +307,131 @@ def as_markdown(doc: str) -> Iterator[str]:
         previous = line
 
 
+# -- parts of other files --------------------------------------------------------------------------------------------------
+
+CONVERT = "converters/openvino/conversion.py"
+_WIDTH = 125
+
+
+def signature() -> Iterator[str]:
+    """`convert` with a keyword for each option, which every editor shows."""
+    yield "def convert("
+    yield "    model: str | Path | openvino.Model,"
+    yield "    onnx_path: str | Path | None = None,"
+    yield "    *,"
+    for one in options():
+        default = json.dumps(one.default) if isinstance(one.default, str) else one.default
+        yield f"    {one.name}: {one.annotation} = {default},"
+    yield ") -> Conversion:"
+    yield '    """Convert a model into an ONNX model that computes what the model\'s own runtime computes.'
+    yield ""
+    yield from _wrapped(_KEPT, 4, 4)
+    yield ""
+    yield "    Args:"
+    yield from _wrapped("model: the .xml of an IR, or an ``openvino.Model``.", 8, 12)
+    yield from _wrapped("onnx_path: where to write the model; ``None`` writes nothing.", 8, 12)
+    for one in options():
+        yield from _wrapped(f"{one.name}: {_as_phrase(in_docstring(one))}", 8, 12)
+    yield ""
+    yield "    Returns:"
+    returns = "The model (with external weights as the file has them) and the `Report`; they unpack as a pair."
+    yield from _wrapped(returns, 8, 8)
+    yield ""
+    yield "    Raises:"
+    for name, text in _RAISED.items():
+        yield from _wrapped(f"{name}: {text}", 8, 12)
+    yield '    """'
+    yield "    options = Options("
+    for one in options():
+        yield f"        {one.name}={one.name},"
+    yield "    )"
+    yield "    return convert_with(model, onnx_path, options)"
+
+
+_KEPT = (
+    "For an OpenVINO IR that is OpenVINO's CPU plugin in float32. Inputs and outputs keep their order, names, element types "
+    "and dynamic dimensions, unless ``outputs`` and ``rename`` state others."
+)
+_RAISED = {
+    "ConversionError": "with every problem of the model at once: file, line, layer and remedy.",
+    "ValueError": "for options that contradict each other, or an output that is an input.",
+    "OSError": "a file cannot be written; what was there before is still there.",
+}
+
+
+def _as_phrase(text: str) -> str:
+    """A sentence as it stands after a colon."""
+    first = text.split(maxsplit=1)[0]
+    return text if any(letter.isupper() for letter in first[1:]) else text[:1].lower() + text[1:]
+
+
+def _wrapped(text: str, first: int, others: int) -> list[str]:
+    return textwrap.wrap(
+        text,
+        _WIDTH,
+        initial_indent=" " * first,
+        subsequent_indent=" " * others,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def option_rows() -> Iterator[str]:
+    """The options of a conversion, as the command has them."""
+    yield ""
+    yield from table(("option", "meaning"), (row for one in options() for row in _option_rows(one)))
+    yield ""
+
+
+def _option_rows(one: Option) -> Iterator[tuple[str, str]]:
+    said = one.description
+    if not said.in_command:
+        return
+    if said.flags:
+        for flag, text in said.flags.values():
+            yield f"`{flag}`", text
+    elif one.choices:
+        values = ", ".join(f"`{choice}`" for choice in one.choices)
+        default = "" if one.default is None else f" `{one.default}` by default."
+        yield f"`{one.flag}` {values}", in_markdown(one) + default
+    else:
+        spelled = f"`{one.flag} {said.metavar}".rstrip() + "`"
+        yield f"{spelled}, `--no-{one.flag[2:]}`" if one.default is True else spelled, in_markdown(one)
+
+
+PARTS = {CONVERT: signature, "docs/command.md": option_rows}
+"""Files of which a part is made: between the lines that hold the words of `_BEGIN` and `_END`."""
+
+_BEGIN, _END = "made by docs/make.py from converters/options.py", "to here"
+
+
+def with_part(text: str, part: Callable[[], Iterator[str]]) -> str:
+    """A file's text with the part made anew."""
+    lines = text.splitlines()
+    begin = next(place for place, line in enumerate(lines) if _BEGIN in line)
+    end = next(place for place, line in enumerate(lines) if place > begin and f" {_END} " in line)
+    space = ["", ""] if lines[begin].startswith("#") else []
+    return "\n".join([*lines[: begin + 1], *space, *part(), *space, *lines[end:]]) + "\n"
+
+
 PAGES = {"operations.md": operations_page, "departures.md": departures_page, "operators.md": operators_page}
 
 
 def main(check: bool) -> int:
     """Write the pages; with ``check`` only tell which are out of date."""
     stale = 0
-    for name, page in PAGES.items():
-        text, path = "\n".join(page()) + "\n", DOCS / name
+    texts = {f"docs/{name}": "\n".join(page()) + "\n" for name, page in PAGES.items()}
+    texts |= {name: with_part((ROOT / name).read_text(encoding="utf-8"), part) for name, part in PARTS.items()}
+    for name, text in texts.items():
+        path = ROOT / name
         if path.is_file() and path.read_text(encoding="utf-8") == text:
             continue
         stale += 1
         if check:
-            print(f"docs/{name} is out of date: python docs/make.py", file=sys.stderr)
+            print(f"{name} is out of date: python docs/make.py", file=sys.stderr)
         else:
             path.write_text(text, encoding="utf-8")
-            print(f"docs/{name} written")
+            print(f"{name} written")
     return int(check and stale > 0)
 
 

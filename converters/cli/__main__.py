@@ -2,4 +2,5 @@
 
 from converters.cli import main
 
-main()
+if __name__ == "__main__":  # processes of its own import it, too
+    main()

@@ -30,9 +30,9 @@ from converters.cli.options import (
     Runtime,
     Seed,
     Shapes,
-    shapes,
 )
 from converters.cli.reporting import Report
+from converters.cli.values import shapes
 
 app = typer.Typer(
     name="specops",

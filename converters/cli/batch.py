@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from converters.cli.checking import Checking, require_openvino
 from converters.cli.console import err, out, print_json
-from converters.cli.failures import BAD_INPUT, DIFFERENCE, MISTAKE, exit_code, problems_of
-from converters.cli.options import shape_arguments
+from converters.cli.failures import DIFFERENCE, exit_code, problems_of
+from converters.cli.processes import Ended, each_apart
 from converters.errors import REPORT, ConversionError, Fault, Problem
 from converters.folders.companions import copy_companions, is_model_folder, places
 from converters.outputs import refuse_inputs
@@ -60,7 +56,7 @@ class _Task:
 
     model: Path
     target: Path
-    input_shapes: Mapping[str, list[int]]
+    input_shapes: Mapping[str, Sequence[int]]
     checking: Checking | None
 
 
@@ -70,7 +66,6 @@ def convert_all(
     settings: Settings,
     jobs: int,
     as_json: bool,
-    input_shapes: Mapping[str, list[int]],
     checking: Checking | None,
 ) -> int:
     """Convert every model; returns the exit code.
@@ -78,10 +73,9 @@ def convert_all(
     Args:
         models: IR files, and folders of them.
         output: the folder of the .onnx files; by default each is beside its IR.
-        settings: what concerns each model alike.
+        settings: what concerns each model alike; shapes of inputs are for each model that has such an input.
         jobs: how many models are converted at a time.
         as_json: whether one JSON object is printed, for programs.
-        input_shapes: fixed dimensions of inputs by name, of each model that has such an input.
         checking: how each is compared with OpenVINO; ``None`` compares none.
 
     Raises:
@@ -94,7 +88,7 @@ def convert_all(
     refuse_inputs([*targets.values(), *copies.values()], inputs)
     if checking is not None:
         require_openvino()
-    tasks = _tasks(targets, input_shapes, checking)
+    tasks = _tasks(targets, settings.options.input_shapes or {}, checking)
     outcomes: dict[Path, Outcome] = {}
     for outcome in _shown(_converted(tasks, settings, jobs), len(targets), as_json):
         outcomes[outcome.model] = outcome
@@ -164,7 +158,9 @@ def _is_ir(path: Path) -> bool:
         return False
 
 
-def _tasks(targets: Mapping[Path, Path], input_shapes: Mapping[str, list[int]], checking: Checking | None) -> list[_Task]:
+def _tasks(
+    targets: Mapping[Path, Path], input_shapes: Mapping[str, Sequence[int]], checking: Checking | None
+) -> list[_Task]:
     """What to do with each model, of the shapes those that are for an input that it has."""
     shapes = {} if checking is None else checking.shapes
     names = {model: _input_names(model) if input_shapes or shapes else set() for model in targets}
@@ -196,13 +192,8 @@ def _converted(tasks: Sequence[_Task], settings: Settings, jobs: int) -> Iterato
             yield _convert(task, settings)
         return
     # A process for each: what one does to itself, or to memory, does not reach the others.
-    pool = ThreadPoolExecutor(jobs)
-    try:
-        futures = [pool.submit(_convert_apart, task, settings) for task in tasks]
-        for future in as_completed(futures):
-            yield future.result()
-    finally:
-        pool.shutdown(cancel_futures=True)  # interrupted, the rest is not begun
+    for (task, _), answer in each_apart(_convert, [(task, settings) for task in tasks], jobs):
+        yield answer if isinstance(answer, Outcome) else _ended(task, answer)
 
 
 def _convert(task: _Task, settings: Settings) -> Outcome:
@@ -216,7 +207,7 @@ def _convert(task: _Task, settings: Settings) -> Outcome:
             return Outcome(task.model, task.target, 0, document)
         # A check's steps on standard error would come between the bars of the whole.
         validation = task.checking.compare(task.model, task.target, as_json=True)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # rules, and what they import, may try to end the program
         return _failed(task.model, task.target, problems_of(error))
     code = 0 if validation.agrees else DIFFERENCE
     return Outcome(task.model, task.target, code, {**document, "check": data.validation(validation)})
@@ -229,30 +220,14 @@ def _failed(model: Path, target: Path, problems: Sequence[Problem]) -> Outcome:
     return Outcome(model, target, exit_code(problems), document)
 
 
-def _convert_apart(task: _Task, settings: Settings) -> Outcome:
-    try:
-        task.target.parent.mkdir(parents=True, exist_ok=True)
-        return _in_a_process(task, settings)
-    except Exception as error:
-        return _failed(task.model, task.target, problems_of(error))
-
-
-def _in_a_process(task: _Task, settings: Settings) -> Outcome:
-    model, target, checking = task.model, task.target, task.checking
-    command = [sys.executable, "-m", "converters.cli", "convert", "-o", str(target), "--json", *settings.arguments]
-    command += shape_arguments(task.input_shapes, "--input-shape")
-    command += [] if checking is None else [*checking.arguments, *shape_arguments(checking.shapes, "--shape")]
-    done = subprocess.run([*command, "--", str(model)], capture_output=True, text=True)
-    try:
-        document = json.loads(done.stdout)
-    except ValueError:
-        if done.returncode == -9:  # as the system ends what takes too much memory
-            return _failed(model, target, [Problem("its process was killed: was there enough memory?", str(model))])
-        last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-        message = f"the process that converted it ended with {last}"
-        return _failed(model, target, [Problem(message, str(model), remedy=REPORT, fault=Fault.INTERNAL)])
-    code = done.returncode if done.returncode in range(MISTAKE + 1) else MISTAKE
-    return Outcome(model, target, code or (BAD_INPUT if "problems" in document else 0), {"model": str(model), **document})
+def _ended(task: _Task, ended: Ended) -> Outcome:
+    """What became of a model whose process ended."""
+    if ended.killed:  # as the system ends what takes too much memory
+        problem = Problem("its process was killed: was there enough memory?", str(task.model))
+    else:
+        message = f"the process that converted it ended with {ended.how}"
+        problem = Problem(message, str(task.model), remedy=REPORT, fault=Fault.INTERNAL)
+    return _failed(task.model, task.target, [problem])
 
 
 def _shown(outcomes: Iterable[Outcome], total: int, as_json: bool) -> Iterator[Outcome]:

@@ -30,7 +30,7 @@ def compare_runtimes(
     per_layer: bool = False,
     extensions: Sequence[str] = (),
     times: bool = False,
-    bin: Path | None = None,
+    bin: str | Path | None = None,
 ) -> Validation:
     """`converters.validation.validate.validate`, with its steps shown."""
     from converters.validation.validate import validate as validate_model
@@ -70,7 +70,7 @@ class Checking:
     shapes: Mapping[str, list[int]] = field(default_factory=dict)
     extensions: Sequence[str] = ()
 
-    def compare(self, model: Path, target: Path, as_json: bool, bin: Path | None = None) -> Validation:
+    def compare(self, model: Path, target: Path, as_json: bool, bin: str | Path | None = None) -> Validation:
         """Compare OpenVINO and ONNX Runtime on one model."""
         from converters.cli.options import Runtime
 
@@ -88,28 +88,33 @@ class Checking:
             bin=bin,
         )
 
-    @property
-    def arguments(self) -> list[str]:
-        """What tells another process to compare so."""
-        named = {"--rtol": self.tolerance.relative, "--atol": self.tolerance.absolute, "--share": self.tolerance.share}
-        arguments = ["--check", "--seed", str(self.seed), *(text for pair in named.items() for text in map(str, pair))]
-        return arguments + [text for extension in self.extensions for text in ("--extension", extension)]
 
+@dataclass(frozen=True)
+class Sampling:
+    """Where inputs come from: a file, ``inputs.npz`` beside the model, or random numbers.
 
-def sample(
-    model: Path, converted: onnx.ModelProto, inputs: Path | None, shapes: Mapping[str, list[int]], seed: int
-) -> Arrays:
-    """Inputs of a model by name, as a check takes them: of a file, of ``inputs.npz`` beside it, or random ones."""
-    from converters.validation.arrays import random_inputs
-    from converters.validation.inputs import Taken, load_samples
-    from converters.validation.onnx_model import input_specs
+    Attributes:
+        inputs: a file of inputs, or a folder of samples, of which the first is taken.
+        shapes: shapes of random inputs by name.
+        seed: of random inputs.
+    """
 
-    specs = input_specs(converted)
-    beside = model.with_name("inputs.npz")
-    found = inputs or (beside if beside.is_file() and not shapes else None)
-    if found is None:
-        return random_inputs(specs, seed, shapes)
-    return next(iter(load_samples(found, Taken.by_onnx(converted, specs)).values()))
+    inputs: Path | None = None
+    shapes: Mapping[str, list[int]] = field(default_factory=dict)
+    seed: int = 0
+
+    def inputs_of(self, model: Path, converted: onnx.ModelProto) -> Arrays:
+        """Inputs of a model by name, as a check takes them."""
+        from converters.validation.arrays import random_inputs
+        from converters.validation.inputs import Taken, load_samples
+        from converters.validation.onnx_model import input_specs
+
+        specs = input_specs(converted)
+        beside = model.with_name("inputs.npz")
+        found = self.inputs or (beside if beside.is_file() and not self.shapes else None)
+        if found is None:
+            return random_inputs(specs, self.seed, self.shapes)
+        return next(iter(load_samples(found, Taken.by_onnx(converted, specs)).values()))
 
 
 def require_openvino() -> None:

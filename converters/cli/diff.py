@@ -12,8 +12,9 @@ from rich.text import Text
 from converters.cli import reporting
 from converters.cli.console import out, print_json, progress
 from converters.cli.failures import DIFFERENCE, failures
-from converters.cli.options import AbsoluteTolerance, Debug, Inputs, Json, Kernels, RelativeTolerance, Seed, Shapes, shapes
+from converters.cli.options import AbsoluteTolerance, Debug, Inputs, Json, Kernels, RelativeTolerance, Seed, Shapes
 from converters.cli.reporting import Report
+from converters.cli.values import shapes
 
 if TYPE_CHECKING:
     from converters.validation.diff import Diff, ValueDifference

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 from converters.cli.console import err, out, print_json, progress
-from converters.cli.options import KvCache, LogitsOf
 
 if TYPE_CHECKING:
     from converters.cli.convert import Settings
@@ -20,8 +20,6 @@ def convert_folder(
     models: list[Path],
     output: Path | None,
     settings: Settings,
-    kv_cache: KvCache | None,
-    logits: LogitsOf | None,
     as_json: bool,
 ) -> None:
     """Convert the decoder in one folder, its tokenizers, and what belongs to them."""
@@ -40,11 +38,12 @@ def convert_folder(
             folder,
             output,
             settings.convert,
-            kv_cache=None if kv_cache is None else kv_cache.value,
-            logits=None if logits is None else logits.value,
+            kv_cache=settings.options.kv_cache,
+            logits=settings.options.logits,
         )
         step("converting the tokenizer")
-        tokenizers, remarks = write_tokenizers(folder, output, settings.convert)
+        plain = replace(settings, options=replace(settings.options, form="openvino", kv_cache=None, logits=None))
+        tokenizers, remarks = write_tokenizers(folder, output, plain.convert)
     remarks = [*written.remarks, *remarks]
     if as_json:
         document = {"output": str(output / MODEL), **data.conversion(written.report)}

@@ -14,7 +14,8 @@ from converters.folders.companions import copy_companions, places
 from converters.folders.language_model import LanguageModel, read_language_model
 from converters.openvino.conversion import Conversion
 from converters.openvino.report import Report
-from converters.passes.attention import PAST, PRESENT, Decoder, KvCache, LogitsOf
+from converters.options import KvCache, LogitsOf
+from converters.passes.attention import PAST, PRESENT, Decoder
 from onnx_specops.ops.group_query_attention_compressed import TAIL
 from onnx_specops.runtime.library import has_library, library_path
 

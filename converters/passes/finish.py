@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
 
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 from onnx_ir.passes.common import RemoveUnusedNodesPass, RemoveUnusedOpsetsPass
 
+from converters.options import Activations, Precision, Quantized
 from converters.passes.activations import FuseHardSigmoid, FuseHardSwish, SpellLogSigmoid, SpellMish
 from converters.passes.biases import FlattenBiases
 from converters.passes.branches import MoveIntoBranches
-from converters.passes.compressed_weights import Activations, KeepWeightsCompressed
+from converters.passes.compressed_weights import KeepWeightsCompressed
 from converters.passes.constant_transposes import FoldConstantTransposes
 from converters.passes.copies import DropCopies
 from converters.passes.four_bits import LookUpFourBits
@@ -95,14 +95,6 @@ class InlineBodies(InPlacePass):
         message = "{}, which needs a kernel: standard ONNX cannot say it"
         self.refusals += [Refusal(node.name or "", message.format(node.op_type), OPSET) for node in without]
         return PassResult(model, modified=True)
-
-
-Precision = Literal["model", "float16", "float32"]
-"""The type that weights and computation have."""
-
-
-Quantized = Literal["integer", "float"]
-"""What quantised networks are computed in: integers, as far as they fit, or floats that emulate them exactly."""
 
 
 @dataclass(frozen=True)

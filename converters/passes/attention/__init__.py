@@ -16,10 +16,11 @@ from dataclasses import dataclass, field
 import onnx_ir as ir
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 
+from converters.options import KvCache, LogitsOf
 from converters.passes.attention.caches import Cache, NotACache, make_explicit
-from converters.passes.attention.grouped import Emitter, KvCache, check_size, check_types
+from converters.passes.attention.grouped import Emitter, check_size, check_types
 from converters.passes.attention.held import hold_caches
-from converters.passes.attention.last_token import LogitsOf, keep_last_token
+from converters.passes.attention.last_token import keep_last_token
 from converters.passes.attention.masks import Masks, Sight
 from converters.passes.attention.matching import Attention, Matcher, NoFit
 from converters.passes.attention.probing import Dependence, ProbeError
@@ -31,7 +32,7 @@ from onnx_specops.graphs import all_values
 from onnx_specops.naming import Names
 from onnx_specops.runtime.variables import METADATA_KEY
 
-__all__ = ["PAST", "PRESENT", "Decoder", "KvCache", "LogitsOf", "NotACache", "expose_caches", "hold_caches"]
+__all__ = ["PAST", "PRESENT", "Decoder", "NotACache", "expose_caches", "hold_caches"]
 
 PAST, PRESENT = "past_key_values.{}.{}", "present.{}.{}"
 """The names of the caches, by layer and kind: ``key`` or ``value``."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
+from converters.options import KvCache
 from converters.passes.attention.masks import Sight
 from converters.passes.attention.matching import Attention, NoFit
 from converters.passes.attention.probing import ProbeError
@@ -16,9 +17,6 @@ from converters.passes.attention.setting import Inputs, Setting
 from onnx_specops.building import Builder, Value, constant_value
 from onnx_specops.ops.group_query_attention_compressed import TAIL
 from onnx_specops.replacing import take_place
-
-KvCache = Literal["float32", "float16", "uint8"]
-"""What the cache of keys and values holds."""
 
 _TYPES = {"float16": ir.DataType.FLOAT16, "uint8": ir.DataType.UINT8}
 

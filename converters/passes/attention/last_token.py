@@ -6,17 +6,12 @@ prompt of 2,000 tokens and a vocabulary of 128,000 the logits alone would be 1 G
 
 from __future__ import annotations
 
-from typing import Literal
-
 import onnx_ir as ir
 
 from converters.passes.attention.probing import Probe, ProbeError
 from converters.passes.attention.setting import Inputs, Setting
 from onnx_specops.building import Builder, Value
 from onnx_specops.replacing import take_place
-
-LogitsOf = Literal["last", "all"]
-"""Of which tokens of a run a language model gives logits."""
 
 _SETTING = Setting(batch=2, sequence=3, past=5)
 _END = 2**62

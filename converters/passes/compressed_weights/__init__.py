@@ -15,12 +15,12 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import replace
-from typing import Literal
 
 import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
+from converters.options import Activations
 from converters.passes.compressed_weights.blocks import blocks_of, of_blocks, padded, plain
 from converters.passes.compressed_weights.codes import Codes, pack, table, unpack, view
 from converters.passes.compressed_weights.comparing import is_what_it_decodes_to
@@ -33,9 +33,6 @@ from onnx_specops.replacing import take_place
 from onnx_specops.widening import HALVES
 
 D = ir.DataType
-
-Activations = Literal["float", "int8"]
-"""What activations are multiplied in where weights are compressed."""
 
 HALVES_BYTES = 32 * 2**20
 """A model with fewer bytes of 16-bit floats keeps them in standard ONNX: what fits into caches as float32 is multiplied

@@ -1,0 +1,44 @@
+"""Values of options as users type them: shapes and names."""
+
+from __future__ import annotations
+
+import re
+
+import typer
+
+_OPEN = re.compile(r"\?|-1|\d{0,9}\.\.\d{0,9}", re.ASCII)
+_SIZE = re.compile(r"\d{1,9}", re.ASCII)
+
+
+def shapes(texts: list[str] | None, option: str, *, with_open: bool = False) -> dict[str, list[int]]:
+    """Shapes by name.
+
+    Args:
+        texts: ``NAME=DxD`` each; ``NAME=`` is a scalar.
+        option: the option that an error names.
+        with_open: whether a dimension may be open: ``?``, ``-1``, or a range as ``1..8``. It is -1 in the result.
+    """
+    found = {}
+    form = "x=1x3x224x224" + (", with ? for a dimension that stays open" if with_open else "")
+    for text in texts or ():
+        name, equals, dims = text.rpartition("=")
+        sizes = dims.split("x") if dims else []
+        if (
+            not equals
+            or not name
+            or not all(_SIZE.fullmatch(size) or (with_open and _OPEN.fullmatch(size)) for size in sizes)
+        ):
+            raise typer.BadParameter(f"{text!r} is not of the form {form}", param_hint=option)
+        found[name] = [int(size) if _SIZE.fullmatch(size) else -1 for size in sizes]
+    return found
+
+
+def pairs(texts: list[str] | None, option: str) -> dict[str, str]:
+    """``OLD=NEW`` as old and new name."""
+    found = {}
+    for text in texts or ():
+        old, equals, new = text.partition("=")
+        if not (equals and old and new):
+            raise typer.BadParameter(f"{text!r} is not of the form OLD=NEW", param_hint=option)
+        found[old] = new
+    return found

@@ -1,0 +1,68 @@
+"""Calls in processes of their own, which may end in any way."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from converters.cli.processes import Ended, each_apart
+
+
+def square(number: int) -> int:
+    print("not shown")
+    return number * number
+
+
+def end(how: str) -> int:
+    print("first\nlast words", file=sys.stderr, flush=True)
+    if how == "error":
+        raise KeyError("lost")
+    if how == "exit":
+        os._exit(7)
+    os.kill(os.getpid(), getattr(signal, how))
+    return 0
+
+
+def wait(folder: str, name: str) -> None:
+    Path(folder, name).touch()
+    try:
+        time.sleep(600)
+    finally:
+        Path(folder, name).unlink()
+
+
+def test_each_answers(capfd: pytest.CaptureFixture[str]) -> None:
+    found = dict(each_apart(square, [(number,) for number in range(3)], 2))
+    assert found == {(0,): 0, (1,): 1, (2,): 4}
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no signals")
+def test_those_that_end_do_not_keep_others_from_answering() -> None:
+    calls = [("error",), ("exit",), ("SIGKILL",)]
+    found = dict(each_apart(end, calls, 3))
+    assert found[("error",)] == Ended(1, "KeyError: 'lost'")
+    assert found[("exit",)] == Ended(7, "last words") and not found[("exit",)].killed
+    assert found[("SIGKILL",)].killed
+    assert Ended(-signal.SIGSEGV, "").how == "SIGSEGV" and Ended(7, "").how == "exit code 7"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no signals")
+def test_an_interruption_lets_them_tidy_up(tmp_path: Path) -> None:
+    def interrupt() -> None:
+        while not (tmp_path / "begun").exists():
+            time.sleep(0.02)
+        main = threading.main_thread().ident
+        assert main is not None
+        signal.pthread_kill(main, signal.SIGINT)
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    with pytest.raises(KeyboardInterrupt):
+        list(each_apart(wait, [(str(tmp_path), "begun")], 1))
+    assert not list(tmp_path.iterdir())
