@@ -379,8 +379,18 @@ def rules() -> dict[str, list[Rule]]:
     return dict(sorted(_rules.items()))
 
 
+_other_versions: dict[str, Callable[[str], Rule]] = {}
+
+
+def register_versions(versions: Sequence[str], find: Callable[[str], Rule]) -> None:
+    """Let ``find(layer type)`` give the rules of layers of such versions, which have a table of their own."""
+    _other_versions.update(dict.fromkeys(versions, find))
+
+
 def find_rule(layer_type: str, version: str) -> Rule:
     """The rule for a layer; raises a `LayerError` naming what is missing."""
+    if version in _other_versions:
+        return _other_versions[version](layer_type)
     operation = _names.get(_SPELLINGS.get(layer_type, layer_type).lower(), layer_type)
     candidates = _rules.get(operation)
     if not candidates:

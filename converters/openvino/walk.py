@@ -13,6 +13,7 @@ import onnx_ir as ir
 
 import onnx_specops
 from converters.errors import REPORT, ConversionError, Fault, LayerError, Malformed, Problem, Problems, not_enough_memory
+from converters.inference_engine import rules as _layer_rules  # noqa: F401
 from converters.openvino import rules as _rules  # noqa: F401  (importing it registers the rules)
 from converters.openvino.onnx_types import data_type, element_type
 from converters.openvino.packed import unpacked

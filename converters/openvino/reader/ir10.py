@@ -25,8 +25,8 @@ _WITHOUT_OUTPUT_PADDING = ("Convolution", "GroupConvolution")
 
 
 def is_early(model: Model) -> bool:
-    """Whether the file is of version 10, where OpenVINO knows inputs and outputs by their friendly names too."""
-    return model.version == 10
+    """Whether the file is of version 10 or older, where OpenVINO knows inputs and outputs by their friendly names too."""
+    return model.version <= 10
 
 
 def modernize(layer: Layer) -> None:
@@ -67,7 +67,7 @@ def output_type(model: Model, kind: ElementType) -> ElementType:
 
 def forget_sizes(model: Model) -> None:
     """Keeps the rank only of what depends on a Loop, and of everything that is computed in bodies."""
-    if is_early(model):
+    if model.version == 10:
         _forget_sizes(model, in_body=False)
 
 

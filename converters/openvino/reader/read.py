@@ -16,6 +16,7 @@ from lxml import etree
 
 from converters.errors import MalformedError, Problem, Problems, Remarks, short
 from converters.garbage import no_collection
+from converters.inference_engine import translate as inference_engine
 from converters.openvino.reader import ir10, port_maps, rt_info, xml
 from converters.openvino.reader.element_types import ElementType
 from converters.openvino.reader.graph import Body, Dims, InputPort, Layer, Model, OutputPort
@@ -63,7 +64,8 @@ def read(xml_path: str | Path, bin_path: str | Path | None = None, *, valueless:
         model = reader.model(root, Path(name) if name else path, weights_path, weights)
         if model is None:
             raise problems.error()
-        settle_dims(model)
+        if model.version in _VERSIONS:
+            settle_dims(model)
         settle_names(model)
         ir10.forget_sizes(model)
         model.check = check
@@ -139,9 +141,11 @@ class _Reader:
             self.wrong(f"the root element is <{short(root.tag)}>, not <net>", root, "name the IR's .xml file")
             return None
         version = integer(attributes.pop("version", None))
-        if version not in _VERSIONS:
+        if version is not None and version in inference_engine.VERSIONS:
+            inference_engine.translate(root, version, self.problems, self.remarks)
+        elif version is None or version not in _VERSIONS:
             found = "no IR version" if version is None else f"IR version {version}"
-            self.wrong(f"{found} is given; versions 10 and 11 can be read", root, _RESAVE)
+            self.wrong(f"{found} is given; versions 2 to 7, 10 and 11 can be read", root, _RESAVE)
             return None
         parts = self.parts(root, (*_GRAPH, *_META, "pre-process"))
         graph = self.graph(parts, root, depth=0)

@@ -72,7 +72,7 @@ NO_IR = {
     "another root": (b"<html/>", "the root element is <html>, not <net>"),
     "namespace": (b'<net xmlns="urn:x" version="11"/>', "the root element is <{urn:x}net>"),
     "no version": (b"<net/>", "no IR version is given"),
-    "old version": (b'<net version="7"/>', "IR version 7 is given; versions 10 and 11 can be read"),
+    "old version": (b'<net version="1"/>', "IR version 1 is given; versions 2 to 7, 10 and 11 can be read"),
     "new version": (b'<net version="12"/>', "IR version 12 is given"),
     "no layers": (b'<net version="11"/>', "no <layers> in <net>"),
     "deep": (b'<net version="11">' + b"<a>" * 100_000, "not well-formed XML"),

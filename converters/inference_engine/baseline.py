@@ -1,0 +1,129 @@
+"""The Inference Engine in a process of its own: what the models of `validate` and of the tests are compared with."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import selectors
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+
+ENVIRONMENT = "SPECOPS_INFERENCE_ENGINE"
+"""The environment variable that names a Python which has ``opencv-python-inference-engine``."""
+
+_SCRIPT = Path(__file__).with_name("engine.py")
+_LIBRARY = "libinference_engine_c_api.so"
+
+
+class BaselineError(Exception):
+    """The Inference Engine refuses a model, ends, or takes too long."""
+
+
+def python() -> str | None:
+    """The Python that has the Inference Engine: the one that `ENVIRONMENT` names, or this one; ``None`` for neither."""
+    given = os.environ.get(ENVIRONMENT)
+    if given:
+        return given
+    try:
+        spec = importlib.util.find_spec("cv2")
+    except (ImportError, ValueError):
+        return None
+    folders = [] if spec is None else list(spec.submodule_search_locations or ())
+    return sys.executable if any((Path(folder) / _LIBRARY).exists() for folder in folders) else None
+
+
+class EngineProcess:
+    """A process with the Inference Engine, which starts anew after a crash.
+
+    Args:
+        executable: the Python that has it.
+        seconds: how long it may take for one model.
+    """
+
+    def __init__(self, executable: str, seconds: float = 120) -> None:
+        self._executable, self._seconds = executable, seconds
+        self._process: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> EngineProcess:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def run(
+        self,
+        xml: Path,
+        bin_path: Path,
+        inputs: Mapping[str, np.ndarray],
+        shapes: Mapping[str, Sequence[int]] | None = None,
+    ) -> dict[str, np.ndarray]:
+        """What the model gives for the inputs, by the outputs' names.
+
+        Raises:
+            BaselineError: the Inference Engine does not run the model.
+        """
+        with tempfile.TemporaryDirectory(prefix="specops-") as folder:
+            given, made = Path(folder) / "inputs.npz", Path(folder) / "outputs.npz"
+            np.savez(given, **inputs)  # type: ignore[arg-type]
+            job = {"xml": str(xml), "bin": str(bin_path), "inputs": str(given), "outputs": str(made)}
+            if shapes:
+                job["shapes"] = {name: list(dims) for name, dims in shapes.items()}  # type: ignore[assignment]
+            answer = self._ask(json.dumps(job))
+            if "error" in answer:
+                raise BaselineError(answer["error"])
+            with np.load(made) as outputs:
+                return dict(outputs)
+
+    def interface(self, xml: Path, bin_path: Path) -> dict[str, dict[str, list[int]]]:
+        """The dimensions of ``inputs`` and ``outputs`` by name."""
+        answer = self._ask(json.dumps({"xml": str(xml), "bin": str(bin_path)}))
+        if "error" in answer:
+            raise BaselineError(str(answer["error"]))
+        return answer
+
+    def close(self) -> None:
+        """Ends the process."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+    def _ask(self, line: str) -> dict:
+        if self._process is None or self._process.poll() is not None:
+            self.close()
+            environment = {"OMP_NUM_THREADS": "1", **os.environ}
+            environment.pop("PYTHONPATH", None)
+            self._process = subprocess.Popen(
+                [self._executable, str(_SCRIPT)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                env=environment,
+            )
+        process = self._process
+        assert process.stdin is not None and process.stdout is not None
+        try:
+            process.stdin.write(line + "\n")
+            process.stdin.flush()
+        except BrokenPipeError:
+            self.close()
+            raise BaselineError("the Inference Engine does not start") from None
+        with selectors.DefaultSelector() as selector:
+            selector.register(process.stdout, selectors.EVENT_READ)
+            if not selector.select(self._seconds):
+                self.close()
+                raise BaselineError(f"the Inference Engine took more than {self._seconds:.0f} s")
+        answer = process.stdout.readline()
+        if not answer:
+            code = process.wait()
+            self.close()
+            raise BaselineError(f"the Inference Engine ended (exit code {code})")
+        return json.loads(answer)

@@ -1,0 +1,12 @@
+"""Rules for the layers of IR 2 to 7, in modules by family; importing this package registers them."""
+
+from converters.inference_engine.rules import (  # noqa: F401
+    activations,
+    convolution,
+    elementwise,
+    linear,
+    normalization,
+    pooling,
+    quantization,
+    shape,
+)

@@ -1,0 +1,109 @@
+"""Element by element: of several inputs, and with weights for each channel."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Literal
+
+import onnx_ir as ir
+
+from converters.errors import Malformed, Unsupported
+from converters.inference_engine.rule import layer, shaped
+from onnx_specops.building import Builder, Value
+
+Operation = Literal[
+    "", "sum", "mul", "prod", "max", "sub", "div", "min", "squared_diff", "equal", "not_equal", "less", "less_equal",
+    "greater", "greater_equal", "logical_not", "logical_and", "logical_or", "logical_xor", "floor_mod", "pow", "mean",
+]  # fmt: skip
+_NODES = {"": "Add", "sum": "Add", "mul": "Mul", "prod": "Mul", "max": "Max", "sub": "Sub", "div": "Div", "min": "Min"}
+_NODES |= {"pow": "Pow"}
+_COMPARISONS = {"equal": "Equal", "less": "Less", "less_equal": "LessOrEqual", "greater": "Greater"}
+_COMPARISONS["greater_equal"] = "GreaterOrEqual"
+_LOGICAL = {"logical_and": "And", "logical_or": "Or", "logical_xor": "Xor"}
+
+
+@layer("Eltwise", integers=True)
+def eltwise(op: Builder, *inputs: Value, operation: Operation = "sum", coeff: tuple[float, ...] = ()):
+    """Eltwise: of two inputs or more, from left to right. Truth is 1 and falsehood 0."""
+    if not inputs:
+        raise Malformed("it has no inputs")
+    dtype = ir.DataType.INT32 if all(x.dtype in _INTEGERS for x in inputs) else ir.DataType.FLOAT
+    values = [x if x.dtype == dtype else op.Cast(x, to=dtype) for x in inputs]
+    if coeff:
+        if operation not in ("", "sum") or len(coeff) != len(values):
+            raise Malformed(f"it has {len(coeff)} coefficients for {len(values)} inputs of the operation {operation!r}")
+        values = [x if c == 1 else op.Mul(x, op.const(c, dtype)) for x, c in zip(values, coeff, strict=True)]
+    if operation == "logical_not":
+        return op.Cast(op.Equal(values[0], op.const(0, dtype)), to=dtype)
+    if operation == "mean":
+        return op.Div(functools.reduce(op.Add, values), op.const(len(values), dtype))
+    return functools.reduce(lambda a, b: _of_two(op, operation, a, b), values)
+
+
+_INTEGERS = (ir.DataType.INT32, ir.DataType.INT64)
+
+
+def _of_two(op: Builder, operation: str, a: Value, b: Value) -> Value:
+    if operation in _NODES:
+        return op.node(_NODES[operation], a, b)
+    if operation in _COMPARISONS:
+        return op.Cast(op.node(_COMPARISONS[operation], a, b), to=a.dtype)
+    if operation == "not_equal":
+        return op.Cast(op.Not(op.Equal(a, b)), to=a.dtype)
+    if operation in _LOGICAL:
+        truths = [op.Not(op.Equal(x, op.const(0, x.dtype))) for x in (a, b)]
+        return op.Cast(op.node(_LOGICAL[operation], *truths), to=a.dtype)
+    if operation == "squared_diff":
+        difference = op.Sub(a, b)
+        return op.Mul(difference, difference)
+    if a.dtype in _INTEGERS:
+        return op.Mod(a, b, fmod=1)  # of integers it has the sign of the dividend
+    return op.Sub(a, op.Mul(op.Floor(op.Div(a, b)), b))  # floor_mod
+
+
+@layer("Power")
+def power(op: Builder, x: Value, *, power: float, scale: float, shift: float):
+    """Power: ``(x * scale + shift) ** power``."""
+    if scale != 1:
+        x = op.Mul(x, scale)
+    if shift != 0:
+        x = op.Add(x, shift)
+    if power == 1:
+        return x
+    if power == 0.5:
+        return op.Sqrt(x)
+    return op.Pow(x, power)
+
+
+@layer("ScaleShift")
+def scale_shift(op: Builder, x: Value, weights: Value, biases: Value | None = None, *, broadcast: int | None = None):
+    """ScaleShift: a factor, and a summand, for each channel."""
+    x = op.Mul(x, _by_channel(op, x, weights))
+    return x if biases is None else op.Add(x, _by_channel(op, x, biases))
+
+
+def _by_channel(op: Builder, x: Value, blob: Value) -> Value:
+    """A number for each channel; or for each element, as the count of the blob says."""
+    count = None if blob.dims is None or None in blob.dims else math.prod(d for d in blob.dims if d is not None)
+    if x.rank is None or count is None:
+        raise Unsupported("the rank of its data is unknown", "give the model's input a rank")
+    if count == 1:
+        return shaped(op, blob, [1])
+    channels = x.rank - 1 if x.rank < 2 else 1
+    return shaped(op, blob, [count, *[1] * (x.rank - 1 - channels)])
+
+
+@layer("Select", integers=True)
+def select(op: Builder, condition: Value, then: Value, otherwise: Value):
+    """Select: an element of the second input where the first has none that is 0, else of the third."""
+    if then.dtype != otherwise.dtype:
+        then, otherwise = (op.Cast(x, to=ir.DataType.FLOAT) for x in (then, otherwise))
+    chosen = condition if condition.dtype == ir.DataType.BOOL else op.Not(op.Equal(condition, op.const(0, condition.dtype)))
+    return op.Where(chosen, then, otherwise)
+
+
+@layer("Copy", integers=True)
+def copy(op: Builder, x: Value):
+    """Copy: what it is."""
+    return op.Identity(x)

@@ -1,0 +1,63 @@
+"""Normalizations: by batch statistics, by mean and variance, by neighbours, by length."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from converters.errors import Malformed, Unsupported
+from converters.inference_engine.rule import layer, shaped
+from converters.openvino.rules import normalization as opset
+from onnx_specops.building import Builder, Value
+
+
+@layer("BatchNormalization")
+def batch_normalization(op: Builder, x: Value, weights: Value, biases: Value, *, epsilon: float):
+    """BatchNormalization: the weights are the variances, the biases the means."""
+    count = weights.dims[0] if weights.dims else None
+    if count is None:
+        raise Malformed("the dimensions of its weights are not known")
+    ones, zeros = op.const(np.ones(count, np.float32)), op.const(np.zeros(count, np.float32))
+    variance, mean = (shaped(op, blob, [count]) for blob in (weights, biases))
+    return op.BatchNormalization(x, ones, zeros, mean, variance, epsilon=epsilon)
+
+
+@layer("Norm", "LRN")
+def norm(
+    op: Builder,
+    x: Value,
+    *,
+    local_size: int,
+    alpha: float,
+    beta: float,
+    k: int = 1,
+    region: str = "across",
+):
+    """Norm: by the squares of neighbours, in other channels or in the same one."""
+    axes = [1] if region.lower() == "across" else [2, 3]
+    return opset.lrn(op, x, op.const(axes), alpha=alpha, beta=beta, bias=k, size=local_size)
+
+
+@layer("MVN")
+def mvn(op: Builder, x: Value, *, across_channels: int = 0, normalize_variance: int = 1, eps: float = 1e-9):
+    """MVN: less the mean, and divided by the deviation."""
+    return opset.mvn_1(op, x, eps=eps, across_channels=bool(across_channels), normalize_variance=bool(normalize_variance))
+
+
+@layer("Normalize")
+def normalize(
+    op: Builder,
+    x: Value,
+    weights: Value,
+    *,
+    across_spatial: bool = True,
+    channel_shared: bool = True,
+    eps: float,
+):
+    """Normalize: divided by the length along the channels, or of a whole image, and times a factor."""
+    if x.rank is None:
+        raise Unsupported("the rank of its data is unknown", "give the model's input a rank")
+    squares = op.ReduceSum(op.Mul(x, x), [*range(1, x.rank)] if across_spatial else [1], keepdims=1)
+    normal = op.Div(x, op.Sqrt(op.Add(squares, eps)))
+    count = 1 if channel_shared else (weights.dims or [1])[0] or 1
+    scale = shaped(op, op.Slice(weights, [0], [count]), [1] if channel_shared else [count, *[1] * (x.rank - 2)])
+    return op.Mul(normal, scale)

@@ -1,0 +1,108 @@
+"""Poolings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+
+from converters.errors import Malformed
+from converters.inference_engine.rule import layer
+from converters.inference_engine.rules._windows import Windows, same_padding, stated_sizes
+from converters.openvino.rule import Context
+from converters.openvino.rules import pooling as opset
+from converters.openvino.rules._windows import Dilated, pad_spatial
+from onnx_specops.building import Builder, Value
+
+
+@layer("Pooling")
+def pooling(
+    op: Builder,
+    data: Value,
+    *,
+    windows: Windows,
+    pool_method: Literal["max", "avg"] = "max",
+    exclude_pad: bool = False,
+    rounding_type: Literal["floor", "ceil"] = "floor",
+    kernel_size: int = 0,
+    kernel_w: int = 0,
+    kernel_h: int = 0,
+    stride: tuple[int, ...] = (),
+    stride_w: int = 0,
+    stride_h: int = 0,
+    pad: int = 0,
+    pad_w: int = 0,
+    pad_h: int = 0,
+    pool: str = "caffe.PoolingParameter.MAX",
+    context: Context,
+):
+    """Pooling, also in the spelling of Caffe (``kernel_size``, ``pool``).
+
+    The sizes that the file states of the output tell how far the last windows reach. Elements beyond the padding that the
+    attributes give are in no mean.
+    """
+    if not windows.kernel and windows.kernel_x is None:
+        step = stride[0] if stride else 1
+        windows = replace(
+            windows,
+            kernel=(kernel_h or kernel_size, kernel_w or kernel_size),
+            strides=(stride_h or step, stride_w or step),
+            pads_begin=(pad_h or pad, pad_w or pad),
+            pads_end=(0, 0),
+        )
+        pool_method = "max" if pool == "caffe.PoolingParameter.MAX" else "avg"
+    kernel, sliding = windows.sizes(), windows.sliding()
+    if data.rank is not None and data.rank != len(kernel) + 2:
+        raise Malformed(f"its input has {data.rank} dimensions for a kernel of {len(kernel)}")
+    sizes = stated_sizes(data, context)
+    pads = None if sizes is None else same_padding(sliding, kernel, sizes[0])
+    rounding = rounding_type
+    if sizes is not None and pads is not None:
+        fitting = [r for r in (rounding, "floor", "ceil") if _sizes(sizes[0], kernel, sliding, *pads, r) == sizes[1]]
+        if not fitting:
+            return _reaching(op, data, kernel, sliding, pads, sizes, pool_method, exclude_pad)
+        rounding = fitting[0]
+    plain = opset.Sliding(**{name: getattr(sliding, name) for name in ("strides", "pads_begin", "pads_end", "auto_pad")})
+    if pool_method == "max":
+        return opset.max_pool_1(op, data, sliding=plain, kernel=tuple(kernel), rounding_type=rounding)
+    return opset.avg_pool_1(op, data, sliding=plain, kernel=tuple(kernel), exclude_pad=exclude_pad, rounding_type=rounding)
+
+
+def _sizes(
+    inside: list[int], kernel: list[int], sliding: Dilated, begin: list[int], end: list[int], rounding: str
+) -> list[int]:
+    strides = sliding.window().strides
+    up = [stride - 1 if rounding == "ceil" else 0 for stride in strides]
+    rows = zip(inside, kernel, strides, begin, end, up, strict=True)
+    return [(size + b + e - k + u) // s + 1 for size, k, s, b, e, u in rows]
+
+
+def _reaching(
+    op: Builder,
+    data: Value,
+    kernel: list[int],
+    sliding: Dilated,
+    pads: tuple[list[int], list[int]],
+    sizes: tuple[list[int], list[int]],
+    method: str,
+    exclude_pad: bool,
+) -> Value:
+    """Windows that reach as far as the file says."""
+    strides, (begin, end) = sliding.window().strides, pads
+    rows = zip(*sizes, kernel, strides, begin, strict=True)
+    reach = [(outside - 1) * s + k - inside - b for inside, outside, k, s, b in rows]
+    window = {"kernel_shape": kernel, "strides": strides}
+    if method == "max":
+        lowest = float(np.finfo(np.float32).min)
+        return op.MaxPool(pad_spatial(op, data, op.const(begin), op.const(reach), lowest), **window)
+    counted = op.const(np.ones([1, 1, *sizes[0]], np.float32))
+    if not exclude_pad:
+        counted = pad_spatial(op, counted, op.const(begin), op.const(end), 1.0)
+        counted = pad_spatial(
+            op, counted, op.const([0] * len(end)), op.const([r - e for r, e in zip(reach, end, strict=True)])
+        )
+    else:
+        counted = pad_spatial(op, counted, op.const(begin), op.const(reach))
+    total = op.AveragePool(pad_spatial(op, data, op.const(begin), op.const(reach)), **window)
+    return op.Div(total, op.AveragePool(counted, **window))

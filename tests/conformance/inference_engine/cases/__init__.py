@@ -1,0 +1,1 @@
+"""Cases of layers, in modules by family."""

@@ -1,0 +1,158 @@
+"""Layers that move elements."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.conformance.inference_engine.case import one, random
+
+_D = (1, 6, 4, 5)
+_I = np.int32
+
+
+def _ints(*values, dtype=np.int32):
+    return np.array(values, dtype)
+
+
+def _slice(name, dims, out, begin, end, strides, data, **options):
+    inputs = [dims, _ints(*begin), _ints(*end)] + ([] if strides is None else [_ints(*strides)])
+    return one("StridedSlice", name, inputs, out, data, version=7, **options)
+
+
+CASES = [
+    one("Reshape", "zero_and_rest", _D, (1, 6, 20), {"dim": "0,0,-1"}),
+    one("Reshape", "sizes", (2, 12), (4, 6), {"dim": "4,6"}),
+    one("Reshape", "flat", (2, 3, 4), (2, 12), {"axis": 0, "dim": "0,-1", "num_axes": -1}),
+    one("Reshape", "second_input", [_D, _ints(1, 20, 6)], (1, 20, 6), {}, version=7),
+    one("Reshape", "second_input_rest", [_D, _ints(0, -1)], (1, 120), {}, version=7),
+    one("Reshape", "version2", (1, 8), (1, 2, 2, 2), {"dim": "1,2,2,2"}, version=2),
+    one("Flatten", "all", _D, (1, 120), {"axis": 1, "end_axis": -1}),
+    one("Flatten", "middle", (2, 3, 4, 5), (2, 12, 5), {"axis": 1, "end_axis": 2}),
+    one("Flatten", "first", (2, 3, 4, 5), (6, 4, 5), {"axis": 0, "end_axis": 1}),
+    one("Flatten", "version2", (2, 3, 4, 5), (2, 60), {"axis": 1}, version=2),
+    one("Permute", "nhwc", _D, (1, 4, 5, 6), {"order": "0,2,3,1"}),
+    one("Permute", "rows", (3, 4), (4, 3), {"order": "1,0"}),
+    one("Permute", "three", (2, 3, 4), (4, 2, 3), {"order": "2,0,1"}),
+    one("Permute", "five", (1, 2, 3, 4, 5), (1, 3, 2, 5, 4), {"order": "0,2,1,4,3"}),
+    one("Concat", "channels", [_D, (1, 2, 4, 5)], (1, 8, 4, 5), {"axis": 1}),
+    one("Concat", "default_axis", [(2, 3), (2, 4), (2, 1)], (2, 8), {}),
+    one("Concat", "last", [(1, 3, 4), (1, 3, 2)], (1, 3, 6), {"axis": 2}),
+    one("Concat", "first", [(2, 3), (1, 3)], (3, 3), {"axis": 0}),
+    one("Concat", "version2", [_D, _D], (1, 12, 4, 5), {"axis": 1}, version=2, data_element="concat_data"),
+    one("Concat", "of_a_constant", [_D, random(3, 1, 2, 4, 5)], (1, 8, 4, 5), {"axis": 1}, version=7),
+    one("Split", "channels", _D, [(1, 2, 4, 5), (1, 2, 4, 5), (1, 2, 4, 5)], {"axis": 1, "num_split": 3}),
+    one("Split", "uneven", _D, [(1, 1, 4, 5), (1, 5, 4, 5)], {"axis": 1}),
+    one("Split", "rows", (3, 8), [(3, 3), (3, 5)], {"axis": 1}, version=7),
+    one("Split", "last", (1, 2, 6), [(1, 2, 2), (1, 2, 4)], {"axis": 2}),
+    one("Slice", "channels", _D, [(1, 2, 4, 5), (1, 4, 4, 5)], {"axis": 1}),
+    one("Slice", "rows", (3, 8), [(3, 4), (3, 4)], {"axis": 1}),
+    one("Slice", "three", (1, 3, 6), [(1, 1, 6), (1, 1, 6), (1, 1, 6)], {"axis": 1}),
+    one("Slice", "version2", _D, [(1, 3, 4, 5), (1, 3, 4, 5)], {"axis": 1}, version=2, data_element="slice_data"),
+    one("Tile", "channels", _D, (1, 12, 4, 5), {"axis": 1, "tiles": 2}),
+    one("Tile", "rows", (3, 4), (3, 12), {"axis": 1, "tiles": 3}),
+    one("Tile", "first", (1, 4), (5, 4), {"axis": 0, "tiles": 5}),
+    one("Tile", "last", (1, 2, 3, 1), (1, 2, 3, 4), {"axis": 3, "tiles": 4}),
+    one("Crop", "offset_and_dim", _D, (1, 6, 2, 3), {"axis": "2,3", "offset": "1,1", "dim": "2,3"}),
+    one("Crop", "begin_and_end", _D, (1, 6, 2, 3), {"axis": "2,3", "crop_begin": "1,1", "crop_end": "1,1"}),
+    one("Crop", "like_another", [_D, (1, 6, 3, 2)], (1, 6, 3, 2), {"axis": "2,3", "offset": "1,2"}),
+    one("Crop", "all_axes", (2, 6, 4, 5), (1, 3, 2, 4), {"axis": "0,1,2,3", "offset": "1,2,1,0", "dim": "1,3,2,4"}),
+    one("Crop", "one_axis", _D, (1, 4, 4, 5), {"axis": "1", "offset": "2", "dim": "4"}),
+    one("Squeeze", "axes", [(1, 6, 1, 5), _ints(2)], (1, 6, 5), {}, version=7),
+    one("Squeeze", "two", [(1, 6, 1, 1), _ints(2, 3)], (1, 6), {}, version=7),
+    one("Squeeze", "negative", [(2, 3, 1), _ints(-1)], (2, 3), {}, version=7),
+    one("Squeeze", "first", [(1, 6, 4), _ints(0)], (6, 4), {}, version=7),
+    one("Unsqueeze", "axes", [(3, 4), _ints(0, 3)], (1, 3, 4, 1), {}, version=7),
+    one("Unsqueeze", "middle", [(3, 4), _ints(1)], (3, 1, 4), {}, version=7),
+    one("Unsqueeze", "first", [(3, 4), _ints(0)], (1, 3, 4), {}, version=7),
+    one("Unsqueeze", "last", [(2, 3, 4), _ints(3)], (2, 3, 4, 1), {}, version=7),
+    one("ShuffleChannels", "plain", _D, _D, {"axis": 1, "group": 3}),
+    one("ShuffleChannels", "other_axis", (2, 6, 4, 4), (2, 6, 4, 4), {"axis": 2, "group": 2}),
+    one("ShuffleChannels", "negative_axis", (2, 3, 6), (2, 3, 6), {"axis": -1, "group": 3}),
+    one("ShuffleChannels", "one_group", _D, _D, {"axis": 1, "group": 1}),
+    one("DepthToSpace", "plain", (1, 4, 2, 3), (1, 1, 4, 6), {"block_size": 2}),
+    one("DepthToSpace", "three", (1, 9, 2, 2), (1, 1, 6, 6), {"block_size": 3}),
+    one("DepthToSpace", "batch", (2, 4, 3, 3), (2, 1, 6, 6), {"block_size": 2}),
+    one("DepthToSpace", "four", (1, 16, 3, 3), (1, 1, 12, 12), {"block_size": 4}),
+    one("SpaceToDepth", "plain", (1, 1, 4, 6), (1, 4, 2, 3), {"block_size": 2}),
+    one("SpaceToDepth", "three", (1, 1, 6, 6), (1, 9, 2, 2), {"block_size": 3}),
+    one("SpaceToDepth", "batch", (2, 1, 4, 4), (2, 4, 2, 2), {"block_size": 2}),
+    one("SpaceToDepth", "four", (1, 1, 12, 12), (1, 16, 3, 3), {"block_size": 4}),
+    one(
+        "ReverseSequence",
+        "plain",
+        [(3, 4, 2), ((3,), "I32")],
+        (3, 4, 2),
+        {"seq_axis": 1, "batch_axis": 0},
+        feeds={"in1": [4, 1, 2]},
+        version=7,
+    ),
+    one(
+        "ReverseSequence",
+        "time_first",
+        [(4, 3, 2), ((3,), "I32")],
+        (4, 3, 2),
+        {"seq_axis": 0, "batch_axis": 1},
+        feeds={"in1": [3, 4, 2]},
+        version=7,
+    ),
+    one("ReverseSequence", "defaults", [(2, 3), ((2,), "I32")], (2, 3), {}, feeds={"in1": [3, 2]}, version=7),
+    one("ReverseSequence", "constant", [(2, 3, 4), _ints(2, 3)], (2, 3, 4), {"seq_axis": 1, "batch_axis": 0}, version=7),
+    one("Broadcast", "plain", [(1, 3, 1), _ints(2, 3, 4)], (2, 3, 4), {}, version=7),
+    one("Broadcast", "more_dimensions", [(3,), _ints(2, 3)], (2, 3), {}, version=7),
+    one("Broadcast", "images", [(1, 3, 1, 1), _ints(1, 3, 4, 5)], (1, 3, 4, 5), {}, version=7),
+    one("Broadcast", "same", [(2, 3), _ints(2, 3)], (2, 3), {}, version=7),
+    one(
+        "Pad",
+        "constant",
+        _D,
+        (1, 6, 7, 8),
+        {"pads_begin": "0,0,1,2", "pads_end": "0,0,2,1", "pad_mode": "constant", "pad_value": 1.5},
+    ),
+    one("Pad", "edge", _D, (1, 6, 7, 8), {"pads_begin": "0,0,1,2", "pads_end": "0,0,2,1", "pad_mode": "edge"}),
+    one("Pad", "reflect", _D, (1, 6, 7, 8), {"pads_begin": "0,0,1,2", "pads_end": "0,0,2,1", "pad_mode": "reflect"}),
+    one("Pad", "symmetric", _D, (1, 6, 7, 8), {"pads_begin": "0,0,1,2", "pads_end": "0,0,2,1", "pad_mode": "symmetric"}),
+    one("Pad", "channels", _D, (1, 8, 4, 5), {"pads_begin": "0,1,0,0", "pads_end": "0,1,0,0", "pad_mode": "constant"}),
+    one("Pad", "rows", (3, 4), (4, 7), {"pads_begin": "1,1", "pads_end": "0,2", "pad_mode": "edge"}),
+    _slice("plain", (3, 8), (2, 4), (1, 0), (3, 8), (1, 2), {"begin_mask": "1,1", "end_mask": "1,1"}),
+    _slice("masks", (3, 8), (3, 4), (1, 2), (2, 6), (1, 1), {"begin_mask": "0,1", "end_mask": "0,1"}),
+    _slice(
+        "shrink",
+        (1, 6, 8),
+        (6, 4),
+        (0, 0, 4),
+        (1, 6, 8),
+        (1, 1, 1),
+        {"begin_mask": "1,1,1", "end_mask": "1,1,1", "shrink_axis_mask": "1,0,0"},
+    ),
+    _slice(
+        "new_axis",
+        (3, 8),
+        (1, 3, 8),
+        (0, 0, 0),
+        (1, 3, 8),
+        (1, 1, 1),
+        {"begin_mask": "1,1,1", "end_mask": "1,1,1", "new_axis_mask": "1,0,0"},
+    ),
+    _slice(
+        "ellipsis",
+        (2, 3, 8),
+        (2, 3, 4),
+        (0, 2),
+        (0, 6),
+        (1, 1),
+        {"begin_mask": "1,1", "end_mask": "1,1", "ellipsis_mask": "1,0"},
+    ),
+    _slice("negative", (3, 8), (3, 3), (0, -4), (3, -1), (1, 1), {"begin_mask": "1,1", "end_mask": "1,1"}),
+    _slice("backwards", (1, 8), (1, 8), (0, -1), (1, -9), (1, -1), {"begin_mask": "1,1", "end_mask": "0,0"}),
+    _slice("no_strides", (3, 8), (2, 5), (1, 0), (3, 5), None, {"begin_mask": "1,1", "end_mask": "1,1"}),
+    _slice("no_masks", (3, 8), (2, 5), (1, 0), (3, 5), (1, 1), {}),
+    _slice(
+        "images",
+        _D,
+        (1, 3, 4, 5),
+        (0, 0, 0, 0),
+        (1, 6, 4, 5),
+        (1, 2, 1, 1),
+        {"begin_mask": "1,1,0,0", "end_mask": "1,1,0,0"},
+    ),
+]

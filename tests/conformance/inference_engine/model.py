@@ -1,0 +1,147 @@
+"""Makes IR files of versions 2 to 7."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
+
+Dims = Sequence[int]
+
+_PRECISIONS = {"float32": "FP32", "float16": "FP16", "int32": "I32", "int64": "I64", "uint8": "U8", "int8": "I8"}
+
+
+@dataclass(frozen=True)
+class Port:
+    """An output of a layer."""
+
+    layer: int
+    port: int
+    dims: tuple[int, ...]
+    precision: str
+
+
+@dataclass
+class Net:
+    """An IR under construction.
+
+    Args:
+        version: the IR version.
+        precision: the precision of layers, and of the blobs that floats become.
+    """
+
+    version: int = 6
+    precision: str = "FP32"
+    data_element: str = "data"
+    layers: list[str] = field(default_factory=list)
+    edges: list[str] = field(default_factory=list)
+    blob: bytearray = field(default_factory=bytearray)
+    inputs: dict[str, tuple[tuple[int, ...], str]] = field(default_factory=dict)
+    extra: str = ""
+    count: int = 0
+
+    def input(self, *dims: int, name: str = "", precision: str = "FP32") -> Port:
+        """An Input layer."""
+        name = name or f"in{self.count}"
+        self.inputs[name] = (dims, precision)
+        return self.layer("Input", [], [dims], name=name, precision=precision)
+
+    def const(self, value: Any, dtype: str = "") -> Port:
+        """A Const layer."""
+        array = np.asarray(value, dtype or None)
+        if array.dtype == np.float64:
+            array = array.astype(np.float32)
+        if array.dtype == np.float32 and self.precision == "FP16":
+            array = array.astype(np.float16)
+        precision = _PRECISIONS[array.dtype.name]
+        return self.layer("Const", [], [array.shape], blobs={"custom": array}, precision=precision)
+
+    def layer(
+        self,
+        kind: str,
+        inputs: Sequence[Port],
+        outputs: Sequence[Dims],
+        data: dict[str, Any] | None = None,
+        *,
+        blobs: dict[str, Any] | None = None,
+        name: str = "",
+        precision: str = "",
+        precisions: Sequence[str] = (),
+        body: str = "",
+        ports: Sequence[int] = (),
+        legacy_blobs: bool = False,
+    ) -> Any:
+        """A layer; gives its output, or its outputs."""
+        number, self.count = self.count, self.count + 1
+        precision = precision or self.precision
+        name = name or f"{kind}{number}"
+        lines = [f'<layer id="{number}" name={quoteattr(name)} precision="{precision}" type="{kind}">']
+        if data is not None:
+            attributes = "".join(f" {key}={quoteattr(_text(value))}" for key, value in data.items())
+            lines.append(f"<{self.data_element}{attributes}/>")
+        if inputs:
+            lines.append("<input>" + "".join(_port(i, x.dims) for i, x in enumerate(inputs)) + "</input>")
+        made = []
+        if outputs:
+            text = ""
+            for i, dims in enumerate(outputs):
+                kind_of = precisions[i] if precisions else precision
+                text += _port(len(inputs) + i, dims, kind_of if self.version >= 7 else "")
+                made.append(Port(number, len(inputs) + i, tuple(dims), kind_of))
+            lines.append(f"<output>{text}</output>")
+        segments = "".join(self.segment(key, value) for key, value in (blobs or {}).items())
+        if segments:
+            lines.append(segments if legacy_blobs else f"<blobs>{segments}</blobs>")
+        lines.append(body + "</layer>")
+        self.layers.append("".join(lines))
+        for i, source in enumerate(inputs):
+            self.edges.append(
+                f'<edge from-layer="{source.layer}" from-port="{source.port}" to-layer="{number}" to-port="{i}"/>'
+            )
+        return made[0] if len(made) == 1 else made
+
+    def segment(self, name: str, value: Any) -> str:
+        """A part of the .bin."""
+        array = np.ascontiguousarray(value)
+        if array.dtype == np.float64:
+            array = array.astype(np.float32)
+        if array.dtype == np.float32 and self.precision == "FP16":
+            array = array.astype(np.float16)
+        offset = len(self.blob)
+        self.blob += array.tobytes()
+        extra = ""
+        if array.dtype == np.int32:
+            extra = ' precision="I32"'
+        return f'<{name} offset="{offset}" size="{array.nbytes}"{extra}/>'
+
+    def xml(self, tag: str = "net") -> str:
+        """The text of the .xml."""
+        head = (
+            f'<net name="net" version="{self.version}" batch="1" precision="{self.precision}">' if tag == "net" else "<body>"
+        )
+        layers, edges = "\n".join(self.layers), "\n".join(self.edges)
+        return f"{head}\n<layers>\n{layers}\n</layers>\n<edges>\n{edges}\n</edges>\n{self.extra}</{tag}>\n"
+
+    def save(self, folder: Path) -> tuple[Path, Path]:
+        """Writes the .xml and the .bin."""
+        xml, weights = folder / "net.xml", folder / "net.bin"
+        xml.write_text('<?xml version="1.0" ?>\n' + self.xml(), encoding="utf-8")
+        weights.write_bytes(bytes(self.blob))
+        return xml, weights
+
+
+def _port(number: int, dims: Dims, precision: str = "") -> str:
+    stated = f' precision="{precision}"' if precision else ""
+    return f'<port id="{number}"{stated}>' + "".join(f"<dim>{d}</dim>" for d in dims) + "</port>"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(_text, value))
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    return str(value)

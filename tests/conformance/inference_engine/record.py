@@ -1,0 +1,59 @@
+"""Records what the Inference Engine gives for the cases.
+
+::
+
+    SPECOPS_INFERENCE_ENGINE=/path/to/python python -m tests.conformance.inference_engine.record [PART ...]
+
+where that Python has ``opencv-python-inference-engine`` 4.3.0.2. With parts of names the cases that contain one are run and
+compared, and nothing is written.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from converters.inference_engine.baseline import BaselineError, EngineProcess, python
+from tests.conformance.inference_engine.case import cases
+from tests.conformance.inference_engine.check import ANSWERS, KERNELS, compare, converted
+
+_STORED = 4096
+
+
+def main(parts: list[str]) -> int:
+    """Records; gives how many cases the converted models do not agree with."""
+    executable = python()
+    if executable is None:
+        raise SystemExit("SPECOPS_INFERENCE_ENGINE has to name a Python that has opencv-python-inference-engine")
+    answers: dict[str, np.ndarray] = {}
+    wrong = refused = 0
+    chosen = [case for case in cases().values() if not parts or any(part.lower() in case.key.lower() for part in parts)]
+    with EngineProcess(executable) as engine, tempfile.TemporaryDirectory() as folder:
+        for case in chosen:
+            net = case.net()
+            xml, weights = net.save(Path(folder))
+            try:
+                outputs = engine.run(xml, weights, case.inputs(net))
+            except BaselineError as error:
+                refused += 1
+                print(f"REFUSED {case.key}: {error}")
+                continue
+            if sum(value.size for value in outputs.values()) > _STORED:
+                print(f"LARGE {case.key}")
+            answers |= {f"{case.key}/{name}": value for name, value in outputs.items()}
+            for kernels in KERNELS if parts else KERNELS[:1]:
+                problem = compare(outputs, converted(case, xml, kernels), case.tolerance)
+                if problem:
+                    wrong += 1
+                    print(f"WRONG {case.key} ({kernels}): {problem}")
+    print(f"{len(chosen)} cases, {refused} refused, {wrong} wrong")
+    if not parts:
+        np.savez_compressed(ANSWERS, **answers)  # type: ignore[arg-type]
+    return wrong + refused
+
+
+if __name__ == "__main__":
+    sys.exit(min(main(sys.argv[1:]), 1))

@@ -1,0 +1,41 @@
+"""Each case gives what the Inference Engine gave, with each kind of kernels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from converters.inference_engine.rule import layer_rules
+from tests.conformance.inference_engine.case import cases
+from tests.conformance.inference_engine.check import KERNELS, answers, compare, converted
+
+WITHOUT_ANSWERS = {
+    "BatchToSpace": "the Inference Engine crashes when it reads one",
+    "Copy": "the Inference Engine refuses it",
+    "SpaceToBatch": "the Inference Engine crashes when it reads one",
+    "Sqrt": "the Inference Engine refuses it",
+}
+"""Layer types that have a rule, and no case: why."""
+
+
+@pytest.mark.parametrize("key", sorted(cases()))
+def test_it_gives_what_the_inference_engine_gave(key: str, tmp_path: Path) -> None:
+    case = cases()[key]
+    xml, _ = case.net().save(tmp_path)
+    expected = answers()[key]
+    for kernels in KERNELS:
+        got = converted(case, xml, kernels)
+        assert not compare(expected, got, case.tolerance), kernels
+
+
+def test_each_layer_type_has_four_cases_or_more() -> None:
+    counts: dict[str, int] = {}
+    for case in cases().values():
+        counts[case.kind.lower()] = counts.get(case.kind.lower(), 0) + 1
+    few = [kind for kind in layer_rules() if counts.get(kind.lower(), 0) < 4 and kind not in WITHOUT_ANSWERS]
+    assert not few
+
+
+def test_there_is_an_answer_for_each_case_and_no_other() -> None:
+    assert set(answers()) == set(cases())
