@@ -8,11 +8,23 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.errors import Malformed
-from converters.openvino.rule import rule
+from converters.openvino.rule import Context, Departure, rule
+from converters.openvino.rules._caches import is_fused_with_cache
 from onnx_specops.building import Builder, Value
 
 
-@rule("ScaledDotProductAttention", since="opset13")
+@rule(
+    "ScaledDotProductAttention",
+    since="opset13",
+    departs=[
+        Departure(
+            where="a token that the mask lets see nothing, where keys and values are caches whose rows a Gather picks",
+            cpu="gives 0 where the mask holds numbers, and the mean of all values where it holds booleans",
+            reference="gives NaN",
+            follows="cpu",
+        ),
+    ],
+)
 def scaled_dot_product_attention(
     op: Builder,
     query: Value,
@@ -23,8 +35,10 @@ def scaled_dot_product_attention(
     sink: Value | None = None,
     *,
     causal: bool = False,
+    context: Context,
 ):
     """ScaledDotProductAttention-13, with the ``sink`` that OpenVINO takes besides: weights that lead to no value."""
+    blind: Value | None = None
     weights = op.MatMul(query, _swapped(op, key))
     weights = op.Mul(weights, _factor(op, query) if scale is None else scale)
     if causal:
@@ -34,14 +48,25 @@ def scaled_dot_product_attention(
         weights = op.Where(seen, weights, op.const(-math.inf, query.dtype))
     elif attention_mask is not None and not _is_zero(attention_mask):
         if attention_mask.dtype == ir.DataType.BOOL:
-            weights = op.Where(attention_mask, weights, op.const(-math.inf, query.dtype))
+            is_fused = sink is None and is_fused_with_cache(context.layer)
+            lowest = _lowest(query) if is_fused else -math.inf
+            weights = op.Where(attention_mask, weights, op.const(lowest, query.dtype))
         else:
             weights = op.Add(weights, attention_mask)
+            if sink is None and is_fused_with_cache(context.layer):
+                blind = op.Equal(op.ReduceMax(attention_mask, [-1], keepdims=1), op.const(-math.inf, attention_mask.dtype))
     if sink is None:
-        return op.MatMul(op.Softmax(weights, axis=-1), value)
+        mixed = op.MatMul(op.Softmax(weights, axis=-1), value)
+        return mixed if blind is None else op.Where(blind, op.const(0, mixed.dtype), mixed)
     column = op.Concat(op.Shape(weights, end=-1), [1], axis=0)
     shares = op.Softmax(op.Concat(weights, op.Expand(sink, column), axis=-1), axis=-1)
     return op.MatMul(op.Slice(shares, [0], [-1], [-1]), value)
+
+
+def _lowest(query: Value) -> float:
+    """The lowest number of a type of floats."""
+    kind = np.float16 if query.dtype == ir.DataType.FLOAT16 else np.float32
+    return float(np.finfo(kind).min)
 
 
 def _swapped(op: Builder, key: Value) -> Value:

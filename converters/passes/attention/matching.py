@@ -124,7 +124,7 @@ class Matcher:
             factors, unscaled = [], query
         query = unscaled
         scale, softcap = _said([*factors, *own], products.softcap)
-        mixed = mixing.outputs[0]
+        mixed = self._without_guard(mixing.outputs[0], products.mask)
         heads, size = self._probe.shape(query)[1::2]
         groups = self._probe.shape(keys.present)[1]
         if keys.axis != 2 or values.axis != 2 or self._probe.shape(values.present) != self._probe.shape(keys.present):
@@ -137,6 +137,21 @@ class Matcher:
             softmax, query, keys, values, scale, softcap, products.mask,
             products.is_condition, mixed, heads, groups, size, sink, products.lowest,
         )  # fmt: skip
+
+    @staticmethod
+    def _without_guard(mixed: ir.Value, mask: ir.Value | None) -> ir.Value:
+        """What becomes of the values with 0 for the tokens that -inf in the mask lets see nothing, where that is asked for.
+
+        The operators give it by themselves.
+        """
+        guard = _only(mixed, "Where", 2)
+        if guard is None or mask is None or not _is_number(guard.inputs[1], 0):
+            return mixed
+        equal = _made_by(guard.inputs[0], "Equal")
+        highest = None if equal is None else _made_by(equal.inputs[0], "ReduceMax")
+        if equal is None or highest is None or highest.inputs[0] is not mask or not _is_number(equal.inputs[1], -np.inf):
+            return mixed
+        return guard.outputs[0]
 
     def _without_sink(self, shares: ir.Value) -> tuple[ir.Value, bool]:
         """What a Softmax gives without its last column, where that is left out: it leads to no value."""
@@ -293,6 +308,26 @@ SETTING = Setting(batch=2, sequence=3, past=5)
 
 _LATER = Setting(batch=2, sequence=2, past=9)
 """What does not change with the number of tokens is the same here."""
+
+
+def _made_by(value: ir.Value | None, op_type: str) -> ir.Node | None:
+    """The node that computes a value, if it is of a type."""
+    node = None if value is None else value.producer()
+    return node if node is not None and (node.op_type, node.domain) == (op_type, "") else None
+
+
+def _is_number(value: ir.Value | None, number: float) -> bool:
+    tensor = None if value is None else value.const_value
+    return tensor is not None and tensor.size == 1 and bool((tensor.numpy() == number).all())
+
+
+def _only(value: ir.Value, op_type: str, index: int) -> ir.Node | None:
+    """The one node that takes the value, of a type and at a place."""
+    uses = list(value.uses())
+    if len(uses) != 1 or value.is_graph_output():
+        return None
+    node, at = uses[0]
+    return node if (node.op_type, node.domain, at) == (op_type, "", index) else None
 
 
 def _next(value: ir.Value, op_type: str) -> ir.Node | None:

@@ -815,6 +815,33 @@ _shown(
     expected=np.ones((1, 1, 1, 2), F),
 )
 
+
+def _blind(ops: NodeFactory, token: Any, mask: Any, rows: Any) -> Any:
+    """An attention over a cache that is computed as one with it; the mask hides all."""
+    from openvino import opset13
+
+    begin = ops.constant(np.ones((1, 1, 3, 2), F))
+    wholes = []
+    for name in ("keys", "values"):
+        past = ops.read_value(begin, name, np.float32, [-1, 1, -1, 2])
+        wholes.append(ops.concat([opset13.gather(past, rows, ops.constant(0)), token], 2))
+    kept = [ops.assign(whole, name) for name, whole in zip(("keys", "values"), wholes, strict=True)]
+    return [opset13.scaled_dot_product_attention(token, *wholes, mask), *kept]
+
+
+_shown(
+    "ScaledDotProductAttention",
+    13,
+    "a token that the mask",
+    _blind,
+    [
+        dynamic(np.ones((1, 1, 1, 2), F), dims=[-1, 1, -1, 2]),
+        dynamic(np.full((1, 1, 1, 4), -INF, F), dims=[-1, 1, -1, -1]),
+        dynamic(np.array([0], I32)),
+    ],
+    expected=np.full((1, 1, 1, 2), NAN, F),
+)
+
 # -- the tests -------------------------------------------------------------------------------------------------------------
 
 
