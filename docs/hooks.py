@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 _LINK = re.compile(r"\]\((?P<path>(?:\.\./)+[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
 _LANGUAGES = {".py": "python", ".md": "markdown", ".cc": "cpp", ".h": "cpp", ".xml": "xml", ".toml": "toml"}
 # Pages of parts of the project that need not be there.
-_OPTIONAL = ("hosts.md", "language-models.md")
+_OPTIONAL = ("hosts.md", "language-models.md", "pipelines.md")
 _log = logging.getLogger("mkdocs.hooks.source")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,13 +13,19 @@ from converters.cli.console import err, out, print_json
 from converters.cli.failures import DIFFERENCE, exit_code, problems_of
 from converters.cli.processes import Ended, each_apart
 from converters.errors import REPORT, ConversionError, Fault, Problem
+from converters.folders import layouts
+from converters.folders.agreement import check_folder
 from converters.folders.companions import copy_companions, is_model_folder, places
+from converters.folders.layouts import Layout
+from converters.folders.tokenizers import DETOKENIZER, TOKENIZER
+from converters.folders.variants import Variant, place, quantize
 from converters.outputs import refuse_inputs
 from converters.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from converters.cli.convert import Settings
 
+_TOKENIZERS = (TOKENIZER, DETOKENIZER)
 _SNIFFED = 4096  # bytes of a file in which <net stands, if it is an IR
 
 
@@ -51,6 +57,19 @@ class Outcome:
 
 
 @dataclass(frozen=True)
+class Folders:
+    """How models' folders are written.
+
+    Attributes:
+        layout: the names of their models.
+        variants: what is written beside each onnx/model.onnx.
+    """
+
+    layout: Layout
+    variants: Sequence[Variant] = ()
+
+
+@dataclass(frozen=True)
 class _Task:
     """What to do with one model: shapes that its inputs get, and how to check it."""
 
@@ -67,6 +86,7 @@ def convert_all(
     jobs: int,
     as_json: bool,
     checking: Checking | None,
+    folders: Folders,
 ) -> int:
     """Convert every model; returns the exit code.
 
@@ -77,23 +97,36 @@ def convert_all(
         jobs: how many models are converted at a time.
         as_json: whether one JSON object is printed, for programs.
         checking: how each is compared with OpenVINO; ``None`` compares none.
+        folders: how models' folders are written.
 
     Raises:
+        ConversionError: the files of a model's folder do not belong together.
         ValueError: where there is nothing to convert, two files would become one, one would take an input's place, or no
             model has an input that a shape is for.
     """
-    targets = _targets(models, output)
+    targets = _targets(models, output, folders.layout)
+    encoders = _with_variants(targets, folders.variants)
     copies = _companions(models, output)
+    extra = [place(path, variant) for path in encoders.values() for variant in folders.variants]
     inputs = [*targets, *(model.with_suffix(".bin") for model in targets), *settings.files, *copies]
-    refuse_inputs([*targets.values(), *copies.values()], inputs)
+    refuse_inputs([*targets.values(), *extra, *copies.values()], inputs)
     if checking is not None:
         require_openvino()
     tasks = _tasks(targets, settings.options.input_shapes or {}, checking)
+    there = {target for target in targets.values() if target.exists()}
     outcomes: dict[Path, Outcome] = {}
     for outcome in _shown(_converted(tasks, settings, jobs), len(targets), as_json):
         outcomes[outcome.model] = outcome
+    for folder in models:
+        if folder.is_dir() and folders.layout == "hosts" and is_model_folder(folder):
+            given = {model: outcome for model, outcome in outcomes.items() if folder in model.parents}
+            if together := _all_or_none(folder, given, there, output):
+                outcomes |= together
+                copies = {path: to for path, to in copies.items() if folder not in path.parents}
     ordered = [outcomes[model] for model in targets]
     copy_companions(copies)
+    whole = [task for task in tasks if task.model in encoders and not outcomes[task.model].failed]
+    made = _write_variants(whole, folders.variants, settings)
     if as_json:
         failed = sum(outcome.failed for outcome in ordered)
         print_json(
@@ -103,6 +136,7 @@ def convert_all(
                 "failed": failed,
                 "differ": sum(outcome.differs for outcome in ordered),
                 "copied": [str(path) for path in copies.values()],
+                "variants": made,
             }
         )
     else:
@@ -111,16 +145,23 @@ def convert_all(
         text.print_batch(out, ordered)
         if copies:
             out.print(f"{len(copies)} files came along: configurations, tokenizer files and the like", highlight=False)
+        for variant in made:
+            out.print(f"{variant['output']}{variant['remark']}", highlight=False, soft_wrap=True, markup=False)
     return max(outcome.code for outcome in ordered)
 
 
-def _targets(models: Sequence[Path], output: Path | None) -> dict[Path, Path]:
-    """The .onnx that each .xml becomes; those of a folder stand under ``output`` as they stand in the folder."""
+def _targets(models: Sequence[Path], output: Path | None, layout: Layout) -> dict[Path, Path]:
+    """The .onnx that each .xml becomes; those of a model's folder by its layout, others as they stand in their folder."""
     targets: dict[Path, Path] = {}
     for given in models:
         found = sorted(filter(_is_ir, given.rglob("*.xml"))) if given.is_dir() else [given]
         if not found:
             raise ValueError(f"{given} holds no IR")
+        if given.is_dir() and layout == "hosts" and is_model_folder(given):
+            check_folder(given, found)
+            chosen = layouts.places(given, found, layout)
+            targets |= {model: (given if output is None else output) / chosen[model] for model in found}
+            continue
         for model in found:
             place = model.relative_to(given) if given.is_dir() else Path(model.name)
             targets[model] = (model if output is None else output / place).with_suffix(".onnx")
@@ -128,6 +169,69 @@ def _targets(models: Sequence[Path], output: Path | None) -> dict[Path, Path]:
     if output is not None and output.is_file():
         raise ValueError(f"{output} is a file: several models need a folder")
     return targets
+
+
+def _all_or_none(
+    folder: Path, outcomes: Mapping[Path, Outcome], there: Container[Path], output: Path | None
+) -> dict[Path, Outcome]:
+    """What became of a folder's models where one of them cannot be converted: no host loads the others, and none is kept.
+
+    Args:
+        folder: a model's folder.
+        outcomes: what became of each of its models.
+        there: the files that were there before, which are kept.
+        output: the folder that was written to.
+    """
+    parts = {model: outcome for model, outcome in outcomes.items() if model.name not in _TOKENIZERS}
+    failed = [model for model, outcome in parts.items() if outcome.failed]
+    if not failed:
+        return {}
+    outcomes = {model: outcome for model, outcome in outcomes.items() if not outcome.failed}
+    for outcome in outcomes.values():
+        if outcome.target in there:
+            continue
+        for path in (outcome.target, outcome.target.with_name(f"{outcome.target.name}.data")):
+            path.unlink(missing_ok=True)
+    for target in {*(outcome.target for outcome in outcomes.values()), *(parts[model].target for model in failed)}:
+        for parent in target.parents:
+            if parent in (output, folder) or not parent.is_dir() or any(parent.iterdir()):
+                break
+            parent.rmdir()
+    message = f"it converts, but it is of no use without {failed[0].relative_to(folder)}, which does not"
+    return {
+        model: _failed(model, outcome.target, [Problem(message, str(model), fault=Fault.UNSUPPORTED)])
+        for model, outcome in outcomes.items()
+    }
+
+
+def _with_variants(targets: Mapping[Path, Path], variants: Sequence[Variant]) -> dict[Path, Path]:
+    """The models that variants are written of, and their places."""
+    if not variants:
+        return {}
+    found = {
+        model: target for model, target in targets.items() if target.parts[-2:] == (layouts.ONNX, f"{layouts.MODEL}.onnx")
+    }
+    if not found:
+        raise ValueError("--variant is for folders of encoders, whose model becomes onnx/model.onnx: there is none")
+    return found
+
+
+def _write_variants(tasks: Sequence[_Task], variants: Sequence[Variant], settings: Settings) -> list[dict[str, Any]]:
+    """Other files of the same models; what ``--json`` says of each."""
+    made = []
+    kept = settings.options.weights  # 16-bit weights are nowhere to be referred to
+    weights = "auto" if kept == "reference" else kept
+    for task in tasks:
+        target = task.target
+        for variant in dict.fromkeys(variants):
+            remark = ""
+            if variant is Variant.fp16:
+                more = {"precision": "float16", "weights": weights, "input_shapes": task.input_shapes}
+                settings.convert(task.model, place(target, variant), **more)
+            elif not quantize(target, variant):
+                remark = ": no weights that ONNX Runtime could quantise"
+            made.append({"variant": variant.value, "output": str(place(target, variant)), "remark": remark})
+    return made
 
 
 def _companions(models: Sequence[Path], output: Path | None) -> dict[Path, Path]:

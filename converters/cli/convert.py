@@ -24,12 +24,14 @@ from converters.cli.options import (
     Extensions,
     Inputs,
     Json,
+    Layout,
     RelativeTolerance,
     Rules,
     Seed,
     Shapes,
 )
 from converters.cli.values import shapes
+from converters.folders.variants import Variant
 from converters.options import Options
 from converters.options import options as all_options
 from converters.outputs import refuse_inputs
@@ -93,6 +95,23 @@ def convert(
     ] = None,
     *,
     rules: Rules = None,
+    layout: Annotated[
+        Layout | None,
+        typer.Option(
+            help="Of a model's folder, with -o: the names that optimum-onnx, sentence-transformers, Transformers.js and "
+            "diffusion pipelines look for (hosts), or those of the IRs (files). hosts unless told.",
+            show_default=False,
+        ),
+    ] = None,
+    variants: Annotated[
+        list[Variant] | None,
+        typer.Option(
+            "--variant",
+            help="Of a model's folder: another file beside onnx/model.onnx, by the names of Transformers.js: in 16 bits "
+            "(fp16), or quantised by ONNX Runtime to 8 (q8) or 4 bits (q4); may be given several times.",
+            show_default=False,
+        ),
+    ] = None,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="How many models to convert at a time.")] = 1,
     check: Annotated[bool, typer.Option("--check", help="Run OpenVINO and ONNX Runtime and compare the results.")] = False,
     extension: Extensions = None,
@@ -116,6 +135,8 @@ def convert(
         alone = {one.flag: getattr(told, one.name) for one in all_options() if one.description.one_model}
         alone["--inputs"] = inputs
         if told.form == "genai":
+            if layout or variants:
+                raise typer.BadParameter("it excludes --genai", param_hint="--layout" if layout else "--variant")
             _only_for_one(alone | {"--input-shape": fixed, "--check": check, "--shape": random_shapes})
             convert_folder(models, None if output is None else Path(output), settings, as_json)
             return
@@ -138,7 +159,13 @@ def convert(
             if output is not None and output.lower().endswith(".onnx") and not Path(output).is_dir():
                 raise typer.BadParameter(f"{output} is one file: several models need a folder", param_hint="--output")
             folder = None if output is None else Path(output)
-            raise typer.Exit(batch.convert_all(models, folder, settings, jobs, as_json, checking))
+            chosen = batch.Folders("files" if folder is None else "hosts", variants or ())
+            if layout is not None:
+                chosen = replace(chosen, layout=layout.value)
+            raise typer.Exit(batch.convert_all(models, folder, settings, jobs, as_json, checking, chosen))
+        for value, flag in ((layout, "--layout"), (variants, "--variant")):
+            if value:
+                raise typer.BadParameter("it is for a model's folder", param_hint=flag)
         (model,) = models
         if output == str(_STDOUT):
             _to_stdout(model, settings, check, as_json)

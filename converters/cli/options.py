@@ -18,6 +18,11 @@ class Kernels(StrEnum):
     none = "none"
 
 
+class Layout(StrEnum):
+    hosts = "hosts"
+    files = "files"
+
+
 class Runtime(StrEnum):
     openvino = "openvino"
     native = "native"

@@ -1,0 +1,144 @@
+"""Whether the files of a folder belong together: components that a pipeline names, and sizes that configurations state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from converters.errors import ConversionError, Fault, Problem
+from converters.folders.layouts import CONFIG, PIPELINE, config_of, read_object
+from converters.folders.refusals import AS_WRITTEN
+from converters.openvino.reader.graph import Dims, Model
+from converters.openvino.reader.read import read
+
+_IR = "openvino_model.xml"
+_MIXED = "take all files from one export"
+
+_COMPONENTS = {
+    "unet": "unet", "transformer": "transformer", "text_encoder": "text_encoder", "text_encoder_2": "text_encoder_2",
+    "text_encoder_3": "text_encoder_3", "vae": "vae_decoder",
+}  # fmt: skip
+"""The components of pipelines that are IRs, and their folders; the VAE's encoder is for images as inputs alone."""
+
+_OTHER_COMPONENTS = ("tokenizer", "tokenizer_2", "tokenizer_3", "scheduler")
+
+_DENOISER = (
+    ("sample", 1, ("in_channels",)),
+    ("encoder_hidden_states", -1, ("cross_attention_dim", "joint_attention_dim", "caption_channels")),
+    ("pooled_projections", -1, ("pooled_projection_dim",)),
+)
+_TEXT = (("last_hidden_state", -1, ("hidden_size", "d_model")),)
+_SIZES: dict[str, tuple[tuple[str, int, tuple[str, ...]], ...]] = {
+    "unet": _DENOISER,
+    "transformer": _DENOISER,
+    "vae_decoder": (("latent_sample", 1, ("latent_channels",)),),
+    "text_encoder": _TEXT,
+    "text_encoder_2": _TEXT,
+    "text_encoder_3": _TEXT,
+}
+"""An input or output, one of its axes, and what a component's config.json calls the axis' size."""
+
+_LABELLED = (
+    "ForSequenceClassification", "ForTokenClassification", "ForImageClassification", "ForAudioClassification",
+    "ForAudioFrameClassification",
+)  # fmt: skip
+_OF_VOCABULARY = ("ForMaskedLM", "ForCTC", "ForCausalLM")
+
+
+def check_folder(folder: Path, models: Iterable[Path]) -> None:
+    """Raises `ConversionError` where the files of a model's folder, with its IRs, do not belong together."""
+    if (folder / PIPELINE).is_file():
+        check_pipeline(folder)
+        return
+    problems: list[Problem] = []
+    for model in models:
+        if (config := config_of(folder, model)) is not None:
+            problems += encoder_problems(model, config)
+    if problems:
+        raise ConversionError.of(problems)
+
+
+def check_pipeline(folder: Path) -> None:
+    """Raises `ConversionError` with all that is missing in a diffusion pipeline's folder, or contradicts itself."""
+    index = read_object(folder / PIPELINE)
+    problems: list[Problem] = []
+    for name, part in _COMPONENTS.items():
+        if not _is_named(index, name):
+            continue
+        path = folder / part / _IR
+        if not path.is_file():
+            problems.append(_problem(folder / PIPELINE, f"it names {name}, there is no {part}/{_IR}", AS_WRITTEN))
+        elif (config := folder / part / CONFIG).is_file():
+            try:
+                sizes = read_object(config)
+                graph = _Interface(read(path, valueless=True))
+            except ConversionError as error:
+                problems += error.problems
+                continue
+            for value, axis, keys in _SIZES.get(part, ()):
+                problems += graph.differences(config, path, value, axis, {key: sizes.get(key) for key in keys})
+    for name in _OTHER_COMPONENTS:
+        if _is_named(index, name) and not (folder / name).is_dir():
+            problems.append(_problem(folder / PIPELINE, f"it names {name}, there is no such folder", AS_WRITTEN))
+    if not any(_is_named(index, name) for name in _COMPONENTS):
+        problems.append(_problem(folder / PIPELINE, "it names no model that is known", AS_WRITTEN))
+    if problems:
+        raise ConversionError.of(problems)
+
+
+def encoder_problems(model: Path, config: Path) -> list[Problem]:
+    """What is wrong where an IR does not give as many classes, or tokens, as its configuration tells apart.
+
+    What makes the IR unreadable is left to its conversion.
+    """
+    try:
+        told = read_object(config)
+    except ConversionError as error:
+        return list(error.problems)
+    try:
+        graph = _Interface(read(model, valueless=True))
+    except ConversionError:
+        return []
+    kinds = told.get("architectures")
+    kind = str(kinds[0]) if isinstance(kinds, list) and kinds else ""
+    sizes: dict[str, Any] = {}
+    if kind.endswith(_LABELLED):
+        labels = told.get("id2label")
+        sizes = {"id2label": len(labels)} if isinstance(labels, dict) else {"num_labels": told.get("num_labels", 2)}
+    elif kind.endswith(_OF_VOCABULARY):
+        sizes = {"vocab_size": told.get("vocab_size")}
+    return list(graph.differences(config, model, "logits", -1, sizes))
+
+
+class _Interface:
+    """The dimensions of a graph's inputs and outputs by all of their names."""
+
+    def __init__(self, model: Model) -> None:
+        self._dims: dict[str, Dims | None] = {}
+        for names, layer in zip(model.input_names, model.parameters, strict=True):
+            self._dims |= dict.fromkeys(names, layer.outputs[0].dims)
+        for names, layer in zip(model.output_names, model.results, strict=True):
+            self._dims |= dict.fromkeys(names, layer.inputs[0].source.dims)
+
+    def differences(self, config: Path, model: Path, value: str, axis: int, told: Mapping[str, Any]) -> Iterator[Problem]:
+        """A problem where an axis has another size than a configuration states by any of several names."""
+        dims = self._dims.get(value)
+        if not dims or not -len(dims) <= axis < len(dims) or dims[axis] is None:
+            return
+        stated = {
+            key: size for key, size in told.items() if isinstance(size, int) and not isinstance(size, bool) and size > 0
+        }
+        if stated and dims[axis] not in stated.values():
+            key, size = next(iter(stated.items()))
+            message = f"{key} is {size}, but {value} of {model.name} has {dims[axis]}: they belong to different models"
+            yield _problem(config, message, _MIXED)
+
+
+def _is_named(index: Mapping[str, Any], name: str) -> bool:
+    told = index.get(name)
+    return isinstance(told, list) and len(told) == 2 and all(isinstance(text, str) for text in told)
+
+
+def _problem(path: Path, message: str, remedy: str) -> Problem:
+    return Problem(message, str(path), remedy=remedy, fault=Fault.MALFORMED)

@@ -1,0 +1,293 @@
+"""Folders of encoders and pipelines become what their hosts look for; those that do not belong together become nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import openvino as ov
+import pytest
+from openvino import opset13 as ops
+
+from converters.folders.layouts import places
+from tests.converters.cli.specops import as_json, specops
+
+SIZE, WIDTH, LABELS = 40, 32, 3
+
+
+def save(path: Path, inputs: dict[str, list[int]], outputs: dict[str, int], variable: bool = False) -> Path:
+    """An IR of floats: each output is a product of the first input, of so many channels."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    given = {name: ops.parameter(dims, np.float32, name=name) for name, dims in inputs.items()}
+    for name, node in given.items():
+        node.output(0).set_names({name})
+    first = next(iter(given.values()))
+    channels = first.get_partial_shape()[1].get_length() if first.get_partial_shape().rank.get_length() == 4 else None
+    draw, results = np.random.default_rng(1), []
+    for name, size in outputs.items():
+        if channels is None:
+            weights = draw.standard_normal((first.get_partial_shape()[-1].get_length(), size)).astype(np.float32)
+            result = ops.matmul(first, ops.constant(weights), False, False)
+        else:
+            weights = draw.standard_normal((size, channels, 1, 1)).astype(np.float32)
+            result = ops.convolution(first, ops.constant(weights), [1, 1], [0, 0], [0, 0], [1, 1])
+        result.output(0).set_names({name})
+        results.append(ops.result(result))
+    sinks = []
+    if variable:
+        read = ops.read_value(ops.constant(np.zeros((1, 1), np.float32)), "kept")
+        sinks.append(ops.assign(read, "kept"))
+    ov.save_model(ov.Model(results, sinks, list(given.values()), "part"), path, compress_to_fp16=False)
+    return path
+
+
+def write(path: Path, content: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content))
+
+
+@pytest.fixture
+def encoder(tmp_path: Path) -> Path:
+    """A classifier."""
+    folder = tmp_path / "encoder"
+    save(folder / "openvino_model.xml", {"x": [-1, WIDTH]}, {"logits": LABELS})
+    labels = {str(number): f"label {number}" for number in range(LABELS)}
+    write(folder / "config.json", {"architectures": ["BertForSequenceClassification"], "id2label": labels})
+    (folder / "tokenizer.json").write_text("{}")
+    return folder
+
+
+@pytest.fixture
+def pipeline(tmp_path: Path) -> Path:
+    """A latent diffusion, of products alone."""
+    folder = tmp_path / "pipeline"
+    part = "openvino_model.xml"
+    sample = {"sample": [-1, 4, -1, -1], "encoder_hidden_states": [-1, -1, WIDTH]}
+    save(folder / "unet" / part, sample, {"out_sample": 4})
+    write(folder / "unet/config.json", {"in_channels": 4, "cross_attention_dim": WIDTH})
+    save(folder / "vae_decoder" / part, {"latent_sample": [-1, 4, -1, -1]}, {"sample": 3})
+    write(folder / "vae_decoder/config.json", {"latent_channels": 4})
+    save(folder / "text_encoder" / part, {"input_ids": [-1, 8]}, {"last_hidden_state": WIDTH})
+    write(folder / "text_encoder/config.json", {"hidden_size": WIDTH})
+    write(folder / "scheduler/scheduler_config.json", {})
+    write(folder / "tokenizer/tokenizer_config.json", {})
+    write(
+        folder / "model_index.json",
+        {
+            "_class_name": "StableDiffusionPipeline", "unet": ["diffusers", "UNet2DConditionModel"],
+            "vae": ["diffusers", "AutoencoderKL"], "text_encoder": ["transformers", "CLIPTextModel"],
+            "scheduler": ["diffusers", "DDIMScheduler"], "tokenizer": ["transformers", "CLIPTokenizer"],
+            "safety_checker": [None, None],
+        },
+    )  # fmt: skip
+    return folder
+
+
+def files(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_an_encoder_has_the_names_that_hosts_look_for(encoder: Path, tmp_path: Path) -> None:
+    told = as_json(specops("convert", encoder, "-o", tmp_path / "out", "--json"))
+    assert told["failed"] == 0
+    assert files(tmp_path / "out") == {"onnx/model.onnx", "config.json", "tokenizer.json"}
+
+
+def test_the_ir_may_be_in_a_folder_of_its_own(encoder: Path, tmp_path: Path) -> None:
+    (encoder / "openvino").mkdir()
+    for suffix in (".xml", ".bin"):
+        (encoder / f"openvino_model{suffix}").rename(encoder / f"openvino/openvino_model{suffix}")
+        content = (encoder / f"openvino/openvino_model{suffix}").read_bytes()
+        (encoder / f"openvino/openvino_model_qint8_quantized{suffix}").write_bytes(content)
+    assert specops("convert", encoder, "-o", tmp_path / "out").exit_code == 0
+    found = {name for name in files(tmp_path / "out") if name.endswith(".onnx")}
+    assert found == {"onnx/model.onnx", "onnx/model_qint8_quantized.onnx"}
+
+
+@pytest.mark.parametrize(
+    "arguments", [["-o", "OUT", "--layout", "files"], ["-o", "OUT", "--layout=files", "--jobs=2"], []], ids=str
+)
+def test_files_keep_their_names(encoder: Path, tmp_path: Path, arguments: list[str]) -> None:
+    given = [str(tmp_path / "out") if argument == "OUT" else argument for argument in arguments]
+    assert specops("convert", encoder, *given).exit_code == 0
+    assert "openvino_model.onnx" in files(tmp_path / "out" if given else encoder)
+
+
+def test_what_keeps_variables_keeps_its_name(encoder: Path, tmp_path: Path) -> None:
+    save(encoder / "openvino_model.xml", {"x": [-1, WIDTH]}, {"logits": LABELS}, variable=True)
+    assert specops("convert", encoder, "-o", tmp_path / "out").exit_code == 0
+    assert "openvino_model.onnx" in files(tmp_path / "out")
+
+
+def test_without_a_configuration_there_is_no_layout(encoder: Path, tmp_path: Path) -> None:
+    (encoder / "config.json").unlink()
+    (encoder / "tokenizer.json").unlink()
+    assert specops("convert", encoder, "-o", tmp_path / "out").exit_code == 0
+    assert files(tmp_path / "out") == {"openvino_model.onnx"}
+
+
+def test_a_pipeline_has_the_names_that_hosts_look_for(pipeline: Path, tmp_path: Path) -> None:
+    assert specops("convert", pipeline, "-o", tmp_path / "out").exit_code == 0
+    found = {name for name in files(tmp_path / "out") if name.endswith(".onnx")}
+    assert found == {"unet/model.onnx", "vae_decoder/model.onnx", "text_encoder/model.onnx"}
+    assert {"model_index.json", "scheduler/scheduler_config.json"} <= files(tmp_path / "out")
+
+
+def test_only_components_are_renamed(pipeline: Path) -> None:
+    models = [
+        pipeline / name
+        for name in ("unet/openvino_model.xml", "tokenizer/openvino_tokenizer.xml", "more/deep/openvino_model.xml")
+    ]
+    found = [str(place) for place in places(pipeline, models, "hosts").values()]
+    assert found == ["unet/model.onnx", "tokenizer/openvino_tokenizer.onnx", "more/deep/openvino_model.onnx"]
+
+
+def test_variants_are_the_model_in_fewer_bits(encoder: Path, tmp_path: Path) -> None:
+    arguments = ["--variant", "fp16", "--variant", "q8", "--variant", "q4"]
+    told = as_json(specops("convert", encoder, "-o", tmp_path / "out", "--json", *arguments))
+    assert [variant["variant"] for variant in told["variants"]] == ["fp16", "q8", "q4"]
+    assert not any(variant["remark"] for variant in told["variants"])
+    assert sum(name.endswith(".onnx") for name in files(tmp_path / "out")) == 4
+    x = np.random.default_rng(1).standard_normal((4, WIDTH)).astype(np.float32)
+    expected = ov.Core().compile_model(encoder / "openvino_model.xml", "CPU", {"INFERENCE_PRECISION_HINT": "f32"})(x)[0]
+    operators = {"": "MatMul", "_fp16": "MatMul", "_quantized": "MatMulInteger", "_q4": "MatMulNBits"}
+    for (suffix, operator), most in zip(operators.items(), (1e-6, 2e-3, 2e-2, 0.2), strict=True):
+        path = tmp_path / f"out/onnx/model{suffix}.onnx"
+        assert operator in {node.op_type for node in onnx.load(path).graph.node}
+        (found,) = ort.InferenceSession(path).run(None, {"x": x})
+        assert np.linalg.norm(found - expected) <= most * np.linalg.norm(expected)
+
+
+def test_a_variant_without_weights_says_so(tmp_path: Path) -> None:
+    x = ops.parameter([-1, 4], np.float32, name="x")
+    (tmp_path / "model").mkdir()
+    ov.save_model(ov.Model([ops.relu(x)], [x]), tmp_path / "model/openvino_model.xml")
+    write(tmp_path / "model/config.json", {})
+    told = as_json(specops("convert", tmp_path / "model", "-o", tmp_path / "out", "--json", "--variant", "q4"))
+    assert "no weights" in told["variants"][0]["remark"]
+
+
+@pytest.mark.parametrize("arguments", [["--variant", "q8"], ["--layout", "hosts"]], ids=str)
+def test_options_of_folders_are_for_folders(encoder: Path, pipeline: Path, tmp_path: Path, arguments: list[str]) -> None:
+    result = specops("convert", encoder / "openvino_model.xml", "-o", tmp_path / "x.onnx", *arguments)
+    assert result.exit_code == 2 and "folder" in result.output
+    result = specops("convert", encoder, "-o", tmp_path / "out", "--genai", *arguments)
+    assert result.exit_code == 2 and "--genai" in result.output
+    if "q8" in arguments:
+        result = specops("convert", pipeline, "-o", tmp_path / "out", *arguments)
+        assert result.exit_code == 2 and "there is none" in result.output.replace("\n", " ")
+        assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        (
+            {"architectures": ["BertForSequenceClassification"], "id2label": {"0": "a", "1": "b"}},
+            "id2label is 2, but logits",
+        ),
+        ({"architectures": ["BertForSequenceClassification"]}, "num_labels is 2, but logits"),
+        ({"architectures": ["BertForMaskedLM"], "vocab_size": SIZE}, f"vocab_size is {SIZE}, but logits"),
+    ],
+)
+def test_a_configuration_of_another_model_is_refused(encoder: Path, tmp_path: Path, config: Any, said: str) -> None:
+    write(encoder / "config.json", config)
+    told = as_json(specops("convert", encoder, "-o", tmp_path / "out", "--json"))
+    assert said in told["problems"][0]["message"] and told["problems"][0]["file"].endswith("config.json")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"architectures": ["BertModel"], "num_labels": 2},  # of no classes
+        {"architectures": ["BertForSequenceClassification"], "num_labels": LABELS},
+        {"architectures": None, "vocab_size": SIZE},
+    ],
+)
+def test_a_configuration_that_says_nothing_of_it_is_taken(encoder: Path, tmp_path: Path, config: Any) -> None:
+    write(encoder / "config.json", config)
+    assert specops("convert", encoder, "-o", tmp_path / "out").exit_code == 0
+
+
+def test_a_damaged_configuration_is_refused(encoder: Path, tmp_path: Path) -> None:
+    (encoder / "config.json").write_text("{")
+    assert specops("convert", encoder, "-o", tmp_path / "out").exit_code == 2
+    assert not (tmp_path / "out").exists()
+
+
+def _without_unet(folder: Path) -> None:
+    (folder / "unet/openvino_model.xml").unlink()
+
+
+def _without_scheduler(folder: Path) -> None:
+    (folder / "scheduler/scheduler_config.json").unlink()
+    (folder / "scheduler").rmdir()
+
+
+def _of_another_unet(folder: Path) -> None:
+    write(folder / "unet/config.json", {"in_channels": 9, "cross_attention_dim": WIDTH})
+
+
+def _of_another_encoder(folder: Path) -> None:
+    write(folder / "unet/config.json", {"in_channels": 4, "cross_attention_dim": 768})
+
+
+def _of_another_vae(folder: Path) -> None:
+    write(folder / "vae_decoder/config.json", {"latent_channels": 16})
+
+
+def _of_nothing_known(folder: Path) -> None:
+    write(folder / "model_index.json", {"_class_name": "Unknown", "scheduler": ["diffusers", "DDIMScheduler"]})
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (_without_unet, "it names unet, there is no unet/openvino_model.xml"),
+        (_without_scheduler, "it names scheduler, there is no such folder"),
+        (_of_another_unet, "in_channels is 9, but sample"),
+        (_of_another_encoder, "cross_attention_dim is 768, but encoder_hidden_states"),
+        (_of_another_vae, "latent_channels is 16, but latent_sample"),
+        (_of_nothing_known, "it names no model that is known"),
+    ],
+)
+def test_a_pipeline_that_does_not_belong_together_is_refused(pipeline: Path, tmp_path: Path, change: Any, said: str) -> None:
+    change(pipeline)
+    result = specops("convert", pipeline, "-o", tmp_path / "out", "--json")
+    assert result.exit_code == 2
+    assert [said in problem["message"] for problem in as_json(result)["problems"]] == [True]
+    assert not (tmp_path / "out").exists()
+
+
+def test_all_that_is_wrong_is_told(pipeline: Path, tmp_path: Path) -> None:
+    for change in (_without_scheduler, _of_another_unet, _of_another_vae):
+        change(pipeline)
+    assert len(as_json(specops("convert", pipeline, "-o", tmp_path / "out", "--json"))["problems"]) == 3
+
+
+def test_a_component_that_does_not_convert_leaves_nothing(pipeline: Path, tmp_path: Path) -> None:
+    broken = pipeline / "vae_decoder/openvino_model.xml"
+    broken.write_text(broken.read_text().replace('type="Convolution"', 'type="Unheard"'))
+    result = specops("convert", pipeline, "-o", tmp_path / "out", "--json")
+    told = as_json(result)
+    assert result.exit_code and told["failed"] == 3 and told["converted"] == 0
+    messages = [problem["message"] for conversion in told["conversions"] for problem in conversion["problems"]]
+    assert sum("of no use without" in message for message in messages) == 2
+    assert files(tmp_path / "out") == set()
+    assert specops("convert", pipeline, "-o", tmp_path / "out", "--layout", "files").exit_code
+    assert "unet/openvino_model.onnx" in files(tmp_path / "out")
+
+
+def test_what_was_there_before_stays(pipeline: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert specops("convert", pipeline, "-o", out).exit_code == 0
+    before = files(out)
+    broken = pipeline / "vae_decoder/openvino_model.xml"
+    broken.write_text(broken.read_text().replace('type="Convolution"', 'type="Unheard"'))
+    assert specops("convert", pipeline, "-o", out).exit_code
+    assert files(out) == before

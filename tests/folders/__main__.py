@@ -1,0 +1,100 @@
+"""``python -m tests.folders``: folders of models, converted and loaded by their hosts.
+
+pip install '.[hosts]' && npm ci --ignore-scripts --prefix tests/folders
+python -m tests.folders                       # all: results.json, and the table in docs/pipelines.md
+python -m tests.folders bert flux             # those whose names contain one of these
+python -m tests.folders bert --dry            # neither is written
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+os.environ["HF_HUB_OFFLINE"] = "1"  # everything is made here
+
+from tests.folders import hosts
+from tests.folders.page import write_page
+from tests.folders.subjects import ENCODERS, MAKERS, PIPELINES, make
+
+RESULTS = Path(__file__).with_name("results.json")
+_VARIANTS = [text for variant in ("fp16", "q8", "q4") for text in ("--variant", variant)]
+_TASKS = {
+    "stable-diffusion": ("text2image", "image2image", "inpainting"),
+    "stable-diffusion-xl": ("text2image", "image2image"),
+}
+
+
+def runs(name: str) -> Iterator[tuple[str, Callable[[Path, Path], hosts.Result]]]:
+    """The hosts of a model, and what each does with the folder and what it became."""
+    if name in PIPELINES:
+        for task in _TASKS.get(name, ("text2image",)):
+            yield "diffusers", partial(hosts.in_diffusers, name, task=task)
+        return
+    if name in ENCODERS:
+        yield "optimum-onnx", partial(hosts.in_optimum, name)
+    if name in MAKERS or name.endswith(("-embedding", "-reranker")):
+        yield "sentence-transformers", partial(hosts.in_sentence_transformers, name)
+    if name in ENCODERS:
+        for dtype in hosts.DTYPES:
+            yield "Transformers.js", partial(hosts.in_transformers_js, name, dtype=dtype)
+
+
+def measured(name: str, place: Path) -> list[dict[str, Any]]:
+    """A row for each host of a model; one that cannot be had here has none."""
+    source, target = place / name, place / f"{name}-onnx"
+    make(name, source)
+    convert(source, target, [] if name in PIPELINES else _VARIANTS)
+    rows = []
+    for host, run in runs(name):
+        if reason := hosts.missing(host):
+            print(f"{name}: {host} is left out: {reason}")
+            continue
+        result = run(source, target)
+        rows.append({"model": name, "host": host, **asdict(result), "agrees": result.agrees})
+        told = "agrees" if result.agrees else "DIFFERS"
+        print(f"{name}: {host} {told}, {result.compared}: {result.error:.2g}", flush=True)
+    return rows
+
+
+def convert(source: Path, target: Path, options: list[str]) -> None:
+    """``specops convert``."""
+    subprocess.run([sys.executable, "-m", "converters.cli", "convert", source, "-o", target, *options], check=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.folders")
+    parser.add_argument("words", nargs="*", help="those whose names contain one of these; all by default")
+    parser.add_argument("--folder", type=Path, help="where the models are made, and stay; a temporary place by default")
+    parser.add_argument("--dry", action="store_true", help="write neither results.json nor docs/pipelines.md")
+    told = parser.parse_args()
+    warnings.filterwarnings("ignore")
+    names = [*ENCODERS, *MAKERS, *PIPELINES]
+    chosen = [name for name in names if not told.words or any(word in name for word in told.words)]
+    rows: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as temporary:
+        place = told.folder or Path(temporary)
+        place.mkdir(parents=True, exist_ok=True)
+        for name in chosen:
+            rows += measured(name, place)
+    if not told.dry:
+        known = json.loads(RESULTS.read_text()) if RESULTS.is_file() else []
+        kept = {(row["model"], row["host"], row["compared"]): row for row in [*known, *rows] if row["model"] in names}
+        ordered = sorted(kept.values(), key=lambda row: names.index(row["model"]))
+        RESULTS.write_text(json.dumps(ordered, indent=1) + "\n")
+        write_page(ordered)
+    return 0 if rows and all(row["agrees"] for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

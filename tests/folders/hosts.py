@@ -1,0 +1,193 @@
+"""The programs that load converted folders, and what OpenVINO says of the same inputs."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.folders.subjects import ENCODERS, TEXTS
+
+HERE = Path(__file__).parent
+INSTALL = "pip install '.[hosts]'"
+INSTALL_JAVASCRIPT = "npm ci --ignore-scripts --prefix tests/folders"
+CPU = {"INFERENCE_PRECISION_HINT": "f32"}
+ARRAYS = dict[str, np.ndarray]
+RATE = 16000
+
+
+@dataclass(frozen=True)
+class Result:
+    """How far a host is from OpenVINO.
+
+    Attributes:
+        compared: what was compared.
+        error: the largest distance, in the unit that ``compared`` names.
+        most: the largest that is allowed.
+        loaded: the class that loaded the folder.
+    """
+
+    compared: str
+    error: float
+    most: float
+    loaded: str
+
+    @property
+    def agrees(self) -> bool:
+        return self.error <= self.most
+
+
+def missing(host: str) -> str:
+    """Why a host cannot be had here, and what installs it; ``""`` where it can."""
+    if host == "Transformers.js":
+        if shutil.which("node") is None:
+            return "Node is not installed"
+        there = (HERE / "node_modules/@huggingface/transformers").is_dir()
+        return "" if there else f"@huggingface/transformers is not installed: {INSTALL_JAVASCRIPT}"
+    needed = {
+        "optimum-onnx": ("optimum.onnxruntime", "optimum.intel"),
+        "sentence-transformers": ("sentence_transformers", "optimum.onnxruntime", "optimum.intel"),
+        "diffusers": ("diffusers", "optimum.onnxruntime", "optimum.intel"),
+    }[host]
+    lacking = [name for name in needed if not _is_there(name)]
+    return f"{' and '.join(lacking)} cannot be imported: {INSTALL}" if lacking else ""
+
+
+def _is_there(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def inputs(name: str, folder: Path) -> ARRAYS:
+    """What an encoder is given: of texts what the folder's tokenizer makes of them."""
+    reads = ENCODERS[name].reads
+    draw = np.random.default_rng(1)
+    given: ARRAYS = {}
+    if reads in ("text", "both"):
+        import transformers
+
+        tokens = transformers.AutoTokenizer.from_pretrained(folder)(TEXTS, padding=True, return_tensors="np")
+        given |= {key: value.astype(np.int64) for key, value in tokens.items()}
+    if reads in ("image", "both"):
+        given["pixel_values"] = draw.standard_normal((2, 3, 32, 32)).astype(np.float32)
+    if reads == "sound":
+        given["input_values"] = draw.standard_normal((2, RATE // 4)).astype(np.float32)
+    return given
+
+
+def by_openvino(model: Path, given: Mapping[str, np.ndarray]) -> ARRAYS:
+    """The outputs of an IR by name."""
+    import openvino as ov
+
+    compiled = ov.Core().compile_model(model, "CPU", CPU)
+    taken = {port.any_name: given[port.any_name] for port in compiled.inputs}
+    found = compiled(taken)
+    return {port.any_name: found[port] for port in compiled.outputs}
+
+
+def distance(found: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray]) -> float:
+    """The largest distance of any output, relative in L2; infinite where shapes differ or nothing has the same name."""
+    worst = -1.0
+    for key in found.keys() & expected.keys():
+        if found[key].shape != expected[key].shape:
+            return float("inf")
+        norm = float(np.linalg.norm(expected[key])) or 1.0
+        worst = max(worst, float(np.linalg.norm(found[key].astype(np.float64) - expected[key])) / norm)
+    return worst if worst >= 0 else float("inf")
+
+
+def in_optimum(name: str, source: Path, target: Path) -> Result:
+    """``ORTModelFor...`` of the same task."""
+    from optimum import onnxruntime as hosts
+
+    kind = getattr(hosts, f"ORTModelFor{ENCODERS[name].task}")
+    given = inputs(name, source)
+    found = kind.from_pretrained(target)(**given)
+    expected = by_openvino(source / "openvino_model.xml", given)
+    return Result("outputs", distance({k: np.asarray(v) for k, v in found.items()}, expected), 1e-5, kind.__name__)
+
+
+def in_sentence_transformers(name: str, source: Path, target: Path) -> Result:
+    """Embeddings of texts, or scores of pairs, with ``backend="onnx"`` and with ``backend="openvino"``."""
+    import sentence_transformers as host
+
+    more: dict[str, Any] = {"device": "cpu", "local_files_only": True}
+    cpu = {"ov_config": CPU}
+    if name == "xlm-roberta-reranker":
+        pairs = [(TEXTS[0], TEXTS[1]), (TEXTS[1], TEXTS[1])]
+        expected = host.CrossEncoder(str(source), backend="openvino", model_kwargs=cpu, **more).predict(pairs)
+        found = host.CrossEncoder(str(target), backend="onnx", **more).predict(pairs)
+        return Result("scores", distance({"": found}, {"": expected}), 1e-5, "CrossEncoder")
+    expected = host.SentenceTransformer(str(source), backend="openvino", model_kwargs=cpu, **more).encode(TEXTS)
+    found = host.SentenceTransformer(str(target), backend="onnx", **more).encode(TEXTS)
+    return Result("embeddings", distance({"": found}, {"": expected}), 1e-5, "SentenceTransformer")
+
+
+DTYPES = {"fp32": 1e-5, "fp16": 1e-2, "q8": 0.2, "q4": 2.0}
+"""Transformers.js' types, and how far their outputs may be from OpenVINO's: with 4 bits of random weights they are far."""
+
+
+def in_transformers_js(name: str, source: Path, target: Path, dtype: str = "fp32") -> Result:
+    """The class that config.json names, in Transformers.js under Node: ids of its tokenizer, and outputs."""
+    told = ENCODERS[name]
+    architecture = json.loads((target / "config.json").read_text())["architectures"][0]
+    given = inputs(name, source)
+    expected = by_openvino(source / "openvino_model.xml", given)
+    document: dict[str, Any] = {"texts": TEXTS} if told.reads in ("text", "both") else {}
+    document["tensors"] = {
+        key: {"type": "float32", "dims": value.shape, "data": value.ravel().tolist()}
+        for key, value in given.items()
+        if value.dtype == np.float32
+    }
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "inputs.json"
+        path.write_text(json.dumps(document))
+        command = ["node", HERE / "in_node.mjs", target, architecture, dtype, path]
+        done = subprocess.run(list(map(str, command)), capture_output=True, text=True, encoding="utf-8", timeout=300)
+    if done.returncode:
+        raise RuntimeError(done.stdout + done.stderr)
+    printed = json.loads(done.stdout.splitlines()[-1])
+    found = {key: np.array(value["data"], np.float64).reshape(value["dims"]) for key, value in printed.items()}
+    mask = given.get("attention_mask")
+    if (tokens := found.pop("tokens", None)) is not None and not np.array_equal(tokens, given["input_ids"]):
+        raise RuntimeError(f"{tokens} are the tokens, not {given['input_ids']}")
+    if dtype != "fp32" and mask is not None:  # what stands for padding means nothing, and 16 bits round it otherwise
+        for outputs in (found, expected):
+            padded = [key for key, value in outputs.items() if value.shape[:2] == mask.shape]
+            outputs |= {key: outputs[key][mask.astype(bool)] for key in padded}
+    most = DTYPES[dtype]
+    compared = "tokens, outputs" if "texts" in document else "outputs"
+    return Result(f"{compared} ({dtype})", distance(found, expected), most, architecture)
+
+
+def in_diffusers(name: str, source: Path, target: Path, task: str = "text2image") -> Result:
+    """The picture from the same seed, of optimum-intel's pipeline and of optimum-onnx's."""
+    import torch
+    from optimum import intel, onnxruntime
+
+    kinds = {"text2image": "Text2Image", "image2image": "Image2Image", "inpainting": "Inpainting"}
+    theirs = getattr(intel, f"OVPipelineFor{kinds[task]}")
+    ours = getattr(onnxruntime, f"ORTPipelineFor{kinds[task]}")
+    asked: dict[str, Any] = {"prompt": "a sailing ship", "num_inference_steps": 4, "output_type": "np"}
+    asked |= {"height": 32, "width": 32} if task != "image2image" else {}
+    picture = np.random.default_rng(1).random((1, 32, 32, 3), np.float32)
+    if task != "text2image":
+        asked |= {"image": picture, "strength": 0.75}
+    if task == "inpainting":
+        asked["mask_image"] = (picture[..., :1] > 0.5).astype(np.float32)
+    found = []
+    for pipeline in (theirs.from_pretrained(source, ov_config=CPU), ours.from_pretrained(target)):
+        pipeline.set_progress_bar_config(disable=True)
+        found.append(pipeline(**asked, generator=torch.Generator().manual_seed(3)).images)
+        kind = type(pipeline).__name__
+    return Result(f"pictures, of 255 ({task})", float(np.abs(found[0] - found[1]).max()) * 255, 2.0, kind)

@@ -1,0 +1,39 @@
+"""A sample of `python -m tests.folders`; the table that is written of all of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.folders import page
+from tests.folders.hosts import missing
+from tests.folders.subjects import ENCODERS, MAKERS, PIPELINES
+
+ROOT = Path(__file__).parents[2]
+RESULTS = json.loads(Path(__file__).with_name("results.json").read_text())
+
+
+@pytest.mark.parametrize(("name", "host"), [("bert-embedding", "optimum-onnx"), ("latent-consistency", "diffusers")])
+def test_hosts_give_what_openvino_gives(name: str, host: str, tmp_path: Path) -> None:
+    if reason := missing(host):
+        pytest.skip(reason)
+    command = [sys.executable, "-m", "tests.folders", name, "--dry", "--folder", tmp_path]
+    path = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
+    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{name}: {host} agrees" in done.stdout
+
+
+def test_every_model_was_measured_and_agrees() -> None:
+    assert {row["model"] for row in RESULTS} == {*ENCODERS, *MAKERS, *PIPELINES}
+    assert all(row["agrees"] for row in RESULTS)
+
+
+def test_the_page_has_what_was_measured() -> None:
+    before = page.PAGE.read_text(encoding="utf-8")
+    assert page.written(before, RESULTS) == before
