@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from converters.validation.compare import Comparison
 
-__all__ = ["difference", "dims", "duration", "errors", "number", "share", "shortened", "size"]
+__all__ = ["difference", "dims", "duration", "errors", "number", "share", "shortened", "size", "sort_key"]
 
 _LONGEST = 48
 
@@ -71,3 +71,10 @@ def shortened(name: str, longest: int = _LONGEST) -> str:
         return name
     half = (longest - 1) // 2
     return f"{name[: longest - 1 - half]}…{name[-half:]}"
+
+
+def sort_key(value: float | None) -> str:
+    """A number as a script of the page reads it; nothing for ``None`` and NaN, which have no place in an order."""
+    if value is None or math.isnan(value):
+        return ""
+    return str(value).replace("inf", "Infinity")

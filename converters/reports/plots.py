@@ -28,16 +28,16 @@ _SERIES = ("#300001", "#300002", "#300003", "#300004", "#300005")
 _COLOURS = {_INK: "var(--ink)", _LINE: "var(--line)"} | {c: f"var(--series{i})" for i, c in enumerate(_SERIES)}
 _MARKERS = ("o", "s", "^", "D", "v")
 # Points that lie upon each other all show.
-_SIZES = (52, 26, 12, 6, 4)
+_SIZES = (30, 15, 7, 4, 3)
 _STYLE: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "specops",
     "font.family": "sans-serif",
-    "font.size": 10,
+    "font.size": 9,
     "text.color": _INK,
     "axes.labelcolor": _INK,
     "axes.edgecolor": _LINE,
-    "axes.titlesize": 10,
+    "axes.titlesize": 9,
     "axes.titlelocation": "left",
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -90,7 +90,7 @@ def error_plot(series: Mapping[str, Sequence[Point]], described: str, xlabel: st
     floor, ceiling = 10 ** (math.floor(math.log10(low)) - 0.7), 10 ** (math.ceil(math.log10(high) + 0.01) + 0.3)
     titles = {point.anchor: point.title for points in series.values() for point in points}
     linked = sum(map(len, series.values())) <= _MOST_LINKS
-    with _figure(2, 1, (10, 4.6), sharex=True, height_ratios=(2, 1)) as (figure, (above, below)):
+    with _figure(2, 1, (7.5, 3.8), sharex=True, height_ratios=(2, 1)) as (figure, (above, below)):
         for place, (name, points) in enumerate(series.items()):
             look: dict[str, Any] = {
                 "s": _SIZES[place % len(_SIZES)] if len(series) > 1 else _SIZES[1],
@@ -137,7 +137,7 @@ def histograms(distribution: Distribution, expected: str, got: str, described: s
 
 def time_bars(rows: Sequence[tuple[str, float | None, float | None]], names: tuple[str, str], described: str) -> Markup:
     """Times side by side: of each row its name and the seconds of two runtimes."""
-    with _figure(1, 1, (10, 0.7 + 0.38 * len(rows))) as (figure, axes):
+    with _figure(1, 1, (7.5, 0.7 + 0.34 * len(rows))) as (figure, axes):
         places = range(len(rows))
         for shift, name, colour, seconds in (
             (-0.19, names[0], _SERIES[0], [row[1] for row in rows]),
@@ -157,7 +157,7 @@ def time_bars(rows: Sequence[tuple[str, float | None, float | None]], names: tup
 
 def count_bars(rows: Sequence[tuple[str, float]], label: str, described: str) -> Markup:
     """A bar for each row: its name and a number."""
-    with _figure(1, 1, (10, 0.7 + 0.26 * len(rows))) as (figure, axes):
+    with _figure(1, 1, (7.5, 0.7 + 0.22 * len(rows))) as (figure, axes):
         bars = axes.barh(range(len(rows)), [row[1] for row in rows], 0.7, color=_SERIES[0])
         axes.bar_label(bars, [number(row[1]) if row[1] < 10 else f"{row[1]:,.0f}" for row in rows], padding=3, fontsize=8)
         axes.set_yticks(range(len(rows)), [shortened(row[0], 44) for row in rows])

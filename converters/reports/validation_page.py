@@ -15,6 +15,7 @@ from converters.reports.formats import dims, errors, number, shortened
 from converters.reports.page import write
 from converters.validation.compare import Comparison
 from converters.validation.distributions import Distribution
+from converters.validation.nodes import LayerNode
 from converters.validation.runtimes import NAMES
 from converters.validation.times.measure import LayerTimes, Times
 from converters.validation.validate import LayerDifference, Validation
@@ -30,6 +31,16 @@ class _Row:
     anchor: str
     layer: LayerDifference
     cells: list[Comparison | None]
+    nodes: list[_Node]
+
+
+@dataclass(frozen=True)
+class _Node:
+    """A node of the conversion in the page's table, with the rows of the layers that it computes."""
+
+    anchor: str
+    node: LayerNode
+    layers: list[_Row]
 
 
 def write_validation(path: Path, validation: Validation) -> None:
@@ -42,6 +53,7 @@ def write_validation(path: Path, validation: Validation) -> None:
     source = read(validation.path)
     runtimes = list(dict.fromkeys(row.runtime for row in validation.layers))
     rows = _rows(validation, runtimes)
+    nodes = _with_nodes(rows, validation.nodes)
     times = validation.times
     write(
         path,
@@ -53,6 +65,8 @@ def write_validation(path: Path, validation: Validation) -> None:
         short=_SHORT,
         runtimes=runtimes,
         rows=rows,
+        nodes=nodes,
+        anchors={row.layer.layer_id: row.anchor for row in reversed(rows)},
         errors=_error_plot(rows, runtimes) if rows else None,
         parting=_parting(source, validation, rows),
         histograms=_histograms(validation),
@@ -70,8 +84,20 @@ def _rows(validation: Validation, runtimes: Sequence[str]) -> list[_Row]:
     rows = []
     for (layer, output), by_runtime in found.items():
         cells = [by_runtime[name].comparison if name in by_runtime else None for name in runtimes]
-        rows.append(_Row(f"layer-{layer}-{output}", next(iter(by_runtime.values())), cells))
+        rows.append(_Row(f"layer-{layer}-{output}", next(iter(by_runtime.values())), cells, []))
     return rows
+
+
+def _with_nodes(rows: Sequence[_Row], nodes: Sequence[LayerNode]) -> list[_Node]:
+    """The nodes, each with the rows of its layers, which are given the node."""
+    by_layer = {(row.layer.layer_id, row.layer.output): row for row in rows}
+    found = []
+    for place, node in enumerate(nodes):
+        shown = _Node(f"node-{place}", node, [by_layer[layer] for layer in node.layers if layer in by_layer])
+        for row in shown.layers:
+            row.nodes.append(shown)
+        found.append(shown)
+    return found
 
 
 def _error_plot(rows: Sequence[_Row], runtimes: Sequence[str]) -> Markup:

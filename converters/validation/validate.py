@@ -24,6 +24,7 @@ from converters.validation.distributions import Distribution, distribution, wors
 from converters.validation.excuse import excused
 from converters.validation.inputs import Taken, load_samples
 from converters.validation.interface import check_interface
+from converters.validation.nodes import LayerNode, nodes_by_layer
 from converters.validation.onnx_model import OnnxModel
 from converters.validation.openvino_extraction import Output, extract
 from converters.validation.openvino_inference import EXACT, SHIPPED, LayerOutput
@@ -42,7 +43,7 @@ class RuntimeResult:
         runtime: ``"openvino"``, ``"native"``, ``"python"``, ``"none"`` or ``"reference"``.
         skipped: why it did not run, where it cannot run here or need not.
         error: what it raised.
-        seconds: the time of one inference, after a first one.
+        seconds: the time of one inference, after a first one; the median of several where the layers are timed.
         outputs: output name -> how it compares with the baseline's.
     """
 
@@ -91,6 +92,7 @@ class Validation:
             does.
         layers_compared: with ``per_layer``: how many layer outputs could be compared.
         layers: with ``per_layer``: each layer's output in each runtime, in the graph's order, runtime by runtime.
+        nodes: with ``per_layer``: the nodes of the conversion, and the layers that they compute.
         worst: with ``per_layer``: how the values are distributed that are farthest from the baseline's, the farthest first.
         samples: the samples, where there are several: the outputs' comparisons are the worst of all of them.
         sample: the one of them that layers were compared with.
@@ -111,6 +113,7 @@ class Validation:
     shipped: RuntimeResult | None = None
     notes: list[str] = field(default_factory=list)
     layers: list[LayerDifference] = field(default_factory=list)
+    nodes: list[LayerNode] = field(default_factory=list)
     worst: list[Distribution[LayerDifference]] = field(default_factory=list)
     times: Times | None = None
     samples: list[str] = field(default_factory=list)
@@ -227,6 +230,8 @@ def validate(
                 file.unlink()
         validation = _compared(path, model, exposed, outcomes, tolerance)
         validation.guessed, validation.notes = guessed, [*notes, *validation.notes]
+        if exposed:
+            validation.nodes = _nodes(model, exposed)
         if outcomes.get(OPENVINO, (None, {}))[1] and not all(result.agrees for result in validation.results):
             progress("OpenVINO, CPU, in low precision")
             values = {runtime: arrays for runtime, (_, arrays) in outcomes.items()}
@@ -240,6 +245,10 @@ def validate(
             validation.times = measure(
                 replace(source, path=ir), target, names_of_values, arrays, model.outputs, ran[0], extensions
             )
+            # One time of a runtime: the median of several where there is one.
+            medians = {OPENVINO: validation.times.openvino, ran[0]: validation.times.onnxruntime}
+            for result in validation.results:
+                result.seconds = medians.get(result.runtime) or result.seconds
     return validation
 
 
@@ -466,6 +475,13 @@ def _exposed(source: Model, names: Mapping[tuple[int, int], str], model: OnnxMod
         for port in layer.outputs
         if names.get((layer.id, port.index)) in known and port.element_type not in _NOT_HANDED_OUT
     ]
+
+
+def _nodes(model: OnnxModel, exposed: Sequence[_Exposed]) -> list[LayerNode]:
+    values: dict[str, list[tuple[int, int]]] = {}
+    for one in exposed:
+        values.setdefault(one.value, []).append((one.layer.id, one.index))
+    return nodes_by_layer(model.proto.graph, values)
 
 
 def _one_line(error: Exception) -> str:

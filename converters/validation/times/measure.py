@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 
 from converters.openvino.reader.graph import Layer, Model
 from converters.validation.openvino_process import OpenVINOError, OpenVINOProcess
 from converters.validation.times import onnxruntime, openvino
+
+_Executed = TypeVar("_Executed", openvino.Executed, onnxruntime.Executed)
 
 
 @dataclass(frozen=True)
@@ -84,8 +86,15 @@ def measure(
         times.onnxruntime, ours = onnxruntime.measure(onnx_path, arrays, outputs, kernels)
     except Exception as error:  # whatever the runtime raises
         times.problem = f"{type(error).__name__}: {error}"
-    _by_layer(times, source, names, theirs, ours)
+    _by_layer(times, source, names, _within(times.openvino, theirs), _within(times.onnxruntime, ours))
     return times
+
+
+def _within(whole: float | None, executed: Sequence[_Executed]) -> list[_Executed]:
+    """The steps, whose times are no more than the whole inference takes: counting makes each of them longer."""
+    counted = sum(step.seconds for step in executed)
+    factor = min(1.0, whole / counted) if whole and counted else 1.0
+    return [step._replace(seconds=step.seconds * factor) for step in executed]
 
 
 @dataclass

@@ -6,6 +6,11 @@ from pathlib import Path
 
 from lxml import html
 
+import converters.reports
+
+SCRIPT = (Path(converters.reports.__file__).parent / "templates" / "tables.js").read_text(encoding="utf-8").strip()
+"""The one script of a page."""
+
 
 def load(path: Path) -> html.HtmlElement:
     """The page, which refers to nothing outside itself, and within itself to what is there only."""
@@ -16,7 +21,8 @@ def load(path: Path) -> html.HtmlElement:
     for reference in page.xpath("//@href | //@*[name() = 'xlink:href'] | //@src"):
         assert reference.startswith("#"), reference
         assert reference[1:] in ids, reference
-    assert "@import" not in text and "<script" not in text and "url(http" not in text
+    assert "@import" not in text and "url(http" not in text
+    assert [script.text.strip() for script in page.xpath("//script")] == [SCRIPT]
     assert all(drawing.get("aria-label") for drawing in page.xpath("//svg"))
     assert page.xpath("//meta[@name='viewport']") and "prefers-color-scheme: dark" in text
     return page

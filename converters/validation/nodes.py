@@ -1,0 +1,45 @@
+"""Which nodes of a conversion compute which layers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import onnx
+
+
+@dataclass(frozen=True)
+class LayerNode:
+    """A node of the outermost graph, and the layers' outputs that it computes or is computed for.
+
+    Attributes:
+        name: the node's name, or that of its first output.
+        operator: its operator, with the domain where that is not ONNX's own.
+        layers: ``(layer id, output index)`` of each.
+    """
+
+    name: str
+    operator: str
+    layers: tuple[tuple[int, int], ...]
+
+
+def nodes_by_layer(graph: onnx.GraphProto, values: Mapping[str, Sequence[tuple[int, int]]]) -> list[LayerNode]:
+    """The graph's nodes in their order.
+
+    A node belongs to the layers whose value it computes. A node with other values belongs to the layers of the first node
+    that takes one.
+
+    Args:
+        graph: the outermost graph of a conversion.
+        values: the name of each value that is a layer's output -> ``(layer id, output index)``.
+    """
+    owners: dict[str, tuple[tuple[int, int], ...]] = {}
+    found = []
+    for node in reversed(graph.node):
+        layers = tuple(dict.fromkeys(layer for name in node.output for layer in values.get(name, ())))
+        if not layers:
+            layers = next((owners[name] for name in node.output if owners.get(name)), ())
+        owners |= dict.fromkeys(node.input, layers)
+        operator = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+        found.append(LayerNode(node.name or node.output[0], operator, layers))
+    return found[::-1]
