@@ -232,7 +232,7 @@ def _library() -> dict[str, Any] | None:
     if not has_library():
         return None
     said = description()
-    return {key: said[key] for key in ("vectors", "clones", "products")}
+    return {key: said.get(key) for key in ("vectors", "clones", "products", "regular_expressions")}
 
 
 def array(values: np.ndarray) -> dict[str, Any]:

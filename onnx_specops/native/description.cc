@@ -1,6 +1,7 @@
 #include "description.h"
 
 #include "compressed.h"
+#include "pcre2_abi.h"
 #include "simd.h"
 
 namespace specops {
@@ -85,8 +86,8 @@ std::string of_op(const Op* op) {
 
 std::string describe(const std::vector<const Op*>& ops) {
   return text("{\"most_elements\": ", most_elements, ", \"most_growth\": ", most_growth, ", \"vectors\": ", quoted(vectors),
-              ", \"clones\": ", clones, ", \"products\": ", quoted(compressed::kernels().name), ", \"operators\": ",
-              list(ops, of_op), "}");
+              ", \"clones\": ", clones, ", \"products\": ", quoted(compressed::kernels().name), ", \"regular_expressions\": ",
+              quoted(pcre2::library().description), ", \"operators\": ", list(ops, of_op), "}");
 }
 
 }  // namespace specops

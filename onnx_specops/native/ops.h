@@ -2,6 +2,7 @@
 #pragma once
 
 #include "op.h"
+#include "pcre2_abi.h"
 
 namespace specops {
 
@@ -37,6 +38,8 @@ const Op& proposal();
 const Op& psroi_pooling();
 const Op& ragged_to_dense();
 const Op& random_uniform();
+const Op& regex_normalization();
+const Op& regex_split();
 const Op& roi_align();
 const Op& roi_align_rotated();
 const Op& roi_pooling();
@@ -46,6 +49,7 @@ const Op& search_sorted();
 const Op& segment_max();
 const Op& sentencepiece_detokenizer();
 const Op& sentencepiece_tokenizer();
+const Op& special_tokens_split();
 const Op& string_join();
 const Op& string_split();
 const Op& string_tensor_pack();
@@ -58,14 +62,10 @@ const Op& vocab_decoder();
 const Op& vocabulary_table();
 const Op& wordpiece_tokenizer();
 const Op& yuv_to_rgb();
-#ifdef SPECOPS_HAVE_PCRE2
-const Op& regex_normalization();
-const Op& regex_split();
-const Op& special_tokens_split();
-#endif
 
+// All that can run here: operators with regular expressions need PCRE2.
 inline std::vector<const Op*> all_ops() {
-  return {
+  std::vector<const Op*> ops = {
       &attention(),
       &bpe_tokenizer(),
       &byte_fallback(),
@@ -119,12 +119,9 @@ inline std::vector<const Op*> all_ops() {
       &vocabulary_table(),
       &wordpiece_tokenizer(),
       &yuv_to_rgb(),
-#ifdef SPECOPS_HAVE_PCRE2
-      &regex_normalization(),
-      &regex_split(),
-      &special_tokens_split(),
-#endif
   };
+  if (pcre2::library().found) ops.insert(ops.end(), {&regex_normalization(), &regex_split(), &special_tokens_split()});
+  return ops;
 }
 
 }  // namespace specops

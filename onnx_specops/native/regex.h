@@ -1,13 +1,12 @@
 // PCRE2's regular expressions over bytes, with UTF and UCP.
 #pragma once
 
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
-
 #include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
+
+#include "pcre2_abi.h"
 
 namespace specops {
 
@@ -22,9 +21,9 @@ class Regex {
  private:
   friend class Search;
   struct Free {
-    void operator()(pcre2_code* code) const { pcre2_code_free(code); }
+    void operator()(pcre2::Code* code) const { pcre2::functions().code_free(code); }
   };
-  using Code = std::unique_ptr<pcre2_code, Free>;
+  using Code = std::unique_ptr<pcre2::Code, Free>;
   static Code compile(const std::string& pattern, std::uint32_t options);
 
   // For texts that are UTF-8, and for such as have other bytes, which match nothing.
@@ -43,16 +42,16 @@ class Search {
 
   std::size_t begin(std::size_t group = 0) const { return offsets_[2 * group]; }
   std::size_t end(std::size_t group = 0) const { return offsets_[2 * group + 1]; }
-  bool has(std::size_t group) const { return group < count_ && offsets_[2 * group] != PCRE2_UNSET; }
+  bool has(std::size_t group) const { return group < count_ && offsets_[2 * group] != pcre2::UNSET; }
   // One more than the greatest number of a group that took part in the match.
   std::size_t count() const { return count_; }
 
  private:
-  template <auto Function>
+  template <auto Function>  // a member of pcre2::Functions
   struct Free {
     template <class T>
     void operator()(T* object) const {
-      Function(object);
+      (pcre2::functions().*Function)(object);
     }
   };
 
@@ -60,12 +59,12 @@ class Search {
   bool grow_stack();
 
   const Regex& regex_;
-  const pcre2_code* code_ = nullptr;
+  const pcre2::Code* code_ = nullptr;
   bool is_valid_ = true;
   std::string_view text_;
-  std::unique_ptr<pcre2_match_data, Free<pcre2_match_data_free>> data_;
-  std::unique_ptr<pcre2_jit_stack, Free<pcre2_jit_stack_free>> stack_;
-  std::unique_ptr<pcre2_match_context, Free<pcre2_match_context_free>> context_;
+  std::unique_ptr<pcre2::MatchData, Free<&pcre2::Functions::match_data_free>> data_;
+  std::unique_ptr<pcre2::JitStack, Free<&pcre2::Functions::jit_stack_free>> stack_;
+  std::unique_ptr<pcre2::MatchContext, Free<&pcre2::Functions::match_context_free>> context_;
   const std::size_t* offsets_ = nullptr;
   std::size_t count_ = 0;
 };

@@ -101,7 +101,7 @@ class RegexNormalization : public Kernel {
       context.check_size("symbols", static_cast<std::int64_t>(out.size()));
       at = start = search.end();
       if (!all_) break;
-      options = search.begin() == search.end() ? PCRE2_NOTEMPTY_ATSTART | PCRE2_ANCHORED : 0;
+      options = search.begin() == search.end() ? pcre2::NOTEMPTY_ATSTART | pcre2::ANCHORED : 0;
     }
     out.append(text.substr(at));
     // What is to grow beyond all measure stays as it is.

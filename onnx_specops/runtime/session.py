@@ -21,7 +21,7 @@ from onnx_specops.runtime import models
 from onnx_specops.runtime.errors import MissingKernelError
 from onnx_specops.runtime.extensions import adapt
 from onnx_specops.runtime.extensions import kernels as python_kernels
-from onnx_specops.runtime.library import has_library, library_path, native_operators, remedy
+from onnx_specops.runtime.library import description, has_library, library_path, native_operators, remedy
 from onnx_specops.runtime.state import State
 from onnx_specops.runtime.variables import as_array, as_ort_value, inputs_of, variables_of
 
@@ -112,8 +112,8 @@ class InferenceSession(ort.InferenceSession):
         sess_options: session options; the kernels are registered with them. Without any, a session on the CPU logs errors
             alone: ONNX Runtime has a warning for each variable that has an initial value.
         kernels: as for `register`, and ``"none"``: each node of the domain runs as the body that the model carries. Where
-            the library was built without an operator of the model (those with regular expressions need PCRE2), ``"auto"``
-            takes Python kernels and says so.
+            the library lacks an operator of the model (those with regular expressions need PCRE2), ``"auto"`` takes Python
+            kernels and warns.
         providers, provider_options, kwargs: as for ``onnxruntime.InferenceSession``.
 
     With Python kernels, what a kernel raises is raised by ``run`` (``run_with_iobinding``, ...; ``run_async`` hands the
@@ -329,7 +329,7 @@ def _own_options(providers: Sequence[Any] | None) -> ort.SessionOptions:
 
 
 def _able(path_or_bytes: Any) -> Kernels:
-    """The kernels for a model where the library is built: Python's, where it was built without an operator of the model."""
+    """The kernels for a model where the library is built: Python's where the library lacks an operator of the model."""
     absent = {operator.name for operator in operators()} - native_operators()
     if not absent:
         return "native"
@@ -340,12 +340,11 @@ def _able(path_or_bytes: Any) -> Kernels:
         return "native"
     if not (needed := sorted(absent.intersection(node.op_type for node in adapt.domain_nodes(model)))):
         return "native"
-    reason = f"the native library was built without {', '.join(needed)} (no PCRE2 was found)"
+    reason = f"the native kernels of {', '.join(needed)} need PCRE2: {description()['regular_expressions']}"
+    cure = "Install PCRE2 10.40 or later (Debian: libpcre2-8-0, Homebrew: pcre2, conda: pcre2)"
     if not python_kernels.is_available():
-        raise MissingKernelError(
-            f'{reason}. Install PCRE2 (libpcre2-dev) and build it again, or pip install "onnx-specops[python-kernels]"'
-        )
-    warnings.warn(f"{reason}: Python kernels, which are slower, run the model", RuntimeWarning, stacklevel=3)
+        raise MissingKernelError(f'{reason}. {cure}, or pip install "onnx-specops[python-kernels]"')
+    warnings.warn(f"{reason}. Python kernels, which are slower, run the model. {cure}", RuntimeWarning, stacklevel=3)
     return "python"
 
 

@@ -246,5 +246,5 @@ _REGEXES = (normalization, split, special_tokens)
 
 
 def makers() -> tuple[Callable[[np.random.Generator], Node], ...]:
-    """Those whose kernels the library has: one that was built without PCRE2 lacks some."""
+    """Those whose kernels the library has: without PCRE2 it lacks some."""
     return (*_MAKERS, *_REGEXES) if BUILT >= OF_PCRE2 else _MAKERS

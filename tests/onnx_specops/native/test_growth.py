@@ -87,7 +87,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 def test_memory(case: Callable[[], tuple[str, dict[str, np.ndarray], dict[str, object]]], tmp_path: Path) -> None:
     op_type, inputs, attributes = case()
     if op_type in OF_PCRE2 and op_type not in BUILT:
-        pytest.skip("the library is built without PCRE2")
+        pytest.skip("there is no PCRE2")
     (tmp_path / "node.onnx").write_bytes(one_node(op_type, inputs, attributes).SerializeToString())
     np.savez(tmp_path / "inputs.npz", **inputs)
     command = [sys.executable, "-c", MEASURE, str(tmp_path / "node.onnx"), str(tmp_path / "inputs.npz")]
