@@ -50,6 +50,15 @@ def test_a_conversion_that_agrees(model: Path, tmp_path: Path) -> None:
     assert "all runtimes agree" in page.xpath("//header")[0].text_content()
     assert "bend<b>" in text_of(page, "layers")
     assert "OpenVINO" in text_of(page, "times")
+    # Layers and nodes refer to each other.
+    (row,) = page.xpath("//tr[starts-with(@id, 'layer-')][td[1] = 'turn']")
+    (node,) = page.xpath("//tr[@id = $id]", id=row.xpath(".//a[. = 'MatMul']/@href")[0][1:])
+    assert f"#{row.get('id')}" in node.xpath(".//a/@href")
+    # A runtime has one time.
+    seconds = {runtime["runtime"]: runtime["seconds"] for runtime in document["runtimes"]}
+    assert (seconds["openvino"], seconds[times["kernels"]]) == (times["openvino"], times["onnxruntime"])
+    for name in ("openvino", "onnxruntime"):
+        assert sum(row[name] or 0 for row in times["layers"]) <= times[name] * 1.001
 
 
 def test_a_conversion_that_differs(model: Path, tmp_path: Path) -> None:
