@@ -17,9 +17,9 @@ os.environ["PYTHONSAFEPATH"] = "1"
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--conformance",
-        default="300",
+        default="50",
         metavar="N|all",
-        help="how many conformance cases to run: a sample fixed by a seed, or all (default: %(default)s)",
+        help="which conformance cases to run: one of each operation and one in N of all, or all (default: %(default)s)",
     )
     parser.addoption(
         "--opset",

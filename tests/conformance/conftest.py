@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Iterator, Mapping
+from typing import TypeVar
 
 import pytest
 
+from tests.conformance.case import Case
 from tests.conformance.oracle import Oracle
+
+T = TypeVar("T")
 
 
 @pytest.fixture(scope="session")
@@ -33,8 +37,32 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     wanted = config.getoption("--conformance")
     if wanted == "all" or config.getoption("keyword"):
         return
-    cases = [item for item in items if item.get_closest_marker("conformance")]
-    kept = set(random.Random(20260).sample(cases, min(int(wanted), len(cases))))
+    cases = [item for item in items if isinstance(item, pytest.Function) and item.get_closest_marker("conformance")]
+    kept = sample({item: (item.nodeid, _operation(item)) for item in cases}, int(wanted))
     dropped = [item for item in cases if item not in kept]
     items[:] = [item for item in items if item not in set(dropped)]
     config.hook.pytest_deselected(items=dropped)
+
+
+def _operation(item: pytest.Function) -> str | None:
+    """The operation and version that a case of the operations' suite tests."""
+    case = item.callspec.params.get("case")
+    return f"{case.operation}-{case.version}" if isinstance(case, Case) else None
+
+
+def sample(cases: Mapping[T, tuple[str, str | None]], every: int) -> set[T]:
+    """One case of each operation, and about one in ``every`` of all.
+
+    The hash of its name decides for each case: a case that is added changes nothing for the others, but that it may be the
+    one of its operation.
+
+    Args:
+        cases: each with its name, and with its operation if it tests one.
+        every: see above.
+    """
+    numbers = {case: int.from_bytes(hashlib.sha256(name.encode()).digest()[:8]) for case, (name, _) in cases.items()}
+    first: dict[str, T] = {}
+    for case, (_, operation) in cases.items():
+        if operation is not None and (operation not in first or numbers[case] < numbers[first[operation]]):
+            first[operation] = case
+    return {*first.values(), *(case for case, number in numbers.items() if number % every == 0)}

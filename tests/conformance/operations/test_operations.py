@@ -1,7 +1,7 @@
 """Every operation of OpenVINO's opsets against OpenVINO itself.
 
-All cases: ``pytest tests/conformance/operations --conformance=all``; a sample, fixed by a seed, runs by default. With
-``--opset=13`` each is converted at that opset.
+All cases: ``pytest tests/conformance/operations --conformance=all``; a sample runs by default, with one of each operation.
+With ``--opset=13`` each is converted at that opset.
 """
 
 from __future__ import annotations

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 import onnxruntime as ort
-import pytest
 
 from converters.openvino import convert
 from tests.comparison import assert_all_close
@@ -23,13 +21,6 @@ FORMS = {
     "opset-13": ({"compress_to_fp16": True}, {"opset": 13}),
 }
 """Name -> how OpenVINO saves the model, and how it is converted."""
-
-
-@pytest.fixture(scope="module")
-def oracle() -> Iterator[Oracle]:
-    oracle = Oracle()
-    yield oracle
-    oracle.close()
 
 
 def converted(

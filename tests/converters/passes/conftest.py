@@ -1,4 +1,4 @@
-"""Every replacement that a test of a pass makes is evaluated."""
+"""OpenVINO as the oracle; and every replacement that a test of a pass makes is evaluated."""
 
 from __future__ import annotations
 
@@ -8,6 +8,15 @@ import pytest
 
 from converters.passes.verification import Verifier
 from onnx_specops.replacing import checked_by
+from tests.conformance.oracle import Oracle
+
+
+@pytest.fixture(scope="module")
+def oracle() -> Iterator[Oracle]:
+    """OpenVINO, in a process of its own."""
+    oracle = Oracle()
+    yield oracle
+    oracle.close()
 
 
 @pytest.fixture(autouse=True)

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from tests.conformance.oracle import Oracle
-from tests.converters.passes.agreement import FORMS, converted, operators, oracle  # noqa: F401
+from tests.converters.passes.agreement import FORMS, converted, operators
 
 LARGEST = np.finfo(np.float32).max
 X = np.float32([*np.linspace(-30, 30, 601), -LARGEST, -104, -88, 88, 104, LARGEST, np.inf, 1e-30, -1e-30, 0])
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_mish(form: str, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+def test_mish(form: str, oracle: Oracle, tmp_path: Path) -> None:
     import openvino as ov
     from openvino import opset14 as ops
 
@@ -25,7 +25,7 @@ def test_mish(form: str, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_log_sigmoid(form: str, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+def test_log_sigmoid(form: str, oracle: Oracle, tmp_path: Path) -> None:
     import openvino as ov
     from openvino import opset14 as ops
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.conformance.oracle import Oracle
-from tests.converters.passes.agreement import FORMS, converted, operators, optimised, oracle  # noqa: F401
+from tests.converters.passes.agreement import FORMS, converted, operators, optimised
 
 RNG = np.random.default_rng(0)
 
@@ -27,7 +27,7 @@ def _model(shape: list[int], weights: tuple[int, ...], bias: tuple[int, ...]):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_of_rows(form: str, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+def test_of_rows(form: str, oracle: Oracle, tmp_path: Path) -> None:
     model = converted(_model([2, 5, 12], (12, 6), (1, 1, 6)), [_numbers(2, 5, 12)], oracle, tmp_path, form)
     assert [6] in [list(initializer.dims) for initializer in model.graph.initializer]
     found = optimised(tmp_path / "model.onnx")
@@ -39,7 +39,7 @@ def test_of_rows(form: str, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F8
     [((12, 6), (1, 5, 6)), ((12, 6), (2, 1, 6)), ((12, 6), (1, 1, 1)), ((12, 1), (1, 1, 6)), ((12, 6), (1, 1, 1, 6))],
     ids=str,
 )
-def test_what_is_no_bias(weights, bias, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+def test_what_is_no_bias(weights, bias, oracle: Oracle, tmp_path: Path) -> None:
     model = converted(_model([2, 5, 12], weights, bias), [_numbers(2, 5, 12)], oracle, tmp_path)
     assert operators(model) == ["Add", "MatMul"]
     assert list(bias) in [list(initializer.dims) for initializer in model.graph.initializer]

@@ -13,7 +13,7 @@ from converters.openvino import convert
 from onnx_specops.runtime.library import has_library
 from tests.comparison import assert_all_close
 from tests.conformance.oracle import Oracle
-from tests.converters.passes.agreement import converted, oracle  # noqa: F401
+from tests.converters.passes.agreement import converted
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((2, 5, 128)).astype(np.float32)
@@ -58,13 +58,13 @@ FORMS = {
 
 
 @pytest.mark.parametrize(("form", "fused"), FORMS.items())
-def test_bias(form: Any, fused: bool, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+def test_bias(form: Any, fused: bool, oracle: Oracle, tmp_path: Path) -> None:
     names = _compared(form, oracle, tmp_path)
     assert names.count("MatMulCompressed") == 1
     assert ("Add" not in names) is fused
 
 
-def _compared(form: Any, oracle: Oracle, folder: Path) -> list[str]:  # noqa: F811
+def _compared(form: Any, oracle: Oracle, folder: Path) -> list[str]:
     """The operators of the converted form, whose results are right with the plugin and without."""
     import openvino as ov
     from openvino import opset14 as ops
@@ -98,7 +98,7 @@ def by_another_number(ops: Any, x: Any) -> list[Any]:
 @pytest.mark.parametrize(
     ("form", "fused"), {by_a_number: True, by_a_number_of_more_dimensions: False, by_another_number: False}.items()
 )
-def test_factor(form: Any, fused: bool, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+def test_factor(form: Any, fused: bool, oracle: Oracle, tmp_path: Path) -> None:
     names = _compared(form, oracle, tmp_path)
     assert names.count("MatMulCompressed") == 1
     assert ("Mul" not in names and "Add" not in names) is fused
@@ -124,7 +124,7 @@ def also_seen_before(ops: Any, x: Any) -> list[Any]:
 @pytest.mark.parametrize(
     ("form", "fused"), {a_gelu: True, without_bias: True, by_tanh: False, also_seen_before: False}.items()
 )
-def test_gelu(form: Any, fused: bool, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+def test_gelu(form: Any, fused: bool, oracle: Oracle, tmp_path: Path) -> None:
     names = _compared(form, oracle, tmp_path)
     assert names.count("MatMulCompressed") == 1
     assert ("Gelu" not in names) is fused
@@ -132,7 +132,7 @@ def test_gelu(form: Any, fused: bool, oracle: Oracle, tmp_path: Path) -> None:  
 
 @pytest.mark.parametrize("weights", ["embed", "copy"])
 @pytest.mark.parametrize("kind", ["u4", "i4", "u2"])
-def test_few_codes_stand_alone(kind: str, weights: Any, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+def test_few_codes_stand_alone(kind: str, weights: Any, oracle: Oracle, tmp_path: Path) -> None:
     """More of them than what is computed at once, in fewer bytes than what goes into a file of its own."""
     import openvino as ov
     from openvino import opset14 as ops
@@ -155,7 +155,7 @@ def test_few_codes_stand_alone(kind: str, weights: Any, oracle: Oracle, tmp_path
 
 # With 4 bits on both sides, for each weight, OpenVINO ends with SIGFPE.
 @pytest.mark.parametrize(("kind", "columns"), [("u8", 1), ("i8", 1), ("u4", 1), ("i4", 1), ("u8", 128), ("i8", 128)])
-def test_scales_of_integers(kind: str, columns: int, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+def test_scales_of_integers(kind: str, columns: int, oracle: Oracle, tmp_path: Path) -> None:
     """One for each row, or for each weight."""
     import openvino as ov
 

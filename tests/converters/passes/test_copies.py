@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.conformance.oracle import Oracle
-from tests.converters.passes.agreement import converted, operators, oracle  # noqa: F401
+from tests.converters.passes.agreement import converted, operators
 
 X = np.arange(24, dtype=np.float32).reshape(1, 4, 6)
 
@@ -37,7 +37,7 @@ def _pad(begins: list[int], ends: list[int]):
     ],
     ids=["all", "more-than-all", "part", "backwards", "unknown", "nothing", "something"],
 )
-def test_copies(emit, shape: list[int], left: list[str], oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+def test_copies(emit, shape: list[int], left: list[str], oracle: Oracle, tmp_path: Path) -> None:
     import openvino as ov
     from openvino import opset14 as ops
 
@@ -46,7 +46,7 @@ def test_copies(emit, shape: list[int], left: list[str], oracle: Oracle, tmp_pat
     assert operators(converted(model, [X], oracle, tmp_path)) == sorted(["Abs", *left, "Relu"])
 
 
-def test_pads_that_are_split_off(oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+def test_pads_that_are_split_off(oracle: Oracle, tmp_path: Path) -> None:
     """Splits of constants are constants."""
     import openvino as ov
     from openvino import opset14 as ops

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.conformance.oracle import Oracle
-from tests.converters.passes.agreement import FORMS, converted, operators, oracle  # noqa: F401
+from tests.converters.passes.agreement import FORMS, converted, operators
 
 RNG = np.random.default_rng(0)
 
@@ -38,7 +38,7 @@ def _attention(shape: list[int]):
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("shape", [[2, 5, 12], [-1, -1, 12]], ids=["static", "dynamic"])
-def test_of_separate_products(form: str, shape: list[int], oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+def test_of_separate_products(form: str, shape: list[int], oracle: Oracle, tmp_path: Path) -> None:
     found = operators(converted(_attention(shape), [_numbers(2, 5, 12)], oracle, tmp_path, form))
     if form == "opset-13":
         assert "Softmax" in found
@@ -48,7 +48,7 @@ def test_of_separate_products(form: str, shape: list[int], oracle: Oracle, tmp_p
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_of_one_product(form: str, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+def test_of_one_product(form: str, oracle: Oracle, tmp_path: Path) -> None:
     import openvino as ov
     from openvino import opset13 as ops
 
@@ -75,7 +75,7 @@ def test_of_one_product(form: str, oracle: Oracle, tmp_path: Path) -> None:  # n
         ([2, 5, 12], [0, 60], [5, 2, 12], 2),
     ],
 )
-def test_shapes_there_and_back(shape, apart, together, left: int, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+def test_shapes_there_and_back(shape, apart, together, left: int, oracle: Oracle, tmp_path: Path) -> None:
     import openvino as ov
     from openvino import opset13 as ops
 
@@ -95,7 +95,7 @@ def _direct(q: list[int], k: list[int], v: list[int], mask: list[int] | None = N
     return ov.Model([ops.scaled_dot_product_attention(*inputs, causal=causal)], inputs)
 
 
-def test_of_many_keys(oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+def test_of_many_keys(oracle: Oracle, tmp_path: Path) -> None:
     """Worth transpositions of its own."""
     model = _direct([2, 3, 7, 4], [2, 3, 300, 4], [2, 3, 300, 6])
     inputs = [_numbers(2, 3, 7, 4), _numbers(2, 3, 300, 4), _numbers(2, 3, 300, 6)]
@@ -113,7 +113,7 @@ def test_of_many_keys(oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
     ],
     ids=["few", "one-batch", "one-head", "no-heads", "mask"],
 )
-def test_what_stays(shapes, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+def test_what_stays(shapes, oracle: Oracle, tmp_path: Path) -> None:
     inputs = [_numbers(*shape) for shape in shapes]
     assert "Attention" not in operators(converted(_direct(*shapes), inputs, oracle, tmp_path))
 
@@ -135,7 +135,7 @@ def _masked(kind: str, mask: list[int], query_factor: bool = False):
 
 @pytest.mark.parametrize("mask", [[2, 3, 5, 5], [1, 1, 1, 5], [5, 5]])
 @pytest.mark.parametrize("kind", ["added", "kept", "factor"])
-def test_with_a_mask(kind: str, mask: list[int], oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+def test_with_a_mask(kind: str, mask: list[int], oracle: Oracle, tmp_path: Path) -> None:
     """In ONNX Runtime alone; the factor of the query becomes the attention's."""
     counts = RNG.random(mask) < 0.7 if kind == "kept" else _numbers(*mask)
     if kind == "kept":
@@ -144,7 +144,7 @@ def test_with_a_mask(kind: str, mask: list[int], oracle: Oracle, tmp_path: Path)
     assert "Attention" in found and "Softmax" not in found and "Mul" not in found
 
 
-def test_a_mask_that_makes_scores_wider(oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+def test_a_mask_that_makes_scores_wider(oracle: Oracle, tmp_path: Path) -> None:
     import openvino as ov
     from openvino import opset13 as ops
 
@@ -175,7 +175,7 @@ def _windows(pictures: int, mask: list[int], bias: list[int], together: list[int
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("pictures", [1, 2, -1], ids=["one", "two", "any"])
-def test_of_windows(form: str, pictures: int, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+def test_of_windows(form: str, pictures: int, oracle: Oracle, tmp_path: Path) -> None:
     """The bias of all windows and the masks of each are one mask."""
     model = _windows(pictures, [1, 4, 1, 5, 5], [1, 3, 5, 5], [-1, 3, 5, 5])
     count = 4 * (pictures if pictures > 0 else 3)
@@ -196,7 +196,7 @@ def test_of_windows(form: str, pictures: int, oracle: Oracle, tmp_path: Path) ->
     ],
     ids=["pictures", "windows", "biases", "all"],
 )
-def test_other_masks_of_windows(mask, bias, together, apart: int, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+def test_other_masks_of_windows(mask, bias, together, apart: int, oracle: Oracle, tmp_path: Path) -> None:
     """They are right, however they are said."""
     if apart == 8:
         mask = [1, 8, *mask[2:]]
@@ -204,7 +204,7 @@ def test_other_masks_of_windows(mask, bias, together, apart: int, oracle: Oracle
 
 
 @pytest.mark.parametrize("what", ["factor", "nothing"])
-def test_numbers_of_more_dimensions(what: str, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+def test_numbers_of_more_dimensions(what: str, oracle: Oracle, tmp_path: Path) -> None:
     """A factor, or what stands where nothing is to be seen: the result has their dimensions."""
     import openvino as ov
     from openvino import opset13 as ops
@@ -221,7 +221,7 @@ def test_numbers_of_more_dimensions(what: str, oracle: Oracle, tmp_path: Path) -
     assert "Attention" not in operators(converted(model, [_numbers(2, 5, 12)], oracle, tmp_path))
 
 
-def test_of_more_than_three_in_one_product(oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+def test_of_more_than_three_in_one_product(oracle: Oracle, tmp_path: Path) -> None:
     import openvino as ov
     from openvino import opset13 as ops
 
@@ -242,7 +242,7 @@ def test_of_more_than_three_in_one_product(oracle: Oracle, tmp_path: Path) -> No
         (1e25, 1e25, False),  # infinite as one
     ],
 )
-def test_two_factors(of_query: float, of_products: float, fused: bool, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+def test_two_factors(of_query: float, of_products: float, fused: bool, oracle: Oracle, tmp_path: Path) -> None:
     import openvino as ov
     from openvino import opset13 as ops
 
@@ -254,7 +254,7 @@ def test_two_factors(of_query: float, of_products: float, fused: bool, oracle: O
     assert ("Attention" in found) == fused
 
 
-def test_a_factor_of_nothing(oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+def test_a_factor_of_nothing(oracle: Oracle, tmp_path: Path) -> None:
     import openvino as ov
     from openvino import opset13 as ops
 
@@ -304,7 +304,7 @@ _BATCHES = [
     ],
     ids=str,
 )
-def test_batches(query: str, keys: str, fused: bool, batch: int, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+def test_batches(query: str, keys: str, fused: bool, batch: int, oracle: Oracle, tmp_path: Path) -> None:
     """Query, keys and values must have equal batches: a constant or a Reshape may give one of them others."""
     found = operators(converted(_of_batches(query, keys), [_numbers(batch, 5, 12)], oracle, tmp_path))
     assert ("Attention" in found) is fused

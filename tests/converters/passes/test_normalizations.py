@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.conformance.oracle import Oracle
-from tests.converters.passes.agreement import FORMS, converted, operators, optimised, oracle  # noqa: F401
+from tests.converters.passes.agreement import FORMS, converted, operators, optimised
 
 RNG = np.random.default_rng(0)
 X = (RNG.standard_normal((2, 5, 8)) * 3 + 7).astype(np.float32)
@@ -33,7 +33,7 @@ def _model(shape: list[int], axes: list[int], *behind: tuple[str, np.ndarray], *
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_of_layers(form: str, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+def test_of_layers(form: str, oracle: Oracle, tmp_path: Path) -> None:
     model = _model([-1, -1, 8], [-1], ("multiply", _numbers(1, 1, 8)), ("add", _numbers(8)))
     found = operators(converted(model, [X], oracle, tmp_path, form))
     assert ("LayerNormalization" in found) == (form != "opset-13")
@@ -41,7 +41,7 @@ def test_of_layers(form: str, oracle: Oracle, tmp_path: Path) -> None:  # noqa: 
         assert found == ["LayerNormalization"]
 
 
-def test_of_many_features(oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+def test_of_many_features(oracle: Oracle, tmp_path: Path) -> None:
     """Sixteen-bit parameters too large to be computed with at conversion."""
     model = _model([1, 2, 6000], [2], ("multiply", _numbers(1, 1, 6000)), ("add", _numbers(1, 1, 6000)))
     found = operators(converted(model, [_numbers(1, 2, 6000)], oracle, tmp_path, "halves"))
@@ -49,41 +49,41 @@ def test_of_many_features(oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
 
 
 @pytest.mark.parametrize("axes", [[1, 2], [-1, -2]])
-def test_over_several_axes(axes: list[int], oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+def test_over_several_axes(axes: list[int], oracle: Oracle, tmp_path: Path) -> None:
     model = _model([-1, 5, 8], axes, ("multiply", _numbers(5, 8)), ("add", _numbers(1, 5, 8)))
     assert operators(converted(model, [X], oracle, tmp_path)) == ["LayerNormalization"]
 
 
-def test_of_instances(oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+def test_of_instances(oracle: Oracle, tmp_path: Path) -> None:
     model = _model([-1, 6, -1, -1], [2, 3], ("multiply", _numbers(1, 6, 1, 1)), ("add", _numbers(6, 1, 1)))
     assert operators(converted(model, [PICTURE], oracle, tmp_path)) == ["InstanceNormalization"]
 
 
-def test_a_bias_without_a_scale(oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+def test_a_bias_without_a_scale(oracle: Oracle, tmp_path: Path) -> None:
     model = _model([-1, 5, 8], [2], ("add", _numbers(1, 1, 8)), ("multiply", _numbers(1, 1, 8)))
     assert operators(converted(model, [X], oracle, tmp_path)) == ["LayerNormalization", "Mul"]
 
 
 @pytest.mark.parametrize("shape", [(1, 5, 1), (5, 8), (1, 1, 1, 8), (1,)], ids=str)
-def test_what_is_no_scale(shape: tuple[int, ...], oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+def test_what_is_no_scale(shape: tuple[int, ...], oracle: Oracle, tmp_path: Path) -> None:
     model = _model([-1, 5, 8], [2], ("multiply", _numbers(*shape)))
     assert operators(converted(model, [X], oracle, tmp_path)) == ["LayerNormalization", "Mul"]
 
 
 @pytest.mark.parametrize("scaled", [False, True])
 @pytest.mark.parametrize("shape", [(1, 5, 1), (5, 8), (1, 1, 1, 8), (1,), (2, 1, 1), ()], ids=str)
-def test_what_is_no_bias(shape: tuple[int, ...], scaled: bool, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+def test_what_is_no_bias(shape: tuple[int, ...], scaled: bool, oracle: Oracle, tmp_path: Path) -> None:
     scale = [("multiply", _numbers(8))] if scaled else []
     model = _model([2, 5, 8], [2], *scale, ("add", _numbers(*shape)))
     assert operators(converted(model, [X], oracle, tmp_path)) == ["Add", "LayerNormalization"]
 
 
-def test_what_is_no_bias_of_instances(oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+def test_what_is_no_bias_of_instances(oracle: Oracle, tmp_path: Path) -> None:
     model = _model([2, 6, 4, 5], [2, 3], ("multiply", _numbers(6, 1, 1)), ("add", _numbers(4, 1)))
     assert operators(converted(model, [PICTURE], oracle, tmp_path)) == ["Add", "InstanceNormalization"]
 
 
-def test_what_is_no_layer(oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+def test_what_is_no_layer(oracle: Oracle, tmp_path: Path) -> None:
     for number, model in enumerate(
         (
             _model([2, 5, 8], [1]),
@@ -98,7 +98,7 @@ def test_what_is_no_layer(oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
 
 
 @pytest.mark.parametrize("used_again", [False, True])
-def test_of_a_sum(used_again: bool, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+def test_of_a_sum(used_again: bool, oracle: Oracle, tmp_path: Path) -> None:
     """ONNX Runtime must not make SkipLayerNormalization of it."""
     import openvino as ov
     from openvino import opset14 as ops

@@ -14,13 +14,6 @@ from tests.conformance.check import run_model
 from tests.conformance.oracle import Oracle, OracleError
 
 
-@pytest.fixture(scope="module")
-def oracle():
-    oracle = Oracle()
-    yield oracle
-    oracle.close()
-
-
 def _max_pool(ops, x):
     return ops.max_pool(x, [1, 1], [1, 1], [0, 0], [0, 0], [3, 3]).output(0)
 

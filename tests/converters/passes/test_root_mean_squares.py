@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.conformance.oracle import Oracle
-from tests.converters.passes.agreement import FORMS, converted, optimised, oracle  # noqa: F401
+from tests.converters.passes.agreement import FORMS, converted, optimised
 
 RNG = np.random.default_rng(0)
 X = (RNG.standard_normal((2, 5, 8)) * 3).astype(np.float32)
@@ -37,13 +37,13 @@ def _model(shape: list[int], square: str, normal: str, *, axis: int = -1, scale:
 
 @pytest.mark.parametrize("square", SQUARES)
 @pytest.mark.parametrize("normal", NORMALS)
-def test_every_spelling(square: str, normal: str, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+def test_every_spelling(square: str, normal: str, oracle: Oracle, tmp_path: Path) -> None:
     converted(_model([-1, -1, 8], square, normal), [X], oracle, tmp_path)
     assert optimised(tmp_path / "model.onnx") == ["SimplifiedLayerNormalization"]
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form(form: str, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+def test_every_form(form: str, oracle: Oracle, tmp_path: Path) -> None:
     converted(_model([2, 5, 8], "power", "one-by", axis=2), [X], oracle, tmp_path, form)
     assert "SimplifiedLayerNormalization" in optimised(tmp_path / "model.onnx")
 
@@ -53,6 +53,6 @@ def test_every_form(form: str, oracle: Oracle, tmp_path: Path) -> None:  # noqa:
     [{"axis": 1}, {"scale": np.float32([[[2]]])}, {"scale": np.ones((1, 5, 8), np.float32) * 2}],
     ids=["axis", "one-number", "many"],
 )
-def test_what_is_none(options, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+def test_what_is_none(options, oracle: Oracle, tmp_path: Path) -> None:
     converted(_model([2, 5, 8], "power", "one-by", **options), [X], oracle, tmp_path)
     assert "SimplifiedLayerNormalization" not in optimised(tmp_path / "model.onnx")

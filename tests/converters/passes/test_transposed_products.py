@@ -11,7 +11,7 @@ import pytest
 
 from converters.openvino import convert
 from tests.conformance.oracle import Oracle
-from tests.converters.passes.agreement import converted, operators, oracle  # noqa: F401
+from tests.converters.passes.agreement import converted, operators
 
 X = np.arange(24).reshape(2, 3, 4) % 7 - 3
 
@@ -26,7 +26,7 @@ def _product(ops, x, perm: list[int], rank: int):
 @pytest.mark.parametrize("dtype", [np.float16, np.int32])
 @pytest.mark.parametrize("rank", [2, 4])
 @pytest.mark.parametrize("perm", [[1, 0, 2], [1, 2, 0]])
-def test_a_cast_goes_before_the_transpose(perm, rank, dtype, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+def test_a_cast_goes_before_the_transpose(perm, rank, dtype, oracle: Oracle, tmp_path: Path) -> None:
     import openvino as ov
     from openvino import opset14 as ops
 
@@ -36,7 +36,7 @@ def test_a_cast_goes_before_the_transpose(perm, rank, dtype, oracle: Oracle, tmp
 
 
 @pytest.mark.parametrize("perms", [([1, 0, 2], [0, 2, 1]), ([0, 2, 1], [2, 0, 1])])
-def test_a_cast_goes_before_transposes_that_together_are_one(perms, oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+def test_a_cast_goes_before_transposes_that_together_are_one(perms, oracle: Oracle, tmp_path: Path) -> None:
     import openvino as ov
     from openvino import opset14 as ops
 
@@ -50,7 +50,7 @@ def test_a_cast_goes_before_transposes_that_together_are_one(perms, oracle: Orac
     assert [node.op_type for node in model.graph.node] == ["Cast", "Transpose", "Transpose", "MatMul"]
 
 
-def test_what_else_takes_the_transposed_keeps_it(oracle: Oracle, tmp_path: Path) -> None:  # noqa: F811
+def test_what_else_takes_the_transposed_keeps_it(oracle: Oracle, tmp_path: Path) -> None:
     import openvino as ov
     from openvino import opset14 as ops
 
