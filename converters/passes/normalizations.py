@@ -63,6 +63,8 @@ def _parameter(op: Builder, node: ir.Node, value: Value, whole: Value) -> Value 
     inner = scale.dims or []
     behind = [1] * (x.rank - 2) if node.op_type == "InstanceNormalization" else []
     aligned = [1] * (x.rank - len(value.dims)) + value.dims
+    if None in aligned:
+        return None  # two unknown sizes need not be the same
     if aligned != [1] * (x.rank - len(inner) - len(behind)) + [*inner, *behind] or value.dtype != scale.dtype:
         return None
     return op.Reshape(value, inner) if value.dims != inner else value

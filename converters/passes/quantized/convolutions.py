@@ -214,7 +214,7 @@ def _end(work: Arrangement, tail: ir.Value) -> _End | None:
         return None
     if _cuts_nothing(user, behind):
         return behind
-    if np.ndim(behind.divisor) == 0 and (line := _clipped_line(user, behind.affine)) is not None:
+    if np.all(behind.divisor == 1) and (line := _clipped_line(user, behind.affine)) is not None:
         slope, shift = line
         return _End(behind.value, behind.affine.scaled(1 / slope), behind.quantizer, shift=shift / slope)
     return None
@@ -247,6 +247,8 @@ def _cuts_nothing(node: ir.Node, end: _End) -> bool:
         return True
     if not is_node(node, "Clip"):
         return False
+    if any(value is not None and array(value) is None for value in node.inputs[1:]):
+        return False  # a limit that comes at run time
     low, high = ([array(value) for value in node.inputs[1:]] + [None, None])[:2]
     top = float(np.max(end.affine.scale * 255 * end.divisor))
     return (low is None or float(low) <= 0) and (high is None or float(high) >= top)

@@ -1,4 +1,19 @@
-"""Small graphs for passes, and what they compute."""
+"""Small graphs for passes, and what they compute.
+
+A matcher's condition takes a line for the hit and one for the near miss beside it::
+
+    @pytest.mark.parametrize(
+        ("emit", "found"),
+        [
+            (lambda op, x: op.Pad(x, [0, 0, 0, 0]), ["Identity"]),
+            (lambda op, x: op.Pad(x, [0, 1, 0, 0]), ["Pad"]),
+        ],
+    )
+    def test_pads(emit, found):
+        assert rewritten(emit, floats("x", 2, 3), by=[DropCopies()]) == found
+
+`rewritten` runs the graph before and after the passes: whatever they do has to compute the same.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +23,17 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 import onnxruntime as ort
+from onnx_ir.passes import InPlacePass
+from onnx_ir.passes.common import RemoveUnusedNodesPass
 
+from converters.passes.valid_nodes import CheckNodes
+from onnx_specops.bodies import attach_bodies
 from onnx_specops.building import IR_VERSION, OPSET_IMPORTS, Builder, Value, new_value
 
+Emit = Callable[..., Value | Sequence[Value]]
 
-def graph(emit: Callable[..., Value | Sequence[Value]], *inputs: Value) -> ir.Model:
+
+def graph(emit: Emit, *inputs: Value) -> ir.Model:
     """A model whose outputs are what ``emit(op, *inputs)`` gives, as they are; inputs are vectors of floats by default."""
     op = Builder(ir.Graph(list(inputs), [], nodes=[], name="graph", opset_imports=dict(OPSET_IMPORTS)))
     emitted = emit(op, *inputs)
@@ -33,11 +54,66 @@ def run(model: ir.Model, *arrays: np.ndarray) -> list[np.ndarray]:
     """The outputs; the model must be valid, and say of its outputs what they are."""
     proto = ir.to_proto(model)
     onnx.checker.check_model(proto, full_check=True)
-    options = ort.SessionOptions()
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = ort.InferenceSession(proto.SerializeToString(), options)
-    outputs = session.run(None, {i.name: a for i, a in zip(session.get_inputs(), arrays, strict=True)})
+    outputs = _outputs(proto, arrays, optimized=False)
     for output, value in zip(outputs, model.graph.outputs, strict=True):
         assert value.dtype is not None and value.dtype.numpy() == output.dtype
         assert value.shape is None or len(value.shape) == output.ndim
     return outputs
+
+
+def rewritten(
+    emit: Emit,
+    *inputs: Value,
+    by: Sequence[InPlacePass],
+    numbers: Sequence[np.ndarray] | None = None,
+    atol: float = 1e-5,
+    share: float = 0.0,
+    optimized: bool = False,
+) -> list[str]:
+    """The operators of a graph after some passes, in alphabetical order.
+
+    The graph computes what it computed before, in ONNX Runtime on the CPU; or the test fails.
+
+    Args:
+        emit, inputs: the graph, see `graph`.
+        by: the passes.
+        numbers: what is fed; by default random numbers, of unknown dimensions 5.
+        atol: by how much results may differ.
+        share: how many of the numbers may differ by more: those halfway between two levels.
+        optimized: whether ONNX Runtime optimises the graph that the passes leave.
+    """
+    model = graph(emit, *inputs)
+    if numbers is None:
+        rng = np.random.default_rng(0)
+        shapes = [[size if isinstance(size, int) else 5 for size in value.shape or ()] for value in inputs]
+        numbers = [
+            rng.standard_normal(shape).astype(value.dtype.numpy())
+            for value, shape in zip(inputs, shapes, strict=True)
+            if value.dtype
+        ]
+    before = _proto(model)
+    for step in (*by, RemoveUnusedNodesPass(), CheckNodes()):
+        step(model)
+    expected = _outputs(before, numbers, optimized=False)
+    got = _outputs(_proto(model), numbers, optimized=optimized)
+    for one, other in zip(expected, got, strict=True):
+        assert one.shape == other.shape and one.dtype == other.dtype
+        differing = ~np.isclose(other.astype(np.float64), one.astype(np.float64), rtol=1e-4, atol=atol, equal_nan=True)
+        assert differing.mean() <= share if differing.size else True, (one[differing][:5], other[differing][:5])
+    return operators(model)
+
+
+def _proto(model: ir.Model) -> onnx.ModelProto:
+    """A copy of the model whose nodes carry their bodies."""
+    copy = ir.from_proto(ir.to_proto(model))
+    attach_bodies(copy)
+    return ir.to_proto(copy)
+
+
+def _outputs(proto: onnx.ModelProto, arrays: Sequence[np.ndarray], *, optimized: bool) -> list[np.ndarray]:
+    options = ort.SessionOptions()
+    options.log_severity_level = 3
+    if not optimized:
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = ort.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return session.run(None, {i.name: a for i, a in zip(session.get_inputs(), arrays, strict=True)})

@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import onnx_ir as ir
 import pytest
 
+from converters.passes.activations import FuseHardSigmoid, FuseHardSwish, SpellLogSigmoid, SpellMish
 from tests.conformance.oracle import Oracle
 from tests.converters.passes.agreement import FORMS, converted, operators
+from tests.converters.passes.graphs import floats, graph, rewritten
 
 LARGEST = np.finfo(np.float32).max
 X = np.float32([*np.linspace(-30, 30, 601), -LARGEST, -104, -88, 88, 104, LARGEST, np.inf, 1e-30, -1e-30, 0])
@@ -36,3 +39,52 @@ def test_log_sigmoid(form: str, oracle: Oracle, tmp_path: Path) -> None:
     model = ov.Model([ops.log(gate), ops.multiply(x, gate)], [x])
     found = operators(converted(model, [values], oracle, tmp_path, form, rtol=1e-5, atol=1e-6))
     assert found == ["Less", "Mul", "Neg", "Neg", "Sigmoid", "Softplus", "Where"]
+
+
+def _clipped(op, x, shift: float = 3.0, top: float = 6.0):
+    return op.Clip(op.Add(x, shift), 0.0, top)
+
+
+@pytest.mark.parametrize(
+    ("emit", "found"),
+    [
+        (lambda op, x: op.Div(_clipped(op, x), 6.0), ["HardSigmoid"]),
+        (lambda op, x: op.Mul(_clipped(op, x), 1 / 6), ["HardSigmoid"]),
+        (lambda op, x: op.Div(op.Min(op.Relu(op.Add(3.0, x)), 6.0), 6.0), ["HardSigmoid"]),
+        (lambda op, x: op.Mul(op.Min(op.Max(op.Add(x, 3.0), 0.0), 6.0), 1 / 6), ["HardSigmoid"]),
+        (lambda op, x: op.Mul(x, op.Div(_clipped(op, x), 6.0)), ["HardSwish"]),
+        (lambda op, x: op.Div(op.Mul(x, _clipped(op, x)), 6.0), ["HardSwish"]),
+        (lambda op, x: op.Mul(x, op.HardSigmoid(x, alpha=1 / 6, beta=0.5)), ["HardSwish"]),
+        (lambda op, x: op.Mul(x, op.HardSigmoid(x)), None),  # a slope of 0.2
+        (lambda op, x: op.Mul(x, op.HardSigmoid(x, alpha=1 / 6, beta=0.25)), None),
+        (lambda op, x: op.Mul(op.HardSigmoid(x, alpha=1 / 6), op.HardSigmoid(op.Neg(x), alpha=1 / 6)), None),  # of another
+        (lambda op, x: op.Div(_clipped(op, x), 5.0), None),
+        (lambda op, x: op.Div(_clipped(op, x, shift=2.0), 6.0), None),
+        (lambda op, x: op.Div(_clipped(op, x, top=5.0), 6.0), None),
+        (lambda op, x: op.Mul(_clipped(op, x), 0.1669), None),
+        (lambda op, x: op.Mul(_clipped(op, x), op.Neg(x)), None),
+        (lambda op, x: op.Div(_clipped(op, x), op.const(np.full((1, 1, 1), 6, np.float32))), None),  # a dimension more
+        (lambda op, x: op.Div(op.const(np.float32(6)), _clipped(op, x)), None),
+    ],
+)
+def test_conditions(emit, found: list[str] | None) -> None:
+    numbers = np.linspace(-6, 6, 24, dtype=np.float32).reshape(4, 6)
+    got = rewritten(emit, floats("x", 4, 6), by=[FuseHardSigmoid(), FuseHardSwish()], numbers=[numbers])
+    assert got == found or (found is None and "HardSwish" not in got and ("HardSigmoid" not in got or "Mul" in got))
+
+
+ENDS = [0, 1, 20, 21, 80, 88, 88.7, 88.8, 200, 1e-30]
+NUMBERS = np.array([sign * end for end in ENDS for sign in (1, -1)], np.float32)
+
+
+def test_mish_of_any_size() -> None:
+    assert "Mish" not in rewritten(lambda op, x: op.Mish(x), floats("x", 20), by=[SpellMish()], numbers=[NUMBERS])
+    assert not SpellMish()(graph(lambda op, x: op.Mish(op.Cast(x, to=ir.DataType.DOUBLE)), floats("x"))).modified
+
+
+def test_the_logarithm_of_a_sigmoid() -> None:
+    numbers = [NUMBERS[[0, 2, 3, 4, 6]]]
+    assert "Softplus" in rewritten(
+        lambda op, x: op.Log(op.Sigmoid(x)), floats("x", 5), by=[SpellLogSigmoid()], numbers=numbers
+    )
+    assert "Log" in rewritten(lambda op, x: op.Log(op.Add(op.Sigmoid(x), 1.0)), floats("x", 5), by=[SpellLogSigmoid()])

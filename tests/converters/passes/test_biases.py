@@ -7,8 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from converters.passes.biases import FlattenBiases
 from tests.conformance.oracle import Oracle
 from tests.converters.passes.agreement import FORMS, converted, operators, optimised
+from tests.converters.passes.graphs import floats, graph, rewritten
 
 RNG = np.random.default_rng(0)
 
@@ -43,3 +45,42 @@ def test_what_is_no_bias(weights, bias, oracle: Oracle, tmp_path: Path) -> None:
     model = converted(_model([2, 5, 12], weights, bias), [_numbers(2, 5, 12)], oracle, tmp_path)
     assert operators(model) == ["Add", "MatMul"]
     assert list(bias) in [list(initializer.dims) for initializer in model.graph.initializer]
+
+
+@pytest.mark.parametrize(
+    ("bias", "weights", "flattened"),
+    [
+        ((1, 1, 6), (12, 6), True),
+        ((1, 6), (12, 6), True),
+        ((6,), (12, 6), False),  # it is one already
+        ((), (12, 6), False),
+        ((1,), (12, 1), False),
+        ((1, 1, 6), (12, 1), False),  # it broadcasts the product
+        ((1, 1, 1), (12, 6), False),
+        ((1, 5, 6), (12, 6), False),
+        ((1, 1, 1, 6), (12, 6), False),  # it adds a dimension
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("swapped", [False, True])
+def test_conditions(bias: tuple[int, ...], weights: tuple[int, ...], flattened: bool, swapped: bool) -> None:
+    def emit(op, x):
+        product, added = op.MatMul(x, op.const(_numbers(*weights))), op.const(_numbers(*bias))
+        return op.Add(added, product) if swapped else op.Add(product, added)
+
+    assert rewritten(emit, floats("x", 2, 5, 12), by=[FlattenBiases()]) == ["Add", "MatMul"]
+    model = graph(emit, floats("x", 2, 5, 12))
+    assert FlattenBiases()(model).modified is flattened
+
+
+def test_a_bias_that_comes_at_run_time_stays() -> None:
+    model = graph(lambda op, x, b: op.Add(op.MatMul(x, op.const(_numbers(12, 6))), b), floats("x", 5, 12), floats("b", 1, 6))
+    assert not FlattenBiases()(model).modified
+
+
+def test_a_product_that_something_else_takes_stays() -> None:
+    def emit(op, x):
+        product = op.MatMul(x, op.const(_numbers(12, 6)))
+        return op.Add(product, op.const(_numbers(1, 1, 6))), op.Relu(product)
+
+    assert not FlattenBiases()(graph(emit, floats("x", 2, 5, 12))).modified

@@ -7,8 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from converters.passes.normalizations import FuseScaleAndBias
 from tests.conformance.oracle import Oracle
 from tests.converters.passes.agreement import FORMS, converted, operators, optimised
+from tests.converters.passes.graphs import floats, rewritten
 
 RNG = np.random.default_rng(0)
 X = (RNG.standard_normal((2, 5, 8)) * 3 + 7).astype(np.float32)
@@ -111,3 +113,69 @@ def test_of_a_sum(used_again: bool, oracle: Oracle, tmp_path: Path) -> None:
     found = operators(converted(model, [X[:1], X[1:]], oracle, tmp_path))
     assert found == (["Add", "LayerNormalization", "Relu"] if used_again else ["LayerNormalization", "Sum"])
     assert "SkipLayerNormalization" not in optimised(tmp_path / "model.onnx")
+
+
+def _normal(op, x, ones: float = 1.0, bias: np.ndarray | None = None, **attributes):
+    return op.LayerNormalization(
+        x, op.const(np.full(6, ones, np.float32)), None if bias is None else op.const(bias), **attributes
+    )
+
+
+@pytest.mark.parametrize(
+    ("emit", "left"),
+    [
+        (lambda op, x: op.Mul(_normal(op, x), _numbers(6)), 0),
+        (lambda op, x: op.Mul(_numbers(1, 1, 6), _normal(op, x)), 0),
+        (lambda op, x: op.Mul(_normal(op, x, epsilon=0.1), _numbers(6)), 0),
+        (lambda op, x: op.Add(op.Mul(_normal(op, x), _numbers(6)), _numbers(1, 6)), 0),
+        (lambda op, x: op.Add(_normal(op, x, ones=2), _numbers(6)), 0),
+        (lambda op, x: op.Mul(_normal(op, x, ones=2), _numbers(6)), 1),  # it has a scale
+        (lambda op, x: op.Mul(_normal(op, x, bias=_numbers(6)), _numbers(6)), 1),  # the bias would be scaled
+        (lambda op, x: op.Add(_normal(op, x, bias=_numbers(6)), _numbers(6)), 1),  # it has one
+        (lambda op, x: op.Mul(_normal(op, x), np.float32(3)), 1),  # one number for all
+        (lambda op, x: op.Mul(_normal(op, x), _numbers(5, 1)), 1),  # of rows
+        (lambda op, x: op.Mul(_normal(op, x), _numbers(5, 6)), 1),
+        (lambda op, x: op.Mul(_normal(op, x), _numbers(1, 1, 1, 6)), 1),  # it adds a dimension
+        (lambda op, x: [op.Mul(normal := _normal(op, x), _numbers(6)), op.Relu(normal)], 1),
+    ],
+)
+def test_conditions_of_layer_normalization(emit, left: int) -> None:
+    found = rewritten(emit, floats("x", 2, 5, 6), by=[FuseScaleAndBias()])
+    assert found.count("Mul") + found.count("Add") == left
+
+
+@pytest.mark.parametrize(("size", "left"), [(6, 0), (None, 1)])
+def test_a_bias_of_unknown_size_may_broadcast(size: int | None, left: int) -> None:
+    """Two unknown sizes need not be the same."""
+    found = rewritten(
+        lambda op, x, scale, bias: op.Add(op.LayerNormalization(x, scale), bias),
+        floats("x", 2, 6), floats("scale", size), floats("bias", size),
+        by=[FuseScaleAndBias()],
+        numbers=[_numbers(2, 6), _numbers(6), _numbers(1 if size is None else 6)],
+    )  # fmt: skip
+    assert found.count("Add") == left
+
+
+@pytest.mark.parametrize(
+    ("shape", "left"),
+    [
+        ((4, 1, 1), 0),
+        ((1, 4, 1, 1), 0),
+        ((4,), 1),
+        ((4, 1), 1),
+        ((2, 1, 1, 1), 1),
+        ((1, 1, 1), 1),
+        ((4, 4, 4), 1),
+        ((2, 4, 1, 1), 1),
+    ],
+    ids=str,
+)
+def test_conditions_of_instance_normalization(shape: tuple[int, ...], left: int) -> None:
+    """The scale of channels, not that of another axis of the same size."""
+    ones, zeros = np.ones(4, np.float32), np.zeros(4, np.float32)
+    found = rewritten(
+        lambda op, x: op.Mul(op.InstanceNormalization(x, op.const(ones), op.const(zeros)), _numbers(*shape)),
+        floats("x", 2, 4, 4, 4),
+        by=[FuseScaleAndBias()],
+    )
+    assert found.count("Mul") == left

@@ -7,8 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from converters.passes.root_mean_squares import SpellRootMeanSquares
 from tests.conformance.oracle import Oracle
 from tests.converters.passes.agreement import FORMS, converted, optimised
+from tests.converters.passes.graphs import floats, graph, rewritten
 
 RNG = np.random.default_rng(0)
 X = (RNG.standard_normal((2, 5, 8)) * 3).astype(np.float32)
@@ -56,3 +58,46 @@ def test_every_form(form: str, oracle: Oracle, tmp_path: Path) -> None:
 def test_what_is_none(options, oracle: Oracle, tmp_path: Path) -> None:
     converted(_model([2, 5, 8], "power", "one-by", **options), [X], oracle, tmp_path)
     assert "SimplifiedLayerNormalization" not in optimised(tmp_path / "model.onnx")
+
+
+def _rms(op, x, scale=None, power: float = 2.0, epsilon=1e-5, axes: tuple[int, ...] = (-1,), keepdims: int = 1):
+    mean = op.ReduceMean(op.Pow(x, power), list(axes), keepdims=keepdims)
+    scale = op.const(np.linspace(1, 2, 6, dtype=np.float32)) if scale is None else scale
+    return op.Mul(op.Mul(x, op.Reciprocal(op.Sqrt(op.Add(mean, epsilon)))), scale)
+
+
+def _ones(*shape: int) -> np.ndarray:
+    return np.linspace(1, 2, int(np.prod(shape)), dtype=np.float32).reshape(shape)
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ({}, True),
+        ({"axes": (2,)}, True),
+        ({"epsilon": np.full((1, 1, 1), 1e-5, np.float32)}, True),
+        ({"scale": _ones(1, 1, 6)}, True),
+        ({"axes": (1,)}, False),  # as many rows as columns
+        ({"axes": (1, 2)}, False),
+        ({"power": 2.5}, False),
+        ({"scale": _ones(1)}, False),
+        ({"scale": _ones(6, 1)}, False),
+        ({"scale": _ones(6, 6)}, False),
+        ({"scale": _ones(1, 1, 1, 6)}, False),
+        ({"epsilon": np.full((6, 1), 1e-5, np.float32)}, False),
+        ({"epsilon": np.full((1, 1, 1, 1), 1e-5, np.float32)}, False),
+    ],
+    ids=str,
+)
+def test_conditions(options, found: bool) -> None:
+    def emit(op, x):
+        given = {name: op.const(value) if isinstance(value, np.ndarray) else value for name, value in options.items()}
+        return _rms(op, op.Abs(x), **given)
+
+    got = rewritten(emit, floats("x", 2, 6, 6), by=[SpellRootMeanSquares()])
+    assert ("Reciprocal" not in got) is found
+
+
+def test_a_scale_of_unknown_size_stays() -> None:
+    model = graph(lambda op, x, scale: _rms(op, x, scale), floats("x", 2, None), floats("scale", None))
+    assert not SpellRootMeanSquares()(model).modified
