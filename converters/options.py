@@ -32,6 +32,20 @@ Form = Literal["openvino", "genai"]
 Variables = Literal["defaults", "inputs"]
 KvCache = Literal["float32", "float16", "uint8"]
 LogitsOf = Literal["last", "all"]
+Target = Literal[
+    "onnxruntime",
+    "standard",
+    "opencv",
+    "openvino",
+    "tract",
+    "tvm",
+    "tinygrad",
+    "mnn",
+    "ncnn",
+    "rknn",
+    "tflite",
+    "iree",
+]
 
 OPSET = 21
 """The opset of converted models: `onnx_specops.building.OPSET`, which is not loaded for the command's help."""
@@ -140,9 +154,17 @@ class Options:
     strict: bool = option(
         False, "Whatever the file holds that OpenVINO ignores is an error; without it the report lists it."
     )
-    opset: int = option(
-        OPSET,
-        "The ONNX opset of the .onnx, from 11 to the newest of the installed onnx.",
+    target: Target = option(
+        "onnxruntime",
+        "What the .onnx is for. `standard` is standard ONNX alone, with no functions, in the oldest opset that represents the "
+        "model; the others are programs that read ONNX, each with its own limits.",
+        details="What a target does not take is an error before anything is written. docs/targets.md lists what each needs.",
+        excludes=Relation("form", "genai", "onnxruntime-genai is ONNX Runtime's"),
+    )
+    opset: int | None = option(
+        None,
+        "The ONNX opset of the .onnx, from 11 to the newest of the installed onnx. By default 21, or the oldest of the "
+        "target's that represents the model.",
         details="Below 21 a file cannot carry the domain's operators with their bodies: the bodies take their places, "
         "and the plugin's kernels no longer apply.",
         metavar="N",

@@ -28,6 +28,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="convert the operations' conformance cases at this opset; what it cannot say is skipped, with the reason",
     )
     parser.addoption(
+        "--target",
+        default="onnxruntime",
+        help="convert the operations' conformance cases for this target; what it does not take is skipped, with the reason",
+    )
+    parser.addoption(
         "--networks",
         default="",
         metavar="all|WORD,...",

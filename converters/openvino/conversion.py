@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import onnx
@@ -22,7 +23,7 @@ from converters.openvino.reader.interface import choose, described
 from converters.openvino.reader.reshape import reshape
 from converters.openvino.report import Report, report
 from converters.openvino.source import is_held, opened
-from converters.openvino.walk import Emitted, body_problem, emit, node_problems, opset_problems
+from converters.openvino.walk import Emitted, body_problem, emit, node_problems, opset_problems, target_problems
 from converters.options import (
     Activations,
     Arrays,
@@ -37,10 +38,12 @@ from converters.options import (
 )
 from converters.outputs import refuse_inputs
 from converters.passes.attention import NotACache, expose_caches, hold_caches
-from converters.passes.finish import finish
+from converters.passes.finish import Finished, finish, finish_for
 from converters.passes.valid_nodes import CheckNodes, InvalidNodes
 from converters.passes.verification import NotEvaluated, Verifier
 from converters.saving import Source, save
+from converters.targets import Target, find_target
+from converters.targets.fitting import TargetError
 from converters.variables import complete
 from onnx_specops.bodies import BodyError
 from onnx_specops.building import OPSET
@@ -62,7 +65,13 @@ class Conversion(NamedTuple):
 def convert_with(model: str | Path | openvino.Model, onnx_path: str | Path | None, options: Options) -> Conversion:
     """`convert`, with its keywords as an object."""
     started = time.perf_counter()
-    check_opset(options.opset)
+    aim = find_target(options.target)
+    if aim.is_default:
+        options = replace(options, opset=options.opset or OPSET)
+    elif options.opset is not None and not aim.opsets[0] <= options.opset <= aim.opsets[1]:
+        raise ValueError(f"{aim.title} reads opset {aim.opsets[0]} to {aim.opsets[1]}, not {options.opset}")
+    if options.opset is not None:
+        check_opset(options.opset)
     if options.weights == "reference" and is_held(model):
         raise ValueError("an openvino.Model has no .bin to refer to: weights is 'auto', 'embed' or 'copy'")
     target = None if onnx_path is None else Path(onnx_path)
@@ -93,30 +102,20 @@ def convert_with(model: str | Path | openvino.Model, onnx_path: str | Path | Non
                     problem = Problem(message, str(source.path), remedy=remedy, fault=Fault.UNSUPPORTED)
                     raise ConversionError.of(problem) from error
                 emitted.variables = []
-            else:
+            elif aim.is_default:
                 hold_caches(emitted.model, emitted.variables)
             # By name: where a pass takes a value's place, the new one bears its name.
             names = {key: value.name or "" for key, value in emitted.values.items()}
             verifier = _verifier(emitted, options.verify)
             try:
-                # OpenVINO's CPU keeps 16-bit floats in float32 between computations; it converts float16 unrounded as well,
-                # but bfloat16 as it is.
                 with nullcontext() if verifier is None else checked_by(verifier):
-                    finished = finish(
-                        emitted.model,
-                        fold=options.weights != "reference",
-                        keep_float32=True,
-                        converted_unrounded=[ir.DataType.FLOAT16],
-                        opset=options.opset,
-                        precision=options.precision,
-                        contrib=options.contrib,
-                        quantized=options.quantized,
-                        activations=options.activations,
-                    )
+                    finished = _finished(emitted.model, options, aim)
             except BodyError as error:
                 raise ConversionError.of(body_problem(source, error)) from error
             except LoweringError as error:
-                raise ConversionError.of(opset_problems(source, error, options.opset)) from error
+                raise ConversionError.of(opset_problems(source, error, options.opset or aim.opsets[1])) from error
+            except TargetError as error:
+                raise ConversionError.of(target_problems(source, error)) from error
         complete(emitted.model, emitted.variables, options.variables)
         try:
             CheckNodes()(emitted.model)
@@ -126,8 +125,8 @@ def convert_with(model: str | Path | openvino.Model, onnx_path: str | Path | Non
         if options.outputs or options.rename:
             emitted.model.metadata_props[INTERFACE] = described(source)
         saved = save(emitted.model, target, options.weights, saved_source, filled=options.with_weights)
-        seconds = time.perf_counter() - started
-        done = report(source, emitted, names, finished, options.opset, saved.weights, saved.size, seconds, decoder, verifier)
+        placed = (saved.weights, saved.size, time.perf_counter() - started)
+        done = report(source, emitted, names, finished, finished.opset, *placed, decoder, verifier)
         return Conversion(saved.proto, done)
 
 
@@ -240,6 +239,27 @@ def convert(
 
 
 # -- to here ---------------------------------------------------------------------------------------------------------------
+
+
+def _finished(model: ir.Model, options: Options, target: Target) -> Finished:
+    """The passes, for the target."""
+    # OpenVINO's CPU keeps 16-bit floats in float32 between computations; it converts float16 unrounded as well, but bfloat16
+    # as it is.
+    floats: dict[str, Any] = {"keep_float32": True, "converted_unrounded": [ir.DataType.FLOAT16]}
+    if not target.is_default:
+        return finish_for(
+            model, target, opset=options.opset, precision=options.precision, quantized=options.quantized, **floats
+        )
+    return finish(
+        model,
+        fold=options.weights != "reference",
+        opset=options.opset or OPSET,
+        precision=options.precision,
+        contrib=options.contrib,
+        quantized=options.quantized,
+        activations=options.activations,
+        **floats,
+    )
 
 
 def _verifier(emitted: Emitted, verify: bool | Arrays) -> Verifier | None:

@@ -25,6 +25,7 @@ from converters.openvino.rule import Context, find_rule
 from converters.openvino.stated import agree, check_fed, settle_element_type, take_dims
 from converters.openvino.tensors import constant_tensor
 from converters.passes.valid_nodes import InvalidNodes
+from converters.targets.fitting import TargetError
 from converters.variables import ExposedVariable, Variable, expose
 from onnx_specops.bodies import BodyError
 from onnx_specops.building import IR_VERSION, OPSET_IMPORTS, Builder, Value, constant_value, new_value
@@ -282,6 +283,21 @@ def node_problems(source: Model, error: InvalidNodes) -> list[Problem]:
             problems.add(f"its rule ({rules}) gives an invalid node: {message}", _USER_RULE, layer=layer, fault=Fault.USAGE)
         else:
             problems.add(f"internal error: {message}", REPORT, layer=layer, fault=Fault.INTERNAL)
+    return problems.found
+
+
+def target_problems(source: Model, error: TargetError) -> list[Problem]:
+    """What a target does not take, of each layer once."""
+    layers = _by_name(source)
+    ports = {names[0]: layer for layer, names in zip(source.parameters, source.input_names, strict=True)}
+    found: dict[tuple[Layer | None, str], dict[str, None]] = {}
+    for one in error.untaken:
+        layer = ports.get(one.node_name) or _layer_of(layers, one.node_name)
+        found.setdefault((layer, one.remedy), {})[one.reason] = None
+    problems = Problems(str(source.path))
+    for (layer, remedy), reasons in found.items():
+        message = f"{error.target.title} does not take {', nor '.join(reasons)}"
+        problems.add(message, remedy, layer=layer, fault=Fault.UNSUPPORTED)
     return problems.found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -17,6 +17,7 @@ from converters.passes.branches import MoveIntoBranches
 from converters.passes.compressed_weights import KeepWeightsCompressed
 from converters.passes.constant_transposes import FoldConstantTransposes
 from converters.passes.copies import DropCopies
+from converters.passes.for_target import Simplify, spelled
 from converters.passes.four_bits import LookUpFourBits
 from converters.passes.multi_head_attention import FUSE_ATTENTION
 from converters.passes.normalizations import FuseScaleAndBias, SumBeforeNormalization
@@ -26,11 +27,13 @@ from converters.passes.quantized import InIntegers, KeepFloatWeights, is_quantiz
 from converters.passes.root_mean_squares import SpellRootMeanSquares
 from converters.passes.transposed_products import TransposeBehindCasts
 from converters.passes.vocabulary_tables import FuseVocabularyTables, LabelVocabularyTables
+from converters.targets.fitting import TargetError, Untaken, check
+from converters.targets.target import Target
 from onnx_specops.bodies import DOMAINS, attach_bodies, inline_bodies
 from onnx_specops.building import OPSET
 from onnx_specops.domain import CONTRIB_DOMAIN
 from onnx_specops.kernel_types import insert_casts
-from onnx_specops.lowering import Lower, Refusal, Stamp
+from onnx_specops.lowering import Lower, Refusal, Stamp, least_opset_of
 from onnx_specops.replacing import rewriting
 
 
@@ -44,7 +47,9 @@ class InsertCasts(InPlacePass):
         converted_unrounded: Collection[ir.DataType] = (),
         opset: int = OPSET,
         spared: Collection[ir.DataType] = (),
+        fit_kernels: bool = True,
     ) -> None:
+        self.fit_kernels = fit_kernels
         self.keep_float32, self.converted_unrounded, self.opset = keep_float32, converted_unrounded, opset
         self.spared = spared
 
@@ -55,6 +60,7 @@ class InsertCasts(InPlacePass):
             converted_unrounded=self.converted_unrounded,
             opset=self.opset,
             spared=self.spared,
+            fit_kernels=self.fit_kernels,
         )
         return PassResult(model, modified=count > 0)
 
@@ -105,11 +111,13 @@ class Finished:
         without_body: the domain's operators in the model that have no body.
         inlined: those that stand as standard ONNX in the graph, where no kernel takes their place any more.
         clamped: the constants that held numbers beyond float16's range.
+        opset: the opset that the model is in.
     """
 
     without_body: list[str]
     inlined: list[str]
     clamped: list[str]
+    opset: int
 
 
 def finish(
@@ -179,8 +187,78 @@ def finish(
     ]
     if opset != OPSET:
         passes.append(Stamp(opset))
+    _run(passes, model)
+    return Finished(bodies.without_body, inline.inlined, halves.clamped, opset)
+
+
+def finish_for(
+    model: ir.Model,
+    target: Target,
+    *,
+    fold: bool = True,
+    keep_float32: bool = False,
+    converted_unrounded: Collection[ir.DataType] = (),
+    opset: int | None = None,
+    precision: Precision = "model",
+    quantized: Quantized = "integer",
+) -> Finished:
+    """Turn the rules' output into the final model for a target other than the default.
+
+    Args:
+        model: changed in place.
+        target: the target.
+        fold, keep_float32, converted_unrounded, precision, quantized: as of `finish`.
+        opset: the opset that the model shall be in; by default the oldest of the target's that represents it.
+
+    Raises:
+        BodyError: where the inputs or attributes of a node of the domain do not fit together.
+        LoweringError: where the opset cannot say what the model says.
+        TargetError: where the target does not take the model.
+    """
+    inline, halves = InlineBodies(), InFloat16(target.opsets[1])
+    spared = [ir.DataType.FLOAT16] if precision == "float16" else []
+    casts = partial(
+        InsertCasts,
+        keep_float32=keep_float32,
+        converted_unrounded=converted_unrounded,
+        spared=spared,
+        fit_kernels=target.onnxruntime,
+    )
+    passes: list[InPlacePass] = [
+        LabelVocabularyTables(),
+        FuseHardSigmoid(),
+        FuseHardSwish(),
+        DropCopies(),
+        FuseScaleAndBias(),
+    ]
+    if quantized == "integer" and target.quantized == "qdq":
+        if is_quantized(model):
+            passes.append(casts())
+        passes += [RemoveUnusedNodesPass(), InIntegers(OPSET, contrib=False), RemoveUnusedNodesPass()]
+    passes.append(FoldConstantTransposes())
+    if precision == "float16":
+        passes.append(halves)
+    elif target.float32 or precision == "float32":
+        passes.append(InFloat32())
+    passes += [inline, RemoveUnusedNodesPass(), Simplify(stored=True), *spelled(target), casts(), Simplify(stored=True)]
+    if target.onnxruntime:
+        passes += [KeepPads(OPSET), TransposeBehindCasts(), KeepFloatWeights()]
+    _run(passes, model)
+    if inline.refusals:
+        raise TargetError(target, [Untaken(r.node_name, "", r.message) for r in inline.refusals])
+    check(model, target)
+    if opset is None:
+        opset = min(least_opset_of(model, target.opsets[0]), target.opsets[1])
+    last: list[InPlacePass] = []
+    if opset < OPSET:
+        last += [Lower(opset), casts(opset=opset)]
+    _run([*last, RemoveUnusedNodesPass(), RemoveUnusedOpsetsPass(), Stamp(opset)], model)
+    check(model, target)
+    return Finished([], inline.inlined, halves.clamped, opset)
+
+
+def _run(passes: Sequence[InPlacePass], model: ir.Model) -> None:
     for step in passes:
         # Integers have no NaN.
         with rewriting(type(step).__name__, finite=isinstance(step, InIntegers)):
             step(model)
-    return Finished(bodies.without_body, inline.inlined, halves.clamped)

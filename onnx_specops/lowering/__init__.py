@@ -5,8 +5,20 @@ the modules beside this one hold an adapter for each such operator (`adapters`),
 changed. `Stamp` makes sure of the result and names the opset.
 """
 
+from onnx_specops.lowering.least import least_opset_of
 from onnx_specops.lowering.lower import Lower, Stamp
 from onnx_specops.lowering.refusing import LoweringError, Refusal
 from onnx_specops.lowering.versions import OLDEST, check_opset, ir_version, newest, opset_imports
 
-__all__ = ["OLDEST", "Lower", "LoweringError", "Refusal", "Stamp", "check_opset", "ir_version", "newest", "opset_imports"]
+__all__ = [
+    "OLDEST",
+    "Lower",
+    "LoweringError",
+    "Refusal",
+    "Stamp",
+    "check_opset",
+    "ir_version",
+    "least_opset_of",
+    "newest",
+    "opset_imports",
+]

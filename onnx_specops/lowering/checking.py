@@ -33,14 +33,14 @@ def _is(attribute: ir.Attr, default: onnx.AttributeProto) -> bool:
 def illegal(graph: ir.Graph, opset: int) -> Iterator[Refusal]:
     """The nodes that are none of the opset's."""
     for node in all_nodes(graph):
-        if node.domain == "" and (problem := form_problem(node, opset) or _type_problem(node, opset)):
+        if node.domain == "" and (problem := form_problem(node, opset) or type_problem(node, opset)):
             yield Refusal(node.name or "", problem, least_opset(node, opset))
 
 
 def least_opset(node: ir.Node, opset: int) -> int:
     """The least opset above another one that has the node as it is."""
     later = range(opset + 1, onnx.defs.onnx_opset_version() + 1)
-    return next((v for v in later if not form_problem(node, v) and not _type_problem(node, v)), OPSET)
+    return next((v for v in later if not form_problem(node, v) and not type_problem(node, v)), OPSET)
 
 
 def form_problem(node: ir.Node, opset: int) -> str:
@@ -58,7 +58,7 @@ def form_problem(node: ir.Node, opset: int) -> str:
     return ""
 
 
-def _type_problem(node: ir.Node, opset: int) -> str:
+def type_problem(node: ir.Node, opset: int) -> str:
     """The element type of a node that the opset's operator does not take; ``""`` where there is none."""
     schema = _schema(node.op_type, opset)
     if schema is None:

@@ -9,6 +9,7 @@ import operator
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,40 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 
-def imported(make: Callable[[], Any], *, positional: bool = True, scripted: bool = False) -> Callable[[Arrays], Any]:
+@dataclass(frozen=True)
+class Imported:
+    """What makes the ``openvino.Model`` of a module; as `imported`."""
+
+    make: Callable[[], Any]
+    positional: bool = True
+    scripted: bool = False
+
+    def __call__(self, arrays: Arrays) -> Any:
+        import openvino as ov
+        import torch
+
+        module, tensors = self.prepared(arrays)
+        with torch.no_grad(), quiet():
+            if self.scripted:
+                pairs = zip(tensors, arrays.values(), strict=True)
+                return ov.convert_model(module, input=[(list(t.shape), ov.Type(a.dtype)) for t, a in pairs])
+            return ov.convert_model(module, example_input=tensors)
+
+    def prepared(self, arrays: Arrays) -> tuple[Any, tuple[Any, ...]]:
+        """The module, which returns a tuple of tensors unless it is scripted, and its arguments."""
+        import torch
+
+        torch.set_num_threads(1)  # many networks are made side by side
+        torch.manual_seed(0)
+        module = self.make().eval().float()
+        if not self.scripted:
+            randomize(module)
+        tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+        names = () if self.positional else tuple(tensors)
+        return module if self.scripted else _flat(module, names), tuple(tensors.values())
+
+
+def imported(make: Callable[[], Any], *, positional: bool = True, scripted: bool = False) -> Imported:
     """What makes the ``openvino.Model`` of a module.
 
     Args:
@@ -28,29 +62,7 @@ def imported(make: Callable[[], Any], *, positional: bool = True, scripted: bool
         positional: whether the inputs are its arguments in their order; else they are keyword arguments.
         scripted: whether it is a scripted module, which OpenVINO imports as it is; others are traced.
     """
-
-    def build(arrays: Arrays) -> Any:
-        import openvino as ov
-        import torch
-
-        torch.set_num_threads(1)  # many networks are made side by side
-        torch.manual_seed(0)
-        module = make().eval().float()
-        if not scripted:
-            randomize(module)
-        tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
-        names = () if positional else tuple(tensors)
-        with torch.no_grad(), quiet():
-            if scripted:
-                return ov.convert_model(
-                    module,
-                    input=[
-                        (list(t.shape), ov.Type(a.dtype)) for t, a in zip(tensors.values(), arrays.values(), strict=True)
-                    ],
-                )
-            return ov.convert_model(_flat(module, names), example_input=tuple(tensors.values()))
-
-    return build
+    return Imported(make, positional, scripted)
 
 
 def randomize(module: Any) -> None:
@@ -141,7 +153,10 @@ def transformer(name: str, config: Mapping[str, Any], part: str | None = None) -
         cls = getattr(transformers, name)
         fields = cls.config_class(**{key: value for key, value in config.items() if value is not None})
         # Of the ways to compute attention and mixtures of experts those that can be traced.
-        model = cls._from_config(fields, attn_implementation="eager", experts_implementation="batched_mm")
+        ways = {"attn_implementation": "eager"}
+        if int(transformers.__version__.partition(".")[0]) >= 5:
+            ways["experts_implementation"] = "batched_mm"
+        model = cls._from_config(fields, **ways)
         return operator.attrgetter(part)(model) if part else model
 
     return make

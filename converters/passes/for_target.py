@@ -1,0 +1,53 @@
+"""The passes that bring a graph into the form that a target reads, in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+from onnx_ir.passes import InPlacePass, PassResult
+from onnx_ir.passes.common import (
+    CommonSubexpressionEliminationPass,
+    DeduplicateInitializersPass,
+    IdentityEliminationPass,
+    RemoveUnusedNodesPass,
+)
+
+from converters.passes.simplification import FoldConstants, JoinMoves
+from converters.passes.spellings import SPELLINGS
+from converters.targets.target import Target
+
+_MOST_ROUNDS = 5
+
+
+class Simplify(InPlacePass):
+    """Folds constants, joins what moves elements, and removes nodes that are there twice or for nothing, until nothing
+    changes.
+
+    Args:
+        stored: as of `FoldConstants`.
+    """
+
+    def __init__(self, *, stored: bool = False) -> None:
+        self.steps: Sequence[InPlacePass] = (
+            FoldConstants(stored=stored),
+            JoinMoves(),
+            IdentityEliminationPass(),
+            DeduplicateInitializersPass(),
+            CommonSubexpressionEliminationPass(),
+            RemoveUnusedNodesPass(),
+        )
+
+    def call(self, model: ir.Model) -> PassResult:
+        changed = False
+        for _ in range(_MOST_ROUNDS):
+            modified = [bool(step(model).modified) for step in self.steps]
+            changed |= any(modified)
+            if not any(modified[:3]) and not modified[4]:
+                break
+        return PassResult(model, modified=changed)
+
+
+def spelled(target: Target) -> list[InPlacePass]:
+    """The passes for the spellings that a target needs."""
+    return [SPELLINGS[name]() for name in target.spellings]

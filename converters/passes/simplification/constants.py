@@ -1,0 +1,180 @@
+"""Computations on constants, done once: by ONNX Runtime, as it would do them itself each time that it loads the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import onnx_ir as ir
+import onnxruntime as ort
+from onnx_ir.passes import InPlacePass, PassResult
+
+from onnx_specops.building import OPSET_IMPORTS, constant_value
+from onnx_specops.graphs import all_nodes, nested
+from onnx_specops.kernel_types import insert_casts
+from onnx_specops.naming import Names
+from onnx_specops.replacing import take_place
+
+D = ir.DataType
+
+RANDOM = frozenset(("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"))
+"""Operators whose results are others each time."""
+
+_NOT_STORED = frozenset(("DequantizeLinear", "QuantizeLinear"))
+"""Weights stay as small as they are stored, and a quantised network stays one."""
+
+_FREE = 1 << 16
+"""Up to so many elements a result may be larger than what it is computed of."""
+
+_AT_ONCE = 64 << 20
+"""How many bytes of constants are computed with in one session."""
+
+_TYPES = frozenset((
+    D.BOOL, D.INT8, D.INT16, D.INT32, D.INT64, D.UINT8, D.UINT16, D.UINT32, D.UINT64, D.FLOAT16, D.FLOAT, D.DOUBLE,
+))  # fmt: skip
+
+
+class FoldConstants(InPlacePass):
+    """Constants in the places of nodes that take nothing but constants, those of nested graphs too.
+
+    Not where the result has more elements than the constants: ``Expand`` of a number to a picture stays a node.
+
+    Args:
+        stored: whether constants may become larger in bytes, as weights do that are stored in 8 bits and computed with in
+            float32.
+        kept: operators whose results stay nodes.
+    """
+
+    def __init__(self, *, stored: bool = False, kept: frozenset[str] = _NOT_STORED) -> None:
+        self.stored, self.kept = stored, kept
+
+    def call(self, model: ir.Model) -> PassResult:
+        found: dict[ir.Value, ir.Node] = {}
+        for node in all_nodes(model.graph):
+            if self._is_foldable(node, found):
+                found |= dict.fromkeys(node.outputs, node)
+        folded = set(found.values())
+        wanted = [value for value in found if any(user not in folded for user, _ in value.uses())]
+        names = Names.of(model.graph) if wanted else Names()
+        count = 0
+        for values in _batches(wanted, found):
+            for value, array in zip(values, _computed(values, found), strict=True):
+                if array is None:
+                    continue
+                constant = constant_value(ir.Tensor(np.ascontiguousarray(array).reshape(array.shape), dtype=value.dtype))
+                constant.name = f"{value.name}_folded"
+                names.register(model.graph, constant)
+                take_place(value, constant, equal=False)
+                count += 1
+        return PassResult(model, modified=count > 0)
+
+    def _is_foldable(self, node: ir.Node, found: dict[ir.Value, ir.Node]) -> bool:
+        if node.domain or node.op_type in RANDOM or node.op_type in self.kept or any(nested(node)):
+            return False
+        if any(value.dtype not in _TYPES or value.is_graph_output() for value in node.outputs):
+            return False
+        inputs = [value for value in node.inputs if value is not None]
+        if not all(value in found or _is_constant(value) for value in inputs):
+            return False
+        if node.op_type == "Constant":
+            return "value" in node.attributes
+        sizes = [(_size(value), value.dtype.itemsize if value.dtype else 0) for value in inputs]
+        results = [(_size(value), value.dtype.itemsize if value.dtype else 0) for value in node.outputs]
+        if any(size is None for size, _ in (*sizes, *results)):
+            return False
+        given, made = (sum(size or 0 for size, _ in of) for of in (sizes, results))
+        given_bytes, made_bytes = (sum((size or 0) * each for size, each in of) for of in (sizes, results))
+        return made <= _FREE or (made <= given and (self.stored or made_bytes <= given_bytes))
+
+
+def _is_constant(value: ir.Value) -> bool:
+    return value.const_value is not None and value.is_initializer() and not value.is_graph_input()
+
+
+def _size(value: ir.Value) -> int | None:
+    if value.const_value is not None:
+        return value.const_value.size
+    if value.shape is None or not all(isinstance(dim, int) for dim in value.shape):
+        return None
+    return int(np.prod([int(dim) for dim in value.shape if isinstance(dim, int)], dtype=np.int64))
+
+
+def _sources(value: ir.Value, found: dict[ir.Value, ir.Node]) -> tuple[list[ir.Node], list[ir.Value]]:
+    """The nodes that a value is computed by, and the constants that they take."""
+    nodes: dict[ir.Node, None] = {}
+    constants: dict[ir.Value, None] = {}
+    pending = [found[value]]
+    while pending:
+        node = pending.pop()
+        if node in nodes:
+            continue
+        nodes[node] = None
+        for given in node.inputs:
+            if given is None:
+                continue
+            if given in found:
+                pending.append(found[given])
+            else:
+                constants[given] = None
+    return list(nodes), list(constants)
+
+
+def _batches(wanted: Sequence[ir.Value], found: dict[ir.Value, ir.Node]) -> Iterator[list[ir.Value]]:
+    batch: list[ir.Value] = []
+    size = 0
+    for value in wanted:
+        constants = _sources(value, found)[1]
+        more = sum(0 if c.const_value is None else c.const_value.nbytes for c in constants)
+        if batch and size + more > _AT_ONCE:
+            yield batch
+            batch, size = [], 0
+        batch.append(value)
+        size += more
+    if batch:
+        yield batch
+
+
+def _computed(values: Sequence[ir.Value], found: dict[ir.Value, ir.Node]) -> list[np.ndarray | None]:
+    """The values; ``None`` where ONNX Runtime does not compute them."""
+    try:
+        return _run(values, found)
+    except Exception:  # ONNX Runtime's own, whose kinds have no common base
+        if len(values) == 1:
+            return [None]
+        return [array for value in values for array in _computed([value], found)]
+
+
+def _run(values: Sequence[ir.Value], found: dict[ir.Value, ir.Node]) -> list[np.ndarray | None]:
+    graph = ir.Graph([], [], nodes=[], name="constants", opset_imports=dict(OPSET_IMPORTS))
+    copies: dict[ir.Value, ir.Value] = {}
+    order: dict[ir.Node, None] = {}
+    for value in values:
+        nodes, constants = _sources(value, found)
+        order |= dict.fromkeys(nodes)
+        for constant in constants:
+            if constant not in copies:
+                tensor = constant.const_value
+                assert tensor is not None
+                if not isinstance(tensor, ir.Tensor):  # a session of bytes reads no other file
+                    tensor = ir.Tensor(tensor.numpy(), dtype=tensor.dtype)
+                copy = constant_value(tensor, name=f"c{len(copies)}")
+                graph.register_initializer(copy)
+                copies[constant] = copy
+    # `found` lists nodes as the graph has them: what is computed first comes first.
+    places = {node: place for place, node in enumerate(dict.fromkeys(found.values()))}
+    for node in sorted(order, key=places.__getitem__):
+        outputs = [ir.Value(name=f"v{len(copies) + i}", type=o.type, shape=o.shape) for i, o in enumerate(node.outputs)]
+        inputs = [None if value is None else copies[value] for value in node.inputs]
+        graph.append(ir.Node("", node.op_type, inputs, list(node.attributes.values()), outputs=outputs))
+        copies |= dict(zip(node.outputs, outputs, strict=True))
+    for value in values:
+        graph.outputs.append(copies[value])
+    insert_casts(graph, keep_float32=True, converted_unrounded=[D.FLOAT16])
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    names = [value.name for value in graph.outputs]
+    data = ir.to_proto(ir.Model(graph, ir_version=10)).SerializeToString()
+    session = ort.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+    return list(session.run(names, {}))

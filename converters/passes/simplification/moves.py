@@ -1,0 +1,142 @@
+"""Nodes that only move elements: several that follow one another become one, and those that move nothing go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import onnx_ir as ir
+
+from converters.passes.patterns import PatternPass, Rewrite, rewrite
+from onnx_specops.building import Builder, Value
+
+D = ir.DataType
+
+
+def _order(value: Value, rank: int | None) -> list[int] | None:
+    """The order of a Transpose; without one the dimensions are turned round."""
+    node = value.producer()
+    if node is None or rank is None:
+        return None
+    return list(node.attributes.get_ints("perm", ())) or list(range(rank))[::-1]
+
+
+@rewrite(
+    "Transpose",
+    lambda op, x: op.Transpose(op.Transpose(x, _outputs=["inner"]), _outputs=["whole"]),
+    exclusive=False,
+)
+def two_transposes(op: Builder, *, x: Value, inner: Value, whole: Value) -> Value | None:
+    """A Transpose of a Transpose."""
+    first, second = _order(inner, x.rank), _order(whole, x.rank)
+    if first is None or second is None:
+        return None
+    order = [first[axis] for axis in second]
+    return x if order == sorted(order) else op.Transpose(x, perm=order)
+
+
+@rewrite("Transpose", lambda op, x: op.Transpose(x, _outputs=["whole"]), exclusive=False)
+def transpose_of_nothing(op: Builder, *, x: Value, whole: Value) -> Value | None:
+    """A Transpose that leaves each dimension where it is."""
+    order = _order(whole, x.rank)
+    return x if order is not None and order == sorted(order) else None
+
+
+_SHAPES: dict[str, Callable[..., Any]] = {
+    "Reshape": lambda op, x, given, **kw: op.Reshape(x, given, **kw),
+    "Squeeze": lambda op, x, given, **kw: op.Squeeze(x, given, **kw),
+    "Unsqueeze": lambda op, x, given, **kw: op.Unsqueeze(x, given, **kw),
+    "Flatten": lambda op, x, given, **kw: op.Flatten(x, **kw),
+}
+
+
+def _joined(outer: str, inner: str) -> Rewrite:
+    def pattern(op: Any, x: Any, given: Any, before: Any) -> Any:
+        return _SHAPES[outer](op, _SHAPES[inner](op, x, before), given, _outputs=["whole"])
+
+    @rewrite(outer, pattern, exclusive=False)
+    def replace(op: Builder, *, x: Value, whole: Value, **_: Value) -> Value | None:
+        if x.dims is not None and whole.dims is not None and x.is_static and whole.is_static and x.dims == whole.dims:
+            return x
+        target = one_target(x, whole)
+        return None if target is None else op.Reshape(x, target)
+
+    return replace
+
+
+def one_target(x: Value, whole: Value) -> list[int] | None:
+    """The constant target by which a Reshape gives ``whole`` of ``x``; ``None`` where it is not known to be one."""
+    if whole.dims is None or 0 in whole.dims:
+        return None
+    unknown = [axis for axis, dim in enumerate(whole.dims) if dim is None]
+    if len(unknown) > 1:
+        return None
+    if unknown and (x.dims is None or 0 in x.dims):
+        return None
+    return [-1 if dim is None else dim for dim in whole.dims]
+
+
+def _of_nothing(operator: str) -> Rewrite:
+    @rewrite(
+        operator,
+        lambda op, x: getattr(op, operator)(x, _allow_other_inputs=True, _outputs=["whole"]),
+        exclusive=False,
+    )
+    def replace(op: Builder, *, x: Value, whole: Value) -> Value | None:
+        return x if x.is_static and isinstance(whole, Value) and x.dims == whole.dims else None
+
+    return replace
+
+
+_EXACT = {
+    D.BOOL: (D.UINT8, D.INT8, D.INT32, D.INT64, D.FLOAT, D.DOUBLE),
+    D.UINT8: (D.INT16, D.UINT16, D.INT32, D.INT64, D.FLOAT, D.DOUBLE),
+    D.INT8: (D.INT16, D.INT32, D.INT64, D.FLOAT, D.DOUBLE),
+    D.INT32: (D.INT64, D.DOUBLE),
+    D.FLOAT16: (D.FLOAT, D.DOUBLE),
+    D.BFLOAT16: (D.FLOAT, D.DOUBLE),
+    D.FLOAT: (D.DOUBLE,),
+}
+"""The types that hold every number of a type."""
+
+
+@rewrite("Cast", lambda op, x: op.Cast(x, _outputs=["whole"]), exclusive=False)
+def cast_to_its_own(op: Builder, *, x: Value, whole: Value) -> Value | None:
+    """A Cast to the type that its input has."""
+    return x if x.dtype is not None and x.dtype == whole.dtype else None
+
+
+@rewrite("Cast", lambda op, x: op.Cast(op.Cast(x, _outputs=["inner"]), _outputs=["whole"]), exclusive=False)
+def two_casts(op: Builder, *, x: Value, inner: Value, whole: Value) -> Value | None:
+    """A Cast of a Cast to a type that holds every number of the first one's."""
+    if x.dtype is None or inner.dtype not in _EXACT.get(x.dtype, ()) or whole.dtype is None:
+        return None
+    # From bool and between integers numbers may wrap around otherwise than from floats.
+    if whole.dtype != x.dtype and not (inner.dtype.is_integer() or whole.dtype.is_floating_point() or whole.dtype == D.BOOL):
+        return None
+    return x if whole.dtype == x.dtype else op.Cast(x, to=whole.dtype)
+
+
+@rewrite("Concat", lambda op, x: op.Concat(x), exclusive=False)
+def of_one(op: Builder, *, x: Value) -> Value:
+    """A Concat of one tensor."""
+    return x
+
+
+_MOVES = ("Reshape", "Squeeze", "Unsqueeze", "Flatten")
+
+
+class JoinMoves(PatternPass):
+    """Chains of Transpose, Reshape, Squeeze, Unsqueeze, Flatten and Cast, and those of them that do nothing."""
+
+    rewrites = (
+        two_transposes,
+        transpose_of_nothing,
+        *(_joined(outer, inner) for outer in _MOVES for inner in _MOVES),
+        _of_nothing("Reshape"),
+        _of_nothing("Expand"),
+        _of_nothing("Tile"),
+        cast_to_its_own,
+        two_casts,
+        of_one,
+    )

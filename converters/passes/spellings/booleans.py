@@ -1,0 +1,38 @@
+"""Constants of booleans as casts of bytes."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+from onnx_ir.passes import InPlacePass, PassResult
+
+from onnx_specops.building import Value, constant_value
+from onnx_specops.naming import Names
+
+
+class WithoutBooleanConstants(InPlacePass):
+    """Each boolean constant becomes one of int32 that a Cast makes boolean: OpenCV and TVM read no boolean tensors."""
+
+    def call(self, model: ir.Model) -> PassResult:
+        graph = model.graph
+        found = [
+            value
+            for value in graph.initializers.values()
+            if value.dtype == ir.DataType.BOOL and not value.is_graph_input() and value.uses()
+        ]
+        names = Names.of(graph) if found else Names()
+        for value in found:
+            tensor = value.const_value
+            assert tensor is not None and value.name is not None
+            numbers = constant_value(tensor.numpy().astype(np.int32), name=f"{value.name}_numbers")
+            names.register(graph, numbers)
+            result = Value(name=names.unique(f"{value.name}_boolean"), type=value.type, shape=value.shape)
+            cast = ir.Node("", "Cast", [numbers], [ir.AttrInt64("to", int(ir.DataType.BOOL))], outputs=[result])
+            cast.name = result.name
+            value.replace_all_uses_with(result, replace_graph_outputs=True)
+            if len(graph):
+                graph.insert_before(graph[0], cast)
+            else:
+                graph.append(cast)
+            graph.initializers.pop(value.name)
+        return PassResult(model, modified=bool(found))

@@ -1,0 +1,39 @@
+"""Sum, Max, Min and Mean of any number of tensors as operators of two."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+from onnx_ir.passes import InPlacePass, PassResult
+
+from onnx_specops.building import Builder
+from onnx_specops.graphs import all_nodes, all_values
+from onnx_specops.replacing import take_place
+
+_PAIRS = {"Sum": "Add", "Max": "Max", "Min": "Min"}
+
+
+class InPairs(InPlacePass):
+    """Sum becomes Add, and Max and Min of more than two tensors one of two after another, in the order of the inputs.
+
+    OpenCV, MNN and WebGPU have kernels for two tensors alone, or no Sum at all.
+    """
+
+    def call(self, model: ir.Model) -> PassResult:
+        root = Builder(model.graph)
+        root.reserve(value.name for value in all_values(model.graph))
+        count = 0
+        for node in [node for node in all_nodes(model.graph) if not node.domain and node.op_type in _PAIRS]:
+            if node.op_type != "Sum" and len(node.inputs) == 2:
+                continue
+            if not isinstance(node.graph, ir.Graph) or any(value is None for value in node.inputs):
+                continue
+            op = Builder(node.graph, root=root, before=node)
+            op.scope = node.name or node.op_type
+            result, *others = node.inputs
+            for other in others:
+                result = op.node(_PAIRS[node.op_type], result, other)
+            assert result is not None
+            take_place(node.outputs[0], result, equal=False)
+            node.graph.remove(node, safe=True)
+            count += 1
+        return PassResult(model, modified=count > 0)

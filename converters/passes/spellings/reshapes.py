@@ -1,0 +1,42 @@
+"""Reshape to a constant shape, without `allowzero`."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+from onnx_ir.passes import InPlacePass, PassResult
+
+from converters.passes.simplification.moves import one_target
+from onnx_specops.building import Value, constant_value
+from onnx_specops.graphs import all_nodes
+from onnx_specops.naming import Names
+
+
+class StaticReshape(InPlacePass):
+    """The target of a Reshape becomes a constant where the result's shape is known, but for one dimension at most.
+
+    Where no dimension is 0, ``allowzero`` changes nothing and goes.
+    """
+
+    def call(self, model: ir.Model) -> PassResult:
+        names: Names | None = None
+        count = 0
+        for node in all_nodes(model.graph):
+            if node.domain or node.op_type != "Reshape" or len(node.inputs) < 2:
+                continue
+            data, given, result = node.inputs[0], node.inputs[1], node.outputs[0]
+            if given is None or not isinstance(data, Value) or not isinstance(result, Value):
+                continue
+            known = None if given.is_graph_input() or given.const_value is None else given.const_value.numpy().tolist()
+            if known is None or 0 in known:
+                target = one_target(data, result)
+                if target is not None:
+                    names = names or Names.of(model.graph)
+                    shape = constant_value(np.array(target, np.int64), name=f"{result.name}_shape")
+                    names.register(model.graph, shape)
+                    node.replace_input_with(1, shape)
+                    known = target
+                    count += 1
+            if known is not None and 0 not in known and node.attributes.pop("allowzero", None) is not None:
+                count += 1
+        return PassResult(model, modified=count > 0)

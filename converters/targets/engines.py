@@ -1,0 +1,105 @@
+"""Inference engines and compilers that read ONNX files themselves."""
+
+from __future__ import annotations
+
+from converters.targets.target import Spelling, Target
+
+_COMMON: tuple[Spelling, ...] = ("pairwise", "sorted TopK", "static Reshape", "one element", "no boolean constants")
+
+OPENCV = Target(
+    "opencv",
+    "OpenCV's dnn module",
+    "opencv-python-headless 5.0.0 and 4.14.0",
+    opsets=(11, 21),
+    static=True,
+    control_flow=False,
+    spellings=_COMMON,
+    command='`cv2.dnn.readNetFromONNX("model.onnx")`',
+)
+OPENVINO = Target(
+    "openvino",
+    "OpenVINO's ONNX frontend",
+    "openvino 2026.4.1",
+    opsets=(11, 21),
+    quantized="qdq",
+    spellings=("sorted TopK", "static Reshape"),
+    command='`openvino.Core().read_model("model.onnx")`',
+)
+TRACT = Target(
+    "tract",
+    "tract",
+    "tract 0.23",
+    opsets=(11, 21),
+    spellings=_COMMON,
+    command='`tract.onnx().load("model.onnx")`',
+)
+TVM = Target(
+    "tvm",
+    "Apache TVM",
+    "apache-tvm 0.27",
+    opsets=(11, 21),
+    static=True,
+    control_flow=False,
+    spellings=_COMMON,
+    command="`tvm.relax.frontend.onnx.from_onnx(onnx.load(...))`",
+)
+TINYGRAD = Target(
+    "tinygrad",
+    "tinygrad",
+    "tinygrad 0.14",
+    opsets=(11, 21),
+    static=True,
+    control_flow=False,
+    spellings=("sorted TopK", "static Reshape"),
+    command='`tinygrad.nn.onnx.OnnxRunner("model.onnx")`',
+)
+MNN = Target(
+    "mnn",
+    "MNN",
+    "MNN 3.6",
+    opsets=(11, 21),
+    spellings=_COMMON,
+    command="`mnnconvert -f ONNX --modelFile model.onnx --MNNModel model.mnn --bizCode x`",
+)
+NCNN = Target(
+    "ncnn",
+    "ncnn, by way of pnnx",
+    "ncnn 1.0 and pnnx 2026",
+    opsets=(11, 21),
+    static=True,
+    control_flow=False,
+    spellings=_COMMON,
+    command="`pnnx model.onnx inputshape=[1,3,224,224]`",
+)
+RKNN = Target(
+    "rknn",
+    "Rockchip's RKNN toolkit",
+    "rknn-toolkit2 2.5",
+    opsets=(12, 19),
+    static=True,
+    control_flow=False,
+    spellings=_COMMON,
+    command='`rknn.api.RKNN().load_onnx("model.onnx")`',
+)
+TFLITE = Target(
+    "tflite",
+    "TensorFlow Lite, by way of onnx2tf",
+    "the operators that onnx2tf lists",
+    opsets=(11, 18),
+    static=True,
+    control_flow=False,
+    spellings=_COMMON,
+    command="`onnx2tf -i model.onnx`",
+)
+IREE = Target(
+    "iree",
+    "IREE",
+    "iree-base-compiler 3.13",
+    opsets=(11, 21),
+    static=True,
+    control_flow=False,
+    spellings=_COMMON,
+    command="`iree-import-onnx model.onnx -o model.mlir`",
+)
+
+ENGINES = (OPENCV, OPENVINO, TRACT, TVM, TINYGRAD, MNN, NCNN, RKNN, TFLITE, IREE)

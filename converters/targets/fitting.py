@@ -1,0 +1,111 @@
+"""What a target cannot take of a graph, node by node, with the reason and the remedy."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from converters.targets.target import Target
+from onnx_specops.domain import CONTRIB_DOMAIN, DOMAIN
+from onnx_specops.graphs import all_nodes
+from onnx_specops.kernel_types import type_name
+
+_CONTROL_FLOW = frozenset(("If", "Loop", "Scan"))
+_ELSEWHERE = "convert it for another target, or without --target"
+
+
+@dataclass(frozen=True)
+class Untaken:
+    """Something that a target does not take.
+
+    Attributes:
+        node_name: the node, or an input of the model.
+        operator: its operator; of an input ``""``.
+        reason: what the target lacks.
+        remedy: what to do about it.
+    """
+
+    node_name: str
+    operator: str
+    reason: str
+    remedy: str = _ELSEWHERE
+
+
+class TargetError(ValueError):
+    """A graph that a target does not take.
+
+    Attributes:
+        target: the target.
+        untaken: everything that it does not take.
+    """
+
+    def __init__(self, target: Target, untaken: list[Untaken]) -> None:
+        self.target, self.untaken = target, untaken
+        super().__init__(f"{target.title} does not take it: " + "; ".join(u.reason for u in untaken))
+
+
+def check(model: ir.Model, target: Target) -> None:
+    """Raises `TargetError` with everything of a finished graph that the target does not take."""
+    if untaken := list(untaken_by(model, target)):
+        raise TargetError(target, untaken)
+
+
+def untaken_by(model: ir.Model, target: Target) -> Iterator[Untaken]:
+    """Everything of a graph that a target does not take."""
+    if target.static:
+        yield from _open_inputs(model, target)
+    for node in all_nodes(model.graph):
+        if (reason := untaken_node(node, target)) is not None:
+            yield Untaken(node.name or "", node.op_type, *reason)
+
+
+def untaken_node(node: ir.Node, target: Target) -> tuple[str, str] | None:
+    """Why a target does not take a node, and what to do about it; ``None`` where it takes it."""
+    operator = node.op_type
+    if node.domain == DOMAIN:
+        return (
+            None
+            if target.domain
+            else (f"the operator onnx_specops.{operator}, which has no form in standard ONNX", _ELSEWHERE)
+        )
+    if node.domain == CONTRIB_DOMAIN:
+        return None if target.contrib else (f"ONNX Runtime's own operator {operator}", _ELSEWHERE)
+    if node.domain and target.operators is not None and f"{node.domain}.{operator}" not in target.operators:
+        return f"the operator {node.domain}.{operator}", _ELSEWHERE
+    if operator in target.lacks:
+        return f"the operator {operator}", target.lacks[operator] or _ELSEWHERE
+    if operator in _CONTROL_FLOW and not target.control_flow:
+        return f"the operator {operator}: it has no control flow", _ELSEWHERE
+    if not node.domain and target.operators is not None and operator not in target.operators:
+        return f"the operator {operator}", _ELSEWHERE
+    if target.types is not None:
+        for value in (*node.inputs, *node.outputs):
+            if value is not None and value.dtype is not None and type_name(value.dtype)[7:-1] not in target.types:
+                return f"{operator} of the type {type_name(value.dtype)[7:-1]}", _ELSEWHERE
+    return None
+
+
+def _open_inputs(model: ir.Model, target: Target) -> Iterator[Untaken]:
+    for value in model.graph.inputs:
+        if value.is_initializer():
+            continue
+        if value.shape is None:
+            yield Untaken(
+                value.name or "", "", "an input of unknown rank", f"give its shape: --input-shape {value.name}=..."
+            )
+        elif not all(isinstance(dim, int) for dim in value.shape):
+            dims = "x".join(str(dim) if isinstance(dim, int) else "N" for dim in value.shape)
+            remedy = f"give its shape: --input-shape {value.name}={dims}, with a number for each N"
+            yield Untaken(value.name or "", "", "an input with open dimensions", remedy)
+
+
+def taken_by(model: ir.Model, target: Target) -> tuple[Counter[str], Counter[str]]:
+    """How many nodes of each operator a target takes, and how many it does not."""
+    taken: Counter[str] = Counter()
+    untaken: Counter[str] = Counter()
+    for node in all_nodes(model.graph):
+        (taken if untaken_node(node, target) is None else untaken)[node.op_type] += 1
+    return taken, untaken

@@ -1,0 +1,73 @@
+"""What a target is: a program that reads ONNX, and which of ONNX it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Spelling = Literal[
+    "clip",
+    "float indices",
+    "int64 constants",
+    "minimum",
+    "no boolean constants",
+    "no If around variables",
+    "one element",
+    "pairwise",
+    "plain slices",
+    "sorted TopK",
+    "static Reshape",
+    "two batch dimensions",
+    "wide Gemm",
+]
+"""The name of a pass in `converters.passes.spellings`: how a target needs something that ONNX spells in several ways."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A place that people convert models for.
+
+    Attributes:
+        name: what ``convert(target=)`` and ``specops convert --target`` call it.
+        title: what it is, in a few words.
+        known_by: how the lists below are known: the release that they were measured with, or the page that publishes them.
+        opsets: the oldest and the newest opset that it reads. A file has the oldest of them whose operators represent it.
+        functions: whether it inlines model-local functions. If not, the bodies are in the graph.
+        contrib: whether it has ONNX Runtime's own operators (``com.microsoft``).
+        domain: whether it loads the plugin, so that the domain's operators have kernels.
+        onnxruntime: whether ONNX Runtime loads the file, whose CPU computes what the target does not.
+        static: whether it needs the shape of every tensor before the model runs.
+        float32: whether 16-bit weights have to become float32.
+        quantized: how it takes quantised networks: as QuantizeLinear and DequantizeLinear around float operators
+            (``"qdq"``), or as floats that emulate them (``"float"``).
+        operators: the standard operators that it has; ``None`` for all of an opset.
+        lacks: operators that it does not have, with the reason or the remedy.
+        types: the element types that its tensors may have, by ONNX's names; ``None`` for all of an operator's.
+        control_flow: whether it has If, Loop and Scan.
+        spellings: the passes that it needs.
+        command: what to do with the file next, for docs/targets.md.
+    """
+
+    name: str
+    title: str
+    known_by: str
+    opsets: tuple[int, int]
+    functions: bool = False
+    contrib: bool = False
+    domain: bool = False
+    onnxruntime: bool = False
+    static: bool = False
+    float32: bool = True
+    quantized: Literal["qdq", "float"] = "float"
+    operators: frozenset[str] | None = None
+    lacks: Mapping[str, str] = field(default_factory=dict)
+    types: Collection[str] | None = None
+    control_flow: bool = True
+    spellings: tuple[Spelling, ...] = ()
+    command: str = ""
+
+    @property
+    def is_default(self) -> bool:
+        """Whether it is what files are made for unless another target is given."""
+        return self.functions and self.contrib and self.domain

@@ -1,0 +1,99 @@
+"""The oldest opset that represents a graph as it is: node for node, in the form that the operator had then."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import onnx_ir as ir
+
+from onnx_specops.building import OPSET, Builder
+from onnx_specops.graphs import all_nodes, nested
+from onnx_specops.lowering.adapters import SAME, CannotSayError, LoweringBuilder, adapters
+from onnx_specops.lowering.checking import form_problem, least_opset, type_problem
+from onnx_specops.lowering.versions import OLDEST
+
+_SMALL = 64
+"""The most elements of a constant that axes and lengths have."""
+
+
+def least_opset_of(model: ir.Model, oldest: int = OLDEST) -> int:
+    """The oldest opset from ``oldest`` on that has each node of a model, or one node in its place.
+
+    Args:
+        model: in the builder's opset; nothing in it changes.
+        oldest: the oldest opset to answer.
+    """
+    known: dict[Hashable, int] = {}
+    least = oldest
+    for node in list(all_nodes(model.graph)):
+        if node.domain:
+            continue
+        key = _alike(node)
+        if key is None or key not in known:
+            found = _least(node, least)
+            if key is not None:
+                known[key] = found
+        else:
+            found = known[key]
+        least = max(least, found)
+        if least >= OPSET:
+            break
+    return min(least, OPSET)
+
+
+def _alike(node: ir.Node) -> Hashable:
+    """What nodes have in common that one opset represents; ``None`` for a node at which more has to be looked."""
+    if node.op_type in ("Reshape", "If", "Loop", "Scan"):
+        return None
+    attributes = tuple(sorted((name, repr(attribute.value)) for name, attribute in node.attributes.items()))
+    return node.op_type, attributes, tuple(map(_given, node.inputs)), len(node.outputs)
+
+
+def _given(value: ir.Value | None) -> Hashable:
+    if value is None:
+        return None
+    constant = None if value.is_graph_input() else value.const_value
+    number = (
+        constant.tobytes() if constant is not None and constant.size <= _SMALL and constant.dtype.itemsize >= 1 else None
+    )
+    return value.dtype, None if value.shape is None else len(value.shape), constant is None, number
+
+
+def _least(node: ir.Node, oldest: int) -> int:
+    """The oldest opset for one node."""
+    changes = {adapter.opset for adapter in adapters(node.op_type)}
+    changes |= {least_opset(node, opset) for opset in range(oldest - 1, OPSET)}
+    for opset in sorted({oldest, *(opset for opset in changes if oldest < opset < OPSET)}):
+        if _is_one_node(node, opset):
+            return opset
+    return OPSET
+
+
+def _is_one_node(node: ir.Node, opset: int) -> bool:
+    """Whether an opset has the node, or one node that takes its place, of its element types."""
+    if type_problem(node, opset):
+        return False
+    for adapter in adapters(node.op_type):
+        if adapter.opset <= opset:
+            break
+        assert isinstance(node.graph, ir.Graph)
+        op = _Trial(opset, node)
+        try:
+            if adapter(op, node) is not SAME:
+                return len(op.emitted) <= 1
+        except CannotSayError:
+            return False
+        finally:
+            for emitted in reversed(op.emitted):
+                for inner in [inner for graph in nested(emitted) for inner in all_nodes(graph)]:
+                    for index in range(len(inner.inputs)):
+                        inner.replace_input_with(index, None)
+                node.graph.remove(emitted, safe=True)
+    return not form_problem(node, opset)
+
+
+class _Trial(LoweringBuilder):
+    """A builder whose nodes are removed again; constants stay out of the graph."""
+
+    def __init__(self, opset: int, node: ir.Node) -> None:
+        super().__init__(opset, node, Builder(ir.Graph([], [], nodes=[], name="trial")))

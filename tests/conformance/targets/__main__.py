@@ -1,0 +1,126 @@
+"""The matrix of networks and consumers: ``python -m tests.conformance.targets FOLDER [--consumers A,B] [--networks A,B]``.
+
+The folder gets the networks, an environment for each consumer, and ``results.json``; ``python docs/make.py`` makes
+docs/targets.md of the copy beside this file, which ``--record`` writes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import onnx
+
+from converters.validation.compare import Tolerance, compare
+from tests.conformance.targets import networks
+from tests.conformance.targets.consumers.table import CONSUMERS, Consumer, ConsumerError
+
+RESULTS = Path(__file__).parent / "results.json"
+# Of consumers that compute in another order, and in approximations of their own.
+TOLERANCE = Tolerance(relative=1e-2, absolute=1e-3)
+
+
+def converted(folder: Path, form: str) -> Path:
+    """The network's ONNX model for a target, or PyTorch's own export of it.
+
+    Raises:
+        ConsumerError: there is none.
+    """
+    if form == "direct":
+        path = folder / "direct.onnx"
+        if not path.exists():
+            reason = path.with_suffix(".txt")
+            raise ConsumerError(reason.read_text() if reason.exists() else "no direct export")
+        return path
+    from converters.openvino import convert
+
+    path = folder / f"{form}.onnx"
+    if not path.exists():
+        try:
+            convert(folder / "model.xml", path, target=form)
+        except Exception as error:
+            raise ConsumerError(f"refused: {' '.join(str(error).split())[:600]}") from error
+    return path
+
+
+def judge(consumer: Consumer, folder: Path, form: str, environments: Path) -> str:
+    """``""`` where the consumer gives OpenVINO's outputs, else why not."""
+    try:
+        model = converted(folder, form)
+    except ConsumerError as error:
+        return str(error)
+    proto = onnx.load(model, load_external_data=False)
+    given, constants = np.load(folder / "inputs.npz"), {value.name for value in proto.graph.initializer}
+    inputs = folder / f"{form}.npz"
+    if form == "direct":  # an export leaves out inputs that it does not need
+        kept = {value.name for value in proto.graph.input}
+        named = {f"input_{index}": given[name] for index, name in enumerate(given.files)}
+        named = {name: array for name, array in named.items() if name in kept}
+    else:
+        names = [value.name for value in proto.graph.input if value.name not in constants]
+        named = dict(zip(names, given.values(), strict=True))
+    np.savez(inputs, **named)
+    try:
+        found = consumer.run(model, inputs, [value.name for value in proto.graph.output], environments)
+    except ConsumerError as error:
+        return str(error)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"[:400]
+    expected = list(np.load(folder / "expected.npz").values())
+    if len(found) != len(expected):
+        return f"{len(found)} outputs, not {len(expected)}"
+    for index, (a, b) in enumerate(zip(found, expected, strict=True)):
+        if a.size != b.size:
+            return f"output {index} has the shape {list(a.shape)}, not {list(b.shape)}"
+        a = a.reshape(b.shape)
+        a = a.astype(b.dtype) if a.dtype.kind != b.dtype.kind or a.dtype.itemsize != b.dtype.itemsize else a
+        outcome = compare(a, b, TOLERANCE)
+        if not outcome.agrees:
+            return f"wrong: output {index}, largest error {outcome.max_absolute}"
+    return ""
+
+
+def main() -> None:
+    """Fill the matrix."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--consumers", default="", help="their names; by default all")
+    parser.add_argument("--networks", default="", help="a list of networks.py, or names of networks; by default all")
+    parser.add_argument("--forms", default="", help="targets, or direct; by default the consumer's own target and direct")
+    parser.add_argument("--record", action="store_true", help="write the results beside this file")
+    arguments = parser.parse_args()
+    lists = {name: getattr(networks, name) for name in ("KEPT", "EXPORTED", "FILES", "HELD_OUT")}
+    chosen = [n for word in arguments.networks.split(",") if word for n in lists.get(word, [word])]
+    chosen = chosen or [n for names in lists.values() for n in names]
+    wanted = arguments.consumers.split(",") if arguments.consumers else [c.name for c in CONSUMERS]
+    path = arguments.folder / "results.json"
+    results = json.loads(path.read_text()) if path.exists() else {}
+    for consumer in (c for c in CONSUMERS if c.name in wanted):
+        counts: Counter[str] = Counter()
+        for name in chosen:
+            folder = networks.make(name, arguments.folder / "networks")
+            for form in arguments.forms.split(",") if arguments.forms else (consumer.target, "direct"):
+                if form == "direct" and name not in networks.EXPORTED + networks.HELD_OUT:
+                    continue
+                started = time.perf_counter()
+                reason = judge(consumer, folder, form, arguments.folder / "environments")
+                seconds = time.perf_counter() - started
+                key = form if form != consumer.target else "target"
+                results.setdefault(consumer.name, {}).setdefault(key, {})[name] = reason
+                counts[key] += not reason
+                print(
+                    f"{consumer.name:16} {form:12} {name:32} {seconds:5.1f} s  {reason[:300] or 'agrees'}",
+                    flush=True,
+                )
+            path.write_text(json.dumps(results, indent=1, sort_keys=True))
+        print(consumer.name, dict(counts), "of", len(chosen), flush=True)
+    if arguments.record:
+        RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+"""MNN: its converter, then its runtime."""
+
+import os
+import subprocess
+import sys
+import tempfile
+
+import MNN.expr as expr
+import MNN.nn as nn
+import numpy as np
+
+model, given, results, names = sys.argv[1:5]
+inputs = dict(np.load(given))
+with tempfile.TemporaryDirectory() as folder:
+    path = os.path.join(folder, "model.mnn")
+    tool = os.path.join(os.path.dirname(sys.executable), "mnnconvert")
+    done = subprocess.run(
+        [sys.executable, tool, "-f", "ONNX", "--modelFile", model, "--MNNModel", path, "--bizCode", "x"],
+        capture_output=True,
+        text=True,
+    )
+    if not os.path.exists(path):
+        raise RuntimeError((done.stdout + done.stderr)[-600:])
+    net = nn.load_module_from_file(path, list(inputs), names.split("|"))
+    kinds = {"f": expr.float, "i": expr.int, "b": expr.int, "u": expr.int}
+    variables = []
+    for array in inputs.values():
+        kind = kinds[array.dtype.kind]
+        data = array.astype(np.float32 if array.dtype.kind == "f" else np.int32)
+        variable = expr.placeholder(list(array.shape), expr.NCHW, kind)
+        variable.write(np.ascontiguousarray(data))
+        variables.append(variable)
+    outputs = net.forward(variables)
+    arrays = [np.array(expr.convert(value, expr.NCHW).read()) for value in outputs]
+np.savez(results, **{str(index): array for index, array in enumerate(arrays)})

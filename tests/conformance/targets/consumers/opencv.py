@@ -1,0 +1,23 @@
+"""OpenCV's `dnn` module, of version 4 or 5."""
+
+import sys
+
+import cv2
+import numpy as np
+
+model, given, results = sys.argv[1:4]
+inputs = dict(np.load(given))
+net = (
+    cv2.dnn.readNetFromONNX(model, cv2.dnn.ENGINE_NEW) if hasattr(cv2.dnn, "ENGINE_NEW") else cv2.dnn.readNetFromONNX(model)
+)
+if hasattr(cv2.dnn, "ENGINE_NEW"):
+    names = list(inputs)
+    for name in names:
+        net.setInput(inputs[name], name)
+else:
+    if len(inputs) > 1:
+        net.setInputsNames(list(inputs))
+    for name, array in inputs.items():
+        net.setInput(array, name if len(inputs) > 1 else "")
+outputs = net.forward(net.getUnconnectedOutLayersNames())
+np.savez(results, **{str(index): array for index, array in enumerate(outputs)})

@@ -1,0 +1,129 @@
+"""The consumers of ONNX that the matrix asks: what installs each, which script runs it, which target is for it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).parent
+
+
+class ConsumerError(RuntimeError):
+    """A consumer gives no outputs; the message is its own last words."""
+
+
+@dataclass(frozen=True)
+class Consumer:
+    """A program or library that reads ONNX.
+
+    Attributes:
+        name: its name in the matrix.
+        script: what runs it, in this folder.
+        target: the target of `converters.targets` that is for it.
+        packages: what `pip` installs, or of JavaScript `npm`; nothing where the project's own environment has it.
+        timeout: how many seconds one network may take.
+    """
+
+    name: str
+    script: str
+    target: str
+    packages: tuple[str, ...] = ()
+    timeout: float = 120
+
+    def python(self, environments: Path) -> str:
+        """The Python of its environment, which is made if it is missing."""
+        if not self.packages:
+            return sys.executable
+        folder = environments / self.name
+        python = folder / "bin" / "python"
+        if not (folder / "ok").exists():
+            subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+            subprocess.run([str(python), "-m", "pip", "install", "-q", *self.packages], check=True)
+            (folder / "ok").touch()
+        return str(python)
+
+    def run(self, model: Path, inputs: Path, outputs: list[str], environments: Path) -> list[np.ndarray]:
+        """The outputs of a model.
+
+        Raises:
+            ConsumerError: it does not load or run it.
+        """
+        with tempfile.TemporaryDirectory() as name:
+            found = Path(name) / "outputs.npz"
+            command = [self.python(environments), str(HERE / self.script), str(model), str(inputs), str(found)]
+            # With TVM and IREE the machine's threads are the project's other processes' too.
+            environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": ""}
+            try:
+                done = subprocess.run(
+                    [*command, "|".join(outputs)], capture_output=True, text=True, timeout=self.timeout, env=environment
+                )
+            except subprocess.TimeoutExpired as error:
+                raise ConsumerError(f"no answer in {self.timeout:.0f} seconds") from error
+            if not found.exists():
+                raise ConsumerError(_reason(done))
+            arrays = np.load(found)
+            return [arrays[str(index)] for index in range(len(arrays.files))]
+
+
+class Web(Consumer):
+    """onnxruntime-web, whose environment is a folder of Node's."""
+
+    def run(self, model: Path, inputs: Path, outputs: list[str], environments: Path) -> list[np.ndarray]:
+        folder = environments / self.name
+        if not (folder / "node_modules" / "onnxruntime-web").exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "package.json").write_text('{"private": true}')
+            subprocess.run(["npm", "install", "--silent", *self.packages], cwd=folder, check=True)
+        with tempfile.TemporaryDirectory() as name:
+            given, found = Path(name) / "inputs.json", Path(name) / "outputs.json"
+            arrays = np.load(inputs)
+            feeds = [
+                {
+                    "name": key,
+                    "type": arrays[key].dtype.name,
+                    "dims": arrays[key].shape,
+                    "data": arrays[key].ravel().tolist(),
+                }
+                for key in arrays.files
+            ]
+            given.write_text(json.dumps(feeds))
+            command = ["node", str(HERE / self.script), str(model), str(given), str(found)]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=self.timeout, cwd=folder)
+            if not found.exists():
+                raise ConsumerError(_reason(done))
+            return [
+                np.array([float(x) for x in output["data"]]).reshape(output["dims"])
+                for output in json.loads(found.read_text())
+            ]
+
+
+def _reason(done: subprocess.CompletedProcess[str]) -> str:
+    """The last words of a process that matter."""
+    if done.returncode < 0:
+        return f"ends by signal {-done.returncode}: " + " ".join((done.stderr or done.stdout).split())[-300:]
+    lines = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+    told = [line for line in lines if "Error" in line or "error" in line or "Exception" in line]
+    return " ".join(" | ".join([*told[-2:], *lines[-2:]]).split())[-600:]
+
+
+CONSUMERS = [
+    Consumer("onnxruntime", "onnxruntime_plain.py", "onnxruntime"),
+    Web("onnxruntime-web", "onnxruntime_web.mjs", "onnxruntime", ("onnxruntime-web",)),
+    Consumer("standard", "onnxruntime_plain.py", "standard"),
+    Consumer("openvino", "openvino.py", "openvino"),
+    Consumer("opencv5", "opencv.py", "opencv", ("opencv-python-headless>=5", "numpy")),
+    Consumer("opencv4", "opencv.py", "opencv", ("opencv-python-headless<5", "numpy")),
+    Consumer("tract", "tract_runtime.py", "tract", ("tract", "numpy")),
+    Consumer("tinygrad", "tinygrad_runtime.py", "tinygrad", ("tinygrad", "numpy"), timeout=240),
+    Consumer("mnn", "mnn_runtime.py", "mnn", ("MNN", "numpy")),
+    Consumer("ncnn", "ncnn_runtime.py", "ncnn", ("ncnn", "pnnx", "numpy")),
+    Consumer("tvm", "tvm_runtime.py", "tvm", ("apache-tvm", "onnx", "numpy"), timeout=240),
+    Consumer("iree", "iree_runtime.py", "iree", ("iree-base-compiler", "iree-base-runtime", "onnx", "numpy"), timeout=240),
+]

@@ -1,0 +1,140 @@
+"""The networks of the matrix: each as IR with static shapes, with inputs, OpenVINO's outputs and the direct export."""
+
+from __future__ import annotations
+
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.conformance.models import kept
+from tests.conformance.models.from_torch import Imported, quiet
+from tests.conformance.models.network import Network
+from tests.conformance.models.table import NETWORKS
+
+QUANTIZED = Path(__file__).parents[1] / "quantized" / "files"
+COMPRESSED = Path(__file__).parents[1] / "compressed" / "files.zip"
+
+KEPT = [network.name for network in NETWORKS if network.kept]
+"""Networks that lie in the repository as IR."""
+
+EXPORTED = [
+    "resnet18",
+    "mobilenetv3_small_050",
+    "efficientnet_b0",
+    "convnext_atto",
+    "vit_tiny_patch16_224",
+    "torchvision deeplabv3_mobilenet_v3_large",
+    "BertModel",
+    "GPT2LMHeadModel",
+    "DetrForObjectDetection",
+    "AutoencoderKL",
+    "GRU, num_layers",
+]
+"""Networks that are made by their libraries, beside their direct export."""
+
+FILES = ["quantized/mobile", "quantized/residual", "quantized/encoder", "compressed/int8_asym", "compressed/int4_sym"]
+"""Networks that NNCF quantised or compressed."""
+
+HELD_OUT = [
+    "torchvision shufflenet_v2_x0_5",
+    "densenet121",
+    "regnety_002",
+    "Swinv2Model",
+    "DeiTModel",
+    "RobertaModel",
+    "DistilBertModel",
+    "Qwen2ForCausalLM",
+    "OPTForCausalLM",
+    "YolosForObjectDetection",
+    "UperNetForSemanticSegmentation",
+    "WhisperModel",
+    "SpeechCTC",
+    "DeepFM",
+    "Seq2SeqAttention",
+    "UNet2DConditionModel",
+    "hrnet_w18_small",
+    "ghostnet_050",
+    "quantized/segmentation",
+]
+"""Networks that no pass was written for: what the first lists promise is measured on them."""
+
+
+def find(name: str) -> Network | None:
+    """The network of the table that has the name."""
+    return next((network for network in NETWORKS if network.name == name), None)
+
+
+def folder_of(name: str, root: Path) -> Path:
+    """Where `make` writes a network."""
+    return root / name.replace(", ", "_").replace(" ", "_").replace("/", "_")
+
+
+def make(name: str, root: Path) -> Path:
+    """Write model.xml, inputs.npz, expected.npz and, of a module of PyTorch, direct.onnx; returns their folder."""
+    folder = folder_of(name, root)
+    if (folder / "expected.npz").exists():
+        return folder
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "model.xml"
+    import openvino as ov
+
+    core = ov.Core()
+    network = find(name)
+    if network is None:
+        arrays = _from_file(name, folder, path, core)
+    else:
+        arrays = network.runs()[-1]
+        shapes: Any = {index: list(array.shape) for index, array in enumerate(arrays.values())}
+        if network.kept:
+            with tempfile.TemporaryDirectory() as temporary:
+                model = core.read_model(kept.unpack(network, Path(temporary)))
+                model.reshape(shapes)
+                ov.save_model(model, path, compress_to_fp16=False)
+        else:
+            model = network.build(arrays)
+            model.reshape(shapes)
+            ov.save_model(model, path, compress_to_fp16=False)
+            _export(network, arrays, folder / "direct.onnx")
+    np.savez(folder / "inputs.npz", **arrays)
+    compiled = core.compile_model(core.read_model(path), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    outputs = list(compiled(list(arrays.values())).values())
+    np.savez(folder / "expected.npz", **{str(index): array for index, array in enumerate(outputs)})
+    return folder
+
+
+def _from_file(name: str, folder: Path, path: Path, core: Any) -> dict[str, np.ndarray]:
+    """A quantised or compressed network, with static shapes."""
+    import openvino as ov
+
+    kind, _, stem = name.partition("/")
+    with tempfile.TemporaryDirectory() as temporary:
+        archive = COMPRESSED if kind == "compressed" else QUANTIZED / f"{stem}.zip"
+        with zipfile.ZipFile(archive) as file:
+            file.extractall(temporary)
+        xml = Path(temporary) / (f"{stem}.xml" if kind == "compressed" else "model.xml")
+        model = core.read_model(xml)
+        generator, arrays = np.random.default_rng(0), {}
+        for index, port in enumerate(model.inputs):
+            shape = [d.get_length() if d.is_static else 8 if index else 2 for d in port.partial_shape]
+            arrays[port.any_name] = generator.standard_normal(shape).astype(port.element_type.to_dtype())
+        model.reshape({index: list(array.shape) for index, array in enumerate(arrays.values())})
+        ov.save_model(model, path, compress_to_fp16=False)
+    return arrays
+
+
+def _export(network: Network, arrays: dict[str, np.ndarray], path: Path) -> None:
+    """PyTorch's own export, at opset 17; the reason where it fails."""
+    import torch
+
+    if not isinstance(network.build, Imported):
+        return
+    try:
+        module, tensors = network.build.prepared(arrays)
+        with torch.no_grad(), quiet():
+            names = [f"input_{index}" for index in range(len(tensors))]
+            torch.onnx.export(module, tensors, str(path), input_names=names, opset_version=17, dynamo=False)
+    except Exception as error:  # whatever the exporter raises is the result
+        path.with_suffix(".txt").write_text(f"{type(error).__name__}: {' '.join(str(error).split())[:500]}")
