@@ -102,7 +102,11 @@ def main() -> None:
     for consumer in (c for c in CONSUMERS if c.name in wanted):
         counts: Counter[str] = Counter()
         for name in chosen:
-            folder = networks.make(name, arguments.folder / "networks")
+            try:
+                folder = networks.make(name, arguments.folder / "networks")
+            except Exception as error:  # its library's
+                print(f"{name}: {' '.join(str(error).split())[:200]}")
+                continue
             for form in arguments.forms.split(",") if arguments.forms else (consumer.target, "direct"):
                 if form == "direct" and name not in networks.EXPORTED + networks.HELD_OUT:
                     continue
