@@ -13,7 +13,7 @@ from onnx_ir.passes.common import (
     RemoveUnusedNodesPass,
 )
 
-from converters.passes.simplification import FoldConstants, JoinMoves
+from converters.passes.simplification import FoldConstants, JoinMoves, TakeBiases
 from converters.passes.spellings import SPELLINGS
 from converters.targets.target import Target
 
@@ -32,6 +32,7 @@ class Simplify(InPlacePass):
         self.steps: Sequence[InPlacePass] = (
             FoldConstants(stored=stored),
             JoinMoves(),
+            TakeBiases(),
             IdentityEliminationPass(),
             DeduplicateInitializersPass(),
             CommonSubexpressionEliminationPass(),
@@ -43,7 +44,7 @@ class Simplify(InPlacePass):
         for _ in range(_MOST_ROUNDS):
             modified = [bool(step(model).modified) for step in self.steps]
             changed |= any(modified)
-            if not any(modified[:3]) and not modified[4]:
+            if not any(modified[:4]) and not modified[5]:
                 break
         return PassResult(model, modified=changed)
 

@@ -12,6 +12,8 @@ from onnx_specops.building import Builder, Value
 
 D = ir.DataType
 
+_MOVES = ("Reshape", "Squeeze", "Unsqueeze", "Flatten")
+
 
 def _order(value: Value, rank: int | None) -> list[int] | None:
     """The order of a Transpose; without one the dimensions are turned round."""
@@ -32,7 +34,28 @@ def two_transposes(op: Builder, *, x: Value, inner: Value, whole: Value) -> Valu
     if first is None or second is None:
         return None
     order = [first[axis] for axis in second]
-    return x if order == sorted(order) else op.Transpose(x, perm=order)
+    if order == sorted(order):
+        return x
+    target = one_target(x, whole) if _keeps_order(order, x) else None
+    return op.Transpose(x, perm=order) if target is None else op.Reshape(x, target)
+
+
+def _keeps_order(order: list[int], x: Value) -> bool:
+    """Whether a Transpose moves nothing but dimensions of 1, so that all elements stay where they are."""
+    moved = [axis for axis in order if (x.dims or [])[axis] != 1]
+    return moved == sorted(moved)
+
+
+@rewrite("Transpose", lambda op, x: op.Transpose(x, _outputs=["whole"]), exclusive=False)
+def transpose_of_ones(op: Builder, *, x: Value, whole: Value) -> Value | None:
+    """A Transpose that moves nothing but dimensions of 1, beside a node that is joined with a Reshape."""
+    order, before = _order(whole, x.rank), x.producer()
+    if order is None or not _keeps_order(order, x) or (target := one_target(x, whole)) is None:
+        return None
+    neighbours = [node for node in (before, *(user for user, _ in whole.uses())) if node is not None]
+    if not any(not node.domain and node.op_type in _MOVES for node in neighbours):
+        return None
+    return op.Reshape(x, target)
 
 
 @rewrite("Transpose", lambda op, x: op.Transpose(x, _outputs=["whole"]), exclusive=False)
@@ -117,13 +140,61 @@ def two_casts(op: Builder, *, x: Value, inner: Value, whole: Value) -> Value | N
     return x if whole.dtype == x.dtype else op.Cast(x, to=whole.dtype)
 
 
+@rewrite(
+    "Slice",
+    lambda op, x, starts, ends, axes, first, last, along: op.Slice(
+        op.Slice(x, starts, ends, axes, _allow_other_inputs=True, _outputs=["inner"]),
+        first,
+        last,
+        along,
+        _allow_other_inputs=True,
+        _outputs=["whole"],
+    ),
+)
+def two_slices(
+    op: Builder,
+    *,
+    x: Value,
+    starts: Value,
+    ends: Value,
+    axes: Value,
+    first: Value,
+    last: Value,
+    along: Value,
+    inner: Value,
+    whole: Value,
+) -> Value | None:
+    """A Slice along some axes of a Slice along others."""
+    lists = [_listed(value) for value in (starts, ends, axes, first, last, along)]
+    steps = [_steps(value) for value in (inner, whole)]
+    if x.rank is None or any(of is None for of in (*lists, *steps)):
+        return None
+    begin, end, before, start, stop, after = (of or [] for of in lists)
+    places = [axis % x.rank for axis in (*before, *after)]
+    if len(set(places)) < len(places):
+        return None
+    return op.Slice(x, begin + start, end + stop, places, (steps[0] or []) + (steps[1] or []))
+
+
+def _listed(value: ir.Value | None) -> list[int] | None:
+    if value is None or value.const_value is None or value.is_graph_input():
+        return None
+    return [int(number) for number in value.const_value.numpy().reshape(-1)]
+
+
+def _steps(value: Value) -> list[int] | None:
+    """The steps of a Slice; without such an input each is 1."""
+    node = value.producer()
+    assert node is not None
+    given = node.inputs[4] if len(node.inputs) > 4 else None
+    own = _listed(node.inputs[3])
+    return _listed(given) if given is not None else None if own is None else [1] * len(own)
+
+
 @rewrite("Concat", lambda op, x: op.Concat(x), exclusive=False)
 def of_one(op: Builder, *, x: Value) -> Value:
     """A Concat of one tensor."""
     return x
-
-
-_MOVES = ("Reshape", "Squeeze", "Unsqueeze", "Flatten")
 
 
 class JoinMoves(PatternPass):
@@ -132,6 +203,8 @@ class JoinMoves(PatternPass):
     rewrites = (
         two_transposes,
         transpose_of_nothing,
+        transpose_of_ones,
+        two_slices,
         *(_joined(outer, inner) for outer in _MOVES for inner in _MOVES),
         _of_nothing("Reshape"),
         _of_nothing("Expand"),

@@ -1,0 +1,64 @@
+"""A bias that is added to a product or a convolution, as an input of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from converters.passes.patterns import PatternPass, Rewrite, rewrite
+from onnx_specops.building import Builder, Value
+
+_FLOATS = (ir.DataType.FLOAT16, ir.DataType.FLOAT, ir.DataType.DOUBLE)
+
+
+def _is_weight(value: ir.Value | None) -> bool:
+    """Whether it is a constant; quantised weights have biases of their own."""
+    return value is not None and value.const_value is not None and not value.is_graph_input()
+
+
+def _convolution(operator: str) -> Rewrite:
+    def pattern(op: Any, x: Any, weight: Any, bias: Any) -> Any:
+        return op.Add(getattr(op, operator)(x, weight, _outputs=["product"]), bias, _outputs=["whole"])
+
+    @rewrite("Add", pattern, commute=True)
+    def replace(op: Builder, *, x: Value, weight: Value, bias: Value, product: Value, whole: Value) -> Value | None:
+        node = product.producer()
+        assert node is not None
+        if not (_is_weight(weight) and _is_weight(bias)) or product.dtype not in _FLOATS or product.rank is None:
+            return None
+        channels = (product.dims or [None, None])[1]
+        if channels is None or bias.constant is None or (bias.rank or 0) > product.rank or whole.rank != product.rank:
+            return None
+        aligned = [1] * (product.rank - len(bias.constant.shape)) + list(bias.constant.shape)
+        if any(size != 1 for axis, size in enumerate(aligned) if axis != 1) or aligned[1] not in (1, channels):
+            return None
+        added = np.ascontiguousarray(np.broadcast_to(bias.constant.reshape(-1), [channels]))
+        attributes = {name: attribute.value for name, attribute in node.attributes.items()}
+        return op.node(operator, x, weight, added, types=[(whole.dtype, whole.dims)], **attributes)
+
+    return replace
+
+
+@rewrite(
+    "Add",
+    lambda op, x, weight, bias: op.Add(op.MatMul(x, weight, _outputs=["product"]), bias, _outputs=["whole"]),
+    commute=True,
+)
+def product_of_matrices(op: Builder, *, x: Value, weight: Value, bias: Value, product: Value, whole: Value) -> Value | None:
+    """The product of a matrix and a constant one, with a constant row added."""
+    if not (_is_weight(weight) and _is_weight(bias)) or product.dtype not in _FLOATS:
+        return None
+    if not x.rank == weight.rank == product.rank == whole.rank == 2:
+        return None
+    row = (bias.dims or [])[-1:]
+    if row != (weight.dims or [])[-1:] or (bias.dims or [])[:-1] not in ([], [1]):
+        return None
+    return op.Gemm(x, weight, op.Reshape(bias, row) if bias.rank == 2 else bias)
+
+
+class TakeBiases(PatternPass):
+    """Conv, ConvTranspose and MatMul of matrices, with a constant added to each channel or column."""
+
+    rewrites = (_convolution("Conv"), _convolution("ConvTranspose"), product_of_matrices)
