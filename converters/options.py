@@ -156,8 +156,8 @@ class Options:
     )
     target: Target = option(
         "onnxruntime",
-        "What the .onnx is for. `standard` is standard ONNX alone, with no functions, in the oldest opset that represents the "
-        "model; the others are programs that read ONNX, each with its own limits.",
+        "What the .onnx is for. `standard` is standard ONNX alone, with no functions, in the oldest opset that "
+        "represents the model; the others are programs that read ONNX, each with its own limits.",
         details="What a target does not take is an error before anything is written. docs/targets.md lists what each needs.",
         excludes=Relation("form", "genai", "onnxruntime-genai is ONNX Runtime's"),
     )

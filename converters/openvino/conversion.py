@@ -141,7 +141,8 @@ def convert(
     weights: Weights = "auto",
     input_shapes: Mapping[str, Sequence[int]] | None = None,
     strict: bool = False,
-    opset: int = 21,
+    target: Target = "onnxruntime",
+    opset: int | None = None,
     precision: Precision = "model",
     with_weights: bool = True,
     contrib: bool = True,
@@ -173,8 +174,12 @@ def convert(
         input_shapes: the shapes of inputs in the .onnx, as ``Model.reshape`` of OpenVINO sets them. The keys are tensor
             names or friendly names; -1 is an open dimension.
         strict: whatever the file holds that OpenVINO ignores is an error; without it the report lists it.
-        opset: the ONNX opset of the .onnx, from 11 to the newest of the installed onnx. Below 21 a file cannot carry the
-            domain's operators with their bodies: the bodies take their places, and the plugin's kernels no longer apply.
+        target: what the .onnx is for. ``"standard"`` is standard ONNX alone, with no functions, in the oldest opset that
+            represents the model; the others are programs that read ONNX, each with its own limits. What a target does not
+            take is an error before anything is written. docs/targets.md lists what each needs.
+        opset: the ONNX opset of the .onnx, from 11 to the newest of the installed onnx. By default 21, or the oldest of the
+            target's that represents the model. Below 21 a file cannot carry the domain's operators with their bodies: the
+            bodies take their places, and the plugin's kernels no longer apply.
         precision: the type of weights and computation: the model's own (``"model"``), ``"float32"``, or ``"float16"``
             wherever that is exact enough. 16-bit weights are stored as float32 in the second case. Inputs and outputs keep
             OpenVINO's types.
@@ -220,6 +225,7 @@ def convert(
         weights=weights,
         input_shapes=input_shapes,
         strict=strict,
+        target=target,
         opset=opset,
         precision=precision,
         with_weights=with_weights,

@@ -13,12 +13,10 @@ model, given, results, names = sys.argv[1:5]
 inputs = dict(np.load(given))
 with tempfile.TemporaryDirectory() as folder:
     path = os.path.join(folder, "model.mnn")
-    tool = os.path.join(os.path.dirname(sys.executable), "mnnconvert")
-    done = subprocess.run(
-        [sys.executable, tool, "-f", "ONNX", "--modelFile", model, "--MNNModel", path, "--bizCode", "x"],
-        capture_output=True,
-        text=True,
-    )
+    # MNN's own script for this installs a logging service into the first environment that it finds.
+    start = "import sys, _tools; _tools.mnnconvert(sys.argv)"
+    arguments = ["-f", "ONNX", "--modelFile", model, "--MNNModel", path, "--bizCode", "x"]
+    done = subprocess.run([sys.executable, "-c", start, *arguments], capture_output=True, text=True)
     if not os.path.exists(path):
         raise RuntimeError((done.stdout + done.stderr)[-600:])
     net = nn.load_module_from_file(path, list(inputs), names.split("|"))

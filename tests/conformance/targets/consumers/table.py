@@ -58,8 +58,9 @@ class Consumer:
         with tempfile.TemporaryDirectory() as name:
             found = Path(name) / "outputs.npz"
             command = [self.python(environments), str(HERE / self.script), str(model), str(inputs), str(found)]
-            # With TVM and IREE the machine's threads are the project's other processes' too.
-            environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": ""}
+            # What a consumer starts by its name, such as pip, is its own environment's.
+            path = f"{Path(command[0]).parent}{os.pathsep}{os.defpath}"
+            environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": "", "PATH": path, "PIP_NO_INDEX": "1"}
             try:
                 done = subprocess.run(
                     [*command, "|".join(outputs)], capture_output=True, text=True, timeout=self.timeout, env=environment
