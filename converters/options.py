@@ -32,7 +32,7 @@ Form = Literal["openvino", "genai"]
 Variables = Literal["defaults", "inputs"]
 KvCache = Literal["float32", "float16", "uint8"]
 LogitsOf = Literal["last", "all"]
-Target = Literal[
+TargetName = Literal[
     "onnxruntime",
     "standard",
     "opencv",
@@ -154,7 +154,7 @@ class Options:
     strict: bool = option(
         False, "Whatever the file holds that OpenVINO ignores is an error; without it the report lists it."
     )
-    target: Target = option(
+    target: TargetName = option(
         "onnxruntime",
         "What the .onnx is for. `standard` is standard ONNX alone, with no functions, in the oldest opset that "
         "represents the model; the others are programs that read ONNX, each with its own limits.",

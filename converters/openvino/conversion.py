@@ -33,6 +33,7 @@ from converters.options import (
     Options,
     Precision,
     Quantized,
+    TargetName,
     Variables,
     Weights,
 )
@@ -141,7 +142,7 @@ def convert(
     weights: Weights = "auto",
     input_shapes: Mapping[str, Sequence[int]] | None = None,
     strict: bool = False,
-    target: Target = "onnxruntime",
+    target: TargetName = "onnxruntime",
     opset: int | None = None,
     precision: Precision = "model",
     with_weights: bool = True,

@@ -195,7 +195,6 @@ def finish_for(
     model: ir.Model,
     target: Target,
     *,
-    fold: bool = True,
     keep_float32: bool = False,
     converted_unrounded: Collection[ir.DataType] = (),
     opset: int | None = None,
@@ -207,7 +206,7 @@ def finish_for(
     Args:
         model: changed in place.
         target: the target.
-        fold, keep_float32, converted_unrounded, precision, quantized: as of `finish`.
+        keep_float32, converted_unrounded, precision, quantized: as of `finish`.
         opset: the opset that the model shall be in; by default the oldest of the target's that represents it.
 
     Raises:

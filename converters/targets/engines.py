@@ -30,6 +30,7 @@ TRACT = Target(
     "tract",
     "tract 0.23",
     opsets=(11, 21),
+    lacks={"Loop": "", "RoiAlign": ""},
     spellings=_COMMON,
     command='`tract.onnx().load("model.onnx")`',
 )
@@ -58,6 +59,7 @@ MNN = Target(
     "MNN",
     "MNN 3.6",
     opsets=(11, 21),
+    control_flow=False,
     spellings=_COMMON,
     command="`mnnconvert -f ONNX --modelFile model.onnx --MNNModel model.mnn --bizCode x`",
 )

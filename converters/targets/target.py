@@ -6,21 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-Spelling = Literal[
-    "clip",
-    "float indices",
-    "int64 constants",
-    "minimum",
-    "no boolean constants",
-    "no If around variables",
-    "one element",
-    "pairwise",
-    "plain slices",
-    "sorted TopK",
-    "static Reshape",
-    "two batch dimensions",
-    "wide Gemm",
-]
+Spelling = Literal["no boolean constants", "one element", "pairwise", "sorted TopK", "static Reshape"]
 """The name of a pass in `converters.passes.spellings`: how a target needs something that ONNX spells in several ways."""
 
 

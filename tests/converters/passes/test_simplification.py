@@ -1,0 +1,205 @@
+"""Nodes that change nothing, compute constants, or follow one another: those that go, and near misses that stay."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+
+from converters.passes.for_target import Simplify
+from converters.passes.simplification import FoldConstants, JoinMoves, TakeBiases
+from onnx_specops.building import new_value
+from tests.converters.passes.graphs import floats, graph, operators, run
+
+X = np.arange(24, dtype=np.float32).reshape(2, 3, 4) - 7
+W = np.arange(12, dtype=np.float32).reshape(4, 3) / 3
+
+
+def _agree(emit, step, array: np.ndarray, *dims: int | None) -> list[str]:
+    """The operators after a pass, which changes no result."""
+    x = floats("x", *dims)
+    before = run(graph(emit, x), array)
+    model = graph(emit, floats("x", *dims))
+    step(model)
+    for old, new in zip(before, run(model, array), strict=True):
+        np.testing.assert_array_equal(new, old)
+    return operators(model)
+
+
+MOVES = {
+    "turned and back": (lambda op, x: op.Transpose(op.Transpose(x, perm=[1, 2, 0]), perm=[2, 0, 1]), ["Identity"]),
+    "turned twice": (lambda op, x: op.Transpose(op.Transpose(x, perm=[1, 2, 0]), perm=[1, 2, 0]), ["Transpose"]),
+    "reversed twice": (lambda op, x: op.Transpose(op.Transpose(x)), ["Identity"]),
+    "turned by nothing": (lambda op, x: op.Transpose(x, perm=[0, 1, 2]), ["Identity"]),
+    "turned once": (lambda op, x: op.Transpose(x, perm=[0, 2, 1]), ["Transpose"]),
+    "two reshapes": (lambda op, x: op.Reshape(op.Reshape(x, [6, 4]), [3, 8]), ["Reshape"]),
+    "reshaped and back": (lambda op, x: op.Reshape(op.Reshape(x, [6, 4]), [2, 3, 4]), ["Identity"]),
+    "reshape and unsqueeze": (lambda op, x: op.Unsqueeze(op.Reshape(x, [6, 4]), [0]), ["Reshape"]),
+    "unsqueeze and squeeze": (lambda op, x: op.Squeeze(op.Unsqueeze(x, [1]), [1]), ["Identity"]),
+    "reshape and turn": (lambda op, x: op.Transpose(op.Reshape(x, [6, 4]), perm=[1, 0]), ["Reshape", "Transpose"]),
+    "turn of ones and reshape": (
+        lambda op, x: op.Reshape(op.Transpose(op.Unsqueeze(x, [0]), perm=[1, 0, 2, 3]), [6, 4]),
+        ["Reshape"],
+    ),
+    "two cuts": (lambda op, x: op.Slice(op.Slice(x, [1], [3], [1]), [0], [2], [2], [1]), ["Slice"]),
+    "two cuts of one axis": (lambda op, x: op.Slice(op.Slice(x, [1], [3], [1]), [1], [2], [1]), ["Slice", "Slice"]),
+    "two cuts of one axis, from behind": (
+        lambda op, x: op.Slice(op.Slice(x, [1], [3], [1]), [1], [2], [-2]),
+        ["Slice", "Slice"],
+    ),
+    "steps": (lambda op, x: op.Slice(op.Slice(x, [0], [3], [1], [2]), [3], [0], [2], [-2]), ["Slice"]),
+    "concatenation of one": (lambda op, x: op.Concat(x, axis=1), ["Identity"]),
+    "concatenation of two": (lambda op, x: op.Concat(x, x, axis=1), ["Concat"]),
+}
+
+
+@pytest.mark.parametrize("name", MOVES)
+def test_moves(name: str) -> None:
+    emit, left = MOVES[name]
+    assert _agree(lambda op, x: op.Abs(emit(op, op.Neg(x))), _until_done(JoinMoves()), X, 2, 3, 4) == sorted(
+        ["Abs", "Neg", *(operator for operator in left if operator != "Identity")]
+    )
+
+
+def _until_done(step):
+    def apply(model: ir.Model) -> None:
+        while step(model).modified:
+            pass
+
+    return apply
+
+
+def test_moves_of_open_dimensions() -> None:
+    """Two unknown dimensions are not one target."""
+
+    def emit(op, x):
+        return op.Abs(op.Unsqueeze(op.Squeeze(op.Unsqueeze(x, [0]), [0]), [2]))
+
+    assert _agree(emit, _until_done(JoinMoves()), X, None, 3, None) == ["Abs", "Squeeze", "Unsqueeze", "Unsqueeze"]
+    assert _agree(emit, _until_done(JoinMoves()), X, None, 3, 4) == ["Abs", "Reshape"]
+
+
+@pytest.mark.parametrize(
+    ("through", "to", "left"),
+    [
+        (ir.DataType.DOUBLE, ir.DataType.FLOAT, []),
+        (ir.DataType.DOUBLE, ir.DataType.FLOAT16, ["Cast"]),
+        (ir.DataType.FLOAT16, ir.DataType.FLOAT, ["Cast", "Cast"]),
+        (ir.DataType.INT64, ir.DataType.FLOAT, ["Cast", "Cast"]),
+        (ir.DataType.DOUBLE, ir.DataType.INT32, ["Cast", "Cast"]),
+    ],
+)
+def test_casts(through: ir.DataType, to: ir.DataType, left: list[str]) -> None:
+    def emit(op, x):
+        return op.Identity(op.node("Cast", op.node("Cast", x, to=through), to=to))
+
+    assert _agree(emit, JoinMoves(), X / 3, 2, 3, 4) == sorted(["Identity", *left])
+
+
+def test_constants_are_folded() -> None:
+    big = np.arange(20000, dtype=np.float32)
+
+    def emit(op, x):
+        return op.Add(x, op.Mul(op.node("Sin", op.const(big)), 2.0))
+
+    array = big / 7
+    x = floats("x", 20000)
+    before, model = run(graph(emit, x), array), graph(emit, floats("x", 20000))
+    FoldConstants()(model)
+    Simplify()(model)
+    np.testing.assert_array_equal(run(model, array)[0], before[0])
+    assert operators(model) == ["Add"]
+
+
+def test_what_is_no_constant_stays() -> None:
+    """Random numbers, results far larger than what they are made of, and quantised weights."""
+
+    def emit(op, x):
+        random = op.RandomUniform(shape=[3])
+        large = op.Expand(op.node("Sin", op.const(np.ones(5000, np.float32))), op.const([40, 5000]))
+        weights = op.DequantizeLinear(op.const(np.ones(5000, np.int8)), op.const(np.float32(0.5)))
+        return op.Add(x, random), large, op.Neg(weights)
+
+    model = graph(emit, floats("x", 3))
+    Simplify(stored=True)(model)
+    assert operators(model) == ["Add", "DequantizeLinear", "Expand", "Neg", "RandomUniform"]
+
+
+def test_small_weights_become_large_where_that_is_asked_for() -> None:
+    def emit(op, x):
+        return op.Add(
+            x, op.Mul(op.Cast(op.const(np.ones(1 << 17, np.int8)), to=1), op.const(np.full(1 << 17, 0.5, np.float32)))
+        )
+
+    model = graph(emit, floats("x", 1 << 17))
+    FoldConstants(stored=True)(model)
+    Simplify(stored=True)(model)
+    assert operators(model) == ["Add"]
+
+
+def _convolved(bias, times: int = 1):
+    def emit(op, x):
+        weight = np.arange(5 * 3 * 2, dtype=np.float32).reshape(5, 3, 2)
+        product = op.Conv(x, weight)
+        results = [op.Add(product, np.asarray(bias, np.float32))]
+        return results + [op.Neg(product) for _ in range(times - 1)]
+
+    return emit
+
+
+@pytest.mark.parametrize(
+    ("emit", "left"),
+    [
+        (_convolved(np.arange(5).reshape(1, 5, 1)), ["Conv"]),
+        (_convolved(np.arange(5).reshape(5, 1)), ["Conv"]),
+        (_convolved(3), ["Conv"]),
+        (_convolved(np.arange(3)), ["Add", "Conv"]),
+        (_convolved(np.arange(10).reshape(2, 5, 1)), ["Add", "Conv"]),
+        (_convolved(np.arange(5).reshape(1, 1, 5, 1)), ["Add", "Conv"]),
+        (_convolved(np.arange(5).reshape(1, 5, 1), times=2), ["Add", "Conv", "Neg"]),
+    ],
+    ids=["channels", "no batch", "number", "columns", "batches", "more dimensions", "used twice"],
+)
+def test_biases_of_convolutions(emit, left: list[str]) -> None:
+    assert _agree(emit, TakeBiases(), X, 2, 3, 4) == left
+
+
+@pytest.mark.parametrize(
+    ("bias", "left"),
+    [
+        (np.arange(3), ["Gemm"]),
+        (np.arange(3).reshape(1, 3), ["Gemm"]),
+        (np.arange(6).reshape(2, 3), ["Add", "MatMul"]),
+        (np.arange(3).reshape(1, 1, 3), ["Add", "MatMul"]),
+    ],
+    ids=["row", "matrix of a row", "matrix", "more dimensions"],
+)
+def test_biases_of_products(bias: np.ndarray, left: list[str]) -> None:
+    def emit(op, x):
+        return op.Add(op.MatMul(x, W), bias.astype(np.float32))
+
+    assert _agree(emit, TakeBiases(), X[0, :2], 2, 4) == left
+
+
+def test_a_product_of_more_dimensions_stays() -> None:
+    def emit(op, x):
+        return op.Add(op.MatMul(x, W), np.arange(3, dtype=np.float32))
+
+    assert _agree(emit, TakeBiases(), X, 2, 3, 4) == ["Add", "MatMul"]
+
+
+def test_integers_have_no_gemm_of_floats() -> None:
+    def emit(op, x):
+        return op.Add(op.MatMul(x, np.ones((4, 3), np.int32)), np.arange(3, dtype=np.int32))
+
+    x = new_value(ir.DataType.INT32, (2, 4), "x")
+    model = graph(emit, x)
+    TakeBiases()(model)
+    assert operators(model) == ["Add", "MatMul"]
+
+
+def test_what_is_computed_twice_is_computed_once() -> None:
+    def emit(op, x):
+        return op.Add(op.Sin(x), op.Sin(x))
+
+    assert _agree(emit, Simplify(), X, 2, 3, 4) == ["Add", "Sin"]

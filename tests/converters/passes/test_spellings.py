@@ -1,0 +1,90 @@
+"""Spellings that targets need: what changes, and near misses that stay."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+
+from converters.passes.spellings import SPELLINGS
+from onnx_specops.building import new_value
+from tests.converters.passes.graphs import floats, graph, operators, run
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3) - 2
+
+
+def _spelled(name: str, emit, array: np.ndarray = X, *dims: int | None) -> ir.Model:
+    """The graph in a spelling that changes no result."""
+    before = run(graph(emit, floats("x", *(dims or array.shape))), array)
+    model = graph(emit, floats("x", *(dims or array.shape)))
+    SPELLINGS[name]()(model)
+    for old, new in zip(before, run(model, array), strict=True):
+        np.testing.assert_array_equal(new, old)
+    return model
+
+
+def test_pairs() -> None:
+    def emit(op, x):
+        return op.Sum(x, op.Neg(x), op.Abs(x)), op.Max(x, op.Neg(x), op.Abs(x)), op.Min(x, op.Neg(x)), op.Mean(x, x, x)
+
+    found = operators(_spelled("pairwise", emit))
+    assert found == sorted(["Add", "Add", "Max", "Max", "Min", "Mean", *["Neg"] * 3, *["Abs"] * 2])
+
+
+def test_sorted_top() -> None:
+    def emit(op, x):
+        return op.TopK(x, [2], sorted=0, outputs=2)
+
+    model = graph(emit, floats("x", 2, 3))
+    SPELLINGS["sorted TopK"]()(model)
+    (node,) = model.graph
+    assert node.attributes.get_int("sorted", 1) == 1
+
+
+@pytest.mark.parametrize(("dims", "target"), [((2, 3), [3, 2]), ((None, 3), [3, -1]), ((None, None), None)])
+def test_targets_of_reshapes(dims: tuple[int | None, ...], target: list[int] | None) -> None:
+    def emit(op, x):
+        shape = op.node("Shape", x, types=[(ir.DataType.INT64, [2])])
+        turned = op.node("Gather", shape, op.const([1, 0]), types=[(ir.DataType.INT64, [2])])
+        return op.node("Reshape", x, turned, allowzero=1, types=[(ir.DataType.FLOAT, [dims[1], dims[0]])])
+
+    model = _spelled("static Reshape", emit, X, *dims)
+    node = next(node for node in model.graph if node.op_type == "Reshape")
+    constant = node.inputs[1].const_value if node.inputs[1] is not None else None
+    assert (None if constant is None else constant.numpy().tolist()) == target
+    assert ("allowzero" in node.attributes) == (target is None)
+
+
+def test_a_dimension_of_zero_keeps_allowzero() -> None:
+    def emit(op, x):
+        return op.node("Reshape", x, op.const([0, 5]), allowzero=1, types=[(ir.DataType.FLOAT, [0, 5])])
+
+    empty = np.zeros((3, 0), np.float32)
+    (node,) = _spelled("static Reshape", emit, empty, 3, 0).graph
+    assert node.attributes.get_int("allowzero", 0) == 1
+
+
+def test_scalars() -> None:
+    def emit(op, x):
+        return op.Mul(x, op.const(2.0)), op.Mul(op.ReduceSum(x, keepdims=0), op.const(2.0)), op.Gather(x, op.const(1))
+
+    model = _spelled("one element", emit)
+    products = [node for node in model.graph if node.op_type == "Mul"]
+    assert [len(node.inputs[1].shape or ()) for node in products if node.inputs[1] is not None] == [1, 0]
+    gather = next(node for node in model.graph if node.op_type == "Gather")
+    assert gather.inputs[1] is not None and not gather.inputs[1].shape
+
+
+def test_booleans() -> None:
+    def emit(op, x):
+        return op.Where(op.const(np.array([True, False, True])), x, op.Neg(x))
+
+    model = _spelled("no boolean constants", emit)
+    assert operators(model) == ["Cast", "Neg", "Where"]
+    assert all(value.dtype != ir.DataType.BOOL for value in model.graph.initializers.values())
+
+
+def test_a_boolean_input_is_no_constant() -> None:
+    given = new_value(ir.DataType.BOOL, (3,), "given")
+    model = graph(lambda op, x, given: op.Where(given, x, op.Neg(x)), floats("x", 2, 3), given)
+    assert not SPELLINGS["no boolean constants"]()(model).modified

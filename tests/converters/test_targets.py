@@ -1,0 +1,92 @@
+"""Targets: what files for them hold, and what they refuse before anything is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+
+from converters import options
+from converters.errors import UnsupportedError
+from converters.openvino import convert
+from converters.passes.spellings import SPELLINGS
+from converters.targets import TARGETS
+from converters.targets.target import Spelling
+from tests.conformance.models import kept
+from tests.conformance.models.table import NETWORKS
+
+RECOMMENDER = Path(__file__).parents[2] / "models" / "recommender_int" / "model.xml"
+
+
+def test_the_option_names_every_target() -> None:
+    assert list(get_args(options.TargetName)) == list(TARGETS)
+
+
+def test_spellings_are_passes() -> None:
+    assert set(get_args(Spelling)) == set(SPELLINGS)
+    assert all(set(target.spellings) <= set(SPELLINGS) for target in TARGETS.values())
+
+
+def _network(name: str, folder: Path) -> Path:
+    return kept.unpack(next(network for network in NETWORKS if network.name == name), folder)
+
+
+def test_standard_is_standard(tmp_path: Path) -> None:
+    """No function, no domain but ONNX's, the oldest opset; and the results of the default."""
+    model, report = convert(RECOMMENDER, tmp_path / "standard.onnx", target="standard")
+    assert not model.functions and {node.domain for node in model.graph.node} <= {"", "ai.onnx.ml"}
+    assert report.opset < 21 and report.opset == model.opset_import[0].version
+    onnx.checker.check_model(model, full_check=True)
+    inputs = dict(np.load(RECOMMENDER.with_name("inputs.npz"), allow_pickle=True))
+    convert(RECOMMENDER, tmp_path / "default.onnx")
+    outputs: list[list[Any]] = []
+    for name in ("standard", "default"):
+        session = ort.InferenceSession(tmp_path / f"{name}.onnx")
+        feeds = {value.name: inputs[value.name] for value in session.get_inputs()}
+        outputs.append(list(session.run(None, feeds)))
+    for a, b in zip(*outputs, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+def test_an_opset_that_is_asked_for(tmp_path: Path) -> None:
+    path = _network("BitModel", tmp_path)
+    assert convert(path, target="standard")[1].opset == 11
+    assert convert(path, target="standard", opset=17)[1].opset == 17
+    with pytest.raises(ValueError, match="reads opset 11 to 19, not 21"):
+        convert(path, target="openvino", opset=21)
+
+
+def test_open_dimensions_are_told_of_by_name(tmp_path: Path) -> None:
+    path, written = _network("BitModel", tmp_path), tmp_path / "model.onnx"
+    with pytest.raises(UnsupportedError) as raised:
+        convert(path, written, target="opencv")
+    (problem,) = raised.value.problems
+    assert "OpenCV's dnn module does not take an input with open dimensions" in problem.message
+    assert problem.remedy.startswith("give its shape: --input-shape ") and problem.layer_type == "Parameter"
+    assert not written.exists()
+    name = problem.remedy.split("--input-shape ")[1].split("=")[0]
+    assert convert(path, written, target="opencv", input_shapes={name: [1, 3, 64, 64]})[1].opset == 11
+
+
+def test_what_a_target_lacks_is_told_of_by_layer(tmp_path: Path) -> None:
+    path = _network("Greedy, scripted", tmp_path)
+    with pytest.raises(UnsupportedError) as raised:
+        convert(path, tmp_path / "model.onnx", target="mnn")
+    assert any(problem.layer_type == "Loop" and "MNN" in problem.message for problem in raised.value.problems)
+    assert not (tmp_path / "model.onnx").exists()
+
+
+def test_genai_is_onnxruntimes() -> None:
+    with pytest.raises(ValueError, match="target is not for form='genai'"):
+        options.Options(target="opencv", form="genai")
+
+
+def test_text_has_no_standard_form() -> None:
+    """Hashing strings needs a kernel, which no file for other programs has."""
+    path = RECOMMENDER.parents[1] / "vocabulary_table" / "model.xml"
+    with pytest.raises(UnsupportedError, match="standard ONNX does not take"):
+        convert(path, target="standard")
