@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from converters.cli.console import err, print_json, progress
 from converters.cli.failures import failures
 from converters.cli.options import Debug, Json, Kernels
+
+if TYPE_CHECKING:
+    from onnx_specops.generation import Sampling, TextModel
 
 
 def generate(
@@ -25,42 +30,142 @@ def generate(
             "either as OpenVINO has it, which is converted first.",
         ),
     ],
-    prompt: Annotated[str, typer.Argument(metavar="TEXT", help="The text to go on with, or to answer.")],
+    prompt: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="TEXT",
+            help="The text to continue or to answer; - for standard input. With --chat it may be left out: each line of "
+            "standard input is then a turn of the conversation.",
+            show_default=False,
+        ),
+    ] = None,
     tokens: Annotated[int, typer.Option(min=1, help="The most tokens to give.")] = 64,
+    chat: Annotated[bool, typer.Option("--chat", help="A conversation, by the folder's chat template.")] = False,
+    system: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="With --chat: what the system says first.", show_default=False)
+    ] = None,
+    temperature: Annotated[
+        float | None,
+        typer.Option(min=0, help="Draw tokens, of logits divided by this; 0 takes the likeliest.", show_default=False),
+    ] = None,
+    top_k: Annotated[int | None, typer.Option(min=0, help="Draw among so many; 0 for all.", show_default=False)] = None,
+    top_p: Annotated[
+        float | None,
+        typer.Option(help="Draw among the likeliest whose probabilities together are more than this.", show_default=False),
+    ] = None,
+    min_p: Annotated[
+        float | None,
+        typer.Option(help="Draw among those that are at least this share as likely as the likeliest.", show_default=False),
+    ] = None,
+    repetition_penalty: Annotated[float, typer.Option(help="Divides logits of tokens of the prompt and the text.")] = 1.0,
+    presence_penalty: Annotated[float, typer.Option(help="Lowers logits of tokens of the text.")] = 0.0,
+    frequency_penalty: Annotated[float, typer.Option(help="The same, as often as they occurred.")] = 0.0,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Draw tokens with this seed; 0 unless told.", show_default=False)
+    ] = None,
+    stop: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TEXT", help="A text that ends what is given; may be given several times.", show_default=False),
+    ] = None,
     kernels: Annotated[Kernels, typer.Option(help="The plugin's kernels to use.")] = Kernels.auto,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Go on with a text, or answer it (encoder-decoders): the likeliest token after the other, shown as they come."""
-    with failures(as_json, debug), _converted(folder, as_json) as ready:
-        import onnxruntime
+    """Continue a text, or answer it (encoder-decoders, --chat): the likeliest token each time, or drawn ones."""
+    with failures(as_json, debug):
+        from onnx_specops.generation.sampling import Sampling
 
-        from onnx_specops.generation import open_model
+        drawn: dict[str, Any] = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p, "seed": seed}
+        given = {name: value for name, value in drawn.items() if value is not None}
+        if temperature == 0:
+            given = {}
+        try:
+            sampling = Sampling(
+                do_sample=bool(given),
+                repetition_penalty=repetition_penalty,
+                presence_penalty=presence_penalty,
+                frequency_penalty=frequency_penalty,
+                **given,
+            )
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from None
+        if system is not None and not chat:
+            raise typer.BadParameter("it needs --chat", param_hint="--system")
+        if prompt is None and not chat:
+            raise typer.BadParameter("give a text, - for standard input, or --chat", param_hint="TEXT")
+        if prompt is None and as_json:
+            raise typer.BadParameter("with --json, give the text of the turn", param_hint="TEXT")
+        if any(not text for text in stop or ()):
+            raise typer.BadParameter("it is empty", param_hint="--stop")
+        text = sys.stdin.read() if prompt == "-" else prompt
+        with _converted(folder, as_json) as ready:
+            import onnxruntime
 
-        # Its warnings would stand in the text; what fails raises.
-        onnxruntime.set_default_logger_severity(4)
-        model = open_model(ready, kernels=kernels.value)
-        ids: list[int] = []
-        pieces: list[str] = []
-        count, started, first = 0, time.perf_counter(), 0.0
-        if as_json:
-            ids = list(model.generate(model.encode(prompt), tokens))
-            pieces, count = [model.decode(ids)], len(ids)
-        else:
-            if model.goes_on:
-                typer.echo(prompt, nl=False)
-            for piece in model.write(prompt, tokens):
-                first = first or time.perf_counter() - started
+            from onnx_specops.generation import open_model
+
+            # Its warnings would stand in the text; what fails raises.
+            onnxruntime.set_default_logger_severity(4)
+            model = open_model(ready, kernels=kernels.value)
+            turn = _Turn(model, tokens, sampling, tuple(stop or ()), as_json)
+            if not chat:
+                assert text is not None
+                turn.run(text, lambda: model.write(text, *turn.how), shown=text if model.goes_on else "")
+                return
+            messages = [] if system is None else [{"role": "system", "content": system}]
+            for said in _lines() if text is None else [text]:
+                messages.append({"role": "user", "content": said})
+                answer = turn.run(said, lambda: model.chat(messages, *turn.how))
+                messages.append({"role": "assistant", "content": answer})
+
+
+@dataclass(frozen=True)
+class _Turn:
+    """Makes a text and shows it as it comes; or, as JSON, when it is whole."""
+
+    model: TextModel
+    tokens: int
+    sampling: Sampling
+    stop: tuple[str, ...]
+    as_json: bool
+
+    @property
+    def how(self) -> tuple[int, Sampling, tuple[str, ...]]:
+        """What `TextModel.write` and `chat` are told."""
+        return self.tokens, self.sampling, self.stop
+
+    def run(self, prompt: str, begin: Callable[[], Iterable[str]], shown: str = "") -> str:
+        """The text that follows a prompt, of which ``shown`` is shown before it."""
+        started, first, pieces = time.perf_counter(), 0.0, []
+        if shown and not self.as_json:
+            typer.echo(shown, nl=False)
+        for piece in begin():
+            first = first or time.perf_counter() - started
+            pieces.append(piece)
+            if not self.as_json:
                 typer.echo(piece, nl=False)
-                pieces.append(piece)
-            typer.echo()
-            count = model.generated
-        seconds = time.perf_counter() - started
-        if as_json:
-            print_json({"prompt": prompt, "text": "".join(pieces), "ids": ids, "tokens": count, "seconds": seconds})
-        else:
-            rate = count / seconds if seconds else 0.0
-            err.print(f"{count} tokens, {rate:.1f} tokens/s; the first after {first:.2f} s", highlight=False)
+        seconds, count = time.perf_counter() - started, self.model.generated
+        text = "".join(pieces)
+        if self.as_json:
+            document = {"prompt": prompt, "text": text, "ids": self.model.given, "tokens": count, "seconds": seconds}
+            print_json(document)
+            return text
+        typer.echo()
+        rate = count / seconds if seconds else 0.0
+        err.print(f"{count} tokens, {rate:.1f} tokens/s; the first after {first:.2f} s", highlight=False)
+        return text
+
+
+def _lines() -> Iterator[str]:
+    """What a person types, line by line, until the end of standard input; empty lines say nothing."""
+    person = sys.stdin.isatty()
+    while True:
+        if person:
+            typer.echo("> ", nl=False, err=True)
+        line = sys.stdin.readline()
+        if not line:
+            return
+        if line.strip():
+            yield line.rstrip("\r\n")
 
 
 @contextmanager

@@ -4,8 +4,8 @@
     for piece in model.write("Once upon a time", tokens=64):
         print(piece, end="", flush=True)
 
-The next token is always the likeliest. What onnxruntime-genai does besides (sampling, beams, chats) is left to it: it loads
-the folders of language models, too.
+`Sampling` states how each token is chosen, the likeliest by default; `TextModel.chat` answers conversations by the folder's
+chat template. onnxruntime-genai loads the folders of language models, too, and searches with beams besides.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import onnxruntime as ort
 from onnx_specops.generation.encoder_decoder import DECODER, ENCODER, EncoderDecoder
 from onnx_specops.generation.errors import GenerationError
 from onnx_specops.generation.language_model import CONFIG, LanguageModel
+from onnx_specops.generation.sampling import Sampling
 from onnx_specops.generation.text_model import TextModel
 from onnx_specops.generation.tokenizer import DETOKENIZER, TOKENIZER
 from onnx_specops.runtime.session import Kernels
@@ -31,6 +32,7 @@ __all__ = [
     "EncoderDecoder",
     "GenerationError",
     "LanguageModel",
+    "Sampling",
     "TextModel",
     "open_model",
 ]

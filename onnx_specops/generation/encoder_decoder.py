@@ -12,7 +12,9 @@ import onnxruntime as ort
 
 from onnx_specops.generation.constraints import Constraints
 from onnx_specops.generation.errors import GenerationError
-from onnx_specops.generation.text_model import TextModel, read_json
+from onnx_specops.generation.sampling import GREEDY, Sampler, Sampling
+from onnx_specops.generation.settings import read_json
+from onnx_specops.generation.text_model import TextModel
 from onnx_specops.runtime.session import InferenceSession, Kernels
 from onnx_specops.runtime.variables import variables_of
 
@@ -70,12 +72,14 @@ class EncoderDecoder(TextModel):
         if unknown := self._decoder_names - _KNOWN:
             raise GenerationError(f"{DECODER} takes inputs that no decoder of text has: {', '.join(sorted(unknown))}")
 
-    def generate(self, prompt: Sequence[int], tokens: int) -> Iterator[int]:
-        """The tokens that answer a prompt, each the likeliest; up to one that ends the text, which is not given.
+    def generate(self, prompt: Sequence[int], tokens: int, sampling: Sampling = GREEDY) -> Iterator[int]:
+        """The tokens that answer a prompt; up to one that ends the text, which is not given.
 
         Args:
             prompt: its tokens.
             tokens: the most tokens to give; no more than `positions`.
+            sampling: how each token is chosen among those that `constraints` leaves; the likeliest by default. Penalties
+                count the answer's tokens.
 
         Raises:
             GenerationError: the prompt has tokens that the model does not know, more than it is made for, or none.
@@ -86,7 +90,8 @@ class EncoderDecoder(TextModel):
         given = {"input_ids": np.array([prompt], np.int64), "attention_mask": np.ones((1, len(prompt)), np.int64)}
         states = self._encoder.run(None, {name: given[name] for name in self._encoder_names})[0]
         self._decoder.reset_state()
-        self.generated = 0
+        self.given = []
+        sampler = Sampler(sampling)
         ids = [self.start]
         most = tokens if self.positions is None else min(tokens, self.positions - 1)
         kept = self._taken(
@@ -95,11 +100,11 @@ class EncoderDecoder(TextModel):
         for _ in range(most):
             past = len(ids) - 1 if self._has_cache else 0
             (logits,) = self._decoder.run(["logits"], {**kept, **self._taken(_of_run(ids, past))})
-            token = int(self.constraints.applied(logits[0, -1], ids).argmax())
+            token = sampler.choose(self.constraints.applied(logits[0, -1], ids))
             if token in self.constraints.ends:
                 return
             ids.append(token)
-            self.generated += 1
+            self.given.append(token)
             yield token
 
     def _taken(self, feeds: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

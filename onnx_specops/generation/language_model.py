@@ -10,7 +10,9 @@ import numpy as np
 import onnxruntime as ort
 
 from onnx_specops.generation.errors import GenerationError
-from onnx_specops.generation.text_model import TextModel, read_json
+from onnx_specops.generation.sampling import GREEDY, Sampler, Sampling
+from onnx_specops.generation.settings import read_json
+from onnx_specops.generation.text_model import TextModel
 from onnx_specops.runtime.session import InferenceSession, Kernels
 
 CONFIG = "genai_config.json"
@@ -46,34 +48,49 @@ class LanguageModel(TextModel):
         if not path.is_file():
             raise GenerationError(f"{self.folder} holds no {path.name}, which its {CONFIG} names")
         self._session = InferenceSession(path, sess_options, kernels=kernels)
+        self._held: list[int] = []
+        self._run = object()
         self._names = {value.name for value in self._session.get_inputs()}
         if unknown := self._names - {"input_ids", "attention_mask", "position_ids"}:
             raise GenerationError(f"{path.name} takes inputs that no decoder of text has: {', '.join(sorted(unknown))}")
 
-    def generate(self, prompt: Sequence[int], tokens: int) -> Iterator[int]:
-        """The tokens that follow a prompt, each the likeliest; up to one that ends the text, which is not given.
+    def generate(self, prompt: Sequence[int], tokens: int, sampling: Sampling = GREEDY) -> Iterator[int]:
+        """The tokens that follow a prompt; up to one that ends the text, which is not given.
+
+        A prompt that goes on from all tokens of the last text, as the next turn of a conversation does, is computed from
+        there.
 
         Args:
             prompt: tokens; none stands for the one that begins texts.
             tokens: the most tokens to add; no more than `positions` in all.
+            sampling: how each token is chosen; the likeliest by default.
 
         Raises:
             GenerationError: the prompt has tokens that the model does not know, or more than it is made for.
         """
         ids = list(prompt) or [self._begin]
         self.check(ids, self.vocabulary, self.positions - 1)
-        self._session.reset_state()
-        self.generated = 0
-        past, fed = 0, np.array([ids], np.int64)
+        sampler = Sampler(sampling, ids)
+        self.given: list[int] = []
+        past = len(self._held)
+        if not 0 < past < len(ids) or ids[:past] != self._held:
+            self._session.reset_state()
+            past = 0
+        run = self._run = object()  # a text that is left and gone on with later does not know what the session holds
+        self._held = []
+        fed = ids[past:]
         for _ in range(min(tokens, self.positions - len(ids))):
-            (logits,) = self._session.run(["logits"], self._feeds(fed, past))
-            past += fed.shape[1]
-            token = int(logits[0, -1].argmax())
+            if run is not self._run:
+                raise GenerationError("another text was begun before this one was done with")
+            (logits,) = self._session.run(["logits"], self._feeds(np.array([fed], np.int64), past))
+            past += len(fed)
+            self._held = [*ids, *self.given]
+            token = sampler.choose(logits[0, -1])
             if token in self.ends:
                 return
-            self.generated += 1
+            self.given.append(token)
             yield token
-            fed = np.array([[token]], np.int64)
+            fed = [token]
 
     def _feeds(self, fed: np.ndarray, past: int) -> dict[str, np.ndarray]:
         total = past + fed.shape[1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -19,11 +20,11 @@ class Tokenizer:
     """Texts to tokens and back.
 
     Attributes:
-        encode: the tokens of a text.
+        encode: the tokens of a text; whether it also has those that begin or end a text is the second argument.
         decode: the text of tokens.
     """
 
-    encode: Callable[[str], list[int]]
+    encode: Callable[[str, bool], list[int]]
     decode: Callable[[Sequence[int]], str]
 
 
@@ -42,16 +43,39 @@ def _of_models(paths: Sequence[Path], kernels: Kernels) -> Tokenizer:
     text, ids = encoder.get_inputs()[0].name, decoder.get_inputs()[0]
     dtype = np.int32 if ids.type == "tensor(int32)" else np.int64
 
-    def encode(prompt: str) -> list[int]:
+    def whole(prompt: str) -> list[int]:
         (found,) = encoder.run(["input_ids"], {text: np.array([prompt], object)})
         return [int(token) for token in np.reshape(found, -1)]
 
+    @cache
+    def added() -> tuple[int, int]:
+        return around(whole(""), whole("a"))
+
+    def encode(prompt: str, special: bool) -> list[int]:
+        found = whole(prompt)
+        if special:
+            return found
+        begin, end = added()
+        return found[begin : len(found) - end]
+
     def decode(tokens: Sequence[int]) -> str:
         found = decoder.run(None, {ids.name: np.array([tokens], dtype)})[0]
-        whole = np.reshape(found, -1)[0]
-        return whole.decode(errors="replace") if isinstance(whole, bytes) else str(whole)
+        said = np.reshape(found, -1)[0]
+        return said.decode(errors="replace") if isinstance(said, bytes) else str(said)
 
     return Tokenizer(encode, decode)
+
+
+def around(empty: Sequence[int], some: Sequence[int]) -> tuple[int, int]:
+    """How many tokens a tokenizer puts before and after those of a text.
+
+    Args:
+        empty: what it makes of an empty text.
+        some: what it makes of another.
+    """
+    before = next((k for k in range(len(empty), -1, -1) if list(empty[:k]) == list(some[:k])), 0)
+    after = len(empty) - before
+    return (before, after) if list(empty[before:]) == list(some[len(some) - after :]) else (0, 0)
 
 
 def _of_package(folder: Path) -> Tokenizer:
@@ -63,4 +87,7 @@ def _of_package(folder: Path) -> Tokenizer:
     except ImportError:
         raise GenerationError(f"{path.name} takes the package tokenizers: pip install tokenizers") from None
     tokenizer = Package.from_file(str(path))
-    return Tokenizer(lambda text: list(tokenizer.encode(text).ids), lambda ids: str(tokenizer.decode(list(ids))))
+    return Tokenizer(
+        lambda text, special: list(tokenizer.encode(text, add_special_tokens=special).ids),
+        lambda ids: str(tokenizer.decode(list(ids))),
+    )

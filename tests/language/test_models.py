@@ -77,6 +77,32 @@ def test_a_session_keeps_the_cache_and_gives_openvinos_tokens(name: str, place: 
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_a_conversation_goes_on_from_what_the_session_holds(name: str, place: Path) -> None:
+    """Its tokens are those of a session that computes all of it anew."""
+    _, target, _ = folders(name, place)
+    model, anew = LanguageModel(target), LanguageModel(target)
+    model.ends = anew.ends = frozenset()
+    prompt = expected(name)["prompts"][0]
+    given = list(model.generate(prompt, 6))
+    runs, run = [], model._session.run
+    model._session.run = lambda names, feeds: runs.append(feeds["input_ids"].shape[1]) or run(names, feeds)  # type: ignore[method-assign]
+    for turn in ([*prompt, *given, 9, 8, 7], [*prompt, *given, 9], [*prompt[:3], 4]):
+        assert list(model.generate(turn, 6)) == list(anew.generate([*turn], 6))
+        anew._held = []
+    assert runs[0] == 4 and runs[6] == len(prompt) + 7  # the last token that was given is not held; then less is asked for
+
+
+def test_two_texts_at_a_time_are_refused(place: Path) -> None:
+    _, target, _ = folders("llama", place)
+    model = LanguageModel(target)
+    first = model.generate([5, 6], 6)
+    next(first)
+    assert len(list(model.generate([7, 8], 6))) == 6
+    with pytest.raises(GenerationError, match="another text was begun"):
+        next(first)
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_onnxruntime_genai_gives_openvinos_tokens(name: str, place: Path) -> None:
     import onnxruntime_genai as genai
 

@@ -17,8 +17,8 @@ from converters.cli.app import app
 MODELS = Path(__file__).parents[3] / "models"
 
 
-def specops(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments], terminal_width=80)
+def specops(*arguments: object, input: str | None = None) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], terminal_width=80, input=input)
 
 
 def as_json(result: Result) -> dict:

@@ -1,0 +1,212 @@
+"""How the next token is chosen, as OpenVINO GenAI defines it: penalties, temperature, and which tokens may be drawn.
+
+The order is that of its sampler: penalties, the ``top_k`` likeliest, temperature, ``min_p``, ``top_p``, a draw. With a seed
+the draws are those of OpenVINO GenAI: C++'s ``std::mt19937``, one number of 32 bits for each token, over the tokens in the
+same order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampling:
+    """How tokens are chosen.
+
+    Args:
+        do_sample: whether tokens are drawn; otherwise each is the likeliest.
+        temperature: what logits are divided by; above 0.
+        top_k: how many of the likeliest tokens may be drawn; 0 for all.
+        top_p: tokens are drawn from the likeliest until their probabilities together are more than this; above 0, at most 1.
+        min_p: the least probability, as a share of the likeliest token's; at least 0, below 1.
+        repetition_penalty: what divides the logits of tokens that were given, and multiplies negative ones; above 0.
+        presence_penalty: what brings the logits of generated tokens nearer to 0, or beyond.
+        frequency_penalty: the same, as often as the token was generated.
+        seed: of the draws.
+
+    Raises:
+        ValueError: a value that it cannot have.
+    """
+
+    do_sample: bool = False
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, fits, what in (
+            ("temperature", self.temperature > 0, "above 0"),
+            ("top_k", self.top_k >= 0, "0 or more"),
+            ("top_p", 0 < self.top_p <= 1, "above 0 and at most 1"),
+            ("min_p", 0 <= self.min_p < 1, "at least 0 and below 1"),
+            ("repetition_penalty", self.repetition_penalty > 0, "above 0"),
+            ("presence_penalty", abs(self.presence_penalty) <= 2, "from -2 to 2"),
+            ("frequency_penalty", abs(self.frequency_penalty) <= 2, "from -2 to 2"),
+            ("seed", 0 <= self.seed < 2**32, "from 0 to 4294967295"),
+        ):
+            if not fits:
+                raise ValueError(f"{name} is {what}, not {getattr(self, name)}")
+
+
+class Sampler:
+    """Chooses the tokens of one text, one after the other.
+
+    Args:
+        sampling: how.
+        prompt: the tokens before the text, which repetition counts.
+    """
+
+    def __init__(self, sampling: Sampling, prompt: Iterable[int] = ()) -> None:
+        self._how = sampling
+        self._prompt = frozenset(prompt)
+        self._counts: Counter[int] = Counter()
+        self._draws = np.random.MT19937()
+        self._draws._legacy_seeding(sampling.seed)  # as std::mt19937 is seeded
+
+    def choose(self, logits: np.ndarray) -> int:
+        """The next token.
+
+        Args:
+            logits: ``[vocabulary]``; -infinity for tokens that may not follow.
+        """
+        scores = self._penalised(logits.astype(np.float32))
+        token = self._drawn(scores) if self._how.do_sample else int(scores.argmax())
+        self._counts[token] += 1
+        return token
+
+    def _penalised(self, scores: np.ndarray) -> np.ndarray:
+        how = self._how
+        if how.repetition_penalty != 1.0:
+            given = _indices(self._prompt | self._counts.keys())
+            old = scores[given]
+            penalty = np.float32(how.repetition_penalty)
+            scores[given] = np.where(old >= 0, old / penalty, old * penalty)
+        if self._counts and (how.presence_penalty or how.frequency_penalty):
+            given = _indices(self._counts)
+            often = np.array(list(self._counts.values()), np.float32)
+            for less in (np.float32(how.presence_penalty), np.float32(how.frequency_penalty) * often):
+                old = scores[given]
+                scores[given] = np.where(old >= 0, old - less, old + less)
+        return scores
+
+    def _drawn(self, scores: np.ndarray) -> int:
+        how = self._how
+        tokens = np.arange(len(scores))
+        if 0 < how.top_k < len(scores):
+            tokens = _likeliest(scores, how.top_k)
+        kept = scores[tokens]
+        largest = kept.max()
+        if not np.isfinite(largest):
+            return int(scores.argmax())
+        weights = np.exp((kept - largest) * np.float32(1 / how.temperature), dtype=np.float32)
+        if how.min_p or how.top_p != 1.0:
+            weights /= _sum(weights)
+        if how.min_p:
+            fits = weights >= np.float32(how.min_p) * weights.max()
+            tokens, weights = tokens[fits], weights[fits]
+        if how.top_p != 1.0:
+            order = np.argsort(-weights, kind="stable")
+            reached = np.cumsum(weights[order], dtype=np.float32) > how.top_p
+            count = int(reached.argmax()) + 1 if reached.any() else len(order)
+            tokens, weights = tokens[order[:count]], weights[order[:count]]
+        below = np.cumsum(weights, dtype=np.float32) > below_one(int(self._draws.random_raw())) * _sum(weights)
+        return int(tokens[below.argmax() if below.any() else -1])
+
+
+def below_one(bits: int) -> np.float32:
+    """A number of 32 bits as a float32 from 0 to below 1, as ``std::uniform_real_distribution<float>`` makes it."""
+    found = np.float32(bits) / np.float32(2**32)
+    return found if found < 1 else np.nextafter(np.float32(1), np.float32(0))
+
+
+def _sum(weights: np.ndarray) -> np.float32:
+    """The sum in the order of the elements, each step rounded to float32."""
+    return np.float32(np.cumsum(weights, dtype=np.float32)[-1])
+
+
+def _indices(tokens: Iterable[int]) -> np.ndarray:
+    return np.fromiter(tokens, np.int64)
+
+
+def _likeliest(scores: np.ndarray, count: int) -> np.ndarray:
+    """The tokens with the largest scores, in the order in which a heap of C++'s standard library holds them.
+
+    The heap begins with the first ``count`` tokens; each token that is larger than its least takes that one's place.
+    """
+    heap = [(float(score), token) for token, score in enumerate(scores[:count])]
+    for parent in range(count // 2 - 1, -1, -1):
+        _sink(heap, parent, count, heap[parent])
+    start = count
+    while True:
+        larger = np.flatnonzero(scores[start:] > heap[0][0])
+        if not larger.size:
+            return np.array([token for _, token in heap])
+        token = start + int(larger[0])
+        last = heap[-1]
+        _sink(heap, 0, count - 1, last)
+        _rise(heap, count - 1, 0, (float(scores[token]), token))
+        start = token + 1
+
+
+def _sink(heap: list[tuple[float, int]], hole: int, length: int, value: tuple[float, int]) -> None:
+    """Moves the smaller child up until a leaf is free, and puts a value above it (``std::__adjust_heap``)."""
+    top, child = hole, hole
+    while child < (length - 1) // 2:
+        child = 2 * (child + 1)
+        if heap[child][0] > heap[child - 1][0]:
+            child -= 1
+        heap[hole] = heap[child]
+        hole = child
+    if length % 2 == 0 and child == (length - 2) // 2:
+        child = 2 * (child + 1)
+        heap[hole] = heap[child - 1]
+        hole = child - 1
+    _rise(heap, hole, top, value)
+
+
+def _rise(heap: list[tuple[float, int]], hole: int, top: int, value: tuple[float, int]) -> None:
+    """Moves larger parents down, and puts a value in the free place (``std::__push_heap``)."""
+    parent = (hole - 1) // 2
+    while hole > top and heap[parent][0] > value[0]:
+        heap[hole] = heap[parent]
+        hole, parent = parent, (parent - 1) // 2
+    heap[hole] = value
+
+
+GREEDY = Sampling()
+
+
+def until(pieces: Iterable[str], stops: Sequence[str]) -> Iterable[str]:
+    """Pieces of a text up to the first of several stop words, which is not given.
+
+    What may be the beginning of a stop word is held back until it is known.
+    """
+    held = ""
+    for piece in pieces:
+        held += piece
+        found = [place for stop in stops if (place := held.find(stop)) >= 0]
+        if found:
+            if held[: min(found)]:
+                yield held[: min(found)]
+            return
+        keep = max((_overlap(held, stop) for stop in stops), default=0)
+        if len(held) > keep:
+            yield held[: len(held) - keep]
+            held = held[len(held) - keep :]
+    if held:
+        yield held
+
+
+def _overlap(text: str, stop: str) -> int:
+    """How many characters at the end of a text are the beginning of a stop word."""
+    return next((size for size in range(min(len(text), len(stop) - 1), 0, -1) if text.endswith(stop[:size])), 0)

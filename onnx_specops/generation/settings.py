@@ -1,0 +1,27 @@
+"""Files of settings beside a model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from onnx_specops.generation.errors import GenerationError
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A file of settings.
+
+    Raises:
+        FileNotFoundError: there is none.
+        GenerationError: it holds none.
+    """
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError) as error:
+        raise GenerationError(f"{path} cannot be read: {type(error).__name__} {error}") from error
+    if not isinstance(found, dict):
+        raise GenerationError(f"{path} holds no settings, but {type(found).__name__}")
+    return found
