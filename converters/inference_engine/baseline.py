@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import numpy as np
 
@@ -63,8 +64,9 @@ class EngineProcess:
         bin_path: Path,
         inputs: Mapping[str, np.ndarray],
         shapes: Mapping[str, Sequence[int]] | None = None,
+        runs: int = 1,
     ) -> dict[str, np.ndarray]:
-        """What the model gives for the inputs, by the outputs' names.
+        """What the model gives for the inputs, by the outputs' names; in the last of so many runs.
 
         Raises:
             BaselineError: the Inference Engine does not run the model.
@@ -72,9 +74,10 @@ class EngineProcess:
         with tempfile.TemporaryDirectory(prefix="specops-") as folder:
             given, made = Path(folder) / "inputs.npz", Path(folder) / "outputs.npz"
             np.savez(given, **inputs)  # type: ignore[arg-type]
-            job = {"xml": str(xml), "bin": str(bin_path), "inputs": str(given), "outputs": str(made)}
+            job: dict[str, Any] = {"xml": str(xml), "bin": str(bin_path), "inputs": str(given), "outputs": str(made)}
+            job["runs"] = runs
             if shapes:
-                job["shapes"] = {name: list(dims) for name, dims in shapes.items()}  # type: ignore[assignment]
+                job["shapes"] = {name: list(dims) for name, dims in shapes.items()}
             answer = self._ask(json.dumps(job))
             if "error" in answer:
                 raise BaselineError(answer["error"])

@@ -140,6 +140,9 @@ class _Graph:
         else:
             if kind.lower() == "memory":
                 self.memory(layer)
+            if kind.lower() == "convert":
+                data = layer.find("data")
+                _data(layer, destination_type="" if data is None else data.get("precision", ""))
             self.blobs(layer, precision)
             body = layer.find("body")
             if body is not None and self.depth < _MAX_NESTED_BODIES:

@@ -3,10 +3,16 @@
 from converters.inference_engine.rules import (  # noqa: F401
     activations,
     convolution,
+    detection,
     elementwise,
+    indexing,
     linear,
     normalization,
     pooling,
     quantization,
+    recurrent,
+    reductions,
+    resampling,
     shape,
+    state,
 )

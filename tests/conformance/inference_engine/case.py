@@ -26,6 +26,7 @@ class Case:
         name: what it tries.
         make: makes the net.
         feeds: values or ranges of inputs by name; the others are numbers from -1 to 1.
+        runs: how often it runs with the same inputs; the last run counts.
         tolerance: the greatest difference, relative to the greatest element where that is above 1.
     """
 
@@ -36,6 +37,7 @@ class Case:
     precision: str = "FP32"
     feeds: Any = None
     tolerance: float = 1e-4
+    runs: int = 1
 
     @property
     def key(self) -> str:
@@ -78,7 +80,7 @@ def one(kind: str, name: str, dims: Any, out: Any, data: dict[str, Any] | None =
         net.data_element = data_element
         ports: list[Port] = []
         for x in shapes:
-            if isinstance(x, np.ndarray):
+            if isinstance(x, np.ndarray | np.generic):
                 ports.append(net.const(x))
             elif isinstance(x[0], tuple):  # ((2, 3), "I32")
                 ports.append(net.input(*x[0], precision=x[1]))

@@ -1,0 +1,215 @@
+"""Recurrent cells and sequences of them. Weights of both inputs are side by side: ``[gates * hidden, input + hidden]``."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from converters.errors import Malformed
+from converters.inference_engine.rule import layer, shaped
+from converters.openvino.rule import Context
+from converters.openvino.rules import control_flow
+from converters.openvino.rules import recurrent as opset
+from onnx_specops.building import Builder, Value
+
+
+def _parts(op: Builder, x: Value, weights: Value, biases: Value | None, rows: int, hidden: int, bias_rows: int):
+    """Weights of the input, weights of the hidden state, and biases."""
+    count = None if not weights.dims or None in weights.dims else int(np.prod([d or 0 for d in weights.dims]))
+    if count is None or rows < 1 or hidden < 1 or count % (rows * hidden) or count // (rows * hidden) <= hidden:
+        raise Malformed(f"its {count} weights are not those of {hidden} hidden numbers")
+    size = count // (rows * hidden) - hidden
+    whole = shaped(op, weights, [rows * hidden, size + hidden])
+    w, r = op.Slice(whole, [0], [size], [1]), op.Slice(whole, [size], [size + hidden], [1])
+    b = op.const(np.zeros(bias_rows * hidden, np.float32))
+    if biases is not None:
+        b = shaped(op, biases, [bias_rows * hidden])
+    return w, r, b
+
+
+def _attributes(kind: Any, given: dict[str, Any]) -> Any:
+    usual = {key: value for key, value in given.items() if value is not None and value != ()}
+    return kind(**usual)
+
+
+@layer("LSTMCell")
+def lstm_cell(
+    op: Builder,
+    x: Value,
+    hidden: Value,
+    cell: Value,
+    weights: Value,
+    biases: Value | None = None,
+    *,
+    hidden_size: int,
+    activations: tuple[str, ...] = (),
+    activation_alpha: tuple[float, ...] = (),
+    activation_beta: tuple[float, ...] = (),
+    clip: float = 0.0,
+):
+    """LSTMCell."""
+    w, r, b = _parts(op, x, weights, biases, 4, hidden_size, 4)
+    attributes = _attributes(opset.LSTM, {"hidden_size": hidden_size, "activations": _lower(activations), "clip": clip})
+    return opset.lstm_cell_4(op, x, hidden, cell, w, r, b, attributes=attributes)
+
+
+@layer("GRUCell")
+def gru_cell(
+    op: Builder,
+    x: Value,
+    hidden: Value,
+    weights: Value,
+    biases: Value | None = None,
+    *,
+    hidden_size: int,
+    activations: tuple[str, ...] = (),
+    activation_alpha: tuple[float, ...] = (),
+    activation_beta: tuple[float, ...] = (),
+    clip: float = 0.0,
+    linear_before_reset: bool = False,
+):
+    """GRUCell."""
+    w, r, b = _parts(op, x, weights, biases, 3, hidden_size, 4 if linear_before_reset else 3)
+    given = {"hidden_size": hidden_size, "activations": _lower(activations), "clip": clip}
+    attributes = _attributes(opset.GRU, {**given, "linear_before_reset": linear_before_reset})
+    return opset.gru_cell(op, x, hidden, w, r, b, attributes=attributes)
+
+
+@layer("RNNCell")
+def rnn_cell(
+    op: Builder,
+    x: Value,
+    hidden: Value,
+    weights: Value,
+    biases: Value | None = None,
+    *,
+    hidden_size: int,
+    activations: tuple[str, ...] = (),
+    activation_alpha: tuple[float, ...] = (),
+    activation_beta: tuple[float, ...] = (),
+    clip: float = 0.0,
+):
+    """RNNCell."""
+    w, r, b = _parts(op, x, weights, biases, 1, hidden_size, 1)
+    given = {"hidden_size": hidden_size, "activations": _lower(activations), "clip": clip}
+    return opset.rnn_cell(op, x, hidden, w, r, b, attributes=_attributes(opset.RNN, given))
+
+
+def _lower(names: tuple[str, ...]) -> tuple[str, ...]:
+    lower = tuple(name.strip().lower() for name in names)
+    if any(name not in ("sigmoid", "tanh", "relu") for name in lower):
+        raise Malformed(f"its activations are {', '.join(names)}; sigmoid, tanh and relu are known")
+    return lower
+
+
+Direction = Literal["Forward", "Backward"]
+_DIRECTIONS: dict[str, Literal["forward", "reverse"]] = {"Forward": "forward", "Backward": "reverse"}
+
+
+@layer("LSTMSequence")
+def lstm_sequence(
+    op: Builder,
+    x: Value,
+    hidden: Value,
+    cell: Value,
+    weights: Value,
+    biases: Value | None = None,
+    *,
+    hidden_size: int,
+    direction: Direction,
+    axis: int = 1,
+    activations: tuple[str, ...] = (),
+    activation_alpha: tuple[float, ...] = (),
+    activation_beta: tuple[float, ...] = (),
+    clip: float = 0.0,
+):
+    """LSTMSequence: over the dimension ``axis``, 0 or 1."""
+    w, r, b = _parts(op, x, weights, biases, 4, hidden_size, 4)
+    given = {"hidden_size": hidden_size, "activations": _lower(activations), "clip": clip}
+    attributes = _attributes(opset.LSTM, given)
+    states = [op.Unsqueeze(state, [1]) for state in (hidden, cell)]
+    x = _batch_first(op, x, axis)
+    results = opset.lstm_sequence(
+        op, x, *states, _lengths(op, x), *(op.Unsqueeze(v, [0]) for v in (w, r, b)),
+        direction=_DIRECTIONS[direction], attributes=attributes,
+    )  # fmt: skip
+    return _plain(op, results, axis)
+
+
+@layer("GRUSequence")
+def gru_sequence(
+    op: Builder,
+    x: Value,
+    hidden: Value,
+    weights: Value,
+    biases: Value | None = None,
+    *,
+    hidden_size: int,
+    direction: Direction,
+    axis: int = 1,
+    activations: tuple[str, ...] = (),
+    activation_alpha: tuple[float, ...] = (),
+    activation_beta: tuple[float, ...] = (),
+    clip: float = 0.0,
+    linear_before_reset: bool = False,
+):
+    """GRUSequence: over the dimension ``axis``, 0 or 1."""
+    w, r, b = _parts(op, x, weights, biases, 3, hidden_size, 4 if linear_before_reset else 3)
+    given = {"hidden_size": hidden_size, "activations": _lower(activations), "clip": clip}
+    attributes = _attributes(opset.GRU, {**given, "linear_before_reset": linear_before_reset})
+    x = _batch_first(op, x, axis)
+    results = opset.gru_sequence(
+        op, x, op.Unsqueeze(hidden, [1]), _lengths(op, x), *(op.Unsqueeze(v, [0]) for v in (w, r, b)),
+        direction=_DIRECTIONS[direction], attributes=attributes,
+    )  # fmt: skip
+    return _plain(op, results, axis)
+
+
+@layer("RNNSequence")
+def rnn_sequence(
+    op: Builder,
+    x: Value,
+    hidden: Value,
+    weights: Value,
+    biases: Value | None = None,
+    *,
+    hidden_size: int,
+    direction: Direction,
+    axis: int = 1,
+    activations: tuple[str, ...] = (),
+    activation_alpha: tuple[float, ...] = (),
+    activation_beta: tuple[float, ...] = (),
+    clip: float = 0.0,
+):
+    """RNNSequence: over the dimension ``axis``, 0 or 1."""
+    w, r, b = _parts(op, x, weights, biases, 1, hidden_size, 1)
+    given = {"hidden_size": hidden_size, "activations": _lower(activations), "clip": clip}
+    x = _batch_first(op, x, axis)
+    results = opset.rnn_sequence(
+        op, x, op.Unsqueeze(hidden, [1]), _lengths(op, x), *(op.Unsqueeze(v, [0]) for v in (w, r, b)),
+        direction=_DIRECTIONS[direction], attributes=_attributes(opset.RNN, given),
+    )  # fmt: skip
+    return _plain(op, results, axis)
+
+
+def _batch_first(op: Builder, x: Value, axis: int) -> Value:
+    if axis not in (0, 1) or x.rank not in (None, 3):
+        raise Malformed(f"its sequence is the axis {axis} of {x.rank} dimensions")
+    return op.Transpose(x, perm=[1, 0, 2]) if axis == 0 else x
+
+
+def _lengths(op: Builder, x: Value) -> Value:
+    return op.Expand(op.Gather(op.Shape(x), 1), op.Shape(x, start=0, end=1))
+
+
+def _plain(op: Builder, results: Any, axis: int) -> list[Value]:
+    """Without the dimension of directions, which is the second."""
+    sequence, *states = (op.Squeeze(value, [1]) for value in results)
+    return [op.Transpose(sequence, perm=[1, 0, 2]) if axis == 0 else sequence, *states]
+
+
+@layer("TensorIterator", integers=True)
+def tensor_iterator(op: Builder, *inputs: Value, ctx: Context):
+    """TensorIterator."""
+    return control_flow.tensor_iterator(op, *inputs, ctx=ctx)

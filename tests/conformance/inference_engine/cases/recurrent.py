@@ -1,0 +1,131 @@
+# ruff: noqa: E501
+"""Recurrent cells, sequences, iterators and memory."""
+
+from __future__ import annotations
+
+from tests.conformance.inference_engine.case import Case, one, random
+from tests.conformance.inference_engine.model import Net, Port
+
+_GATES = {"LSTM": (4, 4), "GRU": (3, 3), "RNN": (1, 1)}
+
+
+def _cell(kind, name, data=None, batch=2, size=5, hidden=4, bias=True, **options) -> Case:
+    data = data or {}
+    gates, bias_gates = _GATES[kind]
+    if data.get("linear_before_reset"):
+        bias_gates = 4
+    states = 2 if kind == "LSTM" else 1
+    blobs = {"weights": random(1, gates * hidden, size + hidden)}
+    if bias:
+        blobs["biases"] = random(2, bias_gates * hidden)
+    shapes = [(batch, size), *[(batch, hidden)] * states]
+    return one(
+        f"{kind}Cell", name, shapes, [(batch, hidden)] * states, {"hidden_size": hidden, **data}, blobs=blobs, **options
+    )
+
+
+def _sequence(kind, name, data=None, batch=2, steps=3, size=5, hidden=4, axis=1, **options) -> Case:
+    data = {"hidden_size": hidden, "axis": axis, "direction": "Forward", **(data or {})}
+    gates, bias_gates = _GATES[kind]
+    if data.get("linear_before_reset"):
+        bias_gates = 4
+    states = 2 if kind == "LSTM" else 1
+    blobs = {"weights": random(1, gates * hidden, size + hidden), "biases": random(2, bias_gates * hidden)}
+    outer = (batch, steps) if axis == 1 else (steps, batch)
+    shapes = [(*outer, size), *[(batch, hidden)] * states]
+    outs = [(*outer, hidden), *[(batch, hidden)] * states]
+    return one(f"{kind}Sequence", name, shapes, outs, data, blobs=blobs, **options)
+
+
+def _iterator(name, backwards=False, last_only=False, version=6) -> Case:
+    def make(net: Net) -> None:
+        x, state = net.input(1, 4, 3), net.input(1, 3)
+        body = Net(version, net.precision)
+        body.blob = net.blob
+        flat_id = body.count
+        body.layers.append(
+            f'<layer id="{flat_id}" name="flat" precision="FP32" type="Reshape"><data dim="-1,3"/><input><port id="0"><dim>1</dim>'
+            "<dim>1</dim><dim>3</dim></port></input><output>" + _out(1, (1, 3), version) + "</output></layer>"
+        )
+        body.layers.append(
+            f'<layer id="{flat_id + 1}" name="total" precision="FP32" type="Eltwise"><data operation="sum"/><input><port id="0"><dim>1'
+            '</dim><dim>3</dim></port><port id="1"><dim>1</dim><dim>3</dim></port></input><output>'
+            + _out(2, (1, 3), version)
+            + "</output></layer>"
+        )
+        body.count += 2
+        body.edges.append(f'<edge from-layer="{flat_id}" from-port="1" to-layer="{flat_id + 1}" to-port="0"/>')
+        total = Port(flat_id + 1, 2, (1, 3), "FP32")
+        ends = {"x": (flat_id, 0), "state": (flat_id + 1, 1)}
+        half = body.layer(
+            "FullyConnected",
+            [total],
+            [(1, 3)],
+            {"out-size": 3},
+            blobs={"weights": random(5, 3, 3), "biases": random(6, 3)},
+            name="half",
+        )
+        squashed = body.layer("TanH", [half], [(1, 3)], {}, name="squashed")
+        wide = body.layer("Reshape", [squashed], [(1, 1, 3)], {"dim": "-1,1,3"}, name="wide")
+        step = 'stride="-1" start="-1" end="0"' if backwards else 'stride="1" start="0" end="-1"'
+        joined = f'<output external_port_id="2" internal_layer_id="{wide.layer}" internal_port_id="{wide.port}" axis="1" part_size="1" {step}/>'
+        last = f'<output external_port_id="{2 if last_only else 3}" internal_layer_id="{squashed.layer}" internal_port_id="{squashed.port}"/>'
+        text = (
+            "<port_map>"
+            f'<input external_port_id="0" internal_layer_id="{ends["x"][0]}" internal_port_id="{ends["x"][1]}" axis="1" part_size="1" {step}/>'
+            f'<input external_port_id="1" internal_layer_id="{ends["state"][0]}" internal_port_id="{ends["state"][1]}"/>'
+            f"{'' if last_only else joined}{last}</port_map><back_edges>"
+            f'<edge from-layer="{squashed.layer}" from-port="{squashed.port}" to-layer="{ends["state"][0]}" to-port="{ends["state"][1]}"/>'
+            "</back_edges>" + body.xml("body")
+        )
+        outs = [(1, 3)] if last_only else [(1, 4, 3), (1, 3)]
+        net.layer("TensorIterator", [x, state], outs, None, name="out", body=text)
+
+    return Case("TensorIterator", name, make, version)
+
+
+def _out(number, dims, version):
+    precision = ' precision="FP32"' if version >= 7 else ""
+    return f'<port id="{number}"{precision}>' + "".join(f"<dim>{d}</dim>" for d in dims) + "</port>"
+
+
+def _memory(name, version, dims) -> Case:
+    def make(net: Net) -> None:
+        x = net.input(*dims)
+        old = net.layer("Memory", [], [dims], {"id": "state", "index": 1, "size": 2}, name="old")
+        net.layer("Eltwise", [x, old], [dims], {"operation": "sum"}, name="out")
+        twice = net.layer("Power", [x], [dims], {"power": 1, "scale": 2, "shift": 0}, name="twice")
+        net.layer("Memory", [twice], [], {"id": "state", "index": 0, "size": 2}, name="new")
+
+    # The Inference Engine does not say what the memory holds before the first run.
+    return Case("ReadValue", name, make, version, runs=2)
+
+
+CASES = [
+    *[
+        case
+        for kind in ("LSTM", "GRU", "RNN")
+        for case in (
+            _cell(kind, "plain"),
+            _cell(kind, "half", precision="FP16"),
+            _cell(kind, "one_row", batch=1, size=3, hidden=6),
+            _cell(kind, "version7", version=7),
+            _sequence(kind, "plain"),
+            _sequence(kind, "backward", {"direction": "Backward"}),
+            _sequence(kind, "time_first", axis=0),
+            _sequence(kind, "half", precision="FP16"),
+        )
+    ],
+    _cell("GRU", "linear_before_reset", {"linear_before_reset": 1}),
+    _sequence("GRU", "linear_before_reset", {"linear_before_reset": 1}),
+    _cell("RNN", "relu", {"activations": "relu"}),
+    _iterator("plain"),
+    _iterator("backwards", backwards=True),
+    _iterator("last_only", last_only=True),
+    _iterator("version5", version=5),
+    _iterator("version7", version=7),
+    _memory("rows", 6, (1, 6)),
+    _memory("images", 6, (1, 2, 3, 3)),
+    _memory("version7", 7, (1, 6)),
+    _memory("version5", 5, (1, 6)),
+]
