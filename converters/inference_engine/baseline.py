@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import selectors
 import subprocess
 import sys
@@ -15,6 +16,8 @@ from types import TracebackType
 from typing import Any
 
 import numpy as np
+
+from converters.inference_engine.translate import VERSIONS
 
 ENVIRONMENT = "SPECOPS_INFERENCE_ENGINE"
 """The environment variable that names a Python which has ``opencv-python-inference-engine``."""
@@ -130,3 +133,16 @@ class EngineProcess:
             self.close()
             raise BaselineError(f"the Inference Engine ended (exit code {code})")
         return json.loads(answer)
+
+
+_VERSION = re.compile(rb"<net\s[^>]*?version\s*=\s*[\"']([0-9]+)[\"']")
+
+
+def weights_of_old_ir(xml: Path) -> Path | None:
+    """The .bin beside an IR of versions 2 to 7; ``None`` for every other file."""
+    try:
+        with xml.open("rb") as file:
+            found = _VERSION.search(file.read(65536))
+    except OSError:
+        return None
+    return xml.with_suffix(".bin") if found is not None and int(found[1][:9]) in VERSIONS else None

@@ -12,6 +12,7 @@ from typing import Literal
 
 import numpy as np
 
+from converters.inference_engine.baseline import ENVIRONMENT, BaselineError, EngineProcess, python, weights_of_old_ir
 from converters.metadata_keys import INTERFACE
 from converters.openvino.conversion import convert
 from converters.openvino.reader.element_types import ElementType
@@ -193,7 +194,9 @@ def validate(
             names_of_values = convert(path, target if onnx_path is None else None, bin=bin).report.values
         model = OnnxModel.load(target)
         ir = path if bin is None else _together(path, Path(bin), folder / "ir")
-        ir = _with_interface(source, ir, model, folder, extensions)
+        old = weights_of_old_ir(path) is not None
+        if not old:
+            ir = _with_interface(source, ir, model, folder, extensions)
         notes = check_interface(source, model)
         samples, guessed = _inputs(inputs, source, model, seed, shapes, notes.append)
         sampled, (name, arrays) = None, next(iter(samples.items()))
@@ -232,14 +235,16 @@ def validate(
         validation.guessed, validation.notes = guessed, [*notes, *validation.notes]
         if exposed:
             validation.nodes = _nodes(model, exposed)
-        if outcomes.get(OPENVINO, (None, {}))[1] and not all(result.agrees for result in validation.results):
+        if not old and outcomes.get(OPENVINO, (None, {}))[1] and not all(result.agrees for result in validation.results):
             progress("OpenVINO, CPU, in low precision")
             values = {runtime: arrays for runtime, (_, arrays) in outcomes.items()}
             _excuse(validation, values, _openvino(ir, arrays, model, [], extensions, SHIPPED), tolerance)
         if sampled is not None:
             _of_samples(validation, sampled, name)
         ran = [kernels for kernels in _KERNELS if kernels in outcomes and outcomes[kernels][1]]
-        if times and ran:
+        if times and old:
+            validation.notes.append("no layer was timed: the Inference Engine tells of none")
+        elif times and ran:
             progress("times of the layers")
             outcomes.clear()
             validation.times = measure(
@@ -315,6 +320,8 @@ def _openvino(
     settings: Mapping[str, str] = EXACT,
 ) -> tuple[RuntimeResult, Arrays]:
     result = RuntimeResult(OPENVINO)
+    if (weights := weights_of_old_ir(path)) is not None:
+        return _inference_engine(result, path, weights, arrays, model)
     layers = [LayerOutput(e.layer.name, _TYPE_NAMES.get(e.layer.type, e.layer.type), e.index) for e in exposed]
     try:
         inference = run_openvino(path, list(arrays.values()), layers, extensions=extensions, settings=settings)
@@ -327,6 +334,29 @@ def _openvino(
     result.seconds = inference.seconds
     values = {e.value: value for e, value in zip(exposed, inference.layers, strict=True) if value is not None}
     return result, values | dict(zip(model.outputs, inference.outputs[0], strict=True))
+
+
+def _inference_engine(
+    result: RuntimeResult, path: Path, weights: Path, arrays: Arrays, model: OnnxModel
+) -> tuple[RuntimeResult, Arrays]:
+    """What the Inference Engine gives, which alone runs IR 2 to 7; layers hand out nothing."""
+    executable = python()
+    if executable is None:
+        result.skipped = f"no OpenVINO reads IR 2 to 7; {ENVIRONMENT} names a Python with opencv-python-inference-engine"
+        return result, {}
+    shapes = {name: array.shape for name, array in arrays.items() if array.ndim}
+    try:
+        with EngineProcess(executable) as engine:
+            declared = engine.interface(path, weights)["inputs"]
+            changed = {name: dims for name, dims in shapes.items() if list(dims) != declared.get(name, list(dims))}
+            found = engine.run(path, weights, arrays, changed)
+    except BaselineError as error:
+        result.error = str(error)
+        return result, {}
+    if missing := [name for name in model.outputs if name not in found]:
+        result.error = f"the Inference Engine has no output {missing[0]}"
+        return result, {}
+    return result, {name: found[name] for name in model.outputs}
 
 
 def _onnx(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -16,6 +16,14 @@ from converters.openvino.rules.detection import Detections
 from onnx_specops.building import Builder, Value
 
 
+@dataclass(frozen=True, kw_only=True)
+class LayerDetections(Detections):
+    """The attributes of DetectionOutput, with the defaults that they have here."""
+
+    keep_top_k: tuple[int, ...] = (-1,)
+    normalized: bool = True
+
+
 @layer("DetectionOutput")
 def detection_output(
     op: Builder,
@@ -26,7 +34,7 @@ def detection_output(
     aux_box_preds: Value | None = None,
     *,
     num_classes: int,
-    attributes: Detections,
+    attributes: LayerDetections,
     context: Context,
 ):
     """DetectionOutput: as the opsets' first."""
