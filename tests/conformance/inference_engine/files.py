@@ -1,0 +1,117 @@
+"""Compares conversions of IR files of versions 2 to 7 with the Inference Engine.
+
+::
+
+    SPECOPS_INFERENCE_ENGINE=/path/to/python python -m tests.conformance.inference_engine.files FOLDER
+
+Files without their .bin get weights that are made up: numbers about 0, as large as keeps the values of the layers in bounds.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+from lxml import etree
+
+from converters.errors import ConversionError
+from converters.inference_engine.baseline import BaselineError, EngineProcess, python
+from converters.openvino import convert
+from tests.conformance.inference_engine.check import KERNELS, compare, run
+
+_TYPES = {"FP32": np.float32, "FP16": np.float16, "I32": np.int32, "I64": np.int64, "U8": np.uint8, "I8": np.int8}
+_MOST = 1 << 30
+
+
+def made_up(xml: Path) -> bytes:
+    """Weights for a file."""
+    root = etree.parse(str(xml)).getroot()
+    rng = np.random.default_rng(0)
+    parts = []
+    for layer in root.iter("layer"):
+        blobs = [blob for tag in ("weights", "biases") for blob in layer.findall(tag)]
+        blobs += [blob for parent in layer.findall("blobs") for blob in parent]
+        for blob in blobs:
+            parts.append((int(blob.get("offset", 0)), int(blob.get("size", 0)), layer, blob))
+    end = max((offset + size for offset, size, *_ in parts), default=0)
+    if end > _MOST:
+        raise ValueError(f"{end} bytes of weights")
+    data = np.zeros(end, np.uint8)
+    for offset, size, layer, blob in parts:
+        kind = _TYPES.get(blob.get("precision") or layer.get("precision") or root.get("precision") or "FP32", np.float32)
+        count = size // np.dtype(kind).itemsize
+        values = _values(rng, count, layer, str(blob.tag))
+        data[offset : offset + count * np.dtype(kind).itemsize] = values.astype(kind).view(np.uint8)
+    return data.tobytes()
+
+
+def _values(rng: np.random.Generator, count: int, layer: etree._Element, name: str) -> np.ndarray:
+    numbers = rng.standard_normal(count)
+    kind = layer.get("type")
+    if kind == "BatchNormalization" and name == "weights":
+        return np.abs(numbers) + 0.5
+    data = layer.find("data")
+    outputs = 0 if data is None else int(data.get("output") or data.get("out-size") or data.get("hidden_size") or 0)
+    if name == "weights" and outputs:
+        return numbers / np.sqrt(max(count / outputs, 1.0))
+    if kind == "ScaleShift" and name == "weights":
+        return 0.5 + 0.2 * numbers
+    return 0.1 * numbers
+
+
+def check(xml: Path, engine: EngineProcess, folder: Path) -> str:
+    """``"agrees"``, or what does not."""
+    place = folder / "net.xml"
+    place.write_bytes(xml.read_bytes())
+    weights = xml.with_suffix(".bin")
+    try:
+        place.with_suffix(".bin").write_bytes(weights.read_bytes() if weights.exists() else made_up(xml))
+    except (ValueError, etree.XMLSyntaxError) as error:
+        return f"no weights: {error}"
+    try:
+        _, report = convert(place, place.with_suffix(".onnx"))
+    except ConversionError as error:
+        return f"not converted: {error}"
+    try:
+        declared = engine.interface(place, place.with_suffix(".bin"))["inputs"]
+        rng = np.random.default_rng(1)
+        feeds = {name: rng.uniform(-1, 1, dims).astype(np.float32) for name, dims in declared.items()}
+        for name, value in feeds.items():  # the size of an image, and its scale
+            if value.ndim == 2 and value.shape[1] in (3, 4, 6):
+                value[...] = np.array([300, 300, 1, 1, 1, 1][: value.shape[1]], np.float32)
+                feeds[name] = value
+        expected = engine.run(place, place.with_suffix(".bin"), feeds)
+    except BaselineError as error:
+        return f"refused by the Inference Engine: {error}"
+    for kernels in KERNELS if report.custom_operators else KERNELS[:1]:
+        try:
+            got: dict[str, np.ndarray] | str = run(place.with_suffix(".onnx"), feeds, kernels)
+        except Exception as error:  # ONNX Runtime's, of many kinds
+            got = f"{type(error).__name__}: {error}"
+        if problem := compare(expected, got):
+            return f"differs ({kernels}): {problem}"
+    return "agrees"
+
+
+def main(arguments: list[str]) -> int:
+    executable = python()
+    if executable is None or not arguments:
+        raise SystemExit(__doc__)
+    counts: Counter[str] = Counter()
+    with EngineProcess(executable) as engine:
+        for xml in sorted(Path(arguments[0]).rglob("*.xml")):
+            if len(arguments) > 1 and arguments[1] not in xml.name:
+                continue
+            with tempfile.TemporaryDirectory() as folder:
+                outcome = check(xml, engine, Path(folder))
+            counts[outcome.partition(":")[0].partition(" (")[0]] += 1
+            print(f"{xml.name}: {outcome}", flush=True)
+    print(dict(counts))
+    return counts["differs"] + counts["not converted"]
+
+
+if __name__ == "__main__":
+    sys.exit(min(main(sys.argv[1:]), 1))
