@@ -34,8 +34,7 @@ def made_up(xml: Path) -> bytes:
     for layer in root.iter("layer"):
         blobs = [blob for tag in ("weights", "biases") for blob in layer.findall(tag)]
         blobs += [blob for parent in layer.findall("blobs") for blob in parent]
-        for blob in blobs:
-            parts.append((int(blob.get("offset", 0)), int(blob.get("size", 0)), layer, blob))
+        parts += [(int(blob.get("offset", 0)), int(blob.get("size", 0)), layer, blob) for blob in blobs]
     end = max((offset + size for offset, size, *_ in parts), default=0)
     if end > _MOST:
         raise ValueError(f"{end} bytes of weights")
@@ -71,10 +70,11 @@ def check(xml: Path, engine: EngineProcess, folder: Path) -> str:
         place.with_suffix(".bin").write_bytes(weights.read_bytes() if weights.exists() else made_up(xml))
     except (ValueError, etree.XMLSyntaxError) as error:
         return f"no weights: {error}"
+    refusal = report = None
     try:
-        _, report = convert(place, place.with_suffix(".onnx"))
+        report = convert(place, place.with_suffix(".onnx")).report
     except ConversionError as error:
-        return f"not converted: {error}"
+        refusal = f"not converted: {error}"
     try:
         declared = engine.interface(place, place.with_suffix(".bin"))["inputs"]
         rng = np.random.default_rng(1)
@@ -85,15 +85,34 @@ def check(xml: Path, engine: EngineProcess, folder: Path) -> str:
                 feeds[name] = value
         expected = engine.run(place, place.with_suffix(".bin"), feeds)
     except BaselineError as error:
-        return f"refused by the Inference Engine: {error}"
+        return f"refused by both: {error}; {refusal}" if refusal else f"refused by the Inference Engine: {error}"
+    if report is None:
+        return refusal or ""
     for kernels in KERNELS if report.custom_operators else KERNELS[:1]:
         try:
             got: dict[str, np.ndarray] | str = run(place.with_suffix(".onnx"), feeds, kernels)
         except Exception as error:  # ONNX Runtime's, of many kinds
             got = f"{type(error).__name__}: {error}"
-        if problem := compare(expected, got):
+        if problem := compare(expected, got if isinstance(got, str) else _in_order(got, expected)):
             return f"differs ({kernels}): {problem}"
     return "agrees"
+
+
+def _in_order(got: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Detections in the order that the Inference Engine has: weights that are made up give many scores that are nearly equal."""
+    ordered = {}
+    for name, value in got.items():
+        want = expected.get(name)
+        if want is not None and value.shape == want.shape and value.ndim == 4 and value.shape[3] == 7:
+            rows, left = value.reshape(-1, 7), [*range(value.size // 7)]
+            places = []
+            for row in want.reshape(-1, 7):
+                nearest = min(left, key=lambda place: float(np.abs(rows[place] - row).max()))
+                left.remove(nearest)
+                places.append(nearest)
+            value = rows[places].reshape(value.shape)
+        ordered[name] = value
+    return ordered
 
 
 def main(arguments: list[str]) -> int:
