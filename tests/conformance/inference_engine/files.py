@@ -99,7 +99,7 @@ def check(xml: Path, engine: EngineProcess, folder: Path) -> str:
 
 
 def _in_order(got: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Detections in the order that the Inference Engine has: weights that are made up give many scores that are nearly equal."""
+    """Detections in the order of the Inference Engine: made-up weights give many scores that are nearly equal."""
     ordered = {}
     for name, value in got.items():
         want = expected.get(name)
