@@ -9,5 +9,8 @@ FRIENDLY_NAME = "openvino.friendly_name"
 SHAPE = "openvino.shape"
 """An input's shape where its dimensions have bounds that ONNX cannot say: ``[1..8,3,?,..640]``."""
 
+MODEL_API = "onnx_specops.model_api"
+"""With Model API's wrapper in the graph: the order of the channels of its image, ``rgb`` or ``bgr``."""
+
 INTERFACE = "openvino.interface"
 """Which of the IR's values are inputs and outputs, and their new names, where a user chose them: a JSON object."""

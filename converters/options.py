@@ -46,6 +46,7 @@ TargetName = Literal[
     "tflite",
     "iree",
 ]
+Channels = Literal["rgb", "bgr"]
 
 OPSET = 21
 """The opset of converted models: `onnx_specops.building.OPSET`, which is not loaded for the command's help."""
@@ -259,6 +260,15 @@ class Options:
         command="May be given several times.",
         metavar="OLD=NEW",
         one_model=True,
+    )
+    model_api: Channels | None = option(
+        None,
+        "Put what Model API does around the model into the graph: an image of any size in, objects out. The value is the "
+        "order of the image's channels.",
+        details="The model has to state its wrapper in its run-time information (`model_info`), as models of Geti, "
+        "Anomalib, OTX and the Open Model Zoo do.",
+        page="See [Model API](model-api.md).",
+        excludes=Relation("form", "genai", "a language model has no image"),
     )
     verify: bool | Arrays = option(
         False,

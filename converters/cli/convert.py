@@ -141,6 +141,9 @@ def convert(
             convert_folder(models, None if output is None else Path(output), settings, as_json)
             return
         checking = None
+        if check and told.model_api is not None:
+            reason = "it compares the outputs of the network, which the wrapper of --model-api replaces"
+            raise typer.BadParameter(reason, param_hint="--check")
         if check:
             from converters.validation.compare import Tolerance
 

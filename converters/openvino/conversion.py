@@ -16,7 +16,9 @@ from onnx_ir.passes import PassError
 
 from converters.errors import REPORT, ConversionError, Fault, Problem
 from converters.garbage import no_collection
-from converters.metadata_keys import INTERFACE
+from converters.metadata_keys import INTERFACE, MODEL_API
+from converters.model_api import ModelApiError, embed
+from converters.openvino.information import information, layout
 from converters.openvino.metadata import describe
 from converters.openvino.reader.graph import Model
 from converters.openvino.reader.interface import choose, described
@@ -27,6 +29,7 @@ from converters.openvino.walk import Emitted, body_problem, emit, node_problems,
 from converters.options import (
     Activations,
     Arrays,
+    Channels,
     Form,
     KvCache,
     LogitsOf,
@@ -83,6 +86,8 @@ def convert_with(model: str | Path | openvino.Model, onnx_path: str | Path | Non
         reshape(source, options.input_shapes or {})
         choose(source, [options.outputs] if isinstance(options.outputs, str) else options.outputs, options.rename)
         emitted = emit(source)
+        if options.model_api is not None:
+            _embed(emitted.model, source, options.model_api)
         if options.strict and len(source.remarks):
             raise ConversionError.of(source.remarks.problems())
         with _mistakes_told(source):
@@ -122,7 +127,9 @@ def convert_with(model: str | Path | openvino.Model, onnx_path: str | Path | Non
             CheckNodes()(emitted.model)
         except InvalidNodes as error:
             raise ConversionError.of(node_problems(source, error)) from error
-        describe(emitted.model, source)
+        describe(emitted.model, source, values=options.model_api is None)
+        if options.model_api is not None:
+            emitted.model.metadata_props[MODEL_API] = options.model_api
         if options.outputs or options.rename:
             emitted.model.metadata_props[INTERFACE] = described(source)
         saved = save(emitted.model, target, options.weights, saved_source, filled=options.with_weights)
@@ -156,6 +163,7 @@ def convert(
     logits: LogitsOf | None = None,
     outputs: Sequence[str] = (),
     rename: Mapping[str, str] | None = None,
+    model_api: Channels | None = None,
     verify: bool | Arrays = False,
 ) -> Conversion:
     """Convert a model into an ONNX model that computes what the model's own runtime computes.
@@ -208,6 +216,9 @@ def convert(
             friendly name. A friendly name with ``.0``, ``.1``, ... is one of several outputs. Layers and inputs that they do
             not need are removed. ``specops validate`` compares such a file with the same values of the IR.
         rename: new names of inputs and outputs. The keys are the old ones.
+        model_api: put what Model API does around the model into the graph: an image of any size in, objects out. The value
+            is the order of the image's channels. The model has to state its wrapper in its run-time information
+            (``model_info``), as models of Geti, Anomalib, OTX and the Open Model Zoo do.
         verify: evaluate each rewrite of the passes: the nodes that it replaces and those that replace them run on the same
             inputs. A rewrite whose results differ is refused and reported. The values are ordinary numbers, zeros, tiny and
             large numbers, infinities and NaN. It takes several times as long as the conversion alone. Inputs of the model by
@@ -240,6 +251,7 @@ def convert(
         logits=logits,
         outputs=outputs,
         rename=rename,
+        model_api=model_api,
         verify=verify,
     )
     return convert_with(model, onnx_path, options)
@@ -267,6 +279,16 @@ def _finished(model: ir.Model, options: Options, target: Target) -> Finished:
         activations=options.activations,
         **floats,
     )
+
+
+def _embed(model: ir.Model, source: Model, channels: Channels) -> None:
+    """Put Model API's wrapper, which the model states, into the graph."""
+    images = [layer for layer in source.parameters if len(layer.outputs[0].dims or ()) == 4]
+    try:
+        embed(model, information(source), channels, layout(images[0].outputs[0]) if images else "")
+    except ModelApiError as error:
+        problem = Problem(str(error), str(source.path), remedy="convert it without --model-api", fault=error.fault)
+        raise ConversionError.of(problem) from error
 
 
 def _verifier(emitted: Emitted, verify: bool | Arrays) -> Verifier | None:

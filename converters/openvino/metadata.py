@@ -16,9 +16,11 @@ from converters.openvino.reader.shapes import PartialShape
 from converters.openvino.reader.tensor_names import friendly_name
 
 
-def describe(model: ir.Model, source: Model) -> None:
-    """Let the model say of itself what the IR says."""
+def describe(model: ir.Model, source: Model, *, values: bool = True) -> None:
+    """Copy the IR's run-time information to the model and, unless it has others, to its inputs and outputs."""
     model.metadata_props.update(information(source))
+    if not values:
+        return
     for value, layer in zip(model.graph.inputs, source.parameters, strict=False):
         _describe(value, layer.name, layer.outputs[0])
         shape = PartialShape.parse(layer.attributes.get("shape", "..."))

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from converters.metadata_keys import MODEL_API
 from converters.validation.arrays import InputSpec
 from onnx_specops.runtime.errors import MissingExtraError
 
@@ -54,6 +55,8 @@ class Preparation:
         Raises:
             ValueError: it says what has no meaning.
         """
+        if (channels := information.get(MODEL_API)) is not None:  # the graph prepares the image
+            return cls(blue_first=channels == "bgr")
         told = {k.removeprefix("model_info "): v for k, v in information.items() if k.startswith("model_info ")}
         if not told or _yes(told.get("embedded_processing", "")):
             return cls()

@@ -1,0 +1,64 @@
+"""Anomalies: Anomalib's models, whose output is a map, or all that Anomalib predicts.
+
+Source: Model API, ``models/anomaly.py``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from converters.errors import Malformed, Unsupported
+from converters.model_api.segmentation import resized_levels
+from converters.model_api.wrapper import Results, Wrapped
+from onnx_specops.building import Builder, Value
+
+_FLOAT, _UINT8 = ir.DataType.FLOAT, ir.DataType.UINT8
+_PREDICTED = ("pred_score", "pred_label", "pred_mask", "anomaly_map")
+
+
+def anomaly(model: Wrapped) -> Results:
+    """``pred_score`` float32, ``pred_label`` (a name, or what the network gives), ``anomaly_map`` and ``pred_mask`` uint8.
+
+    Both maps have the image's size; the mask is 1 where there is an anomaly.
+    """
+    op, config = model.op, model.config
+    if config.text("task", "classification", ("classification", "segmentation", "detection")) == "detection":
+        raise Unsupported("its task 'detection' asks for boxes around regions of the mask, which have no form in ONNX")
+    if all(name in model.outputs for name in _PREDICTED):
+        score = op.Reshape(op.Cast(model.outputs["pred_score"], to=_FLOAT), [])
+        label: Value = op.Reshape(model.outputs["pred_label"], [])
+        heat, mask = (_plane(op, model.outputs[name]) for name in ("anomaly_map", "pred_mask"))
+    else:
+        heat = _plane(op, next(iter(model.outputs.values())))
+        names = config.labels
+        if len(names) < 2:
+            raise Malformed("model_info/labels names fewer than two labels, of the normal and the anomalous")
+        image_threshold = np.float32(config.number("image_threshold", 0.5))
+        pixel_threshold = np.float32(config.number("pixel_threshold", 0.5))
+        scale = np.float32(config.number("normalization_scale", 1.0))
+        raw = op.ReduceMax(heat, keepdims=0)
+        mask = op.Cast(op.GreaterOrEqual(heat, pixel_threshold), to=_FLOAT)
+        heat = _normalized(op, heat, pixel_threshold, scale)
+        anomalous = op.Greater(raw, image_threshold)
+        score = _normalized(op, raw, image_threshold, scale)
+        score = op.Where(anomalous, score, op.Sub(np.float32(1), score))
+        label = op.Gather(op.const(np.array(names[:2], object)), op.Cast(anomalous, to=ir.DataType.INT64), axis=0)
+    levels = op.Round(op.Mul(heat, np.float32(255)))
+    return {
+        "pred_score": score,
+        "pred_label": label,
+        "anomaly_map": resized_levels(op, op.Cast(levels, to=_UINT8), model.image),
+        "pred_mask": resized_levels(op, op.Cast(mask, to=_UINT8), model.image),
+    }
+
+
+def _plane(op: Builder, value: Value) -> Value:
+    """The last two dimensions of a map, in float32."""
+    if value.rank is None or value.rank < 2:
+        raise Unsupported("its output is not a map of anomalies")
+    return op.Reshape(op.Cast(value, to=_FLOAT), op.Slice(op.Shape(value), [-2], [2**31 - 1]))
+
+
+def _normalized(op: Builder, values: Value, threshold: np.float32, scale: np.float32) -> Value:
+    return op.Clip(op.Add(op.Div(op.Sub(values, threshold), scale), np.float32(0.5)), np.float32(0), np.float32(1))

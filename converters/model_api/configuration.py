@@ -1,0 +1,87 @@
+"""The parameters of Model API's wrappers, as a model states them under ``model_info``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from converters.errors import Malformed
+
+_PREFIX = "model_info "
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """What a model states for its wrapper.
+
+    Attributes:
+        stated: the texts of ``model_info``, by parameter.
+        defaults: values of parameters that the model does not state, where a wrapper has others than `ImageModel`.
+    """
+
+    stated: Mapping[str, str]
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, information: Mapping[str, str]) -> Configuration:
+        """The ``model_info`` of a model's run-time information, whose nested names are joined by a blank."""
+        return cls({k.removeprefix(_PREFIX): v for k, v in information.items() if k.startswith(_PREFIX)})
+
+    def with_defaults(self, **defaults: Any) -> Configuration:
+        """The same with a wrapper's own defaults."""
+        return Configuration(self.stated, {**self.defaults, **defaults})
+
+    def stating(self, **stated: str) -> Configuration:
+        """The same with other texts of some parameters."""
+        return Configuration({**self.stated, **stated}, self.defaults)
+
+    def _text(self, name: str) -> str | None:
+        text = self.stated.get(name)
+        return None if text in (None, "None") else text
+
+    def text(self, name: str, default: str = "", choices: Sequence[str] = ()) -> str:
+        """A text, one of ``choices`` where there are any."""
+        value = self._text(name) or self.defaults.get(name, default)
+        if choices and value not in choices:
+            raise Malformed(f"model_info/{name} is {value!r}: expected one of {', '.join(choices)}")
+        return value
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        """A truth value: ``True`` or ``YES`` is true, any other text false, as in Model API."""
+        text = self._text(name)
+        return bool(self.defaults.get(name, default)) if text is None else text in ("YES", "True")
+
+    def number(self, name: str, default: float | None = None) -> Any:
+        """A number, or the default."""
+        text = self._text(name)
+        if not text:
+            return self.defaults.get(name, default)
+        try:
+            return float(text)
+        except ValueError:
+            raise Malformed(f"model_info/{name} is {text!r}: expected a number") from None
+
+    def whole(self, name: str, default: int | None = None) -> Any:
+        """An integer, or the default."""
+        value = self.number(name, default)
+        if value is None:
+            return None
+        if int(value) != value:
+            raise Malformed(f"model_info/{name} is {self.stated.get(name)!r}: expected an integer")
+        return int(value)
+
+    def numbers(self, name: str) -> list[float]:
+        """A list of numbers, separated by blanks."""
+        text = self._text(name)
+        if text is None:
+            return list(self.defaults.get(name, ()))
+        try:
+            return [float(item) for item in text.split()]
+        except ValueError:
+            raise Malformed(f"model_info/{name} is {text!r}: expected numbers") from None
+
+    @property
+    def labels(self) -> list[str]:
+        """The names of the classes; empty where the model states none."""
+        return (self._text("labels") or "").split()

@@ -1,0 +1,210 @@
+"""The image input: resized, normalized and laid out as Model API does it, in front of a network's own input.
+
+Source: Model API, ``adapters/openvino_adapter.py``, ``embed_preprocessing``: the same steps in the same order, with
+OpenVINO's Interpolate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from converters.errors import Malformed, Unsupported
+from converters.model_api.configuration import Configuration
+from converters.openvino.rules.interpolate import Resizing, interpolate_4
+from converters.options import Channels
+from onnx_specops.building import Builder, Value, new_value
+
+_FLOAT, _DOUBLE, _INT64, _UINT8 = ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT64, ir.DataType.UINT8
+_HEIGHT, _WIDTH = 1, 2
+
+_TYPES = {"u8": _UINT8, "f32": _FLOAT, "u16": ir.DataType.UINT16, "i16": ir.DataType.INT16}
+_LARGEST = {"u8": 255.0, "u16": 65535.0, "i16": 32767.0, "f32": 1.0}
+_RESIZES = ("standard", "fit_to_window", "fit_to_window_letterbox", "crop")
+_MODES = ("LINEAR", "CUBIC", "NEAREST")
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image and what became of it.
+
+    Attributes:
+        input: the graph's input, ``[height, width, channels]``.
+        prepared: what the network's own input is replaced by.
+        height, width: int64 scalars, the size of the image.
+        network_height, network_width: the size that the network takes; ``None`` where it takes any.
+        resize_type: how the image was resized.
+    """
+
+    input: Value
+    prepared: Value
+    height: Value
+    width: Value
+    network_height: int | None
+    network_width: int | None
+    resize_type: str
+
+    def size(self) -> tuple[int, int]:
+        """The network's height and width; raises `Unsupported` where they are open."""
+        if self.network_height is None or self.network_width is None:
+            raise Unsupported("the height and width of its image are open: --input-shape sets them")
+        return self.network_height, self.network_width
+
+    def geometry(self, op: Builder) -> tuple[Value, Value, Value, Value]:
+        """How positions in the network's image map to the caller's: ``(position - pad) * scale``.
+
+        Returns:
+            Scalars: the scales of x and y, float64, and the pads of x and y, int64.
+        """
+        height, width = self.size()
+        x = op.Div(op.Cast(self.width, to=_DOUBLE), float(width))
+        y = op.Div(op.Cast(self.height, to=_DOUBLE), float(height))
+        pads = [op.const(np.int64(0)), op.const(np.int64(0))]
+        if self.resize_type in ("fit_to_window", "fit_to_window_letterbox"):
+            x = y = op.Max(x, y)
+            if self.resize_type == "fit_to_window_letterbox":
+                # Python's round and ONNX's both take halves to the even number.
+                pads = [
+                    op.Div(op.Sub(np.int64(size), op.Cast(op.Round(op.Div(op.Cast(own, to=_DOUBLE), x)), to=_INT64)), 2)
+                    for own, size in ((self.width, width), (self.height, height))
+                ]
+        return x, y, pads[0], pads[1]
+
+
+def image_layout(value: Value, stated: str) -> str:
+    """``NCHW`` or ``NHWC``: as stated, else by where there are up to 4 channels."""
+    letters = "".join(letter for letter in stated.upper() if letter.isalpha())
+    if letters in ("NCHW", "NHWC"):
+        return letters
+    dims = value.dims or []
+    return "NCHW" if len(dims) == 4 and dims[1] in range(1, 5) else "NHWC"
+
+
+def prepare(op: Builder, network: Value, layout: str, config: Configuration, channels: Channels) -> Image:
+    """Emit the preparation of an image.
+
+    Args:
+        op: the builder, which inserts before the network's nodes.
+        network: the network's image input, of four dimensions.
+        layout: ``NCHW`` or ``NHWC``.
+        config: the model's parameters.
+        channels: the order of the caller's channels.
+    """
+    dims = dict(zip(layout, network.dims or [None] * 4, strict=True))
+    if dims["N"] not in (1, None):
+        raise Unsupported(f"its input takes {dims['N']} images at a time: --input-shape sets a batch of 1")
+    if config.flag("embedded_processing"):  # the graph has it already
+        given = new_value(network.dtype, ["height", "width", dims["C"]], "image")
+        height, width = _size_of(op, given)
+        pixels = op.Unsqueeze(given, [0])
+        if dims["C"] == 3 and channels == "rgb":
+            pixels = op.Gather(pixels, [2, 1, 0], axis=3)
+        own = config.whole("orig_height"), config.whole("orig_width")
+        return Image(given, pixels, height, width, *own, _resize_type(config))
+    repeated = config.flag("intensity_repeat_channels")
+    count = 1 if repeated else dims["C"]
+    text = config.text("input_dtype", "u8", tuple(_TYPES))
+    given = new_value(_TYPES[text], ["height", "width", count], "image")
+    height, width = _size_of(op, given)
+    pixels = op.Unsqueeze(given, [0])
+    if repeated:
+        pixels = op.Tile(pixels, [1, 1, 1, 3])
+    resize_type = _resize_type(config)
+    if isinstance(dims["H"], int) and isinstance(dims["W"], int):
+        if text != "u8":
+            pixels = op.Cast(pixels, to=_FLOAT)
+        pixels = _resized(op, pixels, (dims["H"], dims["W"]), resize_type, config)
+    pixels = _intensities(op, pixels, text, config)
+    if dims["C"] == 3 and not repeated and (channels == "rgb") != config.flag("reverse_input_channels"):
+        pixels = op.Gather(pixels, [2, 1, 0], axis=3)
+    pixels = op.Cast(pixels, to=_FLOAT)
+    if mean := config.numbers("mean_values"):
+        pixels = op.Sub(pixels, np.array(mean, np.float32))
+    if scale := config.numbers("scale_values"):
+        pixels = op.Div(pixels, np.array(scale, np.float32))
+    if layout == "NCHW":
+        pixels = op.Transpose(pixels, perm=[0, 3, 1, 2])
+    prepared = pixels if network.dtype == _FLOAT else op.Cast(pixels, to=network.dtype)
+    size = [dims[letter] if isinstance(dims[letter], int) else None for letter in "HW"]
+    return Image(given, prepared, height, width, size[0], size[1], resize_type)
+
+
+def _resize_type(config: Configuration) -> str:
+    return config.text("resize_type", "standard", _RESIZES)
+
+
+def _size_of(op: Builder, image: Value) -> tuple[Value, Value]:
+    shape = op.Shape(image)
+    return op.Squeeze(op.Slice(shape, [0], [1]), [0]), op.Squeeze(op.Slice(shape, [1], [2]), [0])
+
+
+def _resized(op: Builder, pixels: Value, size: tuple[int, int], resize_type: str, config: Configuration) -> Value:
+    """``[1, height, width, channels]`` of the network's size."""
+    mode = config.text("interpolation_mode", "LINEAR", _MODES).lower()
+    if resize_type == "standard":
+        return _interpolated(op, pixels, op.const(list(size)), mode)
+    shape = op.Shape(pixels)
+    own = [op.Slice(shape, [axis], [axis + 1]) for axis in (_HEIGHT, _WIDTH)]
+    if resize_type == "crop":
+        return _interpolated(op, _cropped(op, pixels, own, size), op.const(list(size)), "linear")
+    sides = [op.Cast(side, to=_FLOAT) for side in own]
+    scale = op.Min(*(op.Div(np.array([whole], np.float32), side) for whole, side in zip(size, sides, strict=True)))
+    fitted = [op.Cast(op.Round(op.Mul(side, scale)), to=_INT64) for side in sides]
+    pixels = _interpolated(op, pixels, op.Concat(*fitted, axis=0), mode)
+    missing = [op.Sub([whole], side) for whole, side in zip(size, fitted, strict=True)]
+    begins = [op.Div(side, 2) for side in missing] if resize_type == "fit_to_window_letterbox" else [op.const([0])] * 2
+    ends = [op.Sub(side, begin) for side, begin in zip(missing, begins, strict=True)]
+    pads = op.Concat([0], *begins, [0], [0], *ends, [0], axis=0)
+    value = config.whole("pad_value", 0)
+    if not 0 <= value <= (255 if pixels.dtype == _UINT8 else 65535):
+        raise Malformed(f"model_info/pad_value is {value}: its pixels do not hold it")
+    padded = op.Pad(pixels, pads, op.const(value, pixels.dtype))
+    return op.Reshape(padded, [1, *size, (pixels.dims or [-1] * 4)[3] or -1])  # a shape that is known from here on
+
+
+def _cropped(op: Builder, pixels: Value, own: list[Value], size: tuple[int, int]) -> Value:
+    """The middle of the image, of the network's aspect ratio as Model API computes it: height by width."""
+    height, width = own
+    ratio = size[0] / size[1]
+    if ratio == 1:
+        shorter = op.Min(height, width)
+        begins = [op.Div(op.Sub(side, shorter), 2) for side in own]
+        ends = [op.Add(begin, shorter) for begin in begins]
+        return op.Slice(pixels, op.Concat(*begins, axis=0), op.Concat(*ends, axis=0), [_HEIGHT, _WIDTH])
+    other, cut, axis = (height, width, _WIDTH) if ratio < 1 else (width, height, _HEIGHT)
+    length = op.Cast(op.Floor(op.Mul(op.Cast(other, to=_FLOAT), np.float32(ratio))), to=_INT64)
+    begin = op.Div(op.Sub(cut, length), 2)
+    return op.Slice(pixels, begin, op.Add(begin, length), [axis])
+
+
+def _interpolated(op: Builder, pixels: Value, sizes: Value, mode: str) -> Value:
+    resizing = Resizing(shape_calculation_mode="sizes")
+    scales = op.const(np.zeros(2, np.float32))
+    axes = op.const([_HEIGHT, _WIDTH])
+    return interpolate_4(op, pixels, sizes, scales, axes, mode=mode, resizing=resizing)
+
+
+def _intensities(op: Builder, pixels: Value, text: str, config: Configuration) -> Value:
+    """Pixels scaled as ``intensity_mode`` states."""
+    modes = ("none", "scale_to_unit", "window", "percentile", "range_scale")
+    mode = config.text("intensity_mode", "none", modes)
+    if mode == "none":
+        return pixels
+    if mode == "percentile":
+        raise Unsupported("its intensity_mode 'percentile' is not part of Model API's own graphs either")
+    floats = op.Cast(pixels, to=_FLOAT)
+    largest = config.number("intensity_max_value")
+    if mode == "scale_to_unit":
+        return op.Div(floats, np.float32(_LARGEST[text] if largest is None else largest))
+    if mode == "window":
+        centre, span = config.number("intensity_window_center"), config.number("intensity_window_width")
+        if centre is None or not span:
+            raise Malformed("its intensity_mode 'window' needs intensity_window_center and intensity_window_width")
+        scaled = op.Div(op.Sub(floats, np.float32(centre - span / 2)), np.float32(span))
+        return op.Clip(scaled, np.float32(0), np.float32(1))
+    factor, least = config.number("intensity_scale_factor", 1.0), config.number("intensity_min_value", 0.0)
+    largest = 1e9 if largest is None else largest
+    bounded = op.Clip(op.Mul(floats, np.float32(factor)), np.float32(least), np.float32(largest))
+    return op.Div(op.Sub(bounded, np.float32(least)), np.float32(largest - least)) if largest != least else bounded

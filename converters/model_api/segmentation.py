@@ -1,0 +1,105 @@
+"""Semantic segmentation: the class of each pixel of the image.
+
+Source: Model API, ``models/segmentation.py``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from converters.errors import Unsupported
+from converters.model_api.image import Image
+from converters.model_api.wrapper import Results, Wrapped
+from onnx_specops.building import Builder, Value
+
+_FLOAT, _DOUBLE, _INT64, _UINT8 = ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT64, ir.DataType.UINT8
+
+
+def segmentation(model: Wrapped) -> Results:
+    """``mask`` uint8 ``[height, width]``, and ``soft_prediction`` ``[height, width, classes]`` if it is to be returned."""
+    op, config = model.op, model.config
+    maps = [value for name, value in model.outputs.items() if name != "feature_vector"]
+    if len(maps) != 1 or maps[0].dims is None or len(maps[0].dims) not in (3, 4):
+        raise Unsupported("it has not one output of three or four dimensions beside feature_vector")
+    results: Results = {name: value for name, value in model.outputs.items() if name == "feature_vector"}
+    scores = maps[0]
+    classes = scores.dims[1] if scores.dims is not None and len(scores.dims) == 4 else 0
+    if classes is not None and classes < 2:  # numbers of classes already
+        numbers = op.Reshape(scores, op.Slice(op.Shape(scores), [-2], [2**31 - 1]))
+        return results | {"mask": resized_nearest(op, op.Cast(numbers, to=_UINT8), model.image)}
+    soft = op.Transpose(op.Squeeze(op.Cast(scores, to=_FLOAT), [0]), perm=[1, 2, 0])
+    strength = config.whole("blur_strength", -1)
+    threshold = config.number("soft_threshold", float("-inf"))
+    likely = soft
+    if strength != -1 and threshold != float("inf"):
+        likely = _blurred(op, soft, strength)
+        likely = op.Where(op.Less(likely, np.float32(threshold)), np.float32(0), likely)
+    mask = op.Cast(op.ArgMax(likely, axis=2, keepdims=0), to=_UINT8 if (classes or 257) <= 256 else ir.DataType.INT32)
+    results["mask"] = resized_nearest(op, mask, model.image)
+    if config.flag("return_soft_prediction", True):
+        results["soft_prediction"] = resized_nearest(op, soft, model.image)
+    return results
+
+
+def _blurred(op: Builder, maps: Value, strength: int) -> Value:
+    """The mean of ``strength`` x ``strength`` pixels, mirrored at the edges without the edge itself, as ``cv2.blur``."""
+    if strength < 1:
+        raise Unsupported(f"its blur_strength is {strength}: expected 1 or more, or -1 for none")
+    planes = op.Unsqueeze(op.Transpose(maps, perm=[2, 0, 1]), [0])
+    before, after = strength // 2, strength - 1 - strength // 2
+    padded = op.Pad(planes, [0, 0, before, before, 0, 0, after, after], mode="reflect")
+    mean = op.AveragePool(padded, kernel_shape=[strength, strength])
+    return op.Transpose(op.Squeeze(mean, [0]), perm=[1, 2, 0])
+
+
+def resized_nearest(op: Builder, maps: Value, image: Image) -> Value:
+    """``[height, width, ...]`` at the image's size, each pixel the one that ``cv2.INTER_NEAREST`` takes."""
+    for axis, size in ((0, image.height), (1, image.width)):
+        own = op.Slice(op.Shape(maps), [axis], [axis + 1])
+        wide = op.Cast(own, to=_DOUBLE)
+        factor = op.Div(1.0, op.Div(op.Cast(size, to=_DOUBLE), wide))
+        places = op.Floor(op.Mul(op.Cast(op.Range(np.int64(0), size, np.int64(1)), to=_DOUBLE), factor))
+        places = op.Min(op.Cast(places, to=_INT64), op.Sub(own, 1))
+        maps = op.Gather(maps, places, axis=axis)
+    return maps
+
+
+def resized_linear(op: Builder, planes: Value, height: Value, width: Value) -> Value:
+    """Float32 ``[n, h, w]`` at another size, as ``cv2.INTER_LINEAR`` of floats."""
+    count = op.Shape(planes, end=1)
+    sizes = op.Concat(count, [1], op.Unsqueeze(height, [0]), op.Unsqueeze(width, [0]), axis=0)
+    resized = op.Resize(
+        op.Unsqueeze(planes, [1]), None, None, sizes, mode="linear", coordinate_transformation_mode="half_pixel"
+    )
+    return op.Squeeze(resized, [1])
+
+
+def resized_levels(op: Builder, levels: Value, image: Image) -> Value:
+    """Uint8 ``[h, w]`` at the image's size, in the fixed-point arithmetic of ``cv2.INTER_LINEAR``."""
+    across = op.Cast(levels, to=_INT64)
+    first, second, near, far = _fixed_point(op, across, image.width, 1)
+    across = op.Add(op.Mul(op.Gather(across, first, axis=1), near), op.Mul(op.Gather(across, second, axis=1), far))
+    first, second, near, far = _fixed_point(op, across, image.height, 0)
+    parts = []
+    for rows, worth in ((first, near), (second, far)):
+        shifted = op.Div(op.Gather(across, rows, axis=0), 1 << 4)
+        parts.append(op.Div(op.Mul(shifted, op.Unsqueeze(worth, [1])), 1 << 16))
+    return op.Cast(op.Div(op.Add(op.Add(*parts), 2), 4), to=_UINT8)
+
+
+def _fixed_point(op: Builder, levels: Value, size: Value, axis: int) -> tuple[Value, Value, Value, Value]:
+    """The two neighbors of each position along an axis, and their weights as parts of 2,048."""
+    own = op.Squeeze(op.Slice(op.Shape(levels), [axis], [axis + 1]), [0])
+    scale = op.Div(1.0, op.Div(op.Cast(size, to=_DOUBLE), op.Cast(own, to=_DOUBLE)))
+    positions = op.Add(op.Cast(op.Range(np.int64(0), size, np.int64(1)), to=_DOUBLE), 0.5)
+    source = op.Cast(op.Sub(op.Mul(positions, scale), 0.5), to=_FLOAT)
+    first = op.Floor(source)
+    last = op.Sub(own, 1)
+    outside = op.Or(op.Less(source, np.float32(0)), op.GreaterOrEqual(first, op.Cast(last, to=_FLOAT)))
+    fraction = op.Where(outside, np.float32(0), op.Sub(source, first))
+    first = op.Max(op.Min(op.Cast(first, to=_INT64), last), 0)
+    near, far = (
+        op.Cast(op.Round(op.Mul(part, np.float32(2048))), to=_INT64) for part in (op.Sub(np.float32(1), fraction), fraction)
+    )
+    return first, op.Min(op.Add(first, 1), last), near, far

@@ -1,0 +1,35 @@
+"""What every wrapper gets, and gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from converters.model_api.configuration import Configuration
+from converters.model_api.image import Image
+from onnx_specops.building import Builder, Value
+
+Results = dict[str, "Value | None"]
+"""The outputs of a model with its wrapper, by name; ``None`` for one that this model does not have."""
+
+
+@dataclass(frozen=True)
+class Wrapped:
+    """A network whose image input is prepared.
+
+    Attributes:
+        op: the builder, which appends to the network's graph.
+        outputs: the network's outputs, by their first name.
+        image: the image.
+        config: the model's parameters.
+    """
+
+    op: Builder
+    outputs: Mapping[str, Value]
+    image: Image
+    config: Configuration
+
+    def only(self) -> Value:
+        """The only output; raises ``KeyError`` where there are several."""
+        (value,) = self.outputs.values()
+        return value
