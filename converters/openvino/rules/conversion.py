@@ -54,7 +54,33 @@ def convert(op: Builder, x: Value, *, destination_type: ElementType, context: Co
     """
     if x.const_value is not None and x.dtype in BYTES and (x.rank or 0) > 1 and destination_type in (_T.F32, _T.F16):
         return op.at(OPSET).Cast(x, to=data_type(destination_type))  # weights: they stay in 8 bits however few they are
+    if x.dtype in BYTES and data_type(destination_type) in FLOATS and (exact := _exact(op, x)) is not None:
+        if exact.dtype == data_type(destination_type):
+            return exact
+        narrow = op.Cast(exact, to=data_type(destination_type))
+        narrow.unrounded = True
+        return narrow
     return converted(op, x, context.layer.inputs[0].element_type, destination_type)
+
+
+def _exact(op: Builder, x: Value) -> Value | None:
+    """The floats of which ``x`` holds the nearest integers, where a rule has marked these; possibly transposed."""
+    orders = []
+    node = x.producer()
+    while node is not None and (node.op_type, node.domain) == ("Transpose", "") and isinstance(node.inputs[0], Value):
+        orders.append(node.attributes.get_ints("perm"))
+        x = node.inputs[0]
+        node = x.producer()
+    if not x.unrounded or node is None:
+        return None
+    (clip,) = node.inputs
+    rounded = None if clip is None else clip.producer()
+    exact = None if rounded is None or rounded.inputs[0] is None else rounded.inputs[0].producer()
+    value = None if exact is None else exact.inputs[0]
+    assert isinstance(value, Value)
+    for perm in reversed(orders):
+        value = op.Transpose(value) if perm is None else op.Transpose(value, perm=list(perm))
+    return value
 
 
 @rule("ConvertLike", departs=_DEPARTS)

@@ -10,7 +10,8 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.errors import Malformed
-from converters.openvino.rule import AttributeGroup, Departure, rule
+from converters.openvino.rule import AttributeGroup, Context, Departure, rule
+from converters.openvino.rules._fused_resizing import is_fused_with_what_follows
 from converters.openvino.rules._precision import WITHOUT_A_SHARE, integers_in_float32
 from onnx_specops.building import Builder, Value
 from onnx_specops.domain import DOMAIN
@@ -46,6 +47,14 @@ _INTEGERS_5D = Departure(
     where="`linear` of five-dimensional i8 and u8",
     cpu="truncates the result",
     reference="rounds the result",
+    follows="cpu",
+)
+_FUSED = {("linear", 4), ("linear_onnx", 4), ("linear_onnx", 5), ("cubic", 4)}
+"""The modes and ranks that the CPU plugin computes together with what follows."""
+_UNROUNDED = Departure(
+    where="i8 and u8 with open dimensions, before a Convert to floats and a function of these",
+    cpu="computes them as one, and rounds nothing between them",
+    reference="has integers between them",
     follows="cpu",
 )
 _WITHOUT_PLACES = Departure(
@@ -117,7 +126,9 @@ def interpolate_1(
 
 
 @rule(
-    "Interpolate", since="opset4", departs=[_ANTIALIAS, _CUBIC_3D, _INTEGERS, _INTEGERS_5D, WITHOUT_A_SHARE, _WITHOUT_PLACES]
+    "Interpolate",
+    since="opset4",
+    departs=[_ANTIALIAS, _CUBIC_3D, _INTEGERS, _INTEGERS_5D, _UNROUNDED, WITHOUT_A_SHARE, _WITHOUT_PLACES],
 )
 def interpolate_4(
     op: Builder,
@@ -128,10 +139,11 @@ def interpolate_4(
     *,
     mode: Literal["nearest", "linear", "linear_onnx", "cubic"],
     resizing: Resizing,
+    context: Context,
 ):
     """Interpolate-4."""
     given = sizes if resizing.shape_calculation_mode == "sizes" else scales
-    return _as_asked(op, image, given, axes, mode, resizing)
+    return _as_asked(op, image, given, axes, mode, resizing, context)
 
 
 @rule(
@@ -142,6 +154,7 @@ def interpolate_4(
         _CUBIC_3D,
         _INTEGERS,
         _INTEGERS_5D,
+        _UNROUNDED,
         WITHOUT_A_SHARE,
         _WITHOUT_PLACES,
         Departure(
@@ -166,13 +179,26 @@ def interpolate_11(
     *,
     mode: Literal["nearest", "linear", "linear_onnx", "cubic", "bilinear_pillow", "bicubic_pillow"],
     resizing: Resizing,
+    context: Context,
 ):
     """Interpolate-11."""
-    return _as_asked(op, image, scales_or_sizes, axes, mode, resizing)
+    return _as_asked(op, image, scales_or_sizes, axes, mode, resizing, context)
 
 
-def _as_asked(op: Builder, image: Value, given: Value, axes: Value | None, mode: str, how: Resizing) -> Value:
+def _as_asked(
+    op: Builder, image: Value, given: Value, axes: Value | None, mode: str, how: Resizing, context: Context
+) -> Value:
     """Interpolation to sizes or by scales, whichever are given."""
+    if (mode, image.rank) in _FUSED and image.dtype in _BYTES and is_fused_with_what_follows(context.layer):
+        exact = _computed(op, op.Cast(image, to=_FLOAT), given, axes, mode, how)
+        limits = np.iinfo(image.dtype.numpy())
+        rounded = op.Cast(op.Clip(op.Round(exact), float(limits.min), float(limits.max)), to=image.dtype)
+        rounded.unrounded = True  # the Convert behind it takes the exact numbers
+        return rounded
+    return _computed(op, image, given, axes, mode, how)
+
+
+def _computed(op: Builder, image: Value, given: Value, axes: Value | None, mode: str, how: Resizing) -> Value:
     image, sizes, scales, along = _inputs(op, image, given, axes, how)
     exact = how.shape_calculation_mode == "scales"
     method = _Method(mode, how.coordinate_transformation_mode, how.nearest_mode, how.antialias, how.cube_coeff, exact)

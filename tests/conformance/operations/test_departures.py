@@ -816,6 +816,26 @@ _shown(
 )
 
 
+def _resized(version: int) -> Callable[..., Any]:
+    """Integers that are resized, and floats of which Relu is taken."""
+
+    def make(ops: NodeFactory, image: Any) -> Any:
+        from openvino import opset1
+
+        sizes, scales, axes = (ops.constant(x) for x in (np.array([1], I64), np.array([0.5], F), np.array([3], I64)))
+        given = [image, sizes, scales, axes] if version == 4 else [image, sizes, axes]
+        attributes = {"mode": "linear_onnx", "shape_calculation_mode": "sizes"}
+        small = NodeFactory(f"opset{version}").create("Interpolate", [x.output(0) for x in given], attributes)
+        return opset1.relu(opset1.convert(small, F))
+
+    return make
+
+
+for _version in (4, 11):
+    _image = dynamic(np.array([[[[0, 255]]]], np.uint8), dims=[-1, 1, 1, 2])
+    _shown("Interpolate", _version, "i8 and u8 with open", _resized(_version), [_image])
+
+
 def _blind(ops: NodeFactory, token: Any, mask: Any, rows: Any) -> Any:
     """An attention over a cache that is computed as one with it; the mask hides all."""
     from openvino import opset13
