@@ -19,6 +19,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from converters.inference_engine import rules as _layer_rules  # noqa: F401  (importing it registers them)
+from converters.inference_engine.rule import layer_rules
 from converters.openvino.coverage.departures import stated_departures
 from converters.openvino.coverage.table import Coverage, coverage, openvino_version
 from converters.openvino.rule import EVERYWHERE, Departure
@@ -81,6 +83,60 @@ rounded to 8 bits) depends on its settings and on the whole graph, not on one op
 The rules declare the differences themselves, as `@rule(..., departs=[...])` in the modules that the headings name.
 `tests/conformance/operations/test_departures.py` has an example of nearly every difference, so that the tests fail when an
 OpenVINO release changes one.
+"""
+
+_OLD_IR = """\
+# IR of versions 2 to 7
+
+<!-- Made by docs/make.py: change that, or what it reads. -->
+
+OpenVINO's releases of 2018 to 2020 wrote IR of versions 2 to 7. No later release reads these files. onnx-specops converts
+them like files of versions 10 and 11:
+
+```console
+specops convert old.xml
+specops inspect old.xml
+specops validate old.xml
+```
+
+The reference is the CPU plugin of the Inference Engine 2020.2, which the PyPI package `opencv-python-inference-engine`
+4.3.0.2 contains. The package needs Python 3.11 or older and NumPy below 2, so install it in an environment of its own.
+`specops validate` compares with it if `SPECOPS_INFERENCE_ENGINE` names the Python of that environment. Otherwise it compares
+the ONNX runtimes with each other:
+
+```console
+python3.11 -m venv ie && ie/bin/pip install 'numpy<2' opencv-python-inference-engine==4.3.0.2
+SPECOPS_INFERENCE_ENGINE=ie/bin/python specops validate old.xml
+```
+
+- Weights are read from `<weights>`, `<biases>` and `<blobs>`, and from Const layers. 16-bit weights stay 16 bits wide in the
+  file; layers compute in float32, as in the Inference Engine.
+- Inputs are `Input` layers. Outputs are the values that no layer takes. They have the names of their layers.
+- `<pre-process>` with mean values or mean images becomes part of the graph.
+- `<statistics>` of a calibration for 8 bits are ignored: layers compute in floats. The report says so.
+- The output sizes in the file decide how far the windows of Pooling and Convolution reach, as in the Inference Engine. With
+  `--input-shape` the attributes decide.
+
+## Differences from the Inference Engine
+
+- DepthToSpace and SpaceToDepth follow the specification (blocks first). The CPU plugin of 2020.2 computes another order if
+  there is more than one channel outside the blocks.
+- A Memory layer holds zeros before the first run. The Inference Engine leaves that memory unset.
+- Files of version 7 with SpaceToBatch, BatchToSpace or ScatterUpdate convert. The Inference Engine 2020.2 does not run them.
+
+## Layer types
+
+{types} layer types have a rule. {cases} cases compare them with the Inference Engine, with native kernels, with Python kernels
+and without kernels. {agreeing} cases agree within 1e-4. Type names are not case-sensitive. Types without cases are those that
+the Inference Engine does not run, or folds when it loads a file.
+
+The answers of the Inference Engine are stored with the tests (`tests/conformance/inference_engine`). This command makes them
+anew, and the next one compares IR files of your own:
+
+```console
+SPECOPS_INFERENCE_ENGINE=ie/bin/python python -m tests.conformance.inference_engine.record
+SPECOPS_INFERENCE_ENGINE=ie/bin/python python -m tests.conformance.inference_engine.files FOLDER
+```
 """
 
 _OPERATORS = f"""\
@@ -414,7 +470,29 @@ def with_part(text: str, part: Callable[[], Iterator[str]]) -> str:
     return "\n".join([*lines[: begin + 1], *space, *part(), *space, *lines[end:]]) + "\n"
 
 
-PAGES = {"operations.md": operations_page, "departures.md": departures_page, "operators.md": operators_page}
+def old_ir_page() -> Iterator[str]:
+    """The layer types of IR 2 to 7, and how many of their cases agree."""
+    record = json.loads((ROOT / "converters" / "inference_engine" / "conformance.json").read_text(encoding="utf-8"))
+    counts = {kind.lower(): count for kind, count in record.items()}
+    rules = layer_rules()
+    cases, agreeing = (sum(count[place] for count in counts.values()) for place in (0, 1))
+    yield _OLD_IR.format(types=len(rules), cases=cases, agreeing=agreeing)
+    names = {"readvalue": "Memory (reads)", "assign": "Memory (writes)"}
+    rows = [(kind, f"{counts[kind.lower()][1]} of {counts[kind.lower()][0]}", "reader") for kind in ("Const", "Input")]
+    for kind, found in rules.items():
+        count = counts.get(kind.lower())
+        module = found.function.__module__
+        agree = "" if count is None else f"{count[1]} of {count[0]}"
+        rows.append((names.get(kind.lower(), kind), agree, _source(module)))
+    yield from table(("type", "cases that agree", "rule"), sorted(rows, key=lambda row: row[0].lower()))
+
+
+PAGES = {
+    "old-ir.md": old_ir_page,
+    "operations.md": operations_page,
+    "departures.md": departures_page,
+    "operators.md": operators_page,
+}
 
 
 def main(check: bool) -> int:

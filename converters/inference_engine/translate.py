@@ -118,6 +118,8 @@ class _Graph:
         """Rewrites one layer: its data, precisions, ports and blobs."""
         kind = layer.get("type", "")
         layer.set("version", self.version)
+        if layer.get("name") == "":
+            layer.set("name", f"{kind}{layer.get('id', '')}")
         precision = layer.get("precision") or self.precision or "FP32"
         for child in layer:
             if child.tag != "data" and str(child.tag).endswith(("_data", "-data")):

@@ -65,9 +65,12 @@ def converted(path: Path, **options: Any) -> str:
 
 
 def _source(rng: np.random.Generator) -> tuple[bytes, bytes]:
-    """An IR that is right: of a conformance case, or of a random model."""
-    if rng.random() < 0.8:
+    """An IR that is right: of a conformance case, of one of IR 2 to 7, or of a random model."""
+    kind = rng.random()
+    if kind < 0.6:
         return _case(int(rng.integers(10**9)))
+    if kind < 0.8:
+        return _old_case(int(rng.integers(10**9)))
     return _random(int(rng.integers(200)))
 
 
@@ -77,6 +80,15 @@ def _case(number: int) -> tuple[bytes, bytes]:
 
     with tempfile.TemporaryDirectory() as folder:
         return _contents(CASES[number % len(CASES)].save(Path(folder)))
+
+
+@functools.lru_cache(2000)
+def _old_case(number: int) -> tuple[bytes, bytes]:
+    from tests.conformance.inference_engine.case import cases
+
+    found = list(cases().values())
+    with tempfile.TemporaryDirectory() as folder:
+        return _contents(found[number % len(found)].net().save(Path(folder))[0])
 
 
 @functools.lru_cache(200)

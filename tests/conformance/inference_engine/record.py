@@ -1,4 +1,4 @@
-"""Records what the Inference Engine gives for the cases.
+"""Records what the Inference Engine gives for the cases, and how many of them converted models agree with.
 
 ::
 
@@ -10,17 +10,20 @@ compared, and nothing is written.
 
 from __future__ import annotations
 
+import json
 import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
 
+from converters import inference_engine
 from converters.inference_engine.baseline import BaselineError, EngineProcess, python
 from tests.conformance.inference_engine.case import cases
 from tests.conformance.inference_engine.check import ANSWERS, KERNELS, compare, converted
 
 _STORED = 4096
+_RECORD = Path(inference_engine.__file__).with_name("conformance.json")
 
 
 def main(parts: list[str]) -> int:
@@ -29,6 +32,7 @@ def main(parts: list[str]) -> int:
     if executable is None:
         raise SystemExit("SPECOPS_INFERENCE_ENGINE has to name a Python that has opencv-python-inference-engine")
     answers: dict[str, np.ndarray] = {}
+    counts: dict[str, tuple[int, int]] = {}
     wrong = refused = 0
     chosen = [case for case in cases().values() if not parts or any(part.lower() in case.key.lower() for part in parts)]
     with EngineProcess(executable) as engine, tempfile.TemporaryDirectory() as folder:
@@ -44,14 +48,17 @@ def main(parts: list[str]) -> int:
             if sum(value.size for value in outputs.values()) > _STORED:
                 print(f"LARGE {case.key}")
             answers |= {f"{case.key}/{name}": value for name, value in outputs.items()}
-            for kernels in KERNELS if parts else KERNELS[:1]:
-                problem = compare(outputs, converted(case, xml, kernels), case.tolerance)
+            problems = [compare(outputs, converted(case, xml, kernels), case.tolerance) for kernels in KERNELS]
+            for kernels, problem in zip(KERNELS, problems, strict=True):
                 if problem:
-                    wrong += 1
                     print(f"WRONG {case.key} ({kernels}): {problem}")
+            wrong += any(problems)
+            run, agree = counts.get(case.kind, (0, 0))
+            counts[case.kind] = run + 1, agree + (not any(problems))
     print(f"{len(chosen)} cases, {refused} refused, {wrong} wrong")
     if not parts:
         np.savez_compressed(ANSWERS, **answers)  # type: ignore[arg-type]
+        _RECORD.write_text(json.dumps(dict(sorted(counts.items())), indent=0) + "\n", encoding="utf-8")
     return wrong + refused
 
 
