@@ -126,9 +126,9 @@ SPECOPS_INFERENCE_ENGINE=ie/bin/python specops validate old.xml
 
 ## Layer types
 
-{types} layer types have a rule. {cases} cases compare them with the Inference Engine, with native kernels, with Python kernels
-and without kernels. {agreeing} cases agree within 1e-4. Type names are not case-sensitive. Types without cases are those that
-the Inference Engine does not run, or folds when it loads a file.
+{types} layer types have a rule. {cases} cases compare them with the Inference Engine, with native kernels, with Python
+kernels and without kernels. {agreeing} cases agree within 1e-4. Type names are not case-sensitive. Types without cases are
+those that the Inference Engine does not run, or folds when it loads a file.
 
 The answers of the Inference Engine are stored with the tests (`tests/conformance/inference_engine`). This command makes them
 anew, and the next one compares IR files of your own:
