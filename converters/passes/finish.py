@@ -240,6 +240,7 @@ def finish_for(
     elif target.float32 or precision == "float32":
         passes.append(InFloat32())
     passes += [inline, RemoveUnusedNodesPass(), Simplify(stored=True), *spelled(target), casts(), Simplify(stored=True)]
+    passes += spelled(target, last=True)
     if target.onnxruntime:
         passes += [KeepPads(OPSET), TransposeBehindCasts(), KeepFloatWeights()]
     _run(passes, model)

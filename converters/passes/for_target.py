@@ -14,7 +14,7 @@ from onnx_ir.passes.common import (
 )
 
 from converters.passes.simplification import FoldConstants, JoinMoves, TakeBiases
-from converters.passes.spellings import SPELLINGS
+from converters.passes.spellings import LAST, SPELLINGS
 from converters.targets.target import Target
 
 _MOST_ROUNDS = 5
@@ -49,6 +49,6 @@ class Simplify(InPlacePass):
         return PassResult(model, modified=changed)
 
 
-def spelled(target: Target) -> list[InPlacePass]:
-    """The passes for the spellings that a target needs."""
-    return [SPELLINGS[name]() for name in target.spellings]
+def spelled(target: Target, *, last: bool = False) -> list[InPlacePass]:
+    """The passes for the spellings that a target needs: those before the last `Simplify`, or those that it would undo."""
+    return [SPELLINGS[name]() for name in target.spellings if (name in LAST) == last]

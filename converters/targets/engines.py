@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from converters.targets.target import Spelling, Target
 
-_COMMON: tuple[Spelling, ...] = ("pairwise", "sorted TopK", "static Reshape", "one element", "no boolean constants")
+_COMMON: tuple[Spelling, ...] = (
+    "pairwise",
+    "sorted TopK",
+    "static Reshape",
+    "one element",
+    "short constants",
+    "no boolean constants",
+)
 
 OPENCV = Target(
     "opencv",

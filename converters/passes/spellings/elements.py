@@ -9,10 +9,11 @@ from onnx_specops.building import constant_value
 from onnx_specops.graphs import all_nodes
 from onnx_specops.naming import Names
 
-_BROADCASTING = frozenset((
+BROADCASTING = frozenset((
     "Add", "And", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Min", "Mod", "Mul", "Or",
     "PRelu", "Pow", "Sub", "Where", "Xor",
 ))  # fmt: skip
+"""Operators whose inputs are broadcast to each other."""
 
 
 class WithOneElement(InPlacePass):
@@ -22,7 +23,7 @@ class WithOneElement(InPlacePass):
         made: dict[ir.Value, ir.Value] = {}
         names: Names | None = None
         for node in all_nodes(model.graph):
-            if node.domain or node.op_type not in _BROADCASTING or not node.outputs[0].shape:
+            if node.domain or node.op_type not in BROADCASTING or not node.outputs[0].shape:
                 continue
             for index, value in enumerate(node.inputs):
                 tensor = None if value is None or value.is_graph_input() else value.const_value
