@@ -20,7 +20,7 @@ OPENCV = Target(
     opsets=(11, 21),
     static=True,
     control_flow=False,
-    spellings=_COMMON,
+    spellings=(*_COMMON, "no defaults", "by level"),
     command='`cv2.dnn.readNetFromONNX("model.onnx")`',
 )
 OPENVINO = Target(

@@ -6,7 +6,16 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-Spelling = Literal["no boolean constants", "one element", "pairwise", "short constants", "sorted TopK", "static Reshape"]
+Spelling = Literal[
+    "by level",
+    "no defaults",
+    "no boolean constants",
+    "one element",
+    "pairwise",
+    "short constants",
+    "sorted TopK",
+    "static Reshape",
+]
 """The name of a pass in `converters.passes.spellings`: how a target needs something that ONNX spells in several ways."""
 
 

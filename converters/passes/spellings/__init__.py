@@ -4,15 +4,19 @@ from collections.abc import Callable, Mapping
 
 from onnx_ir.passes import InPlacePass
 
+from converters.passes.spellings.attributes import WithoutDefaults
 from converters.passes.spellings.booleans import WithoutBooleanConstants
 from converters.passes.spellings.elements import WithOneElement
+from converters.passes.spellings.order import ByLevel
 from converters.passes.spellings.pairs import InPairs
 from converters.passes.spellings.reshapes import StaticReshape
 from converters.passes.spellings.short import WithShortConstants
 from converters.passes.spellings.topk import SortedTopK
 
 SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
+    "by level": ByLevel,
     "no boolean constants": WithoutBooleanConstants,
+    "no defaults": WithoutDefaults,
     "one element": WithOneElement,
     "pairwise": InPairs,
     "short constants": WithShortConstants,
@@ -20,5 +24,5 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "static Reshape": StaticReshape,
 }
 
-LAST = frozenset(("no boolean constants",))
-"""Spellings that folding constants would undo."""
+LAST = frozenset(("by level", "no boolean constants"))
+"""Spellings that simplification would undo."""

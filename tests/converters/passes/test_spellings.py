@@ -88,3 +88,27 @@ def test_a_boolean_input_is_no_constant() -> None:
     given = new_value(ir.DataType.BOOL, (3,), "given")
     model = graph(lambda op, x, given: op.Where(given, x, op.Neg(x)), floats("x", 2, 3), given)
     assert not SPELLINGS["no boolean constants"]()(model).modified
+
+
+def test_constants_of_leading_ones() -> None:
+    def emit(op, x):
+        two = op.Reshape(x, [1, 2, 3])
+        return op.Add(two, op.const(np.ones((1, 1, 3), np.float32))), op.Mul(x, op.const(np.ones((1, 1, 3), np.float32)))
+
+    first, second = (node for node in _spelled("short constants", emit).graph if node.op_type in ("Add", "Mul"))
+    assert first.inputs[1] is not None and len(first.inputs[1].shape or ()) == 1
+    assert second.inputs[1] is not None and len(second.inputs[1].shape or ()) == 3  # it gives the result its dimensions
+
+
+@pytest.mark.parametrize(("beta", "left"), [(0.5, False), (0.4, True)])
+def test_defaults(beta: float, left: bool) -> None:
+    (node,) = _spelled("no defaults", lambda op, x: op.HardSigmoid(x, alpha=0.3, beta=beta)).graph
+    assert ("beta" in node.attributes) == left and "alpha" in node.attributes
+
+
+def test_levels() -> None:
+    def emit(op, x):
+        late = op.Exp(op.Sin(op.Neg(x)))
+        return op.Add(late, op.Abs(x))
+
+    assert [node.op_type for node in _spelled("by level", emit).graph] == ["Neg", "Abs", "Sin", "Exp", "Add"]

@@ -1,0 +1,28 @@
+"""Attributes that say what an operator does without them."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+from onnx_ir.passes import InPlacePass, PassResult
+
+from onnx_specops.graphs import all_nodes
+
+_BETA = 0.5
+"""HardSigmoid's."""
+
+
+class WithoutDefaults(InPlacePass):
+    """HardSigmoid without its ``beta``, where that is the default.
+
+    With both attributes OpenCV (5.0.0) takes any product with a HardSigmoid for a HardSwish.
+    """
+
+    def call(self, model: ir.Model) -> PassResult:
+        found = [
+            node
+            for node in all_nodes(model.graph)
+            if not node.domain and node.op_type == "HardSigmoid" and node.attributes.get_float("beta", 0.0) == _BETA
+        ]
+        for node in found:
+            del node.attributes["beta"]
+        return PassResult(model, modified=bool(found))
