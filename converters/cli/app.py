@@ -201,6 +201,24 @@ def inspect(
     all_operations: Annotated[
         bool, typer.Option("--all-operations", help="List OpenVINO's operations instead, and what each becomes.")
     ] = False,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--target",
+            metavar="NAME",
+            help="Show which nodes a target takes instead, and why not: the targets of specops convert.",
+            show_default=False,
+        ),
+    ] = None,
+    shape: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--input-shape",
+            metavar="NAME=DxDx...",
+            help="With --target: the shape of an input, as in x=1x3x224x224; may be given several times.",
+            show_default=False,
+        ),
+    ] = None,
     bin: Bin = None,
     report: Report = None,
     rules: Rules = None,
@@ -214,6 +232,10 @@ def inspect(
         raise typer.BadParameter("it is for a model", param_hint="--report")
     if model is None and bin is not None:
         raise typer.BadParameter("it is for a model", param_hint="--bin")
+    if target is None and shape:
+        raise typer.BadParameter("it needs --target", param_hint="--input-shape")
+    if target is not None and (model is None or report is not None):
+        raise typer.BadParameter("it is for a model, without --report", param_hint="--target")
     with failures(as_json, debug):
         from converters.cli import data, text
 
@@ -228,6 +250,20 @@ def inspect(
             return
         from converters.openvino.inspection import inspect as inspect_model
         from converters.openvino.plugins import load_all
+
+        if target is not None:
+            from converters.openvino.targeting import inspect_for
+
+            load_all(rules)
+            taken = inspect_for(model, target, bin=bin, input_shapes=shapes(shape, "--input-shape", with_open=True))
+            if as_json:
+                print_json(data.taken(taken))
+            else:
+                text.print_taken(out, taken)
+                print_problems(taken.problems)
+            if taken.problems:
+                raise typer.Exit(exit_code(taken.problems))
+            return
 
         if report is not None:
             reporting.require(report, [model, *([] if bin is None else [bin])])

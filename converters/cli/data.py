@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from converters.openvino.coverage.table import Coverage
     from converters.openvino.inspection import Inspection
     from converters.openvino.report import Report
+    from converters.openvino.targeting import Taken
     from converters.passes.verification import Verifier
     from converters.validation.compare import Comparison
     from converters.validation.distributions import Distribution
@@ -94,6 +95,17 @@ def inspection(inspection: Inspection) -> dict[str, Any]:
         "passed_over": [remark(found) for found in inspection.passed_over],
         "contents": inspection.contents.as_data(),
         "weights_missing": inspection.weights_missing,
+    }
+
+
+def taken(taken: Taken) -> dict[str, Any]:
+    """What a target takes of a model."""
+    return {
+        "target": taken.target.name,
+        "opset": taken.opset,
+        "taken": dict(taken.taken),
+        "untaken": dict(taken.untaken),
+        "problems": [problem(found) for found in taken.problems],
     }
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from converters.openvino.coverage.table import Coverage
     from converters.openvino.inspection import Inspection
     from converters.openvino.report import Report
+    from converters.openvino.targeting import Taken
     from converters.passes.verification import Verifier
     from converters.validation.compare import Comparison
     from converters.validation.validate import Validation
@@ -177,6 +178,20 @@ def print_inspection(console: Console, inspection: Inspection) -> None:
             console, f"  {weights} is missing: whether each layer converts also depends on values that are in it", "yellow"
         )
     print_remarks(console, inspection.passed_over)
+
+
+def print_taken(console: Console, taken: Taken) -> None:
+    """The nodes that a target takes, and those that it does not."""
+    title = taken.target.title if taken.opset is None else f"{taken.target.title}, opset {taken.opset}"
+    table = Table(title=escape(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("operator", "taken", "not taken"):
+        table.add_column(heading, justify="left" if heading == "operator" else "right")
+    for operator in sorted({*taken.taken, *taken.untaken}):
+        missing = taken.untaken.get(operator, 0)
+        table.add_row(escape(operator), str(taken.taken.get(operator, 0)), f"[red]{missing}[/]" if missing else "")
+    console.print(table)
+    good, bad = sum(taken.taken.values()), sum(taken.untaken.values())
+    _line(console, f"{good + bad} nodes: {f'{bad} of them are not taken' if bad else 'all of them are taken'}")
 
 
 def print_coverage(console: Console, covered: Sequence[Coverage]) -> None:

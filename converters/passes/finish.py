@@ -27,7 +27,7 @@ from converters.passes.quantized import InIntegers, KeepFloatWeights, is_quantiz
 from converters.passes.root_mean_squares import SpellRootMeanSquares
 from converters.passes.transposed_products import TransposeBehindCasts
 from converters.passes.vocabulary_tables import FuseVocabularyTables, LabelVocabularyTables
-from converters.targets.fitting import TargetError, Untaken, check
+from converters.targets.fitting import TargetError, Untaken, check, taken_by
 from converters.targets.target import Target
 from onnx_specops.bodies import DOMAINS, attach_bodies, inline_bodies
 from onnx_specops.building import OPSET
@@ -245,7 +245,8 @@ def finish_for(
         passes += [KeepPads(OPSET), TransposeBehindCasts(), KeepFloatWeights()]
     _run(passes, model)
     if inline.refusals:
-        raise TargetError(target, [Untaken(r.node_name, "", r.message) for r in inline.refusals])
+        untaken = [Untaken(r.node_name, r.message.partition(",")[0], r.message) for r in inline.refusals]
+        raise TargetError(target, untaken, taken_by(model, target))
     check(model, target)
     if opset is None:
         opset = min(least_opset_of(model, target.opsets[0]), target.opsets[1])

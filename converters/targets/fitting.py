@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import onnx_ir as ir
@@ -40,17 +40,18 @@ class TargetError(ValueError):
     Attributes:
         target: the target.
         untaken: everything that it does not take.
+        taken: how many nodes of each operator it takes.
     """
 
-    def __init__(self, target: Target, untaken: list[Untaken]) -> None:
-        self.target, self.untaken = target, untaken
+    def __init__(self, target: Target, untaken: Sequence[Untaken], taken: Mapping[str, int]) -> None:
+        self.target, self.untaken, self.taken = target, tuple(untaken), dict(taken)
         super().__init__(f"{target.title} does not take it: " + "; ".join(u.reason for u in untaken))
 
 
 def check(model: ir.Model, target: Target) -> None:
     """Raises `TargetError` with everything of a finished graph that the target does not take."""
     if untaken := list(untaken_by(model, target)):
-        raise TargetError(target, untaken)
+        raise TargetError(target, untaken, taken_by(model, target))
 
 
 def untaken_by(model: ir.Model, target: Target) -> Iterator[Untaken]:
@@ -102,10 +103,6 @@ def _open_inputs(model: ir.Model, target: Target) -> Iterator[Untaken]:
             yield Untaken(value.name or "", "", "an input with open dimensions", remedy)
 
 
-def taken_by(model: ir.Model, target: Target) -> tuple[Counter[str], Counter[str]]:
-    """How many nodes of each operator a target takes, and how many it does not."""
-    taken: Counter[str] = Counter()
-    untaken: Counter[str] = Counter()
-    for node in all_nodes(model.graph):
-        (taken if untaken_node(node, target) is None else untaken)[node.op_type] += 1
-    return taken, untaken
+def taken_by(model: ir.Model, target: Target) -> Counter[str]:
+    """How many nodes of each operator a target takes."""
+    return Counter(node.op_type for node in all_nodes(model.graph) if untaken_node(node, target) is None)

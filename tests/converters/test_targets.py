@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any, get_args
 
@@ -9,10 +10,13 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
+from typer.testing import CliRunner
 
 from converters import options
+from converters.cli.app import app
 from converters.errors import UnsupportedError
 from converters.openvino import convert
+from converters.openvino.targeting import inspect_for
 from converters.passes.spellings import SPELLINGS
 from converters.targets import TARGETS
 from converters.targets.target import Spelling
@@ -90,3 +94,26 @@ def test_text_has_no_standard_form() -> None:
     path = RECOMMENDER.parents[1] / "vocabulary_table" / "model.xml"
     with pytest.raises(UnsupportedError, match="standard ONNX does not take"):
         convert(path, target="standard")
+
+
+def test_inspection_counts_what_a_target_takes(tmp_path: Path) -> None:
+    path = _network("Greedy, scripted", tmp_path)
+    taken = inspect_for(path, "mnn")
+    assert taken.opset is None and taken.untaken == {"Loop": 1} and taken.taken["Gemm"] == 3
+    assert [problem.layer_type for problem in taken.problems] == ["Loop"]
+    taken = inspect_for(path, "standard")
+    assert taken.opset == 12 and not taken.untaken and not taken.problems and taken.taken["Loop"] == 1
+
+
+def test_the_command(tmp_path: Path) -> None:
+    path = _network("BitModel", tmp_path)
+    runner = CliRunner()
+    told = runner.invoke(app, ["inspect", str(path), "--target", "opencv", "--json"])
+    assert told.exit_code == 1 and "--input-shape" in json.loads(told.stdout)["problems"][0]["remedy"]
+    name = json.loads(told.stdout)["problems"][0]["remedy"].split("--input-shape ")[1].split("=")[0]
+    shape = ["--input-shape", f"{name}=1x3x64x64"]
+    told = runner.invoke(app, ["inspect", str(path), "--target", "opencv", *shape])
+    assert told.exit_code == 0 and "all of them are taken" in told.stdout
+    told = runner.invoke(app, ["convert", str(path), "-o", str(tmp_path / "a.onnx"), "--target", "opencv", *shape])
+    assert told.exit_code == 0 and onnx.load(tmp_path / "a.onnx").opset_import[0].version == 11
+    assert runner.invoke(app, ["inspect", str(path), "--input-shape", "x=1"]).exit_code == 2

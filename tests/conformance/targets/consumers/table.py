@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +37,10 @@ class Consumer:
     packages: tuple[str, ...] = ()
     timeout: float = 120
 
+    def here(self) -> Consumer:
+        """The consumer as the environment at hand has it."""
+        return replace(self, packages=())
+
     def python(self, environments: Path) -> str:
         """The Python of its environment, which is made if it is missing."""
         if not self.packages:
@@ -60,7 +64,9 @@ class Consumer:
             command = [self.python(environments), str(HERE / self.script), str(model), str(inputs), str(found)]
             # What a consumer starts by its name, such as pip, is its own environment's.
             path = f"{Path(command[0]).parent}{os.pathsep}{os.defpath}"
-            environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": "", "PATH": path, "PIP_NO_INDEX": "1"}
+            environment = os.environ | {"OMP_NUM_THREADS": "1", "PATH": path, "PIP_NO_INDEX": "1"}
+            if self.packages:
+                environment["PYTHONPATH"] = ""
             try:
                 done = subprocess.run(
                     [*command, "|".join(outputs)], capture_output=True, text=True, timeout=self.timeout, env=environment

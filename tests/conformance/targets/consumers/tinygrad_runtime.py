@@ -3,7 +3,7 @@
 import os
 import sys
 
-os.environ.setdefault("CPU", "1")
+os.environ.setdefault("DEV", "CPU")
 import numpy as np
 from tinygrad import Tensor
 from tinygrad.nn.onnx import OnnxRunner

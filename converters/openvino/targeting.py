@@ -1,0 +1,66 @@
+"""What a target takes of an IR, without writing anything."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from converters.errors import ConversionError, Problem
+from converters.openvino.conversion import convert_with
+from converters.options import Options
+from converters.targets import Target, find_target
+from converters.targets.fitting import TargetError
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a target takes of a model.
+
+    Attributes:
+        target: the target.
+        opset: the opset that the file would be in; ``None`` where the target does not take the model.
+        taken: how many nodes of each operator the target takes.
+        untaken: how many it does not.
+        problems: why not, layer by layer, with the remedies.
+    """
+
+    target: Target
+    opset: int | None
+    taken: Mapping[str, int]
+    untaken: Mapping[str, int]
+    problems: Sequence[Problem] = ()
+
+
+def inspect_for(
+    model: str | Path,
+    target: str,
+    *,
+    bin: str | Path | None = None,
+    input_shapes: Mapping[str, Sequence[int]] | None = None,
+) -> Taken:
+    """See which nodes of a model's ONNX form a target takes.
+
+    Args:
+        model: the .xml of an IR.
+        target: the target's name.
+        bin, input_shapes: as of `converters.openvino.convert`.
+
+    Raises:
+        ConversionError: when the model cannot be converted for any target.
+        ValueError: there is no such target.
+    """
+    aim = find_target(target)
+    chosen: Any = target
+    options = Options(target=chosen, bin=bin, input_shapes=input_shapes, with_weights=False)
+    try:
+        _, report = convert_with(model, None, options)
+    except ConversionError as error:
+        cause = error.__cause__
+        if not isinstance(cause, TargetError):
+            raise
+        untaken = Counter(one.operator for one in cause.untaken if one.operator)
+        return Taken(aim, None, dict(cause.taken), dict(untaken), error.problems)
+    return Taken(aim, report.opset, report.nodes, {})

@@ -1,0 +1,45 @@
+"""A sample of the matrix: files for targets, read by those consumers that are Python packages of the extra ``test``.
+
+The whole of it, each consumer in an environment of its own: ``python -m tests.conformance.targets FOLDER``.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from converters.errors import UnsupportedError
+from converters.openvino import convert
+from tests.conformance.targets.__main__ import judge
+from tests.conformance.targets.consumers.table import CONSUMERS
+from tests.conformance.targets.networks import make
+
+BY_NAME = {consumer.name: consumer for consumer in CONSUMERS}
+NEEDS = {"standard": "onnxruntime", "openvino": "openvino", "opencv5": "cv2"}
+"""Consumer -> the module without which it is passed over."""
+
+SAMPLE = [
+    ("standard", "CLIPModel"),
+    ("standard", "ConvLSTM"),
+    ("openvino", "LlamaForCausalLM"),
+    ("openvino", "quantized/mobile"),
+    ("opencv5", "SwinModel"),
+    ("opencv5", "quantized/residual"),
+]
+
+
+@pytest.mark.parametrize(("consumer", "network"), SAMPLE, ids=lambda name: name.replace("/", "-"))
+def test_a_consumer_gives_openvinos_results(consumer: str, network: str, tmp_path: Path) -> None:
+    if importlib.util.find_spec(NEEDS[consumer]) is None:
+        pytest.skip(f"{NEEDS[consumer]} is not installed: pip install -e '.[test]'")
+    folder = make(network, tmp_path)
+    assert judge(BY_NAME[consumer].here(), folder, BY_NAME[consumer].target, tmp_path) == ""
+
+
+def test_what_it_cannot_take_is_refused_before_it_is_written(tmp_path: Path) -> None:
+    folder = make("Greedy, scripted", tmp_path)
+    with pytest.raises(UnsupportedError, match="OpenCV's dnn module does not take the operator Loop"):
+        convert(folder / "model.xml", folder / "opencv.onnx", target="opencv")
+    assert not (folder / "opencv.onnx").exists()
