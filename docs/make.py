@@ -365,7 +365,7 @@ def as_markdown(doc: str) -> Iterator[str]:
 
 # -- parts of other files --------------------------------------------------------------------------------------------------
 
-CONVERT = "converters/openvino/conversion.py"
+CONVERT = "converters/convert.py"
 _WIDTH = 125
 
 
@@ -384,7 +384,7 @@ def signature() -> Iterator[str]:
     yield from _wrapped(_KEPT, 4, 4)
     yield ""
     yield "    Args:"
-    yield from _wrapped("model: the .xml of an IR, or an ``openvino.Model``.", 8, 12)
+    yield from _wrapped("model: a file of a source format, as the .xml of an OpenVINO IR, or an ``openvino.Model``.", 8, 12)
     yield from _wrapped("onnx_path: where to write the model; ``None`` writes nothing.", 8, 12)
     for one in options():
         yield from _wrapped(f"{one.name}: {_as_phrase(in_docstring(one))}", 8, 12)

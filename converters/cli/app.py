@@ -158,7 +158,7 @@ def validate(
     """Run the same inputs through OpenVINO, ONNX Runtime and ONNX's reference evaluator, and compare."""
     with failures(as_json, debug):
         from converters.cli import data, text
-        from converters.openvino.plugins import load_all
+        from converters.plugins import load_all
         from converters.validation.compare import Tolerance
 
         if onnx_model is not None and not onnx_model.is_file():
@@ -240,19 +240,19 @@ def inspect(
         from converters.cli import data, text
 
         if model is None:
-            from converters.openvino.coverage.table import coverage
+            from converters.formats import formats
 
-            covered = coverage()
+            release, covered = next(found for one in formats() if (found := one.coverage()) is not None)
             if as_json:
-                print_json(data.coverage(covered))
+                print_json(data.coverage(covered, release))
             else:
-                text.print_coverage(out, covered)
+                text.print_coverage(out, covered, release)
             return
-        from converters.openvino.inspection import inspect as inspect_model
-        from converters.openvino.plugins import load_all
+        from converters.formats import format_of
+        from converters.plugins import load_all
 
         if target is not None:
-            from converters.openvino.targeting import inspect_for
+            from converters.targeting import inspect_for
 
             load_all(rules)
             taken = inspect_for(model, target, bin=bin, input_shapes=shapes(shape, "--input-shape", with_open=True))
@@ -268,7 +268,7 @@ def inspect(
         if report is not None:
             reporting.require(report, [model, *([] if bin is None else [bin])])
         load_all(rules)
-        inspection = inspect_model(model, bin)
+        inspection = format_of(model).inspect(model, bin)
         if report is not None:
             reporting.write_inspection(report, inspection)
         if as_json:

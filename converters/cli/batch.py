@@ -19,6 +19,7 @@ from converters.folders.companions import copy_companions, is_model_folder, plac
 from converters.folders.layouts import Layout
 from converters.folders.tokenizers import DETOKENIZER, TOKENIZER
 from converters.folders.variants import Variant, place, quantize
+from converters.formats import find_models, format_of
 from converters.outputs import refuse_inputs
 from converters.suggestions import did_you_mean
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from converters.cli.convert import Settings
 
 _TOKENIZERS = (TOKENIZER, DETOKENIZER)
-_SNIFFED = 4096  # bytes of a file in which <net stands, if it is an IR
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def _targets(models: Sequence[Path], output: Path | None, layout: Layout) -> dic
     """The .onnx that each .xml becomes; those of a model's folder by its layout, others as they stand in their folder."""
     targets: dict[Path, Path] = {}
     for given in models:
-        found = sorted(filter(_is_ir, given.rglob("*.xml"))) if given.is_dir() else [given]
+        found = find_models(given) if given.is_dir() else [given]
         if not found:
             raise ValueError(f"{given} holds no IR")
         if given.is_dir() and layout == "hosts" and is_model_folder(given):
@@ -254,14 +254,6 @@ def _refuse_two_of_one_place(targets: Mapping[Path, Path]) -> None:
             raise ValueError(f"{other} and {path} would both become {target}")
 
 
-def _is_ir(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return b"<net" in file.read(_SNIFFED)
-    except OSError:
-        return False
-
-
 def _tasks(
     targets: Mapping[Path, Path], input_shapes: Mapping[str, Sequence[int]], checking: Checking | None
 ) -> list[_Task]:
@@ -281,11 +273,9 @@ def _tasks(
 
 def _input_names(model: Path) -> set[str]:
     """All names of a model's inputs; none where it cannot be read, which its conversion tells."""
-    from converters.openvino.reader.read import read
-    from converters.openvino.reader.tensor_names import input_aliases
-
     try:
-        return {name for layer in read(model).parameters for name in input_aliases(layer)}
+        with format_of(model).open(model) as source:
+            return {name for port in source.inputs for name in port.aliases}
     except ConversionError:
         return set()
 

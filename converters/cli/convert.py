@@ -37,7 +37,7 @@ from converters.options import options as all_options
 from converters.outputs import refuse_inputs
 
 if TYPE_CHECKING:
-    from converters.openvino.conversion import Conversion
+    from converters.convert import Conversion
 
 _STDOUT = Path("-")
 _FLOAT16_ROUNDING = 2.0**-10
@@ -59,8 +59,8 @@ class Settings:
 
     def convert(self, model: Path, target: Path | None, **more: Any) -> Conversion:
         """Convert one model, with further options, or others."""
-        from converters.openvino.conversion import convert_with
-        from converters.openvino.plugins import load_all
+        from converters.convert import convert_with
+        from converters.plugins import load_all
 
         load_all(self.rules)
         options = replace(self.options, with_weights=target is None, **more)

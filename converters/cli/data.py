@@ -14,11 +14,11 @@ from converters.errors import Problem, Remark
 from onnx_specops.runtime.library import description, has_library
 
 if TYPE_CHECKING:
-    from converters.openvino.coverage.table import Coverage
-    from converters.openvino.inspection import Inspection
-    from converters.openvino.report import Report
-    from converters.openvino.targeting import Taken
+    from converters.inspection import Inspection
     from converters.passes.verification import Verifier
+    from converters.report import Report
+    from converters.source import Covered
+    from converters.targeting import Taken
     from converters.validation.compare import Comparison
     from converters.validation.distributions import Distribution
     from converters.validation.times.measure import Times
@@ -109,10 +109,8 @@ def taken(taken: Taken) -> dict[str, Any]:
     }
 
 
-def coverage(covered: Sequence[Coverage]) -> dict[str, Any]:
+def coverage(covered: Sequence[Covered], release: str) -> dict[str, Any]:
     """What the converter makes of OpenVINO's operations."""
-    from converters.openvino.coverage.table import openvino_version
-
     return {
         "operations": [
             {
@@ -131,7 +129,7 @@ def coverage(covered: Sequence[Coverage]) -> dict[str, Any]:
         "total": len(covered),
         "with_rule": sum(c.has_rule for c in covered),
         "passing": sum(c.passes for c in covered),
-        "compared_with": f"OpenVINO {openvino_version()}",
+        "compared_with": release,
     }
 
 

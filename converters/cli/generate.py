@@ -180,9 +180,9 @@ def _converted(folder: Path, as_json: bool) -> Iterator[Path]:
     if ready or not (decoder or pair):
         yield folder
         return
+    from converters.convert import convert
     from converters.folders.genai import write_genai
     from converters.folders.tokenizers import write_tokenizers
-    from converters.openvino import convert
 
     with tempfile.TemporaryDirectory(prefix="specops-") as place:
         with progress(as_json) as step:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from converters.openvino.inspection import Inspection
+    from converters.inspection import Inspection
     from converters.validation.diff import Diff
     from converters.validation.validate import Validation
 

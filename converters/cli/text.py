@@ -18,11 +18,11 @@ from converters.errors import SHOWN_PLACES, Problem, Remark, grouped, short
 
 if TYPE_CHECKING:
     from converters.cli.batch import Outcome
-    from converters.openvino.coverage.table import Coverage
-    from converters.openvino.inspection import Inspection
-    from converters.openvino.report import Report
-    from converters.openvino.targeting import Taken
+    from converters.inspection import Inspection
     from converters.passes.verification import Verifier
+    from converters.report import Report
+    from converters.source import Covered
+    from converters.targeting import Taken
     from converters.validation.compare import Comparison
     from converters.validation.validate import Validation
     from onnx_specops.forms import Forms
@@ -194,10 +194,8 @@ def print_taken(console: Console, taken: Taken) -> None:
     _line(console, f"{good + bad} nodes: {f'{bad} of them are not taken' if bad else 'all of them are taken'}")
 
 
-def print_coverage(console: Console, covered: Sequence[Coverage]) -> None:
+def print_coverage(console: Console, covered: Sequence[Covered], release: str) -> None:
     """Every operation of OpenVINO's opsets, what it becomes, and how many have a rule and pass."""
-    from converters.openvino.coverage.table import openvino_version
-
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("operation", "version", "becomes", "operators of the plugin", "cases passed"):
         table.add_column(heading, overflow="fold", justify="right" if heading == "cases passed" else "left")
@@ -221,7 +219,7 @@ def print_coverage(console: Console, covered: Sequence[Coverage]) -> None:
     )
     _line(
         console,
-        f"{passing} of {len(covered)} pass all of their {cases} cases, compared with OpenVINO {openvino_version()}",
+        f"{passing} of {len(covered)} pass all of their {cases} cases, compared with {release}",
     )
     for row in covered:
         if row.restrictions:

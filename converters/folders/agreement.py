@@ -9,8 +9,8 @@ from typing import Any
 from converters.errors import ConversionError, Fault, Problem
 from converters.folders.layouts import CONFIG, PIPELINE, config_of, read_object
 from converters.folders.refusals import AS_WRITTEN
-from converters.openvino.reader.graph import Dims, Model
-from converters.openvino.reader.read import read
+from converters.formats import format_of
+from converters.source import Dims
 
 _IR = "openvino_model.xml"
 _MIXED = "take all files from one export"
@@ -72,7 +72,7 @@ def check_pipeline(folder: Path) -> None:
         elif (config := folder / part / CONFIG).is_file():
             try:
                 sizes = read_object(config)
-                graph = _Interface(read(path, valueless=True))
+                graph = _Interface(path)
             except ConversionError as error:
                 problems += error.problems
                 continue
@@ -97,7 +97,7 @@ def encoder_problems(model: Path, config: Path) -> list[Problem]:
     except ConversionError as error:
         return list(error.problems)
     try:
-        graph = _Interface(read(model, valueless=True))
+        graph = _Interface(model)
     except ConversionError:
         return []
     kinds = told.get("architectures")
@@ -112,14 +112,13 @@ def encoder_problems(model: Path, config: Path) -> list[Problem]:
 
 
 class _Interface:
-    """The dimensions of a graph's inputs and outputs by all of their names."""
+    """The dimensions of a model's inputs and outputs by all of their names."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, path: Path) -> None:
         self._dims: dict[str, Dims | None] = {}
-        for names, layer in zip(model.input_names, model.parameters, strict=True):
-            self._dims |= dict.fromkeys(names, layer.outputs[0].dims)
-        for names, layer in zip(model.output_names, model.results, strict=True):
-            self._dims |= dict.fromkeys(names, layer.inputs[0].source.dims)
+        with format_of(path).open(path, valueless=True) as source:
+            for port in (*source.inputs, *source.outputs):
+                self._dims |= dict.fromkeys(port.names, port.dims)
 
     def differences(self, config: Path, model: Path, value: str, axis: int, told: Mapping[str, Any]) -> Iterator[Problem]:
         """A problem where an axis has another size than a configuration states by any of several names."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from converters.convert import Conversion
 from converters.folders.companions import copy_companions, places
 from converters.folders.refusals import AS_WRITTEN, refused
-from converters.openvino.conversion import Conversion
 
 ENCODER, DECODER = "openvino_encoder_model.xml", "openvino_decoder_model.xml"
 
@@ -18,7 +18,7 @@ def write_encoder_decoder(folder: Path, target: Path, convert: Callable[..., Con
     Args:
         folder: as optimum-intel writes it.
         target: where to write.
-        convert: `converters.openvino.convert`, with the options that the user gave.
+        convert: `converters.convert.convert`, with the options that the user gave.
 
     Raises:
         ConversionError: one of them is missing, or cannot be converted.

@@ -10,12 +10,12 @@ from typing import Any
 
 import onnx
 
+from converters.convert import Conversion
 from converters.folders.companions import copy_companions, places
 from converters.folders.language_model import LanguageModel, read_language_model
-from converters.openvino.conversion import Conversion
-from converters.openvino.report import Report
 from converters.options import KvCache, LogitsOf
 from converters.passes.attention import PAST, PRESENT, Decoder
+from converters.report import Report
 from onnx_specops.ops.group_query_attention_compressed import TAIL
 from onnx_specops.runtime.library import has_library, library_path
 
@@ -60,7 +60,7 @@ def write_genai(
     Args:
         folder: as optimum-intel writes it.
         target: where to write.
-        convert: `converters.openvino.convert`, with the options that the user gave.
+        convert: `converters.convert.convert`, with the options that the user gave.
         kv_cache: what the cache of keys and values holds, see there.
         logits: of which tokens there are logits, see there.
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from converters.convert import Conversion
 from converters.errors import ConversionError
-from converters.openvino.conversion import Conversion
 
 TOKENIZER, DETOKENIZER = "openvino_tokenizer.xml", "openvino_detokenizer.xml"
 
@@ -17,7 +17,7 @@ def write_tokenizers(folder: Path, target: Path, convert: Callable[..., Conversi
     Args:
         folder: as optimum-intel writes it.
         target: where to write; it is there.
-        convert: `converters.openvino.convert`, with the options that the user gave.
+        convert: `converters.convert.convert`, with the options that the user gave.
 
     Returns:
         What was written, and a line for each that cannot be converted: onnxruntime-genai has tokenizers of its own.

@@ -18,16 +18,13 @@ from typing import Any
 import numpy as np
 
 from converters.inference_engine.translate import VERSIONS
+from converters.source import BaselineError
 
 ENVIRONMENT = "SPECOPS_INFERENCE_ENGINE"
 """The environment variable that names a Python which has ``opencv-python-inference-engine``."""
 
 _SCRIPT = Path(__file__).with_name("engine.py")
 _LIBRARY = "libinference_engine_c_api.so"
-
-
-class BaselineError(Exception):
-    """The Inference Engine refuses a model, ends, or takes too long."""
 
 
 def python() -> str | None:

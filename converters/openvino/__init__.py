@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 from converters.errors import ConversionError, MalformedError, Problem
 
 if TYPE_CHECKING:
-    from converters.openvino.conversion import Conversion, convert
-    from converters.openvino.report import Report
+    from converters.convert import Conversion, convert
+    from converters.report import Report
 
 __all__ = ["Conversion", "ConversionError", "MalformedError", "Problem", "Report", "convert"]
 
 # Imported at their first use: errors need none of ONNX.
 _LAZY = {
-    "Conversion": "converters.openvino.conversion",
-    "Report": "converters.openvino.report",
-    "convert": "converters.openvino.conversion",
+    "Conversion": "converters.convert",
+    "Report": "converters.report",
+    "convert": "converters.convert",
 }
 
 

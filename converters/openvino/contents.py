@@ -3,81 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass, field
-from typing import Any
 
+from converters.inspection import Contents, LargeConstant, Tensor, WeightsOfType
 from converters.openvino.information import information, layout
 from converters.openvino.reader.constants import Constant
 from converters.openvino.reader.element_types import ElementType
-from converters.openvino.reader.graph import Dims, InputPort, Layer, Model, OutputPort
+from converters.openvino.reader.graph import InputPort, Layer, Model, OutputPort
 from converters.openvino.walk import all_layers
 
 LARGEST = 20
 """How many constants are named."""
-
-
-@dataclass(frozen=True)
-class Tensor:
-    """An input or an output of a model: its name, element type, dimensions (``None`` where not known) and layout."""
-
-    name: str
-    element_type: str
-    dims: Dims | None
-    layout: str
-
-
-@dataclass(frozen=True)
-class WeightsOfType:
-    """The constants of one element type: how many there are, of how many elements and bytes."""
-
-    element_type: str
-    constants: int
-    elements: int
-    bytes: int
-
-
-@dataclass(frozen=True)
-class LargeConstant:
-    """A constant: its name, element type, dimensions and bytes, and the layers that take it."""
-
-    name: str
-    element_type: str
-    dims: tuple[int, ...]
-    bytes: int
-    taken_by: list[str]
-
-
-@dataclass
-class Contents:
-    """What an IR holds.
-
-    Attributes:
-        version: the IR's version.
-        layers: how many layers there are, those of nested bodies included.
-        inputs, outputs: in their order.
-        weights: the constants by element type, the most bytes first; those that share their bytes count once.
-        precisions: element type -> how many values of it the layers compute, constants aside.
-        largest: the largest constants.
-        information: what the model says of itself (``rt_info``, ``meta_data``), names joined by blanks.
-    """
-
-    version: int
-    layers: int
-    inputs: list[Tensor]
-    outputs: list[Tensor]
-    weights: list[WeightsOfType]
-    precisions: dict[str, int]
-    largest: list[LargeConstant]
-    information: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def weights_bytes(self) -> int:
-        """The bytes of all constants."""
-        return sum(kind.bytes for kind in self.weights)
-
-    def as_data(self) -> dict[str, Any]:
-        """As plain data."""
-        return {**asdict(self), "weights_bytes": self.weights_bytes}
 
 
 def contents(source: Model) -> Contents:

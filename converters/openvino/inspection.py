@@ -4,64 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
-from converters.errors import LayerError, Problem, Remark
-from converters.openvino.contents import Contents, contents
+from converters.errors import LayerError, Problem
+from converters.inspection import InspectedType, Inspection
+from converters.openvino.contents import contents
 from converters.openvino.coverage.table import coverage
-from converters.openvino.plugins import load_installed
 from converters.openvino.reader.graph import Model
 from converters.openvino.reader.read import read
 from converters.openvino.rule import find_rule
 from converters.openvino.walk import STRUCTURAL, all_layers, layer_problem, walk
+from converters.plugins import load_installed
 from onnx_specops.domain import DOMAIN
-
-
-@dataclass(frozen=True)
-class InspectedType:
-    """The layers of one type and version in an IR, and what they become.
-
-    Attributes:
-        type: the layer type.
-        version: its opset.
-        count: how many layers there are.
-        becomes: the ONNX operators that they become (``onnx_specops.`` before those of the domain).
-        convertible: whether all of them convert.
-    """
-
-    type: str
-    version: str
-    count: int
-    becomes: list[str]
-    convertible: bool
-
-
-@dataclass(frozen=True)
-class Inspection:
-    """What `inspect` found.
-
-    Attributes:
-        files: the .xml and, where it has one, its .bin.
-        rows: the layer types and versions.
-        problems: all that cannot be converted.
-        passed_over: all that is passed over.
-        contents: what the IR holds.
-        weights_missing: whether there is no .bin, although constants have their values in one. Then the layers' types are
-            looked up alone: what they become also depends on values.
-    """
-
-    files: list[Path]
-    rows: list[InspectedType]
-    problems: list[Problem]
-    passed_over: list[Remark]
-    contents: Contents
-    weights_missing: bool = False
-
-    @property
-    def path(self) -> Path:
-        """The .xml."""
-        return self.files[0]
 
 
 def inspect(model_path: str | Path, bin_path: str | Path | None = None) -> Inspection:

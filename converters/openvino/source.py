@@ -1,42 +1,157 @@
-"""What is converted: an IR in files, or a model that a program holds."""
+"""An OpenVINO IR as a source: what the driver, validation and reports ask of it."""
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from converters.openvino.reader.graph import Model
-from converters.openvino.reader.read import read
+import onnx_ir as ir
 
-if TYPE_CHECKING:
-    import openvino
+from converters.errors import Problem
+from converters.inference_engine.baseline import weights_of_old_ir
+from converters.inference_engine.compared import InferenceEngineBaseline
+from converters.openvino.baseline import OpenVINOBaseline, Wanted
+from converters.openvino.information import information, layout
+from converters.openvino.metadata import describe
+from converters.openvino.reader import graph
+from converters.openvino.reader.element_types import ElementType
+from converters.openvino.reader.interface import choose, described, restore
+from converters.openvino.reader.reshape import reshape
+from converters.openvino.reader.tensor_names import input_aliases
+from converters.openvino.walk import all_layers, body_problem, emit, node_problems, opset_problems, target_problems
+from converters.passes.valid_nodes import InvalidNodes
+from converters.saving import Source as SavedSource
+from converters.source import Baseline, Emitted, Layer, Port
+from converters.targets.fitting import TargetError
+from onnx_specops.bodies import BodyError
+from onnx_specops.lowering import LoweringError
+
+# Values of these types have no arrays.
+_NO_ARRAY = {ElementType.U1, ElementType.U2, ElementType.U3, ElementType.U6, ElementType.NF4, ElementType.DYNAMIC}
+_KINDS = {"Parameter": "input", "Const": "constant", "Result": "output"}
 
 
-@contextmanager
-def opened(model: str | Path | openvino.Model, bin_path: str | Path | None = None) -> Iterator[Model]:
-    """The typed graph of an IR; of an ``openvino.Model`` by way of files that are gone afterwards.
+class OpenVINOSource:
+    """An opened IR; see `converters.source.Source`.
 
-    Raises:
-        MalformedError: a file cannot be read or is not an IR.
-        ValueError: a .bin is given with an ``openvino.Model``.
+    Args:
+        model: its typed graph.
+        held: whether a program holds the model, so that its files are gone after the conversion.
+        own_bin: whether the .bin is the one beside the .xml.
     """
-    if isinstance(model, (str, Path)):
-        yield read(model, bin_path)
-        return
-    if bin_path is not None:
-        raise ValueError("a .bin belongs to an .xml; an openvino.Model holds its weights itself")
-    import openvino
 
-    with tempfile.TemporaryDirectory(prefix="specops-") as folder:
-        path = Path(folder) / "model.xml"
-        openvino.serialize(model, str(path), str(path.with_suffix(".bin")))
-        # Problems name the model, not a file that is gone when they are read.
-        yield read(path, name=model.friendly_name)
+    def __init__(self, model: graph.Model, *, held: bool = False, own_bin: bool = True) -> None:
+        self.model, self.held, self._own_bin = model, held, own_bin
+        self.path, self.remarks = model.path, model.remarks
+        self._inputs = [layer.name for layer in model.parameters]
+        self._outputs = [layer.inputs[0].source for layer in model.results]
+        self._restored = False
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The .xml and the .bin."""
+        if self.held:
+            return ()
+        return tuple(path for path in (self.model.path, self.model.weights_path) if path is not None)
 
-def is_held(model: object) -> bool:
-    """Whether a program holds the model, so that there are no files to refer to."""
-    return not isinstance(model, (str, Path))
+    @property
+    def inputs(self) -> list[Port]:
+        """The Parameters."""
+        layers = zip(self.model.parameters, self.model.input_names, strict=True)
+        return [
+            Port(names, layer.outputs[0].dims, layout(layer.outputs[0]), tuple(input_aliases(layer)))
+            for layer, names in layers
+        ]
+
+    @property
+    def outputs(self) -> list[Port]:
+        """What the Results take."""
+        layers = zip(self.model.results, self.model.output_names, strict=True)
+        return [Port(names, layer.inputs[0].dims, layout(layer.inputs[0])) for layer, names in layers]
+
+    @cached_property
+    def layers(self) -> list[Layer]:
+        """The layers of the outermost graph."""
+        return [
+            Layer(
+                layer.id,
+                layer.name,
+                layer.type,
+                layer.line,
+                _KINDS.get(layer.type, "operation"),  # type: ignore[arg-type]
+                tuple(port.source.layer.id for port in layer.inputs),
+                tuple(port.dims for port in layer.outputs),
+                tuple(port.element_type not in _NO_ARRAY for port in layer.outputs),
+            )
+            for layer in self.model.layers
+        ]
+
+    @property
+    def layer_types(self) -> Mapping[str, int]:
+        """How many layers there are of each type."""
+        return Counter(layer.type for layer in all_layers(self.model))
+
+    @property
+    def information(self) -> Mapping[str, str]:
+        """Run-time information."""
+        return information(self.model)
+
+    def reshape(self, shapes: Mapping[str, Sequence[int]]) -> None:
+        """As ``Model.reshape`` of OpenVINO."""
+        reshape(self.model, shapes)
+
+    def choose(self, outputs: Sequence[str], names: Mapping[str, str]) -> None:
+        """See `converters.openvino.reader.interface.choose`."""
+        choose(self.model, outputs, names)
+
+    def chosen(self) -> str:
+        """See `converters.openvino.reader.interface.described`."""
+        return described(self.model)
+
+    def restore(self, chosen: str) -> None:
+        """See `converters.openvino.reader.interface.restore`."""
+        restore(self.model, chosen)
+        self._restored = True
+        self.__dict__.pop("layers", None)
+
+    def emit(self) -> Emitted:
+        """See `converters.openvino.walk.emit`."""
+        return emit(self.model)
+
+    def describe(self, model: ir.Model, *, values: bool = True) -> None:
+        """See `converters.openvino.metadata.describe`."""
+        describe(model, self.model, values=values)
+
+    def weights(self, *, as_they_are: bool) -> SavedSource:
+        """The .bin."""
+        weights = None if self.held or not as_they_are else self.model.weights_path
+        return SavedSource(self.model.path, self.model.weights, weights, self.files, self.model.check)
+
+    def problems_of(self, error: Exception, opset: int) -> list[Problem]:
+        """What is wrong with the layers that nodes come from."""
+        if isinstance(error, BodyError):
+            return [body_problem(self.model, error)]
+        if isinstance(error, LoweringError):
+            return opset_problems(self.model, error, opset)
+        if isinstance(error, TargetError):
+            return target_problems(self.model, error)
+        assert isinstance(error, InvalidNodes)
+        return node_problems(self.model, error)
+
+    def baseline(self, folder: Path, extensions: Sequence[str] = ()) -> Baseline:
+        """OpenVINO's CPU plugin, with the inputs and outputs that the model has; of IR 2 to 7 the Inference Engine."""
+        if (weights := weights_of_old_ir(self.path)) is not None:
+            names = [[port.names[0] for port in ports] for ports in (self.inputs, self.outputs)]
+            return InferenceEngineBaseline(self.path, self.model.weights_path or weights, *names)
+        wanted = None
+        if self._restored:
+            ports = [layer.inputs[0].source for layer in self.model.results]
+            variables = [layer.attributes.get("variable_id", "") for layer in self.model.layers if layer.type == "Assign"]
+            wanted = Wanted(
+                [self._inputs.index(layer.name) for layer in self.model.parameters],
+                [(p.layer.name, p.index, self._outputs.index(p) if p in self._outputs else None) for p in ports],
+                variables,
+            )
+        return OpenVINOBaseline(self.path, None if self._own_bin else self.model.weights_path, wanted, folder, extensions)

@@ -17,7 +17,6 @@ from converters.inference_engine import rules as _layer_rules  # noqa: F401
 from converters.openvino import rules as _rules  # noqa: F401  (importing it registers the rules)
 from converters.openvino.onnx_types import data_type, element_type
 from converters.openvino.packed import unpacked
-from converters.openvino.plugins import load_installed
 from converters.openvino.reader import ir10
 from converters.openvino.reader.graph import Body, Graph, InputPort, Layer, Model, OutputPort
 from converters.openvino.reader.tensor_names import friendly_name, settle_names
@@ -25,8 +24,10 @@ from converters.openvino.rule import Context, find_rule
 from converters.openvino.stated import agree, check_fed, settle_element_type, take_dims
 from converters.openvino.tensors import constant_tensor
 from converters.passes.valid_nodes import InvalidNodes
+from converters.plugins import load_installed
+from converters.source import Emitted, operator_name
 from converters.targets.fitting import TargetError
-from converters.variables import ExposedVariable, Variable, expose
+from converters.variables import Variable, expose
 from onnx_specops.bodies import BodyError
 from onnx_specops.building import IR_VERSION, OPSET_IMPORTS, Builder, Value, constant_value, new_value
 from onnx_specops.domain import LimitError
@@ -37,17 +38,6 @@ STRUCTURAL = ("Parameter", "Const", "Result")
 
 _OURS = ("converters", "onnx_specops")
 _USER_RULE = "correct the rule, or check that the file is intact"
-
-
-@dataclass
-class Emitted:
-    """The ONNX graph of an IR before the passes, and which value holds which layer's output."""
-
-    model: ir.Model
-    values: dict[tuple[int, int], Value]
-    becomes: dict[tuple[str, str], Counter[str]]
-    problems: list[Problem]
-    variables: list[ExposedVariable]
 
 
 def emit(source: Model) -> Emitted:
@@ -79,7 +69,17 @@ def walk(source: Model) -> Emitted:
     )
     top_level = set(source.layers)
     values = {(port.layer.id, port.index): value for port, value in walk.values.items() if port.layer in top_level}
-    return Emitted(model, values, walk.becomes, walk.problems.found, variables)
+    # OpenVINO's CPU keeps 16-bit floats in float32 between computations; it converts float16 unrounded as well, but bfloat16
+    # as it is.
+    return Emitted(
+        model,
+        values,
+        walk.becomes,
+        walk.problems.found,
+        variables,
+        keep_float32=True,
+        converted_unrounded=[ir.DataType.FLOAT16],
+    )
 
 
 @dataclass
@@ -344,11 +344,6 @@ def _place(error: Exception) -> str:
 def one_line(error: Exception) -> str:
     """An exception's text as one line of bounded length."""
     return " ".join(str(error).split())[:300]
-
-
-def operator_name(node: ir.Node) -> str:
-    """The operator of a node, with its domain where that is not ONNX's own."""
-    return f"{node.domain}.{node.op_type}" if node.domain else node.op_type
 
 
 def all_layers(graph: Graph) -> Iterator[Layer]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from converters.openvino.inspection import Inspection
+from converters.inspection import Inspection
 from converters.reports import plots
 from converters.reports.page import write
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from converters.openvino.reader.graph import Layer, Model
-from converters.openvino.reader.read import read
+from converters.formats import format_of
 from converters.reports import neighbourhood, plots
 from converters.reports.formats import dims, errors, number, shortened
 from converters.reports.page import write
+from converters.source import Layer
 from converters.validation.compare import Comparison
 from converters.validation.distributions import Distribution
 from converters.validation.nodes import LayerNode
@@ -50,7 +50,8 @@ def write_validation(path: Path, validation: Validation) -> None:
         path: the .html file.
         validation: made with ``per_layer`` and, for the times, with ``times``.
     """
-    source = read(validation.path)
+    with format_of(validation.path).open(validation.path) as source:
+        layers, files = source.layers, source.files
     runtimes = list(dict.fromkeys(row.runtime for row in validation.layers))
     rows = _rows(validation, runtimes)
     nodes = _with_nodes(rows, validation.nodes)
@@ -58,7 +59,7 @@ def write_validation(path: Path, validation: Validation) -> None:
     write(
         path,
         "validation.html",
-        [validation.path, *([source.weights_path] if source.weights_path else [])],
+        files,
         title=f"{validation.path.name}: {'agrees' if validation.agrees else 'differs'}",
         validation=validation,
         names=NAMES,
@@ -68,7 +69,7 @@ def write_validation(path: Path, validation: Validation) -> None:
         nodes=nodes,
         anchors={row.layer.layer_id: row.anchor for row in reversed(rows)},
         errors=_error_plot(rows, runtimes) if rows else None,
-        parting=_parting(source, validation, rows),
+        parting=_parting(layers, validation, rows),
         histograms=_histograms(validation),
         times=times,
         bars=_bars(times) if times else None,
@@ -129,7 +130,7 @@ class _Parting:
     graph: Markup
 
 
-def _parting(source: Model, validation: Validation, rows: Sequence[_Row]) -> _Parting | None:
+def _parting(layers: Sequence[Layer], validation: Validation, rows: Sequence[_Row]) -> _Parting | None:
     found = validation.first_differences
     if not found:
         worst = max(validation.worst, key=lambda one: one.of.comparison.relative_l2 or 0.0, default=None)
@@ -138,10 +139,13 @@ def _parting(source: Model, validation: Validation, rows: Sequence[_Row]) -> _Pa
         found = [worst.of]
     places = {row.anchor: place for place, row in enumerate(rows)}
     centre = min(found, key=lambda row: places[f"layer-{row.layer_id}-{row.output}"]).layer_id
-    by_id = {layer.id: layer for layer in source.layers}
-    kept = [layer for layer in source.layers if layer.type != "Const"]
-    before = {layer.id: [p.source.layer.id for p in layer.inputs if p.source.layer.type != "Const"] for layer in kept}
-    behind = {layer.id: [c.layer.id for p in layer.outputs for c in p.consumers] for layer in kept}
+    by_id = {layer.id: layer for layer in layers}
+    kept = [layer for layer in layers if layer.kind != "constant"]
+    before = {layer.id: [other for other in layer.before if by_id[other].kind != "constant"] for layer in kept}
+    behind: dict[int, list[int]] = {layer.id: [] for layer in kept}
+    for layer in kept:
+        for other in before[layer.id]:
+            behind[other].append(layer.id)
     shown = sorted(neighbourhood.around(centre, before, behind), key=list(by_id).index)
     by_layer: dict[int, list[_Row]] = {}
     for row in rows:
@@ -155,7 +159,7 @@ def _parting(source: Model, validation: Validation, rows: Sequence[_Row]) -> _Pa
 def _node(layer: Layer, rows: Sequence[_Row], centre: bool) -> neighbourhood.Node:
     cells = [cell for row in rows for cell in row.cells if cell is not None]
     worst = max((cell.relative_l2 for cell in cells if cell.relative_l2 is not None), default=None)
-    lines = [shortened(layer.name, 30), layer.type + (f"  {dims(layer.outputs[0].dims)}" if layer.outputs else "")]
+    lines = [shortened(layer.name, 30), layer.type + (f"  {dims(layer.dims[0])}" if layer.dims else "")]
     if worst is not None:
         lines.append(errors(worst, min(cell.exact for cell in cells), name="L2"))
     kind = "" if not cells else "good" if all(cell.agrees for cell in cells) else "bad"

@@ -15,7 +15,7 @@ from converters.validation.arrays import InputSpec, check_inputs, load_inputs, u
 from converters.validation.images import SUFFIXES, Preparation, letters_of, load_image
 
 if TYPE_CHECKING:
-    from converters.openvino.reader.graph import Model
+    from converters.source import Source
 
 Arrays = dict[str, np.ndarray]
 
@@ -35,12 +35,10 @@ class Taken:
     information: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def by_ir(cls, source: Model, specs: Sequence[InputSpec]) -> Taken:
-        """What an IR says; ``specs`` are its conversion's inputs."""
-        from converters.openvino.information import information, layout
-
-        layouts = {i: found for i, layer in enumerate(source.parameters) if (found := layout(layer.outputs[0]))}
-        return cls(specs, layouts, information(source))
+    def by_source(cls, source: Source, specs: Sequence[InputSpec]) -> Taken:
+        """What a source says; ``specs`` are its conversion's inputs."""
+        layouts = {place: port.layout for place, port in enumerate(source.inputs) if port.layout}
+        return cls(specs, layouts, source.information)
 
     @classmethod
     def by_onnx(cls, model: onnx.ModelProto, specs: Sequence[InputSpec]) -> Taken:

@@ -1,27 +1,28 @@
-"""Whether an ONNX model can be the conversion of an IR: by the names of its inputs and outputs, and the shapes."""
+"""Whether an ONNX model can be the conversion of a source: by the names of its inputs and outputs, and the shapes."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
-from converters.openvino.reader.graph import Model
+from converters.source import Source
 from converters.validation.onnx_model import OnnxModel
 
 _PRODUCER = "onnx_specops"
 
 
-def check_interface(source: Model, model: OnnxModel) -> list[str]:
-    """What there is to say of an ONNX model whose inputs and outputs are held against those of an IR, in their order.
+def check_interface(source: Source, model: OnnxModel) -> list[str]:
+    """What there is to say of an ONNX model whose inputs and outputs are held against those of a source, in their order.
 
-    Conversions have the IR's names. A model from elsewhere, such as the one that the IR was made of, may have others.
+    Conversions have the source's names. A model from elsewhere, such as the one that the source was made of, may have
+    others.
 
     Raises:
-        ValueError: it cannot be the IR's conversion.
+        ValueError: it cannot be the source's conversion.
     """
     sides = (
-        ("input", [spec.name for spec in model.inputs], source.input_names),
-        ("output", model.outputs, source.output_names),
+        ("input", [spec.name for spec in model.inputs], [port.names for port in source.inputs]),
+        ("output", model.outputs, [port.names for port in source.outputs]),
     )
     for kind, names, known in sides:
         if len(names) != len(known):
@@ -36,8 +37,7 @@ def check_interface(source: Model, model: OnnxModel) -> list[str]:
         if model.proto.producer_name == _PRODUCER:
             raise ValueError(f"{text}: it is not its conversion")
         notes.append(f"{text}: taken in this order")
-    for spec, layer in zip(model.inputs, source.parameters, strict=True):
-        port = layer.outputs[0]
+    for spec, port in zip(model.inputs, source.inputs, strict=True):
         sizes = zip(spec.dims or (), port.dims or (), strict=False)
         unlike = spec.dims is not None and port.dims is not None and len(spec.dims) != len(port.dims)
         if unlike or any(a is not None and b is not None and a != b for a, b in sizes):

@@ -12,6 +12,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from converters.source import Inference
 from converters.validation.low_precision import loaded, stored
 from converters.validation.openvino_extensions import new_core
 
@@ -45,21 +46,6 @@ class LayerOutput:
     name: str
     type: str
     index: int
-
-
-@dataclass(frozen=True)
-class Inference:
-    """What OpenVINO computed.
-
-    Attributes:
-        outputs: for each run the outputs in order.
-        layers: the layers' values of the first run; ``None`` where OpenVINO has no such layer.
-        seconds: the time of the last run's repetition, where one was asked for.
-    """
-
-    outputs: list[list[np.ndarray]]
-    layers: list[np.ndarray | None]
-    seconds: float = 0.0
 
 
 def infer(

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from converters.validation.openvino_inference import EXACT, Inference, LayerOutput, infer
+from converters.source import BaselineError, Inference
+from converters.validation.openvino_inference import EXACT, LayerOutput, infer
 
 TIMEOUT = 600.0
 """Seconds that OpenVINO gets for an answer: for reading, compiling and inferring a model."""
@@ -27,7 +28,7 @@ _ATTEMPTS = 60
 _PACKAGES = ("openvino", "openvino_tokenizers")
 
 
-class OpenVINOError(RuntimeError):
+class OpenVINOError(BaselineError):
     """OpenVINO refused the model, failed, crashed or hung."""
 
 

@@ -1,4 +1,4 @@
-"""The runtimes that run an IR or its ONNX model, behind one function each."""
+"""The runtimes that run a source or its ONNX model."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import importlib.util
 import re
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -21,9 +21,11 @@ from converters.validation.inputs import Taken, load_samples
 from converters.validation.onnx_model import input_specs, variable_blanks
 from converters.validation.ort_values import run_session
 
-OPENVINO = "openvino"
+_BASELINES = {"openvino": "OpenVINO, CPU"}
+"""The runtimes of source formats, of which a model has one."""
+
 NAMES = {
-    OPENVINO: "OpenVINO, CPU",
+    **_BASELINES,
     "native": "ONNX Runtime, native kernels",
     "python": "ONNX Runtime, Python kernels",
     "none": "ONNX Runtime, no plugin",
@@ -36,11 +38,16 @@ Arrays = dict[str, np.ndarray]
 _SLOW = 1.0
 
 
+def chosen(runtimes: Collection[str], baseline: str) -> list[str]:
+    """Those among some runtimes that run a model whose source has the runtime ``baseline``, that one first."""
+    return [runtime for runtime in NAMES if runtime in runtimes and (runtime not in _BASELINES or runtime == baseline)]
+
+
 def unavailable(runtime: str, custom: bool, without_body: Sequence[str]) -> str:
     """Why a runtime cannot run a model here, or ``""``.
 
     Args:
-        runtime: a key of `NAMES` other than `OPENVINO`.
+        runtime: a key of `NAMES`, of none of the sources' runtimes.
         custom: whether the model has operators of the domain.
         without_body: those among them that need a kernel.
     """

@@ -8,14 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from converters.inference_engine.baseline import EngineProcess, python, weights_of_old_ir
+from converters.source import Baseline, BaselineError
 from converters.validation.compare import Comparison, Tolerance, compare
 from converters.validation.excuse import excused
 from converters.validation.onnx_model import OnnxModel
-from converters.validation.openvino_inference import EXACT, SHIPPED
-from converters.validation.openvino_inference import infer as infer_openvino
-from converters.validation.openvino_process import OpenVINOError, OpenVINOProcess
-from converters.validation.runtimes import NAMES, OPENVINO, Arrays, runner, unavailable
+from converters.validation.runtimes import NAMES, Arrays, runner, unavailable
 
 
 @dataclass
@@ -47,44 +44,43 @@ class Sampled:
 
 
 def compare_samples(
-    path: Path,
+    source: Baseline,
     file: Path,
     model: OnnxModel,
     samples: Mapping[str, Arrays],
     runtimes: Sequence[str],
     tolerance: Tolerance,
-    extensions: Sequence[str] = (),
     progress: Callable[[str, int, int], None] = lambda step, done, total: None,
 ) -> Sampled:
     """Run all samples through each runtime; one that fails has no comparisons, and shows why when it runs alone.
 
     Args:
-        path: the IR.
+        source: the source's runtime, with the source.
         file: its conversion.
         model: what is known of that.
         samples: the inputs of each sample by name.
         runtimes: the runtimes, the baseline first.
         tolerance: how far floats may part.
-        extensions: of OpenVINO.
         progress: called with each step's name, how many samples are done and how many there are.
     """
     sampled = Sampled(list(samples))
+    inputs = [list(arrays.values()) for arrays in samples.values()]
     baseline = ""
     expected: list[list[np.ndarray]] = []
     low: list[list[np.ndarray]] = []
-    itself: list[list[Comparison]] = []  # of each sample, OpenVINO in low precision with itself
+    itself: list[list[Comparison]] = []  # of each sample, the source's runtime in low precision with itself
     for runtime in runtimes:
         progress(NAMES[runtime], 0, len(samples))
         found: list[list[np.ndarray]] = []
         try:
-            if runtime == OPENVINO:
-                found = _baseline(path, model, samples, extensions)
+            if runtime == source.runtime:
+                found = source.run_all(inputs)
             elif not unavailable(runtime, bool(model.custom), model.without_body):
                 run = runner(runtime, file, model.outputs)
                 for place, arrays in enumerate(samples.values()):
                     found.append(list(run(arrays).values()))
                     progress(NAMES[runtime], place + 1, len(samples))
-        except (OpenVINOError, ModuleNotFoundError):
+        except (BaselineError, ModuleNotFoundError):
             continue
         except Exception:  # whatever a runtime raises: `validate` tells of it
             continue
@@ -100,13 +96,10 @@ def compare_samples(
             ]
             for place, name in enumerate(model.outputs)
         }
-        if (
-            baseline == OPENVINO
-            and weights_of_old_ir(path) is None
-            and not all(row.agrees for rows in parting.values() for row in rows)
-        ):
+        differs = not all(row.agrees for rows in parting.values() for row in rows)
+        if differs and baseline == source.runtime and source.has_low_precision:
             if not low:
-                low = _openvino(path, samples, extensions, SHIPPED)
+                low = source.run_all(inputs, low_precision=True)
                 itself = [
                     [compare(less, should, tolerance) for less, should in zip(*sample, strict=True)]
                     for sample in zip(low, expected, strict=True)
@@ -117,29 +110,6 @@ def compare_samples(
                     for row, parted, got, less in zip(rows, itself, found, low, strict=True)
                 ]
     return sampled
-
-
-def _baseline(
-    path: Path, model: OnnxModel, samples: Mapping[str, Arrays], extensions: Sequence[str]
-) -> list[list[np.ndarray]]:
-    """What OpenVINO gives; of IR 2 to 7, which it does not read, what the Inference Engine gives."""
-    weights = weights_of_old_ir(path)
-    if weights is None:
-        return _openvino(path, samples, extensions, EXACT)
-    executable = python()
-    if executable is None:
-        return []
-    with EngineProcess(executable) as engine:
-        found = [engine.run(path, weights, arrays) for arrays in samples.values()]
-    return [[outputs[name] for name in model.outputs] for outputs in found]
-
-
-def _openvino(
-    path: Path, samples: Mapping[str, Arrays], extensions: Sequence[str], settings: Mapping[str, str]
-) -> list[list[np.ndarray]]:
-    runs = [list(arrays.values()) for arrays in samples.values()]
-    with OpenVINOProcess() as process:
-        return process.ask(infer_openvino, str(path), runs, extensions=list(extensions), settings=dict(settings)).outputs
 
 
 _BY_BODY = ("none", "reference")

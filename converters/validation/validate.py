@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
-from converters.inference_engine.baseline import ENVIRONMENT, BaselineError, EngineProcess, python, weights_of_old_ir
+from converters.convert import convert
+from converters.formats import format_of
 from converters.metadata_keys import INTERFACE
-from converters.openvino.conversion import convert
-from converters.openvino.reader.element_types import ElementType
-from converters.openvino.reader.graph import Layer, Model
-from converters.openvino.reader.interface import restore
-from converters.openvino.reader.read import read
+from converters.source import Baseline, BaselineError, Layer, LayerOutput, Source
 from converters.validation.arrays import check_inputs, guessed_inputs, random_inputs
 from converters.validation.compare import DEFAULT, Comparison, Tolerance, compare
 from converters.validation.distributions import Distribution, distribution, worst
@@ -27,10 +23,7 @@ from converters.validation.inputs import Taken, load_samples
 from converters.validation.interface import check_interface
 from converters.validation.nodes import LayerNode, nodes_by_layer
 from converters.validation.onnx_model import OnnxModel
-from converters.validation.openvino_extraction import Output, extract
-from converters.validation.openvino_inference import EXACT, SHIPPED, LayerOutput
-from converters.validation.openvino_process import OpenVINOError, OpenVINOProcess, run_openvino
-from converters.validation.runtimes import NAMES, OPENVINO, Arrays, run, unavailable
+from converters.validation.runtimes import NAMES, Arrays, chosen, run, unavailable
 from converters.validation.samples import Sampled, compare_samples
 from converters.validation.sizes import first_that_runs
 from converters.validation.times.measure import Times, measure
@@ -132,9 +125,16 @@ class Validation:
 class _Exposed:
     """A layer's output that the ONNX model holds under ``value``."""
 
-    layer: Layer
-    index: int
+    output: LayerOutput
     value: str
+
+    @property
+    def layer(self) -> Layer:
+        return self.output.layer
+
+    @property
+    def index(self) -> int:
+        return self.output.index
 
 
 def validate(
@@ -184,25 +184,24 @@ def validate(
     if unknown := set(runtimes) - set(NAMES):
         raise ValueError(f"{sorted(unknown)[0]!r} is none of the runtimes {', '.join(NAMES)}")
     path = Path(model_path)
-    with tempfile.TemporaryDirectory(prefix="specops-") as folder_name:
+    with tempfile.TemporaryDirectory(prefix="specops-") as folder_name, format_of(path).open(path, bin) as source:
         folder = Path(folder_name)
         progress("converting")
-        source = read(path, bin)
         target = folder / "model.onnx" if onnx_path is None else Path(onnx_path)
         names_of_values: dict[tuple[int, int], str] = {}
         if onnx_path is None or per_layer or times:
             names_of_values = convert(path, target if onnx_path is None else None, bin=bin).report.values
         model = OnnxModel.load(target)
-        ir = path if bin is None else _together(path, Path(bin), folder / "ir")
-        old = weights_of_old_ir(path) is not None
-        if not old:
-            ir = _with_interface(source, ir, model, folder, extensions)
+        # Inputs and outputs that were chosen for the conversion are those of the source, too.
+        if (interface := {entry.key: entry.value for entry in model.proto.metadata_props}.get(INTERFACE)) is not None:
+            source.restore(interface)
+        baseline = source.baseline(folder, extensions)
         notes = check_interface(source, model)
         samples, guessed = _inputs(inputs, source, model, seed, shapes, notes.append)
         sampled, (name, arrays) = None, next(iter(samples.items()))
+        taking_part = chosen(runtimes, baseline.runtime)
         if len(samples) > 1:
-            taking_part = [runtime for runtime in NAMES if runtime in runtimes]
-            sampled = compare_samples(ir, target, model, samples, taking_part, tolerance, extensions, progress)
+            sampled = compare_samples(baseline, target, model, samples, taking_part, tolerance, progress)
             # What is looked at more closely is a sample where they part.
             name = next(iter(sampled.apart()), name)
             arrays = samples[name]
@@ -210,84 +209,44 @@ def validate(
         file = model.with_outputs([layer.value for layer in exposed], folder) if exposed else target
         outcomes: dict[str, tuple[RuntimeResult, Arrays]] = {}
         try:
-            for runtime in NAMES:
-                if runtime not in runtimes:
-                    continue
+            for runtime in taking_part:
                 progress(NAMES[runtime])
-                if runtime == OPENVINO:
-                    outcomes[runtime] = _openvino(ir, arrays, model, exposed, extensions)
-                    if guessed and outcomes[runtime][0].error:
-                        sizes = first_that_runs(
-                            model.inputs, shapes or {}, partial(_runs, ir, model, seed, extensions, shapes or {})
-                        )
-                        if sizes is not None:
-                            arrays = random_inputs(model.inputs, seed, {**(shapes or {}), **sizes})
-                            outcomes[runtime] = _openvino(ir, arrays, model, exposed, extensions)
-                            notes += [
-                                f"{name} is of shape {dims}: OpenVINO fails at smaller ones" for name, dims in sizes.items()
-                            ]
-                else:
+                if runtime != baseline.runtime:
                     outcomes[runtime] = _onnx(runtime, model, file, arrays, exposed, notes)
+                    continue
+                outcomes[runtime] = _baseline(baseline, arrays, model, exposed)
+                if guessed and outcomes[runtime][0].error:
+                    sizes = first_that_runs(model.inputs, shapes or {}, partial(_runs, baseline, model, seed, shapes or {}))
+                    if sizes is not None:
+                        arrays = random_inputs(model.inputs, seed, {**(shapes or {}), **sizes})
+                        outcomes[runtime] = _baseline(baseline, arrays, model, exposed)
+                        notes += [
+                            f"{name} is of shape {dims}: OpenVINO fails at smaller ones" for name, dims in sizes.items()
+                        ]
         finally:
             if file != target:
                 file.unlink()
-        validation = _compared(path, model, exposed, outcomes, tolerance)
+        validation = _compared(path, model, exposed, outcomes, tolerance, baseline.runtime)
         validation.guessed, validation.notes = guessed, [*notes, *validation.notes]
         if exposed:
             validation.nodes = _nodes(model, exposed)
-        if not old and outcomes.get(OPENVINO, (None, {}))[1] and not all(result.agrees for result in validation.results):
-            progress("OpenVINO, CPU, in low precision")
+        ran_itself = bool(outcomes.get(baseline.runtime, (None, {}))[1])
+        if baseline.has_low_precision and ran_itself and not all(result.agrees for result in validation.results):
+            progress(f"{NAMES[baseline.runtime]}, in low precision")
             values = {runtime: arrays for runtime, (_, arrays) in outcomes.items()}
-            _excuse(validation, values, _openvino(ir, arrays, model, [], extensions, SHIPPED), tolerance)
+            _excuse(validation, values, _baseline(baseline, arrays, model, [], low_precision=True), tolerance)
         if sampled is not None:
             _of_samples(validation, sampled, name)
         ran = [kernels for kernels in _KERNELS if kernels in outcomes and outcomes[kernels][1]]
-        if times and old:
-            validation.notes.append("no layer was timed: the Inference Engine tells of none")
-        elif times and ran:
+        if times and ran:
             progress("times of the layers")
             outcomes.clear()
-            validation.times = measure(
-                replace(source, path=ir), target, names_of_values, arrays, model.outputs, ran[0], extensions
-            )
+            validation.times = measure(source, baseline, target, names_of_values, arrays, model.outputs, ran[0])
             # One time of a runtime: the median of several where there is one.
-            medians = {OPENVINO: validation.times.openvino, ran[0]: validation.times.onnxruntime}
+            medians = {baseline.runtime: validation.times.openvino, ran[0]: validation.times.onnxruntime}
             for result in validation.results:
                 result.seconds = medians.get(result.runtime) or result.seconds
     return validation
-
-
-def _together(xml: Path, weights: Path, folder: Path) -> Path:
-    """An IR's files beside each other in a new folder, as OpenVINO looks for them; returns the .xml."""
-    folder.mkdir()
-    for file, name in ((xml, "model.xml"), (weights, "model.bin")):
-        try:
-            (folder / name).symlink_to(file.resolve())
-        except OSError:  # the system, or the file system, has no links
-            shutil.copyfile(file, folder / name)
-    return folder / "model.xml"
-
-
-def _with_interface(source: Model, ir: Path, model: OnnxModel, folder: Path, extensions: Sequence[str]) -> Path:
-    """Give an IR the inputs and outputs that were chosen for its conversion; returns the IR that OpenVINO runs."""
-    chosen = {entry.key: entry.value for entry in model.proto.metadata_props}.get(INTERFACE)
-    if chosen is None:
-        return ir
-    inputs = [layer.name for layer in source.parameters]
-    outputs = [layer.inputs[0].source for layer in source.results]
-    restore(source, chosen)
-    wanted = [
-        Output(port.layer.name, port.index, outputs.index(port) if port in outputs else None)
-        for port in (layer.inputs[0].source for layer in source.results)
-    ]
-    variables = [layer.attributes.get("variable_id", "") for layer in source.layers if layer.type == "Assign"]
-    kept = [inputs.index(layer.name) for layer in source.parameters]
-    try:
-        with OpenVINOProcess() as process:
-            process.ask(extract, str(ir), str(folder / "chosen.xml"), kept, wanted, variables, list(extensions))
-    except (OpenVINOError, ModuleNotFoundError):  # which its turn among the runtimes tells
-        return ir
-    return folder / "chosen.xml"
 
 
 def _of_samples(validation: Validation, sampled: Sampled, name: str) -> None:
@@ -299,64 +258,33 @@ def _of_samples(validation: Validation, sampled: Sampled, name: str) -> None:
 
 
 def _runs(
-    path: Path,
+    baseline: Baseline,
     model: OnnxModel,
     seed: int,
-    extensions: Sequence[str],
     given: Mapping[str, Sequence[int]],
     found: Mapping[str, Sequence[int]],
 ) -> bool:
-    """Whether OpenVINO runs the model with random inputs of such shapes."""
-    result, _ = _openvino(path, random_inputs(model.inputs, seed, {**given, **found}), model, [], extensions)
+    """Whether the source's runtime runs the model with random inputs of such shapes."""
+    result, _ = _baseline(baseline, random_inputs(model.inputs, seed, {**given, **found}), model, [])
     return not result.error
 
 
-def _openvino(
-    path: Path,
-    arrays: Arrays,
-    model: OnnxModel,
-    exposed: list[_Exposed],
-    extensions: Sequence[str],
-    settings: Mapping[str, str] = EXACT,
+def _baseline(
+    baseline: Baseline, arrays: Arrays, model: OnnxModel, exposed: list[_Exposed], *, low_precision: bool = False
 ) -> tuple[RuntimeResult, Arrays]:
-    result = RuntimeResult(OPENVINO)
-    if (weights := weights_of_old_ir(path)) is not None:
-        return _inference_engine(result, path, weights, arrays, model)
-    layers = [LayerOutput(e.layer.name, _TYPE_NAMES.get(e.layer.type, e.layer.type), e.index) for e in exposed]
+    result = RuntimeResult(baseline.runtime)
+    layers = [one.output for one in exposed]
     try:
-        inference = run_openvino(path, list(arrays.values()), layers, extensions=extensions, settings=settings)
+        inference = baseline.run(list(arrays.values()), layers, low_precision=low_precision)
     except ModuleNotFoundError as error:
         result.skipped = str(error)
         return result, {}
-    except OpenVINOError as error:
+    except BaselineError as error:
         result.error = str(error)
         return result, {}
     result.seconds = inference.seconds
     values = {e.value: value for e, value in zip(exposed, inference.layers, strict=True) if value is not None}
     return result, values | dict(zip(model.outputs, inference.outputs[0], strict=True))
-
-
-def _inference_engine(
-    result: RuntimeResult, path: Path, weights: Path, arrays: Arrays, model: OnnxModel
-) -> tuple[RuntimeResult, Arrays]:
-    """What the Inference Engine gives, which alone runs IR 2 to 7; layers hand out nothing."""
-    executable = python()
-    if executable is None:
-        result.skipped = f"no OpenVINO reads IR 2 to 7; {ENVIRONMENT} names a Python with opencv-python-inference-engine"
-        return result, {}
-    shapes = {name: array.shape for name, array in arrays.items() if array.ndim}
-    try:
-        with EngineProcess(executable) as engine:
-            declared = engine.interface(path, weights)["inputs"]
-            changed = {name: dims for name, dims in shapes.items() if list(dims) != declared.get(name, list(dims))}
-            found = engine.run(path, weights, arrays, changed)
-    except BaselineError as error:
-        result.error = str(error)
-        return result, {}
-    if missing := [name for name in model.outputs if name not in found]:
-        result.error = f"the Inference Engine has no output {missing[0]}"
-        return result, {}
-    return result, {name: found[name] for name in model.outputs}
 
 
 def _onnx(
@@ -389,7 +317,7 @@ def _excuse(
 ) -> None:
     """Forgive outputs that are as near to OpenVINO's as OpenVINO, in low precision, is itself."""
     result, low = shipped
-    exact = values[OPENVINO]
+    exact = values[result.runtime]
     result.outputs = {name: compare(value, exact[name], tolerance) for name, value in low.items()}
     if result.agrees:
         return  # OpenVINO agrees with itself, and so does no one else
@@ -407,9 +335,10 @@ def _compared(
     exposed: list[_Exposed],
     outcomes: Mapping[str, tuple[RuntimeResult, Arrays]],
     tolerance: Tolerance,
+    source: str,
 ) -> Validation:
     ran = [runtime for runtime, (_, values) in outcomes.items() if values]
-    baseline = ran[0] if ran else OPENVINO
+    baseline = ran[0] if ran else source
     expected = outcomes[baseline][1] if ran else {}
     validation = Validation(path, baseline, [result for result, _ in outcomes.values()])
     compared: set[tuple[int, int]] = set()
@@ -459,7 +388,7 @@ def _same_width(got: np.ndarray, expected: np.ndarray) -> tuple[np.ndarray, np.n
 
 def _inputs(
     inputs: str | Path | Mapping[str, np.ndarray] | None,
-    source: Model,
+    source: Source,
     model: OnnxModel,
     seed: int,
     shapes: Mapping[str, Sequence[int]] | None,
@@ -474,36 +403,23 @@ def _inputs(
     if inputs is None and not shapes and beside.is_file():
         inputs = beside
     if inputs is not None:
-        return load_samples(inputs, Taken.by_ir(source, model.inputs), note), []
+        return load_samples(inputs, Taken.by_source(source, model.inputs), note), []
     return {"": random_inputs(model.inputs, seed, shapes or {})}, guessed_inputs(model.inputs, shapes or {})
 
 
 # The plugin's kernels, those to be timed first.
 _KERNELS: tuple[Literal["native", "python", "none"], ...] = ("native", "python", "none")
 
-# Values of these types have no arrays.
-_NOT_HANDED_OUT = {
-    ElementType.U1,
-    ElementType.U2,
-    ElementType.U3,
-    ElementType.U6,
-    ElementType.NF4,
-    ElementType.DYNAMIC,
-}
 
-# The types that OpenVINO names otherwise than the files.
-_TYPE_NAMES = {"ReLU": "Relu", "SoftMax": "Softmax", "PReLU": "PRelu"}
-
-
-def _exposed(source: Model, names: Mapping[tuple[int, int], str], model: OnnxModel) -> list[_Exposed]:
+def _exposed(source: Source, names: Mapping[tuple[int, int], str], model: OnnxModel) -> list[_Exposed]:
     """The layers' outputs that the ONNX model holds by name, in the graph's order."""
     known = {name for node in model.proto.graph.node for name in node.output}
     return [
-        _Exposed(layer, port.index, names[layer.id, port.index])
+        _Exposed(LayerOutput(layer, index), names[layer.id, index])
         for layer in source.layers
-        if layer.type not in ("Parameter", "Const", "Result")
-        for port in layer.outputs
-        if names.get((layer.id, port.index)) in known and port.element_type not in _NOT_HANDED_OUT
+        if layer.kind == "operation"
+        for index, has_array in enumerate(layer.has_array)
+        if names.get((layer.id, index)) in known and has_array
     ]
 
 

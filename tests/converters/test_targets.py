@@ -16,8 +16,8 @@ from converters import options
 from converters.cli.app import app
 from converters.errors import UnsupportedError
 from converters.openvino import convert
-from converters.openvino.targeting import inspect_for
 from converters.passes.spellings import SPELLINGS
+from converters.targeting import inspect_for
 from converters.targets import TARGETS
 from converters.targets.target import Spelling
 from tests.conformance.models import kept

@@ -16,7 +16,7 @@ from openvino import opset13 as ops
 
 import onnx_specops
 from converters.openvino import convert
-from converters.openvino.source import opened
+from converters.openvino.opened import opened
 from converters.openvino.walk import emit
 from converters.passes.attention.last_token import keep_last_token
 from converters.passes.attention.setting import Inputs

@@ -1,4 +1,4 @@
-"""OpenVINO's and ONNX Runtime's times side by side, of the same layers each."""
+"""The times of a source's runtime, OpenVINO, and of ONNX Runtime side by side, of the same layers each."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from typing import Literal, TypeVar
 
 import numpy as np
 
-from converters.openvino.reader.graph import Layer, Model
-from converters.validation.openvino_process import OpenVINOError, OpenVINOProcess
-from converters.validation.times import onnxruntime, openvino
+from converters.source import Baseline, BaselineError, Executed, Layer, Source
+from converters.validation.times import onnxruntime
 
-_Executed = TypeVar("_Executed", openvino.Executed, onnxruntime.Executed)
+_Executed = TypeVar("_Executed", Executed, onnxruntime.Executed)
 
 
 @dataclass(frozen=True)
@@ -55,32 +54,31 @@ class Times:
 
 
 def measure(
-    source: Model,
+    source: Source,
+    baseline: Baseline,
     onnx_path: Path,
     names: Mapping[tuple[int, int], str],
     arrays: Mapping[str, np.ndarray],
     outputs: Sequence[str],
     kernels: Literal["native", "python", "none"],
-    extensions: Sequence[str] = (),
 ) -> Times:
-    """Time an IR and its conversion.
+    """Time a source and its conversion.
 
     Args:
-        source: the IR.
+        source: the source.
+        baseline: its runtime.
         onnx_path: its conversion.
         names: ``(layer id, output index)`` -> the value's name in the conversion.
         arrays: the inputs by name, in the model's order.
         outputs: the conversion's outputs.
         kernels: the plugin's kernels that ONNX Runtime shall use.
-        extensions: of OpenVINO.
     """
     times = Times(kernels)
-    theirs: list[openvino.Executed] = []
+    theirs: list[Executed] = []
     ours: list[onnxruntime.Executed] = []
     try:
-        with OpenVINOProcess() as process:
-            times.openvino, theirs = process.ask(openvino.measure, str(source.path), list(arrays.values()), list(extensions))
-    except (OpenVINOError, ModuleNotFoundError) as error:
+        times.openvino, theirs = baseline.times(list(arrays.values()))
+    except (BaselineError, ModuleNotFoundError) as error:
         times.problem = str(error)
     try:
         times.onnxruntime, ours = onnxruntime.measure(onnx_path, arrays, outputs, kernels)
@@ -100,18 +98,18 @@ def _within(whole: float | None, executed: Sequence[_Executed]) -> list[_Execute
 @dataclass
 class _Group:
     layers: set[int]
-    openvino: list[openvino.Executed] = field(default_factory=list)
+    openvino: list[Executed] = field(default_factory=list)
     onnxruntime: list[onnxruntime.Executed] = field(default_factory=list)
 
 
 def _by_layer(
     times: Times,
-    source: Model,
+    source: Source,
     names: Mapping[tuple[int, int], str],
-    theirs: Sequence[openvino.Executed],
+    theirs: Sequence[Executed],
     ours: Sequence[onnxruntime.Executed],
 ) -> None:
-    ids = {layer.name: layer.id for layer in source.layers if layer.type not in ("Const", "Result")}
+    ids = {layer.name: layer.id for layer in source.layers if layer.kind in ("input", "operation")}
     groups = []
     for step in theirs:
         layers = {ids[name] for name in step.layers if name in ids}
@@ -145,17 +143,17 @@ def _by_layer(
         )
 
 
-def _behind(source: Model, given: Iterable[int], stop: set[int]) -> set[int]:
+def _behind(source: Source, given: Iterable[int], stop: set[int]) -> set[int]:
     """The layers whose outputs are given, and those before them whose outputs are no more."""
     by_id = {layer.id: layer for layer in source.layers}
     found: set[int] = set()
     pending = list(given)
     while pending:
         layer = by_id[pending.pop()]
-        if layer.id in found or layer.id in stop or layer.type in ("Const", "Parameter"):
+        if layer.id in found or layer.id in stop or layer.kind in ("constant", "input"):
             continue
         found.add(layer.id)
-        pending += [port.source.layer.id for port in layer.inputs]
+        pending += layer.before
     return found
 
 

@@ -3,26 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from converters.source import Executed
 from converters.validation.openvino_inference import FLOAT32, as_tensor, read_model
 from converters.validation.times.repeating import median_seconds
-
-
-class Executed(NamedTuple):
-    """An operation that OpenVINO executes.
-
-    Attributes:
-        layers: the names of the layers that it stands for; none for one that OpenVINO put in.
-        type: its type.
-        seconds: the mean time of an inference.
-    """
-
-    layers: tuple[str, ...]
-    type: str
-    seconds: float
 
 
 def measure(path: str, arrays: Sequence[np.ndarray], extensions: Sequence[str] = ()) -> tuple[float, list[Executed]]:

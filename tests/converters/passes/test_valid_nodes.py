@@ -8,8 +8,9 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
+from converters import convert as conversion
 from converters.errors import ConversionError
-from converters.openvino import conversion, convert
+from converters.openvino import convert
 from converters.passes.valid_nodes import CheckNodes, InvalidNodes
 from onnx_specops.building import Value
 from tests.converters.passes.graphs import floats, graph

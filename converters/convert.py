@@ -1,4 +1,4 @@
-"""From an OpenVINO IR to one ONNX model: read, walk over the layers, passes, file."""
+"""From a model of any source format to one ONNX model: open, emit, passes, file."""
 
 from __future__ import annotations
 
@@ -15,17 +15,9 @@ import onnx_ir as ir
 from onnx_ir.passes import PassError
 
 from converters.errors import REPORT, ConversionError, Fault, Problem
+from converters.formats import format_of
 from converters.garbage import no_collection
 from converters.metadata_keys import INTERFACE, MODEL_API
-from converters.model_api import ModelApiError, embed
-from converters.openvino.information import information, layout
-from converters.openvino.metadata import describe
-from converters.openvino.reader.graph import Model
-from converters.openvino.reader.interface import choose, described
-from converters.openvino.reader.reshape import reshape
-from converters.openvino.report import Report, report
-from converters.openvino.source import is_held, opened
-from converters.openvino.walk import Emitted, body_problem, emit, node_problems, opset_problems, target_problems
 from converters.options import (
     Activations,
     Arrays,
@@ -41,11 +33,13 @@ from converters.options import (
     Weights,
 )
 from converters.outputs import refuse_inputs
-from converters.passes.attention import NotACache, expose_caches, hold_caches
+from converters.passes.attention import Decoder, NotACache, expose_caches, hold_caches
 from converters.passes.finish import Finished, finish, finish_for
 from converters.passes.valid_nodes import CheckNodes, InvalidNodes
 from converters.passes.verification import NotEvaluated, Verifier
-from converters.saving import Source, save
+from converters.report import Report, report
+from converters.saving import save
+from converters.source import Emitted, Source
 from converters.targets import Target, find_target
 from converters.targets.fitting import TargetError
 from converters.variables import complete
@@ -76,63 +70,40 @@ def convert_with(model: str | Path | openvino.Model, onnx_path: str | Path | Non
         raise ValueError(f"{aim.title} reads opset {aim.opsets[0]} to {aim.opsets[1]}, not {options.opset}")
     if options.opset is not None:
         check_opset(options.opset)
-    if options.weights == "reference" and is_held(model):
-        raise ValueError("an openvino.Model has no .bin to refer to: weights is 'auto', 'embed' or 'copy'")
+    if options.weights == "reference" and not isinstance(model, (str, Path)):
+        raise ValueError("a model that is not in a file has no .bin to refer to: weights is 'auto', 'embed' or 'copy'")
     target = None if onnx_path is None else Path(onnx_path)
-    with opened(model, options.bin) as source:
-        saved_source = _saved_source(source, is_held(model), options.precision)
+    with format_of(model).open(model, options.bin) as source:
+        # Weights of another type than the source's cannot be referred to.
+        weights = source.weights(as_they_are=options.precision == "model")
         if target is not None:
-            refuse_inputs([target], saved_source.files)
-        reshape(source, options.input_shapes or {})
-        choose(source, [options.outputs] if isinstance(options.outputs, str) else options.outputs, options.rename)
-        emitted = emit(source)
+            refuse_inputs([target], weights.files)
+        source.reshape(options.input_shapes or {})
+        outputs = [options.outputs] if isinstance(options.outputs, str) else options.outputs
+        source.choose(outputs, options.rename or {})
+        emitted = source.emit()
         if options.model_api is not None:
             _embed(emitted.model, source, options.model_api)
         if options.strict and len(source.remarks):
             raise ConversionError.of(source.remarks.problems())
         with _mistakes_told(source):
-            decoder = None
-            if options.form == "genai":
-                try:
-                    decoder = expose_caches(
-                        emitted.model,
-                        emitted.variables,
-                        positions=options.positions,
-                        contrib=options.contrib and options.opset == OPSET,
-                        cache=options.kv_cache or "float32",
-                        logits=options.logits or "last",
-                    )
-                except NotACache as error:
-                    remedy = "convert it without --genai: its variables are kept by onnx_specops.InferenceSession then"
-                    message = f"it is no decoder with a cache: {error}"
-                    problem = Problem(message, str(source.path), remedy=remedy, fault=Fault.UNSUPPORTED)
-                    raise ConversionError.of(problem) from error
-                emitted.variables = []
-            elif aim.is_default:
-                hold_caches(emitted.model, emitted.variables)
+            decoder = _attention(source, emitted, options, aim)
             # By name: where a pass takes a value's place, the new one bears its name.
             names = {key: value.name or "" for key, value in emitted.values.items()}
             verifier = _verifier(emitted, options.verify)
             try:
                 with nullcontext() if verifier is None else checked_by(verifier):
-                    finished = _finished(emitted.model, options, aim)
-            except BodyError as error:
-                raise ConversionError.of(body_problem(source, error)) from error
-            except LoweringError as error:
-                raise ConversionError.of(opset_problems(source, error, options.opset or aim.opsets[1])) from error
-            except TargetError as error:
-                raise ConversionError.of(target_problems(source, error)) from error
-        complete(emitted.model, emitted.variables, options.variables)
-        try:
-            CheckNodes()(emitted.model)
-        except InvalidNodes as error:
-            raise ConversionError.of(node_problems(source, error)) from error
-        describe(emitted.model, source, values=options.model_api is None)
+                    finished = _finished(emitted, options, aim)
+                complete(emitted.model, emitted.variables, options.variables)
+                CheckNodes()(emitted.model)
+            except (BodyError, LoweringError, InvalidNodes, TargetError) as error:
+                raise ConversionError.of(source.problems_of(error, options.opset or aim.opsets[1])) from error
+        source.describe(emitted.model, values=options.model_api is None)
         if options.model_api is not None:
             emitted.model.metadata_props[MODEL_API] = options.model_api
         if options.outputs or options.rename:
-            emitted.model.metadata_props[INTERFACE] = described(source)
-        saved = save(emitted.model, target, options.weights, saved_source, filled=options.with_weights)
+            emitted.model.metadata_props[INTERFACE] = source.chosen()
+        saved = save(emitted.model, target, options.weights, weights, filled=options.with_weights)
         placed = (saved.weights, saved.size, time.perf_counter() - started)
         done = report(source, emitted, names, finished, finished.opset, *placed, decoder, verifier)
         return Conversion(saved.proto, done)
@@ -172,7 +143,7 @@ def convert(
     and dynamic dimensions, unless ``outputs`` and ``rename`` state others.
 
     Args:
-        model: the .xml of an IR, or an ``openvino.Model``.
+        model: a file of a source format, as the .xml of an OpenVINO IR, or an ``openvino.Model``.
         onnx_path: where to write the model; ``None`` writes nothing.
         bin: the IR's weights; by default the .bin of the same name beside the .xml.
         weights: where the weights go: into the .onnx (``"embed"``), into a file beside it (``"copy"``), or nowhere
@@ -260,11 +231,34 @@ def convert(
 # -- to here ---------------------------------------------------------------------------------------------------------------
 
 
-def _finished(model: ir.Model, options: Options, target: Target) -> Finished:
+def _attention(source: Source, emitted: Emitted, options: Options, target: Target) -> Decoder | None:
+    """Give a language model's cache the form that is asked for; what became of it, where it is inputs and outputs."""
+    if options.form != "genai":
+        if target.is_default:
+            hold_caches(emitted.model, emitted.variables)
+        return None
+    try:
+        decoder = expose_caches(
+            emitted.model,
+            emitted.variables,
+            positions=options.positions,
+            contrib=options.contrib and options.opset == OPSET,
+            cache=options.kv_cache or "float32",
+            logits=options.logits or "last",
+        )
+    except NotACache as error:
+        remedy = "convert it without --genai: its variables are kept by onnx_specops.InferenceSession then"
+        message = f"it is no decoder with a cache: {error}"
+        problem = Problem(message, str(source.path), remedy=remedy, fault=Fault.UNSUPPORTED)
+        raise ConversionError.of(problem) from error
+    emitted.variables = []
+    return decoder
+
+
+def _finished(emitted: Emitted, options: Options, target: Target) -> Finished:
     """The passes, for the target."""
-    # OpenVINO's CPU keeps 16-bit floats in float32 between computations; it converts float16 unrounded as well, but bfloat16
-    # as it is.
-    floats: dict[str, Any] = {"keep_float32": True, "converted_unrounded": [ir.DataType.FLOAT16]}
+    model = emitted.model
+    floats: dict[str, Any] = {"keep_float32": emitted.keep_float32, "converted_unrounded": emitted.converted_unrounded}
     if not target.is_default:
         return finish_for(
             model, target, opset=options.opset, precision=options.precision, quantized=options.quantized, **floats
@@ -281,11 +275,13 @@ def _finished(model: ir.Model, options: Options, target: Target) -> Finished:
     )
 
 
-def _embed(model: ir.Model, source: Model, channels: Channels) -> None:
+def _embed(model: ir.Model, source: Source, channels: Channels) -> None:
     """Put Model API's wrapper, which the model states, into the graph."""
-    images = [layer for layer in source.parameters if len(layer.outputs[0].dims or ()) == 4]
+    from converters.model_api import ModelApiError, embed
+
+    images = [port for port in source.inputs if len(port.dims or ()) == 4]
     try:
-        embed(model, information(source), channels, layout(images[0].outputs[0]) if images else "")
+        embed(model, source.information, channels, images[0].layout if images else "")
     except ModelApiError as error:
         problem = Problem(str(error), str(source.path), remedy="convert it without --model-api", fault=error.fault)
         raise ConversionError.of(problem) from error
@@ -311,7 +307,7 @@ def _verifier(emitted: Emitted, verify: bool | Arrays) -> Verifier | None:
 
 
 @contextmanager
-def _mistakes_told(source: Model) -> Iterator[None]:
+def _mistakes_told(source: Source) -> Iterator[None]:
     """What else than a `ConversionError` comes out of the passes is the converter's own mistake."""
     try:
         yield
@@ -322,11 +318,3 @@ def _mistakes_told(source: Model) -> Iterator[None]:
         text = f"internal error: {type(cause).__name__}: {cause}"
         problem = Problem(text, str(source.path), remedy=REPORT, fault=Fault.INTERNAL, cause=error)
         raise ConversionError.of(problem) from error
-
-
-def _saved_source(source: Model, held: bool, precision: Precision) -> Source:
-    """The source, as `converters.saving` looks at it."""
-    files = () if held else tuple(path for path in (source.path, source.weights_path) if path is not None)
-    # Weights of another type than the .bin's cannot be referred to.
-    weights = None if held or precision != "model" else source.weights_path
-    return Source(source.path, source.weights, weights, files, source.check)

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import onnx_specops
 from converters.errors import Remark
-from converters.openvino.reader.graph import Model
-from converters.openvino.walk import Emitted, all_layers, operator_name
 from converters.passes.attention import Decoder
 from converters.passes.finish import Finished
 from converters.passes.verification import Verifier
 from converters.saving import Weights
+from converters.source import Emitted, Source, operator_name
 from onnx_specops.domain import CONTRIB_DOMAIN
 
 
@@ -23,8 +22,8 @@ class Report:
     """What a conversion did.
 
     Attributes:
-        path: the IR's .xml file.
-        layers: how many layers of each type the IR has, those of nested bodies included.
+        path: the source's file.
+        layers: how many layers of each type the source has, those of nested bodies included.
         becomes: layer type -> the ONNX operators that its layers became (``onnx_specops.`` before those of the domain).
         nodes: how many nodes of each operator the ONNX model has.
         custom_operators: the domain's operators that the model uses.
@@ -66,7 +65,7 @@ class Report:
 
 
 def report(
-    source: Model,
+    source: Source,
     emitted: Emitted,
     names: Mapping[tuple[int, int], str],
     finished: Finished,
@@ -98,7 +97,7 @@ def report(
     alive = {value.name for node in graph for value in node.outputs} | {value.name for value in graph.inputs}
     return Report(
         path=source.path,
-        layers=dict(sorted(Counter(layer.type for layer in all_layers(source)).items())),
+        layers=dict(sorted(source.layer_types.items())),
         becomes=becomes,
         nodes=dict(sorted(nodes.items())),
         custom_operators=sorted({n.op_type for n in graph.all_nodes() if n.domain == onnx_specops.DOMAIN}),

@@ -1,4 +1,4 @@
-"""What a target takes of an IR, without writing anything."""
+"""What a target takes of a model, without writing anything."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from converters.convert import convert_with
 from converters.errors import ConversionError, Problem
-from converters.openvino.conversion import convert_with
 from converters.options import Options
 from converters.targets import Target, find_target
 from converters.targets.fitting import TargetError
@@ -44,9 +44,9 @@ def inspect_for(
     """See which nodes of a model's ONNX form a target takes.
 
     Args:
-        model: the .xml of an IR.
+        model: a file of a source format.
         target: the target's name.
-        bin, input_shapes: as of `converters.openvino.convert`.
+        bin, input_shapes: as of `converters.convert.convert`.
 
     Raises:
         ConversionError: when the model cannot be converted for any target.

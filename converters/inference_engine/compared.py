@@ -1,0 +1,57 @@
+"""The Inference Engine, which computes what is right for an IR of versions 2 to 7: no OpenVINO reads such files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from converters.inference_engine.baseline import ENVIRONMENT, EngineProcess, python
+from converters.source import BaselineError, Executed, Inference, LayerOutput
+
+
+class InferenceEngineBaseline:
+    """The Inference Engine of 2020 with a model; see `converters.source.Baseline`. It hands out no layers.
+
+    Args:
+        path: the .xml.
+        weights: the .bin.
+        inputs, outputs: the names of the model's inputs and outputs.
+    """
+
+    runtime = "openvino"
+    has_low_precision = False
+
+    def __init__(self, path: Path, weights: Path, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+        self._path, self._weights, self._inputs, self._outputs = path, weights, list(inputs), list(outputs)
+
+    def run(
+        self, inputs: Sequence[np.ndarray], layers: Sequence[LayerOutput] = (), *, low_precision: bool = False
+    ) -> Inference:
+        """Run once; the time is not told."""
+        return Inference(self.run_all([inputs]), [None] * len(layers))
+
+    def run_all(self, samples: Sequence[Sequence[np.ndarray]], *, low_precision: bool = False) -> list[list[np.ndarray]]:
+        """The outputs of each sample, with inputs of the shapes that it has."""
+        executable = python()
+        if executable is None:
+            raise ModuleNotFoundError(
+                f"no OpenVINO reads IR 2 to 7; {ENVIRONMENT} names a Python with opencv-python-inference-engine"
+            )
+        found = []
+        with EngineProcess(executable) as engine:
+            declared = engine.interface(self._path, self._weights)["inputs"]
+            for arrays in samples:
+                given = dict(zip(self._inputs, arrays, strict=True))
+                shapes = {name: array.shape for name, array in given.items() if array.ndim}
+                changed = {name: dims for name, dims in shapes.items() if list(dims) != declared.get(name, list(dims))}
+                outputs = engine.run(self._path, self._weights, given, changed)
+                if missing := [name for name in self._outputs if name not in outputs]:
+                    raise BaselineError(f"the Inference Engine has no output {missing[0]}")
+                found.append([outputs[name] for name in self._outputs])
+        return found
+
+    def times(self, inputs: Sequence[np.ndarray]) -> tuple[float, list[Executed]]:
+        """Raises `BaselineError`."""
+        raise BaselineError("no layer was timed: the Inference Engine tells of none")

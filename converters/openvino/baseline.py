@@ -1,0 +1,103 @@
+"""OpenVINO's CPU plugin, which computes what is right for an IR."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from converters.source import Executed, Inference, LayerOutput
+from converters.validation import openvino_inference
+from converters.validation.openvino_extraction import Output, extract
+from converters.validation.openvino_inference import EXACT, SHIPPED
+from converters.validation.openvino_process import OpenVINOError, OpenVINOProcess, run_openvino
+from converters.validation.times import openvino as times
+
+# The types that OpenVINO names otherwise than the files.
+_TYPE_NAMES = {"ReLU": "Relu", "SoftMax": "Softmax", "PReLU": "PRelu"}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Inputs and outputs that a conversion was told to have.
+
+    Attributes:
+        inputs: the inputs that are kept, by their places in the file.
+        outputs: of each output the name of its layer, which output that is, and its place among the file's outputs, if any.
+        variables: the ids of the variables that are assigned.
+    """
+
+    inputs: list[int]
+    outputs: list[tuple[str, int, int | None]]
+    variables: list[str]
+
+
+class OpenVINOBaseline:
+    """OpenVINO on the CPU, in float32; see `converters.source.Baseline`.
+
+    Args:
+        path: the .xml.
+        bin: the .bin, if it is not the one beside the .xml.
+        wanted: inputs and outputs other than the file's.
+        folder: for files.
+        extensions: as of `converters.validation.openvino_extensions.new_core`.
+    """
+
+    runtime = "openvino"
+    has_low_precision = True
+
+    def __init__(
+        self, path: Path, bin: Path | None, wanted: Wanted | None, folder: Path, extensions: Sequence[str] = ()
+    ) -> None:
+        self._extensions = list(extensions)
+        self._path = path if bin is None else _together(path, bin, folder / "ir")
+        if wanted is not None:
+            outputs = [Output(*output) for output in wanted.outputs]
+            try:
+                with OpenVINOProcess() as process:
+                    asked = (str(self._path), str(folder / "chosen.xml"), wanted.inputs, outputs, wanted.variables)
+                    process.ask(extract, *asked, self._extensions)
+                self._path = folder / "chosen.xml"
+            except (OpenVINOError, ModuleNotFoundError):  # which its turn among the runtimes tells
+                return
+
+    def run(
+        self, inputs: Sequence[np.ndarray], layers: Sequence[LayerOutput] = (), *, low_precision: bool = False
+    ) -> Inference:
+        """See `converters.validation.openvino_process.run_openvino`."""
+        names = [
+            openvino_inference.LayerOutput(one.layer.name, _TYPE_NAMES.get(one.layer.type, one.layer.type), one.index)
+            for one in layers
+        ]
+        settings = _settings(low_precision)
+        return run_openvino(self._path, list(inputs), names, extensions=self._extensions, settings=settings)
+
+    def run_all(self, samples: Sequence[Sequence[np.ndarray]], *, low_precision: bool = False) -> list[list[np.ndarray]]:
+        """The outputs of each sample."""
+        options = {"extensions": self._extensions, "settings": dict(_settings(low_precision))}
+        with OpenVINOProcess() as process:
+            runs = [list(arrays) for arrays in samples]
+            return process.ask(openvino_inference.infer, str(self._path), runs, **options).outputs
+
+    def times(self, inputs: Sequence[np.ndarray]) -> tuple[float, list[Executed]]:
+        """See `converters.validation.times.openvino.measure`."""
+        with OpenVINOProcess() as process:
+            return process.ask(times.measure, str(self._path), list(inputs), self._extensions)
+
+
+def _settings(low_precision: bool) -> Mapping[str, str]:
+    return SHIPPED if low_precision else EXACT
+
+
+def _together(xml: Path, weights: Path, folder: Path) -> Path:
+    """An IR's files beside each other in a new folder, as OpenVINO looks for them; returns the .xml."""
+    folder.mkdir()
+    for file, name in ((xml, "model.xml"), (weights, "model.bin")):
+        try:
+            (folder / name).symlink_to(file.resolve())
+        except OSError:  # the system, or the file system, has no links
+            shutil.copyfile(file, folder / name)
+    return folder / "model.xml"

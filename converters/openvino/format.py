@@ -1,0 +1,56 @@
+"""OpenVINO IR as a source format. The reader and the rules are loaded when a model is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from converters.inspection import Inspection
+    from converters.openvino.coverage.table import Coverage
+    from converters.openvino.source import OpenVINOSource
+
+_SNIFFED = 4096  # bytes of a file in which <net is, if it is an IR
+
+
+class OpenVINOFormat:
+    """OpenVINO IR, and an ``openvino.Model`` that a program holds; see `converters.source.Format`."""
+
+    name = "OpenVINO IR"
+    suffixes = (".xml",)
+
+    def recognises(self, model: object) -> bool:
+        """Whether it is a file with the root of an IR, or a model of OpenVINO's."""
+        if not isinstance(model, (str, Path)):
+            return type(model).__module__.partition(".")[0] == "openvino"
+        try:
+            with open(model, "rb") as file:
+                return b"<net" in file.read(_SNIFFED)
+        except (OSError, ValueError):
+            return False
+
+    @contextmanager
+    def open(self, model: Any, bin: str | Path | None = None, *, valueless: bool = False) -> Iterator[OpenVINOSource]:
+        """The typed graph of an IR; see `converters.openvino.opened.opened`."""
+        from converters.openvino.opened import is_held, opened
+        from converters.openvino.source import OpenVINOSource
+
+        with opened(model, bin, valueless=valueless) as graph:
+            yield OpenVINOSource(graph, held=is_held(model), own_bin=bin is None)
+
+    def inspect(self, path: Path, bin: str | Path | None = None) -> Inspection:
+        """See `converters.openvino.inspection.inspect`."""
+        from converters.openvino.inspection import inspect
+
+        return inspect(path, bin)
+
+    def coverage(self) -> tuple[str, Sequence[Coverage]]:
+        """See `converters.openvino.coverage.table`."""
+        from converters.openvino.coverage.table import coverage, openvino_version
+
+        return f"OpenVINO {openvino_version()}", coverage()
+
+
+FORMAT = OpenVINOFormat()

@@ -1,0 +1,44 @@
+"""What is converted: an IR in files, or a model that a program holds."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from converters.openvino.reader.graph import Model
+from converters.openvino.reader.read import read
+
+if TYPE_CHECKING:
+    import openvino
+
+
+@contextmanager
+def opened(
+    model: str | Path | openvino.Model, bin_path: str | Path | None = None, *, valueless: bool = False
+) -> Iterator[Model]:
+    """The typed graph of an IR; of an ``openvino.Model`` by way of files that are gone afterwards.
+
+    Raises:
+        MalformedError: a file cannot be read or is not an IR.
+        ValueError: a .bin is given with an ``openvino.Model``.
+    """
+    if isinstance(model, (str, Path)):
+        yield read(model, bin_path, valueless=valueless)
+        return
+    if bin_path is not None:
+        raise ValueError("a .bin belongs to an .xml; an openvino.Model holds its weights itself")
+    import openvino
+
+    with tempfile.TemporaryDirectory(prefix="specops-") as folder:
+        path = Path(folder) / "model.xml"
+        openvino.serialize(model, str(path), str(path.with_suffix(".bin")))
+        # Problems name the model, not a file that is gone when they are read.
+        yield read(path, name=model.friendly_name)
+
+
+def is_held(model: object) -> bool:
+    """Whether a program holds the model, so that there are no files to refer to."""
+    return not isinstance(model, (str, Path))

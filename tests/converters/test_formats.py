@@ -1,0 +1,109 @@
+"""Source formats: one place names them, and nothing else knows one."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import openvino as ov
+import pytest
+from openvino import opset13 as ops
+
+from converters.convert import convert
+from converters.formats import find_models, format_of, formats, recognised
+from tests.converters.cli.specops import save_dense
+
+ROOT = Path(__file__).parents[2]
+# Packages of source formats, which may build on each other; Model API is OpenVINO's, and resizes as its Interpolate does.
+PACKAGES = ("openvino", "inference_engine", "model_api")
+
+
+def imported(path: Path) -> Iterator[str]:
+    """The modules that a file imports, wherever in it, by their whole names."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, path
+            yield node.module or ""
+            yield from (f"{node.module}.{name.name}" for name in node.names)
+
+
+def test_nothing_but_the_registry_knows_a_format() -> None:
+    found = {}
+    for path in sorted((ROOT / "converters").rglob("*.py")):
+        if path.relative_to(ROOT / "converters").parts[0] in PACKAGES:
+            continue
+        names = {name for name in imported(path) if name.split(".")[:2] in [["converters", package] for package in PACKAGES]}
+        if names:
+            found[path] = names
+    assert found == {}
+
+
+def test_the_plugin_knows_no_converter() -> None:
+    for path in (ROOT / "onnx_specops").rglob("*.py"):
+        assert not any(name.partition(".")[0] == "converters" for name in imported(path)), path
+
+
+@pytest.mark.parametrize("content", [b"", b"<note/>", b"\0\0<ne", b"<net"[:3]])
+def test_what_is_of_no_format(tmp_path: Path, content: bytes) -> None:
+    """The last format says what is wrong with it."""
+    path = tmp_path / "model.xml"
+    path.write_bytes(content)
+    assert recognised(path) is None
+    assert format_of(path) is list(formats())[-1]
+    assert recognised(tmp_path) is None and recognised(tmp_path / "none.xml") is None and recognised(7) is None
+
+
+def test_folders_are_searched(tmp_path: Path) -> None:
+    save_dense(tmp_path / "b" / "model.xml")
+    save_dense(tmp_path / "a.xml")
+    (tmp_path / "note.xml").write_text("<note/>")
+    assert find_models(tmp_path) == [tmp_path / "a.xml", tmp_path / "b" / "model.xml"]
+
+
+def test_what_a_source_tells(tmp_path: Path) -> None:
+    """Its interface, its layers and its files, before and after outputs are chosen."""
+    x = ops.parameter([-1, 3], np.float32, name="x")
+    x.output(0).set_names({"x", "also x"})
+    x.set_layout(ov.Layout("NC"))
+    hidden = ops.relu(x, name="hidden")
+    y = ops.add(hidden, ops.constant(np.ones((1, 3), np.float32)), name="y")
+    y.output(0).set_names({"y"})
+    model = ov.Model([y], [x])
+    model.set_rt_info("a", ["model_info", "b"])
+    ov.save_model(model, tmp_path / "model.xml", compress_to_fp16=False)
+    with format_of(tmp_path / "model.xml").open(tmp_path / "model.xml") as source:
+        (port,) = source.inputs
+        assert set(port.names) <= set(port.aliases) and {"x", "also x"} <= set(port.aliases)
+        assert (port.dims, port.layout) == ((None, 3), "[N,C]")
+        assert [port.names[0] for port in source.outputs] == ["y"]
+        assert sorted(layer.kind for layer in source.layers) == ["constant", "input", "operation", "operation", "output"]
+        by_name = {layer.name: layer for layer in source.layers}
+        assert by_name["hidden"].before == (by_name["x"].id,)
+        assert by_name["y"].dims == ((None, 3),) and by_name["y"].has_array == (True,)
+        assert source.information["model_info b"] == "a"
+        assert source.files == (tmp_path / "model.xml", tmp_path / "model.bin")
+        source.choose(["hidden"], {"hidden": "h"})
+        assert [port.names[0] for port in source.outputs] == ["h"]
+        chosen = source.chosen()
+    with format_of(tmp_path / "model.xml").open(tmp_path / "model.xml") as again:
+        again.restore(chosen)
+        assert [port.names[0] for port in again.outputs] == ["h"]
+        assert {layer.name for layer in again.layers if layer.kind == "operation"} == {"hidden"}
+        data = np.array([[-1, 2, 3]], np.float32)
+        (tmp_path / "files").mkdir()
+        baseline = again.baseline(tmp_path / "files")
+        np.testing.assert_array_equal(baseline.run([data]).outputs[0][0], np.maximum(data, 0))
+
+
+def test_a_model_that_a_program_holds() -> None:
+    x = ops.parameter([2], np.float32, name="x")
+    model = ov.Model([ops.relu(x)], [x])
+    assert recognised(model) is not None
+    with format_of(model).open(model) as source:
+        assert source.files == ()
+    with pytest.raises(ValueError, match=r"has no \.bin to refer to"):
+        convert(model, weights="reference")
