@@ -14,6 +14,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from converters.formats import formats
+
 GROUP = "onnx_specops.rules"
 
 
@@ -40,11 +42,13 @@ def load_all(sources: Iterable[str] | None) -> None:
 
 @functools.cache
 def load_rules(source: str) -> None:
-    """Register the rules in a Python file, or in a module that can be imported; once for each.
+    """Register the rules in a Python file, or in a module that can be imported, in the places of ours; once for each.
 
     Raises:
         ValueError: where there is no such file or module, or it fails.
     """
+    for one in formats():
+        one.load()
     try:
         if source.endswith(".py"):
             _import_file(Path(source))

@@ -267,6 +267,9 @@ class Format(Protocol):
     name: str
     suffixes: tuple[str, ...]
 
+    def load(self) -> None:
+        """Register the format's own rules, in whose places a user's rules come."""
+
     def recognises(self, model: object) -> bool:
         """Whether a path, or an object that a program holds, is of this format, by its content."""
 

@@ -21,6 +21,10 @@ class OpenVINOFormat:
     name = "OpenVINO IR"
     suffixes = (".xml",)
 
+    def load(self) -> None:
+        """Register the rules of OpenVINO's operations."""
+        from converters.openvino import walk  # noqa: F401
+
     def recognises(self, model: object) -> bool:
         """Whether it is a file with the root of an IR, or a model of OpenVINO's."""
         if not isinstance(model, (str, Path)):
