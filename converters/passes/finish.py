@@ -20,12 +20,11 @@ from converters.passes.copies import DropCopies
 from converters.passes.for_target import Simplify, spelled
 from converters.passes.four_bits import LookUpFourBits
 from converters.passes.multi_head_attention import FUSE_ATTENTION
-from converters.passes.normalizations import FuseScaleAndBias, SumBeforeNormalization
-from converters.passes.pads import KeepPads
+from converters.passes.normalizations import FuseScaleAndBias
+from converters.passes.onnxruntime import kept_apart, plain_forms
 from converters.passes.precision import InFloat16, InFloat32
-from converters.passes.quantized import InIntegers, KeepFloatWeights, is_quantized
+from converters.passes.quantized import InIntegers, is_quantized
 from converters.passes.root_mean_squares import SpellRootMeanSquares
-from converters.passes.transposed_products import TransposeBehindCasts
 from converters.passes.vocabulary_tables import FuseVocabularyTables, LabelVocabularyTables
 from converters.targets.fitting import TargetError, Untaken, check, taken_by
 from converters.targets.target import Target
@@ -151,7 +150,13 @@ def finish(
     bodies, inline, halves = AttachBodies(opset, contrib=contrib), InlineBodies(), InFloat16(opset)
     # ONNX Runtime itself puts casts around nodes of float16 for which a device has no kernel.
     spared = [ir.DataType.FLOAT16] if precision == "float16" else []
-    passes: list[InPlacePass] = [FuseVocabularyTables(), LabelVocabularyTables(), FuseHardSigmoid(), FuseHardSwish()]
+    passes: list[InPlacePass] = [
+        *plain_forms(),
+        FuseVocabularyTables(),
+        LabelVocabularyTables(),
+        FuseHardSigmoid(),
+        FuseHardSwish(),
+    ]
     passes += [DropCopies(), FuseScaleAndBias(), SpellRootMeanSquares(), FlattenBiases(), SpellLogSigmoid()]
     if precision != "float16":  # whose numbers end where its terms do not
         passes.append(SpellMish())
@@ -177,10 +182,7 @@ def finish(
     passes += [
         casts(opset=opset),
         RemoveUnusedNodesPass(),
-        KeepPads(opset),
-        TransposeBehindCasts(),
-        KeepFloatWeights(),
-        SumBeforeNormalization(),
+        *kept_apart(opset),
         MoveIntoBranches(),
         bodies,
         RemoveUnusedOpsetsPass(),

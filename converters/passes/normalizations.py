@@ -1,10 +1,7 @@
-"""Normalizations as ONNX Runtime computes them quickest.
+"""Normalizations with their scale and bias.
 
-OpenVINO writes a normalization alone (MVN), and its scale and bias as arithmetic behind it that broadcasts: they become the
+OpenVINO writes a normalization alone (MVN), followed by its scale and bias as arithmetic that broadcasts: they become the
 normalization's own.
-
-A sum before LayerNormalization is said as Sum: of Add and LayerNormalization ONNX Runtime makes SkipLayerNormalization,
-whose kernel for CPUs takes six times as long as the two (1.31: 0.49 ms for 128 x 768 numbers instead of 0.07).
 """
 
 from __future__ import annotations
@@ -84,31 +81,3 @@ class FuseScaleAndBias(PatternPass):
     """normalization * scale + bias."""
 
     rewrites = tuple(form(root) for root in ("LayerNormalization", "InstanceNormalization") for form in (_scaled, _shifted))
-
-
-@rewrite(
-    "LayerNormalization",
-    lambda op, a, b, scale: op.LayerNormalization(
-        op.Add(a, b, _outputs=["total"]), scale, _allow_other_inputs=True, _outputs=["whole"]
-    ),
-)
-def of_a_sum(op: Builder, *, a: Value, b: Value, scale: Value, total: Value, whole: Value) -> Value | None:
-    """LayerNormalization of a sum that nothing else uses."""
-    node = whole.producer()
-    assert node is not None
-    # In float16 it is GPUs that compute, whose SkipLayerNormalization is quick.
-    if total.dtype != ir.DataType.FLOAT or any(value.uses() for value in node.outputs[1:]) or _is_row(a) or _is_row(b):
-        return None
-    attributes = {name: attribute.value for name, attribute in node.attributes.items()}
-    return op.LayerNormalization(op.Sum(a, b), *node.inputs[1:], **attributes)
-
-
-def _is_row(value: Value) -> bool:
-    """Whether it is a bias, which ONNX Runtime makes part of the product before it."""
-    return value.dims is not None and all(size == 1 for size in value.dims[:-1])
-
-
-class SumBeforeNormalization(PatternPass):
-    """LayerNormalization(a + b)."""
-
-    rewrites = (of_a_sum,)

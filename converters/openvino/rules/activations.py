@@ -14,7 +14,6 @@ from converters.openvino.rules._precision import (
     INTEGERS,
     INTEGERS_IN_FLOAT32,
     UNSIGNED,
-    D,
     integers_rounded,
     mixed_in_float32,
 )
@@ -114,12 +113,8 @@ def hsigmoid(op: Builder, x: Value):
 
 @rule("HSwish", since="opset4")
 def hswish(op: Builder, x: Value):
-    """HSwish-4. (ONNX Runtime takes HardSwish and Mish apart, into operators of which it has none for f64.)"""
-
-    def function(x: Value) -> Value:
-        return op.Mul(x, op.HardSigmoid(x, alpha=1 / 6, beta=0.5)) if x.dtype == D.DOUBLE else op.HardSwish(x)
-
-    return integers_rounded(op, function, x)
+    """HSwish-4."""
+    return integers_rounded(op, op.HardSwish, x)
 
 
 @rule("Swish", since="opset4")
@@ -180,7 +175,7 @@ def gelu(op: Builder, x: Value, *, approximation_mode: Literal["erf", "tanh"] = 
 @rule("Mish", since="opset4")
 def mish(op: Builder, x: Value):
     """Mish-4."""
-    return op.Mul(x, op.Tanh(op.Softplus(x))) if x.dtype == D.DOUBLE else op.Mish(x)
+    return op.Mish(x)
 
 
 @rule("SoftPlus", since="opset4")

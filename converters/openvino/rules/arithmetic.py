@@ -22,7 +22,6 @@ from converters.openvino.rules._precision import (
     SIGNED,
     UNSIGNED,
     D,
-    halves_in_float32,
     integers_rounded,
     saturating_8_bits,
 )
@@ -119,8 +118,8 @@ def abs_(op: Builder, x: Value):
 
 @rule("Sign")
 def sign(op: Builder, x: Value):
-    """Sign-1; a NaN stays NaN, which ONNX Runtime's kernel for 16-bit floats makes 0."""
-    return halves_in_float32(op, op.Sign, x)
+    """Sign-1."""
+    return op.Sign(x)
 
 
 @rule(

@@ -137,7 +137,7 @@ def lrn(op: Builder, data: Value, axes: Value, *, alpha: float, beta: float, bia
     known = _known_axes(data, axes)
     region = 2 * ((size - 1) // 2) + 1
     if known == [1] and alpha > 0 and beta > 0:  # ONNX Runtime's LRN wants both so
-        return _across_channels(op, data, alpha=alpha * region / size, beta=beta, bias=bias, size=region)
+        return op.LRN(data, alpha=alpha * region / size, beta=beta, bias=bias, size=region)
     squares = op.Mul(data, data)
     for k in known or ():
         squares = _summed(op, squares, k, region)
@@ -163,16 +163,6 @@ def _known_axes(data: Value, axes: Value) -> list[int] | None:
     if rank is not None and any(not -rank <= axis < rank for axis in given):
         raise Malformed(f"its axes are {given} for a rank of {rank}")
     return sorted({axis + (rank or 0) if axis < 0 else axis for axis in given})
-
-
-def _across_channels(op: Builder, data: Value, **attributes: float) -> Value:
-    """ONNX's LRN, which ONNX Runtime has for four dimensions only."""
-    if data.rank == 4:
-        return op.LRN(data, **attributes)
-    shape = op.Shape(data)
-    inner = op.ReduceProd(op.Slice(shape, [2], [2**31]), keepdims=1)
-    four = op.Reshape(data, op.Concat(op.Slice(shape, [0], [2]), inner, [1], axis=0), allowzero=1)
-    return op.Reshape(op.LRN(four, **attributes), shape, allowzero=1)
 
 
 def _summed_if(op: Builder, condition: Value, x: Value, axis: int, region: int) -> Value:

@@ -321,8 +321,6 @@ def split(op: Builder, data: Value, axis: Value, *, num_splits: int, context: Co
         return op.Split(data, lengths, axis=at, outputs=num_splits)
     if size % num_splits:
         raise Malformed(f"it splits {size} elements into {num_splits} equal parts")
-    if size == 0:  # which ONNX Runtime splits into stated lengths only
-        return op.Split(data, [0] * num_splits, axis=at, outputs=num_splits)
     return op.Split(data, axis=at, num_outputs=num_splits, outputs=num_splits)
 
 

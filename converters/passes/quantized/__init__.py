@@ -6,7 +6,6 @@ pooling. `InIntegers` puts them there; `affine` says what integers stand for, `w
 `convolutions` and `products` arrange what takes both.
 """
 
-from converters.passes.quantized.guards import KeepFloatWeights
 from converters.passes.quantized.integers import InIntegers, is_quantized
 
-__all__ = ["InIntegers", "KeepFloatWeights", "is_quantized"]
+__all__ = ["InIntegers", "is_quantized"]

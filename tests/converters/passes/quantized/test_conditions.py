@@ -10,7 +10,8 @@ import onnx_ir as ir
 import pytest
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 
-from converters.passes.quantized import InIntegers, KeepFloatWeights
+from converters.passes.onnxruntime import KeepFloatWeights
+from converters.passes.quantized import InIntegers
 from converters.passes.quantized.affine import Affine, affine, is_scale
 from onnx_specops.building import Value, new_value
 from tests.converters.passes.graphs import Emit, floats, graph, rewritten

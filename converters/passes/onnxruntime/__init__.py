@@ -1,0 +1,34 @@
+"""What ONNX Runtime's CPU kernels and optimisations cannot do: a module for each quirk, with the release that showed it.
+
+Rules emit what ONNX means. A target that is not ONNX Runtime leaves these passes out and gets the plain form; a quirk that a
+release mends is a module to delete.
+
+`plain_forms` run first, on what the rules emit; `kept_apart` last, on the graph that ONNX Runtime would optimise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from onnx_ir.passes import InPlacePass
+
+from converters.passes.onnxruntime.doubles import ActivationsOfDoubles
+from converters.passes.onnxruntime.float_weights import KeepFloatWeights
+from converters.passes.onnxruntime.local_response import LRNOfFourDimensions
+from converters.passes.onnxruntime.pads import KeepPads
+from converters.passes.onnxruntime.signs import SignInFloat32
+from converters.passes.onnxruntime.splits import SplitOfNothing
+from converters.passes.onnxruntime.sums import SumBeforeNormalization
+from converters.passes.onnxruntime.transposed_products import TransposeBehindCasts
+
+__all__ = ["KeepFloatWeights", "KeepPads", "SumBeforeNormalization", "TransposeBehindCasts", "kept_apart", "plain_forms"]
+
+
+def plain_forms() -> Sequence[InPlacePass]:
+    """The passes that come first: nodes that ONNX Runtime has no kernel for, or a wrong one."""
+    return [ActivationsOfDoubles(), LRNOfFourDimensions(), SignInFloat32(), SplitOfNothing()]
+
+
+def kept_apart(opset: int) -> Sequence[InPlacePass]:
+    """The passes that come last: what ONNX Runtime must not fuse, for a model of an opset."""
+    return [KeepPads(opset), TransposeBehindCasts(), KeepFloatWeights(), SumBeforeNormalization()]

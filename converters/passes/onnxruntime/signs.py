@@ -1,0 +1,27 @@
+"""Sign of 16-bit floats: ONNX Runtime's kernel (1.31) gives 0 for NaN, that of float32 NaN."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from converters.passes.patterns import PatternPass, rewrite
+from onnx_specops.building import Builder, Value
+from onnx_specops.widening import HALVES
+
+
+@rewrite("Sign", lambda op, x: op.Sign(x), finite=True)
+def in_float32(op: Builder, *, x: Value) -> Value | None:
+    """The sign of a float32, which stays unrounded for what follows."""
+    if x.dtype not in HALVES:
+        return None
+    wide = op.Cast(x, to=ir.DataType.FLOAT)
+    wide.unrounded = True
+    result = op.Cast(op.Sign(wide), to=x.dtype)
+    result.unrounded = True
+    return result
+
+
+class SignInFloat32(PatternPass):
+    """Sign of float16 and bfloat16 in float32."""
+
+    rewrites = (in_float32,)

@@ -1,0 +1,33 @@
+"""Split of nothing: ONNX Runtime (1.31) takes no ``num_outputs`` along an axis of size 0, where it takes lengths of 0."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+from onnx_ir.passes import InPlacePass, PassResult
+
+from onnx_specops.building import constant_value
+from onnx_specops.graphs import all_nodes
+from onnx_specops.naming import Names
+
+
+class SplitOfNothing(InPlacePass):
+    """States the lengths of a Split along an axis that has no elements."""
+
+    def call(self, model: ir.Model) -> PassResult:
+        found = [node for node in all_nodes(model.graph) if _is_of_nothing(node)]
+        names = Names.of(model.graph) if found else Names()
+        for node in found:
+            lengths = constant_value(np.zeros(len(node.outputs), np.int64), name=f"{node.outputs[0].name}_lengths")
+            names.register(model.graph, lengths)
+            node.resize_inputs(2)
+            node.replace_input_with(1, lengths)
+            del node.attributes["num_outputs"]
+        return PassResult(model, modified=bool(found))
+
+
+def _is_of_nothing(node: ir.Node) -> bool:
+    if (node.domain, node.op_type) != ("", "Split") or "num_outputs" not in node.attributes:
+        return False
+    x = node.inputs[0]
+    return x is not None and x.shape is not None and x.shape[node.attributes.get_int("axis", 0)] == 0
