@@ -21,7 +21,7 @@ from converters.passes.for_target import Simplify, spelled
 from converters.passes.four_bits import LookUpFourBits
 from converters.passes.multi_head_attention import FUSE_ATTENTION
 from converters.passes.normalizations import FuseScaleAndBias
-from converters.passes.onnxruntime import kept_apart, plain_forms
+from converters.passes.onnxruntime import KeepFloatWeights, KeepPads, TransposeBehindCasts, kept_apart, plain_forms
 from converters.passes.precision import InFloat16, InFloat32
 from converters.passes.quantized import InIntegers, is_quantized
 from converters.passes.root_mean_squares import SpellRootMeanSquares
@@ -226,6 +226,7 @@ def finish_for(
         fit_kernels=target.onnxruntime,
     )
     passes: list[InPlacePass] = [
+        *(plain_forms() if target.onnxruntime else ()),
         LabelVocabularyTables(),
         FuseHardSigmoid(),
         FuseHardSwish(),

@@ -9,9 +9,11 @@ import onnx
 import pytest
 
 from converters.openvino import convert
+from converters.passes.onnxruntime import KeepPads
 from tests.comparison import assert_all_close
 from tests.conformance.check import run_model
 from tests.conformance.oracle import Oracle, OracleError
+from tests.converters.passes.graphs import floats, graph, rewritten
 
 
 def _max_pool(ops, x):
@@ -52,3 +54,38 @@ def test_a_pad_of_zeros(behind, relu: bool, kept: bool, opset: int, oracle: Orac
     assert [len(node.input) == 4 for node in pads] == [kept and opset >= 18]
     assert ("Clip" in {node.op_type for node in model.graph.node}) == (kept and opset < 18)
     onnx.checker.check_model(model, full_check=True)
+
+
+@pytest.mark.parametrize(
+    ("emit", "kept"),
+    [
+        (lambda op, x: _max(op, op.Pad(x, [0, 0, 1, 1, 0, 0, 1, 1])), True),
+        (lambda op, x: _max(op, op.Pad(op.Relu(x), [0, 0, 1, 1, 0, 0, 1, 1])), False),
+        (lambda op, x: _max(op, op.Pad(op.Relu(x), [0, 0, 3, 1, 0, 0, 1, 1])), True),  # a window of zeros alone
+        (lambda op, x: _max(op, op.Pad(op.Sigmoid(x), [0, 0, 1, 1, 0, 0, 1, 1])), True),  # not negative, but who knows
+        (lambda op, x: _max(op, op.Pad(op.Relu(x), [0, 0, 1, 1, 0, 0, 1, 1], 7.0)), None),
+        (lambda op, x: _max(op, op.Pad(op.Relu(x), [0, 1, 1, 1, 0, 0, 1, 1])), None),
+        (lambda op, x: _max(op, op.Pad(op.Relu(x), [0, 0, -1, 1, 0, 0, 1, -1])), None),
+        (lambda op, x: _max(op, op.Pad(op.Relu(x), [0, 0, 1, 1, 0, 0, 1, 1]), dilations=[2, 2]), None),
+        (lambda op, x: _max(op, op.Pad(op.Relu(x), [0, 0, 1, 1, 0, 0, 1, 1]), pads=[2, 2, 2, 2]), None),
+        (lambda op, x: _average(op, op.Pad(op.Relu(x), [0, 0, 1, 1, 0, 0, 1, 1])), True),
+        (lambda op, x: op.Relu(op.Pad(x, [0, 0, 1, 1, 0, 0, 1, 1])), False),
+        (lambda op, x: _max(op, op.Pad(x, [0, 0, 1, 1, 0, 0, 1, 1], mode="edge")), False),
+        (lambda op, x: _max(op, op.Pad(x, [1, 1, 1, 1], None, [2, 3])), False),  # it names its axes
+    ],
+)
+@pytest.mark.parametrize("opset", [17, 21])
+def test_conditions(emit, kept: bool | None, opset: int) -> None:
+    """Whatever stays to be fused gives the same when ONNX Runtime has fused it."""
+    model = graph(emit, floats("x", 2, 2, 6, 6))
+    assert KeepPads(opset)(model).modified is kept or kept is None
+    if opset == 21:
+        rewritten(emit, floats("x", 2, 2, 6, 6), by=[KeepPads(21)], optimized=True)
+
+
+def _max(op, x, **attributes):
+    return op.MaxPool(x, kernel_shape=[3, 3], **attributes)
+
+
+def _average(op, x):
+    return op.AveragePool(x, kernel_shape=[3, 3])
