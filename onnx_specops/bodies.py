@@ -20,7 +20,7 @@ import onnx_ir as ir
 from onnx_specops.building import IR_VERSION, OPSET, OPSET_IMPORTS, Builder, Value, constant_value, new_value
 from onnx_specops.dispatching import Variant, dispatcher
 from onnx_specops.domain import CONTRIB_DOMAIN, DOMAIN, INTERNAL, Declaration, NoBodyError, find_declaration
-from onnx_specops.graphs import all_nodes, all_values
+from onnx_specops.graphs import all_nodes, all_values, origin
 from onnx_specops.inlining import inline_users
 from onnx_specops.kernel_types import insert_casts
 from onnx_specops.naming import Names
@@ -33,10 +33,11 @@ class BodyError(ValueError):
     Attributes:
         node_name: the node's name.
         reason: what is wrong.
+        origin: what the node was emitted for.
     """
 
     def __init__(self, node: ir.Node, error: Exception) -> None:
-        self.node_name, self.reason = node.name or "", str(error)
+        self.node_name, self.reason, self.origin = node.name or "", str(error), origin(node)
         super().__init__(f"{node.op_type} {self.node_name!r}: {self.reason}")
 
 

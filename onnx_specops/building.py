@@ -24,7 +24,7 @@ from onnx_specops import partial_values
 from onnx_specops.attributes import attribute_kind
 from onnx_specops.domain import CONTRIB_DOMAIN, DOMAIN, OPSET_VERSION, find_declaration
 from onnx_specops.folding import FOLDED_ELEMENTS, fold
-from onnx_specops.graphs import all_values
+from onnx_specops.graphs import ORIGIN, all_values, origin
 from onnx_specops.mapped import same_bytes
 from onnx_specops.naming import Names
 from onnx_specops.widening import WIDER, wider_of_kind
@@ -135,6 +135,7 @@ class Builder:
         self._function = function
         self._root = root or self
         self._before = before
+        self._origin = None if before is None else origin(before)
         self._shared: dict[Any, Value] = {}
         self._views: dict[Any, tuple[ir.TensorProtocol, Value]] = {}
         self._names = Names()
@@ -278,6 +279,8 @@ class Builder:
         return results[0] if outputs == 1 else tuple(results)
 
     def _add(self, node: ir.Node) -> None:
+        if self._origin is not None:
+            node.meta[ORIGIN] = self._origin
         if self._before is None:
             self.graph.append(node)
         else:
@@ -399,7 +402,7 @@ class Builder:
         for value in inputs:
             value.name = self.unique(value.name or name + "_input")
         inner = Builder(graph, root=self._root)
-        inner.scope = self.scope
+        inner.scope, inner._origin = self.scope, self._origin
         results = emit(inner, *inputs)
         for value in results if isinstance(results, (tuple, list)) else [results]:
             graph.outputs.append(inner.result(value))

@@ -6,6 +6,14 @@ from collections.abc import Iterable, Iterator
 
 import onnx_ir as ir
 
+ORIGIN = "origin"
+"""The key in a node's ``meta`` of what it was emitted for, such as a layer. Nodes that take its place inherit it."""
+
+
+def origin(node: ir.Node) -> object | None:
+    """What a node was emitted for; ``None`` where that is not known."""
+    return node.meta.get(ORIGIN)
+
 
 def nested(node: ir.Node) -> Iterator[ir.Graph]:
     """The graphs among a node's attributes."""

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any
+from typing import Any, Protocol
 
 import onnx_ir as ir
 
@@ -31,6 +31,7 @@ from converters.variables import Variable, expose
 from onnx_specops.bodies import BodyError
 from onnx_specops.building import IR_VERSION, OPSET_IMPORTS, Builder, Value, constant_value, new_value
 from onnx_specops.domain import LimitError
+from onnx_specops.graphs import ORIGIN
 from onnx_specops.lowering import LoweringError
 
 STRUCTURAL = ("Parameter", "Const", "Result")
@@ -212,6 +213,8 @@ class _Walk:
         for node in reversed(op.graph):
             if node is last:
                 break
+            for inner in _with_nested(node):
+                inner.meta.setdefault(ORIGIN, layer)
             # What stands in the graphs of a layer with bodies is what the bodies' layers became.
             counter.update(map(operator_name, [node] if layer.bodies else _with_nested(node)))
 
@@ -247,9 +250,9 @@ def layer_problem(file: str, layer: Layer, error: Exception) -> Problem:
 
 
 def body_problem(source: Model, error: BodyError) -> Problem:
-    """What is wrong with the layer that a node comes from, whose name begins with the layer's."""
+    """What is wrong with the layer that a node was emitted for."""
     cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
-    if (layer := _layer_of(_by_name(source), error.node_name)) is not None:
+    if (layer := _layer_of(_by_name(source), error)) is not None:
         return layer_problem(str(source.path), layer, cause)
     message = f"its inputs or attributes do not fit together: {one_line(error)}"
     return Problem(message, str(source.path), remedy=Malformed.usual_remedy, cause=cause)
@@ -262,7 +265,7 @@ def opset_problems(source: Model, error: LoweringError, opset: int) -> list[Prob
     found: dict[Layer | None, dict[str, int]] = {}
     layers = _by_name(source)
     for refusal in error.refusals:
-        layer = ports.get(refusal.node_name) or _layer_of(layers, refusal.node_name)
+        layer = ports.get(refusal.node_name) or _layer_of(layers, refusal)
         found.setdefault(layer, {})[refusal.message] = refusal.least
     problems = Problems(str(source.path))
     for layer, messages in found.items():
@@ -276,7 +279,7 @@ def node_problems(source: Model, error: InvalidNodes) -> list[Problem]:
     layers = _by_name(source)
     found: dict[tuple[Layer | None, str], None] = {}
     for problem in error.problems:
-        found.setdefault((_layer_of(layers, problem.node_name), problem.message))
+        found.setdefault((_layer_of(layers, problem), problem.message))
     problems = Problems(str(source.path))
     for layer, message in found:
         if layer is not None and (rules := _file_of_rule(layer)) is not None:
@@ -292,7 +295,7 @@ def target_problems(source: Model, error: TargetError) -> list[Problem]:
     ports = {names[0]: layer for layer, names in zip(source.parameters, source.input_names, strict=True)}
     found: dict[tuple[Layer | None, str], dict[str, None]] = {}
     for one in error.untaken:
-        layer = ports.get(one.node_name) or _layer_of(layers, one.node_name)
+        layer = ports.get(one.node_name) or _layer_of(layers, one)
         found.setdefault((layer, one.remedy), {})[one.reason] = None
     problems = Problems(str(source.path))
     for (layer, remedy), reasons in found.items():
@@ -306,9 +309,25 @@ def _by_name(source: Model) -> dict[str, Layer]:
     return {layer.name: layer for layer in reversed(list(all_layers(source)))}
 
 
-def _layer_of(layers: Mapping[str, Layer], node_name: str) -> Layer | None:
-    """The layer that a node comes from, whose name begins with the layer's; of several the one of the longest name."""
-    name = node_name
+class _Placed(Protocol):
+    """What is wrong with a node."""
+
+    @property
+    def node_name(self) -> str: ...
+
+    @property
+    def origin(self) -> object | None: ...
+
+
+def _layer_of(layers: Mapping[str, Layer], found: _Placed) -> Layer | None:
+    """The layer that a node was emitted for.
+
+    Casts and other nodes that no builder emitted do not know it: their names begin with the layer's. Of several such layers
+    it is the one of the longest name.
+    """
+    if isinstance(found.origin, Layer):
+        return found.origin
+    name = found.node_name
     while name not in layers and "/" in name:
         name = name.rpartition("/")[0]
     return layers.get(name)

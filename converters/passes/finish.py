@@ -31,6 +31,7 @@ from converters.targets.target import Target
 from onnx_specops.bodies import DOMAINS, attach_bodies, inline_bodies
 from onnx_specops.building import OPSET
 from onnx_specops.domain import CONTRIB_DOMAIN
+from onnx_specops.graphs import origin
 from onnx_specops.kernel_types import insert_casts
 from onnx_specops.lowering import Lower, Refusal, Stamp, least_opset_of
 from onnx_specops.replacing import rewriting
@@ -98,7 +99,7 @@ class InlineBodies(InPlacePass):
     def call(self, model: ir.Model) -> PassResult:
         self.inlined, without = inline_bodies(model, self.domains)
         message = "{}, which needs a kernel: standard ONNX cannot say it"
-        self.refusals += [Refusal(node.name or "", message.format(node.op_type), OPSET) for node in without]
+        self.refusals += [Refusal(node.name or "", message.format(node.op_type), OPSET, origin(node)) for node in without]
         return PassResult(model, modified=True)
 
 
@@ -248,7 +249,7 @@ def finish_for(
         passes += [KeepPads(OPSET), TransposeBehindCasts(), KeepFloatWeights()]
     _run(passes, model)
     if inline.refusals:
-        untaken = [Untaken(r.node_name, r.message.partition(",")[0], r.message) for r in inline.refusals]
+        untaken = [Untaken(r.node_name, r.message.partition(",")[0], r.message, origin=r.origin) for r in inline.refusals]
         raise TargetError(target, untaken, taken_by(model, target))
     check(model, target)
     if opset is None:

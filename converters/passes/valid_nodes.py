@@ -15,7 +15,7 @@ from onnx_ir.passes import InPlacePass, PassResult
 
 from onnx_specops.attributes import attribute_kind
 from onnx_specops.domain import INTERNAL
-from onnx_specops.graphs import nested
+from onnx_specops.graphs import nested, origin
 from onnx_specops.kernel_types import type_name
 
 Option = onnx.defs.OpSchema.FormalParameterOption
@@ -28,10 +28,12 @@ class NodeProblem:
     Attributes:
         node_name: the node's name.
         message: what is wrong.
+        origin: what the node was emitted for.
     """
 
     node_name: str
     message: str
+    origin: object | None = None
 
 
 class InvalidNodes(Exception):
@@ -61,7 +63,7 @@ class CheckNodes(InPlacePass):
         problems: list[NodeProblem] = []
         functions = {(function.domain, function.name) for function in model.functions.values()}
         for graph in (model.graph, *(function.graph for function in model.functions.values())):
-            _Check(graph.opset_imports, functions, problems).graph(graph, {}, graph.name or "")
+            _Check(graph.opset_imports, functions, problems).graph(graph, [], None)
         if problems:
             raise InvalidNodes(problems)
         return PassResult(model, modified=False)
@@ -74,34 +76,37 @@ class _Check:
         self._imports, self._functions, self._problems = imports, functions, problems
         self._known: dict[object, str] = {}
 
-    def graph(self, graph: ir.Graph, outer: Mapping[str, ir.Value], place: str) -> None:
-        """Checks the nodes of a graph, where ``outer`` are the values of the graphs around it."""
-        visible = dict(outer)
+    def graph(self, graph: ir.Graph, outer: Sequence[dict[str, ir.Value]], within: ir.Node | None) -> None:
+        """Checks the nodes of a graph, where ``outer`` are the values of the graphs around it, by name."""
+        scopes = [*outer, {}]
         for value in (*graph.inputs, *graph.initializers.values()):
-            self._define(value, visible, place)
+            self._define(value, scopes, within)
         for node in graph:
-            name = node.name or ""
             for given in node.inputs:
-                if given is not None and visible.get(given.name or "") is not given:
-                    self._add(name, f'the input "{given.name}" of {node.op_type} is not computed before it')
+                if given is not None and _seen(given.name, scopes) is not given:
+                    self._add(node, f'the input "{given.name}" of {node.op_type} is not computed before it')
             if problem := self._problem(node):
-                self._add(name, problem)
+                self._add(node, problem)
             for inner in nested(node):
-                self.graph(inner, visible, name)
+                self.graph(inner, scopes, node)
             for value in node.outputs:
-                self._define(value, visible, name)
+                self._define(value, scopes, node)
         for value in graph.outputs:
-            if visible.get(value.name or "") is not value:
-                self._add(place, f'the output "{value.name}" is not computed')
+            if _seen(value.name, scopes) is not value:
+                self._add(within, f'the output "{value.name}" is not computed')
 
-    def _define(self, value: ir.Value, visible: dict[str, ir.Value], place: str) -> None:
+    def _define(self, value: ir.Value, scopes: Sequence[dict[str, ir.Value]], place: ir.Node | None) -> None:
         if not value.name:
             return  # an output that the node leaves out
-        if visible.setdefault(value.name, value) is not value:
+        known = _seen(value.name, scopes)
+        if known is None:
+            scopes[-1][value.name] = value
+        elif known is not value:
             self._add(place, f'two values have the name "{value.name}"')
 
-    def _add(self, place: str, message: str) -> None:
-        self._problems.append(NodeProblem(place, message))
+    def _add(self, place: ir.Node | None, message: str) -> None:
+        name, came_from = ("", None) if place is None else (place.name or "", origin(place))
+        self._problems.append(NodeProblem(name, message, came_from))
 
     def _problem(self, node: ir.Node) -> str:
         """What is wrong with a node by its operator's schema; most nodes are like one that came before."""
@@ -131,6 +136,15 @@ class _Check:
             or _count_problem(node, schema, operator)
             or _type_problem(node, schema, operator)
         )
+
+
+def _seen(name: str | None, scopes: Sequence[dict[str, ir.Value]]) -> ir.Value | None:
+    """The value of a name, in the innermost graph that has one."""
+    if name:
+        for scope in reversed(scopes):
+            if (value := scope.get(name)) is not None:
+                return value
+    return None
 
 
 def _attribute_problem(node: ir.Node, schema: onnx.defs.OpSchema, operator: str) -> str:

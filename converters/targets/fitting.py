@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from converters.targets.target import Target
 from onnx_specops.domain import CONTRIB_DOMAIN, DOMAIN
-from onnx_specops.graphs import all_nodes
+from onnx_specops.graphs import all_nodes, origin
 from onnx_specops.kernel_types import type_name
 
 _CONTROL_FLOW = frozenset(("If", "Loop", "Scan"))
@@ -26,12 +26,14 @@ class Untaken:
         operator: its operator; of an input ``""``.
         reason: what the target lacks.
         remedy: what to do about it.
+        origin: what the node was emitted for.
     """
 
     node_name: str
     operator: str
     reason: str
     remedy: str = _ELSEWHERE
+    origin: object | None = None
 
 
 class TargetError(ValueError):
@@ -60,7 +62,7 @@ def untaken_by(model: ir.Model, target: Target) -> Iterator[Untaken]:
         yield from _open_inputs(model, target)
     for node in all_nodes(model.graph):
         if (reason := untaken_node(node, target)) is not None:
-            yield Untaken(node.name or "", node.op_type, *reason)
+            yield Untaken(node.name or "", node.op_type, *reason, origin=origin(node))
 
 
 def untaken_node(node: ir.Node, target: Target) -> tuple[str, str] | None:

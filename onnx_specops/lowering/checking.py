@@ -8,7 +8,7 @@ import onnx
 import onnx_ir as ir
 
 from onnx_specops.building import OPSET
-from onnx_specops.graphs import all_nodes
+from onnx_specops.graphs import all_nodes, origin
 from onnx_specops.kernel_types import type_name
 from onnx_specops.lowering.refusing import Refusal
 
@@ -34,7 +34,7 @@ def illegal(graph: ir.Graph, opset: int) -> Iterator[Refusal]:
     """The nodes that are none of the opset's."""
     for node in all_nodes(graph):
         if node.domain == "" and (problem := form_problem(node, opset) or type_problem(node, opset)):
-            yield Refusal(node.name or "", problem, least_opset(node, opset))
+            yield Refusal(node.name or "", problem, least_opset(node, opset), origin(node))
 
 
 def least_opset(node: ir.Node, opset: int) -> int:

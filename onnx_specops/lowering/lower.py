@@ -8,7 +8,7 @@ import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
 from onnx_specops.building import Builder, Value
-from onnx_specops.graphs import nested
+from onnx_specops.graphs import nested, origin
 from onnx_specops.lowering import (  # noqa: F401  (importing them registers the adapters)
     arithmetic,
     networks,
@@ -57,7 +57,7 @@ class Lower(InPlacePass):
             try:
                 emitted = self._say(node, root)
             except CannotSayError as error:
-                refusals.append(Refusal(node.name or "", str(error), self._least(node)))
+                refusals.append(Refusal(node.name or "", str(error), self._least(node), origin(node)))
                 continue
             changed |= emitted is not None
             pending += [inner for inside in reversed(list(nested(node))) for inner in reversed(list(inside))]

@@ -14,11 +14,13 @@ class Refusal:
         node_name: the node's name, or that of an input or output of the model.
         message: what cannot be said.
         least: the least opset that can.
+        origin: what the node was emitted for.
     """
 
     node_name: str
     message: str
     least: int
+    origin: object | None = None
 
 
 class LoweringError(ValueError):

@@ -7,7 +7,7 @@ import math
 import onnx_ir as ir
 
 from onnx_specops.building import Builder
-from onnx_specops.graphs import all_nodes, all_values
+from onnx_specops.graphs import all_nodes, all_values, origin
 from onnx_specops.lowering.refusing import Refusal
 from onnx_specops.replacing import take_place
 from onnx_specops.retyping import retype
@@ -70,7 +70,9 @@ def widen_absent_types(model: ir.Model, opset: int) -> list[Refusal]:
         if dtype in _FLOAT8 and dtype in absent and source.dtype is not None and source.dtype.is_floating_point():
             rounded.append(node)
         elif dtype in absent and dtype not in _UNROUNDED and source.dtype != dtype:
-            refusals.append(Refusal(node.name or "", f"numbers rounded to the type {dtype.name}", _BROUGHT[dtype][0]))
+            refusals.append(
+                Refusal(node.name or "", f"numbers rounded to the type {dtype.name}", _BROUGHT[dtype][0], origin(node))
+            )
     if not refusals:
         for node in rounded:
             _round(model.graph, node)

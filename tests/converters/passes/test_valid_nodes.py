@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
+import openvino as ov
 import pytest
+from openvino import opset14 as ops
 
 from converters import convert as conversion
 from converters.errors import ConversionError
@@ -134,22 +137,41 @@ def test_names() -> None:
         CheckNodes()(nested)
 
 
-def test_the_layer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pass that breaks a node gives an internal error, which names the layer, and no file."""
-    import openvino as ov
-    from openvino import opset14 as ops
-
-    def broken(model: ir.Model, **options: object):
-        done = finish(model, **options)
-        next(node for node in model.graph if node.op_type == "Relu").op_type = "NoSuch"
-        return done
-
+@pytest.fixture
+def broken(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Makes the last pass turn the nodes of an operator into nodes that no opset has."""
     finish = conversion.finish
-    monkeypatch.setattr(conversion, "finish", broken)
+
+    def of(operator: str) -> None:
+        def broken(model: ir.Model, **options: Any) -> Any:
+            done = finish(model, **options)
+            for node in model.graph:
+                node.op_type = "NoSuch" if node.op_type == operator else node.op_type
+            return done
+
+        monkeypatch.setattr(conversion, "finish", broken)
+
+    return of
+
+
+def test_the_layer_is_named(broken: Callable[[str], None]) -> None:
+    """A pass that breaks a node gives an internal error, which names the layer, and no file."""
     x = ops.parameter([2, 3], np.float32, name="x")
     relu = ops.relu(x)
     relu.set_friendly_name("the layer")
+    broken("Relu")
     with pytest.raises(
         ConversionError, match=r'layer "the layer" \(ReLU, .*internal error: opset 21 has no operator NoSuch'
     ):
         convert(ov.Model([ops.abs(relu)], [x]))
+
+
+def test_the_layer_is_named_whatever_nodes_are_called(broken: Callable[[str], None]) -> None:
+    """A node knows its layer: its name may be that of another one."""
+    x = ops.parameter([2, 3], np.float32, name="x")
+    swish, other = ops.swish(x), ops.abs(x)
+    swish.set_friendly_name("layer")
+    other.set_friendly_name("layer/Sigmoid")
+    broken("Sigmoid")
+    with pytest.raises(ConversionError, match=r'layer "layer" \(Swish, .*internal error: opset 21 has no operator NoSuch'):
+        convert(ov.Model([ops.add(swish, other)], [x]))
