@@ -7,11 +7,15 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import onnx_ir as ir
 import pytest
 
 from converters.openvino import convert
+from converters.passes.onnxruntime import TransposeBehindCasts
+from onnx_specops.building import new_value
 from tests.conformance.oracle import Oracle
 from tests.converters.passes.agreement import converted, operators
+from tests.converters.passes.graphs import graph, rewritten
 
 X = np.arange(24).reshape(2, 3, 4) % 7 - 3
 
@@ -74,3 +78,30 @@ def test_a_product_in_16_bits_loads(tmp_path: Path) -> None:
     code = "import onnxruntime, sys; print(onnxruntime.InferenceSession(sys.argv[1]).get_outputs()[0].shape)"
     ran = subprocess.run([sys.executable, "-c", code, tmp_path / "model.onnx"], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "[3, 2, 5]"
+
+
+def _turned(op, x, *perms: list[int], cast: bool = True):
+    for perm in perms:
+        x = op.Transpose(x, perm=perm)
+    x = op.Cast(x, to=ir.DataType.FLOAT) if cast else x
+    return op.MatMul(x, op.const(np.ones((x.dims[-1], 5), x.dtype.numpy())))
+
+
+@pytest.mark.parametrize(
+    ("emit", "moved"),
+    [
+        (lambda op, x: _turned(op, x, [1, 0, 2]), True),
+        (lambda op, x: _turned(op, x, [1, 2, 0]), True),
+        (lambda op, x: _turned(op, x, [0, 2, 1], [2, 0, 1]), True),
+        (lambda op, x: _turned(op, x, [0, 2, 1]), False),  # the first dimension stays
+        (lambda op, x: _turned(op, x, [2, 1, 0]), False),
+        (lambda op, x: _turned(op, x, [2, 0, 1]), False),
+        (lambda op, x: _turned(op, x, [1, 0, 2], cast=False), False),
+        (lambda op, x: _turned(op, op.Abs(x)), False),
+    ],
+)
+def test_conditions(emit, moved: bool) -> None:
+    model = graph(emit, new_value(ir.DataType.INT32, [2, 3, 4], "x"))
+    assert TransposeBehindCasts()(model).modified is moved
+    x = new_value(ir.DataType.INT32, [2, 3, 4], "x")
+    assert "MatMul" in rewritten(emit, x, by=[TransposeBehindCasts()], numbers=[X.astype(np.int32)])
