@@ -221,11 +221,13 @@ class Baseline(Protocol):
     Each method raises `BaselineError` where the runtime gives no answer, ``ModuleNotFoundError`` where it is not installed.
 
     Attributes:
-        runtime: its key in `converters.validation.runtimes.NAMES`.
+        runtime: its key in results, as "openvino".
+        title: what users call it; before a comma its short name.
         has_low_precision: whether the runtime computes otherwise by default: quantised layers in integers.
     """
 
     runtime: str
+    title: str
     has_low_precision: bool
 
     def run(

@@ -60,7 +60,9 @@ def parsed(given: Mapping[str, Any]) -> Options:
 
 def bad(error: OptionError) -> typer.BadParameter:
     """An error as the command tells it."""
-    return typer.BadParameter(plain(error.template, in_command), param_hint=in_command(error.option, ""))
+    own = f"{{{error.option}}} "
+    template = f"it {error.template.removeprefix(own)}" if error.template.startswith(own) else error.template
+    return typer.BadParameter(plain(template, in_command), param_hint=in_command(error.option, ""))
 
 
 def _parameters(one: Option) -> list[inspect.Parameter]:

@@ -140,9 +140,15 @@ def print_batch(console: Console, outcomes: Sequence[Outcome]) -> None:
 
 def _print_check(console: Console, outcome: Outcome) -> None:
     """Whether a model of several computes what OpenVINO computes, and by how much it differs at most."""
+    from converters.validation.runtimes import NAMES
+
     check = outcome.document["check"]
     ran = [result for result in check["runtimes"] if result["outputs"] and result["runtime"] != check["baseline"]]
-    errors = [_LONG[result["runtime"]] + ": " + result["error"] for result in check["runtimes"] if result["error"]]
+    errors = [
+        NAMES.get(result["runtime"], result["runtime"]) + ": " + result["error"]
+        for result in check["runtimes"]
+        if result["error"]
+    ]
     largest = max((c["relative_l2"] for r in ran for c in r["outputs"].values()), key=float, default=None)
     said = "agrees with OpenVINO" if check["agrees"] else f"differs from OpenVINO: specops validate {outcome.model}"
     _line(console, f"  {said}" + ("" if largest is None else f" (relative L2 error {float(largest):.1e})"))
@@ -229,25 +235,17 @@ def print_coverage(console: Console, covered: Sequence[Covered], release: str) -
 # -- validation ------------------------------------------------------------------------------------------------------------
 
 _SHORT = {
-    "openvino": "OpenVINO",
     "native": "ORT native",
     "python": "ORT Python",
     "none": "ORT plain",
     "reference": "ONNX reference",
-}
-_LONG = {
-    "openvino": "OpenVINO, CPU",
-    "native": "ONNX Runtime, native kernels",
-    "python": "ONNX Runtime, Python kernels",
-    "none": "ONNX Runtime, no plugin",
-    "reference": "ONNX reference evaluator",
 }
 _SHIPPED = "OpenVINO low"
 
 
 def print_validation(console: Console, validation: Validation) -> None:
     """A row for each output and runtime, what else there is to say, and the verdict."""
-    _line(console, f"{validation.path}, compared with {_LONG[validation.baseline]}")
+    _line(console, f"{validation.path}, compared with {validation.names[validation.baseline]}")
     ran = [result for result in validation.results if result.outputs]
     rows = [(r, name, comparison) for r in ran for name, comparison in r.outputs.items()]
     shapes = max([len(_shape(comparison.shape)) for _, _, comparison in rows] + [len("shape")])
@@ -260,7 +258,7 @@ def print_validation(console: Console, validation: Validation) -> None:
 
     if ran:
         _line(console, row("", "shape", "type", "abs err", "rel err", "exact", "time"), "bold")
-    labelled = [(_SHORT[result.runtime], result) for result in ran]
+    labelled = [(_short_name(validation, result.runtime), result) for result in ran]
     if validation.shipped is not None:
         labelled.insert(1, (_SHIPPED, validation.shipped))
     for name in ran[0].outputs if ran else ():
@@ -269,11 +267,15 @@ def print_validation(console: Console, validation: Validation) -> None:
             comparison = result.outputs.get(name)
             if comparison is None:
                 continue
-            numbers = ["", "", ""] if label == _SHORT[validation.baseline] else _errors(comparison)
+            numbers = ["", "", ""] if label == _short_name(validation, validation.baseline) else _errors(comparison)
             shown = row(label, _shape(comparison.shape), comparison.element_type, *numbers, _time(result.seconds))
             _line(console, shown, "" if comparison.agrees or result is validation.shipped else "red")
     _print_remarks(console, validation)
     _print_verdict(console, validation)
+
+
+def _short_name(validation: Validation, runtime: str) -> str:
+    return _SHORT.get(runtime) or validation.names[runtime].partition(",")[0]
 
 
 def print_notes(console: Console, notes: Iterable[str]) -> None:
@@ -287,7 +289,7 @@ def _print_remarks(console: Console, validation: Validation) -> None:
     if validation.shipped is not None:
         _line(console, f"{_SHIPPED}: OpenVINO, CPU, as it computes by default, quantised layers in integers")
     for result in validation.results:
-        name = _LONG[result.runtime]
+        name = validation.names[result.runtime]
         notes: dict[tuple[str, bool], list[str]] = {}
         for output, comparison in result.outputs.items():
             if comparison.note:
@@ -303,7 +305,7 @@ def _print_remarks(console: Console, validation: Validation) -> None:
         why = found.note or f"abs err {_number(found.max_absolute)}, rel err {_number(found.max_relative)}"
         _line(
             console,
-            f"{_LONG[difference.runtime]}: parts first at {validation.path}:{difference.line} layer "
+            f"{validation.names[difference.runtime]}: parts first at {validation.path}:{difference.line} layer "
             f'"{short(difference.layer_name)}" ({short(difference.layer_type)}, id {difference.layer_id}), '
             f"output {difference.output}: {why}",
             "red",
@@ -312,7 +314,7 @@ def _print_remarks(console: Console, validation: Validation) -> None:
         names = ", ".join(map(short, validation.guessed))
         _line(console, f"The shapes of random inputs are guessed: {names}. Give them with --shape, or inputs with --inputs.")
     for sample, runtimes in validation.samples_apart.items():
-        _line(console, f"{sample}: {', '.join(_LONG[runtime] for runtime in runtimes)}", "red")
+        _line(console, f"{sample}: {', '.join(validation.names[runtime] for runtime in runtimes)}", "red")
     if validation.samples:
         _line(console, f"{len(validation.samples)} samples; the errors are those of the worst")
     if validation.layers_compared:
@@ -323,10 +325,10 @@ def _print_verdict(console: Console, validation: Validation) -> None:
     ran = [result for result in validation.results if not result.skipped]
     apart = {result.runtime for result in ran if not result.agrees}
     if validation.agrees:
-        names = "; ".join(_LONG[result.runtime] for result in ran)
+        names = "; ".join(validation.names[result.runtime] for result in ran)
         console.print(Text.assemble(("agree", "bold green"), f": {names}"), soft_wrap=True)
     elif apart:
-        names = "; ".join(_LONG[result.runtime] for result in ran if result.runtime in apart)
+        names = "; ".join(validation.names[result.runtime] for result in ran if result.runtime in apart)
         failed = all(result.error for result in ran if result.runtime in apart)
         console.print(Text.assemble(("fail" if failed else "differ", "bold red"), f": {names}"), soft_wrap=True)
     else:

@@ -20,7 +20,8 @@ class InferenceEngineBaseline:
         inputs, outputs: the names of the model's inputs and outputs.
     """
 
-    runtime = "openvino"
+    runtime = "inference_engine"
+    title = "Inference Engine, CPU"
     has_low_precision = False
 
     def __init__(self, path: Path, weights: Path, inputs: Sequence[str], outputs: Sequence[str]) -> None:

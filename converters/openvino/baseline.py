@@ -47,6 +47,7 @@ class OpenVINOBaseline:
     """
 
     runtime = "openvino"
+    title = "OpenVINO, CPU"
     has_low_precision = True
 
     def __init__(

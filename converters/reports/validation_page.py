@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,6 @@ from converters.source import Layer
 from converters.validation.compare import Comparison
 from converters.validation.distributions import Distribution
 from converters.validation.nodes import LayerNode
-from converters.validation.runtimes import NAMES
 from converters.validation.times.measure import LayerTimes, Times
 from converters.validation.validate import LayerDifference, Validation
 
@@ -62,13 +61,13 @@ def write_validation(path: Path, validation: Validation) -> None:
         files,
         title=f"{validation.path.name}: {'agrees' if validation.agrees else 'differs'}",
         validation=validation,
-        names=NAMES,
+        names=validation.names,
         short=_SHORT,
         runtimes=runtimes,
         rows=rows,
         nodes=nodes,
         anchors={row.layer.layer_id: row.anchor for row in reversed(rows)},
-        errors=_error_plot(rows, runtimes) if rows else None,
+        errors=_error_plot(rows, runtimes, validation.names) if rows else None,
         parting=_parting(layers, validation, rows),
         histograms=_histograms(validation),
         times=times,
@@ -101,9 +100,9 @@ def _with_nodes(rows: Sequence[_Row], nodes: Sequence[LayerNode]) -> list[_Node]
     return found
 
 
-def _error_plot(rows: Sequence[_Row], runtimes: Sequence[str]) -> Markup:
+def _error_plot(rows: Sequence[_Row], runtimes: Sequence[str], names: Mapping[str, str]) -> Markup:
     series = {
-        NAMES[name]: [
+        names[name]: [
             plots.Point(x, row.anchor, _told(row.layer, cell), cell.relative_l2, cell.exact)
             for x, row in enumerate(rows)
             if (cell := row.cells[place]) is not None and cell.relative_l2 is not None
@@ -167,11 +166,11 @@ def _node(layer: Layer, rows: Sequence[_Row], centre: bool) -> neighbourhood.Nod
 
 
 def _histograms(validation: Validation) -> list[tuple[Distribution[LayerDifference], Markup]]:
-    baseline = NAMES[validation.baseline]
+    baseline = validation.names[validation.baseline]
     drawn = []
     for one in validation.worst:
         described = f"Histograms of {one.of.layer_name}, output {one.of.output}: its values, and the sizes of its errors"
-        drawn.append((one, plots.histograms(one, baseline, NAMES[one.of.runtime], described)))
+        drawn.append((one, plots.histograms(one, baseline, validation.names[one.of.runtime], described)))
     return drawn
 
 

@@ -21,11 +21,11 @@ from converters.validation.inputs import Taken, load_samples
 from converters.validation.onnx_model import input_specs, variable_blanks
 from converters.validation.ort_values import run_session
 
-_BASELINES = {"openvino": "OpenVINO, CPU"}
-"""The runtimes of source formats, of which a model has one."""
+OWN = "openvino"
+"""What stands for the runtime of a model's source format, whichever that is."""
 
 NAMES = {
-    **_BASELINES,
+    OWN: "OpenVINO, CPU",
     "native": "ONNX Runtime, native kernels",
     "python": "ONNX Runtime, Python kernels",
     "none": "ONNX Runtime, no plugin",
@@ -40,14 +40,15 @@ _SLOW = 1.0
 
 def chosen(runtimes: Collection[str], baseline: str) -> list[str]:
     """Those among some runtimes that run a model whose source has the runtime ``baseline``, that one first."""
-    return [runtime for runtime in NAMES if runtime in runtimes and (runtime not in _BASELINES or runtime == baseline)]
+    others = [runtime for runtime in NAMES if runtime in runtimes and runtime != OWN]
+    return [baseline, *others] if OWN in runtimes else others
 
 
 def unavailable(runtime: str, custom: bool, without_body: Sequence[str]) -> str:
     """Why a runtime cannot run a model here, or ``""``.
 
     Args:
-        runtime: a key of `NAMES`, of none of the sources' runtimes.
+        runtime: a key of `NAMES` other than `OWN`.
         custom: whether the model has operators of the domain.
         without_body: those among them that need a kernel.
     """

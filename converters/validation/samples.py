@@ -70,7 +70,8 @@ def compare_samples(
     low: list[list[np.ndarray]] = []
     itself: list[list[Comparison]] = []  # of each sample, the source's runtime in low precision with itself
     for runtime in runtimes:
-        progress(NAMES[runtime], 0, len(samples))
+        name = source.title if runtime == source.runtime else NAMES[runtime]
+        progress(name, 0, len(samples))
         found: list[list[np.ndarray]] = []
         try:
             if runtime == source.runtime:
@@ -79,7 +80,7 @@ def compare_samples(
                 run = runner(runtime, file, model.outputs)
                 for place, arrays in enumerate(samples.values()):
                     found.append(list(run(arrays).values()))
-                    progress(NAMES[runtime], place + 1, len(samples))
+                    progress(name, place + 1, len(samples))
         except (BaselineError, ModuleNotFoundError):
             continue
         except Exception:  # whatever a runtime raises: `validate` tells of it

@@ -96,6 +96,7 @@ class Validation:
         shipped: OpenVINO with the low-precision computations that are its default, which the baseline is without: how that
             differs from the baseline. Run where a runtime differs.
         notes: what else there is to know: inputs that were cast, ...
+        names: what users call the runtimes.
     """
 
     path: Path
@@ -113,6 +114,7 @@ class Validation:
     samples: list[str] = field(default_factory=list)
     sample: str = ""
     samples_apart: dict[str, list[str]] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=lambda: NAMES)
 
     @property
     def agrees(self) -> bool:
@@ -172,7 +174,8 @@ def validate(
         tolerance: how far floats may part.
         per_layer: compare every layer's output too, and name the first that differs.
         times: measure how long each layer takes.
-        runtimes: which of ``"openvino"``, ``"native"``, ``"python"``, ``"none"``, ``"reference"`` to run.
+        runtimes: which of ``"openvino"``, ``"native"``, ``"python"``, ``"none"``, ``"reference"`` to run; the first is the
+            source's own runtime, whichever that is.
         extensions: of OpenVINO, which the model needs there: shared libraries, and Python files with classes derived from
             ``openvino.Op``.
         progress: called with each step's name and, of several samples, how many are done and how many there are.
@@ -199,7 +202,7 @@ def validate(
         notes = check_interface(source, model)
         samples, guessed = _inputs(inputs, source, model, seed, shapes, notes.append)
         sampled, (name, arrays) = None, next(iter(samples.items()))
-        taking_part = chosen(runtimes, baseline.runtime)
+        taking_part, names = chosen(runtimes, baseline.runtime), {**NAMES, baseline.runtime: baseline.title}
         if len(samples) > 1:
             sampled = compare_samples(baseline, target, model, samples, taking_part, tolerance, progress)
             # What is looked at more closely is a sample where they part.
@@ -210,7 +213,7 @@ def validate(
         outcomes: dict[str, tuple[RuntimeResult, Arrays]] = {}
         try:
             for runtime in taking_part:
-                progress(NAMES[runtime])
+                progress(names[runtime])
                 if runtime != baseline.runtime:
                     outcomes[runtime] = _onnx(runtime, model, file, arrays, exposed, notes)
                     continue
@@ -221,18 +224,20 @@ def validate(
                         arrays = random_inputs(model.inputs, seed, {**(shapes or {}), **sizes})
                         outcomes[runtime] = _baseline(baseline, arrays, model, exposed)
                         notes += [
-                            f"{name} is of shape {dims}: OpenVINO fails at smaller ones" for name, dims in sizes.items()
+                            f"{name} is of shape {dims}: {baseline.title.partition(',')[0]} fails at smaller ones"
+                            for name, dims in sizes.items()
                         ]
         finally:
             if file != target:
                 file.unlink()
         validation = _compared(path, model, exposed, outcomes, tolerance, baseline.runtime)
+        validation.names = names
         validation.guessed, validation.notes = guessed, [*notes, *validation.notes]
         if exposed:
             validation.nodes = _nodes(model, exposed)
         ran_itself = bool(outcomes.get(baseline.runtime, (None, {}))[1])
         if baseline.has_low_precision and ran_itself and not all(result.agrees for result in validation.results):
-            progress(f"{NAMES[baseline.runtime]}, in low precision")
+            progress(f"{baseline.title}, in low precision")
             values = {runtime: arrays for runtime, (_, arrays) in outcomes.items()}
             _excuse(validation, values, _baseline(baseline, arrays, model, [], low_precision=True), tolerance)
         if sampled is not None:

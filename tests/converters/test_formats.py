@@ -13,7 +13,8 @@ from openvino import opset13 as ops
 
 from converters.convert import convert
 from converters.formats import find_models, format_of, formats, recognised
-from tests.converters.cli.specops import save_dense
+from converters.validation.validate import validate
+from tests.converters.cli.specops import as_json, save_dense, specops
 
 ROOT = Path(__file__).parents[2]
 # Packages of source formats, which may build on each other.
@@ -109,3 +110,36 @@ def test_a_model_that_a_program_holds() -> None:
         assert source.files == ()
     with pytest.raises(ValueError, match=r"has no \.bin to refer to"):
         convert(model, weights="reference")
+
+
+@pytest.fixture
+def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of models of a format that is registered besides."""
+    monkeypatch.setattr("converters.formats._MODULES", ("tests.converters.another_format", "converters.openvino.format"))
+    (tmp_path / "toys" / "deep").mkdir(parents=True)
+    (tmp_path / "toys" / "one.toy").write_text("toy\nx 2 3\nrelu y\n")
+    (tmp_path / "toys" / "deep" / "two.toy").write_text("toy\na 4\ndouble b\n")
+    (tmp_path / "toys" / "none.toy").write_text("no\n")
+    return tmp_path / "toys"
+
+
+def test_another_format_needs_its_package_alone(toys: Path, tmp_path: Path) -> None:
+    """Conversion, folders, checks, inspection and validation take it."""
+    converted = convert(toys / "one.toy", tmp_path / "one.onnx", input_shapes={"x": [-1, 3]}, rename={"y": "z"})
+    assert converted.report.layers == {"input": 1, "relu": 1} and converted.report.nodes == {"Relu": 1}
+    assert [value.name for value in converted.model.graph.output] == ["z"]
+    assert {entry.key: entry.value for entry in converted.model.metadata_props}["author"] == "nobody"
+    document = as_json(specops("convert", toys, "-o", tmp_path / "out", "--check", "--json"))
+    assert (document["converted"], document["failed"], document["differ"]) == (2, 0, 0)
+    assert sorted(path.name for path in (tmp_path / "out").rglob("*.onnx")) == ["one.onnx", "two.onnx"]
+    assert "relu" in specops("inspect", toys / "one.toy").stdout
+    result = specops("validate", toys / "one.toy", "--per-layer")
+    assert result.exit_code == 0, result.output
+    assert "compared with Toy, CPU" in result.stdout and "agree: Toy, CPU; ONNX Runtime" in result.stdout
+    assert validate(toys / "one.toy", tmp_path / "one.onnx").agrees
+
+
+def test_its_errors_are_told(toys: Path) -> None:
+    (toys / "one.toy").write_text("toy\nx 2 3\nsoftplus y\n")
+    result = specops("convert", toys / "one.toy")
+    assert result.exit_code == 2 and "no rule converts softplus" in result.stderr

@@ -103,10 +103,10 @@ def test_options_that_do_fit(given: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("--kv-cache", "uint8"), "--kv-cache is for --genai"),
+        (("--kv-cache", "uint8"), "Invalid value for --kv-cache: it is for --genai"),
         (("--fp16", "--weights", "reference"), "--weights is"),
         (("--fp16", "--fp32"), "it excludes --fp32"),
-        (("--outputs", "y", "--genai"), "--outputs is not for --genai"),
+        (("--outputs", "y", "--genai"), "it is not for --genai"),
     ],
 )
 def test_the_command_refuses_them(arguments: tuple[str, ...], told: str) -> None:
