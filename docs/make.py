@@ -130,12 +130,13 @@ SPECOPS_INFERENCE_ENGINE=ie/bin/python specops validate old.xml
 kernels and without kernels. {agreeing} cases agree within 1e-4. Type names are not case-sensitive. Types without cases are
 those that the Inference Engine does not run, or folds when it loads a file.
 
-The answers of the Inference Engine are stored with the tests (`tests/conformance/inference_engine`). This command makes them
-anew, and the next one compares IR files of your own:
+The answers of the Inference Engine are stored with the tests (`tests/conformance/inference_engine`). The first command makes
+them anew, the second compares IR files of your own, the third random networks:
 
 ```console
 SPECOPS_INFERENCE_ENGINE=ie/bin/python python -m tests.conformance.inference_engine.record
 SPECOPS_INFERENCE_ENGINE=ie/bin/python python -m tests.conformance.inference_engine.files FOLDER
+SPECOPS_INFERENCE_ENGINE=ie/bin/python python -m tests.conformance.inference_engine.random --count 1000
 ```
 """
 

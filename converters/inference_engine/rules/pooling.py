@@ -39,8 +39,8 @@ def pooling(
 ):
     """Pooling, also in the spelling of Caffe (``kernel_size``, ``pool``).
 
-    The sizes that the file states of the output tell how far the last windows reach. Elements beyond the padding that the
-    attributes give are in no mean.
+    The sizes that the file states of the output tell how far the last windows reach. Where means count the padding, they
+    count as much at the end as there is at the beginning, whatever ``pads_end`` says.
     """
     if not windows.kernel and windows.kernel_x is None:
         step = stride[0] if stride else 1
@@ -58,15 +58,30 @@ def pooling(
     sizes = stated_sizes(data, context)
     pads = None if sizes is None else same_padding(sliding, kernel, sizes[0])
     rounding = rounding_type
+    # Padding at the end alone is in no mean, whatever the attribute says.
+    exclude_pad = exclude_pad or not any(sliding.pads_begin or () if pads is None else pads[0])
     if sizes is not None and pads is not None:
         fitting = [r for r in (rounding, "floor", "ceil") if _sizes(sizes[0], kernel, sliding, *pads, r) == sizes[1]]
-        if not fitting:
-            return _reaching(op, data, kernel, sliding, pads, sizes, pool_method, exclude_pad)
+        reach = _reach(kernel, sliding, pads[0], sizes)
+        counted = pool_method == "max" or exclude_pad or all(r <= b for r, b in zip(reach, pads[0], strict=True))
+        if not fitting or not counted:
+            return _reaching(op, data, kernel, sliding, pads[0], sizes, pool_method, exclude_pad)
+        if pool_method == "avg" and not exclude_pad:
+            sliding = replace(
+                sliding, auto_pad="explicit", pads_begin=tuple(pads[0]), pads_end=tuple(max(r, 0) for r in reach)
+            )
+            fitting = ["floor"]
         rounding = fitting[0]
     plain = opset.Sliding(**{name: getattr(sliding, name) for name in ("strides", "pads_begin", "pads_end", "auto_pad")})
     if pool_method == "max":
         return opset.max_pool_1(op, data, sliding=plain, kernel=tuple(kernel), rounding_type=rounding)
     return opset.avg_pool_1(op, data, sliding=plain, kernel=tuple(kernel), exclude_pad=exclude_pad, rounding_type=rounding)
+
+
+def _reach(kernel: list[int], sliding: Dilated, begin: list[int], sizes: tuple[list[int], list[int]]) -> list[int]:
+    """How far the last windows reach beyond the data."""
+    rows = zip(*sizes, kernel, sliding.window().strides, begin, strict=True)
+    return [(outside - 1) * s + k - inside - b for inside, outside, k, s, b in rows]
 
 
 def _sizes(
@@ -83,25 +98,22 @@ def _reaching(
     data: Value,
     kernel: list[int],
     sliding: Dilated,
-    pads: tuple[list[int], list[int]],
+    begin: list[int],
     sizes: tuple[list[int], list[int]],
     method: str,
     exclude_pad: bool,
 ) -> Value:
     """Windows that reach as far as the file says."""
-    strides, (begin, end) = sliding.window().strides, pads
-    rows = zip(*sizes, kernel, strides, begin, strict=True)
-    reach = [(outside - 1) * s + k - inside - b for inside, outside, k, s, b in rows]
+    strides, reach = sliding.window().strides, _reach(kernel, sliding, begin, sizes)
     window = {"kernel_shape": kernel, "strides": strides}
     if method == "max":
         lowest = float(np.finfo(np.float32).min)
         return op.MaxPool(pad_spatial(op, data, op.const(begin), op.const(reach), lowest), **window)
     counted = op.const(np.ones([1, 1, *sizes[0]], np.float32))
     if not exclude_pad:
-        counted = pad_spatial(op, counted, op.const(begin), op.const(end), 1.0)
-        counted = pad_spatial(
-            op, counted, op.const([0] * len(end)), op.const([r - e for r, e in zip(reach, end, strict=True)])
-        )
+        rest = [r - b for r, b in zip(reach, begin, strict=True)]
+        counted = pad_spatial(op, counted, op.const(begin), op.const(begin), 1.0)
+        counted = pad_spatial(op, counted, op.const([0] * len(rest)), op.const(rest))
     else:
         counted = pad_spatial(op, counted, op.const(begin), op.const(reach))
     total = op.AveragePool(pad_spatial(op, data, op.const(begin), op.const(reach)), **window)

@@ -39,12 +39,31 @@ def made_up(xml: Path) -> bytes:
     if end > _MOST:
         raise ValueError(f"{end} bytes of weights")
     data = np.zeros(end, np.uint8)
+    limits = _limits(root)
     for offset, size, layer, blob in parts:
         kind = _TYPES.get(blob.get("precision") or layer.get("precision") or root.get("precision") or "FP32", np.float32)
         count = size // np.dtype(kind).itemsize
         values = _values(rng, count, layer, str(blob.tag))
+        if layer.get("id") in limits:
+            values = np.full(count, limits[layer.get("id")])
         data[offset : offset + count * np.dtype(kind).itemsize] = values.astype(kind).view(np.uint8)
     return data.tobytes()
+
+
+def _limits(root: etree._Element) -> dict[str | None, float]:
+    """Numbers for the Const layers that are the limits of a Quantize layer, by their ids."""
+    levels = {}
+    for layer in root.iter("layer"):
+        data = layer.find("data")
+        if layer.get("type") in ("Quantize", "FakeQuantize") and data is not None:
+            levels[layer.get("id")] = int(data.get("levels", 2))
+    found: dict[str | None, float] = {}
+    for edge in root.iter("edge"):
+        to, port = edge.get("to-layer"), int(edge.get("to-port", 0))
+        if to in levels and port:
+            low = 0.0 if levels[to] == 2 else -1.0
+            found[edge.get("from-layer")] = 1.0 if port == 4 or (port == 2 and levels[to] > 2) else low
+    return found
 
 
 def _values(rng: np.random.Generator, count: int, layer: etree._Element, name: str) -> np.ndarray:

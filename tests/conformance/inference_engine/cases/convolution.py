@@ -20,6 +20,51 @@ def _pool(name, dims, out, data, **options) -> Case:
 _V2 = {"kernel-x": 3, "kernel-y": 2, "stride-x": 2, "stride-y": 1, "pad-x": 1, "pad-y": 0, "output": 4, "group": 1}
 
 CASES = [
+    _pool(
+        "avg_mixed_include_pads",
+        (1, 3, 10, 9),
+        (1, 3, 6, 4),
+        {
+            "kernel": "3,3",
+            "strides": "2,2",
+            "pads_begin": "1,0",
+            "pads_end": "1,0",
+            "pool-method": "avg",
+            "exclude-pad": "false",
+        },
+    ),
+    _pool(
+        "avg_pads_at_the_end",
+        (1, 3, 11, 11),
+        (1, 3, 6, 5),
+        {
+            "kernel": "3,3",
+            "strides": "2,2",
+            "pads_begin": "0,0",
+            "pads_end": "2,0",
+            "pool-method": "avg",
+            "exclude-pad": "false",
+        },
+    ),
+    _pool(
+        "avg_pads_at_the_end_and_one_begin",
+        (1, 3, 11, 11),
+        (1, 3, 6, 6),
+        {
+            "kernel": "3,3",
+            "strides": "2,2",
+            "pads_begin": "0,1",
+            "pads_end": "2,1",
+            "pool-method": "avg",
+            "exclude-pad": "false",
+        },
+    ),
+    _pool(
+        "avg_same_upper_include",
+        (1, 3, 8, 8),
+        (1, 3, 4, 4),
+        {"kernel": "3,3", "strides": "2,2", "pool-method": "avg", "exclude-pad": "false", "auto_pad": "same_upper"},
+    ),
     _conv("plain", (1, 3, 8, 8), (1, 4, 6, 6), (3, 3), (4, 3, 3, 3)),
     _conv("no_biases", (1, 3, 8, 8), (1, 4, 6, 6), (3, 3), (4, 3, 3, 3), bias=False),
     _conv(
