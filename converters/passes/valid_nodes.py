@@ -74,7 +74,6 @@ class _Check:
 
     def __init__(self, imports: Mapping[str, int], functions: set[tuple[str, str]], problems: list[NodeProblem]) -> None:
         self._imports, self._functions, self._problems = imports, functions, problems
-        self._known: dict[object, str] = {}
 
     def graph(self, graph: ir.Graph, outer: Sequence[dict[str, ir.Value]], within: ir.Node | None) -> None:
         """Checks the nodes of a graph, where ``outer`` are the values of the graphs around it, by name."""
@@ -109,19 +108,6 @@ class _Check:
         self._problems.append(NodeProblem(name, message, came_from))
 
     def _problem(self, node: ir.Node) -> str:
-        """What is wrong with a node by its operator's schema; most nodes are like one that came before."""
-        key = (
-            node.domain,
-            node.op_type,
-            tuple([(attribute.name, attribute.type) for attribute in node.attributes.values()]),
-            tuple([None if value is None else _type(value) for value in node.inputs]),
-            tuple([_type(value) for value in node.outputs]),
-        )
-        if (known := self._known.get(key)) is None:
-            known = self._known[key] = self._found(node)
-        return known
-
-    def _found(self, node: ir.Node) -> str:
         operator = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
         version = self._imports.get(node.domain)
         if version is None:
@@ -131,11 +117,27 @@ class _Check:
             if (node.domain, node.op_type) in self._functions or not _is_known(node.domain):
                 return ""
             return f"opset {version} has no operator {operator}"
-        return (
-            _attribute_problem(node, schema, operator)
-            or _count_problem(node, schema, operator)
-            or _type_problem(node, schema, operator)
+        # Most nodes are like one that came before: bodies are made of the same few.
+        key = (
+            id(schema),  # it is kept
+            tuple([(attribute.name, attribute.type) for attribute in node.attributes.values()]),
+            tuple([None if value is None else _type(value) for value in node.inputs]),
+            tuple([_type(value) for value in node.outputs]),
         )
+        if (known := _PROBLEMS.get(key)) is None:
+            if len(_PROBLEMS) >= _MOST_PROBLEMS:
+                _PROBLEMS.clear()
+            known = _PROBLEMS[key] = (
+                _attribute_problem(node, schema, operator)
+                or _count_problem(node, schema, operator)
+                or _type_problem(node, schema, operator)
+            )
+        return known
+
+
+_PROBLEMS: dict[object, str] = {}
+"""What is wrong with nodes by what is asked of them."""
+_MOST_PROBLEMS = 10_000
 
 
 def _seen(name: str | None, scopes: Sequence[dict[str, ir.Value]]) -> ir.Value | None:
@@ -196,7 +198,8 @@ def _type_problem(node: ir.Node, schema: onnx.defs.OpSchema, operator: str) -> s
 
 def _type(value: ir.Value) -> str | None:
     """A value's type as schemas write it; ``None`` where it is unknown."""
-    return _written(value.type)
+    type_ = value.type
+    return _tensor_type(type_.dtype) if type(type_) is ir.TensorType else _written(type_)
 
 
 def _written(type_: ir.TypeProtocol | None) -> str | None:
