@@ -35,6 +35,10 @@ LogitsOf = Literal["last", "all"]
 TargetName = Literal[
     "onnxruntime",
     "standard",
+    "qnn",
+    "webgpu",
+    "coreml",
+    "directml",
     "opencv",
     "openvino",
     "tract",
@@ -45,6 +49,7 @@ TargetName = Literal[
     "rknn",
     "tflite",
     "iree",
+    "tensorrt",
 ]
 Channels = Literal["rgb", "bgr"]
 

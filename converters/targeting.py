@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import onnx_ir as ir
+
 from converters.convert import convert_with
 from converters.errors import ConversionError, Problem
 from converters.options import Options
 from converters.targets import Target, find_target
-from converters.targets.fitting import TargetError
+from converters.targets.fitting import TargetError, left_by, taken_by
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class Taken:
         target: the target.
         opset: the opset that the file would be in; ``None`` where the target does not take the model.
         taken: how many nodes of each operator the target takes.
-        untaken: how many it does not.
+        untaken: how many it does not; those of a device that ONNX Runtime feeds run on the CPU.
         problems: why not, layer by layer, with the remedies.
     """
 
@@ -56,11 +58,12 @@ def inspect_for(
     chosen: Any = target
     options = Options(target=chosen, bin=bin, input_shapes=input_shapes, with_weights=False)
     try:
-        _, report = convert_with(model, None, options)
+        proto, report = convert_with(model, None, options)
     except ConversionError as error:
         cause = error.__cause__
         if not isinstance(cause, TargetError):
             raise
         untaken = Counter(one.operator for one in cause.untaken if one.operator)
         return Taken(aim, None, dict(cause.taken), dict(untaken), error.problems)
-    return Taken(aim, report.opset, report.nodes, {})
+    graph = ir.from_proto(proto)
+    return Taken(aim, report.opset, taken_by(graph, aim), left_by(graph, aim))

@@ -25,6 +25,7 @@ from converters.openvino.coverage.departures import stated_departures
 from converters.openvino.coverage.table import Coverage, coverage, openvino_version
 from converters.openvino.rule import EVERYWHERE, Departure
 from converters.options import Option, in_docstring, in_markdown, options
+from converters.targets import TARGETS, Target
 from onnx_specops.domain import (
     CONTRIB_DOMAIN,
     DOMAIN,
@@ -43,6 +44,7 @@ DOCS = Path(__file__).parent
 ROOT = DOCS.parent
 _HOSTS = DOCS.parent / "tests" / "hosts" / "operators.json"
 _EXAMPLES = DOCS / "operator_examples"
+_TARGET_RESULTS = DOCS.parent / "tests" / "conformance" / "targets" / "results.json"
 _NATIVE = DOCS.parent / "onnx_specops" / "native" / "ops.h"
 
 _OPERATIONS = f"""\
@@ -488,7 +490,80 @@ def old_ir_page() -> Iterator[str]:
     yield from table(("type", "cases that agree", "rule"), sorted(rows, key=lambda row: row[0].lower()))
 
 
+def targets_page() -> Iterator[str]:
+    """The targets, and what consumers of ONNX make of files for them."""
+    yield from [
+        "# Targets",
+        "",
+        "`specops convert --target NAME` and `convert(target=)` convert for one of the programs below. Without a target a",
+        "file is for ONNX Runtime: standard ONNX, and operators that carry their bodies as functions.",
+        "",
+        "A file for another target has no functions and no operators but ONNX's, in the oldest opset that represents the",
+        "model. Constants are folded, 16-bit weights are float32, and nodes that change nothing are removed. What a target",
+        "does not take is an error before anything is written: the layer, the reason, the remedy. Targets that need static",
+        "shapes ask for `--input-shape`. `specops inspect MODEL.xml --target NAME` counts the nodes that a target takes.",
+        "",
+    ]
+    yield from table(("target", "for", "opsets", "needs", "known by", "next"), map(_target_row, TARGETS.values()))
+    yield from [
+        "",
+        "Files for ONNX Runtime's execution providers (`qnn`, `webgpu`, `coreml`, `directml`) may have operators that the",
+        "device lacks: ONNX Runtime's CPU computes those. `inspect --target` counts them. These four and `tensorrt` follow",
+        "published lists. `tflite`, `rknn` and `iree` get the spellings that the other engines need. None of these eight has",
+        "been measured.",
+        "",
+        "## Measured",
+        "",
+        "Networks of tests/conformance at static shapes: whole ones, quantised and compressed ones, and networks that PyTorch",
+        "also exports directly. A consumer agrees where each output is within 1e-2 of OpenVINO's. Made by",
+        "`python -m tests.conformance.targets FOLDER --record`, each consumer in an environment of its own. Consumers that",
+        "take long to compile ran only some of the networks.",
+        "",
+    ]
+    results = json.loads(_TARGET_RESULTS.read_text(encoding="utf-8"))
+    versions = results.pop("versions", {})
+    yield from table(
+        ("consumer", "release", "agree", "of those with a direct export", "direct export", "lost to it"),
+        (_consumer_row(name, versions.get(name, ""), found) for name, found in sorted(results.items())),
+    )
+    yield ""
+    yield "What does not agree:"
+    yield ""
+    yield from table(("consumer", "network", "reason"), _disagreements(results))
+
+
+def _target_row(target: Target) -> tuple[str, ...]:
+    needs = [*(["static shapes"] if target.static else []), *([] if target.control_flow else ["no control flow"])]
+    opsets = "{} to {}".format(*target.opsets)
+    return f"`{target.name}`", target.title, opsets, ", ".join([*needs, *target.spellings]), target.known_by, target.command
+
+
+def _consumer_row(name: str, version: str, found: Mapping[str, Mapping[str, str]]) -> tuple[str, ...]:
+    ours, direct = found.get("target", {}), found.get("direct", {})
+    both = [network for network in direct if network in ours]
+    lost = [network for network in both if not direct[network] and ours[network]]
+    return (
+        name,
+        version,
+        f"{sum(not reason for reason in ours.values())} of {len(ours)}",
+        f"{sum(not ours[network] for network in both)} of {len(both)}",
+        f"{sum(not direct[network] for network in both)} of {len(both)}",
+        ", ".join(lost) or "-",
+    )
+
+
+def _disagreements(results: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    for name, found in sorted(results.items()):
+        for network, reason in sorted(found.get("target", {}).items()):
+            if reason:
+                text = re.sub(r"/\S*/(?=\S)|\^{3,}|^raise [^|]*\||\S*(Error|error): ", "", reason)
+                for old, new in (("|", "/"), ("`", "'"), ("<", "("), (">", ")"), ("*", "\\*"), ("_", "\\_")):
+                    text = text.replace(old, new)
+                yield name, network, " ".join(text.split())[:160]
+
+
 PAGES = {
+    "targets.md": targets_page,
     "old-ir.md": old_ir_page,
     "operations.md": operations_page,
     "departures.md": departures_page,

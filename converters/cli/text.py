@@ -197,7 +197,8 @@ def print_taken(console: Console, taken: Taken) -> None:
         table.add_row(escape(operator), str(taken.taken.get(operator, 0)), f"[red]{missing}[/]" if missing else "")
     console.print(table)
     good, bad = sum(taken.taken.values()), sum(taken.untaken.values())
-    _line(console, f"{good + bad} nodes: {f'{bad} of them are not taken' if bad else 'all of them are taken'}")
+    fate = "run on the CPU" if taken.opset is not None else "are not taken"
+    _line(console, f"{good + bad} nodes: {f'{bad} of them {fate}' if bad else 'all of them are taken'}")
 
 
 def print_coverage(console: Console, covered: Sequence[Covered], release: str) -> None:

@@ -13,6 +13,12 @@ _COMMON: tuple[Spelling, ...] = (
     "no boolean constants",
 )
 
+_NOT_IN_TENSORRT = """
+    BitShift Compress ConcatFromSequence ConvInteger Det DynamicQuantizeLinear MatMulInteger MaxRoiPool MaxUnpool Multinomial
+    QLinearConv QLinearMatMul SequenceAt SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SequenceLength
+    SplitToSequence StringNormalizer TfIdfVectorizer Unique
+"""
+
 OPENCV = Target(
     "opencv",
     "OpenCV's dnn module",
@@ -83,7 +89,7 @@ NCNN = Target(
 RKNN = Target(
     "rknn",
     "Rockchip's RKNN toolkit",
-    "rknn-toolkit2 2.5",
+    "not measured",
     opsets=(12, 19),
     static=True,
     control_flow=False,
@@ -93,7 +99,7 @@ RKNN = Target(
 TFLITE = Target(
     "tflite",
     "TensorFlow Lite, by way of onnx2tf",
-    "the operators that onnx2tf lists",
+    "not measured",
     opsets=(11, 18),
     static=True,
     control_flow=False,
@@ -103,7 +109,7 @@ TFLITE = Target(
 IREE = Target(
     "iree",
     "IREE",
-    "iree-base-compiler 3.13",
+    "not measured",
     opsets=(11, 21),
     static=True,
     control_flow=False,
@@ -111,4 +117,14 @@ IREE = Target(
     command="`iree-import-onnx model.onnx -o model.mlir`",
 )
 
-ENGINES = (OPENCV, OPENVINO, TRACT, TVM, TINYGRAD, MNN, NCNN, RKNN, TFLITE, IREE)
+TENSORRT = Target(
+    "tensorrt",
+    "NVIDIA's TensorRT",
+    "the operators that onnx-tensorrt lists",
+    opsets=(13, 21),
+    lacks=dict.fromkeys(_NOT_IN_TENSORRT.split(), ""),
+    spellings=("sorted TopK", "static Reshape", "short constants"),
+    command="`trtexec --onnx=model.onnx`",
+)
+
+ENGINES = (OPENCV, OPENVINO, TRACT, TVM, TINYGRAD, MNN, NCNN, RKNN, TFLITE, IREE, TENSORRT)

@@ -27,4 +27,67 @@ STANDARD = Target(
     command="any program that reads ONNX",
 )
 
-RUNTIMES = (ONNXRUNTIME, STANDARD)
+# The lists below are those that the projects publish. Some of the operators are limited to some attributes or types there.
+
+_QNN = """
+    Abs Add And ArgMax ArgMin ArrayFeatureExtractor Asin Atan AveragePool BatchNormalization Cast Clip Concat Conv
+    ConvTranspose Cos DepthToSpace DequantizeLinear Div Elu Equal Exp Expand Flatten Floor Gather Gelu Gemm
+    GlobalAveragePool Greater GreaterOrEqual GridSample GRU HardSwish If InstanceNormalization IsInf LRN
+    LayerNormalization LeakyRelu Less LessOrEqual Log LogSoftmax LpNormalization LpPool MatMul Max MaxPool MaxRoiPool
+    Min Mul Neg NonMaxSuppression Not OneHot Or PRelu Pad Pow QLinearConv QLinearMatMul QuantizeLinear ReduceLogSumExp
+    ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum Relu Reshape Resize Round Selu Shape Sigmoid Sign Sin Slice
+    Softmax SpaceToDepth Split Sqrt Squeeze Sub Swish Tanh Tile TopK Transpose Unsqueeze Where Xor
+"""
+
+_COREML = """
+    Add ArgMax AveragePool BatchNormalization Cast Clip Concat Conv DepthToSpace Div Flatten Gemm GlobalAveragePool
+    GlobalMaxPool LRN LeakyRelu MatMul MaxPool Mul PRelu Pad Pow Reciprocal ReduceSum Relu Reshape Resize Sigmoid Sqrt
+    Squeeze Sub Tanh Transpose
+"""
+
+QNN = Target(
+    "qnn",
+    "ONNX Runtime's QNN execution provider, for Qualcomm's NPUs",
+    "the operators of its documentation and of the releases 2.4 to 2.7 of onnxruntime-qnn",
+    opsets=(13, OPSET),
+    onnxruntime=True,
+    static=True,
+    quantized="qdq",
+    operators=frozenset(_QNN.split()),
+    spellings=("pairwise", "sorted TopK", "static Reshape"),
+    command='`providers=["QNNExecutionProvider"]`',
+)
+WEBGPU = Target(
+    "webgpu",
+    "ONNX Runtime's WebGPU execution provider",
+    "onnxruntime-ep-webgpu 0.4.0, which has no kernel of Sum",
+    opsets=(13, OPSET),
+    onnxruntime=True,
+    lacks={"Sum": ""},
+    spellings=("pairwise", "static Reshape"),
+    command='`executionProviders: ["webgpu"]`',
+)
+COREML = Target(
+    "coreml",
+    "ONNX Runtime's CoreML execution provider",
+    "the operators of its documentation",
+    opsets=(13, OPSET),
+    onnxruntime=True,
+    static=True,
+    operators=frozenset(_COREML.split()),
+    spellings=("pairwise", "sorted TopK", "static Reshape"),
+    command='`providers=["CoreMLExecutionProvider"]`',
+)
+DIRECTML = Target(
+    "directml",
+    "ONNX Runtime's DirectML execution provider",
+    "its documentation, which names opset 20 as the newest",
+    opsets=(13, 20),
+    onnxruntime=True,
+    static=True,
+    quantized="qdq",
+    spellings=("sorted TopK", "static Reshape"),
+    command='`providers=["DmlExecutionProvider"]`',
+)
+
+RUNTIMES = (ONNXRUNTIME, STANDARD, QNN, WEBGPU, COREML, DIRECTML)

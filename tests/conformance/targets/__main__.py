@@ -101,6 +101,7 @@ def main() -> None:
     results = json.loads(path.read_text()) if path.exists() else {}
     for consumer in (c for c in CONSUMERS if c.name in wanted):
         counts: Counter[str] = Counter()
+        results.setdefault("versions", {})[consumer.name] = consumer.version(arguments.folder / "environments")
         for name in chosen:
             try:
                 folder = networks.make(name, arguments.folder / "networks")

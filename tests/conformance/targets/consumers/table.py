@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -53,6 +54,14 @@ class Consumer:
             (folder / "ok").touch()
         return str(python)
 
+    def version(self, environments: Path) -> str:
+        """The release of its first package."""
+        package = (
+            re.split("[<>=]", self.packages[0])[0] if self.packages else self.script.partition(".")[0].partition("_")[0]
+        )
+        command = f"import importlib.metadata as m; print(m.version({package!r}))"
+        return f"{package} {subprocess.check_output([self.python(environments), '-c', command], text=True).strip()}"
+
     def run(self, model: Path, inputs: Path, outputs: list[str], environments: Path) -> list[np.ndarray]:
         """The outputs of a model.
 
@@ -81,6 +90,10 @@ class Consumer:
 
 class Web(Consumer):
     """onnxruntime-web, whose environment is a folder of Node's."""
+
+    def version(self, environments: Path) -> str:
+        manifest = environments / self.name / "node_modules" / self.packages[0] / "package.json"
+        return f"{self.packages[0]} {json.loads(manifest.read_text())['version']}" if manifest.exists() else self.packages[0]
 
     def run(self, model: Path, inputs: Path, outputs: list[str], environments: Path) -> list[np.ndarray]:
         folder = environments / self.name
