@@ -301,6 +301,9 @@ class Options:
             if excluded is not None and getattr(self, excluded.option) == excluded.value:
                 template = f"{{{one.name}}} is not for {{{excluded.option}={excluded.value}}}: {excluded.why}"
                 raise OptionError(one.name, template)
+        if self.weights == "reference" and self.target != "onnxruntime":
+            template = "weights that are computed with cannot be referred to: {weights} is for {target=onnxruntime}"
+            raise OptionError("weights", template)
         if self.weights == "reference" and self.precision != "model":
             other = _either([choice for choice in get_args(Weights) if choice != self.weights])
             template = f"weights that become {self.precision} cannot be referred to: {{weights}} is {other}"

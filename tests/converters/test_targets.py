@@ -89,6 +89,11 @@ def test_genai_is_onnxruntimes() -> None:
         options.Options(target="opencv", form="genai")
 
 
+def test_weights_that_are_folded_are_not_referred_to() -> None:
+    with pytest.raises(ValueError, match="weights is for target='onnxruntime'"):
+        options.Options(target="standard", weights="reference")
+
+
 def test_text_has_no_standard_form() -> None:
     """Hashing strings needs a kernel, which no file for other programs has."""
     path = RECOMMENDER.parents[1] / "vocabulary_table" / "model.xml"
