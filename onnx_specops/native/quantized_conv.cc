@@ -1,0 +1,409 @@
+// QuantizedConv: convolutions of bytes whose sums go through a function where they are made, and are bytes again.
+//
+// Output pixels are the rows of matrix products. What each tap of a row reads is told by pointers, so that nothing is copied
+// where channels are whole groups of four and the processor multiplies bytes; elsewhere rows are copied, some at a time.
+#include "quantized_conv.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "op.h"
+
+#if defined(SPECOPS_X86_KERNELS)
+#include "processor.h"
+#endif
+
+namespace specops {
+namespace quantized_conv {
+
+const Kernels& kernels() {
+#if defined(SPECOPS_X86_KERNELS)
+  static const Kernels& chosen = best_kernels(portable, avx2, avx512, avx512_vnni);
+#else
+  static const Kernels& chosen = portable();
+#endif
+  return chosen;
+}
+
+}  // namespace quantized_conv
+
+namespace {
+
+using quantized_conv::After;
+using quantized_conv::Function;
+using quantized_conv::Kernels;
+
+// onnx_specops/ops/quantized_conv.py has the same limit: sums of more products may not fit 32 bits.
+constexpr std::int64_t most_products = std::int64_t{1} << 16;
+constexpr std::int64_t rows_at_once = 96;
+// Dimensions of a picture; where there are fewer, the first ones are 1.
+constexpr std::size_t most_dimensions = 3;
+
+std::int64_t up(std::int64_t x, std::int64_t step) { return (x + step - 1) / step * step; }
+
+std::vector<std::int64_t> parse(const char* name, const std::string& text) {
+  std::vector<std::int64_t> numbers;
+  const auto refuse = [&] { fail(name, " = '", text, "' is no list of integers"); };
+  if (text.find_first_not_of(' ') == std::string::npos) return numbers;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    std::string part = text.substr(begin, end - begin);
+    part.erase(0, part.find_first_not_of(' '));
+    part.erase(part.find_last_not_of(' ') + 1);
+    if (part.empty() || part.size() > 6 || part.find_first_not_of("0123456789") != std::string::npos) refuse();
+    std::int64_t number = 0;
+    for (const char digit : part) number = number * 10 + (digit - '0');
+    numbers.push_back(number);
+    begin = end + 1;
+  }
+  return numbers;
+}
+
+using Sizes = std::array<std::int64_t, most_dimensions>;
+
+// What a node states, and the sizes that follow from its inputs.
+struct Geometry {
+  std::int64_t batch, channels, columns, groups, group_channels, group_columns, taps;
+  Sizes in, out, kernel, strides, dilations, begin;
+  std::int64_t pixels() const { return batch * out[0] * out[1] * out[2]; }
+  bool depthwise() const { return group_channels == 1 && group_columns == 1; }
+};
+
+// Weights and what else does not depend on the activations, as kernels take them.
+struct Prepared {
+  std::int64_t padded;     // columns of a group, up to whole blocks
+  std::int64_t depth;      // activations of a tap, up to whole units
+  bool copied;             // rows are copied, all taps of a row into one
+  std::int64_t stride;     // bytes between the matrices of groups
+  std::vector<std::uint8_t> weights;
+  std::vector<std::int32_t> start;
+  std::vector<float> scale, bias, factor, slope;
+  std::int32_t x_zero = 0, y_zero = 0;
+
+  const void* matrix() const {
+    const auto address = reinterpret_cast<std::uintptr_t>(weights.data());
+    return weights.data() + (64 - address % 64) % 64;
+  }
+};
+
+class QuantizedConv : public Kernel {
+ public:
+  explicit QuantizedConv(const KernelInfo& info)
+      : channels_(info.integer("channels")),
+        kernel_(parse("kernel", info.string("kernel"))),
+        strides_(parse("strides", info.string("strides"))),
+        pads_(parse("pads", info.string("pads"))),
+        dilations_(parse("dilations", info.string("dilations"))),
+        groups_(info.integer("group")),
+        function_(static_cast<Function>(info.choice("function"))),
+        alpha_(info.number("alpha")),
+        beta_(info.number("beta")) {
+    std::vector<Input> constants(input_count);
+    for (std::size_t i = 1; i < input_count; ++i) {
+      if (info.input_type(i) == Type::undefined) continue;
+      const auto constant = info.constant_input(i);
+      if (!constant) return;
+      constants[i] = *constant;
+    }
+    // What is wrong is told by the run.
+    if (constants[1].shape().size() < 3 || constants[1].size() == 0) return;
+    try {
+      prepared_.emplace(prepare(constants));
+    } catch (const std::exception&) {
+      prepared_.reset();
+    }
+  }
+
+  void compute(Context& context) const override {
+    std::vector<Input> inputs(input_count);
+    for (std::size_t i = 0; i < input_count && i < context.input_count(); ++i) inputs[i] = context.input(i);
+    const Input &x = inputs[0], &zero = inputs[5];
+    const Geometry geometry = measure(x.shape(), inputs[1].shape());
+    Shape shape = {geometry.batch};
+    for (std::size_t i = most_dimensions - (x.shape().size() - 2); i < most_dimensions; ++i) shape.push_back(geometry.out[i]);
+    shape.push_back(geometry.columns);
+    Output output = context.output(0, shape);
+    if (element_count(shape) == 0) return;
+    std::optional<Prepared> now;
+    if (!prepared_) now.emplace(prepare(inputs));
+    run(context, geometry, prepared_ ? *prepared_ : *now, x.data<std::uint8_t>(), output.bytes(),
+        zero.type() == Type::float32);
+  }
+
+ private:
+  static constexpr std::size_t input_count = 8;
+
+  Geometry measure(const Shape& x, const Shape& w) const {
+    const std::size_t rank = w.size();
+    if (rank < 3 || rank > most_dimensions + 2 || x.size() != rank) {
+      fail("X and W have the shapes ", to_string(x), " and ", to_string(w));
+    }
+    Shape expected = {w[0], channels_ / groups_};
+    expected.insert(expected.end(), kernel_.begin(), kernel_.end());
+    if (w != expected) fail("W has the shape ", to_string(w), " instead of ", to_string(expected));
+    Geometry out{};
+    out.batch = x[0];
+    out.channels = x[rank - 1];
+    out.columns = w[0];
+    out.groups = groups_;
+    out.group_channels = w[1];
+    out.group_columns = w[0] / groups_;
+    out.taps = 1;
+    if (out.channels != w[1] * groups_ || w[0] % groups_ != 0) {
+      fail("W has the shape ", to_string(w), " where X has ", out.channels, " channels in ", groups_, " groups");
+    }
+    const std::size_t dimensions = rank - 2, first = most_dimensions - dimensions;
+    const auto check = [&](const char* name, const std::vector<std::int64_t>& numbers, std::size_t count) {
+      if (!numbers.empty() && numbers.size() != count) {
+        fail(name, " has ", numbers.size(), " numbers where ", count, " were expected");
+      }
+    };
+    check("strides", strides_, dimensions);
+    check("dilations", dilations_, dimensions);
+    check("pads", pads_, 2 * dimensions);
+    for (std::size_t i = 0; i < most_dimensions; ++i) {
+      out.in[i] = out.out[i] = out.kernel[i] = out.strides[i] = out.dilations[i] = 1;
+      out.begin[i] = 0;
+      if (i < first) continue;
+      const std::size_t at = i - first;
+      out.in[i] = x[at + 1];
+      out.kernel[i] = w[at + 2];
+      if (!strides_.empty()) out.strides[i] = strides_[at];
+      if (!dilations_.empty()) out.dilations[i] = dilations_[at];
+      if (out.strides[i] < 1 || out.dilations[i] < 1) fail("strides and dilations begin at 1");
+      std::int64_t padded = out.in[i];
+      if (!pads_.empty()) {
+        out.begin[i] = pads_[at];
+        padded += pads_[at] + pads_[at + dimensions];
+      }
+      const std::int64_t extent = (out.kernel[i] - 1) * out.dilations[i] + 1;
+      if (out.kernel[i] < 1 || padded < extent) {
+        fail("W has the shape ", to_string(w), " where X, padded, has ", padded, " pixels along axis ", at + 1);
+      }
+      out.out[i] = (padded - extent) / out.strides[i] + 1;
+      out.taps *= out.kernel[i];
+      if (out.taps > most_products) break;
+    }
+    if (out.taps * std::max<std::int64_t>(out.group_channels, 1) > most_products) {
+      fail("a sum has more than ", most_products, " products");
+    }
+    return out;
+  }
+
+  Prepared prepare(const std::vector<Input>& inputs) const {
+    const Kernels& kernels = quantized_conv::kernels();
+    const Input& w = inputs[1];
+    const Shape& shape = w.shape();
+    const std::int64_t columns = shape[0], channels = shape[1], groups = groups_;
+    if (columns % groups != 0) fail("W has the shape ", to_string(shape), " where there are ", groups, " groups");
+    const std::int64_t per_group = columns / groups, depth = w.size() / std::max<std::int64_t>(columns, 1);
+    const std::int64_t taps = depth / std::max<std::int64_t>(channels, 1);
+    if (depth > most_products) fail("a sum has more than ", most_products, " products");
+    const bool depthwise = channels == 1 && per_group == 1;
+    Prepared out;
+    const std::int64_t unit = quantized_conv::depth_unit;
+    out.copied = !depthwise && (kernels.wide || channels % unit != 0);
+    out.padded = depthwise ? up(columns, quantized_conv::channel_block) : up(per_group, quantized_conv::channel_block);
+    out.x_zero = zero_point(inputs[4], "x_zero_point");
+    out.y_zero = inputs[5].type() == Type::uint8 ? zero_point(inputs[5], "y_zero_point") : 0;
+    if (inputs[5].type() == Type::float32 && inputs[5].size() != 1) fail("y_zero_point has the shape ", to_string(inputs[5].shape()));
+    const std::int64_t parts = depthwise ? 1 : groups, part = depthwise ? columns : per_group;
+    const auto spread = [&](std::size_t i, const char* name, std::vector<float>& to) {
+      const Input& given = inputs[i];
+      if (given.absent()) return;
+      if (given.shape() != Shape{columns}) {
+        fail(name, " has the shape ", to_string(given.shape()), " instead of [", columns, "]");
+      }
+      to.assign(static_cast<std::size_t>(parts * out.padded), 0.0f);
+      for (std::int64_t g = 0; g < parts; ++g) {
+        std::copy_n(given.data<float>() + g * part, part, to.begin() + g * out.padded);
+      }
+    };
+    spread(2, "scale", out.scale);
+    spread(3, "bias", out.bias);
+    spread(6, "factor", out.factor);
+    spread(7, "slope", out.slope);
+    if (out.scale.empty() || out.bias.empty()) fail("scale and bias have to be given");
+    if (function_ == Function::prelu && out.slope.empty()) fail("function = 'prelu' needs a slope");
+
+    const std::int8_t* from = w.data<std::int8_t>();
+    out.start.assign(static_cast<std::size_t>(parts * out.padded), 0);
+    for (std::int64_t m = 0; m < columns; ++m) {
+      std::int64_t sum = 0;
+      for (std::int64_t k = 0; k < depth; ++k) sum += from[m * depth + k];
+      out.start[static_cast<std::size_t>(m / part * out.padded + m % part)] = static_cast<std::int32_t>(-sum * out.x_zero);
+    }
+    if (depthwise) {
+      out.depth = 1;
+      out.weights.resize(static_cast<std::size_t>(kernels.depthwise_bytes(columns, taps)) + 64);
+      kernels.pack_depthwise(from, columns, taps, const_cast<void*>(out.matrix()));
+      return out;
+    }
+    // Taps outside, channels inside, as the activations lie.
+    out.depth = out.copied ? up(depth, unit) : channels;
+    const std::int64_t whole = out.copied ? out.depth : depth;
+    out.stride = up(kernels.packed_bytes(per_group, whole), 64);
+    out.weights.resize(static_cast<std::size_t>(out.stride * groups) + 64);
+    std::vector<std::int8_t> ordered(static_cast<std::size_t>(per_group * whole), 0);
+    for (std::int64_t g = 0; g < groups; ++g) {
+      for (std::int64_t m = 0; m < per_group; ++m) {
+        const std::int8_t* one = from + (g * per_group + m) * depth;
+        for (std::int64_t tap = 0; tap < taps; ++tap) {
+          for (std::int64_t c = 0; c < channels; ++c) {
+            ordered[static_cast<std::size_t>(m * whole + tap * channels + c)] = one[c * taps + tap];
+          }
+        }
+      }
+      kernels.pack(ordered.data(), per_group, whole,
+                   static_cast<std::uint8_t*>(const_cast<void*>(out.matrix())) + g * out.stride);
+    }
+    return out;
+  }
+
+  static std::int32_t zero_point(const Input& input, const char* name) {
+    if (input.size() != 1) fail(name, " has the shape ", to_string(input.shape()));
+    return *input.data<std::uint8_t>();
+  }
+
+  After after(const Prepared& prepared, std::int64_t from, bool floats) const {
+    const auto at = [&](const std::vector<float>& of) { return of.empty() ? nullptr : of.data() + from; };
+    return {at(prepared.scale), at(prepared.bias), at(prepared.factor), at(prepared.slope), function_,
+            alpha_,             beta_,             prepared.y_zero,     floats};
+  }
+
+  void run(const Context& context, const Geometry& g, const Prepared& prepared, const std::uint8_t* x, void* y,
+           bool floats) const {
+    const Kernels& kernels = quantized_conv::kernels();
+    const std::int64_t pixels = g.pixels(), tile = kernels.tile_rows;
+    // As many pieces as threads may want, of whole tiles.
+    const std::int64_t step =
+        std::clamp(up((pixels + Context::most_pieces() - 1) / Context::most_pieces(), tile), tile, rows_at_once);
+    const std::vector<std::uint8_t> padding(static_cast<std::size_t>(g.channels), static_cast<std::uint8_t>(prepared.x_zero));
+    const std::size_t bytes = floats ? sizeof(float) : 1;
+    const std::int64_t chunks = (pixels + step - 1) / step, width = kernels.wide ? 2 : 1;
+    context.parallel_ranges(chunks, 1, [&](std::int64_t first, std::int64_t last) {
+      std::vector<const void*> taps(static_cast<std::size_t>(g.taps * step)), copies(static_cast<std::size_t>(step));
+      std::vector<std::uint8_t> copy(prepared.copied ? static_cast<std::size_t>(step * prepared.depth * width) : 0);
+      for (std::int64_t i = 0; i < step && prepared.copied; ++i) {
+        copies[static_cast<std::size_t>(i)] = copy.data() + i * prepared.depth * width;
+      }
+      for (std::int64_t chunk = first; chunk < last; ++chunk) {
+        const std::int64_t row = chunk * step, rows = std::min(step, pixels - row);
+        point(g, x, padding.data(), row, rows, step, taps.data());
+        char* const to = static_cast<char*>(y) + static_cast<std::size_t>(row * g.columns) * bytes;
+        if (g.depthwise()) {
+          kernels.depthwise({taps.data(), step, g.taps, g.channels, prepared.matrix(), prepared.start.data(),
+                             after(prepared, 0, floats), to, g.columns},
+                            rows);
+          continue;
+        }
+        for (std::int64_t group = 0; group < g.groups; ++group) {
+          const std::int64_t offset = group * g.group_channels, from = group * prepared.padded;
+          quantized_conv::Product product = {
+              taps.data(),
+              step,
+              g.taps,
+              offset,
+              prepared.depth,
+              static_cast<const std::uint8_t*>(prepared.matrix()) + group * prepared.stride,
+              prepared.start.data() + from,
+              g.group_columns,
+              after(prepared, from, floats),
+              to + static_cast<std::size_t>(group * g.group_columns) * bytes,
+              g.columns,
+          };
+          if (prepared.copied) {
+            if (kernels.wide) {
+              gather(g, taps.data(), step, rows, offset, prepared.depth, reinterpret_cast<std::int16_t*>(copy.data()));
+            } else {
+              gather(g, taps.data(), step, rows, offset, prepared.depth, copy.data());
+            }
+            product.rows = copies.data();
+            product.taps = 1;
+            product.offset = 0;
+          }
+          kernels.multiply(product, rows);
+        }
+      }
+    });
+  }
+
+  // Where the taps of output pixels [row, row + rows) begin: [taps, step].
+  static void point(const Geometry& g, const std::uint8_t* x, const std::uint8_t* padding, std::int64_t row, std::int64_t rows,
+                    std::int64_t step, const void** to) {
+    for (std::int64_t done = 0; done < rows;) {
+      // Pixels of one line.
+      const std::int64_t at = row + done, column = at % g.out[2], line = at / g.out[2];
+      const std::int64_t count = std::min(rows - done, g.out[2] - column);
+      const std::int64_t height = line % g.out[1], depth = line / g.out[1] % g.out[0], image = line / g.out[1] / g.out[0];
+      const void** tap = to + done;
+      for (std::int64_t d = 0; d < g.kernel[0]; ++d) {
+        const std::int64_t in_depth = depth * g.strides[0] - g.begin[0] + d * g.dilations[0];
+        for (std::int64_t h = 0; h < g.kernel[1]; ++h) {
+          const std::int64_t in_height = height * g.strides[1] - g.begin[1] + h * g.dilations[1];
+          const bool inside = in_depth >= 0 && in_depth < g.in[0] && in_height >= 0 && in_height < g.in[1];
+          const std::int64_t line_at = inside ? ((image * g.in[0] + in_depth) * g.in[1] + in_height) * g.in[2] : 0;
+          for (std::int64_t w = 0; w < g.kernel[2]; ++w, tap += step) {
+            std::int64_t in_width = column * g.strides[2] - g.begin[2] + w * g.dilations[2];
+            for (std::int64_t i = 0; i < count; ++i, in_width += g.strides[2]) {
+              tap[i] = inside && in_width >= 0 && in_width < g.in[2] ? x + (line_at + in_width) * g.channels : padding;
+            }
+          }
+        }
+      }
+      done += count;
+    }
+  }
+
+  // The rows' taps side by side.
+  template <class T>
+  static void gather(const Geometry& g, const void* const* taps, std::int64_t step, std::int64_t rows, std::int64_t offset,
+                     std::int64_t depth, T* to) {
+    const std::int64_t channels = g.group_channels;
+    for (std::int64_t i = 0; i < rows; ++i, to += depth) {
+      T* next = to;
+      for (std::int64_t tap = 0; tap < g.taps; ++tap) {
+        const std::uint8_t* from = static_cast<const std::uint8_t*>(taps[tap * step + i]) + offset;
+        for (std::int64_t c = 0; c < channels; ++c) next[c] = from[c];
+        next += channels;
+      }
+      std::fill(next, to + depth, T{0});
+    }
+  }
+
+  std::int64_t channels_;
+  std::vector<std::int64_t> kernel_, strides_, pads_, dilations_;
+  std::int64_t groups_;
+  Function function_;
+  float alpha_, beta_;
+  std::optional<Prepared> prepared_;
+};
+
+}  // namespace
+
+const Op& quantized_conv_op() {
+  static const Op op = {
+      "QuantizedConv",
+      {{"X"}, {"W"}, {"scale"}, {"bias"}, {"x_zero_point"}, {"y_zero_point"},
+       {"factor", true, {Type::float32}}, {"slope", true, {Type::float32}}},
+      {{"Y"}},
+      {Attribute::integer("channels").within(0, std::int64_t{1} << 24), Attribute::string("kernel"), Attribute::string("strides", ""), Attribute::string("pads", ""), Attribute::string("dilations", ""),
+       Attribute::integer("group", 1).within(1, std::int64_t{1} << 24),
+       Attribute::string("function", "none")
+           .one_of({"none", "clip", "prelu", "hard_sigmoid", "hard_swish", "sigmoid", "swish", "gelu", "elu", "mish"}),
+       Attribute::number("alpha", 0.0f), Attribute::number("beta", 0.0f)},
+      {{{Type::uint8, Type::int8, Type::float32, Type::float32, Type::uint8, Type::uint8, Type::undefined, Type::undefined},
+        {Type::uint8}},
+       {{Type::uint8, Type::int8, Type::float32, Type::float32, Type::uint8, Type::float32, Type::undefined, Type::undefined},
+        {Type::float32}}},
+      [](const KernelInfo& info) -> std::unique_ptr<Kernel> { return std::make_unique<QuantizedConv>(info); },
+      nullptr,
+  };
+  return op;
+}
+
+}  // namespace specops

@@ -1,0 +1,294 @@
+"""QuantizedConv: a convolution of bytes whose sums go through a function and are bytes again."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+import numpy as np
+
+from onnx_specops.attributes import Limits
+from onnx_specops.domain import operator
+
+MOST_CHANNELS = 1 << 24
+
+MOST_PRODUCTS = 1 << 16
+"""Sums of more products may not fit 32 bits."""
+
+_EXACT = 2**24 // (255 * 128)
+"""Products of a sum that float32 holds exactly."""
+
+Function = Literal[
+    "none", "clip", "prelu", "hard_sigmoid", "hard_swish", "sigmoid", "swish", "gelu", "elu", "mish"
+]  # fmt: skip
+
+
+@operator(
+    inputs={
+        "X": "tensor(uint8)",
+        "W": "tensor(int8)",
+        "scale": "tensor(float)",
+        "bias": "tensor(float)",
+        "x_zero_point": "tensor(uint8)",
+        "y_zero_point": "T",
+        "factor": "tensor(float)",
+        "slope": "tensor(float)",
+    },
+    outputs={"Y": "T"},
+    types={"T": ("uint8", "float")},
+)
+def QuantizedConv(
+    X,
+    W,
+    scale,
+    bias,
+    x_zero_point,
+    y_zero_point,
+    factor=None,
+    slope=None,
+    *,
+    channels: Annotated[int, Limits(0, MOST_CHANNELS)],
+    kernel: str,
+    strides: str = "",
+    pads: str = "",
+    dilations: str = "",
+    group: Annotated[int, Limits(1, 1 << 24)] = 1,
+    function: Function = "none",
+    alpha: float = 0.0,
+    beta: float = 0.0,
+):
+    """Convolves integers with channels last: ``function(sums * scale + bias) * factor``, where ``sums`` are those of
+    ``(X - x_zero_point) * W``.
+
+    The sums are exact 32-bit integers. What follows is computed in float32, operation by operation, and rounded to the
+    nearest integer, halves to even, to which ``y_zero_point`` is added; what lies beyond 0 and 255 becomes these.
+
+    Inputs:
+        X: ``[N, D1, ..., C]``, with one to three dimensions of space.
+        W: ``[M, C / group, k1, ...]``, of at most 65,536 products a sum.
+        scale, bias: ``[M]``, a number for each output channel.
+        x_zero_point: the integer in ``X`` that stands for zero; pads are made of it.
+        y_zero_point: the integer in ``Y`` that stands for zero. Where it is a float, ``Y`` holds floats, which are not
+            rounded, and it counts for nothing.
+        factor: ``[M]``; 1 where it is left out.
+        slope: ``[M]``, of ``"prelu"``.
+
+    Attributes:
+        channels: ``C``.
+        kernel: ``k1, ...`` as a list, such as ``"3,3"``.
+        strides, dilations: one for each dimension of space, as a list such as ``"2,2"``; 1 where it is empty.
+        pads: those at the beginnings, then those at the ends, as a list; 0 where it is empty.
+        group: in how many groups channels are convolved.
+        function: ``"clip"`` to ``alpha`` and ``beta``, ``"prelu"`` (``x * slope`` below zero), ``"hard_sigmoid"``
+            (``x * alpha + beta`` clipped to 0 and 1), ``"hard_swish"`` (``x`` times that), ``"sigmoid"``, ``"swish"``
+            (``x * sigmoid(x * alpha)``), ``"gelu"`` (``x * (1 + erf(x / sqrt(2))) / 2``), ``"elu"`` or ``"mish"``.
+        alpha, beta: what the function needs.
+
+    Output: ``[N, E1, ..., M]``, of ``y_zero_point``'s type.
+
+    Source: OpenVINO's low-precision convolutions with post-operations.
+    """
+    expected = [W.shape[0] if W.ndim else 0, channels // group, *_parsed("kernel", kernel, max(X.ndim - 2, 0), 1)]
+    if list(W.shape) != expected:
+        raise ValueError(f"QuantizedConv: W has the shape {list(W.shape)} instead of {['M', *expected[1:]]}".replace("'", ""))
+    geometry = _Geometry(X.shape, W.shape, strides, pads, dilations, group)
+    per_channel = {"scale": scale, "bias": bias, "factor": factor, "slope": slope}
+    for name, array in per_channel.items():
+        if array is not None and array.shape != (W.shape[0],):
+            raise ValueError(f"QuantizedConv: {name} has the shape {list(array.shape)} instead of [{W.shape[0]}]")
+    for name, array in (("x_zero_point", x_zero_point), ("y_zero_point", y_zero_point)):
+        if array.size != 1:
+            raise ValueError(f"QuantizedConv: {name} has the shape {list(array.shape)}")
+    if function == "prelu" and slope is None:
+        raise ValueError("QuantizedConv: function = 'prelu' needs a slope")
+    zero = int(x_zero_point.reshape(()))
+    inside = np.pad(X, [(0, 0), *geometry.pads, (0, 0)], constant_values=np.uint8(zero)).astype(np.int32) - zero
+    sums = np.zeros((X.shape[0], *geometry.sizes, W.shape[0]), np.int32)
+    grouped = sums.reshape(*sums.shape[:-1], group, -1)
+    weights = W.astype(np.int32).reshape(group, -1, *W.shape[1:])
+    for offsets in itertools.product(*map(range, W.shape[2:])):
+        taken = inside[(slice(None), *geometry.windows(offsets))]
+        parts = taken.reshape(*taken.shape[:-1], group, -1)
+        grouped += np.einsum("...gc,gmc->...gm", parts, weights[(..., *offsets)], dtype=np.int32)
+    values = sums.astype(np.float32) * scale + bias
+    values = _applied(values, slope, function, np.float32(alpha), np.float32(beta)).astype(np.float32)
+    if factor is not None:
+        values = values * factor
+    if y_zero_point.dtype == np.float32:
+        return values
+    with np.errstate(invalid="ignore"):
+        return np.clip(np.rint(values) + int(y_zero_point.reshape(())), 0, 255).astype(np.uint8)
+
+
+class _Geometry:
+    """What a node's attributes and shapes state; raises ValueError where they do not fit together."""
+
+    def __init__(
+        self, x: Sequence[int], w: Sequence[int], strides: str, pads: str, dilations: str, group: int, *, sized: bool = True
+    ) -> None:
+        rank = len(w) - 2
+        if not 1 <= rank <= 3 or len(x) != len(w):
+            raise ValueError(f"QuantizedConv: X and W have the shapes {list(x)} and {list(w)}")
+        if x[-1] != w[1] * group or w[0] % group:
+            raise ValueError(
+                f"QuantizedConv: W has the shape {list(w)} where X has {x[-1]} channels in {group} groups"
+            )  # fmt: skip
+        self.strides = _parsed("strides", strides, rank, 1)
+        self.dilations = _parsed("dilations", dilations, rank, 1)
+        both = _parsed("pads", pads, 2 * rank, 0)
+        if min(*self.strides, *self.dilations) < 1:
+            raise ValueError("QuantizedConv: strides and dilations begin at 1")
+        self.pads = list(zip(both[:rank], both[rank:], strict=True))
+        if math.prod(w[2:]) * max(w[1], 1) > MOST_PRODUCTS:
+            raise ValueError(f"QuantizedConv: a sum has more than {MOST_PRODUCTS} products")
+        self.sizes: list[int] = []
+        if not sized:
+            return
+        for axis, (size, kernel) in enumerate(zip(x[1:-1], w[2:], strict=True)):
+            padded, extent = size + sum(self.pads[axis]), (kernel - 1) * self.dilations[axis] + 1
+            if kernel < 1 or padded < extent:
+                raise ValueError(
+                    f"QuantizedConv: W has the shape {list(w)} where X, padded, has {padded} pixels along axis {axis + 1}"
+                )
+            self.sizes.append((padded - extent) // self.strides[axis] + 1)
+
+    def windows(self, offsets: Sequence[int]) -> list[slice]:
+        """What of the padded pixels one tap takes."""
+        found = []
+        for offset, step, stride, size in zip(offsets, self.dilations, self.strides, self.sizes, strict=True):
+            begin = offset * step
+            found.append(slice(begin, begin + (size - 1) * stride + 1, stride))
+        return found
+
+
+def _parsed(name: str, text: str, count: int, otherwise: int) -> list[int]:
+    if not text.strip():
+        return [otherwise] * count
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() and len(part) < 7 for part in parts):
+        raise ValueError(f"QuantizedConv: {name} = {text!r} is no list of integers")
+    if len(parts) != count:
+        raise ValueError(f"QuantizedConv: {name} has {len(parts)} numbers where {count} were expected")
+    return [int(part) for part in parts]
+
+
+_erf = np.vectorize(math.erf, otypes=[np.float64])
+
+
+def _applied(x: np.ndarray, slope: np.ndarray | None, function: str, alpha: np.float32, beta: np.float32) -> np.ndarray:
+    zero, one = np.float32(0), np.float32(1)
+    with np.errstate(over="ignore"):
+        if function == "clip":
+            return np.minimum(np.maximum(x, alpha), beta)
+        if function == "prelu":
+            return np.where(x < 0, x * slope, x)
+        if function in ("hard_sigmoid", "hard_swish"):
+            gate = np.minimum(np.maximum(x * alpha + beta, zero), one)
+            return gate if function == "hard_sigmoid" else x * gate
+        if function == "sigmoid":
+            return one / (one + np.exp(-x))
+        if function == "swish":
+            return x / (one + np.exp(-(x * alpha)))
+        if function == "gelu":
+            return x * 0.5 * (1 + _erf(x * np.float32(math.sqrt(0.5))))
+        if function == "elu":
+            return np.where(x < 0, alpha * np.expm1(x), x)
+        if function == "mish":
+            return x * np.tanh(np.log1p(np.exp(np.minimum(x, np.float32(30)))))
+    return x
+
+
+@QuantizedConv.infer_shapes
+def _(node):
+    x, w = node.shape(0), node.shape(1)
+    if x is None or w is None or len(x) != len(w) or not 3 <= len(w) <= 5:
+        return [None if w is None else [None] * len(w)]
+    if not all(isinstance(size, int) for size in w):
+        return [[x[0], *[None] * (len(w) - 2), w[0]]]
+    attributes, rank = node.attributes, len(w) - 2
+    strides = _parsed("strides", attributes["strides"], rank, 1)
+    dilations = _parsed("dilations", attributes["dilations"], rank, 1)
+    pads = _parsed("pads", attributes["pads"], 2 * rank, 0)
+    sizes: list[int | str | None] = []
+    for axis in range(rank):
+        size = x[axis + 1]
+        padded = None if not isinstance(size, int) else size + pads[axis] + pads[axis + rank]
+        extent = (w[axis + 2] - 1) * dilations[axis] + 1
+        sizes.append(None if padded is None or padded < extent or strides[axis] < 1 else (padded - extent) // strides[axis] + 1)
+    return [[x[0], *sizes, w[0]]]
+
+
+@QuantizedConv.body
+def _(
+    op, X, W, scale, bias, x_zero_point, y_zero_point, factor, slope, *,
+    channels, kernel, strides, pads, dilations, group, function, alpha, beta,
+):  # fmt: skip
+    rank = kernel.count(",") + 3
+    shape = [group, channels // group, *_parsed("kernel", kernel, rank - 2, 1)]
+    geometry = _Geometry([1] * (rank - 1) + [channels], shape, strides, pads, dilations, group, sized=False)
+    zero = op.Reshape(x_zero_point, np.zeros(0, np.int64))
+    if any(map(any, geometry.pads)):
+        begins, ends = zip(*geometry.pads, strict=True)
+        X = op.Pad(X, [0, *begins, 0, 0, *ends, 0], zero)
+    if group == 1:
+        sums = op.Cast(_as_product(op, X, W, zero, geometry, shape), to=_FLOAT)
+    else:
+        first = op.Transpose(X, perm=[0, rank - 1, *range(1, rank - 1)])
+        stated = {"strides": geometry.strides, "dilations": geometry.dilations, "group": group}
+        if math.prod(shape[1:]) <= _EXACT:
+            numbers = op.Sub(op.Cast(first, to=_FLOAT), op.Cast(zero, to=_FLOAT))
+            convolved = op.Conv(numbers, op.Cast(W, to=_FLOAT), **stated)
+        else:
+            convolved = op.Cast(op.ConvInteger(first, W, zero, **stated), to=_FLOAT)
+        sums = op.Transpose(convolved, perm=[0, *range(2, rank), 1])
+    values = op.Add(op.Mul(sums, scale), bias)
+    values = _applied_body(op, values, slope, function, alpha, beta)
+    if factor is not None:
+        values = op.Mul(values, factor)
+    if y_zero_point.dtype is not None and y_zero_point.dtype.name == "FLOAT":
+        return values
+    return op.QuantizeLinear(values, np.float32(1), op.Reshape(y_zero_point, np.zeros(0, np.int64)))
+
+
+_FLOAT = 1  # of onnx.TensorProto
+
+
+def _as_product(op, X, W, zero, geometry: _Geometry, shape: Sequence[int]):
+    """A product of the pixels' neighbourhoods and the weights."""
+    rank = len(shape)
+    neighbours = []
+    for offsets in itertools.product(*map(range, shape[2:])):
+        begins = [offset * step for offset, step in zip(offsets, geometry.dilations, strict=True)]
+        # The last neighbour ends where the data do; the others as far before.
+        ends = [
+            begin - (size - 1) * step for begin, size, step in zip(begins, shape[2:], geometry.dilations, strict=True)
+        ]  # fmt: skip
+        ends = [end if end < 0 else np.iinfo(np.int64).max for end in ends]
+        is_all = not any(begins) and all(end > 0 for end in ends) and all(step == 1 for step in geometry.strides)
+        neighbours.append(X if is_all else op.Slice(X, begins, ends, list(range(1, rank - 1)), list(geometry.strides)))
+    around = neighbours[0] if len(neighbours) == 1 else op.Concat(*neighbours, axis=-1)
+    matrix = op.Flatten(op.Transpose(W, perm=[*range(2, rank), 1, 0]), axis=rank - 1)
+    return op.MatMulInteger(around, matrix, zero)
+
+
+def _applied_body(op, x, slope, function, alpha, beta):
+    if function == "clip":
+        return op.Clip(x, np.float32(alpha), np.float32(beta))
+    if function == "prelu":
+        return op.PRelu(x, slope)
+    if function in ("hard_sigmoid", "hard_swish"):
+        gate = op.HardSigmoid(x, alpha=alpha, beta=beta)
+        return gate if function == "hard_sigmoid" else op.Mul(x, gate)
+    if function == "sigmoid":
+        return op.Sigmoid(x)
+    if function == "swish":
+        return op.Mul(x, op.Sigmoid(x if alpha == 1 else op.Mul(x, np.float32(alpha))))
+    if function == "gelu":
+        return op.Gelu(x)
+    if function == "elu":
+        return op.Elu(x, alpha=alpha)
+    if function == "mish":
+        return op.Mish(x)
+    return x
