@@ -33,6 +33,7 @@ def open_session(
         import openvino as ov
 
         options = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY"}
+        options |= json.loads(os.environ.get("BENCHMARK_OPENVINO", "{}"))
         request = ov.Core().compile_model(path, "CPU", options).create_infer_request()
         return lambda arrays: [np.array(output) for output in request.infer(list(arrays)).values()]
     import onnxruntime as ort

@@ -9,6 +9,7 @@ Needs torch, timm, torchvision, nncf and openvino. Nothing is downloaded; files 
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -70,7 +71,9 @@ def _blocks() -> dict[str, Callable[[], tuple[Any, tuple[int, ...]]]]:
             super().__init__()
             self.half = o // 2
             self.first, self.last = conv(i, o, 1, act=act), conv((2 + n) * self.half, o, 1, act=act)
-            inner = [nn.Sequential(conv(self.half, self.half, act=act), conv(self.half, self.half, act=act)) for _ in range(n)]
+            inner = [
+                nn.Sequential(conv(self.half, self.half, act=act), conv(self.half, self.half, act=act)) for _ in range(n)
+            ]
             self.inner = nn.ModuleList(Residual(block) if shortcut else block for block in inner)
 
         def forward(self, x):
@@ -154,7 +157,12 @@ def _blocks() -> dict[str, Callable[[], tuple[Any, tuple[int, ...]]]]:
         body = nn.Sequential(conv(3, 32, 3, 2, act=act), *(separable(i, o, 3, s, act) for i, o, s in widths),
                              *(separable(512, 512, 3, 1, act) for _ in range(5)))  # fmt: skip
         more = nn.Sequential(separable(512, 1024, 3, 2, act), separable(1024, 1024, 3, 1, act))
-        return Several([body, more], [nn.Conv2d(512, 24, 3, padding=1), nn.Conv2d(1024, 36, 3, padding=1)]), (1, 3, size, size)
+        return Several([body, more], [nn.Conv2d(512, 24, 3, padding=1), nn.Conv2d(1024, 36, 3, padding=1)]), (
+            1,
+            3,
+            size,
+            size,
+        )
 
     def hand(act: Any, size: int) -> tuple[Any, tuple[int, ...]]:
         def block(c: int) -> nn.Module:
@@ -184,7 +192,7 @@ def _blocks() -> dict[str, Callable[[], tuple[Any, tuple[int, ...]]]]:
                 super().__init__()
                 widths = [3, 16, 32, 64, 128]
                 self.down = nn.ModuleList(
-                    nn.Sequential(conv(i, o, act=act), conv(o, o, act=act)) for i, o in zip(widths, widths[1:], strict=False)
+                    nn.Sequential(conv(i, o, act=act), conv(o, o, act=act)) for i, o in itertools.pairwise(widths)
                 )
                 self.up = nn.ModuleList(nn.ConvTranspose2d(o, o // 2, 2, 2) for o in (128, 64, 32))
                 self.back = nn.ModuleList(conv(o, o // 2, act=act) for o in (128, 64, 32))

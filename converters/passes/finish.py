@@ -159,8 +159,6 @@ def finish(
         FuseHardSwish(),
     ]
     passes += [DropCopies(), FuseScaleAndBias(), SpellRootMeanSquares(), FlattenBiases(), SpellLogSigmoid()]
-    if precision != "float16":  # whose numbers end where its terms do not
-        passes.append(SpellMish())
     if contrib and opset >= OPSET and precision != "float16":
         passes += [step() for step in FUSE_ATTENTION]
     casts = partial(InsertCasts, keep_float32=keep_float32, converted_unrounded=converted_unrounded, spared=spared)
@@ -169,6 +167,8 @@ def finish(
         if is_quantized(model):
             passes.append(casts())  # of networks in 16 bits too the integers stand for float32
         passes += [RemoveUnusedNodesPass(), InIntegers(opset, contrib=contrib), RemoveUnusedNodesPass()]
+    if precision != "float16":  # whose numbers end where its terms do not
+        passes.append(SpellMish())
     if precision == "model" and opset >= OPSET:  # below that the plugin's kernels do not apply
         passes.append(KeepWeightsCompressed(activations, fold=fold))
     if fold:

@@ -40,6 +40,8 @@ using quantized_conv::Kernels;
 // onnx_specops/ops/quantized_conv.py has the same limit: sums of more products may not fit 32 bits.
 constexpr std::int64_t most_products = std::int64_t{1} << 16;
 constexpr std::int64_t rows_at_once = 96;
+// Bytes that are copied at once, of which some may not count.
+constexpr std::int64_t beyond = 16;
 // Dimensions of a picture; where there are fewer, the first ones are 1.
 constexpr std::size_t most_dimensions = 3;
 
@@ -82,7 +84,9 @@ struct Prepared {
   std::vector<std::uint8_t> weights;
   std::vector<std::int32_t> start;
   std::vector<float> scale, bias, factor, slope;
-  std::int32_t x_zero = 0, y_zero = 0;
+  std::vector<std::uint8_t> x_zeros;   // one or of each channel
+  std::vector<std::int32_t> y_zeros;   // of each column, where they differ
+  std::int32_t y_zero = 0;
 
   const void* matrix() const {
     const auto address = reinterpret_cast<std::uintptr_t>(weights.data());
@@ -208,9 +212,9 @@ class QuantizedConv : public Kernel {
     const std::int64_t unit = quantized_conv::depth_unit;
     out.copied = !depthwise && (kernels.wide || channels % unit != 0);
     out.padded = depthwise ? up(columns, quantized_conv::channel_block) : up(per_group, quantized_conv::channel_block);
-    out.x_zero = zero_point(inputs[4], "x_zero_point");
-    out.y_zero = inputs[5].type() == Type::uint8 ? zero_point(inputs[5], "y_zero_point") : 0;
-    if (inputs[5].type() == Type::float32 && inputs[5].size() != 1) fail("y_zero_point has the shape ", to_string(inputs[5].shape()));
+    check_zero_point(inputs[4], "x_zero_point", channels * groups);
+    check_zero_point(inputs[5], "y_zero_point", columns);
+    out.x_zeros.assign(inputs[4].data<std::uint8_t>(), inputs[4].data<std::uint8_t>() + inputs[4].size());
     const std::int64_t parts = depthwise ? 1 : groups, part = depthwise ? columns : per_group;
     const auto spread = [&](std::size_t i, const char* name, std::vector<float>& to) {
       const Input& given = inputs[i];
@@ -227,6 +231,14 @@ class QuantizedConv : public Kernel {
     spread(3, "bias", out.bias);
     spread(6, "factor", out.factor);
     spread(7, "slope", out.slope);
+    if (inputs[5].type() == Type::uint8) {
+      const std::uint8_t* zeros = inputs[5].data<std::uint8_t>();
+      out.y_zero = zeros[0];
+      if (inputs[5].size() != 1) {
+        out.y_zeros.assign(static_cast<std::size_t>(parts * out.padded), 0);
+        for (std::int64_t g = 0; g < parts; ++g) std::copy_n(zeros + g * part, part, out.y_zeros.begin() + g * out.padded);
+      }
+    }
     if (out.scale.empty() || out.bias.empty()) fail("scale and bias have to be given");
     if (function_ == Function::prelu && out.slope.empty()) fail("function = 'prelu' needs a slope");
 
@@ -234,8 +246,11 @@ class QuantizedConv : public Kernel {
     out.start.assign(static_cast<std::size_t>(parts * out.padded), 0);
     for (std::int64_t m = 0; m < columns; ++m) {
       std::int64_t sum = 0;
-      for (std::int64_t k = 0; k < depth; ++k) sum += from[m * depth + k];
-      out.start[static_cast<std::size_t>(m / part * out.padded + m % part)] = static_cast<std::int32_t>(-sum * out.x_zero);
+      for (std::int64_t k = 0; k < depth; ++k) {
+        const std::int64_t channel = m / per_group * channels + k / taps;
+        sum += from[m * depth + k] * std::int64_t{out.x_zeros[out.x_zeros.size() == 1 ? 0 : static_cast<std::size_t>(channel)]};
+      }
+      out.start[static_cast<std::size_t>(m / part * out.padded + m % part)] = static_cast<std::int32_t>(-sum);
     }
     if (depthwise) {
       out.depth = 1;
@@ -264,15 +279,16 @@ class QuantizedConv : public Kernel {
     return out;
   }
 
-  static std::int32_t zero_point(const Input& input, const char* name) {
-    if (input.size() != 1) fail(name, " has the shape ", to_string(input.shape()));
-    return *input.data<std::uint8_t>();
+  static void check_zero_point(const Input& input, const char* name, std::int64_t count) {
+    if (input.size() != 1 && input.shape() != Shape{count}) {
+      fail(name, " has the shape ", to_string(input.shape()), " instead of [] or [", count, "]");
+    }
   }
 
   After after(const Prepared& prepared, std::int64_t from, bool floats) const {
     const auto at = [&](const std::vector<float>& of) { return of.empty() ? nullptr : of.data() + from; };
     return {at(prepared.scale), at(prepared.bias), at(prepared.factor), at(prepared.slope), function_,
-            alpha_,             beta_,             prepared.y_zero,     floats};
+            alpha_, beta_, prepared.y_zero, prepared.y_zeros.empty() ? nullptr : prepared.y_zeros.data() + from, floats};
   }
 
   void run(const Context& context, const Geometry& g, const Prepared& prepared, const std::uint8_t* x, void* y,
@@ -282,12 +298,14 @@ class QuantizedConv : public Kernel {
     // As many pieces as threads may want, of whole tiles.
     const std::int64_t step =
         std::clamp(up((pixels + Context::most_pieces() - 1) / Context::most_pieces(), tile), tile, rows_at_once);
-    const std::vector<std::uint8_t> padding(static_cast<std::size_t>(g.channels), static_cast<std::uint8_t>(prepared.x_zero));
+    std::vector<std::uint8_t> padding = prepared.x_zeros;
+    if (padding.size() == 1) padding.assign(static_cast<std::size_t>(g.channels), padding[0]);
+    const std::uint8_t* const end = x + g.batch * g.in[0] * g.in[1] * g.in[2] * g.channels;
     const std::size_t bytes = floats ? sizeof(float) : 1;
     const std::int64_t chunks = (pixels + step - 1) / step, width = kernels.wide ? 2 : 1;
     context.parallel_ranges(chunks, 1, [&](std::int64_t first, std::int64_t last) {
       std::vector<const void*> taps(static_cast<std::size_t>(g.taps * step)), copies(static_cast<std::size_t>(step));
-      std::vector<std::uint8_t> copy(prepared.copied ? static_cast<std::size_t>(step * prepared.depth * width) : 0);
+      std::vector<std::uint8_t> copy(prepared.copied ? static_cast<std::size_t>((step * prepared.depth + beyond) * width) : 0);
       for (std::int64_t i = 0; i < step && prepared.copied; ++i) {
         copies[static_cast<std::size_t>(i)] = copy.data() + i * prepared.depth * width;
       }
@@ -318,9 +336,10 @@ class QuantizedConv : public Kernel {
           };
           if (prepared.copied) {
             if (kernels.wide) {
-              gather(g, taps.data(), step, rows, offset, prepared.depth, reinterpret_cast<std::int16_t*>(copy.data()));
+              gather(g, taps.data(), step, rows, offset, prepared.depth, end,
+                     reinterpret_cast<std::int16_t*>(copy.data()));
             } else {
-              gather(g, taps.data(), step, rows, offset, prepared.depth, copy.data());
+              gather(g, taps.data(), step, rows, offset, prepared.depth, end, copy.data());
             }
             product.rows = copies.data();
             product.taps = 1;
@@ -359,19 +378,41 @@ class QuantizedConv : public Kernel {
     }
   }
 
-  // The rows' taps side by side.
+  static void copy_beyond(const std::uint8_t* from, std::uint8_t* to) { std::memcpy(to, from, beyond); }
+  static void copy_beyond(const std::uint8_t* from, std::int16_t* to) {
+    std::uint8_t bytes[beyond];
+    std::memcpy(bytes, from, beyond);
+    std::int16_t wide[beyond];
+    for (std::int64_t i = 0; i < beyond; ++i) wide[i] = bytes[i];
+    std::memcpy(to, wide, sizeof wide);
+  }
+
+  // The rows' taps side by side, those of a line at once where they lie so. `to` has room for `beyond` more bytes.
   template <class T>
   static void gather(const Geometry& g, const void* const* taps, std::int64_t step, std::int64_t rows, std::int64_t offset,
-                     std::int64_t depth, T* to) {
-    const std::int64_t channels = g.group_channels;
+                     std::int64_t depth, const std::uint8_t* end, T* to) {
+    const std::int64_t channels = g.group_channels, width = g.kernel[2], run = width * channels;
+    const bool side_by_side = g.dilations[2] == 1 && g.groups == 1;
     for (std::int64_t i = 0; i < rows; ++i, to += depth) {
       T* next = to;
-      for (std::int64_t tap = 0; tap < g.taps; ++tap) {
+      for (std::int64_t tap = 0; tap < g.taps; tap += width) {
         const std::uint8_t* from = static_cast<const std::uint8_t*>(taps[tap * step + i]) + offset;
-        for (std::int64_t c = 0; c < channels; ++c) next[c] = from[c];
-        next += channels;
+        const auto* last = static_cast<const std::uint8_t*>(taps[(tap + width - 1) * step + i]) + offset;
+        if (side_by_side && last - from == run - channels) {
+          if (run <= beyond && end - from >= beyond) {
+            copy_beyond(from, next);
+          } else {
+            for (std::int64_t c = 0; c < run; ++c) next[c] = from[c];
+          }
+          next += run;
+          continue;
+        }
+        for (std::int64_t w = 0; w < width; ++w, next += channels) {
+          const std::uint8_t* one = static_cast<const std::uint8_t*>(taps[(tap + w) * step + i]) + offset;
+          for (std::int64_t c = 0; c < channels; ++c) next[c] = one[c];
+        }
       }
-      std::fill(next, to + depth, T{0});
+      while (next < to + depth) *next++ = T{0};
     }
   }
 

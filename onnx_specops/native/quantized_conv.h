@@ -10,12 +10,14 @@ namespace specops::quantized_conv {
 // In the order in which the operator's attribute names them.
 enum class Function { none, clip, prelu, hard_sigmoid, hard_swish, sigmoid, swish, gelu, elu, mish };
 
-// What becomes of sums. The arrays have a number for each column, up to whole panels; `factor` and `slope` may be null.
+// What becomes of sums. The arrays have a number for each column, up to whole panels; `factor`, `slope` and
+// `zero_points` may be null.
 struct After {
   const float *scale, *bias, *factor, *slope;
   Function function;
   float alpha, beta;
   std::int32_t zero_point;
+  const std::int32_t* zero_points;  // where they differ; else null
   bool floats;  // whether results are float32 and not uint8
 };
 

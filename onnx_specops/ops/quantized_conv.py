@@ -9,8 +9,9 @@ from typing import Annotated, Literal
 
 import numpy as np
 
+from onnx_specops.assertions import required
 from onnx_specops.attributes import Limits
-from onnx_specops.domain import operator
+from onnx_specops.domain import NoBodyError, operator
 
 MOST_CHANNELS = 1 << 24
 
@@ -69,9 +70,10 @@ def QuantizedConv(
         X: ``[N, D1, ..., C]``, with one to three dimensions of space.
         W: ``[M, C / group, k1, ...]``, of at most 65,536 products a sum.
         scale, bias: ``[M]``, a number for each output channel.
-        x_zero_point: the integer in ``X`` that stands for zero; pads are made of it.
-        y_zero_point: the integer in ``Y`` that stands for zero. Where it is a float, ``Y`` holds floats, which are not
-            rounded, and it counts for nothing.
+        x_zero_point: ``[]`` or ``[C]``, the integer in ``X`` that stands for zero, or that of each channel; pads are made of
+            it.
+        y_zero_point: ``[]`` or ``[M]``, the integer in ``Y`` that stands for zero, or that of each channel. Where it is a
+            float, ``Y`` holds floats, which are not rounded, and it counts for nothing.
         factor: ``[M]``; 1 where it is left out.
         slope: ``[M]``, of ``"prelu"``.
 
@@ -92,25 +94,27 @@ def QuantizedConv(
     """
     expected = [W.shape[0] if W.ndim else 0, channels // group, *_parsed("kernel", kernel, max(X.ndim - 2, 0), 1)]
     if list(W.shape) != expected:
-        raise ValueError(f"QuantizedConv: W has the shape {list(W.shape)} instead of {['M', *expected[1:]]}".replace("'", ""))
+        raise ValueError(
+            f"QuantizedConv: W has the shape {list(W.shape)} instead of {['M', *expected[1:]]}".replace("'", "")
+        )
     geometry = _Geometry(X.shape, W.shape, strides, pads, dilations, group)
     per_channel = {"scale": scale, "bias": bias, "factor": factor, "slope": slope}
     for name, array in per_channel.items():
         if array is not None and array.shape != (W.shape[0],):
             raise ValueError(f"QuantizedConv: {name} has the shape {list(array.shape)} instead of [{W.shape[0]}]")
-    for name, array in (("x_zero_point", x_zero_point), ("y_zero_point", y_zero_point)):
-        if array.size != 1:
-            raise ValueError(f"QuantizedConv: {name} has the shape {list(array.shape)}")
+    for name, array, count in (("x_zero_point", x_zero_point, channels), ("y_zero_point", y_zero_point, W.shape[0])):
+        if array.size != 1 and array.shape != (count,):
+            raise ValueError(f"QuantizedConv: {name} has the shape {list(array.shape)} instead of [] or [{count}]")
     if function == "prelu" and slope is None:
         raise ValueError("QuantizedConv: function = 'prelu' needs a slope")
-    zero = int(x_zero_point.reshape(()))
-    inside = np.pad(X, [(0, 0), *geometry.pads, (0, 0)], constant_values=np.uint8(zero)).astype(np.int32) - zero
+    inside = X.astype(np.int32) - x_zero_point.reshape(-1).astype(np.int32)
+    inside = np.pad(inside, [(0, 0), *geometry.pads, (0, 0)])
     sums = np.zeros((X.shape[0], *geometry.sizes, W.shape[0]), np.int32)
-    grouped = sums.reshape(*sums.shape[:-1], group, -1)
-    weights = W.astype(np.int32).reshape(group, -1, *W.shape[1:])
+    grouped = sums.reshape(*sums.shape[:-1], group, W.shape[0] // group)
+    weights = W.astype(np.int32).reshape(group, W.shape[0] // group, *W.shape[1:])
     for offsets in itertools.product(*map(range, W.shape[2:])):
         taken = inside[(slice(None), *geometry.windows(offsets))]
-        parts = taken.reshape(*taken.shape[:-1], group, -1)
+        parts = taken.reshape(*taken.shape[:-1], group, W.shape[1])
         grouped += np.einsum("...gc,gmc->...gm", parts, weights[(..., *offsets)], dtype=np.int32)
     values = sums.astype(np.float32) * scale + bias
     values = _applied(values, slope, function, np.float32(alpha), np.float32(beta)).astype(np.float32)
@@ -119,7 +123,7 @@ def QuantizedConv(
     if y_zero_point.dtype == np.float32:
         return values
     with np.errstate(invalid="ignore"):
-        return np.clip(np.rint(values) + int(y_zero_point.reshape(())), 0, 255).astype(np.uint8)
+        return np.clip(np.rint(values) + y_zero_point.reshape(-1).astype(np.float32), 0, 255).astype(np.uint8)
 
 
 class _Geometry:
@@ -216,7 +220,9 @@ def _(node):
         size = x[axis + 1]
         padded = None if not isinstance(size, int) else size + pads[axis] + pads[axis + rank]
         extent = (w[axis + 2] - 1) * dilations[axis] + 1
-        sizes.append(None if padded is None or padded < extent or strides[axis] < 1 else (padded - extent) // strides[axis] + 1)
+        sizes.append(
+            None if padded is None or padded < extent or strides[axis] < 1 else (padded - extent) // strides[axis] + 1
+        )
     return [[x[0], *sizes, w[0]]]
 
 
@@ -228,37 +234,59 @@ def _(
     rank = kernel.count(",") + 3
     shape = [group, channels // group, *_parsed("kernel", kernel, rank - 2, 1)]
     geometry = _Geometry([1] * (rank - 1) + [channels], shape, strides, pads, dilations, group, sized=False)
-    zero = op.Reshape(x_zero_point, np.zeros(0, np.int64))
+    is_one = x_zero_point.rank == 0
+    if not is_one:  # the numbers themselves, in floats, are those of every channel
+        X = op.Sub(op.Cast(X, to=_FLOAT), op.Cast(x_zero_point, to=_FLOAT))
     if any(map(any, geometry.pads)):
         begins, ends = zip(*geometry.pads, strict=True)
-        X = op.Pad(X, [0, *begins, 0, 0, *ends, 0], zero)
-    if group == 1:
-        sums = op.Cast(_as_product(op, X, W, zero, geometry, shape), to=_FLOAT)
+        X = op.Pad(X, [0, *begins, 0, 0, *ends, 0], x_zero_point if is_one else None)
+    # With few channels the neighbourhoods cost more than integers save.
+    if is_one and group == 1 and (channels >= 16 or math.prod(shape[1:]) > _EXACT or math.prod(shape[2:]) == 1):
+        values = _as_product(op, X, W, scale, bias, x_zero_point, geometry, shape)
     else:
         first = op.Transpose(X, perm=[0, rank - 1, *range(1, rank - 1)])
         stated = {"strides": geometry.strides, "dilations": geometry.dilations, "group": group}
-        if math.prod(shape[1:]) <= _EXACT:
-            numbers = op.Sub(op.Cast(first, to=_FLOAT), op.Cast(zero, to=_FLOAT))
+        if not is_one and math.prod(shape[1:]) > _EXACT:
+            convolved = op.Cast(_in_halves(op, first, op.Cast(W, to=_FLOAT), math.prod(shape[1:]), stated), to=_FLOAT)
+        elif math.prod(shape[1:]) <= _EXACT:
+            numbers = op.Sub(op.Cast(first, to=_FLOAT), op.Cast(x_zero_point, to=_FLOAT)) if is_one else first
             convolved = op.Conv(numbers, op.Cast(W, to=_FLOAT), **stated)
         else:
-            convolved = op.Cast(op.ConvInteger(first, W, zero, **stated), to=_FLOAT)
+            convolved = op.Cast(op.ConvInteger(first, W, x_zero_point, **stated), to=_FLOAT)
         sums = op.Transpose(convolved, perm=[0, *range(2, rank), 1])
-    values = op.Add(op.Mul(sums, scale), bias)
+        values = op.Add(op.Mul(sums, scale), bias)
     values = _applied_body(op, values, slope, function, alpha, beta)
     if factor is not None:
         values = op.Mul(values, factor)
     if y_zero_point.dtype is not None and y_zero_point.dtype.name == "FLOAT":
         return values
-    return op.QuantizeLinear(values, np.float32(1), op.Reshape(y_zero_point, np.zeros(0, np.int64)))
+    if y_zero_point.rank == 0:
+        return op.QuantizeLinear(values, np.float32(1), y_zero_point)
+    whole = op.Add(op.Round(values), op.Cast(y_zero_point, to=_FLOAT))
+    return op.Cast(op.Clip(whole, np.float32(0), np.float32(255)), to=_UINT8)
 
 
-_FLOAT = 1  # of onnx.TensorProto
+_FLOAT, _UINT8, _INT32 = 1, 2, 6  # of onnx.TensorProto
 
 
-def _as_product(op, X, W, zero, geometry: _Geometry, shape: Sequence[int]):
+def _in_halves(op, x, weights, products: int, stated):
+    """A convolution of whole numbers from -255 to 255, of which float32 holds the sums of four bits each."""
+    if products > 2**24 // (16 * 128):
+        raise NoBodyError("zero points of channels go with sums of at most 8,192 products")
+    high = op.Floor(op.Div(x, np.float32(16)))
+    low = op.Sub(x, op.Mul(high, np.float32(16)))
+    high, low = (op.Cast(op.Conv(part, weights, **stated), to=_INT32) for part in (high, low))
+    return op.Add(op.Mul(high, np.int32(16)), low)
+
+
+def _as_product(op, X, W, scale, bias, zero, geometry: _Geometry, shape: Sequence[int]):
     """A product of the pixels' neighbourhoods and the weights."""
     rank = len(shape)
-    neighbours = []
+    neighbours, first = [], None
+    if math.prod(shape[2:]) > 1:  # slices of too few pixels are no error
+        extents = [(size - 1) * step + 1 for size, step in zip(shape[2:], geometry.dilations, strict=True)]
+        few = op.Less(op.Shape(X, start=1, end=rank - 1), np.array(extents, np.int64))
+        first = required(op, "pixels_of_X", few, op.const([0]))
     for offsets in itertools.product(*map(range, shape[2:])):
         begins = [offset * step for offset, step in zip(offsets, geometry.dilations, strict=True)]
         # The last neighbour ends where the data do; the others as far before.
@@ -267,10 +295,13 @@ def _as_product(op, X, W, zero, geometry: _Geometry, shape: Sequence[int]):
         ]  # fmt: skip
         ends = [end if end < 0 else np.iinfo(np.int64).max for end in ends]
         is_all = not any(begins) and all(end > 0 for end in ends) and all(step == 1 for step in geometry.strides)
-        neighbours.append(X if is_all else op.Slice(X, begins, ends, list(range(1, rank - 1)), list(geometry.strides)))
+        if not is_all:
+            starts = begins if first is None or any(begins) else op.Expand(first, [len(begins)])
+            taken = op.Slice(X, starts, ends, list(range(1, rank - 1)), list(geometry.strides))
+        neighbours.append(X if is_all else taken)
     around = neighbours[0] if len(neighbours) == 1 else op.Concat(*neighbours, axis=-1)
     matrix = op.Flatten(op.Transpose(W, perm=[*range(2, rank), 1, 0]), axis=rank - 1)
-    return op.MatMulInteger(around, matrix, zero)
+    return op.contrib.MatMulIntegerToFloat(around, matrix, np.float32(1), scale, zero, None, bias)
 
 
 def _applied_body(op, x, slope, function, alpha, beta):

@@ -16,6 +16,7 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.passes.quantized.affine import Affine, is_scale
+from converters.passes.quantized.fused import Stated, Target, function_of, fuse
 from converters.passes.quantized.graph import Arrangement, Quantized, is_node, only_quantizers, only_user, static_shape
 from converters.passes.quantized.products import multiply
 from converters.passes.quantized.weights import Weights, array, weights
@@ -69,6 +70,10 @@ class _Attributes:
             stated.get_int("group", 1),
         )
 
+    def listed(self) -> tuple[Sequence[int], Sequence[int], Sequence[int], int]:
+        """Strides, dilations, pads and group."""
+        return self.strides, self.dilations, self.pads, self.group
+
 
 def convolution(work: Arrangement, node: ir.Node) -> None:
     """A Conv of a quantised tensor with quantised weights, in integers where that pays."""
@@ -95,9 +100,12 @@ def convolution(work: Arrangement, node: ir.Node) -> None:
         bias = bias + given
     tail, bias = _with_bias(node.outputs[0], bias)
     op = work.before(node)
-    if (end := _end(work, tail)) is not None and _in_integers(work, node, source, found, scales, bias, end, op):
+    is_whole = source.affine.is_whole
+    if is_whole and (end := _end(work, tail)) is not None and _in_integers(work, node, source, found, scales, bias, end, op):
         return
-    if stated.group == 1 and (all(size == 1 for size in stated.kernel) or shape[1] >= _FEWEST_CHANNELS):
+    if work.contrib and _fused(work, node, source, found, scales, bias, tail, Stated(shape, *stated.listed())):
+        return
+    if is_whole and stated.group == 1 and (all(size == 1 for size in stated.kernel) or shape[1] >= _FEWEST_CHANNELS):
         behind = Affine(scales.astype(np.float32), np.broadcast_to(found.affine.zero_point, shape[:1]), 1)
         work.replace(node, _as_product(work, op, source, found, behind, stated, shape, bias), tail)
     elif x is not node.inputs[0]:
@@ -139,6 +147,44 @@ def _in_integers(
     end.quantizer.replace_input_with(0, result)
     end.quantizer.replace_input_with(1, op.place(constant_value(end.affine.scale)))
     return True
+
+
+def _fused(
+    work: Arrangement,
+    node: ir.Node,
+    x: Quantized,
+    found: Weights,
+    scales: np.ndarray,
+    bias: np.ndarray,
+    tail: ir.Value,
+    stated: Stated,
+) -> bool:
+    """A convolution, the function that follows and its quantisation as one node; whether it can be one."""
+    channels = stated.shape[0]
+    function = function_of(tail, channels)
+    target = _target(work, function.value, channels)
+    return fuse(work, node, x, found, scales, bias, stated, function, target)
+
+
+def _target(work: Arrangement, value: ir.Value, channels: int) -> Target | None:
+    """Where a value of so many channels is quantised, each channel perhaps in its own way."""
+    if (end := _quantized(work, value)) is not None:
+        scale, zero, quantizer, divisor = end.affine.scale, end.affine.zero_point, end.quantizer, end.divisor
+    else:
+        user = only_user(value)
+        along = (
+            None if user is None or user.outputs[0] not in work.divisions else work.divisions[user.outputs[0]].scale_along(1)
+        )
+        if user is None or along is None or len(quantizers := only_quantizers(user.outputs[0])) != 1:
+            return None
+        constants = [array(constant) for constant in quantizers[0].inputs[1:]]
+        if constants[0] is None or constants[1] is None or (constants[0] != 1).any() or constants[1].size != channels:
+            return None
+        scale, zero, quantizer, divisor = np.ones([], np.float32), constants[1], quantizers[0], along
+    steps = np.broadcast_to(np.asarray(scale, np.float64) * divisor, (channels,))
+    if zero.dtype != np.uint8 or not is_scale(steps).all() or not is_scale(1 / steps).all():
+        return None
+    return Target(quantizer, 1 / steps, zero)
 
 
 def _as_product(

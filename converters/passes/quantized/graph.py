@@ -32,6 +32,7 @@ class Arrangement:
         contrib: whether the graph may hold ONNX Runtime's own operators.
         quantized: the values that a DequantizeLinear of a whole tensor gives.
         channels: the values whose channels have scales of their own: what is multiplied by these, and what that stands for.
+        last: of integers whose channels are also there as the last dimension, these.
         divisions: the values that are divided by the scales of their channels to be quantised in whole.
     """
 
@@ -39,6 +40,7 @@ class Arrangement:
         self.contrib = contrib
         self.quantized: dict[ir.Value, Quantized] = {}
         self.channels: dict[ir.Value, tuple[Value, Affine]] = {}
+        self.last: dict[ir.Value, Value] = {}
         self.divisions: dict[ir.Value, Affine] = {}
         self._root = Builder.of_existing(graph)
 
@@ -48,6 +50,13 @@ class Arrangement:
         op = Builder(node.graph, root=self._root, before=node)
         op.scope = node.name or node.op_type
         return op
+
+    def channels_last(self, op: Builder, integers: ir.Value, rank: int) -> Value:
+        """Integers with their channels, the second dimension, as the last one."""
+        if (known := self.last.get(integers)) is None:
+            known = op.Transpose(integers, perm=[0, *range(2, rank), 1])
+            self.last[integers] = known
+        return known
 
     def dequantized(
         self, op: Builder, value: ir.Value, integers: Value, affine: Affine, through: Sequence[ir.Value] = ()

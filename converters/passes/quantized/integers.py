@@ -6,12 +6,13 @@ import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
-from converters.passes.quantized.affine import affine
+from converters.passes.quantized.affine import Affine, affine
 from converters.passes.quantized.convolutions import convolution
-from converters.passes.quantized.graph import Arrangement, Quantized, is_node, only_quantizers, remove
+from converters.passes.quantized.fused import is_signed
+from converters.passes.quantized.graph import Arrangement, Quantized, is_node, only_quantizers, remove, static_shape
 from converters.passes.quantized.products import product
-from converters.passes.quantized.weights import array
-from onnx_specops.building import constant_value
+from converters.passes.quantized.weights import array, weights
+from onnx_specops.building import OPSET, constant_value
 from onnx_specops.domain import DOMAIN
 from onnx_specops.graphs import all_nodes
 from onnx_specops.naming import Names
@@ -21,7 +22,12 @@ D = ir.DataType
 _SMALL = 2**16
 """Up to so many elements a constant of 16 bits may become one of 32."""
 
-_MOVES = frozenset(("Flatten", "Identity", "MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"))
+_MOVES = frozenset(
+    (
+        "DepthToSpace", "Expand", "Flatten", "Identity", "MaxPool", "Reshape", "Resize", "Slice", "Split", "Squeeze",
+        "Transpose", "Unsqueeze",
+    )
+)  # fmt: skip
 """Operators that only move or choose numbers: they take integers as they take floats."""
 
 _COMPUTES = frozenset(("Add", "AveragePool", "Concat", "Conv", "GlobalAveragePool", "MatMul", "Mul", "ReduceMean", "Resize"))
@@ -104,7 +110,11 @@ def _quantize(work: Arrangement, node: ir.Node, opset: int) -> None:
     # Numbers that become others lie where their limits say.
     rounded = np.array_equal(low, start) and np.array_equal(high, end)
     inner, outer = (affine(*ends, levels, rank, rounded=rounded) for ends in ((low, high), (start, end)))
-    if inner is None or outer is None or not (inner.has_one_zero and outer.has_one_zero) or not inner.shares_axis(outer):
+    if inner is None or outer is None or not inner.shares_axis(outer):
+        return
+    if not (inner.has_one_zero and outer.has_one_zero):
+        if work.contrib and opset >= OPSET and _is_of_depthwise(node.outputs[0], inner, outer) and levels % 2 == 0:
+            _quantize_channels(work, node, data, inner, outer)
         return
     op = work.before(node)
     above: list[ir.Value] = []
@@ -131,6 +141,43 @@ def _quantize(work: Arrangement, node: ir.Node, opset: int) -> None:
     remove(node)
 
 
+def _quantize_channels(work: Arrangement, node: ir.Node, data: ir.Value, inner: Affine, outer: Affine) -> None:
+    """The quantisation of channels of which each has a zero of its own."""
+    assert data.shape is not None
+    op, rank = work.before(node), len(data.shape)
+    if inner.shift is not None:
+        data = op.Add(data, constant_value(inner.shift))
+    divided = op.Div(data, inner.column(rank))
+    steps = Affine(np.ones_like(inner.scale), inner.zero_point, 1)
+    found = Quantized(steps.quantize(op, divided), steps)
+    value = steps.dequantize(op, found.integers)
+    work.quantized[value] = found
+    result = op.Mul(value, outer.column(rank))
+    work.divisions[divided] = inner
+    work.channels[result] = (value, outer)
+    node.outputs[0].replace_all_uses_with(result, replace_graph_outputs=True)
+    result.name, node.outputs[0].name = node.outputs[0].name, result.name
+    remove(node)
+
+
+def _is_of_depthwise(value: ir.Value, inner: Affine, outer: Affine) -> bool:
+    """Whether all that takes a value is convolutions of one channel each, with quantised weights."""
+    users = list(value.consumers())
+    if not users or value.is_graph_output() or value.shape is None or len(value.shape) < 3:
+        return False
+    if inner.is_whole or inner.axis != 1 or outer.is_whole or not np.array_equal(inner.zero_point, outer.zero_point):
+        return False
+    count = inner.scale.size
+    for user in users:
+        shape = None if len(user.inputs) < 2 or user.inputs[1] is None else static_shape(user.inputs[1])
+        if not is_node(user, "Conv") or shape is None or shape[:2] != [count, 1] or user.inputs[0] is not value:
+            return False
+        found = weights(user.inputs[1], axis=0)
+        if found is None or user.attributes.get_int("group", 1) != count or not is_signed(found):
+            return False
+    return True
+
+
 def _arrange(work: Arrangement, node: ir.Node) -> None:
     """Arrange one node, whose inputs are arranged, and what follows it at once."""
     if node.domain or node.graph is None or not node.inputs or (first := node.inputs[0]) is None:
@@ -141,17 +188,27 @@ def _arrange(work: Arrangement, node: ir.Node) -> None:
         convolution(work, node)
     elif (quantized := work.quantized.get(first)) is None:
         return
-    elif node.op_type in _MOVES and len(node.outputs) == 1 and quantized.affine.bits == 8:
+    elif _moves(node) and quantized.affine.bits == 8:
         op = work.before(node)
         attributes = {name: attribute.value for name, attribute in node.attributes.items()}
-        moved = op.node(node.op_type, quantized.integers, *node.inputs[1:], **attributes)
-        moved.shape = node.outputs[0].shape
-        work.dequantized(op, node.outputs[0], moved, quantized.affine)
+        moved = op.node(node.op_type, quantized.integers, *node.inputs[1:], outputs=len(node.outputs), **attributes)
+        for value, integers in zip(node.outputs, moved if isinstance(moved, tuple) else (moved,), strict=True):
+            integers.shape = value.shape
+            work.dequantized(op, value, integers, quantized.affine)
         remove(node)
     elif node.op_type == "Concat":
         _join(work, node)
     elif node.op_type == "ReduceMean":
         _mean(work, node)
+
+
+def _moves(node: ir.Node) -> bool:
+    """Whether a node only moves or chooses numbers."""
+    if node.op_type == "Resize":
+        stated = node.attributes
+        is_cropped = stated.get_string("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize"
+        return stated.get_string("mode", "nearest") == "nearest" and not is_cropped
+    return node.op_type in _MOVES and (len(node.outputs) == 1 or node.op_type == "Split")
 
 
 def _join(work: Arrangement, node: ir.Node) -> None:
@@ -191,9 +248,9 @@ def _feeds_integers(value: ir.Value) -> bool:
                 continue
             if user.op_type in _COMPUTES:
                 return True
-            if user.op_type in _MOVES and user.outputs[0] not in seen:
-                seen.add(user.outputs[0])
-                pending.append(user.outputs[0])
+            if _moves(user):
+                pending += [output for output in user.outputs if output not in seen]
+                seen.update(user.outputs)
     return False
 
 

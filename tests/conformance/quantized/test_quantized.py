@@ -102,7 +102,7 @@ def test_weights_stay_integers(tmp_path: Path) -> None:
     model, _ = convert(path, tmp_path / "model.onnx")
     kept = sum(np.prod(t.dims) for t in model.graph.initializer if t.data_type == onnx.TensorProto.INT8)
     size = path.with_suffix(".bin").stat().st_size
-    assert kept > 0.4 * size  # NNCF leaves the gate's weights in floats
+    assert kept > 0.35 * size  # NNCF leaves the gate's weights in floats
     assert sum(len(t.raw_data) for t in model.graph.initializer) <= 1.05 * size + 4096
 
 

@@ -26,6 +26,7 @@ from tests.onnx_specops.ops import (
     cases_multinomial,
     cases_numbers,
     cases_quantization,
+    cases_quantized_conv,
     cases_scatter_elements_update,
     cases_searching,
 )
@@ -39,6 +40,7 @@ CASES = [
     *cases_searching.CASES,
     *cases_numbers.CASES,
     *cases_quantization.CASES,
+    *cases_quantized_conv.CASES,
     *cases_interpolate.CASES,
     *cases_color.CASES,
     *cases_attention.CASES,

@@ -1,0 +1,193 @@
+"""Every IR in a folder, converted, against OpenVINO: a table of ratios, by the processor's time of one thread.
+
+    python -m benchmarks.files FOLDER                    # all .xml files in it and in folders within
+    python -m benchmarks.files FOLDER --only yolo        # those whose paths contain one of these
+    python -m benchmarks.files FOLDER --layers           # the slowest layers of what takes longer than 1.2, side by side
+    python -m benchmarks.files FOLDER --simd avx2        # without newer instructions, of either
+    python -m benchmarks.files FOLDER --json
+
+Each runtime has a process of its own, of one thread, and they take turns: ours with the plugin's kernels, ours without the
+plugin, OpenVINO as it ships (in float32), and OpenVINO's exact emulation (``LP_TRANSFORMS_MODE=NO``), which also says what
+distances are from: those of our outputs and of OpenVINO's, relative, in the L2 norm. Other work on the machine changes
+medians little.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import statistics
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.networks import Contender
+from converters.validation.compare import relative_l2
+
+RUNTIMES = ("ours", "no plugin", "openvino", "exact")
+SLOW = 1.2
+_MOST_LAYERS = 12
+
+
+@dataclass(frozen=True)
+class Row:
+    """A file's figures.
+
+    Attributes:
+        name: its path within the folder.
+        seconds: by runtime.
+        distance: of our outputs from OpenVINO's exact emulation; the largest of all outputs.
+        allowed: of OpenVINO's own, as it ships.
+        problem: why there are no figures.
+        layers: the slowest layers of a slow file: names, OpenVINO's seconds and ours, and what each executes.
+    """
+
+    name: str
+    seconds: dict[str, float] = field(default_factory=dict)
+    distance: float = math.nan
+    allowed: float = math.nan
+    problem: str = ""
+    layers: list[str] = field(default_factory=list)
+
+    def ratio(self, other: str, of: str = "ours") -> float:
+        """One runtime's time by another's."""
+        return self.seconds[of] / self.seconds[other]
+
+
+def measure(path: Path, name: str, rounds: int, *, layers: bool) -> Row:
+    """Convert a file and let the runtimes take turns."""
+    from converters.openvino import convert
+
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        try:
+            convert(path, folder / "converted.onnx")
+            inputs = _inputs(path)
+            np.savez(folder / "inputs.npz", *inputs)
+            contenders = _contenders(path, folder)
+        except Exception as error:  # whatever a library raises: the other files are measured all the same
+            return Row(name, problem=f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
+        for turn in range(rounds):
+            for runtime in RUNTIMES if turn % 2 else RUNTIMES[::-1]:
+                contenders[runtime].run(contenders[runtime].block)
+        for contender in contenders.values():
+            contender.end()
+        seconds = {runtime: statistics.median(contender.times) for runtime, contender in contenders.items()}
+        exact = contenders["exact"].outputs
+        row = Row(
+            name, seconds, _distance(contenders["ours"].outputs, exact), _distance(contenders["openvino"].outputs, exact)
+        )
+        if layers and row.ratio("openvino") > SLOW:
+            row.layers.extend(_layers(path, folder / "converted.onnx"))
+        return row
+
+
+class _Turns(Contender):
+    """A runtime's process, and how long its turn is."""
+
+    block = 0.25
+
+
+def _contenders(path: Path, folder: Path) -> dict[str, _Turns]:
+    settings = {"openvino": {}, "exact": {"LP_TRANSFORMS_MODE": "NO", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}}
+    found: dict[str, _Turns] = {}
+    before = os.environ.copy()
+    try:
+        for runtime in RUNTIMES:
+            model = path if runtime in settings else folder / "converted.onnx"
+            os.environ["BENCHMARK_THREADS"] = "1"
+            os.environ["BENCHMARK_OPENVINO"] = json.dumps(settings.get(runtime, {}))
+            outputs = folder / f"{runtime.replace(' ', '_')}.npz"
+            found[runtime] = _Turns(model, folder / "inputs.npz", outputs, "native" if runtime == "ours" else "none")
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+    return found
+
+
+def _inputs(path: Path) -> list[np.ndarray]:
+    """Random inputs, in the model's order; unknown dimensions are 1."""
+    import openvino as ov
+
+    rng, arrays = np.random.default_rng(0), []
+    for port in ov.Core().read_model(path).inputs:
+        shape = [dim.get_length() if dim.is_static else 1 for dim in port.partial_shape]
+        dtype = port.element_type.to_dtype()
+        is_float = dtype.kind == "f"
+        arrays.append(
+            (rng.random(shape) if is_float else rng.integers(0, 2 if dtype.itemsize > 1 else 200, shape)).astype(dtype)
+        )
+    return arrays
+
+
+def _distance(outputs: Sequence[np.ndarray], exact: Sequence[np.ndarray]) -> float:
+    pairs = [(a, b) for a, b in zip(outputs, exact, strict=True) if b.dtype.kind == "f" and a.shape == b.shape and b.size]
+    return max((relative_l2(a.reshape(-1), b.reshape(-1)) for a, b in pairs), default=math.nan)
+
+
+def _layers(path: Path, converted: Path) -> Iterator[str]:
+    """The layers that lose most time, side by side."""
+    from converters.validation.validate import validate
+
+    found = validate(path, converted, times=True, runtimes=["openvino", "native"]).times
+    if found is None:
+        return
+    for layer in sorted(found.layers, key=lambda layer: (layer.openvino or 0) - (layer.onnxruntime or 0))[:_MOST_LAYERS]:
+        theirs, ours = (1e3 * (seconds or 0) for seconds in (layer.openvino, layer.onnxruntime))
+        yield (
+            f"{ours:.2f} for {theirs:.2f} ms: {layer.layers[0].type} {layer.layers[0].name}"
+            f"{f' and {len(layer.layers) - 1} more' if layer.layers[1:] else ''}; {', '.join(layer.onnxruntime_types)}"
+        )
+    yield f"other: {1e3 * found.onnxruntime_other:.2f} for {1e3 * found.openvino_other:.2f} ms"
+
+
+def table(rows: Sequence[Row]) -> Iterator[str]:
+    """The lines of a table in Markdown, and the geometric mean."""
+    yield "| file | ours, ms | / OpenVINO | / OpenVINO, exact | no plugin / OpenVINO | distance: ours, OpenVINO's own |"
+    yield "|---|---|---|---|---|---|"
+    for row in sorted(rows, key=lambda row: math.inf if row.problem else -row.ratio("openvino")):
+        if row.problem:
+            yield f"| {row.name} | {row.problem} | | | | |"
+            continue
+        yield (
+            f"| {row.name} | {1e3 * row.seconds['ours']:.2f} | {row.ratio('openvino'):.2f} | {row.ratio('exact'):.2f} "
+            f"| {row.ratio('openvino', 'no plugin'):.2f} | {row.distance:.4f}, {row.allowed:.4f} |"
+        )
+        yield from (f"|   {line} | | | | | |" for line in row.layers)
+    measured = [row.ratio("openvino") for row in rows if not row.problem]
+    if measured:
+        yield f"\nGeometric mean of {len(measured)} files: {statistics.geometric_mean(measured):.2f} of OpenVINO's time."
+
+
+def main() -> int:
+    """Run what the command line asks for."""
+    parser = argparse.ArgumentParser("benchmarks.files", description=__doc__.partition("\n")[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--only", nargs="+", default=[""], metavar="PART", help="files whose paths contain one of these")
+    parser.add_argument("--rounds", type=int, default=5, help="turns of each runtime (default: %(default)s)")
+    parser.add_argument("--layers", action="store_true", help=f"the slowest layers of what takes longer than {SLOW}")
+    parser.add_argument("--simd", choices=("avx2", "avx512", "avx512_vnni"), help="the instructions that both may use")
+    parser.add_argument("--json", action="store_true", help="print the figures for programs")
+    options = parser.parse_args()
+    if options.simd:
+        os.environ["ONNX_SPECOPS_SIMD"] = options.simd
+        isa = {"avx2": "AVX2", "avx512": "AVX512_CORE", "avx512_vnni": "AVX512_CORE_VNNI"}[options.simd]
+        os.environ["ONEDNN_MAX_CPU_ISA"] = os.environ["DNNL_MAX_CPU_ISA"] = isa
+    rows = []
+    for path in sorted(options.folder.rglob("*.xml")):
+        name = str(path.relative_to(options.folder).with_suffix("")).removesuffix("/model")
+        if any(part in name for part in options.only):
+            rows.append(measure(path, name, options.rounds, layers=options.layers))
+            print(f"{name}: {rows[-1].problem or format(rows[-1].ratio('openvino'), '.2f')}", file=sys.stderr, flush=True)
+    print(json.dumps([asdict(row) for row in rows]) if options.json else "\n".join(table(rows)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,261 @@
+"""Convolutions of integers that are one node with the function that follows, and with the quantisation of what it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+import onnx_ir as ir
+
+from converters.passes.quantized.affine import is_scale
+from converters.passes.quantized.graph import Arrangement, Quantized, is_node, only_user
+from converters.passes.quantized.weights import Weights, array
+from onnx_specops.building import Builder, Value, constant_value
+from onnx_specops.ops.quantized_conv import MOST_CHANNELS, MOST_PRODUCTS
+from onnx_specops.replacing import take_place
+
+_LARGEST = 999_999
+"""The operator's lists hold no larger numbers."""
+
+
+@dataclass(frozen=True)
+class Function:
+    """What a convolution's result goes through.
+
+    Attributes:
+        name: as of QuantizedConv's ``function``.
+        value: what it gives.
+        alpha, beta: as of QuantizedConv.
+        slope: of "prelu", one for each channel.
+    """
+
+    name: str
+    value: ir.Value
+    alpha: float = 0.0
+    beta: float = 0.0
+    slope: np.ndarray | None = None
+
+    def scaled(self, factor: np.ndarray) -> Function | None:
+        """The function of numbers that are ``factor`` times as large, which gives as many times as much."""
+        if self.name in ("none", "prelu"):
+            return self
+        if self.name != "clip":
+            return None
+        if self.alpha == 0 and self.beta == np.inf:
+            return self
+        if (factor != factor[0]).any():
+            return None
+        return Function("clip", self.value, self.alpha * float(factor[0]), self.beta * float(factor[0]))
+
+
+def function_of(tail: ir.Value, channels: int) -> Function:
+    """The function that a convolution's result goes through, and nothing else takes it; "none" where there is none."""
+    none = Function("none", tail)
+    if (swish := _swish(tail)) is not None:
+        return swish
+    user = only_user(tail)
+    if user is None or user.domain or not user.outputs or user.inputs[0] is not tail:
+        return none
+    value, stated = user.outputs[0], user.attributes
+    match user.op_type:
+        case "Relu":
+            return Function("clip", value, 0.0, np.inf)
+        case "Clip":
+            limits = [None if limit is None else array(limit) for limit in (*user.inputs[1:], None, None)][:2]
+            if any(given is not None and known is None for given, known in zip(user.inputs[1:], limits, strict=False)):
+                return none
+            low, high = (
+                otherwise if limit is None else float(limit)
+                for limit, otherwise in zip(limits, (-np.inf, np.inf), strict=True)
+            )
+            return Function("clip", value, low, high) if low <= high else none
+        case "LeakyRelu":
+            slope = np.full(channels, stated.get_float("alpha", 0.01), np.float32)
+            return Function("prelu", value, slope=slope)
+        case "PRelu":
+            found = _per_channel(tail, array(user.inputs[1]), channels)
+            return none if found is None else Function("prelu", value, slope=found)
+        case "HardSigmoid":
+            return Function("hard_sigmoid", value, stated.get_float("alpha", 0.2), stated.get_float("beta", 0.5))
+        case "HardSwish":
+            return Function("hard_swish", value, 1 / 6, 0.5)
+        case "Sigmoid":
+            return Function("sigmoid", value)
+        case "Gelu" if stated.get_string("approximate", "none") == "none":
+            return Function("gelu", value)
+        case "Elu":
+            return Function("elu", value, stated.get_float("alpha", 1.0))
+        case "Mish":
+            return Function("mish", value)
+    return none
+
+
+def _swish(tail: ir.Value) -> Function | None:
+    """``tail * Sigmoid(tail * alpha)``."""
+    users = list(tail.consumers())
+    if len(users) != 2 or tail.is_graph_output():
+        return None
+    product = next((user for user in users if is_node(user, "Mul") and not _is_scaled(user, tail)), None)
+    other = next((user for user in users if user is not product), None)
+    if product is None or other is None:
+        return None
+    alpha, gate = 1.0, other
+    if is_node(other, "Mul"):
+        factor = next((array(value) for value in other.inputs if value is not tail), None)
+        following = only_user(other.outputs[0])
+        if factor is None or factor.size != 1 or following is None:
+            return None
+        alpha, gate = float(factor.reshape(())), following
+    if not is_node(gate, "Sigmoid") or only_user(gate.outputs[0]) is not product:
+        return None
+    return Function("swish", product.outputs[0], alpha) if np.isfinite(alpha) else None
+
+
+def _is_scaled(node: ir.Node, value: ir.Value) -> bool:
+    return any(array(other) is not None for other in node.inputs if other is not value)
+
+
+def _per_channel(value: ir.Value, numbers: np.ndarray | None, channels: int) -> np.ndarray | None:
+    """Numbers that broadcast to a value as one for each channel."""
+    if numbers is None or value.shape is None or numbers.ndim > (rank := len(value.shape)):
+        return None
+    shape = [1] * (rank - numbers.ndim) + list(numbers.shape)
+    if any(size != 1 for axis, size in enumerate(shape) if axis != 1) or shape[1] not in (1, channels):
+        return None
+    return np.broadcast_to(numbers.astype(np.float32).reshape(-1), (channels,)).copy()
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where a convolution's result is quantised.
+
+    Attributes:
+        quantizer: the QuantizeLinear.
+        factor: what results are multiplied by to be its integers, a number for each channel.
+        zero_point: its zero point.
+    """
+
+    quantizer: ir.Node
+    factor: np.ndarray
+    zero_point: np.ndarray
+
+
+@dataclass(frozen=True)
+class Stated:
+    """What a Conv states.
+
+    Attributes:
+        shape: of the weights.
+        strides, dilations, pads: one for each dimension of space; pads at the beginnings, then at the ends.
+        group: of channels.
+    """
+
+    shape: Sequence[int]
+    strides: Sequence[int]
+    dilations: Sequence[int]
+    pads: Sequence[int]
+    group: int
+
+
+def fuse(
+    work: Arrangement,
+    node: ir.Node,
+    x: Quantized,
+    found: Weights,
+    scales: np.ndarray,
+    bias: np.ndarray,
+    stated: Stated,
+    function: Function,
+    target: Target | None,
+) -> bool:
+    """A convolution as one node, in floats where there is no ``target``; whether it can be one.
+
+    Args:
+        work: the graph.
+        node: the Conv.
+        x: what it takes.
+        found: its weights.
+        scales: these numbers' scales, one for each output channel.
+        bias: what is added to its results, one for each output channel.
+        stated: what it states.
+        function: what the results go through.
+        target: where they are quantised.
+    """
+    shape = stated.shape
+    numbers = [*stated.strides, *stated.dilations, *stated.pads]
+    if not 3 <= len(shape) <= 5 or prod(shape[1:]) > MOST_PRODUCTS or not prod(shape) or max(numbers) > _LARGEST:
+        return False
+    if shape[1] * stated.group > MOST_CHANNELS or min(numbers) < 0 or x.affine.zero_point.dtype != np.uint8:
+        return False
+    # Where channels have zeros of their own, their scales are in those of the weights.
+    unit = scales.astype(np.float64) * (float(x.affine.scale) if x.affine.is_whole else 1.0)
+    if not is_scale(unit).all() or not np.isfinite(bias.astype(np.float32)).all():
+        return False
+    op = work.before(node)
+    if (filters := _signed(op, found)) is None:
+        return False
+    factor = None if target is None else target.factor
+    if factor is not None and (scaled := function.scaled(factor)) is not None and is_scale(unit * factor).all():
+        # Both factors are one.
+        unit, bias, factor, function = unit * factor, bias * factor, None, scaled
+    if not all(np.isfinite(array.astype(np.float32)).all() for array in (bias, *([] if factor is None else [factor]))):
+        return False
+    rank = len(shape)
+    zero = np.zeros([], np.float32) if target is None else target.zero_point
+    result = op.specops.QuantizedConv(
+        work.channels_last(op, x.integers, rank),
+        filters,
+        constant_value(unit.astype(np.float32)),
+        constant_value(bias.astype(np.float32)),
+        constant_value(x.affine.zero_point),
+        constant_value(zero),
+        None if factor is None else constant_value(factor.astype(np.float32)),
+        None if function.slope is None else constant_value(function.slope),
+        channels=shape[1] * stated.group,
+        kernel=_listed(shape[2:]),
+        strides=_listed(stated.strides),
+        pads=_listed(stated.pads),
+        dilations=_listed(stated.dilations),
+        group=stated.group,
+        function=function.name,
+        alpha=function.alpha,
+        beta=function.beta,
+    )
+    old = function.value if target is None else target.quantizer.outputs[0]
+    first = op.Transpose(result, perm=[0, rank - 1, *range(1, rank - 1)])
+    given = function.value.shape
+    if given is not None:
+        result.shape = ir.Shape([given[0], *given[2:], given[1]])
+        first.shape = given
+    # A number halfway between two levels may be rounded to either.
+    if not take_place(old, first, tolerance=0.0 if target is None else 1e-3, level=0.0 if target is None else 1.0):
+        return False
+    work.last[first] = result
+    if target is not None:
+        for user in first.consumers():
+            if is_node(user, "DequantizeLinear") and (known := work.quantized.get(user.outputs[0])) is not None:
+                work.quantized[user.outputs[0]] = Quantized(first, known.affine)
+    return True
+
+
+def is_signed(found: Weights) -> bool:
+    """Whether weights are int8 whose zero is 0, or can be."""
+    zero = found.affine.zero_point
+    return not zero.any() if zero.dtype == np.int8 else bool((zero == 128).all())
+
+
+def _signed(op: Builder, found: Weights) -> Value | None:
+    """The integers of weights whose zero is 0, as int8; ``None`` where it is none."""
+    if not is_signed(found):
+        return None
+    if found.affine.zero_point.dtype == np.int8:
+        return found.emit(op)
+    if (numbers := array(found.emit(op))) is None:
+        return None
+    return constant_value((numbers ^ np.uint8(128)).view(np.int8))
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return ",".join(map(str, numbers))

@@ -1,0 +1,158 @@
+"""Convolutions that are one node with the function that follows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import openvino as ov
+import pytest
+from openvino import opset13 as ops
+
+from tests.converters.passes.quantized.networks import compared, constant, names, quantized
+
+pytestmark = pytest.mark.unverified  # integers have no NaN, and round ties of their own
+STEP = 1 / 64
+CHANNELS = 6
+
+FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "prelu": lambda x: ops.prelu(x, constant(np.linspace(-0.5, 1.5, CHANNELS))),
+    "leaky": lambda x: ops.prelu(x, constant(np.array([0.1]))),
+    "clamp": lambda x: ops.clamp(x, -0.7, 1.1),
+    "hswish": ops.hswish,
+    "hsigmoid": ops.hsigmoid,
+    "hard_sigmoid": lambda x: ops.hard_sigmoid(x, np.float32(0.3), np.float32(0.4)),
+    "sigmoid": ops.sigmoid,
+    "swish": ops.swish,
+    "swish_beta": lambda x: ops.swish(x, np.float32(1.7)),
+    "gelu": lambda x: ops.gelu(x, "ERF"),
+    "elu": lambda x: ops.elu(x, 0.8),
+    "mish": ops.mish,
+}
+
+
+def convolution(x: Any, out: int = CHANNELS, size: int = 3, seed: int = 1, **limits: Any) -> Any:
+    """A convolution with a bias of as many channels as ``x`` has dimensions of space, whose weights are quantised."""
+    rank = len(x.get_output_shape(0))
+    weights = np.clip(
+        np.random.default_rng(seed).standard_normal((out, x.get_output_shape(0)[1], *[size] * (rank - 2))), -2, 2
+    )
+    ones, pads = [1] * (rank - 2), [size // 2] * (rank - 2)
+    limits = {"low": -2, "high": 2, "levels": 255} | limits
+    result = ops.convolution(x, quantized(constant(weights * 0.3), **limits), ones, pads, pads, ones)
+    return ops.add(result, constant(np.linspace(-1, 1, out).reshape(1, -1, *ones)))
+
+
+def depthwise(x: Any, seed: int = 2) -> Any:
+    """The same of each channel alone."""
+    channels = x.get_output_shape(0)[1]
+    weights = np.clip(np.random.default_rng(seed).standard_normal((channels, 1, 1, 3, 3)), -2, 2)
+    filters = quantized(constant(weights), -2, 2, 255)
+    return ops.group_convolution(x, filters, [1, 1], [1, 1], [1, 1], [1, 1])
+
+
+def given(*shape: int) -> np.ndarray:
+    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("space", [[9], [7, 5], [3, 4, 5]], ids=len)
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_functions(function: str, space: list[int], tmp_path: Path) -> None:
+    x = ops.parameter([2, 4, *space], np.float32, name="x")
+    inner = FUNCTIONS[function](convolution(quantized(x)))
+    model = ov.Model([quantized(inner)], [x])
+    follows = ov.Model([convolution(quantized(FUNCTIONS[function](convolution(quantized(x)))), 5, 1)], [x])
+    made = compared(follows, tmp_path, given(2, 4, *space), atol=6 * STEP)
+    assert names(made).count("QuantizedConv") == 2
+    assert not set(names(made)) & {"Conv", "QuantizeLinear", "Sigmoid", "PRelu", "Elu", "Gelu", "Mish"} - {"QuantizeLinear"}
+    assert names(made).count("QuantizeLinear") == 1  # of the input
+    compared(model, tmp_path, given(2, 4, *space), atol=1.01 * STEP)
+
+
+@pytest.mark.parametrize("function", ["prelu", "swish"])
+def test_functions_whose_result_stays_in_floats(function: str, tmp_path: Path) -> None:
+    x = ops.parameter([2, 4, 7, 5], np.float32, name="x")
+    made = compared(ov.Model([FUNCTIONS[function](convolution(quantized(x)))], [x]), tmp_path, given(2, 4, 7, 5), atol=1e-4)
+    assert [name for name in names(made) if name not in ("Transpose", "Constant")] == ["QuantizeLinear", "QuantizedConv"]
+
+
+def _shared(x: Any) -> Any:
+    """The function's input has another use."""
+    inner = convolution(quantized(x))
+    return ops.add(ops.multiply(inner, ops.sigmoid(inner)), inner)
+
+
+def _of_columns(x: Any) -> Any:
+    """Slopes of the last dimension, as long as that of channels."""
+    slopes = constant(np.linspace(-0.5, 1.5, CHANNELS).reshape(1, 1, 1, CHANNELS))
+    return ops.prelu(convolution(quantized(x)), slopes)
+
+
+def _of_another(x: Any) -> Any:
+    """A gate that is made of something else."""
+    return ops.multiply(convolution(quantized(x)), ops.sigmoid(convolution(quantized(x), seed=5)))
+
+
+def _tanh(x: Any) -> Any:
+    return ops.gelu(convolution(quantized(x)), "TANH")
+
+
+@pytest.mark.parametrize("near", [_shared, _of_columns, _of_another, _tanh])
+def test_near_misses_of_functions(near: Callable[[Any], Any], tmp_path: Path) -> None:
+    x = ops.parameter([2, 4, 6, 6], np.float32, name="x")
+    made = compared(ov.Model([near(x)], [x]), tmp_path, given(2, 4, 6, 6), atol=1e-4)
+    found = [node for node in made.graph.node if node.op_type == "QuantizedConv"]
+    assert found
+    assert {attribute.s for node in found for attribute in node.attribute if attribute.name == "function"} <= {
+        b"none",
+        b"sigmoid",
+    }
+
+
+def test_weights_with_another_zero(tmp_path: Path) -> None:
+    """Weights whose zero is not in the middle stay in a product."""
+    x = ops.parameter([2, 4, 6, 6], np.float32, name="x")
+    network = ops.hswish(convolution(quantized(x), low=-0.5, high=0.5 * 255 * 3 / 255, levels=256))
+    made = compared(ov.Model([network], [x]), tmp_path, given(2, 4, 6, 6), atol=1e-3)
+    assert "QuantizedConv" not in names(made)
+
+
+def _limits(channels: int) -> dict[str, Any]:
+    """Limits of channels that put zero on another level each."""
+    zeros = np.arange(10, 10 + 13 * channels, 13)
+    steps = np.linspace(1, 2, channels) / 64
+    return {"low": (-zeros * steps).reshape(1, -1, 1, 1), "high": ((255 - zeros) * steps).reshape(1, -1, 1, 1)}
+
+
+def test_zero_of_each_channel(tmp_path: Path) -> None:
+    """Before a convolution of one channel each, numbers may have a zero point for each channel."""
+    x = ops.parameter([2, 4, 6, 6], np.float32, name="x")
+    inner = quantized(ops.swish(convolution(quantized(x))), **_limits(CHANNELS))
+    made = compared(ov.Model([ops.swish(depthwise(inner))], [x]), tmp_path, given(2, 4, 6, 6), atol=4 * STEP)
+    assert [name for name in names(made) if name not in ("Transpose", "Constant")] == [
+        "QuantizeLinear",
+        "QuantizedConv",
+        "QuantizedConv",
+    ]
+
+
+def test_zero_of_each_channel_elsewhere(tmp_path: Path) -> None:
+    """Before another convolution, they stay a FakeQuantize."""
+    x = ops.parameter([2, 4, 6, 6], np.float32, name="x")
+    inner = quantized(ops.swish(convolution(quantized(x))), **_limits(CHANNELS))
+    made = compared(ov.Model([convolution(inner)], [x]), tmp_path, given(2, 4, 6, 6), atol=4 * STEP)
+    assert "FakeQuantize" in names(made)
+
+
+def test_parts_and_nearest_neighbours(tmp_path: Path) -> None:
+    """Split, Concat and Interpolate of nearest neighbours move integers."""
+    x = ops.parameter([1, 4, 6, 6], np.float32, name="x")
+    whole = quantized(ops.swish(convolution(quantized(x))))
+    first, second = ops.split(whole, 1, 2).outputs()
+    wide = ops.interpolate(ops.concat([second, first], 1), [12, 12], "nearest", "sizes", axes=[2, 3])
+    made = compared(ov.Model([convolution(wide)], [x]), tmp_path, given(1, 4, 6, 6), atol=8 * STEP)
+    assert [name for name in names(made) if name not in ("Transpose", "Constant")] == [
+        "QuantizeLinear", "QuantizedConv", "Split", "Concat", "Resize", "QuantizedConv",
+    ]  # fmt: skip

@@ -1,0 +1,140 @@
+"""QuantizedConv: dimensions, groups, functions; integers agree exactly."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.onnx_specops.ops.case import Case
+
+F, U8, I8 = np.float32, np.uint8, np.int8
+
+
+def _layer(
+    *nodes, channels, kernel, strides="", pads="", dilations="", group=1, function="none", alpha=0.0, beta=0.0, given=()
+):
+    """What the operator says, in OpenVINO's float operations, which hold these integers exactly."""
+    from openvino import opset13 as ov
+
+    x, w, scale, bias, x_zero, y_zero, *rest = nodes
+    factor, slope = (rest.pop(0) if name in given else None for name in ("factor", "slope"))
+    rank = kernel.count(",") + 3
+    numbers = {
+        name: [int(part) for part in text.split(",")] if text else [otherwise] * count
+        for name, text, otherwise, count in (
+            ("strides", strides, 1, rank - 2), ("dilations", dilations, 1, rank - 2), ("pads", pads, 0, 2 * rank - 4),
+        )
+    }  # fmt: skip
+    first = [0, rank - 1, *range(1, rank - 1)]
+    inside = ov.transpose(ov.subtract(ov.convert(x, "f32"), ov.convert(x_zero, "f32")), first)
+    weights = ov.convert(w, "f32")
+    sizes = w.output(0).get_shape() if hasattr(w, "output") else w.get_shape()
+    begin, end = numbers["pads"][: rank - 2], numbers["pads"][rank - 2 :]
+    if group == 1:
+        sums = ov.convolution(inside, weights, numbers["strides"], begin, end, numbers["dilations"])
+    else:
+        weights = ov.reshape(weights, [group, sizes[0] // group, *list(sizes)[1:]], False)
+        sums = ov.group_convolution(inside, weights, numbers["strides"], begin, end, numbers["dilations"])
+    value = ov.add(ov.multiply(ov.transpose(sums, [0, *range(2, rank), 1]), scale), bias)
+    value = {
+        "none": lambda: value,
+        "clip": lambda: ov.clamp(value, alpha, beta),
+        "prelu": lambda: ov.subtract(ov.relu(value), ov.multiply(ov.relu(ov.negative(value)), slope)),
+        "hard_sigmoid": lambda: ov.hard_sigmoid(value, F(alpha), F(beta)),
+        "hard_swish": lambda: ov.multiply(value, ov.hard_sigmoid(value, F(alpha), F(beta))),
+        "sigmoid": lambda: ov.sigmoid(value),
+        "swish": lambda: ov.multiply(value, ov.sigmoid(ov.multiply(value, F(alpha)))),
+        "gelu": lambda: ov.gelu(value, "ERF"),
+        "elu": lambda: ov.elu(value, alpha),
+        "mish": lambda: ov.mish(value),
+    }[function]()
+    value = value if factor is None else ov.multiply(value, factor)
+    if str(y_zero.get_element_type()) == "<Type: 'float32'>":
+        return value
+    rounded = ov.add(ov.round(value, "half_to_even"), ov.convert(y_zero, "f32"))
+    return ov.convert(ov.clamp(rounded, 0.0, 255.0), "u8")
+
+
+def _case(
+    name,
+    x,
+    w,
+    *,
+    group=1,
+    zeros=(128, 100),
+    floats=False,
+    factor=None,
+    slope=None,
+    seed=0,
+    variable=False,
+    vectors=False,
+    **attributes,
+):
+    rng = np.random.default_rng(seed)
+    channels, products = x[-1], int(np.prod(w[1:]))
+    spread = 1 / (5000.0 * np.sqrt(products))
+    inputs = {
+        "X": rng.integers(0, 256, x).astype(U8),
+        "W": rng.integers(-128, 128, w).astype(I8),
+        "scale": (rng.uniform(0.5, 2, w[0]) * spread * (1 if factor else 40)).astype(F),
+        "bias": (rng.standard_normal(w[0]) * (1 if factor else 40)).astype(F),
+        "x_zero_point": np.array(zeros[0], U8),
+        "y_zero_point": np.array(0, F) if floats else np.array(zeros[1], U8),
+    }
+    if vectors:
+        inputs["x_zero_point"] = rng.integers(0, 256, channels).astype(U8)
+        inputs["y_zero_point"] = rng.integers(0, 256, w[0]).astype(U8)
+    if factor:
+        inputs["factor"] = rng.uniform(20, 60, w[0]).astype(F)
+    if slope:
+        inputs["slope"] = rng.standard_normal(w[0]).astype(F)
+    attributes = {"channels": channels, "kernel": ",".join(map(str, w[2:])), "group": group, **attributes}
+    given = [known for known in ("factor", "slope") if known in inputs]
+
+    def layer(*nodes, **stated):
+        return _layer(*nodes, given=given, **stated)
+
+    options = {} if "error" in attributes else {"layer": layer}
+    error = {"error": attributes.pop("error")} if "error" in attributes else {}
+    constants = [] if variable else [known for known in inputs if known != "X"]
+    return Case("QuantizedConv", name, inputs, attributes, constants=constants, rtol=1e-5, atol=1e-4, **options, **error)
+
+
+def _cases():
+    yield _case("pointwise", (2, 5, 6, 16), (33, 16, 1, 1))
+    yield _case("pointwise-odd-channels", (1, 5, 6, 7), (5, 7, 1, 1), zeros=(0, 0))
+    yield _case("picture", (1, 13, 9, 3), (24, 3, 3, 3), strides="2,2", pads="1,1,1,1", zeros=(3, 255))
+    yield _case("windows", (1, 9, 8, 8), (70, 8, 3, 3), pads="1,0,2,1", dilations="2,1")
+    yield _case("line", (2, 21, 12), (9, 12, 5), strides="3", pads="2,4")
+    yield _case("volume", (1, 5, 6, 7, 4), (18, 4, 2, 3, 2), strides="1,2,1", pads="1,1,0,0,1,1")
+    yield _case("groups", (1, 6, 7, 24), (36, 8, 3, 3), group=3, pads="1,1,1,1")
+    yield _case("groups-of-odd-channels", (1, 6, 7, 15), (10, 3, 3, 3), group=5)
+    for channels in (3, 16, 32, 64, 130):
+        yield _case(f"depthwise-{channels}", (2, 7, 5, channels), (channels, 1, 3, 3), group=channels, pads="1,1,1,1")
+    yield _case("depthwise-of-volumes", (1, 4, 5, 6, 20), (20, 1, 3, 3, 3), group=20, strides="1,1,2", pads="1,1,1,1,1,1")
+    yield _case("multiplied", (1, 5, 5, 6), (12, 1, 3, 3), group=6)
+    yield _case("floats", (1, 5, 6, 16), (20, 16, 3, 3), floats=True)
+    yield _case("factor", (1, 5, 6, 16), (20, 16, 1, 1), factor=True)
+    yield _case("weights-at-run-time", (1, 5, 6, 16), (20, 16, 3, 3), variable=True, factor=True)
+    yield _case("clip", (1, 8, 8, 16), (24, 16, 1, 1), factor=True, function="clip", alpha=-0.5, beta=1.5)
+    yield _case("prelu", (1, 8, 8, 16), (24, 16, 1, 1), factor=True, slope=True, function="prelu")
+    yield _case("hard-sigmoid", (1, 8, 8, 16), (24, 16, 1, 1), factor=True, function="hard_sigmoid", alpha=0.2, beta=0.5)
+    yield _case("hard-swish", (1, 8, 8, 16), (24, 16, 1, 1), factor=True, function="hard_swish", alpha=1 / 6, beta=0.5)
+    for function in ("sigmoid", "swish", "gelu", "elu", "mish"):
+        alpha = 1.0 if function in ("swish", "elu") else 0.0
+        yield _case(function, (1, 6, 6, 32), (32, 1, 3, 3), group=32, factor=True, function=function, alpha=alpha)
+        yield _case(f"{function}-floats", (1, 6, 6, 16), (8, 16, 1, 1), floats=True, function=function, alpha=alpha)
+    for name, w, group in (("depthwise", (40, 1, 3, 3), 40), ("whole", (24, 40, 3, 3), 1), ("grouped", (12, 20, 1, 1), 2),
+                           ("long", (4, 40, 4, 4), 1)):  # fmt: skip
+        yield _case(f"zero-points-{name}", (1, 6, 7, 40), w, group=group, pads="1,0,1,1", vectors=True, factor=True)
+    yield _case("empty", (0, 5, 6, 16), (20, 16, 3, 3), variable=True)
+    yield _case(
+        "error-kernel", (1, 5, 6, 16), (20, 16, 3, 3), kernel="3,2", error=r"W has the shape \[20, 16, 3, 3\] instead of"
+    )
+    yield _case("error-pixels", (1, 2, 6, 16), (20, 16, 3, 3), error=r".*where X, padded, has 2 pixels along axis 1")
+    yield _case(
+        "error-strides", (1, 5, 6, 16), (20, 16, 3, 3), strides="1", error="strides has 1 numbers where 2 were expected"
+    )
+    yield _case("error-slope", (1, 5, 6, 16), (20, 16, 1, 1), function="prelu", error="function = 'prelu' needs a slope")
+
+
+CASES = list(_cases())
