@@ -36,7 +36,7 @@ const Op& non_max_suppression();
 const Op& numeric_to_string();
 const Op& proposal();
 const Op& psroi_pooling();
-const Op& quantized_conv_op();
+const Op& quantized_conv();
 const Op& ragged_to_dense();
 const Op& random_uniform();
 const Op& regex_normalization();
@@ -97,7 +97,7 @@ inline std::vector<const Op*> all_ops() {
       &numeric_to_string(),
       &proposal(),
       &psroi_pooling(),
-      &quantized_conv_op(),
+      &quantized_conv(),
       &ragged_to_dense(),
       &random_uniform(),
       &roi_align(),

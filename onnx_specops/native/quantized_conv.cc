@@ -18,7 +18,7 @@
 #endif
 
 namespace specops {
-namespace quantized_conv {
+namespace byte_conv {
 
 const Kernels& kernels() {
 #if defined(SPECOPS_X86_KERNELS)
@@ -29,13 +29,13 @@ const Kernels& kernels() {
   return chosen;
 }
 
-}  // namespace quantized_conv
+}  // namespace byte_conv
 
 namespace {
 
-using quantized_conv::After;
-using quantized_conv::Function;
-using quantized_conv::Kernels;
+using byte_conv::After;
+using byte_conv::Function;
+using byte_conv::Kernels;
 
 // onnx_specops/ops/quantized_conv.py has the same limit: sums of more products may not fit 32 bits.
 constexpr std::int64_t most_products = std::int64_t{1} << 16;
@@ -199,7 +199,7 @@ class QuantizedConv : public Kernel {
   }
 
   Prepared prepare(const std::vector<Input>& inputs) const {
-    const Kernels& kernels = quantized_conv::kernels();
+    const Kernels& kernels = byte_conv::kernels();
     const Input& w = inputs[1];
     const Shape& shape = w.shape();
     const std::int64_t columns = shape[0], channels = shape[1], groups = groups_;
@@ -209,9 +209,9 @@ class QuantizedConv : public Kernel {
     if (depth > most_products) fail("a sum has more than ", most_products, " products");
     const bool depthwise = channels == 1 && per_group == 1;
     Prepared out;
-    const std::int64_t unit = quantized_conv::depth_unit;
+    const std::int64_t unit = byte_conv::depth_unit;
     out.copied = !depthwise && (kernels.wide || channels % unit != 0);
-    out.padded = depthwise ? up(columns, quantized_conv::channel_block) : up(per_group, quantized_conv::channel_block);
+    out.padded = depthwise ? up(columns, byte_conv::channel_block) : up(per_group, byte_conv::channel_block);
     check_zero_point(inputs[4], "x_zero_point", channels * groups);
     check_zero_point(inputs[5], "y_zero_point", columns);
     out.x_zeros.assign(inputs[4].data<std::uint8_t>(), inputs[4].data<std::uint8_t>() + inputs[4].size());
@@ -293,7 +293,7 @@ class QuantizedConv : public Kernel {
 
   void run(const Context& context, const Geometry& g, const Prepared& prepared, const std::uint8_t* x, void* y,
            bool floats) const {
-    const Kernels& kernels = quantized_conv::kernels();
+    const Kernels& kernels = byte_conv::kernels();
     const std::int64_t pixels = g.pixels(), tile = kernels.tile_rows;
     // As many pieces as threads may want, of whole tiles.
     const std::int64_t step =
@@ -321,7 +321,7 @@ class QuantizedConv : public Kernel {
         }
         for (std::int64_t group = 0; group < g.groups; ++group) {
           const std::int64_t offset = group * g.group_channels, from = group * prepared.padded;
-          quantized_conv::Product product = {
+          byte_conv::Product product = {
               taps.data(),
               step,
               g.taps,
@@ -426,7 +426,7 @@ class QuantizedConv : public Kernel {
 
 }  // namespace
 
-const Op& quantized_conv_op() {
+const Op& quantized_conv() {
   static const Op op = {
       "QuantizedConv",
       {{"X"}, {"W"}, {"scale"}, {"bias"}, {"x_zero_point"}, {"y_zero_point"},
