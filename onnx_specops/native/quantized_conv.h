@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace specops::quantized_conv {
+namespace specops::byte_conv {
 
 // In the order in which the operator's attribute names them.
 enum class Function { none, clip, prelu, hard_sigmoid, hard_swish, sigmoid, swish, gelu, elu, mish };
@@ -75,4 +75,4 @@ const Kernels& avx512_vnni();
 // The best that this processor runs; ONNX_SPECOPS_SIMD names another.
 const Kernels& kernels();
 
-}  // namespace specops::quantized_conv
+}  // namespace specops::byte_conv
