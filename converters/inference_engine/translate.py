@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from lxml import etree
 
-from converters.errors import Problems, Remarks, short
+from converters.errors import Fault, Problems, Remarks, short
 from converters.openvino.reader import xml
 from converters.openvino.reader.element_types import ElementType
 from converters.openvino.reader.xml import integer
@@ -30,6 +30,10 @@ def version_name(version: int) -> str:
 def translate(root: etree._Element, version: int, problems: Problems, remarks: Remarks) -> None:
     """Rewrites the tree under ``<net>`` in place."""
     _Graph(root, version_name(version), root.get("precision", ""), problems, remarks).net()
+    for scale in root.iterfind("pre-process/channel/scale"):
+        if scale.get("value", "1").strip() not in ("1", "1.0"):
+            message = "<pre-process> has a scale, which the Inference Engine refuses"
+            problems.add(message, "remove it, and scale the input", line=scale.sourceline, fault=Fault.UNSUPPORTED)
     statistics = root.find("statistics")
     if statistics is not None:
         what = "the <statistics> of a calibration for 8 bits: layers are computed in floats"
@@ -111,6 +115,8 @@ class _Graph:
             if None not in ends:
                 a, b, c, d = (end for end in ends if end is not None)
                 self.sources[c, d] = a, b
+                if c not in self.by_id:
+                    self.problems.add(f"the edge leads to layer {c}: there is none", line=edge.sourceline)
         for layer in list(self.layers.iterchildren("layer")):
             self.layer(layer)
 

@@ -1,0 +1,1 @@
+"""IR of versions 2 to 7."""

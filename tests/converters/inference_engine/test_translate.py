@@ -1,0 +1,129 @@
+"""What files of IR 2 to 7 say, and what is wrong with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from converters.errors import ConversionError, MalformedError
+from converters.inference_engine.baseline import ENVIRONMENT, python, weights_of_old_ir
+from converters.openvino import convert
+from converters.openvino.reader.read import read
+from tests.conformance.inference_engine.check import run
+from tests.conformance.inference_engine.model import Net
+
+
+def _convolution(version: int = 6, precision: str = "FP32") -> Net:
+    net = Net(version, precision)
+    x = net.input(1, 3, 8, 8, name="data")
+    weights = {"weights": np.ones((4, 3, 3, 3), np.float32), "biases": np.zeros(4, np.float32)}
+    y = net.layer("Convolution", [x], [(1, 4, 6, 6)], {"kernel": "3,3", "output": 4}, blobs=weights, name="conv")
+    net.layer("Pooling", [y], [(1, 4, 3, 3)], {"kernel": "2,2", "strides": "2,2", "pool-method": "avg"}, name="pool")
+    return net
+
+
+def _changed(net: Net, folder: Path, old: str, new: str) -> Path:
+    xml, _ = net.save(folder)
+    text = xml.read_text()
+    assert old in text
+    xml.write_text(text.replace(old, new))
+    return xml
+
+
+@pytest.mark.parametrize("version", range(2, 8))
+def test_each_version_is_read(version: int, tmp_path: Path) -> None:
+    model = read(_convolution(version).save(tmp_path)[0])
+    assert model.version == version
+    assert model.input_names == [("data",)] and model.output_names == [("pool",)]
+
+
+def test_16_bit_weights_stay_16_bits_wide(tmp_path: Path) -> None:
+    xml, _ = _convolution(precision="FP16").save(tmp_path)
+    result = convert(xml, tmp_path / "model.onnx")
+    assert {i.type.tensor_type.elem_type for i in result.model.graph.input} == {1}
+    assert result.report.weights_bytes < (4 * 27 + 4) * 4  # the biases are 32 bits wide
+
+
+def test_other_shapes_of_inputs(tmp_path: Path) -> None:
+    xml, _ = _convolution().save(tmp_path)
+    convert(xml, tmp_path / "model.onnx", input_shapes={"data": [2, 3, 12, -1]})
+    found = run(tmp_path / "model.onnx", {"data": np.ones((2, 3, 12, 10), np.float32)}, "none")
+    assert found["pool"].shape == (2, 4, 5, 4)
+    assert (found["pool"] == 27).all()
+
+
+def test_an_output_of_a_layer_within(tmp_path: Path) -> None:
+    xml, _ = _convolution().save(tmp_path)
+    convert(xml, tmp_path / "model.onnx", outputs=["conv"])
+    assert list(run(tmp_path / "model.onnx", {"data": np.ones((1, 3, 8, 8), np.float32)}, "none")) == ["conv"]
+
+
+def test_statistics_are_told_of(tmp_path: Path) -> None:
+    net = _convolution()
+    net.extra = "<statistics><layer><name>conv</name><min>0</min><max>1</max></layer></statistics>"
+    _, report = convert(net.save(tmp_path)[0])
+    assert any("statistics" in remark.message for remark in report.passed_over)
+
+
+def test_a_scale_is_refused(tmp_path: Path) -> None:
+    net = _convolution()
+    net.extra = '<pre-process><channel id="0"><scale value="2"/></channel></pre-process>'
+    with pytest.raises(ConversionError, match="has a scale"):
+        convert(net.save(tmp_path)[0])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('kernel="3,3"', 'kernel="3"', "its input has 4 dimensions for a kernel of 1"),
+        ('kernel="3,3"', 'kernel="0,3"', "do not make kernels of 0 elements"),
+        ('kernel="3,3"', "", "the attribute 'kernel' is missing"),
+        ('output="4"', 'output="5"', "do not make kernels"),
+        ('output="4"', 'output="x"', "is not a whole number"),
+        ("<dim>3</dim>", "<dim>0</dim>", '"0" is no dimension'),
+        ("<dim>3</dim>", "<dim>-1</dim>", '"-1" is no dimension'),
+        ('type="Pooling"', 'type="Unheard"', "no rule converts Unheard of IR 2 to 7"),
+        ('offset="0"', 'offset="999999"', "reaches beyond|reach beyond"),
+        ('offset="0"', 'offset="-5"', "offset and size have to be whole numbers"),
+        ('<weights offset="0" size="432"/>', "", "biases without weights"),
+        ('to-layer="2"', 'to-layer="9"', "the edge leads to layer 9: there is none"),
+        ('from-layer="1"', 'from-layer="7"', "there is none"),
+    ],
+)
+def test_what_is_malformed(old: str, new: str, message: str, tmp_path: Path) -> None:
+    xml = _changed(_convolution(), tmp_path, old, new)
+    with pytest.raises(ConversionError, match=message):
+        convert(xml)
+
+
+def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
+    net = Net(6)
+    x = net.input(1, 4)
+    for place in range(3):
+        x = net.layer("Unheard", [x], [(1, 4)], {}, name=f"layer{place}")
+    with pytest.raises(ConversionError) as caught:
+        convert(net.save(tmp_path)[0])
+    assert len(caught.value.problems) == 3
+    assert [problem.layer_name for problem in caught.value.problems] == ["layer0", "layer1", "layer2"]
+
+
+def test_a_missing_bin(tmp_path: Path) -> None:
+    xml, weights = _convolution().save(tmp_path)
+    weights.unlink()
+    with pytest.raises(MalformedError, match=r"\.bin file, which is missing"):
+        convert(xml)
+
+
+def test_which_files_are_old(tmp_path: Path) -> None:
+    xml, weights = _convolution(2).save(tmp_path)
+    assert weights_of_old_ir(xml) == weights
+    xml.write_text(xml.read_text().replace('version="2"', 'version="11"'))
+    assert weights_of_old_ir(xml) is None
+    assert weights_of_old_ir(tmp_path / "none.xml") is None
+
+
+def test_the_environment_names_the_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ENVIRONMENT, "/some/python")
+    assert python() == "/some/python"
