@@ -28,9 +28,18 @@ _LONG = 256
 """From so many keys on the attention outweighs transpositions that only a node of its own needs."""
 
 
+def _product(op: Any, q: Any, k: Any, name: str) -> Any:
+    return op.MatMul(q, op.Transpose(k, _outputs=["turned"]), _outputs=[name])
+
+
 def _scores(op: Any, q: Any, k: Any, scale: Any = None) -> Any:
-    product = op.MatMul(q, op.Transpose(k, _outputs=["turned"]), _outputs=["scores" if scale is None else "product"])
-    return product if scale is None else op.Mul(product, scale, _outputs=["scores"])
+    if scale is None:
+        return _product(op, q, k, "scores")
+    return op.Mul(_product(op, q, k, "product"), scale, _outputs=["scores"])
+
+
+def _divided(op: Any, q: Any, k: Any, divisor: Any) -> Any:
+    return op.Div(_product(op, q, k, "product"), divisor, _outputs=["scores"])
 
 
 def _of(op: Any, scores: Any, v: Any) -> Any:
@@ -57,6 +66,28 @@ def as_attention_with_mask(op: Builder, **found: Value) -> Value | None:
 )
 def as_attention_of_some(op: Builder, **found: Value) -> Value | None:
     """softmax(where(mask, scale * q @ k.T, -inf)) @ v."""
+    return _attention(op, **found)
+
+
+@rewrite("MatMul", lambda op, q, k, divisor, v: _of(op, _divided(op, q, k, divisor), v))
+def as_attention_divided(op: Builder, **found: Value) -> Value | None:
+    """softmax(q @ k.T / divisor) @ v."""
+    return _attention(op, **found)
+
+
+@rewrite("MatMul", lambda op, q, k, divisor, v, mask: _of(op, op.Add(_divided(op, q, k, divisor), mask), v), commute=True)
+def as_attention_divided_with_mask(op: Builder, **found: Value) -> Value | None:
+    """softmax(q @ k.T / divisor + mask) @ v."""
+    return _attention(op, **found)
+
+
+@rewrite(
+    "MatMul",
+    lambda op, q, k, divisor, v, mask: _of(op, op.Where(mask, _divided(op, q, k, divisor), number(-math.inf)), v),
+    finite=True,  # a value that is not seen, and infinite, is NaN in a product
+)
+def as_attention_divided_of_some(op: Builder, **found: Value) -> Value | None:
+    """softmax(where(mask, q @ k.T / divisor, -inf)) @ v."""
     return _attention(op, **found)
 
 
@@ -116,7 +147,7 @@ def as_one_mask(
 def _keys(scores: Value) -> ir.Value:
     """The keys, which have as many batches as the scores, but are none of the values that the attention replaces."""
     node = scores.producer()
-    while node is not None and node.op_type == "Mul" and node.inputs[0] is not None:
+    while node is not None and node.op_type in ("Mul", "Div") and node.inputs[0] is not None:
         node = node.inputs[0].producer()
     turned = None if node is None or node.op_type != "MatMul" else node.inputs[1]
     return scores if turned is None or _perm(turned) != _KEYS_LAST else _transposed(turned)
@@ -145,11 +176,12 @@ def _attention(
     scores: Value,
     shares: Value,
     scale: Value | None = None,
+    divisor: Value | None = None,
     mask: Value | None = None,
     product: Value | None = None,
 ) -> Value | None:
     del product
-    factor = 1.0 if scale is None else _number(scale)
+    factor = _reciprocal(divisor) if divisor is not None else 1.0 if scale is None else _number(scale)
     if factor is None or not is_normal(factor) or not _is_along_last(shares) or _perm(turned) != _KEYS_LAST:
         return None
     if mask is not None and not _serves(mask, scores):
@@ -182,6 +214,12 @@ def _number(x: ir.Value) -> float | None:
     """The one number of a constant."""
     tensor = x.const_value
     return None if tensor is None or tensor.size != 1 else float(tensor.numpy().item())
+
+
+def _reciprocal(x: ir.Value) -> float | None:
+    """What a division by the one number of a constant multiplies with."""
+    divisor = _number(x)
+    return None if divisor is None or not is_normal(divisor) else 1 / divisor
 
 
 def _unscaled(q: Value, factor: float) -> tuple[Any, float]:
@@ -386,6 +424,9 @@ class FuseAttention(PatternPass):
         as_attention,
         as_attention_with_mask,
         as_attention_of_some,
+        as_attention_divided,
+        as_attention_divided_with_mask,
+        as_attention_divided_of_some,
         as_attention_unscaled,
         as_attention_unscaled_with_mask,
     )

@@ -38,13 +38,16 @@ def _attention(
     v: Value,
     *,
     scale: Any = 0.5,
+    divisor: Any = None,
     mask: Any = None,
     axis: int = -1,
     keys: tuple[int, ...] = (0, 1, 3, 2),
     between: Callable[..., Value] = lambda op, scores: scores,
 ) -> Value:
     scores = op.MatMul(q, op.Transpose(k, perm=keys))
-    if scale is not None:
+    if divisor is not None:
+        scores = op.Div(scores, divisor)
+    elif scale is not None:
         scores = op.Mul(scores, scale)
     if mask is not None:
         scores = op.Add(scores, mask)
@@ -58,6 +61,13 @@ def _attention(
         ({"scale": None}, True),
         ({"axis": 3}, True),
         ({"scale": np.full((1, 1, 1, 1), 0.5, np.float32)}, True),
+        ({"divisor": 3.0}, True),
+        ({"divisor": 3.0, "mask": _numbers(5, 5)}, True),
+        ({"divisor": np.full((1, 1, 1, 1), 3, np.float32), "mask": _numbers(2, 1, 1, 5)}, True),
+        ({"divisor": _numbers(3, 1, 1)}, False),  # a divisor for each head
+        ({"divisor": np.float32(1e-40)}, False),
+        ({"divisor": np.float32(3e38)}, False),  # its reciprocal has not all digits
+        ({"divisor": np.float32(3), "between": lambda op, scores: op.Div(scores, op.const(np.float32(2)))}, False),
         ({"mask": _numbers(5, 5)}, True),
         ({"mask": _numbers(2, 1, 1, 5)}, True),
         ({"mask": _numbers(3, 5, 1)}, True),

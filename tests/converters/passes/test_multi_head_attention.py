@@ -47,6 +47,22 @@ def test_of_separate_products(form: str, shape: list[int], oracle: Oracle, tmp_p
         assert "Transpose" not in found and "Reshape" not in found
 
 
+@pytest.mark.parametrize("with_mask", [False, True], ids=["plain", "mask"])
+def test_of_products_that_are_divided(with_mask: bool, oracle: Oracle, tmp_path: Path) -> None:
+    """As exporters of before ScaledDotProductAttention-13 write it: by the square root of the size of a head."""
+    import openvino as ov
+    from openvino import opset13 as ops
+
+    x, mask = ops.parameter([2, 5, 12], np.float32), ops.parameter([2, 1, 1, 5], np.float32)
+    q, k, v = (_heads(ops, ops.matmul(x, ops.constant(_numbers(12, 12)), False, False)) for _ in range(3))
+    scores = ops.divide(ops.matmul(q, k, False, True), ops.constant(np.float32(np.sqrt(5))))
+    scores = ops.add(scores, mask) if with_mask else scores
+    model = ov.Model([_rows(ops, ops.matmul(ops.softmax(scores, -1), v, False, False))], [x, *([mask] if with_mask else [])])
+    hidden = np.where(RNG.random((2, 1, 1, 5)) < 0.3, np.float32(-1e4), np.float32(0))
+    found = operators(converted(model, [_numbers(2, 5, 12), *([hidden] if with_mask else [])], oracle, tmp_path))
+    assert "Attention" in found and "Softmax" not in found
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_of_one_product(form: str, oracle: Oracle, tmp_path: Path) -> None:
     import openvino as ov
