@@ -11,6 +11,7 @@ import onnx_ir as ir
 from converters.errors import Malformed, Unsupported
 from converters.openvino.onnx_types import data_type
 from converters.openvino.reader.element_types import ElementType
+from converters.openvino.reader.graph import Layer
 from converters.openvino.rule import Context, Departure, rule
 from converters.openvino.rules._low_precision import LOW_PRECISION, to_low_precision
 from converters.openvino.rules._precision import BYTES, FLOATS, INTEGERS, D, truncated
@@ -60,7 +61,30 @@ def convert(op: Builder, x: Value, *, destination_type: ElementType, context: Co
         narrow = op.Cast(exact, to=data_type(destination_type))
         narrow.unrounded = True
         return narrow
+    if context.layer.inputs[0].element_type == _T.NF4 and _is_decompressed_by_products(context.layer):
+        levels = op.at(OPSET).Cast(x, to=data_type(destination_type))
+        levels.unrounded = True
+        return levels
     return converted(op, x, context.layer.inputs[0].element_type, destination_type)
+
+
+def _is_decompressed_by_products(convert: Layer) -> bool:
+    """Whether OpenVINO's CPU plugin leaves the levels of a constant of nf4 as they are, whatever type they get here.
+
+    It does where MatMul alone takes them, multiplied by scales, their groups merged before the last Convert. It folds what
+    anything else takes, in the types of the Converts.
+    """
+    if convert.inputs[0].source.layer.constant is None or (layer := _only_user(convert)) is None or layer.type != "Multiply":
+        return False
+    for kind in ("Reshape", "Convert", "Transpose"):
+        if (following := _only_user(layer)) is not None and following.type == kind:
+            layer = following
+    return all(port.layer.type == "MatMul" for port in layer.outputs[0].consumers)
+
+
+def _only_user(layer: Layer) -> Layer | None:
+    consumers = layer.outputs[0].consumers
+    return consumers[0].layer if len(consumers) == 1 else None
 
 
 def _exact(op: Builder, x: Value) -> Value | None:

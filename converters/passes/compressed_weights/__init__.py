@@ -182,8 +182,6 @@ class KeepWeightsCompressed(InPlacePass):
         if weights is None or weights.swapped or len(weights.matrices) != 2 or weights.shape[0] != weights.matrices[0]:
             return None
         codes, rest = weights.codes, weights.shape[1:]
-        if codes.codebook is not None and weights.cast == D.FLOAT16:  # (OpenVINO's MatMul takes nf4 unrounded)
-            codes = replace(codes, codebook=codes.codebook.astype(np.float16).astype(np.float32))
         rows, columns = weights.matrices
         if columns * codes.bits % 8:
             return None

@@ -10,6 +10,8 @@ import onnx_ir as ir
 
 from converters.passes.compressed_weights.codes import Codes, codes_of
 from converters.passes.compressed_weights.values import CAST_TO, source, standard, static
+from onnx_specops.building import Value
+from onnx_specops.widening import HALVES
 
 D = ir.DataType
 
@@ -41,10 +43,10 @@ def find_weights(value: ir.Value) -> Weights | None:
     matrices, swapped = static(value), False
     if matrices is None or len(matrices) < 2:
         return None
-    current, casts = value, set[ir.DataType | None]()
+    current, casts = value, list[ir.Value]()
     while (node := standard(current)) is not None:
         if node.op_type == "Cast" and current.dtype in CAST_TO and source(node).dtype in CAST_TO:
-            casts.add(current.dtype)
+            casts.append(current)
         elif node.op_type == "Transpose" and _swaps(node, len(matrices)):
             swapped = not swapped
             matrices = (*matrices[:-2], matrices[-1], matrices[-2])
@@ -60,8 +62,8 @@ def find_weights(value: ir.Value) -> Weights | None:
     return _decompressed(current, found, casts)
 
 
-def _decompressed(current: ir.Value, found: Weights, casts: set[ir.DataType | None]) -> Weights | None:
-    """Follows the arithmetic to what is stored; ``casts`` are the types on the way."""
+def _decompressed(current: ir.Value, found: Weights, casts: list[ir.Value]) -> Weights | None:
+    """Follows the arithmetic to what is stored; ``casts`` are the results of Cast on the way."""
     while (codes := codes_of(current)) is None:
         node = standard(current)
         if node is None:
@@ -81,7 +83,7 @@ def _decompressed(current: ir.Value, found: Weights, casts: set[ir.DataType | No
             current = whole
         elif node.op_type == "Cast" and current.dtype in CAST_TO:
             found = replace(found, cast=current.dtype)
-            casts.add(current.dtype)
+            casts.append(current)
             current = source(node)
         elif node.op_type == "Reshape":
             current = source(node)
@@ -89,11 +91,11 @@ def _decompressed(current: ir.Value, found: Weights, casts: set[ir.DataType | No
             return None
         if node.op_type != "Reshape" and static(current) != found.shape:
             return None
-    if codes.codebook is not None and found.scale is None:
-        # OpenVINO decompresses what has a scale, and does so unrounded. The rest it folds, in the types of the casts.
-        for narrow in {D.FLOAT16, D.BFLOAT16} & casts:
-            codes = replace(codes, codebook=codes.codebook.astype(narrow.numpy()).astype(np.float32))
-    if {codes.tensor.dtype, *casts} >= {D.FLOAT16, D.BFLOAT16}:
+    narrow = casts[-1].dtype if casts else None
+    if codes.codebook is not None and narrow in HALVES and not (isinstance(casts[-1], Value) and casts[-1].unrounded):
+        assert narrow is not None
+        codes = replace(codes, codebook=codes.codebook.astype(narrow.numpy()).astype(np.float32))
+    if {codes.tensor.dtype, *(value.dtype for value in casts)} >= {D.FLOAT16, D.BFLOAT16}:
         return None  # each holds numbers that the other rounds
     numeric = codes.codebook is not None or codes.packed != "no" or codes.tensor.dtype in (
         D.UINT8, D.INT8, D.FLOAT16, D.BFLOAT16,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from onnx_specops.bodies import attach_bodies
-from onnx_specops.building import IR_VERSION, OPSET, OPSET_IMPORTS
+from onnx_specops.building import IR_VERSION, OPSET, OPSET_IMPORTS, Value
 from onnx_specops.graphs import nested
 from onnx_specops.kernel_types import insert_casts
 
@@ -206,7 +206,8 @@ def copied_model(
             return copies[value]
         if value.type is None:
             raise NotEvaluated(f"the type of {value.name} is not known")
-        copies[value] = ir.Value(name=f"v{len(copies)}", type=value.type, shape=value.shape)
+        copied = copies[value] = Value(name=f"v{len(copies)}", type=value.type, shape=value.shape)
+        copied.unrounded = isinstance(value, Value) and value.unrounded
         if _is_constant(value):
             tensor = value.const_value
             assert tensor is not None

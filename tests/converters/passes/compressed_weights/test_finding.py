@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import onnx_ir as ir
 import openvino as ov
@@ -45,7 +47,6 @@ def test_casts_that_round(types: list[ir.DataType], found: bool) -> None:
     assert (find_weights(product.inputs[1]) is not None) is found
 
 
-@pytest.mark.unverified  # the Cast to float16 is left out, as by OpenVINO
 @pytest.mark.parametrize("scaled", [False, True])
 def test_levels_of_nf4_that_float16_rounds(scaled: bool) -> None:
     """Without a scale OpenVINO folds the Convert, and the levels are those of float16; with one it does not round them."""
@@ -68,3 +69,66 @@ def test_levels_of_nf4_that_float16_rounds(scaled: bool) -> None:
     for kernels in ("none", "auto"):
         session = onnx_specops.InferenceSession(converted.SerializeToString(), kernels=kernels)
         np.testing.assert_array_equal(session.run(None, {"x": data})[0], expected)
+
+
+def _levels(form: str, rows: int) -> ov.Model:
+    """What takes scaled levels of nf4, 64 of them in a row; ``x`` has two rows."""
+    packed = np.random.default_rng(0).integers(0, 256, rows * 32, np.uint8)
+    x = ops.parameter([2, 64], np.float32, name="x")
+    shape = [rows, 2, 32] if "group" in form else [rows, 64]
+    levels = ops.convert(ops.constant(ov.Tensor(packed, ov.Shape(shape), ov.Type.nf4)), "f16")
+    weights = ops.multiply(levels, ops.constant(np.full([rows] + [1] * (len(shape) - 1), 0.7, np.float16)))
+    if form == "group, late":
+        weights = ops.reshape(ops.convert(weights, "f32"), ops.constant([rows, 64]), False)
+    else:
+        if "group" in form:
+            weights = ops.reshape(weights, ops.constant([rows, 64]), False)
+        weights = ops.convert(weights, "f32")
+    if form == "sum":
+        result = ops.reduce_sum(ops.multiply(ops.gather(x, ops.constant([0]), ops.constant(0)), weights), ops.constant(1))
+    elif form == "product and sum":
+        result = ops.add(ops.matmul(x, weights, False, True), ops.reduce_sum(weights, ops.constant(1), False))
+    elif form == "rows":
+        result = ops.gather(weights, ops.convert(ops.gather(x, ops.constant([0]), ops.constant(1)), "i64"), ops.constant(0))
+    elif form == "transposed group":
+        result = ops.matmul(x, ops.transpose(weights, ops.constant([1, 0])), False, False)
+    elif form == "two products":
+        both = [ops.matmul(y, weights, False, True) for y in (x, ops.relu(x))]
+        result = ops.concat(both, 0)
+    else:
+        result = ops.matmul(x, weights, False, True)
+    return ov.Model([result], [x])
+
+
+@pytest.mark.parametrize("rows", [16, 256], ids=["small", "large"])
+@pytest.mark.parametrize(
+    ("form", "rounded"),
+    [
+        ("product", False), ("group", False), ("transposed group", False), ("two products", False),
+        ("group, late", True), ("sum", True), ("product and sum", True), ("rows", True),
+    ],
+)  # fmt: skip
+def test_levels_of_nf4_that_products_alone_take(form: str, rounded: bool, rows: int, tmp_path: Path) -> None:
+    """Those OpenVINO takes as they are; of what anything else takes it folds the Convert, and so rounds them."""
+    model = _levels(form, rows)
+    ov.save_model(model, tmp_path / "model.xml", compress_to_fp16=False)
+    data = np.zeros((2, 64), np.float32)
+    data[0, 3], data[1, 8] = 1, 2
+    if form == "sum":
+        data[0] = np.eye(64, dtype=np.float32)[8]
+    exact = {"INFERENCE_PRECISION_HINT": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
+    expected = ov.Core().compile_model(tmp_path / "model.xml", "CPU", exact)([data])[0]
+    if form in ("product", "group", "two products", "transposed group", "group, late"):
+        levels = expected[:1] / np.float32(np.float16(0.7))
+        assert np.allclose(levels, levels.astype(np.float16), rtol=1e-6, atol=0) == rounded
+    converted, _ = convert(tmp_path / "model.xml")
+    for kernels in ("none", "python", "native"):
+        session = onnx_specops.InferenceSession(converted.SerializeToString(), kernels=kernels)
+        np.testing.assert_allclose(session.run(None, {"x": data})[0], expected, rtol=2e-6, atol=1e-6)
+
+
+def test_verification_takes_marked_casts_as_the_model_does(tmp_path: Path) -> None:
+    """A Cast to float16 that rounds nothing is one in the copy of the rewritten part, too."""
+    ov.save_model(_levels("group", 256), tmp_path / "model.xml", compress_to_fp16=False)
+    converted, _ = convert(tmp_path / "model.xml", verify=True)
+    assert "MatMulCompressed" in {node.op_type for node in converted.graph.node}
