@@ -70,6 +70,7 @@ def attach_bodies(model: ir.Model, opset: int = OPSET, *, contrib: bool = True) 
             operator, attributes = _stated(node)
             for name in [name for name in node.attributes if name.startswith(INTERNAL)]:
                 del node.attributes[name]
+            _trim(node)
             absent = [_is_absent(operator, node, index) for index in range(len(operator.inputs))]
             types = tuple(
                 None if value is None else (value.dtype, None if value.shape is None else len(value.shape))
@@ -112,7 +113,45 @@ def attach_bodies(model: ir.Model, opset: int = OPSET, *, contrib: bool = True) 
             names = Names.of(model.graph, *model.functions.values())
             function = dispatcher(operator, several, _declared(operator), names)
             model.functions[function.identifier()] = function
+            for node in (node for variant in several for node in variant.nodes):
+                node.resize_inputs(len(operator.inputs))
+    # As many inputs as the nodes have.
+    for variant in found.values():
+        del variant.function.graph.inputs[len(variant.nodes[0].inputs) :]
+    _put_callees_first(model)
     return sorted(bodiless)
+
+
+def _trim(node: ir.Node) -> None:
+    """Drop the inputs left out at the end, which the body then lacks, too."""
+    given = [index for index, value in enumerate(node.inputs) if value is not None]
+    node.resize_inputs(given[-1] + 1 if given else 0)
+
+
+def _put_callees_first(model: ir.Model) -> None:
+    """Order the functions by operator, each after those that it calls: ONNX's reference evaluator knows no later ones."""
+    of_operator: dict[tuple[str, str], list[ir.Function]] = {}
+    for function in model.functions.values():
+        of_operator.setdefault((function.domain, function.name), []).append(function)
+    ordered: dict[tuple[str, str], None] = {}
+    entered: set[tuple[str, str]] = set()
+    pending = list(reversed(of_operator))
+    while pending:
+        operator = pending[-1]
+        callees = {
+            (node.domain, node.op_type): None
+            for function in of_operator[operator]
+            if operator not in entered
+            for node in all_nodes(function)
+        }
+        entered.add(operator)
+        following = [callee for callee in callees if callee in of_operator and callee not in entered]
+        pending += reversed(following)
+        if not following:
+            ordered[pending.pop()] = None
+    functions = [function for operator in ordered for function in of_operator[operator]]
+    model.functions.clear()
+    model.functions.update((function.identifier(), function) for function in functions)
 
 
 def inline_bodies(model: ir.Model, domains: Collection[str] = DOMAINS) -> tuple[list[str], list[ir.Node]]:

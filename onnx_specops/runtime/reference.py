@@ -18,7 +18,8 @@ def reference_evaluator(model: onnx.ModelProto | str | os.PathLike[str]) -> Refe
     """An ``onnx.reference.ReferenceEvaluator`` of ``model``: ``.run(None, inputs)`` gives the outputs.
 
     Nodes of the domain run as the bodies that the model carries, inlined first, since the evaluator takes functions that
-    differ in ``overload`` only for one. Nodes without a body run as NumPy kernels.
+    differ in ``overload`` only for one. Nodes without a body run as NumPy kernels. GatherElements has a kernel too: onnx's
+    own fails where the axis has more than 64 elements (onnx 1.23).
 
     Args:
         model: the model, or a path to it.
@@ -27,7 +28,20 @@ def reference_evaluator(model: onnx.ModelProto | str | os.PathLike[str]) -> Refe
         model = onnx.load(model)
     if model.functions:
         model = onnx.inliner.inline_local_functions(model)
-    return ReferenceEvaluator(model, new_ops=[_op_run(operator) for operator in operators()])
+    return ReferenceEvaluator(model, new_ops=[GatherElements, *map(_op_run, operators())])
+
+
+class GatherElements(OpRun):
+    """The standard operator, with any number of elements."""
+
+    op_domain = ""
+
+    def _run(self, data: np.ndarray, indices: np.ndarray, axis: int = 0) -> tuple[np.ndarray]:
+        at = np.where(indices < 0, indices + data.shape[axis], indices)
+        # Along the other axes the indices may be fewer than the data.
+        places = list(np.ogrid[tuple(slice(size) for size in indices.shape)])
+        places[axis] = at
+        return (data[tuple(places)],)
 
 
 def _op_run(operator: Operator) -> type[OpRun]:
