@@ -160,9 +160,10 @@ def validate(
         from converters.cli import data, text
         from converters.plugins import load_all
         from converters.validation.compare import Tolerance
+        from converters.validation.onnx_model import check_is_onnx
 
-        if onnx_model is not None and not onnx_model.is_file():
-            raise ValueError(f"{onnx_model} is not a file")
+        if onnx_model is not None:
+            check_is_onnx(onnx_model)
         if report is not None:
             reporting.require(report, [model, *([] if bin is None else [bin])])
         load_all(rules)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -11,6 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from converters.cli.failures import tell
 from converters.errors import Fault, Problem
+from converters.suggestions import did_you_mean
 
 # What errors of usage have in common; newer releases of typer bring click's classes themselves.
 _USAGE: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
@@ -21,6 +23,13 @@ class Command(TyperCommand):
 
     def get_params(self, ctx: Any) -> Any:
         return _flags_shown(super().get_params(ctx))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except _USAGE as error:
+            error.message = _plain(error.message)
+            raise
 
 
 class Commands(TyperGroup):
@@ -39,6 +48,14 @@ class Commands(TyperGroup):
             tell([Problem(error.format_message(), fault=Fault.USAGE)], as_json=True)
             code = error.exit_code
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _plain(message: str) -> str:
+    """What typer says of a value, without the words of the library that it asks, and with what was probably meant."""
+    message = message.removeprefix("Value error, ")
+    found = re.fullmatch(r"'(.*)' is not one of ('.*?')\.?", message)
+    meant = did_you_mean(found[1], re.findall(r"'([^']*)'", found[2])) if found else ""
+    return f"{message.removesuffix('.')}: {meant}" if meant else message
 
 
 def _flags_shown(parameters: Sequence[Any]) -> Sequence[Any]:

@@ -175,6 +175,9 @@ def convert(
             return
         target = _target(model, output)
         refuse_inputs([target], [model, *settings.files, *([] if inputs is None else [inputs])])
+        if target.suffix.lower() in (".xml", ".bin") and target.resolve() != model.with_suffix(".bin").resolve():
+            message = f"{target} would be a file of an IR: the name of an ONNX file ends in .onnx"
+            raise typer.BadParameter(message, param_hint="--output")
         if check:
             require_openvino()
         with progress(as_json) as step:
@@ -202,6 +205,8 @@ def _target(model: Path, output: str | None) -> Path:
     path = Path(output)
     if path.is_dir():
         return path / beside.name
+    if not path.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(path.parent))
     if output.endswith(("/", os.sep)):
         raise NotADirectoryError(errno.ENOTDIR, "there is no such folder", output)
     return path

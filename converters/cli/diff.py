@@ -42,10 +42,10 @@ def diff(
     with failures(as_json, debug):
         from converters.validation.compare import Tolerance
         from converters.validation.diff import diff as diff_models
+        from converters.validation.onnx_model import check_is_onnx
 
         for model in (first, second):
-            if not model.is_file():
-                raise ValueError(f"{model} is not a file")
+            check_is_onnx(model)
         if report is not None:
             reporting.require(report, [first, second])
         with progress(as_json) as step:

@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from converters.outputs import Outputs
-from converters.suggestions import did_you_mean
+from converters.suggestions import did_you_mean, similar_file
 
 # The size that an unknown dimension gets; indices that random integers form stay valid for the smallest of tables.
 DYNAMIC_SIZE = 2
@@ -164,7 +164,11 @@ def load_inputs(
         with file:
             stored = {name: file[name] for name in file.files}
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        if isinstance(error, OSError) and error.strerror:
+            meant = similar_file(Path(path)) if isinstance(error, FileNotFoundError) else ""
+            raise ValueError(f"{path} cannot be read: {error.strerror}{f': {meant}' if meant else ''}") from None
+        kinds = "inputs are an .npz, an .npy or an image, or a folder of these"
+        reason = kinds if "pickled" in str(error) else error
         raise ValueError(f"{path} is not a readable .npz file: {reason}") from None
     names = [spec.name for spec in specs]
     if not set(names) <= set(stored) and len(stored) == len(names) and all(n == f"arr_{i}" for i, n in enumerate(stored)):

@@ -254,7 +254,7 @@ def _run(
     except ImportError:
         raise
     except Exception as error:  # ONNX Runtime's exceptions have no base of their own
-        raise ValueError(f"{model.path}: {error}") from None
+        raise ValueError(f"{model.path}: {error} (--shape and --inputs give other inputs)") from None
     return values, seconds
 
 

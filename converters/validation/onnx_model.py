@@ -12,6 +12,7 @@ import onnx
 from google.protobuf.message import DecodeError
 
 from converters.metadata_keys import SHAPE
+from converters.suggestions import similar_file
 from converters.validation.arrays import InputSpec, Interval
 from onnx_specops.domain import DOMAIN
 from onnx_specops.runtime.variables import METADATA_KEY, parse_variables
@@ -76,6 +77,20 @@ class OnnxModel:
         target = self.path.with_name(f".{self.path.stem}.per-layer.onnx") if external else folder / "per-layer.onnx"
         target.write_bytes(extended.SerializeToString())
         return target
+
+
+def check_is_onnx(path: Path) -> None:
+    """Raise ``ValueError`` where there is no ONNX file at ``path``; what it holds, a runtime tells.
+
+    An OpenVINO IR is the mistake that is made most often.
+    """
+    if not path.is_file():
+        meant = "" if path.exists() else similar_file(path)
+        raise ValueError(f"{path} is not a file{f': {meant}' if meant else ''}")
+    with path.open("rb") as file:
+        start = file.read(64).lstrip()
+    if start.startswith((b"<?xml", b"<net")):
+        raise ValueError(f"{path} is an OpenVINO IR, not an ONNX model: specops convert {path} makes one")
 
 
 def files_of(path: Path) -> list[Path]:

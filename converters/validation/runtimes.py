@@ -18,7 +18,7 @@ from google.protobuf.message import DecodeError
 import onnx_specops
 from converters.validation.arrays import random_inputs, session_specs
 from converters.validation.inputs import Taken, load_samples
-from converters.validation.onnx_model import input_specs, variable_blanks
+from converters.validation.onnx_model import check_is_onnx, input_specs, variable_blanks
 from converters.validation.ort_values import run_session
 
 OWN = "openvino"
@@ -151,13 +151,14 @@ def run_samples(
         MemoryError: there is too little memory for the model's values.
         MissingExtraError: if Python kernels are asked for and onnxruntime-extensions is not installed.
     """
-    if not model.is_file():
-        raise ValueError(f"{model} is not a file")
+    check_is_onnx(model)
     try:
         session = onnx_specops.InferenceSession(str(model), quiet_options(), kernels=kernels)
     except ImportError:
         raise
     except Exception as error:  # ONNX Runtime's exceptions have no base of their own
+        if "INVALID_PROTOBUF" in str(error):
+            raise ValueError(f"{model} is no ONNX model, or is damaged") from None
         raise ValueError(f"{model}: {error}") from None
     if inputs is not None and shapes:
         raise ValueError("shapes are for random inputs, and inputs are given")

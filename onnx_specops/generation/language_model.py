@@ -104,6 +104,8 @@ class LanguageModel(TextModel):
     def _configure(self) -> Path:
         """Read what the model is; returns where it lies."""
         path = self.folder / CONFIG
+        if not self.folder.is_dir():
+            raise GenerationError(f"{self.folder} is not a folder: specops generate takes the folder of a language model")
         try:
             settings = read_json(path)
         except FileNotFoundError:

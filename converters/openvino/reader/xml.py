@@ -76,8 +76,16 @@ def parse(path: Path) -> etree._Element:
     try:
         return etree.fromstring(data, parser)
     except etree.XMLSyntaxError as error:
+        beside = path.with_suffix(".xml")
+        if path.suffix.lower() == ".onnx":
+            raise refuse("is an ONNX file", remedy="name the .xml file of an OpenVINO IR") from None
+        if path.suffix.lower() == ".bin" and beside.is_file():
+            raise refuse("holds weights", remedy=f"name the IR's .xml file: {beside.name}") from None
         reason = short((error.msg or "unreadable").splitlines()[0])
-        raise refuse(f"not well-formed XML: {reason}", error.lineno, "is this an IR's .xml file?") from None
+        remedy = "is this an IR's .xml file?"
+        if data.lstrip().startswith((b"<?xml", b"<net")):
+            remedy = "the file is damaged or incomplete: get it again"
+        raise refuse(f"not well-formed XML: {reason}", error.lineno, remedy) from None
 
 
 def attributes(element: etree._Element) -> dict[str, str]:

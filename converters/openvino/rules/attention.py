@@ -73,7 +73,7 @@ def _swapped(op: Builder, key: Value) -> Value:
     """The key with its last two dimensions swapped."""
     if key.rank is not None:
         if key.rank < 2:
-            raise Malformed(f"its key has the rank {key.rank}")
+            raise Malformed(f"its key has the rank {key.rank}; it must be 2 or more")
         return op.Transpose(key, perm=[*range(key.rank - 2), key.rank - 1, key.rank - 2])
     batch, rows, columns = op.Shape(key, end=-2), op.Shape(key, start=-2, end=-1), op.Shape(key, start=-1)
     matrices = op.Reshape(key, op.Concat(op.ReduceProd(batch, keepdims=1), rows, columns, axis=0))

@@ -53,7 +53,7 @@ def detection_output_1(
 ):
     """DetectionOutput-1: the number of classes must be that of the shapes, from which it follows here."""
     if num_classes < 1:
-        raise Malformed(f"its num_classes is {num_classes}")
+        raise Malformed(f"its num_classes is {num_classes}; it must be 1 or more")
     logits, scores = (value.dims[1] if value.rank == 2 and value.dims else None for value in (box_logits, class_preds))
     each = 4 if attributes.share_location else 4 * num_classes
     if logits is not None and (logits % each or scores not in (None, logits // each * num_classes)):

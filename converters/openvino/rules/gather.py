@@ -196,5 +196,5 @@ def gather_nd_5(op: Builder, data: Value, indices: Value, *, batch_dims: int = 0
 def gather_nd(op: Builder, data: Value, indices: Value, *, batch_dims: int = 0):
     """GatherND-8: ONNX's own."""
     if batch_dims < 0:
-        raise Malformed(f"its batch_dims is {batch_dims}")
+        raise Malformed(f"its batch_dims is {batch_dims}; it must be 0 or more")
     return op.GatherND(data, int64(op, indices), batch_dims=batch_dims)

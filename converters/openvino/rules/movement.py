@@ -37,7 +37,10 @@ def reverse(op: Builder, data: Value, reversed_axes: Value, *, mode: Literal["in
     """Reverse-1."""
     if mode == "mask":
         if reversed_axes.dtype != ir.DataType.BOOL or not same_dims([length(reversed_axes)], [data.rank]):
-            raise Malformed(f"its mask is {reversed_axes.dtype and reversed_axes.dtype.name} {reversed_axes.dims}")
+            raise Malformed(
+                f"its mask is {reversed_axes.dtype and reversed_axes.dtype.name} {reversed_axes.dims}; "
+                "one boolean for each dimension of the data is expected"
+            )
         axes = op.Reshape(op.NonZero(reversed_axes), [-1])
     else:
         known = integers(reversed_axes)
@@ -248,7 +251,7 @@ def _first(op: Builder, rank: Value, factor: Value) -> Value:
 
 def _check_block(size: int, name: str) -> None:
     if not 1 <= size < 2**31:
-        raise Malformed(f"its {name} is {size}")
+        raise Malformed(f"its {name} is {size}; it must be from 1 to 2^31 - 1")
 
 
 @rule("Identity", since="opset16")

@@ -132,7 +132,7 @@ def group_normalization(op: Builder, data: Value, scale: Value, bias: Value, *, 
 def lrn(op: Builder, data: Value, axes: Value, *, alpha: float, beta: float, bias: float, size: int):
     """LRN-1. A region reaches ``(size - 1) // 2`` elements to both sides."""
     if size < 1:
-        raise Malformed(f"its size is {size}")
+        raise Malformed(f"its size is {size}; it must be 1 or more")
     axes = _as_list(op, axes)
     known = _known_axes(data, axes)
     region = 2 * ((size - 1) // 2) + 1

@@ -130,7 +130,8 @@ def col2im(
     """Col2Im-15: with or without a batch."""
     for name, given in (("strides", strides), ("dilations", dilations), ("pads_begin", pads_begin), ("pads_end", pads_end)):
         if len(given) != 2 or min(given) < (0 if name.startswith("pads") else 1) or max(given) >= 2**31:
-            raise Malformed(f"its {name} are {list(given)}")
+            least = 0 if name.startswith("pads") else 1
+            raise Malformed(f"its {name} are {list(given)}; two numbers from {least} to 2^31 - 1 are expected")
     image, block = vector(op, output_size), vector(op, kernel_size)
     _check_columns(data, image, block, strides, dilations, list(zip(pads_begin, pads_end, strict=True)))
     # Without a batch it is one of one.

@@ -226,7 +226,7 @@ def _adaptive_rank(data: Value, output_shape: Value) -> int:
     if output_shape.rank not in (None, 1) or count not in (None, rank):
         raise Malformed(f"its output_shape has the dimensions {output_shape.dims} for {rank} spatial dimensions")
     if output_shape.constant is not None and (output_shape.constant < 1).any():
-        raise Malformed(f"its output_shape is {output_shape.constant.tolist()}")
+        raise Malformed(f"its output_shape is {output_shape.constant.tolist()}; each number must be 1 or more")
     return rank
 
 

@@ -54,7 +54,7 @@ class Recurrent(AttributeGroup):
     def onnx(self, direction: Direction = "forward") -> dict[str, Any]:
         """The attributes of ONNX's node; defaults are left out."""
         if self.clip < 0:
-            raise Malformed(f"its clip is {self.clip}")
+            raise Malformed(f"its clip is {self.clip}; it must be 0 (no clipping) or more")
         if len(self.activations) != len(self.usual):
             raise Malformed(f"it has {len(self.activations)} activations instead of {len(self.usual)}")
         node: dict[str, Any] = {"hidden_size": self.hidden_size}
@@ -289,7 +289,7 @@ def _check(
     """Raise `Malformed` where shapes do not fit together; cells have no ``direction``."""
     hidden_size = attributes.hidden_size
     if hidden_size < 1:
-        raise Malformed(f"its hidden_size is {hidden_size}")
+        raise Malformed(f"its hidden_size is {hidden_size}; it must be 1 or more")
     rows, more = attributes.gates * hidden_size, attributes.bias_gates * hidden_size
     lead, time = ("", "") if direction is None else ("2 " if direction == "bidirectional" else "1 ", "T ")
     match_shapes(

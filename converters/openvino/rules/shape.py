@@ -333,7 +333,7 @@ def variadic_split(op: Builder, data: Value, axis: Value, split_lengths: Value, 
     if length(lengths) not in (None, count):
         raise Malformed(f"it has {count} outputs and {length(lengths)} split_lengths")
     if known is not None and (known.count(-1) > 1 or min(known) < -1):
-        raise Malformed(f"its split_lengths are {known}")
+        raise Malformed(f"its split_lengths are {known}; each must be 0 or more, and one of them may be -1")
     at = constant_axis(axis, data.rank)
     if known is None or -1 in known:
         open_ = op.Less(lengths, 0)

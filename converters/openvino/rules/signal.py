@@ -194,7 +194,7 @@ def _framing(op: Builder, frame_size: Value, frame_step: Value) -> tuple[Value, 
     size, step = (op.Reshape(op.Cast(number, to=_INT64), [1]) for number in (frame_size, frame_step))
     for name, value in (("frame_size", size), ("frame_step", step)):
         if value.constant is not None and value.constant[0] < 1:
-            raise Malformed(f"its {name} is {int(value.constant[0])}")
+            raise Malformed(f"its {name} is {int(value.constant[0])}; it must be 1 or more")
     return size, step
 
 
@@ -229,7 +229,9 @@ def _places(
     if signal_size is not None:
         match_shapes(axes=(axes, "N"), signal_size=(signal_size, "N"))
         if signal_size.constant is not None and any(n < 1 and n != -1 for n in signal_size.constant):
-            raise Malformed(f"its signal_size is {signal_size.constant.tolist()}")
+            raise Malformed(
+                f"its signal_size is {signal_size.constant.tolist()}; each number must be -1 (the dimension) or 1 or more"
+            )
     count = op.Sub(op.Size(op.Shape(data)), int(complex_input))
     places = op.Where(op.Less(axes, 0), op.Add(axes, count), axes)
     return places, None if signal_size is None else op.Cast(signal_size, to=_INT64)

@@ -75,7 +75,7 @@ def _top_k(
     op: Builder, data: Value, k: Value, axis: int, mode: str, sort: str, index_element_type: ElementType
 ) -> tuple[Value, Value]:
     if (count := integer(k, "k")) is not None and count < 0:
-        raise Malformed(f"its k is {count}")
+        raise Malformed(f"its k is {count}; it must be 0 or more")
     data = _with_room(op, data, axis, count)
     keys, k = _ordered(op, data), vector(op, k)
     values, indices = op.TopK(keys, k, axis=axis, largest=int(mode == "max"), sorted=int(sort == "value"))

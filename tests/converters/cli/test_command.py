@@ -330,7 +330,7 @@ def test_files_that_cannot_be_read(command: str, kind: str, tmp_path: Path) -> N
 def test_a_target_that_cannot_be_written(dense: Path) -> None:
     target = dense.parent / "no" / "model.onnx"
     result = specops("convert", dense, "-o", target)
-    assert (result.exit_code, result.stderr) == (2, f"error: No such file or directory\n  --> {target}\n")
+    assert (result.exit_code, result.stderr) == (2, f"error: there is no such folder\n  --> {target.parent}\n")
 
 
 @pytest.mark.parametrize("output", ["model.xml", "model.bin", "inputs.npz"])
@@ -525,8 +525,7 @@ def test_run_of_what_is_no_model(tmp_path: Path) -> None:
     path.write_bytes(b"\0\1")
     result = specops("run", path)
     assert result.exit_code == 2
-    assert result.stderr.startswith(f"error: {path}: ")
-    assert "Traceback" not in result.stderr
+    assert result.stderr == f"error: {path} is no ONNX model, or is damaged\n"
 
 
 def test_run_tells_what_a_kernel_says(bags: Path, tmp_path: Path) -> None:

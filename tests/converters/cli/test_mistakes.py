@@ -1,0 +1,59 @@
+"""Mistakes that a new user makes: each is named in a line, with what to do."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.converters.cli.specops import MODELS, as_json, save_dense, specops
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A model, its conversion, and files of other kinds."""
+    save_dense(tmp_path / "model.xml")
+    assert specops("convert", tmp_path / "model.xml").exit_code == 0
+    (tmp_path / "text.txt").write_text("hello")
+    shutil.copy(MODELS / "matmul" / "model.xml", tmp_path / "cut.xml")
+    (tmp_path / "cut.xml").write_bytes((tmp_path / "cut.xml").read_bytes()[:5000])
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("convert model.bin", "holds weights --> model.bin help: name the IR's .xml file: model.xml"),
+        ("convert cut.xml", "help: the file is damaged or incomplete"),
+        ("convert text.txt", "help: is this an IR's .xml file?"),
+        ("inspect model.onnx", "is an ONNX file --> model.onnx help: name the .xml file of an OpenVINO IR"),
+        ("validate model.onnx", "is an ONNX file"),
+        ("convert model.xml -o other.xml", "the name of an ONNX file ends in .onnx"),
+        ("convert model.xml -o none/model.onnx", "there is no such folder --> none"),
+        ("convert model.xml --weights embeded", "'reference': did you mean embed?"),
+        ("run model.xml", "model.xml is an OpenVINO IR, not an ONNX model: specops convert model.xml makes one"),
+        ("diff model.onnx model.xml", "model.xml is an OpenVINO IR, not an ONNX model"),
+        ("run modle.onnx", "modle.onnx is not a file: did you mean model.onnx?"),
+        ("validate model.xml modle.onnx", "modle.onnx is not a file: did you mean model.onnx?"),
+        ("run text.txt", "text.txt is no ONNX model, or is damaged"),
+        ("run model.onnx --inputs text.txt", "inputs are an .npz, an .npy or an image, or a folder of these"),
+        ("run model.onnx --inputs none.npz", "none.npz cannot be read: No such file or directory"),
+        ("run model.onnx --kernels natve", "did you mean native?"),
+        ("generate model.onnx hello", "model.onnx is not a folder"),
+        ("generate none hello", "none is not a folder"),
+    ],
+)
+def test_mistakes(folder: Path, arguments: str, message: str) -> None:
+    result = specops(*arguments.split())
+    assert result.exit_code == 2, result.output
+    told = " ".join(result.stderr.replace("│", " ").split())
+    assert message in told
+    assert "Value error" not in told and "Traceback" not in told
+
+
+def test_a_choice_that_there_is_not_as_json(folder: Path) -> None:
+    result = specops("run", "model.onnx", "--kernels", "natve", "--json")
+    (problem,) = as_json(result)["problems"]
+    assert problem["fault"] == "usage" and problem["message"].endswith("did you mean native?")
