@@ -33,6 +33,7 @@ from converters.cli.options import (
 )
 from converters.cli.reporting import Report
 from converters.cli.values import shapes
+from converters.cli.weights import weights
 
 app = typer.Typer(
     name="specops",
@@ -64,6 +65,7 @@ def _common(
 app.command(cls=Command)(convert)
 app.command(cls=Command)(generate)
 app.command(cls=Command)(diff)
+app.command(cls=Command)(weights)
 
 
 @app.command(cls=Command)

@@ -1,7 +1,7 @@
 """``python -m tests.folders``: folders of models, converted and loaded by their hosts.
 
 pip install '.[hosts]' && npm ci --ignore-scripts --prefix tests/folders
-python -m tests.folders                       # all: results.json, and the table in docs/pipelines.md
+python -m tests.folders                       # all: results.json, and the tables in docs/
 python -m tests.folders bert flux             # those whose names contain one of these
 python -m tests.folders bert --dry            # neither is written
 """
@@ -23,11 +23,14 @@ from typing import Any
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # everything is made here
 
+from converters.folders.weights import write_weights
 from tests.folders import hosts
-from tests.folders.page import write_page
+from tests.folders.language_models import COMPRESSED, CONFIGURATIONS
+from tests.folders.page import write_pages
 from tests.folders.subjects import ENCODERS, MAKERS, PIPELINES, make
 
 RESULTS = Path(__file__).with_name("results.json")
+LANGUAGE_MODELS = (*CONFIGURATIONS, *COMPRESSED)
 _VARIANTS = [text for variant in ("fp16", "q8", "q4") for text in ("--variant", variant)]
 _TASKS = {
     "stable-diffusion": ("text2image", "image2image", "inpainting"),
@@ -37,6 +40,8 @@ _TASKS = {
 
 def runs(name: str) -> Iterator[tuple[str, Callable[[Path, Path], hosts.Result]]]:
     """The hosts of a model, and what each does with the folder and what it became."""
+    if name in LANGUAGE_MODELS:
+        yield "transformers", hosts.in_transformers
     if name in PIPELINES:
         for task in _TASKS.get(name, ("text2image",)):
             yield "diffusers", partial(hosts.in_diffusers, name, task=task)
@@ -54,7 +59,10 @@ def measured(name: str, place: Path) -> list[dict[str, Any]]:
     """A row for each host of a model; one that cannot be had here has none."""
     source, target = place / name, place / f"{name}-onnx"
     make(name, source)
-    convert(source, target, [] if name in PIPELINES else _VARIANTS)
+    if name in LANGUAGE_MODELS:
+        write_weights(source, target)  # not the command, for transformers takes seconds to load
+    else:
+        specops("convert", source, "-o", target, *([] if name in PIPELINES else _VARIANTS))
     rows = []
     for host, run in runs(name):
         if reason := hosts.missing(host):
@@ -67,9 +75,9 @@ def measured(name: str, place: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def convert(source: Path, target: Path, options: list[str]) -> None:
-    """``specops convert``."""
-    subprocess.run([sys.executable, "-m", "converters.cli", "convert", source, "-o", target, *options], check=True)
+def specops(*arguments: object) -> None:
+    """The command."""
+    subprocess.run([sys.executable, "-m", "converters.cli", *map(str, arguments)], check=True)
 
 
 def main() -> int:
@@ -79,7 +87,7 @@ def main() -> int:
     parser.add_argument("--dry", action="store_true", help="write neither results.json nor docs/pipelines.md")
     told = parser.parse_args()
     warnings.filterwarnings("ignore")
-    names = [*ENCODERS, *MAKERS, *PIPELINES]
+    names = [*ENCODERS, *MAKERS, *PIPELINES, *LANGUAGE_MODELS]
     chosen = [name for name in names if not told.words or any(word in name for word in told.words)]
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as temporary:
@@ -92,7 +100,7 @@ def main() -> int:
         kept = {(row["model"], row["host"], row["compared"]): row for row in [*known, *rows] if row["model"] in names}
         ordered = sorted(kept.values(), key=lambda row: names.index(row["model"]))
         RESULTS.write_text(json.dumps(ordered, indent=1) + "\n")
-        write_page(ordered)
+        write_pages(ordered)
     return 0 if rows and all(row["agrees"] for row in rows) else 1
 
 

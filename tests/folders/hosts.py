@@ -55,6 +55,7 @@ def missing(host: str) -> str:
     needed = {
         "optimum-onnx": ("optimum.onnxruntime", "optimum.intel"),
         "sentence-transformers": ("sentence_transformers", "optimum.onnxruntime", "optimum.intel"),
+        "transformers": ("transformers", "torch", "compressed_tensors", "optimum.intel"),
         "diffusers": ("diffusers", "optimum.onnxruntime", "optimum.intel"),
     }[host]
     lacking = [name for name in needed if not _is_there(name)]
@@ -191,3 +192,11 @@ def in_diffusers(name: str, source: Path, target: Path, task: str = "text2image"
         found.append(pipeline(**asked, generator=torch.Generator().manual_seed(3)).images)
         kind = type(pipeline).__name__
     return Result(f"pictures, of 255 ({task})", float(np.abs(found[0] - found[1]).max()) * 255, 2.0, kind)
+
+
+def in_transformers(source: Path, target: Path) -> Result:
+    """The logits of ``AutoModelForCausalLM`` with the weights that ``specops weights`` wrote."""
+    from converters.folders.weights import check_weights
+
+    architecture = json.loads((target / "config.json").read_text())["architectures"][0]
+    return Result("logits", check_weights(source, target), 1e-4, architecture)

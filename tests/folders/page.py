@@ -1,4 +1,4 @@
-"""The tables of docs/pipelines.md."""
+"""The tables of docs/pipelines.md and docs/language-models.md."""
 
 from __future__ import annotations
 
@@ -6,13 +6,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-PAGE = Path(__file__).parents[2] / "docs" / "pipelines.md"
+DOCS = Path(__file__).parents[2] / "docs"
 _BEGIN, _END = "<!-- Made by `python -m tests.folders`. -->\n", "<!-- The end of what is made. -->\n"
 
 
-def write_page(rows: Sequence[dict[str, Any]]) -> None:
-    """Put the table in its place."""
-    PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), rows), encoding="utf-8")
+def pages(rows: Sequence[dict[str, Any]]) -> dict[Path, list[dict[str, Any]]]:
+    """The rows of each page: weights are about language models."""
+    weights = [row for row in rows if row["host"] == "transformers"]
+    return {DOCS / "language-models.md": weights, DOCS / "pipelines.md": [row for row in rows if row not in weights]}
+
+
+def write_pages(rows: Sequence[dict[str, Any]]) -> None:
+    """Put the tables in their places."""
+    for page, own in pages(rows).items():
+        page.write_text(written(page.read_text(encoding="utf-8"), own), encoding="utf-8")
 
 
 def written(text: str, rows: Sequence[dict[str, Any]]) -> str:

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.folders.language_models import make_language_model
+
 SIZE = 320
 TEXTS = ["The converter names file, line, layer and remedy.", "Once upon a time"]
 _WIDTHS: dict[str, Any] = {
@@ -333,6 +335,7 @@ def make(name: str, folder: Path) -> Path:
             if name in MAKERS:
                 MAKERS[name](made)
             else:
-                (make_pipeline if name in PIPELINES else make_encoder)(name, made)
+                maker = make_pipeline if name in PIPELINES else make_encoder if name in ENCODERS else make_language_model
+                maker(name, made)
             made.rename(folder)
     return folder

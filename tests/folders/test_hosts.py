@@ -12,13 +12,17 @@ import pytest
 
 from tests.folders import page
 from tests.folders.hosts import missing
+from tests.folders.language_models import COMPRESSED, CONFIGURATIONS
 from tests.folders.subjects import ENCODERS, MAKERS, PIPELINES
 
 ROOT = Path(__file__).parents[2]
 RESULTS = json.loads(Path(__file__).with_name("results.json").read_text())
 
 
-@pytest.mark.parametrize(("name", "host"), [("bert-embedding", "optimum-onnx"), ("latent-consistency", "diffusers")])
+@pytest.mark.parametrize(
+    ("name", "host"),
+    [("bert-embedding", "optimum-onnx"), ("latent-consistency", "diffusers"), ("llama-int4", "transformers")],
+)
 def test_hosts_give_what_openvino_gives(name: str, host: str, tmp_path: Path) -> None:
     if reason := missing(host):
         pytest.skip(reason)
@@ -30,10 +34,11 @@ def test_hosts_give_what_openvino_gives(name: str, host: str, tmp_path: Path) ->
 
 
 def test_every_model_was_measured_and_agrees() -> None:
-    assert {row["model"] for row in RESULTS} == {*ENCODERS, *MAKERS, *PIPELINES}
+    assert {row["model"] for row in RESULTS} == {*ENCODERS, *MAKERS, *PIPELINES, *CONFIGURATIONS, *COMPRESSED}
     assert all(row["agrees"] for row in RESULTS)
 
 
 def test_the_page_has_what_was_measured() -> None:
-    before = page.PAGE.read_text(encoding="utf-8")
-    assert page.written(before, RESULTS) == before
+    for path, rows in page.pages(RESULTS).items():
+        before = path.read_text(encoding="utf-8")
+        assert rows and page.written(before, rows) == before

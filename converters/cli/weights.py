@@ -1,0 +1,75 @@
+"""``specops weights``: an IR's weights for engines that read weights."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from converters.cli.console import err, out, print_json, progress
+from converters.cli.failures import DIFFERENCE, failures
+from converters.cli.options import Debug, Json
+
+
+def weights(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A language model's folder as optimum-intel writes it.")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="OUT", help="The folder to write to.")],
+    hf: Annotated[
+        bool, typer.Option("--hf", help="Under the names of transformers, as safetensors: the only form so far.")
+    ] = True,
+    check: Annotated[
+        bool | None,
+        typer.Option(
+            "--check/--no-check",
+            help="Load OUT with transformers, and compare its logits with OpenVINO's; done unless told, where OpenVINO is "
+            "installed. It takes the memory of the model in float32.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Write a language model's weights as transformers names them; int8 and int4 as compressed-tensors has them."""
+    with failures(as_json, debug):
+        from converters.folders.weights import check_weights, write_weights
+
+        if output.is_file():
+            raise typer.BadParameter(f"{output} is a file: name a folder", param_hint="--output")
+        with progress(as_json) as step:
+            step("writing the weights")
+            written = write_weights(folder, output)
+            distance = None
+            if check or (check is None and find_spec("openvino") is not None):
+                step("comparing the logits")
+                distance = check_weights(folder, output)
+        agrees = distance is None or distance <= 1e-4
+        if as_json:
+            document = {
+                "files": [str(path) for path in written.files],
+                "parameters": written.parameters,
+                "compressed": written.compressed,
+                "supplied": written.supplied,
+            }
+            if distance is not None:
+                document["check"] = {"error": distance, "agrees": agrees}
+            print_json(document)
+        else:
+            compressed = f", {written.compressed} of them compressed" if written.compressed else ""
+            for path in written.files:
+                out.print(f"{path}", highlight=False, soft_wrap=True, markup=False)
+            out.print(f"{written.parameters} parameters{compressed}", highlight=False)
+            if written.supplied:
+                err.print(
+                    f"  the IR lacks {len(written.supplied)} that change nothing, as {written.supplied[0]}: scales are 1, "
+                    "offsets 0",
+                    highlight=False, soft_wrap=True, markup=False,
+                )  # fmt: skip
+            if distance is None:
+                err.print("  the logits are not compared with OpenVINO's", highlight=False)
+            else:
+                told = "agree with" if agrees else "DIFFER from"
+                out.print(f"the logits {told} OpenVINO's: {distance:.1e} of the largest", highlight=False)
+        if not agrees:
+            raise typer.Exit(DIFFERENCE)

@@ -1,0 +1,113 @@
+"""The parameters of an architecture, as transformers has them: names, shapes, and what each module does with its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from converters.folders.refusals import refused
+
+
+class Architecture:
+    """A language model of transformers without its weights.
+
+    Args:
+        path: config.json, which errors name.
+        config: its content.
+
+    Attributes:
+        name: its class.
+        shapes: the shape of each parameter; those that are tied to another have one name.
+
+    Raises:
+        ConversionError: transformers or torch is missing, or knows no such architecture.
+    """
+
+    def __init__(self, path: Path, config: Mapping[str, Any]) -> None:
+        try:
+            import torch
+            import transformers
+        except ImportError as error:
+            remedy = "pip install 'onnx-specops[weights]'"
+            raise refused(
+                path, f"its architecture's names come from the packages transformers and torch: {error}", remedy
+            ) from None
+        kind = str(config.get("model_type"))
+        remedy = "take a release of transformers that has it"
+        try:
+            known = transformers.AutoConfig.for_model(**config) if kind in transformers.CONFIG_MAPPING else None
+        except Exception as error:  # whatever a configuration may hold
+            raise refused(path, f"transformers does not take it: {error}", "get the file anew") from error
+        if known is None:
+            raise refused(path, f"transformers {transformers.__version__} has no architecture {kind!r}", remedy)
+        if type(known) not in transformers.MODEL_FOR_CAUSAL_LM_MAPPING:
+            raise refused(path, f"{kind!r} is no language model of transformers", "give the folder of a language model")
+        try:
+            with torch.device("meta"):
+                self._model = transformers.AutoModelForCausalLM.from_config(known)
+        except Exception as error:
+            raise refused(path, f"transformers does not take it: {error}", "get the file anew") from error
+        self._model.tie_weights()
+        self.name = type(self._model).__name__
+        self.shapes = {name: tuple(value.shape) for name, value in self._model.named_parameters()}
+        self._modules: dict[str, Any] = dict(self._model.named_modules())
+
+    def known(self, name: str) -> str | None:
+        """The parameter of a name, which may begin with that of a module around the model."""
+        return next((one for one in (name, name.removeprefix("model.")) if one in self.shapes), None)
+
+    @cached_property
+    def linear(self) -> list[str]:
+        """The linear layers."""
+        return [name for name in self._modules if self.is_linear(name)]
+
+    def is_linear(self, module: str) -> bool:
+        """Whether a module is a linear layer within the model, not the one that gives the logits."""
+        return self._kind(module) == "Linear" and self._modules[module] is not self._model.get_output_embeddings()
+
+    def is_product(self, module: str) -> bool:
+        """Whether a module multiplies by its weight."""
+        return self._kind(module) in ("Linear", "Conv1D")
+
+    def takes_inputs_first(self, module: str) -> bool:
+        """Whether a module's weight is ``[inputs, outputs]``."""
+        return self._kind(module) == "Conv1D"
+
+    def neutral(self, name: str) -> float | None:
+        """The value of a normalisation's parameter that changes nothing, so that an IR may lack it; ``None`` of others."""
+        module, _, role = name.rpartition(".")
+        if "Norm" not in self._kind(module):
+            return None
+        return 0.0 if role == "bias" or self._adds_one(module) else 1.0
+
+    def as_stored(self, name: str, value: np.ndarray) -> np.ndarray:
+        """A parameter whose effect in the graph is ``value``: a normalisation may add 1 to its weight."""
+        module, _, role = name.rpartition(".")
+        if role == "weight" and self._adds_one(module):
+            return value.astype(np.float32) - 1
+        return value
+
+    def _kind(self, module: str) -> str:
+        return type(self._modules[module]).__name__ if module in self._modules else ""
+
+    def _adds_one(self, module: str) -> bool:
+        """Whether a normalisation gives something for a weight of 0, and nothing for one of -1."""
+        if "Norm" not in self._kind(module) or "weight" not in self._modules[module]._parameters:
+            return False
+        import copy
+
+        import torch
+
+        norm = copy.deepcopy(self._modules[module]).to_empty(device="cpu")
+        given = torch.linspace(-1, 2, norm.weight.shape[-1]).reshape(1, 1, -1)
+        with torch.no_grad():
+            for parameter in norm.parameters():
+                parameter.zero_()
+            some = norm(given)
+            norm.weight.fill_(-1)
+            none = norm(given)
+        return bool(some.abs().max() > 0) and bool(none.abs().max() == 0)

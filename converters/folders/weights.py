@@ -1,0 +1,428 @@
+"""An IR's weights under the names that transformers has for them, as safetensors, for engines that read weights, not graphs.
+
+Compressed weights of linear layers that have no zero points keep their codes and scales, in the form of compressed-tensors
+(``pack-quantized``); others become the numbers that they stand for: transformers loads no packed zero points. The
+names come from the layers' names, and what there has to be from the architecture that config.json names.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from converters.errors import ConversionError, Fault, Problem
+from converters.folders.architectures import Architecture
+from converters.folders.companions import copy_companions, places
+from converters.folders.language_model import DECODER
+from converters.folders.layouts import CONFIG, read_object
+from converters.folders.refusals import AS_WRITTEN, refused
+from converters.openvino.reader.element_types import ElementType
+from converters.openvino.reader.graph import InputPort, Layer, Model
+from converters.openvino.reader.read import read
+from converters.outputs import Outputs
+
+WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
+
+_SHARD_BYTES = 4 << 30
+_CHECKED = 12  # tokens
+_EXACT = {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
+_OWN = "self."
+_MODULE = re.compile(r"__module\.(?P<path>[^/]+)/")
+_UNCHANGED = ("Convert", "Reshape", "Unsqueeze", "Squeeze")
+_ARITHMETIC = ("Multiply", "Subtract", "Transpose", "Add")
+_BITS = {ElementType.U4: 4, ElementType.I4: 4, ElementType.U8: 8, ElementType.I8: 8}
+_DTYPES = {"F32": np.float32, "F16": np.float16, "BF16": ml_dtypes.bfloat16, "I32": np.int32, "I64": np.int64}
+
+
+@dataclass(frozen=True)
+class Compressed:
+    """A matrix of codes.
+
+    Attributes:
+        codes: ``[outputs, inputs]``, from 0 to 2**bits - 1.
+        scales: ``[outputs, groups]``, floats as they are stored.
+        zero_points: the codes that stand for 0, ``[outputs, groups]``; ``None`` where that is the middle one.
+        bits: of a code.
+    """
+
+    codes: np.ndarray
+    scales: np.ndarray
+    zero_points: np.ndarray | None
+    bits: int
+
+    @property
+    def group(self) -> int | None:
+        """How many inputs share a scale; ``None`` for all of a row."""
+        groups = self.scales.shape[1]
+        return None if groups == 1 else self.codes.shape[1] // groups
+
+    @property
+    def scheme(self) -> tuple[int, int | None]:
+        """Bits and group: what compressed-tensors calls a scheme."""
+        return self.bits, self.group
+
+
+@dataclass(frozen=True)
+class Found:
+    """A weight in the graph.
+
+    Attributes:
+        value: its numbers, in float32 where they are computed.
+        compressed: the codes that they are computed of.
+        flipped: whether a product takes it with its inputs first.
+        named: whether it bears the parameter's name, and not that of a layer which takes it and others.
+    """
+
+    value: np.ndarray
+    compressed: Compressed | None = None
+    flipped: bool = False
+    named: bool = False
+
+
+@dataclass(frozen=True)
+class Written:
+    """What became of a folder's weights.
+
+    Attributes:
+        files: those written, with weights.
+        parameters: how many there are.
+        compressed: how many of them keep their codes.
+        supplied: those of normalisations that the IR does not hold, since they change nothing: scales of 1, offsets of 0.
+    """
+
+    files: list[Path]
+    parameters: int
+    compressed: int
+    supplied: list[str]
+
+
+def write_weights(folder: Path, target: Path) -> Written:
+    """Write the weights of a language model's folder, and its configuration with them.
+
+    Args:
+        folder: as optimum-intel writes it.
+        target: where to write.
+
+    Raises:
+        ConversionError: the folder is none, its architecture is not known to transformers, or its weights are not those that
+            the architecture has: all that are missing or have other shapes.
+        OSError: a file cannot be written; what was there before is still there.
+    """
+    if not (folder / DECODER).is_file():
+        raise refused(folder, f"it holds no {DECODER}", AS_WRITTEN)
+    if not (folder / CONFIG).is_file():
+        raise refused(folder, f"it holds no {CONFIG}, which names the architecture", AS_WRITTEN)
+    config = read_object(folder / CONFIG)
+    architecture = Architecture(folder / CONFIG, config)
+    candidates: dict[str, list[Found]] = {}
+    for name, found in _weights(read(folder / DECODER), architecture):
+        candidates.setdefault(name, []).append(found)
+    tensors: dict[str, tuple[str, np.ndarray]] = {}
+    schemes: dict[str, tuple[int, int | None]] = {}
+    supplied: list[str] = []
+    problems: list[Problem] = []
+    for name, shape in architecture.shapes.items():
+        of_size = [one for one in candidates.get(name, ()) if one.named or one.value.size == int(np.prod(shape))]
+        weight = next(iter(of_size), None)
+        if weight is None:
+            if (same := architecture.neutral(name)) is None:
+                problems.append(_problem(folder, f"it holds no {name}, which the architecture has"))
+            else:
+                tensors[name] = ("F32", np.full(shape, same, np.float32))
+                supplied.append(name)
+            continue
+        codes = weight.compressed
+        module = name.removesuffix(".weight")
+        fits = codes is not None and codes.codes.shape == shape and not weight.flipped and architecture.is_linear(module)
+        if fits and codes is not None and codes.zero_points is None:  # packed zero points cannot be loaded by transformers
+            tensors |= _packed(module, codes)
+            schemes[module] = codes.scheme
+            continue
+        value = _fitting(weight, shape, architecture, module)
+        if value is None:
+            problems.append(
+                _problem(folder, f"{name} has the shape {list(weight.value.shape)}, the architecture's {list(shape)}")
+            )
+            continue
+        tensors[name] = _stored(architecture.as_stored(name, value))
+    if problems:
+        raise ConversionError.of(problems)
+    config = {**config, "architectures": [architecture.name]}
+    if schemes:
+        config["quantization_config"] = _quantization(schemes, architecture)
+    copies = {path: place for path, place in places(folder, target).items() if place != target / CONFIG}
+    target.mkdir(parents=True, exist_ok=True)
+    files = _write(tensors, target, inputs=[folder / DECODER, folder / CONFIG])
+    copy_companions(copies, {target / CONFIG: f"{json.dumps(config, indent=2)}\n".encode()})
+    return Written(files, len(architecture.shapes), len(schemes), supplied)
+
+
+def check_weights(folder: Path, target: Path) -> float:
+    """How far the logits of what was written are from OpenVINO's, of a few tokens: the largest distance, as a share of the
+    largest logit.
+
+    Args:
+        folder: as of `write_weights`.
+        target: what it wrote.
+
+    Raises:
+        ConversionError: OpenVINO, or what transformers loads such weights with, is missing.
+    """
+    try:
+        import openvino as ov
+        import torch
+        import transformers
+
+        model = transformers.AutoModelForCausalLM.from_pretrained(target, dtype=torch.float32).eval()
+    except ImportError as error:
+        raise refused(target, f"it cannot be compared: {error}", "pip install 'onnx-specops[weights,openvino]'") from None
+    ids = np.random.default_rng(0).integers(1, model.config.vocab_size, (2, _CHECKED))
+    with torch.no_grad():
+        found = model(input_ids=torch.from_numpy(ids)).logits.float().numpy()
+    compiled = ov.Core().compile_model(folder / DECODER, "CPU", _EXACT)
+    feeds = {
+        "input_ids": ids,
+        "attention_mask": np.ones_like(ids),
+        "position_ids": np.tile(np.arange(_CHECKED), (2, 1)),
+        "beam_idx": np.arange(2, dtype=np.int32),
+    }
+    names = {name for port in compiled.inputs for name in port.names}
+    expected = compiled({name: array for name, array in feeds.items() if name in names})[0]
+    distance = np.abs(found - expected).max() / np.abs(expected).max()
+    return float(distance) if np.isfinite(distance) else float("inf")
+
+
+def _problem(folder: Path, message: str) -> Problem:
+    remedy = "take the config.json of the model that the IR was made of"
+    return Problem(message, str(folder / DECODER), remedy=remedy, fault=Fault.UNSUPPORTED)
+
+
+# -- weights in the graph -----------------------------------------------------------------------------------------------
+
+
+def _weights(model: Model, architecture: Architecture) -> Iterator[tuple[str, Found]]:
+    """What layers take that is constant, by the name of the parameter that it may be."""
+    for layer in model.layers:
+        for port in layer.inputs:
+            if _is_constant(layer) or not (chain := _constant(port)):
+                continue
+            own = _own_name(chain, architecture)
+            name = _name_by_layer(layer, architecture) if own is None else own
+            if name is not None:
+                flipped = layer.type == "MatMul" and _takes_inputs_first(layer, port)
+                yield name, Found(_value(port), _compressed(port), flipped, own is not None)
+
+
+def _takes_inputs_first(layer: Layer, port: InputPort) -> bool:
+    """Whether a product's constant operand is ``[inputs, outputs]``."""
+    right = port.index == 1
+    transposed = layer.attributes.get("transpose_b" if right else "transpose_a", "false") in ("true", "1")
+    return right != transposed
+
+
+def _is_constant(layer: Layer) -> bool:
+    return bool(layer.inputs) and layer.type in (*_UNCHANGED, *_ARITHMETIC) and all(_constant(port) for port in layer.inputs)
+
+
+def _constant(port: InputPort, depth: int = 0) -> list[Layer]:
+    """The layers of which a constant value is computed, or none where it is not constant."""
+    layer = port.source.layer
+    if layer.type == "Const":
+        return [layer]
+    if depth > 8 or layer.type not in (*_UNCHANGED, *_ARITHMETIC) or not layer.inputs:
+        return []
+    parts = [_constant(part, depth + 1) for part in layer.inputs]
+    return [layer, *(one for part in parts for one in part)] if all(parts) else []
+
+
+def _own_name(chain: list[Layer], architecture: Architecture) -> str | None:
+    """The parameter that one of the layers of a constant value is named after."""
+    for one in chain:
+        if not one.name.startswith(_OWN):
+            continue
+        name = one.name.removeprefix(_OWN)
+        while name and (known := architecture.known(name)) is None:
+            name = name[: max(name.rfind(end) for end in "._/") if any(end in name for end in "._/") else 0]
+        if name:
+            return known
+    return None
+
+
+def _name_by_layer(layer: Layer, architecture: Architecture) -> str | None:
+    """The parameter of the module that a layer belongs to."""
+    place = _MODULE.match(layer.name)
+    if place is None:
+        return None
+    return architecture.known(f"{place['path']}.{'bias' if layer.type in ('Add', 'Subtract') else 'weight'}")
+
+
+def _value(port: InputPort) -> np.ndarray:
+    """The numbers of a constant value; integers become float32 when they are converted."""
+    layer = port.source.layer
+    if layer.type == "Const":
+        assert layer.constant is not None
+        return layer.constant.numpy()
+    values = [_value(part) for part in layer.inputs]
+    if layer.type == "Convert":
+        return values[0] if values[0].dtype in (np.float16, ml_dtypes.bfloat16) else values[0].astype(np.float32)
+    if layer.type in ("Reshape", "Unsqueeze", "Squeeze"):
+        assert layer.outputs[0].dims is not None
+        return values[0].reshape([dim or -1 for dim in layer.outputs[0].dims])
+    if layer.type == "Transpose":
+        return values[0].transpose(values[1].tolist())
+    left, right = (value.astype(np.float32) for value in values)
+    return {"Multiply": np.multiply, "Subtract": np.subtract, "Add": np.add}[layer.type](left, right)
+
+
+def _compressed(port: InputPort) -> Compressed | None:
+    """The codes of ``(codes - zero points) * scales``, as NNCF writes it; ``None`` where it is something else."""
+    layer = _behind(port)
+    if layer.type != "Multiply":
+        return None
+    scale = _behind(layer.inputs[1])
+    inner = _behind(layer.inputs[0])
+    zero: Layer | None = None
+    if inner.type == "Subtract":
+        zero, inner = _behind(inner.inputs[1]), _behind(inner.inputs[0])
+    if scale.type != "Const" or inner.type != "Const" or inner.constant is None or scale.constant is None:
+        return None
+    kind = inner.constant.element_type
+    bits = _BITS.get(kind)
+    if bits is None or inner.constant.count == 0 or len(inner.constant.shape) not in (2, 3):
+        return None
+    shape = inner.constant.shape
+    rows, middle = shape[0], 1 << (bits - 1)
+    of_rows = (*shape[:-1], 1)  # a scale for each row, or each group of it
+    if scale.constant.shape != of_rows:
+        return None
+    scales = scale.constant.numpy().reshape(rows, -1)
+    codes = inner.constant.codes().reshape(rows, -1)
+    unsigned = kind in (ElementType.U4, ElementType.U8)
+    if not unsigned:
+        return Compressed(codes ^ middle, scales, None, bits) if zero is None else None
+    if zero is None:
+        return Compressed(codes, scales, np.zeros(scales.shape, np.uint8), bits)
+    if zero.constant is None or zero.constant.element_type is not kind or zero.constant.shape not in (of_rows, (), (1,)):
+        return None
+    zeros = np.broadcast_to(zero.constant.codes().reshape(rows if zero.constant.shape == of_rows else 1, -1), scales.shape)
+    return Compressed(codes, scales, np.ascontiguousarray(zeros), bits)
+
+
+def _behind(port: InputPort) -> Layer:
+    """The layer that computes a value, before conversions and reshapes."""
+    layer = port.source.layer
+    while layer.type in _UNCHANGED and layer.inputs:
+        layer = layer.inputs[0].source.layer
+    return layer
+
+
+# -- weights as transformers and compressed-tensors store them ----------------------------------------------------------
+
+
+def _fitting(weight: Found, shape: tuple[int, ...], architecture: Architecture, module: str) -> np.ndarray | None:
+    """A weight in the shape that the architecture has; ``None`` where it has none of its elements."""
+    value = weight.value
+    if value.size != int(np.prod(shape)):
+        return None
+    if len(shape) != 2:
+        squeezed = tuple(dim for dim in value.shape if dim != 1)
+        return value.reshape(shape) if squeezed == tuple(dim for dim in shape if dim != 1) else None
+    matrix = value.reshape(value.shape[-2:]) if value.ndim > 2 and value.size == value.shape[-1] * value.shape[-2] else value
+    inputs_first = architecture.takes_inputs_first(module)
+    matrix = matrix.T if architecture.is_product(module) and weight.flipped != inputs_first else matrix
+    return np.ascontiguousarray(matrix) if matrix.shape == shape else None
+
+
+def _stored(value: np.ndarray) -> tuple[str, np.ndarray]:
+    names = {np.dtype(np.float16): "F16", np.dtype(ml_dtypes.bfloat16): "BF16"}
+    name = names.get(value.dtype, "F32")
+    return name, np.ascontiguousarray(value, _DTYPES[name])
+
+
+def _packed(module: str, found: Compressed) -> dict[str, tuple[str, np.ndarray]]:
+    """The tensors of a linear layer in the form ``pack-quantized``."""
+    scales = found.scales if found.scales.dtype in (np.float16, np.float32) else found.scales.astype(np.float32)
+    tensors = {
+        f"{module}.weight_packed": ("I32", pack(found.codes, found.bits)),
+        f"{module}.weight_scale": _stored(scales),
+        f"{module}.weight_shape": ("I64", np.array(found.codes.shape, np.int64)),
+    }
+    return tensors
+
+
+def pack(codes: np.ndarray, bits: int) -> np.ndarray:
+    """Codes of 4 or 8 bits, ``[rows, columns]``, as int32 ``[rows, ceil(columns * bits / 32)]``, the first in low bits."""
+    each = 32 // bits
+    rows, columns = codes.shape
+    whole = np.zeros((rows, -(-columns // each) * each), np.uint8)
+    whole[:, :columns] = codes
+    if bits == 4:
+        whole = whole[:, ::2] | whole[:, 1::2] << 4
+    return np.ascontiguousarray(whole).view("<i4")
+
+
+def _quantization(schemes: Mapping[str, tuple[int, int | None]], architecture: Architecture) -> dict[str, Any]:
+    """The ``quantization_config`` of compressed-tensors: which modules have which scheme."""
+    groups = {}
+    for number, scheme in enumerate(sorted(set(schemes.values()), key=str)):
+        bits, group = scheme
+        groups[f"group_{number}"] = {
+            "targets": [module for module, own in schemes.items() if own == scheme],
+            "weights": {
+                "num_bits": bits, "type": "int", "symmetric": True, "dynamic": False,
+                "strategy": "channel" if group is None else "group", "group_size": group,
+            },
+        }  # fmt: skip
+    return {
+        "quant_method": "compressed-tensors",
+        "format": "pack-quantized",
+        "quantization_status": "compressed",
+        "config_groups": groups,
+        "ignore": [module for module in architecture.linear if module not in schemes],
+    }
+
+
+def _write(tensors: Mapping[str, tuple[str, np.ndarray]], target: Path, inputs: list[Path]) -> list[Path]:
+    """The tensors in files of at most `_SHARD_BYTES`, with an index where there are several; all appear together."""
+    shards: list[list[str]] = [[]]
+    size = 0
+    for name, (_, value) in tensors.items():
+        if shards[-1] and size + value.nbytes > _SHARD_BYTES:
+            shards.append([])
+            size = 0
+        shards[-1].append(name)
+        size += value.nbytes
+    count = len(shards)
+    names = [WEIGHTS] if count == 1 else [f"model-{k + 1:05}-of-{count:05}.safetensors" for k in range(count)]
+    with Outputs(inputs=inputs) as outputs:
+        for name, shard in zip(names, shards, strict=True):
+            with outputs.open(target / name) as file:
+                for part in _safetensors({one: tensors[one] for one in shard}):
+                    file.write(part)
+        if count > 1:
+            index = {one: name for name, shard in zip(names, shards, strict=True) for one in shard}
+            total = sum(value.nbytes for _, value in tensors.values())
+            with outputs.open(target / INDEX) as file:
+                file.write(json.dumps({"metadata": {"total_size": total}, "weight_map": index}, indent=2).encode())
+    return [target / name for name in names]
+
+
+def _safetensors(tensors: Mapping[str, tuple[str, np.ndarray]]) -> Iterator[bytes]:
+    """A file of safetensors: the header's length, the header, and the tensors' bytes."""
+    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    end = 0
+    for name, (kind, value) in tensors.items():
+        header[name] = {"dtype": kind, "shape": list(value.shape), "data_offsets": [end, end + value.nbytes]}
+        end += value.nbytes
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    yield len(text).to_bytes(8, "little") + text
+    for _, value in tensors.values():
+        yield value.tobytes()

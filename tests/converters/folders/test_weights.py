@@ -1,0 +1,277 @@
+"""An IR's weights under the names of transformers: which constant is which parameter, and the bytes that are written.
+
+`Architecture` needs transformers and torch, which the suites need not have: a stub stands for it, but where they are there.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import openvino as ov
+import pytest
+from openvino import opset13 as ops
+
+from converters.errors import ConversionError
+from converters.folders import weights
+from converters.folders.weights import pack, write_weights
+from tests.converters.cli.specops import as_json, specops
+
+IN, OUT, GROUP = 64, 16, 32
+LLAMA = Path(__file__).parents[2] / "language" / "models" / "llama.zip"
+
+
+class Stub:
+    """A norm, a linear layer with a bias, one that is transposed, and one that gives the logits."""
+
+    name = "StubForCausalLM"
+    linear = ("a.proj", "head")
+
+    def __init__(self, path: Path, config: dict[str, Any]) -> None:
+        self.shapes = {
+            "norm.weight": (IN,), "a.proj.weight": (OUT, IN), "a.proj.bias": (OUT,), "conv.weight": (OUT, OUT),
+            "head.weight": (IN, OUT),
+        }  # fmt: skip
+
+    def known(self, name: str) -> str | None:
+        return name if name in self.shapes else None
+
+    def is_linear(self, module: str) -> bool:
+        return module == "a.proj"
+
+    def is_product(self, module: str) -> bool:
+        return module in ("a.proj", "conv", "head")
+
+    def takes_inputs_first(self, module: str) -> bool:
+        return module == "conv"
+
+    def neutral(self, name: str) -> float | None:
+        return 1.0 if name == "norm.weight" else None
+
+    def as_stored(self, name: str, value: np.ndarray) -> np.ndarray:
+        return value
+
+
+@pytest.fixture(autouse=True)
+def stub(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    if "real" not in request.keywords:
+        monkeypatch.setattr(weights, "Architecture", Stub)
+
+
+def _numbers(*shape: int) -> np.ndarray:
+    return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
+
+
+def _decoded(kind: ov.Type, codes: np.ndarray, scale: np.ndarray, zero: np.ndarray | None) -> ov.Node:
+    """``(codes - zero) * scale`` as NNCF writes it."""
+    constant = _constant(kind, codes)
+    constant.set_friendly_name("self.a.proj.weight")
+    value = ops.convert(constant, np.float16)
+    if zero is not None:
+        value = ops.subtract(value, ops.convert(_constant(kind, zero), np.float16))
+    value = ops.multiply(value, ops.constant(scale.astype(np.float16)), name="self.a.proj.weight/fq_weights_1")
+    if codes.ndim == 3:
+        value = ops.reshape(value, np.array([OUT, IN]), False)
+    return ops.convert(value, np.float32)
+
+
+def _constant(kind: ov.Type, codes: np.ndarray) -> ov.Node:
+    flat = codes.reshape(-1).astype(np.uint8)
+    data = flat if kind.bitwidth == 8 else flat[::2] & 15 | flat[1::2] << 4
+    tensor = ov.Tensor(kind, list(codes.shape))
+    np.asarray(tensor.data).view(np.uint8).reshape(-1)[: data.size] = data
+    return ops.constant(tensor)
+
+
+def save(folder: Path, weight: ov.Node | None = None, norm: np.ndarray | None = None) -> Path:
+    x = ops.parameter([-1, IN], np.float32, name="x")
+    y = x
+    if norm is not None:
+        y = ops.multiply(ops.add(y, ops.constant(np.float32([[1e-5]])), name="__module.norm/add"), ops.constant(norm[None]))
+        y.set_friendly_name("__module.norm/aten::mul/Multiply_1")
+    if weight is None:
+        weight = ops.constant(_numbers(OUT, IN))
+        weight.set_friendly_name("self.a.proj.weight")
+    y = ops.matmul(y, weight, False, True)
+    y.set_friendly_name("__module.a.proj/aten::linear/MatMul")
+    y = ops.add(y, ops.constant(_numbers(1, OUT)), name="__module.a.proj/aten::linear/Add")
+    y = ops.matmul(y, ops.constant(_numbers(OUT, OUT)), False, True, name="__module.conv/aten::addmm/MatMul")
+    head = ops.constant(_numbers(IN, OUT).astype(np.float16))
+    head.set_friendly_name("self.head.weight_compressed")
+    y = ops.matmul(y, ops.convert(head, np.float32), False, True, name="__module.head/aten::linear/MatMul")
+    folder.mkdir(exist_ok=True)
+    ov.save_model(ov.Model([y], [x]), folder / "openvino_model.xml", compress_to_fp16=False)
+    (folder / "config.json").write_text(json.dumps({"model_type": "stub"}))
+    (folder / "tokenizer.json").write_text("{}")
+    return folder
+
+
+def read(path: Path) -> dict[str, np.ndarray]:
+    content = path.read_bytes()
+    size = int.from_bytes(content[:8], "little")
+    assert size % 8 == 0
+    header = json.loads(content[8 : 8 + size])
+    kinds = {"F32": np.float32, "F16": np.float16, "BF16": ml_dtypes.bfloat16, "I32": np.int32, "I64": np.int64}
+    found = {}
+    for name, told in header.items():
+        if name != "__metadata__":
+            begin, end = told["data_offsets"]
+            data = content[8 + size + begin : 8 + size + end]
+            found[name] = np.frombuffer(data, kinds[told["dtype"]]).reshape(told["shape"])
+    return found
+
+
+def test_each_constant_is_the_parameter_that_it_is(tmp_path: Path) -> None:
+    norm = _numbers(IN)
+    written = write_weights(save(tmp_path / "ir", norm=norm), tmp_path / "out")
+    found = read(tmp_path / "out/model.safetensors")
+    assert np.array_equal(found["norm.weight"], norm)  # not the 1e-5 that the norm takes, too
+    assert np.array_equal(found["a.proj.weight"], _numbers(OUT, IN))
+    assert np.array_equal(found["a.proj.bias"], _numbers(1, OUT)[0])
+    assert np.array_equal(found["conv.weight"], _numbers(OUT, OUT).T)
+    assert found["head.weight"].dtype == np.float16
+    assert np.array_equal(found["head.weight"], _numbers(IN, OUT).astype(np.float16))
+    assert (written.parameters, written.compressed, written.supplied) == (5, 0, [])
+    config = json.loads((tmp_path / "out/config.json").read_text())
+    assert config == {"model_type": "stub", "architectures": ["StubForCausalLM"]}
+    assert (tmp_path / "out/tokenizer.json").is_file()
+
+
+def test_a_scale_of_ones_is_supplied(tmp_path: Path) -> None:
+    written = write_weights(save(tmp_path / "ir"), tmp_path / "out")
+    assert written.supplied == ["norm.weight"]
+    assert np.array_equal(read(tmp_path / "out/model.safetensors")["norm.weight"], np.ones(IN))
+
+
+def unpacked(packed: np.ndarray, bits: int) -> np.ndarray:
+    shifts = np.arange(0, 32, bits, dtype=np.uint32)
+    return (packed.view(np.uint32)[..., None] >> shifts & (2**bits - 1)).reshape(packed.shape[0], -1)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("kind", ["i8", "i4"])
+def test_codes_and_scales_stay_as_they_are(kind: str, grouped: bool, tmp_path: Path) -> None:
+    bits = int(kind[1])
+    shape = (OUT, IN // GROUP, GROUP) if grouped else (OUT, IN)
+    draw = np.random.default_rng(3)
+    codes = draw.integers(0, 2**bits, shape, np.uint8)
+    scale = draw.random((*shape[:-1], 1)).astype(np.float16)
+    types = {"i8": ov.Type.i8, "i4": ov.Type.i4}
+    folder = save(tmp_path / "ir", _decoded(types[kind], codes, scale, None))
+    assert write_weights(folder, tmp_path / "out").compressed == 1
+    found = read(tmp_path / "out/model.safetensors")
+    assert np.array_equal(unpacked(found["a.proj.weight_packed"], bits), codes.reshape(OUT, IN) ^ (1 << (bits - 1)))
+    assert np.array_equal(found["a.proj.weight_scale"], scale.reshape(OUT, -1))
+    assert found["a.proj.weight_shape"].tolist() == [OUT, IN]
+    (group,) = json.loads((tmp_path / "out/config.json").read_text())["quantization_config"]["config_groups"].values()
+    told = group["weights"]
+    assert group["targets"] == ["a.proj"] and told["num_bits"] == bits and told["symmetric"]
+    assert (told["strategy"], told["group_size"]) == (("group", GROUP) if grouped else ("channel", None))
+
+
+@pytest.mark.parametrize("each", [True, False])
+@pytest.mark.parametrize("kind", ["u8", "u4"])
+def test_codes_with_zero_points_become_numbers(kind: str, each: bool, tmp_path: Path) -> None:
+    bits, draw = int(kind[1]), np.random.default_rng(3)
+    codes = draw.integers(0, 2**bits, (OUT, IN // GROUP, GROUP), np.uint8)
+    scale = draw.random((OUT, IN // GROUP, 1)).astype(np.float16)
+    zero = draw.integers(0, 2**bits, scale.shape if each else (2, 1, 1), np.uint8)[: None if each else 1]
+    if not each and bits == 4:
+        zero = np.repeat(zero, OUT, 0)
+    folder = save(tmp_path / "ir", _decoded({"u8": ov.Type.u8, "u4": ov.Type.u4}[kind], codes, scale, zero))
+    assert write_weights(folder, tmp_path / "out").compressed == 0
+    expected = ((codes.astype(np.float32) - zero) * scale.astype(np.float32)).reshape(OUT, IN)
+    assert np.array_equal(read(tmp_path / "out/model.safetensors")["a.proj.weight"], expected)
+    assert "quantization_config" not in json.loads((tmp_path / "out/config.json").read_text())
+
+
+def test_other_arithmetic_is_computed(tmp_path: Path) -> None:
+    """A scale for each input is not what compressed-tensors has."""
+    codes = np.random.default_rng(3).integers(0, 256, (OUT, IN), np.uint8)
+    scale = np.random.default_rng(4).random((1, IN)).astype(np.float16)
+    folder = save(tmp_path / "ir", _decoded(ov.Type.u8, codes, scale, None))
+    assert write_weights(folder, tmp_path / "out").compressed == 0
+    found = read(tmp_path / "out/model.safetensors")["a.proj.weight"]
+    assert np.allclose(found, codes * scale.astype(np.float32), rtol=1e-3)
+
+
+def test_a_part_of_an_int32_is_filled_up() -> None:
+    codes = np.arange(1, 12, dtype=np.uint8)[None]
+    assert pack(codes, 4).shape == (1, 2) and unpacked(pack(codes, 4), 4)[0, :11].tolist() == list(range(1, 12))
+    assert pack(codes, 8).shape == (1, 3) and unpacked(pack(codes, 8), 8)[0, 11] == 0
+
+
+def test_several_files_have_an_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weights, "_SHARD_BYTES", 4000)
+    written = write_weights(save(tmp_path / "ir"), tmp_path / "out")
+    assert len(written.files) > 1
+    index = json.loads((tmp_path / "out/model.safetensors.index.json").read_text())
+    for name, file in index["weight_map"].items():
+        assert name in read(tmp_path / "out" / file)
+    assert len(index["weight_map"]) == 5
+
+
+def _another_shape(folder: Path) -> None:
+    save(folder, norm=_numbers(IN))
+    path = folder / "openvino_model.xml"
+    path.write_text(path.read_text().replace("self.head.weight", "self.a.proj.weight").replace("__module.head", "head"))
+
+
+def test_all_that_is_missing_or_of_another_shape_is_told(tmp_path: Path) -> None:
+    _another_shape(tmp_path / "ir")
+    with pytest.raises(ConversionError) as caught:
+        write_weights(tmp_path / "ir", tmp_path / "out")
+    assert [problem.message for problem in caught.value.problems] == ["it holds no head.weight, which the architecture has"]
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["openvino_model.xml", "config.json"])
+def test_a_folder_that_lacks_something(name: str, tmp_path: Path) -> None:
+    (save(tmp_path / "ir") / name).unlink()
+    with pytest.raises(ConversionError, match=f"it holds no {name}"):
+        write_weights(tmp_path / "ir", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+needs_transformers = pytest.mark.skipif(
+    not all(importlib.util.find_spec(name) for name in ("torch", "transformers")),
+    reason="transformers and torch are not installed: pip install '.[weights]'",
+)
+
+
+@pytest.mark.real
+@needs_transformers
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"model_type": "unheard"}, "has no architecture 'unheard'"),
+        ({"model_type": "vit"}, "is no language model"),
+        ({"num_hidden_layers": 3}, "it holds no model.layers.2."),
+        ({"intermediate_size": 80}, "has the shape"),
+    ],
+)
+def test_a_configuration_of_another_model_is_refused(change: dict[str, Any], said: str, tmp_path: Path) -> None:
+    with zipfile.ZipFile(LLAMA) as file:
+        file.extractall(tmp_path / "ir")
+    config = json.loads((tmp_path / "ir/config.json").read_text())
+    (tmp_path / "ir/config.json").write_text(json.dumps({**config, **change}))
+    with pytest.raises(ConversionError, match=said):
+        write_weights(tmp_path / "ir", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.real
+@needs_transformers
+def test_the_check_tells_of_a_difference(tmp_path: Path) -> None:
+    """This IR has its rotary frequencies in 16 bits, which are no weights."""
+    with zipfile.ZipFile(LLAMA) as file:
+        file.extractall(tmp_path / "ir")
+    told = as_json(specops("weights", tmp_path / "ir", "-o", tmp_path / "out", "--hf", "--no-check", "--json"))
+    assert told["parameters"] == 21 and "model.norm.weight" in told["supplied"] and "check" not in told
+    result = specops("weights", tmp_path / "ir", "-o", tmp_path / "out")
+    assert result.exit_code == 1 and "DIFFER" in result.stdout

@@ -1,0 +1,75 @@
+"""Tiny language models of random weights, every parameter of them, as optimum-intel exports them."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any, Literal
+
+SIZE = 320
+_COMMON: dict[str, Any] = {
+    "vocab_size": SIZE, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "max_position_embeddings": 128, "head_dim": 16, "bos_token_id": 0, "eos_token_id": 0,
+    "pad_token_id": 0,
+}  # fmt: skip
+_GPT: dict[str, Any] = {
+    "vocab_size": SIZE, "n_positions": 128, "n_embd": 64, "n_layer": 2, "n_head": 4, "bos_token_id": 0, "eos_token_id": 0,
+}  # fmt: skip
+_ONE_KEY = {**_COMMON, "num_key_value_heads": 4}
+
+CONFIGURATIONS: dict[str, tuple[str, dict[str, Any]]] = {
+    "llama": ("LlamaConfig", {**_COMMON, "attention_bias": True, "mlp_bias": True}),
+    "llama-tied": ("LlamaConfig", {**_COMMON, "tie_word_embeddings": True}),
+    "qwen2": ("Qwen2Config", _COMMON),
+    "qwen3": ("Qwen3Config", _COMMON),
+    "mistral": ("MistralConfig", _COMMON),
+    "phi3": ("Phi3Config", {**_COMMON, "original_max_position_embeddings": 128}),
+    "phi": ("PhiConfig", {**_ONE_KEY, "partial_rotary_factor": 0.5}),
+    "gemma": ("GemmaConfig", _COMMON),
+    "gemma2": ("Gemma2Config", {**_COMMON, "query_pre_attn_scalar": 16}),
+    "cohere": ("CohereConfig", {**_COMMON, "logit_scale": 0.5}),
+    "gpt2": ("GPT2Config", _GPT),
+    "gptneox": ("GPTNeoXConfig", _ONE_KEY),
+    "bloom": ("BloomConfig", {"vocab_size": SIZE, "hidden_size": 64, "n_layer": 2, "n_head": 4}),
+    "stablelm": ("StableLmConfig", {**_COMMON, "use_qkv_bias": True}),
+    "granite": ("GraniteConfig", _COMMON),
+    "olmo2": ("Olmo2Config", _COMMON),
+    "starcoder2": ("Starcoder2Config", _COMMON),
+}  # fmt: skip
+
+Weights = Literal["float", "int8", "int4", "int4-asym"]
+COMPRESSED: dict[str, tuple[str, Weights]] = {
+    "llama-int8": ("llama", "int8"),
+    "gpt2-int8": ("gpt2", "int8"),
+    "llama-int4": ("llama", "int4"),
+    "phi3-int4-asym": ("phi3", "int4-asym"),
+}
+
+
+def make_language_model(name: str, folder: Path) -> None:
+    """The folder of one of `CONFIGURATIONS` or `COMPRESSED`: weights as they are, or as NNCF compresses them."""
+    make(*COMPRESSED.get(name, (name, "float")), folder)
+
+
+def make(name: str, weights: Weights, folder: Path) -> None:
+    """The folder of a model."""
+    import torch
+    import transformers
+    from optimum.intel import OVModelForCausalLM, OVWeightQuantizationConfig
+
+    torch.manual_seed(1)
+    class_name, settings = CONFIGURATIONS[name]
+    model = transformers.AutoModelForCausalLM.from_config(getattr(transformers, class_name)(**settings)).eval()
+    with torch.no_grad():
+        for key, parameter in model.named_parameters():  # norms and biases, too: of 1 and 0 an IR holds nothing
+            draw = torch.randn_like(parameter)
+            parameter.copy_(0.25 * draw if parameter.ndim > 1 else (1 if key.endswith("weight") else 0) + 0.2 * draw)
+    how: dict[str, Any] = {"load_in_8bit": False}
+    if weights == "int8":
+        how = {"quantization_config": OVWeightQuantizationConfig(bits=8)}
+    elif weights != "float":
+        config = OVWeightQuantizationConfig(bits=4, group_size=32, sym=weights == "int4", ratio=1.0)
+        how = {"quantization_config": config}
+    with tempfile.TemporaryDirectory() as place:
+        model.save_pretrained(place)
+        OVModelForCausalLM.from_pretrained(place, export=True, compile=False, **how).save_pretrained(folder)
