@@ -60,7 +60,7 @@ class Conversion(NamedTuple):
 
 
 @no_collection()  # until what it builds is out of sight: there is nothing to be looked through in vain then
-def convert_with(model: str | Path | openvino.Model, onnx_path: str | Path | None, options: Options) -> Conversion:
+def convert_with(model: str | Path | bytes | openvino.Model, onnx_path: str | Path | None, options: Options) -> Conversion:
     """`convert`, with its keywords as an object."""
     started = time.perf_counter()
     aim = find_target(options.target)
@@ -116,7 +116,7 @@ def convert(
     model: str | Path | openvino.Model,
     onnx_path: str | Path | None = None,
     *,
-    bin: str | Path | None = None,
+    bin: str | Path | bytes | None = None,
     weights: Weights = "auto",
     input_shapes: Mapping[str, Sequence[int]] | None = None,
     strict: bool = False,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from converters.source import Format
 
-_MODULES = ("converters.openvino.format",)
+_MODULES = ("converters.frontends.format", "converters.openvino.format")
 """Each has a `Format` as ``FORMAT``. The first that recognises a model takes it; what none recognises is the last one's."""
 
 

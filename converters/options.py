@@ -134,7 +134,7 @@ class Options:
         OptionError: an option has a value that it cannot have, alone or with the others.
     """
 
-    bin: str | Path | None = option(
+    bin: str | Path | bytes | None = option(
         None,
         "The IR's weights; by default the .bin of the same name beside the .xml.",
         metavar="MODEL.bin",

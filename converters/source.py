@@ -275,7 +275,9 @@ class Format(Protocol):
     def recognises(self, model: object) -> bool:
         """Whether a path, or an object that a program holds, is of this format, by its content."""
 
-    def open(self, model: Any, bin: str | Path | None = None, *, valueless: bool = False) -> AbstractContextManager[Source]:
+    def open(
+        self, model: Any, bin: str | Path | bytes | None = None, *, valueless: bool = False
+    ) -> AbstractContextManager[Source]:
         """Open a model.
 
         Args:

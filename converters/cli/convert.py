@@ -32,6 +32,7 @@ from converters.cli.options import (
 )
 from converters.cli.values import shapes
 from converters.folders.variants import Variant
+from converters.formats import recognised
 from converters.options import Options
 from converters.options import options as all_options
 from converters.outputs import refuse_inputs
@@ -80,7 +81,10 @@ def convert(
     context: typer.Context,
     models: Annotated[
         list[Path],
-        typer.Argument(metavar="MODEL.xml", help="OpenVINO IR files, or folders of them; the .bin lies beside each .xml."),
+        typer.Argument(
+            metavar="MODEL",
+            help="OpenVINO IR (the .bin is beside the .xml), models that OpenVINO's frontends read, or folders.",
+        ),
     ],
     output: Annotated[
         str | None,
@@ -154,7 +158,7 @@ def convert(
         for model in models:
             if model.suffix.lower() == ".onnx" and model.is_file():
                 raise ValueError(f"{model} is an ONNX model already: give the .xml of an OpenVINO IR")
-        several = len(models) > 1 or models[0].is_dir()
+        several = len(models) > 1 or (models[0].is_dir() and recognised(models[0]) is None)  # a SavedModel is a folder
         if several:
             _only_for_one(alone)
         _only_for_checks(context, {"--check": check, "--verify": bool(told.verify)})
@@ -185,7 +189,11 @@ def convert(
             converted = settings.convert(model, target)
         if not as_json:
             text.print_conversion(out, converted.report, target)
-        validation = None if checking is None else checking.compare(model, target, as_json, told.bin)
+        validation = (
+            None
+            if checking is None
+            else checking.compare(model, target, as_json, None if isinstance(told.bin, bytes) else told.bin)
+        )
         if as_json:
             document = {"output": str(target), **data.conversion(converted.report)}
             if validation is not None:

@@ -16,7 +16,7 @@ _SNIFFED = 4096  # bytes of a file in which <net is, if it is an IR
 
 
 class OpenVINOFormat:
-    """OpenVINO IR, and an ``openvino.Model`` that a program holds; see `converters.source.Format`."""
+    """OpenVINO IR, in files or in memory, and an ``openvino.Model``; see `converters.source.Format`."""
 
     name = "OpenVINO IR"
     suffixes = (".xml",)
@@ -26,7 +26,9 @@ class OpenVINOFormat:
         from converters.openvino import walk  # noqa: F401
 
     def recognises(self, model: object) -> bool:
-        """Whether it is a file with the root of an IR, or a model of OpenVINO's."""
+        """Whether it is a file with the root of an IR, the bytes of one, or a model of OpenVINO's."""
+        if isinstance(model, (bytes, bytearray, memoryview)):
+            return b"<net" in bytes(model[:_SNIFFED])
         if not isinstance(model, (str, Path)):
             return type(model).__module__.partition(".")[0] == "openvino"
         try:
@@ -36,7 +38,9 @@ class OpenVINOFormat:
             return False
 
     @contextmanager
-    def open(self, model: Any, bin: str | Path | None = None, *, valueless: bool = False) -> Iterator[OpenVINOSource]:
+    def open(
+        self, model: Any, bin: str | Path | bytes | None = None, *, valueless: bool = False
+    ) -> Iterator[OpenVINOSource]:
         """The typed graph of an IR; see `converters.openvino.opened.opened`."""
         from converters.openvino.opened import is_held, opened
         from converters.openvino.source import OpenVINOSource

@@ -18,7 +18,7 @@ from converters.plugins import load_installed
 from onnx_specops.domain import DOMAIN
 
 
-def inspect(model_path: str | Path, bin_path: str | Path | None = None) -> Inspection:
+def inspect(model_path: str | Path, bin_path: str | Path | None = None, *, name: str = "") -> Inspection:
     """See what an IR's layers would become, without writing anything.
 
     Args:
@@ -26,10 +26,12 @@ def inspect(model_path: str | Path, bin_path: str | Path | None = None) -> Inspe
         bin_path: the .bin; by default the one of the same name beside the .xml. Without one the types of the layers are
             looked up, and nothing is known of what depends on values.
 
+        name: what problems call the model; by default its path.
+
     Raises:
         MalformedError: when the files are no readable IR.
     """
-    source = read(model_path, bin_path, valueless=True)
+    source = read(model_path, bin_path, valueless=True, name=name)
     missing = source.weights_path is None and any(layer.constant and layer.constant.size for layer in all_layers(source))
     becomes, problems = _by_type(source) if missing else _by_walk(source)
     counts = Counter((layer.type, layer.version) for layer in all_layers(source))

@@ -145,13 +145,17 @@ class OpenVINOSource:
         if (weights := weights_of_old_ir(self.path)) is not None:
             names = [[port.names[0] for port in ports] for ports in (self.inputs, self.outputs)]
             return InferenceEngineBaseline(self.path, self.model.weights_path or weights, *names)
-        wanted = None
-        if self._restored:
-            ports = [layer.inputs[0].source for layer in self.model.results]
-            variables = [layer.attributes.get("variable_id", "") for layer in self.model.layers if layer.type == "Assign"]
-            wanted = Wanted(
-                [self._inputs.index(layer.name) for layer in self.model.parameters],
-                [(p.layer.name, p.index, self._outputs.index(p) if p in self._outputs else None) for p in ports],
-                variables,
-            )
-        return OpenVINOBaseline(self.path, None if self._own_bin else self.model.weights_path, wanted, folder, extensions)
+        weights = None if self._own_bin else self.model.weights_path
+        return OpenVINOBaseline(self.path, weights, self._wanted(), folder, extensions)
+
+    def _wanted(self) -> Wanted | None:
+        """The inputs and outputs that `restore` chose; ``None`` for the file's own."""
+        if not self._restored:
+            return None
+        ports = [layer.inputs[0].source for layer in self.model.results]
+        variables = [layer.attributes.get("variable_id", "") for layer in self.model.layers if layer.type == "Assign"]
+        return Wanted(
+            [self._inputs.index(layer.name) for layer in self.model.parameters],
+            [(p.layer.name, p.index, self._outputs.index(p) if p in self._outputs else None) for p in ports],
+            variables,
+        )

@@ -18,7 +18,7 @@ from tests.converters.cli.specops import as_json, save_dense, specops
 
 ROOT = Path(__file__).parents[2]
 # Packages of source formats, which may build on each other.
-PACKAGES = ("openvino", "inference_engine")
+PACKAGES = ("openvino", "inference_engine", "frontends")
 # Model API is OpenVINO's: its images are resized as OpenVINO's Interpolate does.
 WITH_FORMATS = (*PACKAGES, "model_api")
 

@@ -1,0 +1,1 @@
+"""Models of other frameworks, which OpenVINO's frontends read."""

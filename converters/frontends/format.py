@@ -1,0 +1,135 @@
+"""TensorFlow, TensorFlow Lite, PaddlePaddle and PyTorch as source formats, by way of OpenVINO's frontends.
+
+OpenVINO reads the model in a process of its own and saves it as an IR in a temporary folder; the rest is as for an IR.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from converters.errors import ConversionError, Fault, Problem
+
+if TYPE_CHECKING:
+    from converters.inspection import Inspection
+    from converters.openvino.source import OpenVINOSource
+
+_NAMES = {
+    ".tflite": "TensorFlow Lite",
+    ".pb": "TensorFlow",
+    ".meta": "TensorFlow",
+    ".pdmodel": "PaddlePaddle",
+    ".pt2": "PyTorch",
+}
+_SAVED_MODEL = ("saved_model.pb", "saved_model.pbtxt")
+
+
+def framework_of(path: Path) -> str | None:
+    """The framework whose model a file or a SavedModel's folder is, by its name and its first bytes."""
+    if path.is_dir():
+        return "TensorFlow" if any((path / name).is_file() for name in _SAVED_MODEL) else None
+    if not path.is_file():
+        return None
+    suffix = path.suffix.lower()
+    if suffix == ".tflite":
+        with path.open("rb") as file:
+            return _NAMES[suffix] if file.read(8)[4:] == b"TFL3" else None
+    if suffix == ".pt2":
+        return _NAMES[suffix] if zipfile.is_zipfile(path) else None
+    return _NAMES.get(suffix)
+
+
+class FrontendFormat:
+    """What OpenVINO's frontends read, see `converters.source.Format`."""
+
+    name = "model of TensorFlow, TensorFlow Lite, PaddlePaddle or PyTorch"
+    suffixes = (".tflite", ".pdmodel", ".pt2")
+
+    def load(self) -> None:
+        """Register the rules of OpenVINO's operations."""
+        from converters.openvino import walk  # noqa: F401
+
+    def recognises(self, model: object) -> bool:
+        """Whether a path is a model of one of the frameworks."""
+        if not isinstance(model, (str, Path)):
+            return False
+        try:
+            return framework_of(Path(model)) is not None
+        except (OSError, ValueError):
+            return False
+
+    @contextmanager
+    def open(
+        self, model: str | Path, bin: str | Path | bytes | None = None, *, valueless: bool = False
+    ) -> Iterator[OpenVINOSource]:
+        """The typed graph of the IR that OpenVINO makes of the model.
+
+        Raises:
+            ModuleNotFoundError: OpenVINO is not installed.
+            ConversionError: OpenVINO cannot read the model.
+            ValueError: a .bin is given.
+        """
+        from converters.frontends.source import FrontendSource
+        from converters.openvino.reader.read import read
+
+        path = Path(model)
+        if bin is not None:
+            raise ValueError(f"a .bin belongs to an .xml, not to {path}")
+        with _imported(path) as xml:
+            yield FrontendSource(read(xml, name=str(path)), path, xml)
+
+    def inspect(self, path: Path, bin: str | Path | None = None) -> Inspection:
+        """See `converters.openvino.inspection.inspect`."""
+        from dataclasses import replace
+
+        from converters.openvino.inspection import inspect
+
+        if bin is not None:
+            raise ValueError(f"a .bin belongs to an .xml, not to {path}")
+        with _imported(path) as xml:
+            return replace(inspect(xml, name=str(path)), files=[path])
+
+    def coverage(self) -> None:
+        """The operations are OpenVINO's."""
+        return None
+
+
+@contextmanager
+def _imported(path: Path) -> Iterator[Path]:
+    """The .xml that OpenVINO saves of a model; gone afterwards."""
+    from converters.frontends.reading import save_as_ir
+    from converters.validation.openvino_process import OpenVINOError, OpenVINOProcess
+
+    with tempfile.TemporaryDirectory(prefix="specops-") as folder:
+        xml = Path(folder) / "model.xml"
+        try:
+            with OpenVINOProcess() as process:
+                process.ask(save_as_ir, str(path), str(xml))
+        except OpenVINOError as error:
+            told = f"OpenVINO's frontend for {framework_of(path)} cannot read it: {_first_cause(str(error))}"
+            remedy = "check that OpenVINO's own converter, ovc, takes it"
+            raise ConversionError.of(Problem(told, str(path), remedy=remedy, fault=Fault.UNSUPPORTED)) from error
+        yield xml
+
+
+def _first_cause(text: str) -> str:
+    """The line of OpenVINO's that names the cause: the last one that is not a place in its sources."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    causes = [line for line in lines if not line.startswith(("Exception from", "Check '", "While validating", "[ERROR]"))]
+    return (causes or lines or ["it gives no reason"])[-1 if causes else 0]
+
+
+def copied(xml: Path, folder: Path) -> Path:
+    """The IR's files in another folder; returns the .xml there."""
+    for file in (xml, xml.with_suffix(".bin")):
+        if file.exists():
+            shutil.copyfile(file, folder / file.name)
+    return folder / xml.name
+
+
+FORMAT = FrontendFormat()

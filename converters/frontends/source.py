@@ -1,0 +1,41 @@
+"""A model of another framework as a source: the IR that OpenVINO makes of it, under the name of its own file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from converters.frontends.format import copied
+from converters.openvino.baseline import OpenVINOBaseline
+from converters.openvino.reader.graph import Model
+from converters.openvino.source import OpenVINOSource
+from converters.saving import Source as SavedSource
+from converters.source import Baseline
+
+
+class FrontendSource(OpenVINOSource):
+    """See `converters.source.Source`.
+
+    Args:
+        model: the IR's typed graph.
+        path: the file or folder of the framework.
+        xml: the IR, which is gone when the source is closed.
+    """
+
+    def __init__(self, model: Model, path: Path, xml: Path) -> None:
+        super().__init__(model, held=True)
+        self._origin, self._xml = path, xml
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The framework's file, or the files of its folder."""
+        return tuple(sorted(self._origin.rglob("*"))) if self._origin.is_dir() else (self._origin,)
+
+    def weights(self, *, as_they_are: bool) -> SavedSource:
+        """No file to refer to: the IR is a temporary one."""
+        return replace(super().weights(as_they_are=as_they_are), files=self.files)
+
+    def baseline(self, folder: Path, extensions: Sequence[str] = ()) -> Baseline:
+        """OpenVINO's CPU plugin with the IR."""
+        return OpenVINOBaseline(copied(self._xml, folder), None, self._wanted(), folder, extensions)

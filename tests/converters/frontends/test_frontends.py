@@ -1,0 +1,86 @@
+"""Models of other frameworks become what OpenVINO's frontends read, and compute what the frameworks computed."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import onnxruntime as ort
+import pytest
+
+from converters.convert import convert
+from converters.errors import ConversionError
+from converters.formats import find_models, recognised
+from tests.converters.cli.specops import as_json, specops
+from tests.converters.frontends.record import ANSWERS, FILES, image
+
+MODELS = {
+    "model.tflite": "tensorflow",
+    "frozen.pb": "tensorflow",
+    "saved_model": "tensorflow",
+    "model.pdmodel": "paddle",
+    "model.pt2": "torch",
+}
+
+
+@pytest.fixture(params=MODELS)
+def model(request, tmp_path: Path) -> Path:
+    if request.param == "model.pt2" and importlib.util.find_spec("torch") is None:
+        pytest.skip("PyTorch reads its own programs: pip install torch")
+    for file in FILES.iterdir():
+        copy = shutil.copytree if file.is_dir() else shutil.copy
+        copy(file, tmp_path / file.name)
+    return tmp_path / request.param
+
+
+def test_the_frameworks_answers(model: Path) -> None:
+    target = model.parent / "out.onnx"
+    report = convert(model, target).report
+    assert str(report.path) == str(model)
+    framework = MODELS[model.name]
+    channels_last = framework == "tensorflow"
+    session = ort.InferenceSession(target)
+    (name,) = [value.name for value in session.get_inputs()]
+    (scores,) = session.run(None, {name: image().transpose(0, 2, 3, 1) if channels_last else image()})
+    np.testing.assert_allclose(scores, np.load(ANSWERS)[framework], rtol=1e-5, atol=1e-6)
+
+
+def test_the_command(model: Path) -> None:
+    result = specops("convert", model, "-o", model.parent / "out.onnx", "--check", "--json")
+    assert result.exit_code == 0, result.output
+    document = as_json(result)
+    assert document["model"] == str(model)
+    assert document["check"]["agrees"]
+    inspected = as_json(specops("inspect", model, "--json"))
+    assert json.dumps(inspected).count("Convolution") > 0
+
+
+@pytest.mark.parametrize("name", ["model.tflite", "frozen.pb", "model.pdmodel"])
+def test_a_damaged_file_is_one_error(name: str, tmp_path: Path) -> None:
+    content = (FILES / name).read_bytes()
+    path = tmp_path / name
+    path.write_bytes(content[: len(content) // 2])
+    with pytest.raises(ConversionError, match="frontend") as caught:
+        convert(path)
+    (problem,) = caught.value.problems
+    assert problem.file == str(path)
+    assert "\n" not in problem.message
+
+
+@pytest.mark.parametrize(("name", "content"), [("a.tflite", b"not one"), ("a.pt2", b"not one"), ("a.txt", b"")])
+def test_what_is_no_model(name: str, content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    assert recognised(path) is None
+
+
+def test_models_below_a_folder() -> None:
+    assert {path.name for path in find_models(FILES)} == {"model.tflite", "model.pdmodel", "model.pt2"}
+
+
+def test_weights_of_an_ir() -> None:
+    with pytest.raises(ValueError, match=r"a \.bin belongs to an \.xml"):
+        convert(FILES / "model.tflite", bin="x.bin")
