@@ -4,6 +4,7 @@ from converters.inference_engine.rules import (  # noqa: F401
     activations,
     convolution,
     detection,
+    detectron,
     elementwise,
     indexing,
     linear,

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 import onnx_ir as ir
 
-from converters.errors import Malformed, Unsupported
+from converters.errors import Malformed
 from converters.inference_engine.rule import layer
 from converters.openvino.rule import Context
 from converters.openvino.rules import detection, patches, priors, proposals, roi
@@ -52,6 +52,12 @@ def _size(op: Builder, x: Value) -> Value:
     return op.Shape(x, start=2, end=4)
 
 
+class PriorsInPixels(priors.PriorBoxes):
+    """The attributes of PriorBox, whose sizes are pixels always."""
+
+    of_image = False
+
+
 @layer("PriorBox")
 def prior_box(
     op: Builder,
@@ -77,9 +83,7 @@ def prior_box(
     step_w: float = 0.0,
 ):
     """PriorBox: the sizes are those of both inputs."""
-    if not scale_all_sizes:
-        raise Unsupported("scale_all_sizes is 0, whose boxes this rule does not know", "write a rule of your own (--rules)")
-    boxes = priors.PriorBoxes(
+    boxes = PriorsInPixels(
         min_size=min_size,
         max_size=max_size,
         aspect_ratio=aspect_ratio,

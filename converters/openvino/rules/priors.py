@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import onnx_ir as ir
@@ -20,6 +21,9 @@ _F = np.float32
 @dataclass(frozen=True, kw_only=True)
 class PriorBoxes(AttributeGroup):
     """The attributes of both versions of PriorBox."""
+
+    of_image: ClassVar[bool] = True
+    """Whether sizes without `scale_all_sizes` are shares of the image's height, not pixels."""
 
     min_size: tuple[float, ...] = ()
     max_size: tuple[float, ...] = ()
@@ -131,7 +135,7 @@ class _Boxes:
         self.halves: list[tuple[float, float]] = []
         self.powers: list[float] = []
         self.cut: list[bool] = []
-        self.scaled = not priors.scale_all_sizes
+        self.scaled = priors.of_image and not priors.scale_all_sizes
         self._folded = folded
         ratios = _ratios(priors.aspect_ratio, priors.flip)
         if priors.fixed_size and len(priors.density) < len(priors.fixed_size):

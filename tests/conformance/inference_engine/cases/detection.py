@@ -123,6 +123,19 @@ def _simpler(name, data=None, **options) -> Case:
 
 
 CASES = [
+    _priors(
+        "not_all_sizes", {"min_size": "16,24", "max_size": "", "aspect_ratio": "2,0.5", "flip": 0, "scale_all_sizes": 0}, 4
+    ),
+    _priors(
+        "not_all_sizes_step",
+        {"min_size": "16", "max_size": "", "aspect_ratio": "2", "flip": 0, "scale_all_sizes": 0, "step": 12},
+        2,
+    ),
+    _priors(
+        "not_all_sizes_flip",
+        {"min_size": "16,24,30", "max_size": "", "aspect_ratio": "2,3", "flip": 1, "scale_all_sizes": 0},
+        7,
+    ),
     _priors("one_variance", {"variance": "0.1"}, 4),
     _priors("plain", {}, 2, kind="PriorBoxClustered"),
     _priors("clip", {"clip": 1}, 2, kind="PriorBoxClustered"),
