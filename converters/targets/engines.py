@@ -23,10 +23,10 @@ OPENCV = Target(
     "opencv",
     "OpenCV's dnn module",
     "opencv-python-headless 5.0.0 and 4.14.0",
-    opsets=(11, 21),
+    opsets=(11, 19),  # of DFT 20 it does not read the axis
     static=True,
     control_flow=False,
-    spellings=(*_COMMON, "no defaults", "by level"),
+    spellings=(*_COMMON, "no defaults", "pictures", "by level"),
     command='`cv2.dnn.readNetFromONNX("model.onnx")`',
 )
 OPENVINO = Target(
@@ -72,6 +72,7 @@ MNN = Target(
     "MNN",
     "MNN 3.6",
     opsets=(11, 21),
+    lacks={"DFT": ""},
     control_flow=False,
     spellings=_COMMON,
     command="`mnnconvert -f ONNX --modelFile model.onnx --MNNModel model.mnn --bizCode x`",

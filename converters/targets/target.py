@@ -12,6 +12,7 @@ Spelling = Literal[
     "no boolean constants",
     "one element",
     "pairwise",
+    "pictures",
     "short constants",
     "sorted TopK",
     "static Reshape",

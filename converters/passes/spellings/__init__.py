@@ -9,6 +9,7 @@ from converters.passes.spellings.booleans import WithoutBooleanConstants
 from converters.passes.spellings.elements import WithOneElement
 from converters.passes.spellings.order import ByLevel
 from converters.passes.spellings.pairs import InPairs
+from converters.passes.spellings.pictures import OfPictures
 from converters.passes.spellings.reshapes import StaticReshape
 from converters.passes.spellings.short import WithShortConstants
 from converters.passes.spellings.topk import SortedTopK
@@ -19,6 +20,7 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "no defaults": WithoutDefaults,
     "one element": WithOneElement,
     "pairwise": InPairs,
+    "pictures": OfPictures,
     "short constants": WithShortConstants,
     "sorted TopK": SortedTopK,
     "static Reshape": StaticReshape,

@@ -112,3 +112,14 @@ def test_levels() -> None:
         return op.Add(late, op.Abs(x))
 
     assert [node.op_type for node in _spelled("by level", emit).graph] == ["Neg", "Abs", "Sin", "Exp", "Add"]
+
+
+@pytest.mark.parametrize(("dims", "axes"), [((1, 2, 3), [3]), ((1, 1, 2, 3), None)])
+def test_pictures(dims: tuple[int, ...], axes: list[int] | None) -> None:
+    ones = np.ones(dims[1], np.float32)
+
+    def emit(op, x):
+        return op.InstanceNormalization(x, ones, ones)
+
+    model = _spelled("pictures", emit, X.reshape(dims))
+    assert operators(model) == (["InstanceNormalization", "Squeeze", "Unsqueeze"] if axes else ["InstanceNormalization"])

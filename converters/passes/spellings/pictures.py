@@ -1,0 +1,40 @@
+"""InstanceNormalization of pictures."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+from onnx_ir.passes import InPlacePass, PassResult
+
+from onnx_specops.building import Builder, Value
+from onnx_specops.graphs import all_nodes, all_values
+from onnx_specops.replacing import take_place
+
+
+class OfPictures(InPlacePass):
+    """InstanceNormalization of three dimensions becomes one of four, the last of which is 1.
+
+    GroupNormalization is one between two Reshapes. Behind a convolution OpenCV (5.0.0) refuses any but that of pictures.
+    """
+
+    def call(self, model: ir.Model) -> PassResult:
+        found = [
+            node
+            for node in all_nodes(model.graph)
+            if not node.domain and node.op_type == "InstanceNormalization" and isinstance(node.graph, ir.Graph)
+        ]
+        root = Builder(model.graph)
+        root.reserve(value.name for value in all_values(model.graph))
+        count = 0
+        for node in found:
+            x = node.inputs[0]
+            if not isinstance(x, Value) or x.rank != 3:
+                continue
+            assert isinstance(node.graph, ir.Graph)
+            op = Builder(node.graph, root=root, before=node)
+            op.scope = node.name or node.op_type
+            attributes = {name: attribute.value for name, attribute in node.attributes.items()}
+            normal = op.InstanceNormalization(op.Unsqueeze(x, [3]), *node.inputs[1:], **attributes)
+            take_place(node.outputs[0], op.Squeeze(normal, [3]), equal=False)
+            node.graph.remove(node, safe=True)
+            count += 1
+        return PassResult(model, modified=count > 0)
