@@ -60,7 +60,7 @@ TVM = Target(
 TINYGRAD = Target(
     "tinygrad",
     "tinygrad",
-    "tinygrad 0.14",
+    "not measured",
     opsets=(11, 21),
     static=True,
     control_flow=False,
@@ -80,7 +80,7 @@ MNN = Target(
 NCNN = Target(
     "ncnn",
     "ncnn, by way of pnnx",
-    "ncnn 1.0 and pnnx 2026",
+    "ncnn and pnnx of 2026",
     opsets=(11, 21),
     static=True,
     control_flow=False,
