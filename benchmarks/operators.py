@@ -419,7 +419,7 @@ def compare_layers(families: Sequence[Callable[[], Iterator[Layer]]], documentat
     arguments = parser.parse_args()
     wanted = arguments.forms.split(",")
     if unknown := set(wanted) - set(FORMS):
-        parser.error(f"--forms: {', '.join(sorted(unknown))} is none of {', '.join(FORMS)}")
+        parser.error(f"--forms: {', '.join(sorted(unknown))} is not one of {', '.join(FORMS)}")
     forms = [form for form in FORMS if form in wanted]
 
     found = []

@@ -27,7 +27,7 @@ class Report:
         becomes: layer type -> the ONNX operators that its layers became (``onnx_specops.`` before those of the domain).
         nodes: how many nodes of each operator the ONNX model has.
         custom_operators: the domain's operators that the model uses.
-        without_body: those among them that need a kernel, since standard ONNX cannot say them.
+        without_body: those among them that need a kernel, since standard ONNX cannot represent them.
         contrib_operators: ONNX Runtime's own operators that the model uses, with their bodies.
         opset: the opset that the model is in.
         inlined: the domain's operators that stand in the model as standard ONNX, since the opset lets no file carry them

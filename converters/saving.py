@@ -206,7 +206,7 @@ class _Saving:
                 return None
             return path.name
         if required:
-            message = f"{onnx_path} cannot refer to {weights}, which lies in another folder"
+            message = f"{onnx_path} cannot refer to {weights}, which is in another folder"
             raise self.source.refused(message, "write the .onnx beside the .bin, or use weights='copy'")
         return None
 

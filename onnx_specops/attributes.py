@@ -113,7 +113,7 @@ class Attribute:
             if self.limits.most is not None and value > self.limits.most:
                 raise LimitError(f"{name} = {value} is more than {self.limits.most}")
         if self.choices and value not in self.choices:
-            raise ValueError(f"{name} = {value[:60]!r} is none of {', '.join(self.choices)}")
+            raise ValueError(f"{name} = {value[:60]!r} is not one of {', '.join(self.choices)}")
 
     def _is_of_type(self, value: Any) -> bool:
         if self.type is int:

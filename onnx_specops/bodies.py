@@ -49,7 +49,7 @@ def attach_bodies(model: ir.Model, opset: int = OPSET, *, contrib: bool = True) 
     """Give every node of the domain in ``model``, and of ONNX Runtime's own operators, its body; returns the domain's
     operators that have none, by name.
 
-    Nodes of operators whose meaning standard ONNX cannot say are left as they are: they need a kernel.
+    Nodes of operators whose meaning standard ONNX cannot represent are left as they are: they need a kernel.
 
     Args:
         model: changed in place.
@@ -229,7 +229,7 @@ def add_bodies(model: onnx.ModelProto) -> onnx.ModelProto:
 
     So do the nodes of ONNX Runtime's own operators that `onnx_specops.contrib` knows. Element types are inferred where the
     model does not state them; functions that hold nodes of the domain are inlined.
-    Operators that standard ONNX cannot say keep needing a kernel (``specops ops`` lists them).
+    Operators that standard ONNX cannot represent keep needing a kernel (``specops ops`` lists them).
 
     Raises:
         LimitError: where a node's attributes are beyond the operator's limits.

@@ -614,7 +614,7 @@ def _stand_in(schema: onnx.defs.OpSchema, formal: str, dtype: ir.DataType | None
     allowed = None if dtype is None else _allowed(schema.name, schema.domain, version).get(formal)
     if dtype is None or allowed is None or dtype in allowed:
         return dtype
-    # Of other opsets' operators bool is none of those types that it is one of here.
+    # Of other opsets' operators bool is not among the types that it is among here.
     choices = wider_of_kind(dtype) if version is None else WIDER.get(dtype, ())
     return next((wider for wider in choices if wider in allowed), dtype)
 

@@ -150,7 +150,7 @@ class Declaration:
         types: type variable -> the element types that it admits (``"float"``, ``"int64"``, ...).
         attributes: attribute name -> what the declaring function's signature says of it.
         products: limits of what several attributes ask for together.
-        no_body: why standard ONNX cannot say this operator, or ``""`` when it can.
+        no_body: why standard ONNX cannot represent this operator, or ``""`` when it can.
     """
 
     domain: ClassVar[str]
@@ -194,7 +194,7 @@ class Declaration:
 
     @property
     def emit_body(self) -> Callable[..., Any] | None:
-        """The function that emits the body, or ``None`` where standard ONNX cannot say the operator."""
+        """The function that emits the body, or ``None`` where standard ONNX cannot represent the operator."""
         return self._body
 
     def element_types(self, type_name: str) -> tuple[str, ...]:

@@ -199,7 +199,7 @@ def validate(
 def inspect(
     model: Annotated[
         Path | None,
-        typer.Argument(metavar="MODEL.xml", help="The OpenVINO IR; its .bin lies beside it.", show_default=False),
+        typer.Argument(metavar="MODEL.xml", help="The OpenVINO IR; its .bin is beside it.", show_default=False),
     ] = None,
     all_operations: Annotated[
         bool, typer.Option("--all-operations", help="List OpenVINO's operations instead, and what each becomes.")

@@ -31,7 +31,7 @@ class Runtime(StrEnum):
     reference = "reference"
 
 
-ModelXml = Annotated[Path, typer.Argument(metavar="MODEL.xml", help="The OpenVINO IR; its .bin lies beside it.")]
+ModelXml = Annotated[Path, typer.Argument(metavar="MODEL.xml", help="The OpenVINO IR; its .bin is beside it.")]
 Bin = Annotated[Path | None, typer_option("bin")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for programs.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show Python's traceback of what went wrong.")]

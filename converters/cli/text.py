@@ -105,7 +105,7 @@ def print_remarks(console: Console, remarks: Iterable[Remark]) -> None:
     """A line for each thing that OpenVINO passes over, with how often and where first."""
     for remark in remarks:
         times = f"{remark.count} times, first " if remark.count > 1 else ""
-        _line(console, f"  passed over, as OpenVINO does: {remark.message} ({times}{_place(remark.first)})")
+        _line(console, f"  ignored, as in OpenVINO: {remark.message} ({times}{_place(remark.first)})")
 
 
 _PLACEMENTS = {"embed": "embedded", "copy": "in a file beside it", "reference": "in the IR's own .bin"}
@@ -119,7 +119,7 @@ def print_batch(console: Console, outcomes: Sequence[Outcome]) -> None:
             nodes, size = sum(document["nodes"].values()), _bytes(document["weights_bytes"])
             _line(console, f"{outcome.target}: {nodes} nodes, {size} of weights, {document['seconds']:.2f} s")
             for remark in document["passed_over"]:
-                _line(console, f"  passed over, as OpenVINO does: {remark['message']} ({remark['count']} times)")
+                _line(console, f"  ignored, as in OpenVINO: {remark['message']} ({remark['count']} times)")
             if "check" in document:
                 _print_check(console, outcome)
             continue
@@ -306,7 +306,7 @@ def _print_remarks(console: Console, validation: Validation) -> None:
         why = found.note or f"abs err {_number(found.max_absolute)}, rel err {_number(found.max_relative)}"
         _line(
             console,
-            f"{validation.names[difference.runtime]}: parts first at {validation.path}:{difference.line} layer "
+            f"{validation.names[difference.runtime]}: differs first at {validation.path}:{difference.line} layer "
             f'"{short(difference.layer_name)}" ({short(difference.layer_type)}, id {difference.layer_id}), '
             f"output {difference.output}: {why}",
             "red",
@@ -333,7 +333,7 @@ def _print_verdict(console: Console, validation: Validation) -> None:
         failed = all(result.error for result in ran if result.runtime in apart)
         console.print(Text.assemble(("fail" if failed else "differ", "bold red"), f": {names}"), soft_wrap=True)
     else:
-        _line(console, "nothing to compare with: fewer than two runtimes ran", "bold red")
+        _line(console, "no comparison: fewer than two runtimes ran", "bold red")
 
 
 def _errors(comparison: Comparison) -> list[str]:

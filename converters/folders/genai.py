@@ -162,7 +162,7 @@ def _remarks(source: LanguageModel, decoder: Decoder, target: Path, library: Pat
             loads += f"; onnxruntime-genai takes them from {library.name} beside the model, which is this platform's"
         remarks.append(f"the cache holds {decoder.cache}: {loads}")
     if source.positions is None:
-        remarks.append(f"config.json does not say how many positions the model has: {_USUAL_POSITIONS} are assumed")
+        remarks.append(f"config.json does not state the number of positions: {_USUAL_POSITIONS} are assumed")
     if not (target / "tokenizer.json").is_file():
         remarks.append("the folder has no tokenizer.json: onnxruntime_genai.Model loads it, onnxruntime_genai.Tokenizer not")
     return remarks

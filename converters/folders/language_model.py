@@ -74,7 +74,7 @@ def read_language_model(folder: Path) -> LanguageModel:
                 raise refused(folder, message, "convert it without --genai")
         raise refused(folder, f"it holds no {DECODER}", AS_WRITTEN)
     if not (folder / "config.json").is_file():
-        raise refused(folder, "it holds no config.json, which says what the model is made for", "put the model's own there")
+        raise refused(folder, "it has no config.json, which describes the model", "put the model's own there")
     config = _read(folder / "config.json")
     config = {**config, **config.get("text_config", {})} if isinstance(config.get("text_config"), dict) else config
     generation = folder / "generation_config.json"

@@ -53,7 +53,7 @@ def check_fed(parameter: Layer, value: Value) -> None:
         return
     kind, shape = "?" if value.dtype is None else value.dtype.name, "?" if dims is None else _shown(dims)
     raise Malformed(
-        f'the Parameter "{parameter.name}" of its body does not fit what feeds it: {port.element_type.value} '
+        f'the Parameter "{parameter.name}" of its body does not match its input: {port.element_type.value} '
         f"{_shown(port.dims or ())} and {kind} {shape}"
     )
 

@@ -98,7 +98,7 @@ class InlineBodies(InPlacePass):
 
     def call(self, model: ir.Model) -> PassResult:
         self.inlined, without = inline_bodies(model, self.domains)
-        message = "{}, which needs a kernel: standard ONNX cannot say it"
+        message = "{}, which needs a kernel: standard ONNX cannot represent it"
         self.refusals += [Refusal(node.name or "", message.format(node.op_type), OPSET, origin(node)) for node in without]
         return PassResult(model, modified=True)
 

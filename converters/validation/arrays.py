@@ -199,7 +199,7 @@ def check_inputs(
         if array.dtype.kind in "biuf" and array.dtype != spec.dtype:
             note(f"{spec.name} is {array.dtype} in {where}, and {spec.dtype} for the model")
     for name in arrays.keys() - fitted.keys():
-        note(f"{name} in {where} is none of the model's inputs")
+        note(f"{name} in {where} is not one of the model's inputs")
     return fitted
 
 

@@ -17,7 +17,7 @@ def new_core(extensions: Sequence[str] = ()) -> Any:
 
     Raises:
         ValueError: where a Python file fails or has no such class.
-        RuntimeError: OpenVINO's own, where a library is none of its extensions.
+        RuntimeError: OpenVINO's own, where a library is not one of its extensions.
     """
     import openvino as ov
 

@@ -62,7 +62,7 @@ def unavailable(runtime: str, custom: bool, without_body: Sequence[str]) -> str:
     if runtime == "python" and importlib.util.find_spec("onnxruntime_extensions") is None:
         return 'onnxruntime-extensions is not installed: pip install "onnx-specops[python-kernels]"'
     if runtime == "none" and without_body:
-        return f"standard ONNX cannot say {', '.join(without_body)}"
+        return f"standard ONNX cannot represent {', '.join(without_body)}"
     return ""
 
 

@@ -185,7 +185,7 @@ def validate(
         ValueError: when the inputs or the ONNX model do not fit the IR.
     """
     if unknown := set(runtimes) - set(NAMES):
-        raise ValueError(f"{sorted(unknown)[0]!r} is none of the runtimes {', '.join(NAMES)}")
+        raise ValueError(f"{sorted(unknown)[0]!r} is not one of the runtimes {', '.join(NAMES)}")
     path = Path(model_path)
     with tempfile.TemporaryDirectory(prefix="specops-") as folder_name, format_of(path).open(path, bin) as source:
         folder = Path(folder_name)

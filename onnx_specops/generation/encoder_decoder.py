@@ -121,7 +121,7 @@ class EncoderDecoder(TextModel):
         try:
             config = read_json(self.folder / _CONFIG)
         except FileNotFoundError:
-            raise GenerationError(f"{self.folder} holds no {_CONFIG}, which says how a text begins and ends") from None
+            raise GenerationError(f"{self.folder} holds no {_CONFIG}, which states how a text begins and ends") from None
         try:
             generation = read_json(self.folder / _GENERATION)
         except FileNotFoundError:
@@ -137,7 +137,7 @@ class EncoderDecoder(TextModel):
             self.vocabulary = int(settings["vocab_size"])
             found = [int(config[name]) for name in _POSITIONS if config.get(name)]
         except (KeyError, TypeError, ValueError) as error:
-            message = f"{self.folder / _CONFIG} does not say how a text begins and ends: {type(error).__name__} {error}"
+            message = f"{self.folder / _CONFIG} does not state how a text begins and ends: {type(error).__name__} {error}"
             raise GenerationError(message) from error
         self.positions = min(found, default=None)
         begin = [token for token in (self.start, self.constraints.forced_begin) if token is not None]

@@ -120,4 +120,4 @@ class LanguageModel(TextModel):
             self._begin = int(model["bos_token_id"])
             return self.folder / model["decoder"]["filename"]
         except (KeyError, TypeError, ValueError) as error:
-            raise GenerationError(f"{path} does not say what the model is: {type(error).__name__} {error}") from error
+            raise GenerationError(f"{path} does not describe the model: {type(error).__name__} {error}") from error

@@ -84,7 +84,7 @@ void check_limits(const Attribute& attribute, const Attribute::Value& value) {
     constexpr std::size_t most_shown = 60;
     std::string known;
     for (const char* choice : all) known.append(known.empty() ? "" : ", ").append(choice);
-    fail("attribute ", attribute.name, " = '", string->substr(0, most_shown), "' is none of ", known);
+    fail("attribute ", attribute.name, " = '", string->substr(0, most_shown), "' is not one of ", known);
   }
 }
 

@@ -195,7 +195,7 @@ class MatMulCompressed : public Kernel {
       weights.flipped = b.type() == Type::int8 ? 128.0f : 0.0f;
     }
     if (codebook.absent()) return weights;
-    if (b.type() != Type::uint8 || packed_ == 3) fail("a codebook goes with unsigned integers");
+    if (b.type() != Type::uint8 || packed_ == 3) fail("a codebook requires unsigned integers");
     const std::int64_t entries = std::int64_t{1} << compressed::bits(weights.kind);
     if (codebook.shape() != Shape{entries}) {
       fail("codebook has the shape ", to_string(codebook.shape()), " instead of [", entries, "]");

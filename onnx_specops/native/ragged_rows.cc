@@ -13,13 +13,13 @@ class CombineSegments : public Kernel {
     const Input begins = context.input(0), ends = context.input(1), elements = context.input(2);
     const Input counts = context.input(3), sizes = context.input(4), ids = context.input(5);
     const std::int64_t count = ids.size();
-    if (counts.size() != count || sizes.size() != count) fail("counts, sizes and ids do not tell of the same segments");
+    if (counts.size() != count || sizes.size() != count) fail("counts, sizes and ids have different numbers of segments");
     std::vector<Segment> segments;
     std::int64_t row = 0, first = 0, rows = 0;
     for (std::int64_t k = 0; k < count; ++k) {
       const std::int64_t own = counts.data<std::int64_t>()[k], size = sizes.data<std::int64_t>()[k];
       if (own < 0 || size < 0 || own > begins.size() - row || size > elements.size() - first) {
-        fail("counts or sizes do not add up to what there is");
+        fail("the sums of counts and sizes do not match the inputs");
       }
       segments.push_back({row, first, own, size});
       rows = std::max(rows, own);
@@ -27,7 +27,7 @@ class CombineSegments : public Kernel {
       first += size;
     }
     if (row != begins.size() || row != ends.size() || first != elements.size()) {
-      fail("counts or sizes do not add up to what there is");
+      fail("the sums of counts and sizes do not match the inputs");
     }
     for (const Segment& segment : segments) {
       if (segment.rows != 1 && segment.rows != rows) fail("a segment of ", segment.rows, " rows beside one of ", rows);

@@ -199,7 +199,7 @@ class Model {
     if (has_bytes_ && bytes != 256) fail("types: there are bytes (6), but not all 256");
   }
 
-  // -1 where the text is none of the trie's.
+  // -1 where the text is not one of the trie's.
   static std::int32_t exact(const ByteTrie& trie, std::string_view text) {
     ByteTrie::Node node = ByteTrie::root;
     for (const char c : text) {

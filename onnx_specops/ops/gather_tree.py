@@ -75,7 +75,7 @@ def _(op, step_ids, parent_ids, max_seq_len, end_token):
         continued = op.GatherElements(op.Gather(parents, at, axis=0), beam, axis=1)
         beam = op.Where(op.And(running, op.Greater(at, 0)), continued, beam)
         outside = op.Or(op.Less(beam, 0), op.GreaterOrEqual(beam, beams))
-        beam = required(op, "GatherTree: parent_ids must lie in [0, beams)", outside, beam)
+        beam = required(op, "GatherTree: parent_ids must be in [0, beams)", outside, beam)
         return op.const(True), beam, tokens
 
     _, backward = op.loop(op.Squeeze(time, [0]), True, step, first)

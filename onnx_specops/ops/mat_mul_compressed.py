@@ -148,7 +148,7 @@ def _codes(B: np.ndarray, packed: str, count: int) -> np.ndarray:
 
 def _looked_up(codes: np.ndarray, codebook: np.ndarray, B: np.ndarray, packed: str) -> np.ndarray:
     if B.dtype != np.uint8 or packed == "int4":
-        raise ValueError("MatMulCompressed: a codebook goes with unsigned integers")
+        raise ValueError("MatMulCompressed: a codebook requires unsigned integers")
     entries = 1 << _bits(B, packed)
     if codebook.shape != (entries,):
         raise ValueError(f"MatMulCompressed: codebook has the shape {list(codebook.shape)} instead of [{entries}]")

@@ -100,7 +100,7 @@ def _choose(kernels: str) -> str:
     if kernels in ("native", "python"):
         return kernels
     if kernels != "auto":
-        raise ValueError(f'kernels={kernels!r} is none of "auto", "native", "python"')
+        raise ValueError(f'kernels={kernels!r} is not one of "auto", "native", "python"')
     return "native" if has_library() else "python" if python_kernels.is_available() else "none"
 
 

@@ -23,7 +23,7 @@ def registered() -> set[str]:
         pytest.skip("openvino_tokenizers is not installed")
     libraries = sorted((Path(package.origin).parent / "lib").glob("libopenvino_tokenizers.so*"))
     if not libraries:
-        pytest.skip("its library is none of Linux")
+        pytest.skip("its library is not one of Linux")
     found = REGISTERED.findall(libraries[0].read_bytes())
     return {name.decode() for length, name in found if int(length) == len(name)}
 

@@ -291,7 +291,7 @@ def test_settings_that_say_nothing(name: str, value: Any, place: Path, tmp_path:
     settings = json.loads((target / "genai_config.json").read_text())
     settings["model"][name] = value
     (tmp_path / "genai_config.json").write_text(json.dumps(settings))
-    with pytest.raises(GenerationError, match="does not say what the model is: "):
+    with pytest.raises(GenerationError, match="does not describe the model: "):
         LanguageModel(tmp_path)
 
 

@@ -121,8 +121,8 @@ def test_something_is_missing(name: str, said: str, place: Path, tmp_path: Path)
     [
         ("{", "cannot be read"),
         ("[]", "holds no settings"),
-        ('{"eos_token_id": "one"}', "does not say how a text begins and ends"),
-        ("{}", "does not say how a text begins and ends"),
+        ('{"eos_token_id": "one"}', "does not state how a text begins and ends"),
+        ("{}", "does not state how a text begins and ends"),
     ],
 )
 def test_settings_that_are_none(settings: str, said: str, place: Path, tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def flatten(op: Builder, data: Value, *, axis: int = 0, end_axis: int = -1):
 def permute(op: Builder, data: Value, *, order: tuple[int, ...]):
     """Permute."""
     if sorted(order) != list(range(len(order))) or data.rank not in (None, len(order)):
-        raise Malformed(f"its order {list(order)} is none of {data.rank} dimensions")
+        raise Malformed(f"its order {list(order)} is not one of {data.rank} dimensions")
     return op.Transpose(data, perm=list(order))
 
 
@@ -59,7 +59,7 @@ def concat(op: Builder, *inputs: Value, axis: int = 1):
 def split(op: Builder, data: Value, *, axis: int = 1, context: Context):
     """Split: into parts of the sizes that the file states of the outputs."""
     if data.rank is not None and not 0 <= axis < data.rank:
-        raise Malformed(f"its axis {axis} is none of {data.rank} dimensions")
+        raise Malformed(f"its axis {axis} is not one of {data.rank} dimensions")
     sizes = []
     for port in context.layer.outputs:
         declared = port.dims

@@ -148,7 +148,7 @@ def check_strings(raw: memoryview, count: int) -> str | None:
         return f"{len(raw)} bytes cannot hold {count} strings"
     positions = np.frombuffer(raw[4:text_start], "<i4")
     if positions[0] != 0 or (np.diff(positions.astype(np.int64)) < 0).any() or positions[-1] > len(raw) - text_start:
-        return "the positions of the strings lie outside the data"
+        return "the positions of the strings are outside the data"
     return None
 
 

@@ -277,9 +277,7 @@ class _Reader:
             if source is None or target is None:
                 continue
             if source.layer.type == "Result":
-                self.problems.add(
-                    f"an edge leads from it to layer {to_layer}: what a Result takes leaves the graph", layer=source.layer
-                )
+                self.problems.add(f"an edge leads from it to layer {to_layer}: a Result has no outputs", layer=source.layer)
                 continue
             if target.source is not None:
                 self.problems.add(f"a second edge leads to its input port {to_port}", layer=target.layer)
@@ -301,7 +299,7 @@ class _Reader:
                 if source is None:
                     self.problems.add(f"no edge leads to its input port {port.id}", layer=layer)
                 elif port.declared_dims and port.declared_dims != source.dims and source.dims:
-                    self.remarks.add("the dimensions of an input port that differ from what feeds it", layer=layer)
+                    self.remarks.add("the dimensions of an input port that differ from those of its source", layer=layer)
 
     def ordered(self, layers: list[Layer], places: dict[int, int]) -> list[Layer]:
         """The layers with each after its sources, otherwise in the file's order."""

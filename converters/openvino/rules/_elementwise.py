@@ -60,7 +60,7 @@ def align(op: Builder, a: Value, b: Value, auto_broadcast: AutoBroadcast, axis: 
         _check_equal(a, b)
         return b
     if axis < -1:
-        raise Malformed(f"its broadcast axis {axis} is negative", "-1 stands for right-aligned, no other is allowed")
+        raise Malformed(f"its broadcast axis {axis} is negative", "-1 means right-aligned; no other value is allowed")
     if b.rank is not None:
         if b.rank == 0 or (a.rank is not None and axis in (-1, a.rank - b.rank)):
             return checked_onto(a, b)

@@ -156,4 +156,4 @@ def _constant(port: InputPort) -> np.ndarray | None:
 
 
 _MOST = 4096
-"""A constant of more elements is none of channels."""
+"""A constant with more elements is not per channel."""

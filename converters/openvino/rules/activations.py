@@ -205,7 +205,7 @@ def soft_sign(op: Builder, x: Value):
 def clamp(op: Builder, x: Value, *, min: float, max: float):
     """Clamp-1: for integers the bounds are rounded inwards."""
     if not min <= max:
-        raise Malformed(f"its bounds min={min} and max={max} leave nothing between them")
+        raise Malformed(f"its bounds min={min} and max={max} exclude every value")
     if x.dtype not in INTEGERS:
         return op.Clip(x, typed(min, x.dtype), typed(max, x.dtype))
     info = np.iinfo(x.dtype.numpy())

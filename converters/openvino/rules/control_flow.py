@@ -156,13 +156,13 @@ def _arguments(op: Builder, values: Sequence[Value], body: Body) -> list[Value]:
 
 def _unused(op: Builder, parameter: Layer) -> Value:
     if parameter.outputs[0].consumers:
-        raise Malformed(f'nothing feeds the Parameter "{parameter.name}" of its body')
+        raise Malformed(f'nothing is connected to the Parameter "{parameter.name}" of its body')
     return _nothing(op, parameter.outputs[0])
 
 
 def _fed(values: Sequence[Value], entry: PortMapInput) -> Value:
     if entry.external is None:
-        raise Malformed(f'nothing feeds the Parameter "{entry.parameter.name}" of its body')
+        raise Malformed(f'nothing is connected to the Parameter "{entry.parameter.name}" of its body')
     return values[entry.external.index]
 
 

@@ -128,7 +128,7 @@ def einsum(op: Builder, *inputs: Value, equation: str):
     if not arrow:
         right = "..." * ("..." in left) + "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
     if not set(right.replace(".", "")) <= set(letters):
-        raise Malformed(f"the output of its equation {equation!r} names what no operand has")
+        raise Malformed(f"the output of its equation {equation!r} names a dimension that no operand has")
     # ONNX wants all ellipses to stand for as many dimensions; letters in their place need not.
     known = list(string.ascii_lowercase + string.ascii_uppercase)
     names = {c: known.pop(0) for c in dict.fromkeys(letters)}

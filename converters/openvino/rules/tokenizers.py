@@ -242,7 +242,7 @@ def bpe_tokenizer(
 ):
     """BPETokenizer of openvino_tokenizers.
 
-    ``fuse_unk`` and ``suffix_indicator`` are passed over, as OpenVINO does; ``cache_capacity`` changes no result.
+    ``fuse_unk`` and ``suffix_indicator`` are ignored, as in OpenVINO; ``cache_capacity`` changes no result.
     """
     if len(inputs) not in (11, 14, 15, 18):
         raise Malformed(f"it has {len(inputs)} inputs where 11, 14, 15 or 18 were expected")

@@ -124,7 +124,9 @@ def expose_caches(
     else:
         kept["operators of ONNX Runtime's own are not wanted"] = list(range(len(layers)))
     if decoder.cache != cache:
-        kept[f"the cache stays float32: {cache} is for models all of whose attentions fit"] = list(range(len(layers)))
+        kept[f"the cache stays float32: {cache} needs every attention of the model in a supported form"] = list(
+            range(len(layers))
+        )
     _rename(graph, layers, results)
     _name_tokens(inputs)
     RemoveUnusedNodesPass()(model)

@@ -218,7 +218,7 @@ def _check_beams(beams: ir.Value, forms: Sequence[CacheForm]) -> None:
     while pending:
         value = pending.pop()
         if value.is_graph_output():
-            raise NotACache(f"{BEAMS} decides more than which rows of the caches go on")
+            raise NotACache(f"{BEAMS} does more than select the rows of the caches")
         for node, _ in value.uses():
             if node.op_type == "Shape" and not node.attributes:
                 continue

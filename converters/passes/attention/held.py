@@ -118,7 +118,7 @@ def _check(found: Attention, probe: Probe) -> None:
     for cache in (found.keys, found.values):
         groups, size = _sizes(cache.past)
         if probe.shape(cache.new) != (SETTING.batch, groups, SETTING.sequence, size):
-            raise NoFit("what its cache grows by are not the tokens of the run")
+            raise NoFit("its cache does not grow by the tokens of the run")
     if found.mask is None:
         return
     if found.is_condition and found.lowest > _HIDES:
@@ -148,7 +148,7 @@ def _tokens(inputs: Inputs, attentions: Sequence[Attention]) -> ir.Value:
                 return value
         except ProbeError:
             continue
-    raise NoFit("no input says how many tokens a run has")
+    raise NoFit("no input determines the number of tokens of a run")
 
 
 def _told_by_mask(inputs: Inputs, attentions: Sequence[Attention]) -> bool:

@@ -116,7 +116,7 @@ class Masks:
             return array.astype(bool)
         seen = array == 0
         if not (seen | (array <= MASKED)).all():
-            raise NoFit("its mask adds numbers to what is seen")
+            raise NoFit("its mask adds values to visible positions")
         return seen
 
 

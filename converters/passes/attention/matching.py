@@ -208,14 +208,14 @@ class Matcher:
         while True:
             node = None if value is None else value.producer()
             if node is None or node.domain:
-                raise NoFit("what its Softmax takes is not a product with a cache")
+                raise NoFit("the input of its Softmax is not a product with a cache")
             data = self._dependence.among(list(node.inputs))
             others = [v for v in node.inputs if v is not None and v not in data]
             if node.op_type == "MatMul" and len(data) == 2:
                 found.product = node
                 return found
             if len(data) != 1:
-                raise NoFit(f"{node.op_type} of two parts that depend on data lies before its Softmax")
+                raise NoFit(f"{node.op_type} of two data-dependent inputs precedes its Softmax")
             value = data[0]
             if node.op_type in ("Cast", "Identity"):
                 if value.dtype != node.outputs[0].dtype:
@@ -232,7 +232,7 @@ class Matcher:
             elif node.op_type == "Tanh" and found.softcap is None:
                 found.softcap, found.factors = _factor(reversed(found.factors)), []
             else:
-                raise NoFit(f"{node.op_type} lies before its Softmax")
+                raise NoFit(f"{node.op_type} precedes its Softmax")
 
     def _scaled(self, query: ir.Value) -> tuple[list[float], ir.Value]:
         """The factors by which a query is multiplied at once, and the query without them."""
@@ -273,7 +273,7 @@ class Matcher:
     def _lowest(self, value: ir.Value) -> float:
         number = self._number(value)
         if number > MASKED:
-            raise NoFit("it masks with a number that does not hide what is masked")
+            raise NoFit("its mask value does not hide the masked positions")
         return number
 
 

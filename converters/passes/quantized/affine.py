@@ -113,8 +113,8 @@ def is_scale(scale: np.ndarray) -> np.ndarray:
 def affine(low: np.ndarray, high: np.ndarray, levels: int, rank: int | None, *, rounded: bool) -> Affine | None:
     """What the last ``levels`` integers of a type stand for, the first of them for ``low`` and the last for ``high``.
 
-    ``None`` where ONNX cannot say it: zero is none of the levels, these are of no type's number, or the limits, in the shape
-    that broadcasts to a tensor of ``rank`` dimensions, differ along several axes. Limits of 16 bits may be ``rounded``.
+    ``None`` if ONNX cannot represent it: zero is not a level, no type has as many levels, or the limits, in the shape that
+    broadcasts to a tensor of ``rank`` dimensions, differ along several axes. Limits of 16 bits may be ``rounded``.
     """
     if levels not in _TYPES or not (low < high).all() or (low > 0).any() or (high < 0).any():
         return None

@@ -37,9 +37,9 @@ def CombineSegments(ragged_begins, ragged_ends, elements, counts, sizes, ids):
     elements, counts, sizes, ids = (x.reshape(-1) for x in (elements, counts, sizes, ids))
     segments = len(ids)
     if not len(counts) == len(sizes) == segments or (counts < 0).any() or (sizes < 0).any():
-        raise ValueError(f"{name}: counts, sizes and ids do not tell of the same segments")
+        raise ValueError(f"{name}: counts, sizes and ids have different numbers of segments")
     if not counts.sum() == ragged_begins.size == ragged_ends.size or sizes.sum() != elements.size:
-        raise ValueError(f"{name}: counts or sizes do not add up to what there is")
+        raise ValueError(f"{name}: the sums of counts and sizes do not match the inputs")
     total = int(counts.max(initial=0))
     if bad := [int(count) for count in counts if count not in (1, total)]:
         raise ValueError(f"{name}: a segment of {bad[0]} rows beside one of {total}")

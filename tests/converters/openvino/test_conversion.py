@@ -149,7 +149,7 @@ def test_what_openvino_passes_over_changes_nothing_and_is_told(tmp_path, old, ne
 def test_an_attribute_that_is_no_value_is_an_error(tmp_path):
     xml = dense(tmp_path)
     changed(xml, 'auto_broadcast="numpy"', 'auto_broadcast="odd"')
-    with pytest.raises(ConversionError, match="'odd' is none of 'numpy'"):
+    with pytest.raises(ConversionError, match="'odd' is not one of 'numpy'"):
         convert(xml)
 
 

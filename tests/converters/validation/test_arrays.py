@@ -135,4 +135,4 @@ def test_what_is_not_taken_as_it_is_is_said() -> None:
     notes: list[str] = []
     arrays = {"a": np.array([1, 2]), "b": np.ones(1, np.float32), "c": np.ones(1)}
     check_inputs(arrays, [InputSpec("a", "float", (2,)), InputSpec("b", "float", (1,))], "in.npz", notes.append)
-    assert notes == ["a is int64 in in.npz, and float32 for the model", "c in in.npz is none of the model's inputs"]
+    assert notes == ["a is int64 in in.npz, and float32 for the model", "c in in.npz is not one of the model's inputs"]

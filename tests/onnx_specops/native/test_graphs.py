@@ -74,7 +74,7 @@ def test_empty_tensors_stand_for_inputs_left_out() -> None:
             [DATA, AT.astype(np.float32), UPDATES, AXIS],
             F64,
             {},
-            "ScatterElementsUpdate: indices: element type float32 is none of int8, int16",
+            "ScatterElementsUpdate: indices: element type float32 is not one of int8, int16",
         ),
         (
             "ScatterElementsUpdate",
@@ -88,7 +88,7 @@ def test_empty_tensors_stand_for_inputs_left_out() -> None:
             [DATA, AT, UPDATES, AXIS],
             F64,
             {"reduction": "median"},
-            "ScatterElementsUpdate: attribute reduction = 'median' is none of none, sum",
+            "ScatterElementsUpdate: attribute reduction = 'median' is not one of none, sum",
         ),
         ("Multinomial", [PROBS, SAMPLES], I64, {}, "Multinomial: attribute with_replacement is missing"),
         ("Multinomial", [PROBS.astype(np.int32), SAMPLES], I64, {"with_replacement": 1}, r"tensor\(int32\)"),

@@ -111,7 +111,7 @@ def _interpolate():
                 oracle_type=F,
                 **close,
             )
-    yield _case("error-mode", "area", [7, 8], error="attribute mode = 'area' is none of nearest, linear")
+    yield _case("error-mode", "area", [7, 8], error="attribute mode = 'area' is not one of nearest, linear")
     yield _case(
         "error-axes", "nearest", [7, 8], attributes={"axes": "2,2"}, error="axes = '2,2' is no list of different axes"
     )

@@ -73,7 +73,7 @@ def test_string_to_hash_bucket_shapes(form, shape):
     "bad, message",
     [
         ({"num_buckets": 0}, "StringToHashBucket: attribute num_buckets = 0 is less than 1"),
-        ({"num_buckets": 5, "hasher": "md5"}, "StringToHashBucket: attribute hasher = 'md5' is none of fasthash, legacy"),
+        ({"num_buckets": 5, "hasher": "md5"}, "StringToHashBucket: attribute hasher = 'md5' is not one of fasthash, legacy"),
     ],
 )
 def test_string_to_hash_bucket_errors(form, bad, message):

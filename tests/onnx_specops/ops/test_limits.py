@@ -127,7 +127,7 @@ def test_an_attribute_is_what_its_parameter_says() -> None:
         (str, 1, "Op: attribute a is not a string"),
         (Annotated[int, Limits(1)], 0, "Op: attribute a = 0 is less than 1"),
         (Annotated[int, Limits(1, 5)], 6, "Op: attribute a = 6 is more than 5"),
-        (Literal["x", "y"], "z" * 99, f"Op: attribute a = '{'z' * 60}' is none of x, y"),
+        (Literal["x", "y"], "z" * 99, f"Op: attribute a = '{'z' * 60}' is not one of x, y"),
     ],
 )
 def test_what_an_attribute_may_not_be(hint, value, message) -> None:

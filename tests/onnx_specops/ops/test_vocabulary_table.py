@@ -100,7 +100,7 @@ def test_any_bytes(form):
         (
             strings(["a"]),
             {"hasher": "md5"},
-            "VocabularyTable: attribute hasher = 'md5' is none of fasthash, legacy, stronghash",
+            "VocabularyTable: attribute hasher = 'md5' is not one of fasthash, legacy, stronghash",
         ),
     ],
 )

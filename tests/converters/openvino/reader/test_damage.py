@@ -321,7 +321,7 @@ PASSED_OVER = {
     "stale shape": (replaced(GOOD, 'shape="2"', 'shape="3"'), "the dimensions of a Parameter's port that differ"),
     "stale port": (
         replaced(GOOD, '<input><port id="0"><dim>2</dim>', '<input><port id="0"><dim>4</dim>'),
-        "the dimensions of an input port that differ from what feeds it",
+        "the dimensions of an input port that differ from those of its source",
     ),
     "constant of more bytes": (
         with_constant('element_type="f32" shape="2" offset="0" size="9"'),

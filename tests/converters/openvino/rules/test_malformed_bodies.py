@@ -42,7 +42,7 @@ MODELS = {
             "TensorIterator",
             r'external_port_id="1" internal',
             'external_port_id="-1" internal',
-            "nothing feeds the Parameter",
+            "nothing is connected to the Parameter",
         ),
         ("TensorIterator", r'<output external_port_id="4".*?/>', "", "it has 3 outputs"),
         ("TensorIterator", r'internal_layer_id="6"', 'internal_layer_id="4"', "no Result of the body"),

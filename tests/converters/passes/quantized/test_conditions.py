@@ -78,7 +78,7 @@ def _integers(emit: Emit, *inputs: Value, share: float = 0.02, contrib: bool = T
         (-1.0, 1.0, 65535, True),
         (-1.0, 1.0, 256, False),  # zero is between two levels
         (-2.0, 2.0, 200, False),  # no type has as many
-        (0.5, 2.0, 256, False),  # zero is none of the levels
+        (0.5, 2.0, 256, False),  # zero is not one of the levels
         (-2.0, -0.5, 256, False),
         (2.0, -2.0, 255, False),
         (0.0, 0.0, 256, False),

@@ -27,7 +27,7 @@ def of_levels(least: int, greatest: int) -> np.ndarray:
     ids=str,
 )
 def test_levels(least: int, greatest: int, tmp_path: Path) -> None:
-    """From -127 steps to +128 the greatest level is none of int8's; it is one of uint8's."""
+    """From -127 steps to +128 the greatest level is not one of int8's; it is one of uint8's."""
     x = ops.parameter([4, 16], np.float32, name="x")
     ends = np.array([[least]]) / 100, np.array([[greatest]]) / 100
     weights = quantized(constant(of_levels(least, greatest)), *ends, greatest - least + 1)
