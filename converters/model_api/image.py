@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from converters.errors import Malformed, Unsupported
 from converters.model_api.configuration import Configuration
-from converters.openvino.rules.interpolate import Resizing, interpolate_4
+from converters.openvino.rules.interpolate import Resizing, interpolated
 from converters.options import Channels
 from onnx_specops.building import Builder, Value, new_value
 
@@ -181,9 +181,7 @@ def _cropped(op: Builder, pixels: Value, own: list[Value], size: tuple[int, int]
 
 def _interpolated(op: Builder, pixels: Value, sizes: Value, mode: str) -> Value:
     resizing = Resizing(shape_calculation_mode="sizes")
-    scales = op.const(np.zeros(2, np.float32))
-    axes = op.const([_HEIGHT, _WIDTH])
-    return interpolate_4(op, pixels, sizes, scales, axes, mode=mode, resizing=resizing)
+    return interpolated(op, pixels, sizes, op.const([_HEIGHT, _WIDTH]), mode, resizing)
 
 
 def _intensities(op: Builder, pixels: Value, text: str, config: Configuration) -> Value:

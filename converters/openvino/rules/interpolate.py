@@ -190,15 +190,16 @@ def _as_asked(
 ) -> Value:
     """Interpolation to sizes or by scales, whichever are given."""
     if (mode, image.rank) in _FUSED and image.dtype in _BYTES and is_fused_with_what_follows(context.layer):
-        exact = _computed(op, op.Cast(image, to=_FLOAT), given, axes, mode, how)
+        exact = interpolated(op, op.Cast(image, to=_FLOAT), given, axes, mode, how)
         limits = np.iinfo(image.dtype.numpy())
         rounded = op.Cast(op.Clip(op.Round(exact), float(limits.min), float(limits.max)), to=image.dtype)
         rounded.unrounded = True  # the Convert behind it takes the exact numbers
         return rounded
-    return _computed(op, image, given, axes, mode, how)
+    return interpolated(op, image, given, axes, mode, how)
 
 
-def _computed(op: Builder, image: Value, given: Value, axes: Value | None, mode: str, how: Resizing) -> Value:
+def interpolated(op: Builder, image: Value, given: Value, axes: Value | None, mode: str, how: Resizing) -> Value:
+    """Interpolation of a value, whatever follows it."""
     image, sizes, scales, along = _inputs(op, image, given, axes, how)
     exact = how.shape_calculation_mode == "scales"
     method = _Method(mode, how.coordinate_transformation_mode, how.nearest_mode, how.antialias, how.cube_coeff, exact)
