@@ -25,6 +25,7 @@ from tests.native import BUILT, OF_PCRE2
 from tests.onnx_specops.native import nodes, test_random_layers, test_random_nodes
 from tests.onnx_specops.native.nodes import Node
 from tests.onnx_specops.native.sanitizing import environment
+from tests.onnx_specops.ops import cases_quantized_conv
 
 INTEGERS = (-(2**63), -1, 0, 1, 2**31 - 1, 2**31, 2**62, 2**63 - 1)
 NUMBERS = (float("nan"), float("inf"), float("-inf"), 1e30, -1e30, 1e-30, 0.0, -1.0)
@@ -45,6 +46,14 @@ def _fake_quantize(rng: np.random.Generator) -> Node:
     return "FakeQuantize", [data, *ends], [nodes.element_type(data)], {"levels": int(rng.integers(2, 300))}
 
 
+def _quantized_conv(rng: np.random.Generator) -> Node:
+    """One of the operator's cases."""
+    cases = [case for case in cases_quantized_conv.CASES if not case.error]
+    case = cases[rng.integers(len(cases))]
+    arrays = [case.inputs.get(name) for name in find(case.op).inputs]
+    return case.op, arrays, [nodes.element_type(case.inputs["y_zero_point"])], dict(case.attributes)
+
+
 def _of_one_type(make: Callable[..., Any], rng: np.random.Generator) -> Node:
     name, arrays, attributes = make(rng)
     type_ = TensorProto.INT64 if name == "Multinomial" else nodes.element_type(arrays[0])
@@ -59,6 +68,7 @@ def makers() -> list[Callable[[np.random.Generator], Node]]:
         *test_random_layers.MAKERS,
         *texts.MAKERS,
         _fake_quantize,
+        _quantized_conv,
         *(functools.partial(_of_one_type, make) for make in typed),
         *strings,
     ]

@@ -13,12 +13,11 @@ from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 import onnx_specops
-from onnx_specops.domain import find, operators
+from onnx_specops.domain import operators
 from onnx_specops.runtime.reference import reference_evaluator
 from tests.comparison import assert_close
 from tests.fuzz.nodes import makers
 from tests.onnx_specops.native import nodes
-from tests.onnx_specops.ops import cases_quantized_conv
 
 NODES = 4
 EVALUATOR = {
@@ -34,17 +33,9 @@ OTHER_NUMBERS = {"Multinomial", "RandomUniform"}
 BODILESS = {operator.name for operator in operators() if operator.emit_body is None}
 
 
-def _quantized_conv(rng: np.random.Generator) -> nodes.Node:
-    """One of the operator's cases."""
-    cases = [case for case in cases_quantized_conv.CASES if not case.error]
-    case = cases[rng.integers(len(cases))]
-    arrays = [case.inputs.get(name) for name in find(case.op).inputs]
-    return case.op, arrays, [nodes.element_type(case.inputs["y_zero_point"])], dict(case.attributes)
-
-
 def _by_operator() -> dict[str, list[Callable[[np.random.Generator], nodes.Node]]]:
     found: dict[str, list[Callable[[np.random.Generator], nodes.Node]]] = {}
-    for make in (*makers(), _quantized_conv):
+    for make in makers():
         found.setdefault(make(np.random.default_rng(0))[0], []).append(make)
     return found
 
