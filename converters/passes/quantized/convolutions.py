@@ -101,6 +101,13 @@ def convolution(work: Arrangement, node: ir.Node) -> None:
     tail, bias = _with_bias(node.outputs[0], bias)
     op = work.before(node)
     is_whole = source.affine.is_whole
+    has_volume = len(shape) == 5  # which ONNX Runtime's kernel computes with channels first
+    if (
+        has_volume
+        and work.contrib
+        and _fused(work, node, source, found, scales, bias, tail, Stated(shape, *stated.listed()))
+    ):
+        return
     if is_whole and (end := _end(work, tail)) is not None and _in_integers(work, node, source, found, scales, bias, end, op):
         return
     if work.contrib and _fused(work, node, source, found, scales, bias, tail, Stated(shape, *stated.listed())):
