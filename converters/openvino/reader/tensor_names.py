@@ -44,7 +44,8 @@ def settle_names(model: Model) -> None:
 
 def _names(model: Model, layer: Layer, names: tuple[str, ...], friendly: str) -> tuple[str, ...]:
     missing = not names or (ir10.is_early(model) and friendly not in names)
-    settled = (*names, friendly) if missing else names
+    # A layer without a name gets one of OpenVINO's, and an ONNX value needs one too.
+    settled = (*names, friendly or f"{layer.type}_{layer.id}") if missing else names
     given = model.renamed.get(layer)
     return settled if given is None else (given, *(name for name in settled if name != given))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -292,3 +293,17 @@ def test_bytes_that_many_constants_share_are_stored_once(tmp_path: Path) -> None
         assert size < 1.2 * (1 << 20)
         last = ort.InferenceSession(str(tmp_path / "model.onnx")).run(None, {})[-1]
         assert last.tobytes() == xml.with_suffix(".bin").read_bytes()[79:]
+
+
+def test_layers_without_names(tmp_path):
+    """An input and an output whose layers have empty names: ONNX's values need some."""
+    x = ops.parameter([1, 3], np.float32)
+    ov.save_model(ov.Model([ops.relu(x)], [x]), tmp_path / "model.xml", compress_to_fp16=False)
+    text = (tmp_path / "model.xml").read_text()
+    nameless = re.sub(r'(<layer id="\d+" name=)"[^"]*"', r'\1""', text)
+    (tmp_path / "model.xml").write_text(re.sub(r' names="[^"]*"', "", nameless))
+    model = convert(tmp_path / "model.xml").model
+    (given,), (result,) = model.graph.input, model.graph.output
+    assert given.name and result.name and given.name != result.name
+    session = ort.InferenceSession(model.SerializeToString())
+    np.testing.assert_array_equal(session.run(None, {given.name: np.array([[-1, 0, 2]], np.float32)})[0], [[0, 0, 2]])
