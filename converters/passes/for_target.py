@@ -9,7 +9,6 @@ from onnx_ir.passes import InPlacePass, PassResult
 from onnx_ir.passes.common import (
     CommonSubexpressionEliminationPass,
     DeduplicateInitializersPass,
-    IdentityEliminationPass,
     RemoveUnusedNodesPass,
 )
 
@@ -33,7 +32,6 @@ class Simplify(InPlacePass):
             FoldConstants(stored=stored),
             JoinMoves(),
             TakeBiases(),
-            IdentityEliminationPass(),
             DeduplicateInitializersPass(),
             CommonSubexpressionEliminationPass(),
             RemoveUnusedNodesPass(),
@@ -44,7 +42,7 @@ class Simplify(InPlacePass):
         for _ in range(_MOST_ROUNDS):
             modified = [bool(step(model).modified) for step in self.steps]
             changed |= any(modified)
-            if not any(modified[:4]) and not modified[5]:
+            if not any(modified[:3]) and not modified[4]:
                 break
         return PassResult(model, modified=changed)
 

@@ -191,6 +191,12 @@ def _steps(value: Value) -> list[int] | None:
     return _listed(given) if given is not None else None if own is None else [1] * len(own)
 
 
+@rewrite("Identity", lambda op, x: op.Identity(x, _outputs=["whole"]), exclusive=False)
+def identity(op: Builder, *, x: Value, whole: Value) -> Value | None:
+    """An Identity; not one that gives a graph's output, which has to be computed in that graph."""
+    return None if whole.is_graph_output() else x
+
+
 @rewrite("Concat", lambda op, x: op.Concat(x), exclusive=False)
 def of_one(op: Builder, *, x: Value) -> Value:
     """A Concat of one tensor."""
@@ -211,5 +217,6 @@ class JoinMoves(PatternPass):
         _of_nothing("Tile"),
         cast_to_its_own,
         two_casts,
+        identity,
         of_one,
     )

@@ -203,3 +203,13 @@ def test_what_is_computed_twice_is_computed_once() -> None:
         return op.Add(op.Sin(x), op.Sin(x))
 
     assert _agree(emit, Simplify(), X, 2, 3, 4) == ["Add", "Sin"]
+
+
+def test_a_branch_that_gives_a_value_from_outside_keeps_its_identity() -> None:
+    """The output of a graph is computed in that graph."""
+
+    def emit(op, x):
+        outside = op.Sin(x)
+        return op.if_(op.Greater(op.ReduceSum(x, keepdims=0), 0.0), lambda inner: outside, lambda inner: inner.Neg(outside))
+
+    assert _agree(emit, Simplify(), X, 2, 3, 4) == ["Greater", "Identity", "If", "Neg", "ReduceSum", "Sin"]
