@@ -56,6 +56,8 @@ class InIntegers(InPlacePass):
             _quantize(work, node, self.opset)
         for node in list(all_nodes(model.graph)):
             _arrange(work, node)
+        for node in [node for node in all_nodes(model.graph) if is_node(node, "QuantizeLinear")]:
+            _spell_out(work, node)
         return PassResult(model, modified=True)
 
 
@@ -158,6 +160,18 @@ def _quantize_channels(work: Arrangement, node: ir.Node, data: ir.Value, inner: 
     node.outputs[0].replace_all_uses_with(result, replace_graph_outputs=True)
     result.name, node.outputs[0].name = node.outputs[0].name, result.name
     remove(node)
+
+
+def _spell_out(work: Arrangement, node: ir.Node) -> None:
+    """A QuantizeLinear of `_quantize_channels` that no convolution computes: ONNX Runtime's own is ten times as slow."""
+    x, *constants = node.inputs
+    scale, zero = (array(constant) for constant in constants)
+    if x is None or x.shape is None or scale is None or zero is None or not scale.ndim or (scale != 1).any():
+        return
+    op = work.before(node)
+    column = zero.astype(np.float32).reshape(-1, *[1] * (len(x.shape) - 2))
+    whole = op.Clip(op.Add(op.Round(x), constant_value(column)), np.float32(0), np.float32(255))
+    work.replace(node, op.Cast(whole, to=D.UINT8))
 
 
 def _is_of_depthwise(value: ir.Value, inner: Affine, outer: Affine) -> bool:
