@@ -298,7 +298,7 @@ def parse_value(text: str, annotation: Any, partial: list[str] | None = None) ->
         for value in arguments:
             if text.strip().lower() == str(value).lower():
                 return value
-        raise ValueError("is none of " + ", ".join(repr(str(value)) for value in arguments))
+        raise ValueError("is not one of " + ", ".join(repr(str(value)) for value in arguments))
     if origin is tuple:
         parts = [part.strip() for part in text.split(",")]
         if not parts[-1]:

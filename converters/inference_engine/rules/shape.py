@@ -36,7 +36,7 @@ def flatten(op: Builder, data: Value, *, axis: int = 0, end_axis: int = -1):
         raise Unsupported("the rank of its data is unknown", "give the model's input a rank")
     first, last = (a + data.rank if a < 0 else a for a in (axis, end_axis))
     if not 0 <= first <= last < max(data.rank, 1):
-        raise Malformed(f"its axes {axis} to {end_axis} are none of {data.rank} dimensions")
+        raise Malformed(f"its axes {axis} to {end_axis} are out of range for {data.rank} dimensions")
     shape = op.Shape(data)
     return op.Reshape(data, op.Concat(op.Slice(shape, [0], [first]), [-1], op.Slice(shape, [last + 1], [2**31]), axis=0))
 
@@ -45,7 +45,7 @@ def flatten(op: Builder, data: Value, *, axis: int = 0, end_axis: int = -1):
 def permute(op: Builder, data: Value, *, order: tuple[int, ...]):
     """Permute."""
     if sorted(order) != list(range(len(order))) or data.rank not in (None, len(order)):
-        raise Malformed(f"its order {list(order)} is not one of {data.rank} dimensions")
+        raise Malformed(f"its order {list(order)} does not permute {data.rank} dimensions")
     return op.Transpose(data, perm=list(order))
 
 
@@ -59,7 +59,7 @@ def concat(op: Builder, *inputs: Value, axis: int = 1):
 def split(op: Builder, data: Value, *, axis: int = 1, context: Context):
     """Split: into parts of the sizes that the file states of the outputs."""
     if data.rank is not None and not 0 <= axis < data.rank:
-        raise Malformed(f"its axis {axis} is not one of {data.rank} dimensions")
+        raise Malformed(f"its axis {axis} is out of range for {data.rank} dimensions")
     sizes = []
     for port in context.layer.outputs:
         declared = port.dims
@@ -103,7 +103,7 @@ def crop(
     if len(begin) != len(axis) or (dim and len(dim) != len(axis)) or (crop_end and len(crop_end) != len(axis)):
         raise Malformed(f"its axes {list(axis)} and offsets {list(begin)} differ in length")
     if data.rank is not None and any(not 0 <= a < data.rank for a in axis):
-        raise Malformed(f"its axes {list(axis)} are none of {data.rank} dimensions")
+        raise Malformed(f"its axes {list(axis)} are out of range for {data.rank} dimensions")
     if stated is not None and all(a < len(stated) and stated[a] is not None for a in axis):
         sizes = [stated[a] or 0 for a in axis]
         return op.Slice(data, list(begin), [b + size for b, size in zip(begin, sizes, strict=True)], list(axis))

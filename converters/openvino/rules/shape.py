@@ -191,7 +191,7 @@ def transpose(op: Builder, data: Value, order: Value):
     """Transpose-1: an empty order reverses the dimensions."""
     perm = integers(order)
     if perm and data.rank is not None and sorted(perm) != list(range(data.rank)):
-        raise Malformed(f"its order {perm} is not one of the {data.rank} dimensions of its input")
+        raise Malformed(f"its order {perm} does not permute the {data.rank} dimensions of its input")
     if perm:
         return op.Transpose(data, perm=perm)
     if perm is not None and data.rank is not None:

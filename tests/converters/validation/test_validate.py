@@ -170,7 +170,7 @@ def test_the_inputs(tmp_path: Path) -> None:
     assert [c.shape for c in validate(xml, inputs={"x": np.ones((3, 4))}).results[0].outputs.values()] == [(3, 20)]
     with pytest.raises(ValueError, match="the inputs: x missing"):
         validate(xml, inputs={"y": np.ones(3)})
-    with pytest.raises(ValueError, match="is none of the runtimes"):
+    with pytest.raises(ValueError, match="is not one of the runtimes"):
         validate(xml, runtimes=["torch"])
 
 

@@ -142,9 +142,9 @@ def test_one_kind_of_kernels_for_options() -> None:
 
 
 def test_unknown_kernels() -> None:
-    with pytest.raises(ValueError, match="'cuda' is none of"):
+    with pytest.raises(ValueError, match="'cuda' is not one of"):
         onnx_specops.register(ort.SessionOptions(), "cuda")
-    with pytest.raises(ValueError, match="'cuda' is none of"):
+    with pytest.raises(ValueError, match="'cuda' is not one of"):
         onnx_specops.InferenceSession(b"", kernels="cuda")
 
 

@@ -24,7 +24,7 @@ MODELS = {
 @pytest.mark.parametrize(
     ("model", "pattern", "replacement", "message"),
     [
-        ("TensorIterator", r'axis="1" (external_port_id="0"[^/]*?) start.*?/>', r"\1 />", "Parameter .* does not fit"),
+        ("TensorIterator", r'axis="1" (external_port_id="0"[^/]*?) start.*?/>', r"\1 />", "Parameter .* does not match"),
         ("TensorIterator", r'(port_id="0".*?) stride="1"', r'\1 stride="0"', "stride=0"),
         ("TensorIterator", r'(port_id="0".*?) part_size="1"', r'\1 part_size="-1"', "part_size=-1"),
         ("TensorIterator", r'(port_id="0".*?) part_size="1"', r'\1 part_size="1000000000000"', "slices of 1000000000000"),

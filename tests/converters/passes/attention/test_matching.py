@@ -111,19 +111,19 @@ def test_factors(products: Step, scale: float, softcap: float) -> None:
     ("products", "reason"),
     [
         (lambda op, s, x, m: op.Mul(s, _numbers(2, 1, 1)), "several numbers"),
-        (lambda op, s, x, m: op.Mul(s, op.ReduceMax(x)), "two parts that depend on data"),
+        (lambda op, s, x, m: op.Mul(s, op.ReduceMax(x)), "two data-dependent inputs"),
         (lambda op, s, x, m: op.Mul(s, op.Cast(op.ReduceSum(m), to=D.FLOAT)), "changes with the tokens"),
-        (lambda op, s, x, m: op.Div(2.0, s), "Div lies before"),
-        (lambda op, s, x, m: op.Sub(s, 1.0), "Sub lies before"),
-        (lambda op, s, x, m: op.Mul(op.Add(s, _hidden(op, m)), 0.5), "Add lies before"),  # the mask is multiplied
-        (lambda op, s, x, m: op.Add(op.Add(s, _hidden(op, m)), _hidden(op, m)), "Add lies before"),
-        (lambda op, s, x, m: op.Tanh(op.Add(s, _hidden(op, m))), "Add lies before"),
-        (lambda op, s, x, m: op.Tanh(op.Tanh(s)), "Tanh lies before"),
+        (lambda op, s, x, m: op.Div(2.0, s), "Div precedes"),
+        (lambda op, s, x, m: op.Sub(s, 1.0), "Sub precedes"),
+        (lambda op, s, x, m: op.Mul(op.Add(s, _hidden(op, m)), 0.5), "Add precedes"),  # the mask is multiplied
+        (lambda op, s, x, m: op.Add(op.Add(s, _hidden(op, m)), _hidden(op, m)), "Add precedes"),
+        (lambda op, s, x, m: op.Tanh(op.Add(s, _hidden(op, m))), "Add precedes"),
+        (lambda op, s, x, m: op.Tanh(op.Tanh(s)), "Tanh precedes"),
         (lambda op, s, x, m: op.Mul(s, 0.0), "which is 0 or beyond"),
         (lambda op, s, x, m: op.Mul(op.Tanh(s), 0.0), "which is 0 or beyond"),
         (lambda op, s, x, m: op.Div(s, 1e-40), "which is 0 or beyond"),
-        (lambda op, s, x, m: op.Where(_shown(op, m), s, -100.0), "does not hide what is masked"),
-        (lambda op, s, x, m: op.Where(_shown(op, m), LOWEST, s), "Where lies before"),  # the other way round
+        (lambda op, s, x, m: op.Where(_shown(op, m), s, -100.0), "does not hide the masked positions"),
+        (lambda op, s, x, m: op.Where(_shown(op, m), LOWEST, s), "Where precedes"),  # the other way round
         (lambda op, s, x, m: op.Cast(op.Cast(s, to=D.FLOAT16), to=D.FLOAT), "its products are rounded"),
     ],
 )
