@@ -37,8 +37,17 @@ ModelApiError = LayerError
 
 @dataclass(frozen=True)
 class _Wrapper:
+    """A wrapper of Model API's.
+
+    Attributes:
+        run: emits its results.
+        defaults: its defaults of parameters, where they are not those of all image models.
+        width_first: whether a second input gets the width of the network's image before its height.
+    """
+
     run: Callable[[Wrapped], Results]
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    width_first: bool = False
 
 
 _ULTRALYTICS = _Wrapper(
@@ -51,8 +60,8 @@ _ULTRALYTICS = _Wrapper(
 _WRAPPERS = {
     "AnomalyDetection": _Wrapper(anomaly),
     "Classification": _Wrapper(classification),
-    "DETRInstSeg": _Wrapper(detr),
-    "MaskRCNN": _Wrapper(mask_rcnn),
+    "DETRInstSeg": _Wrapper(detr, width_first=True),
+    "MaskRCNN": _Wrapper(mask_rcnn, width_first=True),
     "SSD": _Wrapper(ssd),
     "Segmentation": _Wrapper(segmentation),
     "YOLO-seg": _Wrapper(
@@ -117,7 +126,7 @@ def embed(model: ir.Model, information: Mapping[str, str], channels: Channels = 
         raise Malformed("it has no layers")
     before = Builder.of_existing(graph, before=first)
     image = prepare(before, network, image_layout(network, layout), config, channels)
-    others = {v: _image_information(before, v, image) for v in graph.inputs if v is not network}
+    others = {v: _image_information(before, v, image, wrapper.width_first) for v in graph.inputs if v is not network}
     outputs = {value.name or "": value for value in graph.outputs}
     ir.convenience.replace_all_uses_with(network, image.prepared, replace_graph_outputs=True)
     for value, given in others.items():
@@ -129,11 +138,12 @@ def embed(model: ir.Model, information: Mapping[str, str], channels: Channels = 
     _name(after, graph, image, results)
 
 
-def _image_information(op: Builder, value: ir.Value, image: Image) -> Value:
-    """What a second input of a detector tells of the image: the network's height and width, and a scale of 1."""
-    if value.shape is None or len(value.shape) != 2 or image.network_height is None:
+def _image_information(op: Builder, value: ir.Value, image: Image, width_first: bool) -> Value:
+    """A detector's second input: the height and width of the network's image, and a scale of 1."""
+    if value.shape is None or len(value.shape) != 2:
         raise Unsupported(f"its input {value.name} is not an image, nor what Model API tells of one")
-    return op.const(np.array([[image.network_height, image.network_width, 1]]), value.dtype)
+    size = list(image.size())
+    return op.const(np.array([[*(size[::-1] if width_first else size), 1]]), value.dtype)
 
 
 def _name(op: Builder, graph: ir.Graph, image: Image, results: Results) -> None:

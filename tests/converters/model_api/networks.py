@@ -47,6 +47,7 @@ class _Network:
         self.input = o.parameter(shape, np.float32, name="input")
         self.input.output(0).get_tensor().set_names({"input"})
         self.height, self.width = height, width
+        self.others: list = []
         planes = self.input if layout == "NCHW" else o.transpose(self.input, o.constant([0, 3, 1, 2]))
         scaled = o.multiply(planes, o.constant(np.float32(1 / 128)))
         self.features = o.tanh(self.conv(o.relu(self.conv(scaled, 3, 16)), 16, 16, scale=0.15))
@@ -71,7 +72,7 @@ class _Network:
     def model(self, outputs: dict, **info: str) -> ov.Model:
         for name, node in outputs.items():
             node.output(0).get_tensor().set_names({name})
-        model = ov.Model([o.result(node) for node in outputs.values()], [self.input])
+        model = ov.Model([o.result(node) for node in outputs.values()], [self.input, *self.others])
         for name, text in info.items():
             model.set_rt_info(text, ["model_info", name])
         return model
@@ -236,6 +237,44 @@ def _instances(seed: int, batched: bool, **info: str) -> ov.Model:
 @_network
 def mask_rcnn() -> ov.Model:
     return _instances(30, False, model_type="MaskRCNN", resize_type="fit_to_window", nms_execute="True")
+
+
+def _image_information(net: _Network):
+    """A second input, which a network is told the size of its image by."""
+    information = o.parameter([1, 3], np.float32, name="im_info")
+    information.output(0).get_tensor().set_names({"im_info"})
+    net.others.append(information)
+    return information
+
+
+@_network
+def mask_rcnn_of_two_inputs() -> ov.Model:
+    """The size of its image scales its boxes, and there is a mask for each class."""
+    net = _Network(35, 96, 128)
+    size = o.slice(_image_information(net), o.constant([0]), o.constant([2]), o.constant([1]), o.constant([1]))
+    rows = net.rows(20, 6)
+    scaled = o.multiply(_corners(rows), o.concat([size, size], 1))
+    outputs = {
+        "boxes": o.reshape(scaled, o.constant([20, 4]), False),
+        "classes": o.convert(o.reshape(_label(rows, 5, 3), o.constant([20]), False), "i64"),
+        "scores": o.reshape(_score(rows, 4), o.constant([20]), False),
+        "raw_masks": o.sigmoid(
+            o.add(o.constant(net.weights(20, 3, 7, 7) * 2), o.reshape(net.numbers(1), o.constant([1, 1, 1, 1]), False))
+        ),
+    }
+    return net.model(outputs, model_type="MaskRCNN", labels=LABELS, confidence_threshold="0.4")
+
+
+@_network
+def ssd_of_two_inputs() -> ov.Model:
+    net = _Network(36, 96, 128)
+    height = o.slice(_image_information(net), o.constant([0]), o.constant([1]), o.constant([1]), o.constant([1]))
+    rows = net.rows(60, 6)
+    share = o.reshape(o.divide(height, o.constant(np.float32(96))), o.constant([1, 1, 1]), False)
+    score = _score(rows, 4)
+    corners = o.multiply(_corners(rows), share)
+    joined = o.concat([o.multiply(score, o.constant(np.float32(0))), _label(rows, 5), score, corners], 2)
+    return net.model({"detection_out": o.reshape(joined, o.constant([1, 1, 60, 7]), False)}, **_SSD)
 
 
 @_network
