@@ -78,9 +78,7 @@ class FrontendFormat:
         from converters.openvino.reader.read import read
 
         path = Path(model)
-        if bin is not None:
-            raise ValueError(f"a .bin belongs to an .xml, not to {path}")
-        with _imported(path) as xml:
+        with _imported(path, bin) as xml:
             yield FrontendSource(read(xml, name=str(path)), path, xml)
 
     def inspect(self, path: Path, bin: str | Path | None = None) -> Inspection:
@@ -89,9 +87,7 @@ class FrontendFormat:
 
         from converters.openvino.inspection import inspect
 
-        if bin is not None:
-            raise ValueError(f"a .bin belongs to an .xml, not to {path}")
-        with _imported(path) as xml:
+        with _imported(path, bin) as xml:
             return replace(inspect(xml, name=str(path)), files=[path])
 
     def coverage(self) -> None:
@@ -100,11 +96,13 @@ class FrontendFormat:
 
 
 @contextmanager
-def _imported(path: Path) -> Iterator[Path]:
-    """The .xml that OpenVINO saves of a model; gone afterwards."""
+def _imported(path: Path, bin: str | Path | bytes | None) -> Iterator[Path]:
+    """The .xml that OpenVINO saves of a model, which has no .bin of its own; gone afterwards."""
     from converters.frontends.reading import save_as_ir
     from converters.validation.openvino_process import OpenVINOError, OpenVINOProcess
 
+    if bin is not None:
+        raise ValueError(f"a .bin belongs to an .xml, not to {path}")
     with tempfile.TemporaryDirectory(prefix="specops-") as folder:
         xml = Path(folder) / "model.xml"
         try:

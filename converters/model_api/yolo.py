@@ -35,7 +35,7 @@ def ultralytics(model: Wrapped) -> Results:
     boxes, _ = best_classes(op, op.Squeeze(op.Cast(prediction, to=_FLOAT), [0]), model)
     boxes = kept(op, boxes, suppress(op, boxes, config))
     boxes = to_image(op, boxes, model.image, normalized=False)
-    return results(op, boxes, names_of(op, boxes.labels, config, _classes(prediction, 4)))
+    return results(op, boxes, names_of(op, boxes.labels, config, _classes(prediction, 1, 4)))
 
 
 def best_classes(op: Builder, prediction: Value, model: Wrapped, classes: int | None = None) -> tuple[Boxes, Value]:
@@ -59,8 +59,9 @@ def best_classes(op: Builder, prediction: Value, model: Wrapped, classes: int | 
     return boxes, op.Slice(rows, [end], [2**31 - 1], [1])
 
 
-def _classes(prediction: Value, others: int) -> int | None:
-    size = prediction.dims[1] if prediction.dims else None
+def _classes(prediction: Value, axis: int, others: int) -> int | None:
+    """How many classes there are along an axis, beside other numbers; ``None`` if that is not known."""
+    size = prediction.dims[axis] if prediction.dims else None
     return None if size is None else size - others
 
 
@@ -94,12 +95,7 @@ def yolox(model: Wrapped) -> Results:
     boxes = kept(op, boxes, suppress(op, boxes, config, inclusive=True))
     bounds = [op.Unsqueeze(op.Cast(side, to=_FLOAT), [0]) for side in (image.width, image.height)] * 2
     clipped = op.Max(op.Min(boxes.corners, op.Concat(*bounds, axis=0)), np.float32(0))
-    return results(op, replace(boxes, corners=clipped), names_of(op, boxes.labels, config, _last(model.only(), 5)))
-
-
-def _last(prediction: Value, others: int) -> int | None:
-    size = prediction.dims[-1] if prediction.dims else None
-    return None if size is None else size - others
+    return results(op, replace(boxes, corners=clipped), names_of(op, boxes.labels, config, _classes(model.only(), -1, 5)))
 
 
 @dataclass(frozen=True)
