@@ -26,7 +26,7 @@ OPENCV = Target(
     opsets=(11, 19),  # of DFT 20 it does not read the axis
     static=True,
     control_flow=False,
-    spellings=(*_COMMON, "no defaults", "pictures", "by level"),
+    spellings=(*_COMMON, "no defaults", "no lines", "pictures", "by level"),
     command='`cv2.dnn.readNetFromONNX("model.onnx")`',
 )
 OPENVINO = Target(
@@ -71,7 +71,7 @@ MNN = Target(
     "mnn",
     "MNN",
     "MNN 3.6",
-    opsets=(11, 21),
+    opsets=(11, 17),  # of ReduceL1, ReduceL2, ReduceSumSquare and ReduceLogSumExp 18 it ignores the axes
     lacks={"DFT": ""},
     control_flow=False,
     spellings=_COMMON,

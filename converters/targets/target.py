@@ -10,6 +10,7 @@ Spelling = Literal[
     "by level",
     "no defaults",
     "no boolean constants",
+    "no lines",
     "one element",
     "pairwise",
     "pictures",

@@ -7,6 +7,7 @@ from onnx_ir.passes import InPlacePass
 from converters.passes.spellings.attributes import WithoutDefaults
 from converters.passes.spellings.booleans import WithoutBooleanConstants
 from converters.passes.spellings.elements import WithOneElement
+from converters.passes.spellings.lines import WithoutLines
 from converters.passes.spellings.order import ByLevel
 from converters.passes.spellings.pairs import InPairs
 from converters.passes.spellings.pictures import OfPictures
@@ -18,6 +19,7 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "by level": ByLevel,
     "no boolean constants": WithoutBooleanConstants,
     "no defaults": WithoutDefaults,
+    "no lines": WithoutLines,
     "one element": WithOneElement,
     "pairwise": InPairs,
     "pictures": OfPictures,

@@ -123,3 +123,26 @@ def test_pictures(dims: tuple[int, ...], axes: list[int] | None) -> None:
 
     model = _spelled("pictures", emit, X.reshape(dims))
     assert operators(model) == (["InstanceNormalization", "Squeeze", "Unsqueeze"] if axes else ["InstanceNormalization"])
+
+
+@pytest.mark.parametrize(
+    ("dims", "sizes", "found"),
+    [
+        ((1, 2, 1, 1), [1, 2, 3, 4], ["Expand"]),
+        ((1, 2, 1, 4), [1, 2, 1, 6], ["Expand", "Resize"]),
+        ((1, 2, 4, 1), [1, 2, 6, 5], ["Expand", "Resize"]),
+        ((1, 2, 2, 3), [1, 2, 4, 6], ["Resize"]),
+    ],
+)
+@pytest.mark.parametrize("scaled", [False, True])
+def test_sides_of_one(dims: tuple[int, ...], sizes: list[int], found: list[str], scaled: bool) -> None:
+    def emit(op, x):
+        scales = op.const(np.array(sizes, np.float32) / np.array(dims, np.float32)) if scaled else None
+        return op.Resize(x, None, scales, None if scaled else sizes, mode="linear")
+
+    array = np.linspace(-1, 1, int(np.prod(dims)), dtype=np.float32).reshape(dims)
+    before = run(graph(emit, floats("x", *dims)), array)
+    model = graph(emit, floats("x", *dims))
+    SPELLINGS["no lines"]()(model)
+    assert operators(model) == found
+    np.testing.assert_allclose(run(model, array)[0], before[0], rtol=1e-6, atol=1e-6)

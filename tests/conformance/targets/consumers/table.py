@@ -71,11 +71,7 @@ class Consumer:
         with tempfile.TemporaryDirectory() as name:
             found = Path(name) / "outputs.npz"
             command = [self.python(environments), str(HERE / self.script), str(model), str(inputs), str(found)]
-            # What a consumer starts by its name, such as pip, is its own environment's.
-            path = f"{Path(command[0]).parent}{os.pathsep}{os.defpath}"
-            environment = os.environ | {"OMP_NUM_THREADS": "1", "PATH": path, "PIP_NO_INDEX": "1"}
-            if self.packages:
-                environment["PYTHONPATH"] = ""
+            environment = environment_of(command[0], isolated=bool(self.packages))
             try:
                 done = subprocess.run(
                     [*command, "|".join(outputs)], capture_output=True, text=True, timeout=self.timeout, env=environment
@@ -122,6 +118,14 @@ class Web(Consumer):
                 np.array([float(x) for x in output["data"]]).reshape(output["dims"])
                 for output in json.loads(found.read_text())
             ]
+
+
+def environment_of(python: str, *, isolated: bool) -> dict[str, str]:
+    """The variables of a consumer's process; ``isolated``: without the modules of this repository."""
+    # What a consumer starts by its name, such as pip, is its own environment's.
+    path = f"{Path(python).parent}{os.pathsep}{os.defpath}"
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PATH": path, "PIP_NO_INDEX": "1"}
+    return environment | {"PYTHONPATH": ""} if isolated else environment
 
 
 def _reason(done: subprocess.CompletedProcess[str]) -> str:

@@ -1,0 +1,149 @@
+"""OpenVINO's operations in a consumer: ``python -m tests.conformance.targets.operations FOLDER CONSUMER [--only NAME]``.
+
+Each case of tests/conformance/operations is converted for the consumer's target, with the shapes of its inputs. What the
+consumer gives is compared with what ONNX Runtime's CPU gives of the same file. A consumer that computes something else is
+the worst outcome: such an operator gets another form for the target, or the target lacks it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import select
+import subprocess
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime as ort
+
+from converters.openvino import convert
+from converters.passes.simplification.constants import RANDOM
+from converters.validation.compare import compare
+from tests.conformance.case import Case
+from tests.conformance.operations.cases import CASES
+from tests.conformance.targets.__main__ import TOLERANCE
+from tests.conformance.targets.consumers.table import CONSUMERS, HERE, Consumer, environment_of
+
+
+class Worker:
+    """A process of a consumer that takes one model after another, and is started again when it ends."""
+
+    def __init__(self, consumer: Consumer, environments: Path) -> None:
+        self.consumer, self.environments = consumer, environments
+        self.process: Any = None
+
+    def run(self, model: Path, inputs: Path, outputs: Path, names: list[str]) -> str:
+        """``""`` where the outputs are written, else the error."""
+        if self.process is None:
+            command = [self.consumer.python(self.environments), str(HERE / "worker.py"), str(HERE / self.consumer.script)]
+            self.process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                env=environment_of(command[0], isolated=bool(self.consumer.packages)),
+            )
+        arguments = [str(model), str(inputs), str(outputs), "|".join(names)]
+        try:
+            self.process.stdin.write(json.dumps(arguments) + "\n")
+            self.process.stdin.flush()
+            ready, _, _ = select.select([self.process.stdout], [], [], 30)
+            line = self.process.stdout.readline() if ready else ""
+        except BrokenPipeError:
+            line, ready = "", True
+        if line:
+            return str(json.loads(line))
+        self.process.kill()
+        self.process.wait()
+        self.process = None
+        return "crash" if ready else "no answer in 30 seconds"
+
+
+def made(case: Case, target: Any, path: Path) -> tuple[list[np.ndarray], list[str], dict[str, np.ndarray]] | str:
+    """ONNX Runtime's outputs of a case, their names and the inputs; or why there is no file."""
+    with tempfile.TemporaryDirectory() as folder:
+        xml = case.save(Path(folder))
+        shapes: dict[str, list[int]] = {}
+        try:
+            proto, _ = convert(xml, path, target=target)
+        except Exception as error:
+            if "--input-shape" not in str(error):
+                return f"refused: {' '.join(str(error).split())[-300:]}"
+            import openvino as ov
+
+            ports = ov.Core().read_model(xml).inputs
+            shapes = {port.node.friendly_name: list(array.shape) for port, array in zip(ports, case.inputs[0], strict=True)}
+            try:
+                proto, _ = convert(xml, path, target=target, input_shapes=shapes)
+            except Exception as again:
+                return f"refused: {' '.join(str(again).split())[-300:]}"
+    if any(node.op_type in RANDOM for node in proto.graph.node):
+        return "random"
+    try:
+        session = ort.InferenceSession(path, providers=["CPUExecutionProvider"])
+        feeds = {value.name: np.asarray(array) for value, array in zip(session.get_inputs(), case.inputs[0], strict=False)}
+        return session.run(None, feeds), [value.name for value in session.get_outputs()], feeds
+    except Exception as error:
+        return f"ONNX Runtime: {' '.join(str(error).split())[:200]}"
+
+
+def judge(worker: Worker, case: Case, folder: Path) -> str:
+    """``""`` where the consumer gives ONNX Runtime's outputs, else why not."""
+    path, inputs, outputs = folder / "model.onnx", folder / "inputs.npz", folder / "outputs.npz"
+    outputs.unlink(missing_ok=True)
+    expected = made(case, worker.consumer.target, path)
+    if isinstance(expected, str):
+        return expected
+    arrays, names, feeds = expected
+    if any(array.dtype == object for array in feeds.values()):
+        return "strings"
+    np.savez(inputs, **feeds)  # type: ignore[arg-type]
+    if error := worker.run(path, inputs, outputs, names):
+        return f"error: {error}"
+    try:
+        found = np.load(outputs)
+        got = [found[str(index)] for index in range(len(found.files))]
+    except Exception as error:
+        return f"error: {error}"
+    if len(got) != len(arrays):
+        return f"wrong: {len(got)} outputs, not {len(arrays)}"
+    for index, (a, b) in enumerate(zip(got, arrays, strict=True)):
+        if a.size != b.size:
+            return f"wrong: output {index} has the shape {list(a.shape)}, not {list(b.shape)}"
+        outcome = compare(a.reshape(b.shape).astype(b.dtype), b, TOLERANCE)
+        if not outcome.agrees:
+            return f"wrong: output {index}, largest error {outcome.max_absolute}"
+    return ""
+
+
+def main() -> None:
+    """Run the cases."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("consumer", choices=[consumer.name for consumer in CONSUMERS])
+    parser.add_argument("--only", default="", help="cases whose names contain it")
+    parser.add_argument("--every", type=int, default=1, help="one case in so many")
+    arguments = parser.parse_args()
+    consumer = next(one for one in CONSUMERS if one.name == arguments.consumer)
+    worker = Worker(consumer, arguments.folder / "environments")
+    counts: Counter[str] = Counter()
+    results = {}
+    cases = [case for case in CASES if arguments.only in case.id][:: arguments.every]
+    with tempfile.TemporaryDirectory() as folder:
+        for case in cases:
+            reason = judge(worker, case, Path(folder))
+            counts[reason.partition(":")[0] or "agrees"] += 1
+            results[case.id] = reason
+            if reason.startswith(("wrong", "ONNX")):
+                print(f"{case.id:60} {reason[:200]}", flush=True)
+    path = arguments.folder / f"operations-{consumer.name}.json"
+    path.write_text(json.dumps(results, indent=1))
+    print(consumer.name, dict(counts), f"of {len(cases)}; all of them in {path}")
+
+
+if __name__ == "__main__":
+    main()
