@@ -33,7 +33,7 @@ from converters.options import (
     Weights,
 )
 from converters.outputs import refuse_inputs
-from converters.passes.attention import Decoder, NotACache, expose_caches, hold_caches
+from converters.passes.attention import Decoder, NotACache, expose_caches, extend_caches_in_place
 from converters.passes.finish import Finished, finish, finish_for
 from converters.passes.valid_nodes import CheckNodes, InvalidNodes
 from converters.passes.verification import NotEvaluated, Verifier
@@ -235,7 +235,7 @@ def _attention(source: Source, emitted: Emitted, options: Options, target: Targe
     """Give a language model's cache the form that is asked for; what became of it, where it is inputs and outputs."""
     if options.form != "genai":
         if target.is_default:
-            hold_caches(emitted.model, emitted.variables)
+            extend_caches_in_place(emitted.model, emitted.variables)
         return None
     try:
         decoder = expose_caches(

@@ -1,8 +1,8 @@
 """Attention as one node: `onnx_specops.Attention`, which goes through the keys in blocks and never holds all weights of a
-query. Its body is ONNX Runtime's MultiHeadAttention, which does as much; with a mask, the products and Softmax that it says:
+query. Its body is ONNX Runtime's MultiHeadAttention, which does as much; with a mask, the scores and Softmax that it says:
 ONNX Runtime goes in no blocks then.
 
-Of 1,500 tokens in 8 heads of 64 numbers either takes 0.8 of the time of the products and Softmax, of 200 tokens in 6 heads
+Of 1,500 tokens in 8 heads of 64 numbers either takes 0.8 of the time of the scores and Softmax, of 200 tokens in 6 heads
 as much.
 
 It wants the heads of a token side by side. Where they come so, the transpositions around the attention go: those of a
@@ -29,7 +29,7 @@ _LONG = 256
 
 
 def _product(op: Any, q: Any, k: Any, name: str) -> Any:
-    return op.MatMul(q, op.Transpose(k, _outputs=["turned"]), _outputs=[name])
+    return op.MatMul(q, op.Transpose(k, _outputs=["transposed"]), _outputs=[name])
 
 
 def _scores(op: Any, q: Any, k: Any, scale: Any = None) -> Any:
@@ -43,17 +43,17 @@ def _divided(op: Any, q: Any, k: Any, divisor: Any) -> Any:
 
 
 def _of(op: Any, scores: Any, v: Any) -> Any:
-    return op.MatMul(op.Softmax(scores, _outputs=["shares"]), v)
+    return op.MatMul(op.Softmax(scores, _outputs=["weights"]), v)
 
 
 @rewrite("MatMul", lambda op, q, k, scale, v: _of(op, _scores(op, q, k, scale), v), commute=True)
-def as_attention(op: Builder, **found: Value) -> Value | None:
+def fuse_attention(op: Builder, **found: Value) -> Value | None:
     """softmax(scale * q @ k.T) @ v, of [batch, heads, tokens, numbers]."""
     return _attention(op, **found)
 
 
 @rewrite("MatMul", lambda op, q, k, scale, v, mask: _of(op, op.Add(_scores(op, q, k, scale), mask), v), commute=True)
-def as_attention_with_mask(op: Builder, **found: Value) -> Value | None:
+def fuse_masked_attention(op: Builder, **found: Value) -> Value | None:
     """softmax(scale * q @ k.T + mask) @ v."""
     return _attention(op, **found)
 
@@ -64,19 +64,19 @@ def as_attention_with_mask(op: Builder, **found: Value) -> Value | None:
     commute=True,
     finite=True,  # a value that is not seen, and infinite, is NaN in a product
 )
-def as_attention_of_some(op: Builder, **found: Value) -> Value | None:
+def fuse_bool_masked_attention(op: Builder, **found: Value) -> Value | None:
     """softmax(where(mask, scale * q @ k.T, -inf)) @ v."""
     return _attention(op, **found)
 
 
 @rewrite("MatMul", lambda op, q, k, divisor, v: _of(op, _divided(op, q, k, divisor), v))
-def as_attention_divided(op: Builder, **found: Value) -> Value | None:
+def fuse_divided_attention(op: Builder, **found: Value) -> Value | None:
     """softmax(q @ k.T / divisor) @ v."""
     return _attention(op, **found)
 
 
 @rewrite("MatMul", lambda op, q, k, divisor, v, mask: _of(op, op.Add(_divided(op, q, k, divisor), mask), v), commute=True)
-def as_attention_divided_with_mask(op: Builder, **found: Value) -> Value | None:
+def fuse_divided_masked_attention(op: Builder, **found: Value) -> Value | None:
     """softmax(q @ k.T / divisor + mask) @ v."""
     return _attention(op, **found)
 
@@ -86,19 +86,19 @@ def as_attention_divided_with_mask(op: Builder, **found: Value) -> Value | None:
     lambda op, q, k, divisor, v, mask: _of(op, op.Where(mask, _divided(op, q, k, divisor), number(-math.inf)), v),
     finite=True,  # a value that is not seen, and infinite, is NaN in a product
 )
-def as_attention_divided_of_some(op: Builder, **found: Value) -> Value | None:
+def fuse_divided_bool_masked_attention(op: Builder, **found: Value) -> Value | None:
     """softmax(where(mask, q @ k.T / divisor, -inf)) @ v."""
     return _attention(op, **found)
 
 
 @rewrite("MatMul", lambda op, q, k, v: _of(op, _scores(op, q, k), v))
-def as_attention_unscaled(op: Builder, **found: Value) -> Value | None:
+def fuse_unscaled_attention(op: Builder, **found: Value) -> Value | None:
     """softmax(q @ k.T) @ v: the query may have been scaled."""
     return _attention(op, **found)
 
 
 @rewrite("MatMul", lambda op, q, k, v, mask: _of(op, op.Add(_scores(op, q, k), mask), v), commute=True, finite=True)
-def as_attention_unscaled_with_mask(op: Builder, **found: Value) -> Value | None:
+def fuse_unscaled_masked_attention(op: Builder, **found: Value) -> Value | None:
     """softmax(q @ k.T + mask) @ v."""
     return _attention(op, **found)
 
@@ -112,7 +112,7 @@ def as_attention_unscaled_with_mask(op: Builder, **found: Value) -> Value | None
     ),
     commute=True,
 )
-def as_one_mask(
+def join_window_masks(
     op: Builder, *, x: Value, bias: Value, mask: Value, biased: Value, windows: Value, whole: Value, **shapes: Value
 ) -> Value | None:
     """Scores of windows, [batch * windows, heads, tokens, tokens], to which a bias is added that all windows share, and, as
@@ -149,8 +149,8 @@ def _keys(scores: Value) -> ir.Value:
     node = scores.producer()
     while node is not None and node.op_type in ("Mul", "Div") and node.inputs[0] is not None:
         node = node.inputs[0].producer()
-    turned = None if node is None or node.op_type != "MatMul" else node.inputs[1]
-    return scores if turned is None or _perm(turned) != _KEYS_LAST else _transposed(turned)
+    transposed = None if node is None or node.op_type != "MatMul" else node.inputs[1]
+    return scores if transposed is None or _perm(transposed) != _KEYS_LAST else _transposed(transposed)
 
 
 def _same(a: Value, b: Value) -> bool:
@@ -158,7 +158,7 @@ def _same(a: Value, b: Value) -> bool:
     return a.shape is not None and a.shape == b.shape
 
 
-def _serves(mask: Value, scores: Value) -> bool:
+def _broadcasts_to(mask: Value, scores: Value) -> bool:
     """Whether each dimension of the mask is 1 or that of the scores."""
     if mask.shape is None or scores.shape is None or len(mask.shape) > len(scores.shape) or mask.dtype is None:
         return False
@@ -172,9 +172,9 @@ def _attention(
     q: Value,
     k: Value,
     v: Value,
-    turned: Value,
+    transposed: Value,
     scores: Value,
-    shares: Value,
+    weights: Value,
     scale: Value | None = None,
     divisor: Value | None = None,
     mask: Value | None = None,
@@ -182,15 +182,15 @@ def _attention(
 ) -> Value | None:
     del product
     factor = _reciprocal(divisor) if divisor is not None else 1.0 if scale is None else _number(scale)
-    if factor is None or not is_normal(factor) or not _is_along_last(shares) or _perm(turned) != _KEYS_LAST:
+    if factor is None or not is_normal(factor) or not _is_along_last(weights) or _perm(transposed) != _KEYS_LAST:
         return None
-    if mask is not None and not _serves(mask, scores):
+    if mask is not None and not _broadcasts_to(mask, scores):
         return None
-    q, factor = _unscaled(q, factor)
+    q, factor = _without_scale(q, factor)
     if q.dtype != ir.DataType.FLOAT and (q.dtype != ir.DataType.FLOAT16 or mask is not None):
         return None
     # Not four where a factor or a mask of one number adds a dimension.
-    if any(value.dims is None or len(value.dims) != 4 for value in (q, k, v, shares)):
+    if any(value.dims is None or len(value.dims) != 4 for value in (q, k, v, weights)):
         return None
     assert q.dims is not None and k.dims is not None and v.dims is not None
     heads = q.dims[1]
@@ -222,7 +222,7 @@ def _reciprocal(x: ir.Value) -> float | None:
     return None if divisor is None or not is_normal(divisor) else 1 / divisor
 
 
-def _unscaled(q: Value, factor: float) -> tuple[Any, float]:
+def _without_scale(q: Value, factor: float) -> tuple[Any, float]:
     """A query that is the product with a number goes without it into the attention, whose factor has it, if one can."""
     node = q.producer()
     if node is None or node.op_type != "Mul" or node.domain or len(list(q.uses())) != 1:
@@ -295,10 +295,10 @@ def _copied_from(node: ir.Node, axis: int) -> tuple[ir.Value, int] | str | None:
         case "Split":
             return None if node.attributes.get_int("axis", 0) % rank == axis else (source, axis)
         case "Squeeze":
-            taken = node.inputs[1].const_value if len(node.inputs) > 1 and node.inputs[1] is not None else None
-            if taken is None:
+            squeezed = node.inputs[1].const_value if len(node.inputs) > 1 and node.inputs[1] is not None else None
+            if squeezed is None:
                 return None
-            kept = [i for i in range(rank) if i not in {int(out) % rank for out in taken.numpy().reshape(-1)}]
+            kept = [i for i in range(rank) if i not in {int(out) % rank for out in squeezed.numpy().reshape(-1)}]
             return source, kept[axis]
         case "Reshape":
             if (asked := _asked_for(node.inputs[1], axis)) is not None:
@@ -306,9 +306,9 @@ def _copied_from(node: ir.Node, axis: int) -> tuple[ir.Value, int] | str | None:
             return (source, axis) if axis < rank and _keeps(node, source, axis) else None
         case "Add" | "Mul":
             others = [value for value in node.inputs if value is not source]
-            return (source, axis) if others and all(_adds_nothing(other, rank - axis, rank) for other in others) else None
+            return (source, axis) if others and all(_keeps_dimension(other, rank - axis, rank) for other in others) else None
         case "MatMul" if source is node.inputs[0] and axis < rank - 1:
-            return (source, axis) if _adds_nothing(node.inputs[1], rank - axis, rank) else None
+            return (source, axis) if _keeps_dimension(node.inputs[1], rank - axis, rank) else None
     return None
 
 
@@ -324,7 +324,7 @@ def _asked_for(shape: ir.Value | None, axis: int) -> tuple[ir.Value, int] | str 
     return None
 
 
-def _adds_nothing(other: ir.Value | None, place: int, rank: int) -> bool:
+def _keeps_dimension(other: ir.Value | None, place: int, rank: int) -> bool:
     """Whether a constant leaves the dimension at ``place``, counted from the end, as it is in an input of ``rank``."""
     if other is None or other.const_value is None:
         return False
@@ -348,7 +348,7 @@ def _keeps(node: ir.Node, source: ir.Value, axis: int) -> bool:
 
 
 @rewrite("Transpose", lambda op, x: op.Transpose(op.Transpose(x, _outputs=["inner"]), _outputs=["outer"]), exclusive=False)
-def there_and_back(op: Builder, *, x: Value, inner: Value, outer: Value) -> Value | None:
+def drop_inverse_transposes(op: Builder, *, x: Value, inner: Value, outer: Value) -> Value | None:
     """Two transpositions of which the second undoes the first."""
     first, second = _perm(inner), _perm(outer)
     if not first or not second or [first[axis] for axis in second] != [*range(len(first))]:
@@ -361,7 +361,7 @@ def there_and_back(op: Builder, *, x: Value, inner: Value, outer: Value) -> Valu
     lambda op, x, first, second: op.Reshape(op.Reshape(x, first, _outputs=["inner"]), second, _outputs=["outer"]),
     exclusive=False,
 )
-def reshaped_and_back(op: Builder, *, x: Value, first: Value, second: Value, inner: Value, outer: Value) -> Value | None:
+def drop_inverse_reshapes(op: Builder, *, x: Value, first: Value, second: Value, inner: Value, outer: Value) -> Value | None:
     """Two changes of shape of which the second undoes the first: heads that were set apart, say."""
     if x.dims is None or outer.dims is None or len(x.dims) != len(outer.dims):
         return None
@@ -380,12 +380,14 @@ def reshaped_and_back(op: Builder, *, x: Value, first: Value, second: Value, inn
 
 @rewrite(
     "Split",
-    lambda op, x: op.Split(op.Transpose(x, _outputs=["turned"]), num_outputs=3, _outputs=["first", "second", "third"]),
+    lambda op, x: op.Split(op.Transpose(x, _outputs=["transposed"]), num_outputs=3, _outputs=["first", "second", "third"]),
 )
-def as_three(op: Builder, *, x: Value, turned: Value, first: Value, second: Value, third: Value) -> list[Value] | None:
+def split_packed_projections(
+    op: Builder, *, x: Value, transposed: Value, first: Value, second: Value, third: Value
+) -> list[Value] | None:
     """[batch, tokens, 3, heads, numbers], brought to [3, batch, heads, tokens, numbers] and split."""
     node = first.producer()
-    if _perm(turned) != _FROM_PACKED or node is None or node.attributes.get_int("axis", 0) != 0 or x.dims is None:
+    if _perm(transposed) != _FROM_PACKED or node is None or node.attributes.get_int("axis", 0) != 0 or x.dims is None:
         return None
     _, _, projections, heads, numbers = x.dims
     if projections != 3 or heads is None or numbers is None:
@@ -396,10 +398,14 @@ def as_three(op: Builder, *, x: Value, turned: Value, first: Value, second: Valu
     return [op.Unsqueeze(row, [0]) for row in turn]
 
 
-@rewrite("Squeeze", lambda op, x, put, taken: op.Squeeze(op.Unsqueeze(x, put), taken))
-def in_and_out(op: Builder, *, x: Value, put: Value, taken: Value) -> Value | None:
+@rewrite("Squeeze", lambda op, x, unsqueezed, squeezed: op.Squeeze(op.Unsqueeze(x, unsqueezed), squeezed))
+def drop_inverse_unsqueeze(op: Builder, *, x: Value, unsqueezed: Value, squeezed: Value) -> Value | None:
     """Dimensions that are put in and taken out again."""
-    if put.constant is None or taken.constant is None or put.constant.tolist() != taken.constant.tolist():
+    if (
+        unsqueezed.constant is None
+        or squeezed.constant is None
+        or unsqueezed.constant.tolist() != squeezed.constant.tolist()
+    ):
         return None
     return x
 
@@ -407,36 +413,36 @@ def in_and_out(op: Builder, *, x: Value, put: Value, taken: Value) -> Value | No
 class SplitProjections(PatternPass):
     """Query, key and value out of one product."""
 
-    rewrites = (as_three,)
+    rewrites = (split_packed_projections,)
 
 
 class JoinMasks(PatternPass):
     """A bias and the masks of windows, added one after the other."""
 
-    rewrites = (as_one_mask,)
+    rewrites = (join_window_masks,)
 
 
 class FuseAttention(PatternPass):
     """softmax(scale * q @ k.T) @ v, with and without a mask."""
 
     rewrites = (
-        in_and_out,
-        as_attention,
-        as_attention_with_mask,
-        as_attention_of_some,
-        as_attention_divided,
-        as_attention_divided_with_mask,
-        as_attention_divided_of_some,
-        as_attention_unscaled,
-        as_attention_unscaled_with_mask,
+        drop_inverse_unsqueeze,
+        fuse_attention,
+        fuse_masked_attention,
+        fuse_bool_masked_attention,
+        fuse_divided_attention,
+        fuse_divided_masked_attention,
+        fuse_divided_bool_masked_attention,
+        fuse_unscaled_attention,
+        fuse_unscaled_masked_attention,
     )
 
 
-class DropTranspositions(PatternPass):
+class DropInverseTransposes(PatternPass):
     """Transpositions and changes of shape there and back."""
 
-    rewrites = (there_and_back, reshaped_and_back)
+    rewrites = (drop_inverse_transposes, drop_inverse_reshapes)
 
 
-FUSE_ATTENTION = (SplitProjections, JoinMasks, FuseAttention, DropTranspositions)
+FUSE_ATTENTION = (SplitProjections, JoinMasks, FuseAttention, DropInverseTransposes)
 """In their order."""

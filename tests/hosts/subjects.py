@@ -28,7 +28,7 @@ from tests.onnx_specops.contrib.cases import CASES as CONTRIB_CASES
 from tests.onnx_specops.contrib.test_contrib import model_of
 from tests.onnx_specops.native import nodes
 from tests.onnx_specops.native.random_attention import group_query_attention_compressed
-from tests.onnx_specops.native.random_held_attention import attention as cached_attention
+from tests.onnx_specops.native.random_in_place_attention import attention as cached_attention
 from tests.onnx_specops.native.random_products import attention, mat_mul_compressed
 from tests.onnx_specops.native.random_tokenizers import dense
 

@@ -19,7 +19,7 @@ from converters.openvino import convert
 from converters.openvino.opened import opened
 from converters.openvino.walk import emit
 from converters.passes.attention.last_token import keep_last_token
-from converters.passes.attention.setting import Inputs
+from converters.passes.attention.probe_shapes import Inputs
 from onnx_specops.building import Builder, new_value
 from tests.converters.cli.specops import as_json, specops
 from tests.language.test_models import ARCHIVES, NAMES

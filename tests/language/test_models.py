@@ -62,8 +62,8 @@ def test_attention_over_a_cache_is_grouped_query_attention(name: str, place: Pat
         assert any(KEPT[name] in remark for remark in written.remarks)
     else:
         assert decoder.grouped == decoder.layers == 2 and decoder.in_place
-        assert decoder.turned == (0 if name in ("gpt2", "gptneox") else 2)
-        assert list(decoder.kept) == (["ONNX Runtime does not turn 8 of 16 elements"] if name == "gptneox" else [])
+        assert decoder.rotated == (0 if name in ("gpt2", "gptneox") else 2)
+        assert list(decoder.kept) == (["ONNX Runtime does not rotate 8 of 16 elements"] if name == "gptneox" else [])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -337,7 +337,7 @@ def test_a_folder_of_another_kind(tmp_path: Path) -> None:
 def test_more_positions_than_are_tried(positions: int, grouped: int, said: str, place: Path) -> None:
     source, _, _ = folders("llama", place)
     model, report = convert(source / "openvino_model.xml", form="genai", positions=positions)
-    assert report.decoder is not None and (report.decoder.grouped, report.decoder.turned) == (grouped, 0)
+    assert report.decoder is not None and (report.decoder.grouped, report.decoder.rotated) == (grouped, 0)
     assert any(said in reason for reason in report.decoder.kept) and model.ByteSize() < 2**20
     with pytest.raises(ValueError, match="positions is 1 or more, not 0"):
         convert(source / "openvino_model.xml", form="genai", positions=0)

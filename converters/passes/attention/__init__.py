@@ -2,7 +2,7 @@
 
 What comes in is a model in OpenVINO's form: keys and values in variables, rows chosen by ``beam_idx``. What comes out has
 ``past_key_values.0.key`` and so on as inputs, ``present.0.key`` and so on as outputs: what ONNX Runtime's generators
-(onnxruntime-genai) expect. An attention that GroupQueryAttention cannot say stays in standard ONNX, and is told of.
+(onnxruntime-genai) expect. An attention that GroupQueryAttention cannot represent stays in standard ONNX, and is reported.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from onnx_ir.passes.common import RemoveUnusedNodesPass
 from converters.options import KvCache, LogitsOf
 from converters.passes.attention.caches import Cache, NotACache, make_explicit
 from converters.passes.attention.grouped import Emitter, check_size, check_types
-from converters.passes.attention.held import hold_caches
+from converters.passes.attention.in_place_cache import extend_caches_in_place
 from converters.passes.attention.last_token import keep_last_token
-from converters.passes.attention.masks import Masks, Sight
-from converters.passes.attention.matching import Attention, Matcher, NoFit
+from converters.passes.attention.masks import Masks, VisibleKeys
+from converters.passes.attention.matching import Attention, Matcher, UnsupportedAttention
+from converters.passes.attention.probe_shapes import Inputs, ProbeShapes
 from converters.passes.attention.probing import Dependence, ProbeError
 from converters.passes.attention.rotation import Rotations, Source, Table
-from converters.passes.attention.setting import Inputs, Setting
 from converters.variables import ExposedVariable
 from onnx_specops.building import Builder
 from onnx_specops.graphs import all_values
 from onnx_specops.naming import Names
 from onnx_specops.runtime.variables import METADATA_KEY
 
-__all__ = ["PAST", "PRESENT", "Decoder", "NotACache", "expose_caches", "hold_caches"]
+__all__ = ["PAST", "PRESENT", "Decoder", "NotACache", "expose_caches", "extend_caches_in_place"]
 
 PAST, PRESENT = "past_key_values.{}.{}", "present.{}.{}"
 """The names of the caches, by layer and kind: ``key`` or ``value``."""
 
 _USUAL_POSITIONS = 4096
 _MOST_POSITIONS = 1 << 22  # that a mask is tried at
-_MOST_TURNED = 1 << 18  # that a table has
+_MOST_ROTATED = 1 << 18  # that a table has
 
 
 @dataclass
@@ -53,7 +53,7 @@ class Decoder:
         size: the elements of a head.
         grouped: how many attentions are GroupQueryAttention.
         cache: what the caches hold.
-        turned: in how many of them rotary embeddings are inside.
+        rotated: in how many of them rotary embeddings are inside.
         in_place: whether a cache may lie in memory that is larger than it, and be extended there.
         kept: why attentions stay in standard ONNX, and rotary embeddings outside: each reason once, with the layers.
         logits: of which tokens of a run there are logits.
@@ -64,7 +64,7 @@ class Decoder:
     heads: int
     size: int
     grouped: int = 0
-    turned: int = 0
+    rotated: int = 0
     cache: KvCache = "float32"
     in_place: bool = False
     kept: dict[str, list[int]] = field(default_factory=dict)
@@ -110,10 +110,10 @@ def expose_caches(
     kept: dict[str, list[int]] = {}
     matches = list(_matches(graph, Matcher(inputs, caches, dependence)))
     layers = _layers(caches, [found for found in matches if isinstance(found, Attention)])
-    reasons = [found for found in matches if isinstance(found, NoFit)]
+    reasons = [found for found in matches if isinstance(found, UnsupportedAttention)]
     for number, layer in enumerate(layers):
         if layer.attention is None:
-            text = str(reasons[0]) if reasons else "no Softmax takes its products"
+            text = str(reasons[0]) if reasons else "no Softmax takes products with its keys"
             kept.setdefault(text, []).append(number)
     decoder = _decoder(layers, inputs)
     decoder.kept = kept
@@ -137,7 +137,7 @@ def expose_caches(
 
 
 def _described(layers: Sequence[_Layer], results: dict[ir.Value, ir.Value], in_place: bool) -> list[dict[str, object]]:
-    """What sessions are told of the caches."""
+    """What sessions need to know of the caches."""
     caches = [cache for layer in layers for cache in (layer.keys, layer.values)]
     return [
         {
@@ -151,14 +151,14 @@ def _described(layers: Sequence[_Layer], results: dict[ir.Value, ir.Value], in_p
     ]
 
 
-def _matches(graph: ir.Graph, matcher: Matcher) -> Iterable[Attention | NoFit]:
+def _matches(graph: ir.Graph, matcher: Matcher) -> Iterable[Attention | UnsupportedAttention]:
     for node in list(graph):
         if node.op_type == "Softmax" and not node.domain:
             try:
                 if (found := matcher.match(node)) is not None:
                     yield found
-            except (NoFit, ProbeError) as error:
-                yield error if isinstance(error, NoFit) else NoFit(str(error))
+            except (UnsupportedAttention, ProbeError) as error:
+                yield error if isinstance(error, UnsupportedAttention) else UnsupportedAttention(str(error))
 
 
 def _layers(caches: Sequence[Cache], attentions: Sequence[Attention]) -> list[_Layer]:
@@ -192,7 +192,7 @@ def _natural(name: str) -> list[int | str]:
 
 def _decoder(layers: Sequence[_Layer], inputs: Inputs) -> Decoder:
     first = layers[0]
-    shape = inputs.probe(Setting(2, 3, 5)).shape(first.keys.past)
+    shape = inputs.probe(ProbeShapes(2, 3, 5)).shape(first.keys.past)
     heads = first.attention.heads if first.attention is not None else shape[1]
     return Decoder(len(layers), shape[1], heads, shape[3])
 
@@ -206,91 +206,91 @@ def _grouped(
     cache: KvCache,
     decoder: Decoder,
 ) -> dict[ir.Value, ir.Value]:
-    """Replace the attentions that fit; returns what takes the place of each cache's output."""
+    """Replace the attentions that fit; returns what replaces each cache's output."""
     if positions is not None and positions > _MOST_POSITIONS:
         decoder.kept[f"{positions:,} positions are more than a mask is tried at"] = list(range(len(layers)))
         return {}
     root = Builder.of_existing(graph)
     masks = Masks(inputs, positions, most=_MOST_POSITIONS, least=_USUAL_POSITIONS)
     rotations = Rotations(inputs, dependence, positions or _USUAL_POSITIONS)
-    fitting: list[tuple[int, Attention, Sight]] = []
+    supported: list[tuple[int, Attention, VisibleKeys]] = []
     for number, layer in enumerate(layers):
         if layer.attention is not None:
-            with _kept_where_it_fits_not(decoder, number):
+            with _kept_if_unsupported(decoder, number):
                 check_types(layer.attention)
-                sight = masks.sight(layer.attention.mask, layer.attention.is_condition)
-                fitting.append((number, layer.attention, sight))
-    if len(fitting) == len(layers):
+                visible = masks.visible_keys(layer.attention.mask, layer.attention.is_boolean)
+                supported.append((number, layer.attention, visible))
+    if len(supported) == len(layers):
         decoder.cache = cache
     planned = []
-    for number, found, sight in _of_fitting_sizes(fitting, decoder):
+    for number, found, visible in _supported_sizes(supported, decoder):
         any_size = decoder.cache != "float32"
         sources, table, reason = _sources(rotations, found, positions, any_size=any_size)
         if reason:
             decoder.kept.setdefault(reason, []).append(number)
-        planned.append((found, sight, sources, table))
+        planned.append((found, visible, sources, table))
     emitter = Emitter(graph, inputs, decoder.cache, root)
     results: dict[ir.Value, ir.Value] = {}
-    for found, sight, sources, table in planned:
-        key, value = emitter.replace(found, sight, sources, table)
+    for found, visible, sources, table in planned:
+        key, value = emitter.replace(found, visible, sources, table)
         results |= {found.keys.present: key, found.values.present: value}
         decoder.grouped += 1
-        decoder.turned += table is not None
+        decoder.rotated += table is not None
     return results
 
 
 @contextmanager
-def _kept_where_it_fits_not(decoder: Decoder, number: int) -> Iterator[None]:
+def _kept_if_unsupported(decoder: Decoder, number: int) -> Iterator[None]:
     """The layer of that number stays in standard ONNX where its attention is of another form."""
     try:
         yield
-    except NoFit as error:
+    except UnsupportedAttention as error:
         decoder.kept.setdefault(str(error), []).append(number)
 
 
-def _of_fitting_sizes(
-    fitting: Sequence[tuple[int, Attention, Sight]], decoder: Decoder
-) -> Iterator[tuple[int, Attention, Sight]]:
+def _supported_sizes(
+    supported: Sequence[tuple[int, Attention, VisibleKeys]], decoder: Decoder
+) -> Iterator[tuple[int, Attention, VisibleKeys]]:
     """Those whose heads the operator takes: ONNX Runtime's does not take every size."""
-    for number, found, sight in fitting:
-        with _kept_where_it_fits_not(decoder, number):
+    for number, found, visible in supported:
+        with _kept_if_unsupported(decoder, number):
             if decoder.cache == "float32":
                 check_size(found)
-            yield number, found, sight
+            yield number, found, visible
 
 
 def _sources(
     rotations: Rotations, found: Attention, positions: int | None, *, any_size: bool
 ) -> tuple[tuple[Source, Source, Source], Table | None, str]:
-    """What queries, keys and values are made of; how the two first are turned; and why not inside.
+    """What queries, keys and values are made of; how the two first are rotated; and why not inside.
 
     Those of ``any_size`` are where ONNX Runtime's own kernel does not do it.
     """
     new, groups, size = found.keys.new, found.groups, found.size
-    values = rotations.source(found.values.new, groups, size, turned=False)
-    if positions is not None and positions <= _MOST_TURNED:
-        query = rotations.source(found.query, found.heads, size, turned=True)
-        keys = rotations.source(new, groups, size, turned=True)
+    values = rotations.source(found.values.new, groups, size, rotated=False)
+    if positions is not None and positions <= _MOST_ROTATED:
+        query = rotations.source(found.query, found.heads, size, rotated=True)
+        keys = rotations.source(new, groups, size, rotated=True)
         if query.table is not None and query.table is keys.table:
-            turned = 2 * query.table.cosine.shape[1]
-            if any_size or (size % 16 == 0 and turned % 16 == 0):
+            rotated = 2 * query.table.cosine.shape[1]
+            if any_size or (size % 16 == 0 and rotated % 16 == 0):
                 return (query, keys, values), query.table, ""
-            reason = f"ONNX Runtime does not turn {turned} of {size} elements"
+            reason = f"ONNX Runtime does not rotate {rotated} of {size} elements"
         elif query.table is None and keys.table is None and "BSD" in (query.layout.name, keys.layout.name):
-            return (query, keys, values), None, ""  # there is nothing to turn
+            return (query, keys, values), None, ""  # there is nothing to rotate
         else:
             reason = "rotary embeddings of a form that a table of positions does not have stay outside"
     elif positions is None:
         reason = "rotary embeddings stay outside: the number of positions is not known"
     else:
         reason = f"rotary embeddings stay outside: a table of {positions:,} positions would be too large"
-    query = rotations.source(found.query, found.heads, size, turned=False)
-    keys = rotations.source(new, groups, size, turned=False)
+    query = rotations.source(found.query, found.heads, size, rotated=False)
+    keys = rotations.source(new, groups, size, rotated=False)
     return (query, keys, values), None, reason
 
 
 def _rename(graph: ir.Graph, layers: Sequence[_Layer], results: dict[ir.Value, ir.Value]) -> None:
-    """The caches' names and order: inputs behind the model's own, outputs too, layer by layer."""
+    """The caches' names and order: inputs after the model's own, outputs too, layer by layer."""
     names = {value.name: value for value in all_values(graph)}
     unique = Names(names).unique
     for number, layer in enumerate(layers):
@@ -337,7 +337,7 @@ def _name_tokens(inputs: Inputs) -> None:
 
 
 def _remove_unused_inputs(graph: ir.Graph) -> None:
-    """Positions that are turned by inside of the attention are not the caller's to give."""
+    """Positions that are rotated by inside of the attention are not the caller's to give."""
     for value in list(graph.inputs):
         if value.name == "position_ids" and not value.uses():
             graph.inputs.remove(value)

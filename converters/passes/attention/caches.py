@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
+from converters.passes.attention.probe_shapes import BEAMS, Inputs, ProbeShapes
 from converters.passes.attention.probing import Dependence, ProbeError
-from converters.passes.attention.setting import BEAMS, Inputs, Setting
 from converters.variables import ExposedVariable
 from onnx_specops.graphs import all_nodes, nested
 from onnx_specops.replacing import take_place
@@ -49,7 +49,7 @@ def make_explicit(graph: ir.Graph, variables: Sequence[ExposedVariable]) -> list
     Raises:
         NotACache: where a variable is none; the graph is as it was then.
     """
-    found, inputs = recognised(graph, variables)
+    found, inputs = require_caches(graph, variables)
     caches = [form.rewritten(graph) for form in found]
     if inputs.beams is not None:
         for node, _ in list(inputs.beams.uses()):
@@ -59,13 +59,13 @@ def make_explicit(graph: ir.Graph, variables: Sequence[ExposedVariable]) -> list
     return caches
 
 
-def recognised(graph: ir.Graph, variables: Sequence[ExposedVariable]) -> tuple[list[CacheForm], Inputs]:
+def require_caches(graph: ir.Graph, variables: Sequence[ExposedVariable]) -> tuple[list[CacheForm], Inputs]:
     """The caches that the variables of a model are, and its inputs; the graph is as it was.
 
     Raises:
         NotACache: where a variable is none.
     """
-    found, inputs, problems = among(graph, variables)
+    found, inputs, problems = recognize_caches(graph, variables)
     if problems:
         raise problems[0]
     if not found:
@@ -75,7 +75,9 @@ def recognised(graph: ir.Graph, variables: Sequence[ExposedVariable]) -> tuple[l
     return found, inputs
 
 
-def among(graph: ir.Graph, variables: Sequence[ExposedVariable]) -> tuple[list[CacheForm], Inputs, list[NotACache]]:
+def recognize_caches(
+    graph: ir.Graph, variables: Sequence[ExposedVariable]
+) -> tuple[list[CacheForm], Inputs, list[NotACache]]:
     """The caches among the variables of a model, its inputs, and why others are none; the graph is as it was."""
     exposed = [item for item in variables if item.names]
     dependence = Dependence(graph, [item.variable.value for item in exposed])
@@ -83,7 +85,7 @@ def among(graph: ir.Graph, variables: Sequence[ExposedVariable]) -> tuple[list[C
     problems: list[NotACache] = []
     for item in exposed:
         try:
-            found.append(_recognised(item, dependence))
+            found.append(_recognize(item, dependence))
         except NotACache as problem:
             problems.append(problem)
     growing = {form.past for form in found}
@@ -125,7 +127,7 @@ class CacheForm:
         is_set: says whether that counts; ``None`` where it always does.
         read: what it holds, or its initial value.
         chosen: its rows that go on.
-        present: these and behind them ``new``, those of this run's tokens, along ``axis``.
+        present: these and after them ``new``, those of this run's tokens, along ``axis``.
         initial: the shape that it begins with, where that is no matter of ``is_set``.
     """
 
@@ -142,32 +144,32 @@ class CacheForm:
     def check(self, inputs: Inputs) -> None:
         """Raises `NotACache` where the variable does not begin empty or its rows are not those that beam_idx names."""
         dims = list(self.past.shape or ())
-        setting = Setting(batch=3, sequence=2, past=4)
+        probe_shapes = ProbeShapes(batch=3, sequence=2, past=4)
         shape = [3, *(d if isinstance(d, int) else 4 if i == self.axis else 2 for i, d in enumerate(dims) if i)]
-        held = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+        content = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
         rows = np.array([2, 0, 0], np.int32)
-        more = {self.read: held.astype(self.past.dtype.numpy())}  # type: ignore[union-attr]
+        more = {self.read: content.astype(self.past.dtype.numpy())}  # type: ignore[union-attr]
         if inputs.beams is not None:
             more[inputs.beams] = rows
         try:
-            chosen = inputs.probe(setting, more).array(self.chosen)
+            chosen = inputs.probe(probe_shapes, more).array(self.chosen)
         except ProbeError as error:
             raise NotACache(f"what becomes of the variable {self.name} between runs is not known: {error}") from error
-        wanted = held if inputs.beams is None else held[rows]
+        wanted = content if inputs.beams is None else content[rows]
         if not np.array_equal(chosen, wanted.astype(chosen.dtype)):
             raise NotACache(f"the rows of the variable {self.name} are not chosen by {BEAMS}")
-        if self._first(inputs, setting)[self.axis] != 0:
+        if self._first(inputs, probe_shapes)[self.axis] != 0:
             raise NotACache(f"the variable {self.name} does not begin empty")
 
-    def _first(self, inputs: Inputs, setting: Setting) -> tuple[int, ...]:
+    def _first(self, inputs: Inputs, probe_shapes: ProbeShapes) -> tuple[int, ...]:
         """The shape of the initial value."""
         if self.is_set is None:
             return self.initial
         try:
-            held = np.ones(inputs.probe(setting).shape(self.past), self.past.dtype.numpy())  # type: ignore[union-attr]
-            if not np.array_equal(inputs.probe(setting, {self.past: held}).array(self.read), held):
+            content = np.ones(inputs.probe(probe_shapes).shape(self.past), self.past.dtype.numpy())  # type: ignore[union-attr]
+            if not np.array_equal(inputs.probe(probe_shapes, {self.past: content}).array(self.read), content):
                 raise NotACache(f"the variable {self.name} is not read as it is")
-            return inputs.probe(setting, {self.is_set: np.array(False)}).shape(self.read)
+            return inputs.probe(probe_shapes, {self.is_set: np.array(False)}).shape(self.read)
         except ProbeError as error:
             raise NotACache(f"the initial value of the variable {self.name} is not known: {error}") from error
 
@@ -186,7 +188,7 @@ class CacheForm:
         return Cache(self.name, self.past, self.present, self.new, self.axis)
 
 
-def _recognised(item: ExposedVariable, dependence: Dependence) -> CacheForm:
+def _recognize(item: ExposedVariable, dependence: Dependence) -> CacheForm:
     variable = item.variable
     past = variable.value
     present: ir.Value | None = variable.assigned
@@ -203,11 +205,11 @@ def _recognised(item: ExposedVariable, dependence: Dependence) -> CacheForm:
         raise NotACache(f"the variable {variable.name} has no known rank, or is set by a branch")
     axis = node.attributes.get_int("axis", 0)
     axis += len(past.shape) if axis < 0 else 0
-    narrows = dependence.narrows(chosen) if chosen in dependence else []
-    if not narrows:
+    dominators = dependence.dominators(chosen) if chosen in dependence else []
+    if not dominators:
         raise NotACache(f"the variable {variable.name} is not what its keys or values are appended to")
     initial = tuple(variable.initial.shape.numpy())
-    return CacheForm(variable.name, past, variable.is_set, narrows[-1], chosen, present, new, axis, initial)
+    return CacheForm(variable.name, past, variable.is_set, dominators[-1], chosen, present, new, axis, initial)
 
 
 def _check_beams(beams: ir.Value, forms: Sequence[CacheForm]) -> None:

@@ -1,4 +1,4 @@
-"""GroupQueryAttention in the place of an attention over a cache."""
+"""GroupQueryAttention instead of an attention over a cache."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.options import KvCache
-from converters.passes.attention.masks import Sight
-from converters.passes.attention.matching import Attention, NoFit
+from converters.passes.attention.masks import VisibleKeys
+from converters.passes.attention.matching import Attention, UnsupportedAttention
+from converters.passes.attention.probe_shapes import Inputs, ProbeShapes
 from converters.passes.attention.probing import ProbeError
 from converters.passes.attention.rotation import Source, Table
-from converters.passes.attention.setting import Inputs, Setting
 from onnx_specops.building import Builder, Value, constant_value
 from onnx_specops.ops.group_query_attention_compressed import TAIL
 from onnx_specops.replacing import take_place
@@ -24,7 +24,7 @@ _MULTIPLE = 8
 """The size of a head in ONNX Runtime's kernel is one of it."""
 
 _UNKNOWN = -(1 << 30)
-"""No number of tokens: ONNX Runtime refuses it."""
+"""No number of tokens: ONNX Runtime rejects it."""
 
 
 @dataclass
@@ -46,31 +46,31 @@ class Emitter:
     _caches: dict[Table, tuple[Value, Value]] = field(default_factory=dict)
 
     def replace(
-        self, found: Attention, sight: Sight, sources: tuple[Source, Source, Source], table: Table | None
+        self, found: Attention, visible: VisibleKeys, sources: tuple[Source, Source, Source], table: Table | None
     ) -> tuple[ir.Value, ir.Value]:
         """Put GroupQueryAttention in an attention's place; returns what its caches become.
 
         Args:
             found: the attention.
-            sight: what its mask lets be seen.
+            visible: what its mask lets be seen.
             sources: what its queries, keys and values are made of.
-            table: how queries and keys are turned; ``None`` where they are turned before, or not at all.
+            table: how queries and keys are rotated; ``None`` where they are rotated before, or not at all.
         """
         mixing = found.mixed.producer()
         assert mixing is not None
-        lengths, total = self._counted(sight.padding)
+        lengths, total = self._counted(visible.padding)
         op = Builder(self.graph, root=self.root, before=mixing)
         op.scope = found.softmax.name or "attention"
         heads = (found.heads, found.groups, found.groups)
         tokens = [_in_rows(op, source, n, found.size) for source, n in zip(sources, heads, strict=True)]
-        turning = (None, None) if table is None else self._turning(table)
+        rotary = (None, None) if table is None else self._rotary_caches(table)
         sink = None if found.sink is None else op.const(found.sink, ir.DataType.FLOAT)
         attributes: dict[str, Any] = {
             "num_heads": found.heads,
             "kv_num_heads": found.groups,
             "scale": found.scale,
             "softcap": found.softcap or None,
-            "local_window_size": sight.window if sight.window > 0 else None,
+            "local_window_size": visible.window if visible.window > 0 else None,
             "rotary_interleaved": 1 if table is not None and table.interleaved else None,
             "outputs": 3,
         }
@@ -78,12 +78,12 @@ class Emitter:
         pasts = found.keys.past, found.values.past
         if self.cache == "float32":
             attributes["do_rotary"] = None if table is None else 1
-            inputs = *tokens, *pasts, lengths, total, *turning, None, None, sink
+            inputs = *tokens, *pasts, lengths, total, *rotary, None, None, sink
             output, key, value = op.contrib.GroupQueryAttention(*inputs, **attributes)
         else:
             for past in pasts:
                 _compress(past, self.cache)
-            inputs = *tokens, *pasts, lengths, total, *turning, sink
+            inputs = *tokens, *pasts, lengths, total, *rotary, sink
             output, key, value = op.specops.GroupQueryAttentionCompressed(*inputs, **attributes)
         if rows is None:
             whole = op.Reshape(output, [0, 0, found.heads, found.size])
@@ -110,11 +110,11 @@ class Emitter:
             lengths = op.Expand(op.Sub(total, 1), op.Shape(data, start=0, end=1))
         else:
             counts = op.Sub(op.ReduceSum(op.Cast(mask, to=ir.DataType.INT64), [1], keepdims=0), 1)
-            lengths = op.Where(_is_padded_behind(op, mask, sequence, total), counts, _UNKNOWN)
+            lengths = op.Where(_is_right_padded(op, mask, sequence, total), counts, _UNKNOWN)
         self._lengths[padding] = op.Cast(lengths, to=ir.DataType.INT32), whole
         return self._lengths[padding]
 
-    def _turning(self, table: Table) -> tuple[Value, Value]:
+    def _rotary_caches(self, table: Table) -> tuple[Value, Value]:
         if table not in self._caches:
             cosine, sine = (constant_value(array, name=name) for array, name in
                             ((table.cosine, "cos_cache"), (table.sine, "sin_cache")))  # fmt: skip
@@ -122,8 +122,8 @@ class Emitter:
         return self._caches[table]
 
     def _in_rows_again(self, found: Attention) -> ir.Value | None:
-        """The value behind ``mixed`` that has [batch, sequence, heads * size], as the operator gives it."""
-        setting = Setting(2, 3, 5)
+        """The value after ``mixed`` that has [batch, sequence, heads * size], as the operator gives it."""
+        probe_shapes = ProbeShapes(2, 3, 5)
         shape = (2, found.heads, 3, found.size)
         mixed = np.random.default_rng(3).standard_normal(shape).astype(np.float32)
         wanted = mixed.transpose(0, 2, 1, 3).reshape(2, 3, -1)
@@ -133,7 +133,7 @@ class Emitter:
                 return None
             value = uses[0][0].outputs[0]
             try:
-                got = self.inputs.probe(setting, {found.mixed: mixed}).array(value)
+                got = self.inputs.probe(probe_shapes, {found.mixed: mixed}).array(value)
             except ProbeError:
                 return None
             if np.array_equal(got, wanted):
@@ -149,10 +149,10 @@ def _compress(past: ir.Value, cache: KvCache) -> None:
     past.shape = ir.Shape([*dims, size + TAIL if cache == "uint8" and isinstance(size, int) else size])
 
 
-def _is_padded_behind(op: Builder, mask: ir.Value, sequence: Value, total: Value) -> Value:
-    """For each row whether what fills it up stands behind its tokens, as GroupQueryAttention has it.
+def _is_right_padded(op: Builder, mask: ir.Value, sequence: Value, total: Value) -> Value:
+    """For each row whether what fills it up stands after its tokens, as GroupQueryAttention has it.
 
-    It can stand before later runs' tokens: these are behind it.
+    It can stand before later runs' tokens: these are after it.
     """
     begins = op.Greater(op.Slice(mask, [0], [1], [1]), 0)
     earlier, later = op.Slice(mask, [0], [-1], [1]), op.Slice(mask, [1], [2**62], [1])
@@ -173,13 +173,15 @@ def _in_rows(op: Builder, source: Source, heads: int, size: int) -> ir.Value:
 
 
 def check_types(found: Attention) -> None:
-    """Raises `NoFit` where an attention is not computed in float32."""
+    """Raises `UnsupportedAttention` where an attention is not computed in float32."""
     types = {value.dtype for value in (found.query, found.keys.past, found.values.past, found.keys.new, found.mixed)}
     if types != {ir.DataType.FLOAT}:
-        raise NoFit(f"it is computed in {', '.join(sorted(str(t) for t in types))}")
+        raise UnsupportedAttention(f"it is computed in {', '.join(sorted(str(t) for t in types))}")
 
 
 def check_size(found: Attention) -> None:
-    """Raises `NoFit` where ONNX Runtime's kernel refuses the size of an attention's heads."""
+    """Raises `UnsupportedAttention` where ONNX Runtime's kernel rejects the size of an attention's heads."""
     if found.size % _MULTIPLE:
-        raise NoFit(f"its heads have {found.size} elements, no multiple of {_MULTIPLE} as ONNX Runtime takes them")
+        raise UnsupportedAttention(
+            f"its heads have {found.size} elements, no multiple of {_MULTIPLE} as ONNX Runtime takes them"
+        )

@@ -1,6 +1,6 @@
-"""Only what gives the next token is computed behind a language model's last attention: no logits of the tokens before it.
+"""Only what gives the next token is computed after a language model's last attention: no logits of the tokens before it.
 
-Behind the last mixing of tokens (attention) each token is reckoned by itself. Who generates text wants one of them: of a
+Behind the last mixing of tokens (attention) each token is computed by itself. Who generates text wants one of them: of a
 prompt of 2,000 tokens and a vocabulary of 128,000 the logits alone would be 1 GB, and their product the largest of all.
 """
 
@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from converters.passes.attention.probe_shapes import Inputs, ProbeShapes
 from converters.passes.attention.probing import Probe, ProbeError
-from converters.passes.attention.setting import Inputs, Setting
 from onnx_specops.building import Builder, Value
 from onnx_specops.replacing import take_place
 
-_SETTING = Setting(batch=2, sequence=3, past=5)
+_PROBE_SHAPES = ProbeShapes(batch=2, sequence=3, past=5)
 _END = 2**62
 
 # What computes each element from those at its place in the inputs.
@@ -41,27 +41,27 @@ def keep_last_token(graph: ir.Graph, inputs: Inputs) -> bool:
     """
     place = next((k for k, output in enumerate(graph.outputs) if output.name == "logits"), 0)
     logits = graph.outputs[place]
-    probe = inputs.probe(_SETTING)
+    probe = inputs.probe(_PROBE_SHAPES)
     if not _has_tokens(logits, probe) or logits.producer() is None or logits.uses():
         return False
-    behind = _behind(graph, logits, probe)
+    by_token = _by_token(graph, logits, probe)
     select = _Selection(graph, inputs)
-    for node in behind:
+    for node in by_token:
         for index, value in enumerate(node.inputs):
-            if value is not None and value.producer() not in behind and _has_tokens(value, probe):
+            if value is not None and value.producer() not in by_token and _has_tokens(value, probe):
                 node.replace_input_with(index, select.last(value, node))
         if node.op_type == "Reshape":
             node.replace_input_with(1, select.as_it_is)
         for value in node.outputs:
             _shorten(value)
-    if not behind:
+    if not by_token:
         take_place(logits, select.last(logits, None), equal=False)
         _shorten(graph.outputs[place])
     return True
 
 
-def _behind(graph: ir.Graph, logits: ir.Value, probe: Probe) -> dict[ir.Node, None]:
-    """The nodes that reckon each token by itself and whose results nothing but the logits need, in the graph's order."""
+def _by_token(graph: ir.Graph, logits: ir.Value, probe: Probe) -> dict[ir.Node, None]:
+    """The nodes that compute each token by itself and whose results nothing but the logits need, in the graph's order."""
     found: dict[ir.Node, None] = {}
     for node in reversed(graph):
         if logits in node.outputs or (_users(node) and all(user in found for user in _users(node))):
@@ -111,7 +111,7 @@ def _shape(value: ir.Value, probe: Probe) -> tuple[int, ...] | None:
 def _has_tokens(value: ir.Value, probe: Probe) -> bool:
     """Whether it is ``[batch, tokens, ...]``."""
     shape = _shape(value, probe)
-    return shape is not None and len(shape) == 3 and shape[:2] == (_SETTING.batch, _SETTING.sequence)
+    return shape is not None and len(shape) == 3 and shape[:2] == (_PROBE_SHAPES.batch, _PROBE_SHAPES.sequence)
 
 
 def _is_of_all(value: ir.Value, probe: Probe) -> bool:

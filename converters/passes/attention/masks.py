@@ -1,4 +1,4 @@
-"""What a mask lets be seen, found out by trying."""
+"""What a mask lets be seen, determined by evaluation."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from converters.passes.attention.matching import MASKED, NoFit
+from converters.passes.attention.matching import MASKED, UnsupportedAttention
+from converters.passes.attention.probe_shapes import Inputs, ProbeShapes
 from converters.passes.attention.probing import ProbeError
-from converters.passes.attention.setting import Inputs, Setting
 
 
 @dataclass(frozen=True)
-class Sight:
+class VisibleKeys:
     """What the tokens of a run see: those up to themselves that the attention_mask has.
 
     Attributes:
         window: how many of them, the last; -1 for all.
-        padding: whether the attention_mask is heeded.
+        padding: whether the attention_mask is used.
     """
 
     window: int
@@ -39,92 +39,97 @@ class Masks:
         self._totals = [most >> shift for shift in range(most.bit_length()) if most >> shift >= least]
         if positions is not None:
             self._totals = [positions]
-        self._found: dict[tuple[ir.Value, bool], Sight | NoFit] = {}
+        self._found: dict[tuple[ir.Value, bool], VisibleKeys | UnsupportedAttention] = {}
 
-    def sight(self, mask: ir.Value | None, is_condition: bool) -> Sight:
+    def visible_keys(self, mask: ir.Value | None, is_boolean: bool) -> VisibleKeys:
         """What a mask lets be seen.
 
         Raises:
-            NoFit: something else than tokens before, or not by hiding the others.
+            UnsupportedAttention: something else than tokens before, or not by hiding the others.
         """
         if mask is None:
-            raise NoFit("it sees tokens that come later")
-        key = (mask, is_condition)
+            raise UnsupportedAttention("it sees tokens that come later")
+        key = (mask, is_boolean)
         if key not in self._found:
             try:
-                self._found[key] = self._probed(mask, is_condition)
+                self._found[key] = self._probed(mask, is_boolean)
             except ProbeError as error:
-                self._found[key] = NoFit(f"its mask is not known: {error}")
-            except NoFit as error:
+                self._found[key] = UnsupportedAttention(f"its mask is not known: {error}")
+            except UnsupportedAttention as error:
                 self._found[key] = error
         found = self._found[key]
-        if isinstance(found, NoFit):
+        if isinstance(found, UnsupportedAttention):
             raise found
         return found
 
-    def _probed(self, mask: ir.Value, is_condition: bool) -> Sight:
-        last = self._last(mask, is_condition)
+    def _probed(self, mask: ir.Value, is_boolean: bool) -> VisibleKeys:
+        last = self._last(mask, is_boolean)
         window = -1 if last.all() else int(last.sum())
-        near = [Setting(2, 3, 5), Setting(2, 4, 0), Setting(1, 1, 2)]
+        near = [ProbeShapes(2, 3, 5), ProbeShapes(2, 4, 0), ProbeShapes(1, 1, 2)]
         if window > 0:
             past = max(window - 2, 0)
-            near += [Setting(1, 5, past), Setting(1, 1, past), Setting(1, 1, past + 1), Setting(1, 1, past + 2)]
+            near += [
+                ProbeShapes(1, 5, past),
+                ProbeShapes(1, 1, past),
+                ProbeShapes(1, 1, past + 1),
+                ProbeShapes(1, 1, past + 2),
+            ]
             if window <= 4096:
-                near.append(Setting(1, window + 3, 2))
-        for setting in near:
-            self._check(self._seen(mask, is_condition, setting), _seen(setting, window), setting, None)
+                near.append(ProbeShapes(1, window + 3, 2))
+        for probe_shapes in near:
+            self._check(self._visible(mask, is_boolean, probe_shapes), _visible(probe_shapes, window), probe_shapes, None)
         padding = False
         for rows in ([1, 1, 1, 0, 0, 1, 1, 1], [0, 0, 1, 1, 1, 1, 1, 1]):
             given = np.array([rows, [1] * 8], np.int64)
-            setting = Setting(2, 3, 5, mask=given, positions=np.maximum(given.cumsum(1) - 1, 0)[:, -3:])
-            seen = self._seen(mask, is_condition, setting)
-            heeded = _seen(setting, window) & (given[:, None] > 0)
-            if not np.array_equal(seen, _seen(setting, window)):
+            probe_shapes = ProbeShapes(2, 3, 5, mask=given, positions=np.maximum(given.cumsum(1) - 1, 0)[:, -3:])
+            visible = self._visible(mask, is_boolean, probe_shapes)
+            heeded = _visible(probe_shapes, window) & (given[:, None] > 0)
+            if not np.array_equal(visible, _visible(probe_shapes, window)):
                 padding = True
-                self._check(seen, heeded, setting, given)
-        return Sight(window, padding)
+                self._check(visible, heeded, probe_shapes, given)
+        return VisibleKeys(window, padding)
 
-    def _last(self, mask: ir.Value, is_condition: bool) -> np.ndarray:
+    def _last(self, mask: ir.Value, is_boolean: bool) -> np.ndarray:
         """[total]: what one token sees after as many others as there may be, which shows a window."""
         *longer, shortest = self._totals
         for total in longer:
             try:
-                return self._seen(mask, is_condition, Setting(sequence=1, past=total - 1))[0, 0]
-            except (NoFit, ProbeError):
+                return self._visible(mask, is_boolean, ProbeShapes(sequence=1, past=total - 1))[0, 0]
+            except (UnsupportedAttention, ProbeError):
                 continue  # a constant mask has a size of its own
-        return self._seen(mask, is_condition, Setting(sequence=1, past=shortest - 1))[0, 0]
+        return self._visible(mask, is_boolean, ProbeShapes(sequence=1, past=shortest - 1))[0, 0]
 
     @staticmethod
-    def _check(seen: np.ndarray, wanted: np.ndarray, setting: Setting, given: np.ndarray | None) -> None:
+    def _check(visible: np.ndarray, wanted: np.ndarray, probe_shapes: ProbeShapes, given: np.ndarray | None) -> None:
         some = wanted.any(-1)  # a row that sees nothing gives numbers without meaning
-        if not np.array_equal(seen[some], wanted[some]):
-            raise NoFit("it sees others than the tokens before, all or those of a window")
+        if not np.array_equal(visible[some], wanted[some]):
+            raise UnsupportedAttention("it sees others than the tokens before, all or those of a window")
 
-    def _seen(self, mask: ir.Value, is_condition: bool, setting: Setting) -> np.ndarray:
+    def _visible(self, mask: ir.Value, is_boolean: bool, probe_shapes: ProbeShapes) -> np.ndarray:
         """[batch, sequence, total]: whether a key is seen."""
-        array = self._inputs.probe(setting).array(mask)
-        whole = (setting.batch, 1, setting.sequence, setting.total)
+        array = self._inputs.probe(probe_shapes).array(mask)
+        whole = (probe_shapes.batch, 1, probe_shapes.sequence, probe_shapes.total)
         if array.ndim > 4 or (array.ndim == 4 and array.shape[1] != 1 and not (array == array[:, :1]).all()):
-            raise NoFit("its heads see differently")
+            raise UnsupportedAttention("its heads see differently")
         if array.ndim == 4:
             array = array[:, :1]
         try:
             array = np.broadcast_to(array, whole)[:, 0]
         except ValueError as error:
-            raise NoFit(f"its mask has the shape {array.shape} where {whole} is wanted") from error
-        if is_condition:
+            raise UnsupportedAttention(f"its mask has the shape {array.shape} where {whole} is wanted") from error
+        if is_boolean:
             return array.astype(bool)
-        seen = array == 0
-        if not (seen | (array <= MASKED)).all():
-            raise NoFit("its mask adds values to visible positions")
-        return seen
+        visible = array == 0
+        if not (visible | (array <= MASKED)).all():
+            raise UnsupportedAttention("its mask adds values to visible positions")
+        return visible
 
 
-def _seen(setting: Setting, window: int) -> np.ndarray:
+def _visible(probe_shapes: ProbeShapes, window: int) -> np.ndarray:
     """What tokens see that come before: [batch, sequence, total]."""
-    slots = np.arange(setting.total)
-    last = setting.past + np.arange(setting.sequence)[:, None]
-    seen = slots <= last
+    slots = np.arange(probe_shapes.total)
+    last = probe_shapes.past + np.arange(probe_shapes.sequence)[:, None]
+    visible = slots <= last
     if window > 0:
-        seen &= slots > last - window
-    return np.broadcast_to(seen, (setting.batch, setting.sequence, setting.total))
+        visible &= slots > last - window
+    return np.broadcast_to(visible, (probe_shapes.batch, probe_shapes.sequence, probe_shapes.total))

@@ -1,4 +1,4 @@
-"""What a part of a graph computes, found out by trying: its values for chosen inputs.
+"""What a part of a graph computes, determined by evaluation: its values for chosen inputs.
 
 Masks, rotary angles and repeated heads reach a model in many spellings, of many exporters; what they compute is the same.
 A `Probe` gives the value of any part of a graph for inputs of a few tokens, without its weights being read: of what depends
@@ -223,7 +223,7 @@ class Dependence:
         for number, node in enumerate(graph):
             if node.op_type in _SHAPES and not node.domain:
                 continue
-            if any(value in self._order for value in read_by(node)):
+            if any(value in self._order for value in inputs_of(node)):
                 self._order.update(dict.fromkeys(node.outputs, number))
 
     def __contains__(self, value: ir.Value | None) -> bool:
@@ -233,7 +233,7 @@ class Dependence:
         """Those of the values that depend on data, each once."""
         return list(dict.fromkeys(value for value in values if value is not None and value in self._order))
 
-    def narrows(self, value: ir.Value, most: int = 200) -> list[ir.Value]:
+    def dominators(self, value: ir.Value, most: int = 200) -> list[ir.Value]:
         """The values through which all that ``value`` has of the data comes, the nearest first, beginning with itself.
 
         Args:
@@ -256,10 +256,10 @@ class Dependence:
         return found
 
 
-def read_by(node: ir.Node) -> list[ir.Value]:
+def inputs_of(node: ir.Node) -> list[ir.Value]:
     """What a node reads, by its nested graphs too."""
     values = [value for value in node.inputs if value is not None]
     for graph in nested(node):
         values += list(graph.outputs)
-        values += [value for inner in graph for value in read_by(inner)]
+        values += [value for inner in graph for value in inputs_of(inner)]
     return values

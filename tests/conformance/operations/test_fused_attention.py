@@ -1,6 +1,6 @@
 """Attention over variables, of tokens that see nothing: what OpenVINO computes as one node gives numbers, the rest NaN.
 
-Queries, keys and values are inputs: `converters.passes.attention.held` recognises none of these models.
+Queries, keys and values are inputs: `converters.passes.attention.in_place_cache` recognises none of these models.
 """
 
 from __future__ import annotations

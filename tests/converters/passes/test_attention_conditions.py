@@ -11,7 +11,7 @@ import pytest
 
 from converters.passes.multi_head_attention import (
     FUSE_ATTENTION,
-    DropTranspositions,
+    DropInverseTransposes,
     FuseAttention,
     JoinMasks,
     SplitProjections,
@@ -214,7 +214,7 @@ def test_transpositions(first: list[int], second: list[int], gone: bool) -> None
     got = rewritten(
         lambda op, x: op.Relu(op.Transpose(op.Transpose(op.Abs(x), perm=first), perm=second)),
         floats("x", 2, 2, 2, 2),
-        by=[DropTranspositions()],
+        by=[DropInverseTransposes()],
     )
     assert ("Transpose" not in got) is gone
 
@@ -235,7 +235,7 @@ def test_changes_of_shape(dims: tuple, first: list[int], second: list[int], gone
     got = rewritten(
         lambda op, x: op.Relu(op.Reshape(op.Reshape(op.Abs(x), first), second)),
         floats("x", *dims),
-        by=[DropTranspositions()],
+        by=[DropInverseTransposes()],
     )
     assert ("Reshape" not in got) is gone
 

@@ -62,7 +62,7 @@ def divided(*divisors: float) -> Callable[[Any, Any], Any]:
 def test_scales_and_softcaps(products: Any, grouped: int, cache: Any, kernels: Any) -> None:
     decoder = agrees(layer(products=products), GIVEN, kernels=kernels, kv_cache=cache)
     assert decoder.grouped == grouped
-    assert grouped or "its products are multiplied by " in " ".join(decoder.kept)
+    assert grouped or "its attention scores are multiplied by " in " ".join(decoder.kept)
 
 
 @pytest.mark.parametrize("factor", [0.5, 1e-25])

@@ -13,8 +13,8 @@ from onnx import TensorProto, helper
 from openvino import opset13 as ops
 
 import onnx_specops
-from tests.onnx_specops.native import random_held_attention
-from tests.onnx_specops.native.random_held_attention import LOWEST, NAMES, SCALE
+from tests.onnx_specops.native import random_in_place_attention
+from tests.onnx_specops.native.random_in_place_attention import LOWEST, NAMES, SCALE
 
 F = np.float32
 KERNELS = ["native", "python", "none"]
@@ -83,7 +83,7 @@ def openvino_attention(feeds: dict[str, np.ndarray], keys: np.ndarray, values: n
 
 def drawn(seed: int) -> tuple[dict[str, np.ndarray], float]:
     """The inputs of a node, of any of its forms, and its softcap."""
-    _, arrays, _, attributes = random_held_attention.attention(np.random.default_rng(seed))
+    _, arrays, _, attributes = random_in_place_attention.attention(np.random.default_rng(seed))
     return {name: array for name, array in zip(NAMES, arrays, strict=True) if array is not None}, attributes["softcap"]
 
 

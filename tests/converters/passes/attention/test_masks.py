@@ -7,16 +7,16 @@ from typing import Any
 import onnx_ir as ir
 import pytest
 
-from converters.passes.attention.masks import Masks, Sight
-from converters.passes.attention.matching import NoFit
-from converters.passes.attention.setting import Inputs
+from converters.passes.attention.masks import Masks, VisibleKeys
+from converters.passes.attention.matching import UnsupportedAttention
+from converters.passes.attention.probe_shapes import Inputs
 from onnx_specops.building import new_value
 from tests.converters.passes.graphs import graph
 
 MOST, LEAST = 1 << 22, 4096
 
 
-def sight(window: int | None, positions: int | None, *, buffer: int | None = None) -> Sight:
+def visible_keys(window: int | None, positions: int | None, *, buffer: int | None = None) -> VisibleKeys:
     """What a causal mask lets be seen, of a window, and cut out of a constant of so many tokens."""
 
     def emit(op: Any, data: Any, mask: Any) -> Any:
@@ -33,33 +33,33 @@ def sight(window: int | None, positions: int | None, *, buffer: int | None = Non
 
     ids, mask = (new_value(ir.DataType.INT64, [None, None], name) for name in ("input_ids", "attention_mask"))
     model = graph(emit, ids, mask)
-    return Masks(Inputs(model.graph, {}), positions, most=MOST, least=LEAST).sight(model.graph.outputs[0], True)
+    return Masks(Inputs(model.graph, {}), positions, most=MOST, least=LEAST).visible_keys(model.graph.outputs[0], True)
 
 
 @pytest.mark.parametrize("window", [8, 4095, 4096, 4097, 100_000, MOST - 1])
 def test_a_window(window: int) -> None:
     """Also one that is longer than most models' texts, where it is unknown for how many tokens the model is made."""
-    assert sight(window, None).window == window
+    assert visible_keys(window, None).window == window
 
 
 def test_no_window() -> None:
-    assert sight(None, None).window == -1
+    assert visible_keys(None, None).window == -1
 
 
 @pytest.mark.parametrize(("positions", "found"), [(100, -1), (101, 100), (4096, 100)])
 def test_a_window_of_as_many_as_positions_hides_nothing(positions: int, found: int) -> None:
-    assert sight(100, positions).window == found
+    assert visible_keys(100, positions).window == found
 
 
 @pytest.mark.parametrize("window", [None, 8, 5000])
 def test_a_mask_of_a_size_of_its_own(window: int | None) -> None:
     """It is tried at the most tokens that it has."""
-    assert sight(window, None, buffer=8192).window == (window or -1)
+    assert visible_keys(window, None, buffer=8192).window == (window or -1)
 
 
 def test_a_mask_of_fewer_tokens_than_are_tried() -> None:
-    with pytest.raises(NoFit):
-        sight(None, None, buffer=2048)
+    with pytest.raises(UnsupportedAttention):
+        visible_keys(None, None, buffer=2048)
 
 
 def test_what_hides_something_else() -> None:
@@ -67,5 +67,5 @@ def test_what_hides_something_else() -> None:
         lambda op, ids, mask: op.Unsqueeze(op.Greater(mask, 0), [1, 2]),
         *(new_value(ir.DataType.INT64, [None, None], name) for name in ("input_ids", "attention_mask")),
     )
-    with pytest.raises(NoFit, match="others than the tokens before"):
-        Masks(Inputs(model.graph, {}), 64, most=MOST, least=LEAST).sight(model.graph.outputs[0], True)
+    with pytest.raises(UnsupportedAttention, match="others than the tokens before"):
+        Masks(Inputs(model.graph, {}), 64, most=MOST, least=LEAST).visible_keys(model.graph.outputs[0], True)

@@ -10,9 +10,9 @@ import onnx_ir as ir
 import pytest
 
 from converters.passes.attention.caches import Cache
-from converters.passes.attention.matching import Attention, Matcher, NoFit
+from converters.passes.attention.matching import Attention, Matcher, UnsupportedAttention
 from converters.passes.attention.probing import Dependence
-from converters.passes.attention.setting import Inputs
+from converters.passes.attention.probe_shapes import Inputs
 from onnx_specops.building import Value, new_value
 from tests.converters.passes.graphs import floats, graph
 
@@ -124,11 +124,11 @@ def test_factors(products: Step, scale: float, softcap: float) -> None:
         (lambda op, s, x, m: op.Div(s, 1e-40), "which is 0 or beyond"),
         (lambda op, s, x, m: op.Where(_shown(op, m), s, -100.0), "does not hide the masked positions"),
         (lambda op, s, x, m: op.Where(_shown(op, m), LOWEST, s), "Where precedes"),  # the other way round
-        (lambda op, s, x, m: op.Cast(op.Cast(s, to=D.FLOAT16), to=D.FLOAT), "its products are rounded"),
+        (lambda op, s, x, m: op.Cast(op.Cast(s, to=D.FLOAT16), to=D.FLOAT), "its attention scores are rounded"),
     ],
 )
 def test_what_it_cannot_be(products: Step, reason: str) -> None:
-    with pytest.raises(NoFit, match=reason):
+    with pytest.raises(UnsupportedAttention, match=reason):
         match(products)
 
 
@@ -149,7 +149,7 @@ def test_keys_and_axes(options: dict[str, Any], reason: str | None) -> None:
     if reason is None:
         assert match(**options) is not None
         return
-    with pytest.raises(NoFit, match=reason):
+    with pytest.raises(UnsupportedAttention, match=reason):
         match(**options)
 
 

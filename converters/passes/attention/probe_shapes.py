@@ -1,4 +1,4 @@
-"""The inputs of a language model, and settings of them to probe it with."""
+"""The inputs of a language model, and shapes to probe it with."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OWN_MASK = "decoder_attention_mask"
 
 
 @dataclass(frozen=True)
-class Setting:
+class ProbeShapes:
     """How many tokens a run has, and where.
 
     Attributes:
@@ -71,29 +71,31 @@ class Inputs:
         """All that is data."""
         return [*self.data, *self.pasts]
 
-    def probe(self, setting: Setting, more: Mapping[ir.Value, np.ndarray | Data] | None = None) -> Probe:
-        """The graph's values in a setting; ``more`` says what further values are."""
+    def probe(self, probe_shapes: ProbeShapes, more: Mapping[ir.Value, np.ndarray | Data] | None = None) -> Probe:
+        """The graph's values in probe shapes; ``more`` says what further values are."""
         given: dict[ir.Value, np.ndarray | Data] = {}
         for value in self.data:
-            given[value] = Data(value.dtype or ir.DataType.INT64, self._shape(value, (setting.batch, setting.sequence)))
+            given[value] = Data(
+                value.dtype or ir.DataType.INT64, self._shape(value, (probe_shapes.batch, probe_shapes.sequence))
+            )
         for value, axis in self.pasts.items():
-            sizes = [setting.batch] + [setting.past if i == axis else 1 for i in range(1, len(value.shape or ()))]
+            sizes = [probe_shapes.batch] + [probe_shapes.past if i == axis else 1 for i in range(1, len(value.shape or ()))]
             given[value] = Data(value.dtype or ir.DataType.FLOAT, self._shape(value, sizes))
         for flag in self.flags:
             given[flag] = np.array(flag not in self.unset)
         if self.mask is not None:
-            given[self.mask] = setting.given_mask.astype(_numpy(self.mask))
+            given[self.mask] = probe_shapes.given_mask.astype(_numpy(self.mask))
         if self.positions is not None:
-            given[self.positions] = setting.given_positions.astype(_numpy(self.positions))
+            given[self.positions] = probe_shapes.given_positions.astype(_numpy(self.positions))
         if self.slots is not None:  # of all rows
-            given[self.slots] = np.arange(setting.past, setting.total).astype(_numpy(self.slots))
+            given[self.slots] = np.arange(probe_shapes.past, probe_shapes.total).astype(_numpy(self.slots))
         if self.beams is not None:
-            given[self.beams] = np.arange(setting.batch).astype(_numpy(self.beams))
+            given[self.beams] = np.arange(probe_shapes.batch).astype(_numpy(self.beams))
         return Probe({**given, **(more or {})})
 
     @staticmethod
     def _shape(value: ir.Value, sizes: Sequence[int]) -> tuple[int, ...]:
-        """The dimensions of an input: those that it has fixed, else the setting's."""
+        """The dimensions of an input: those that it has fixed, else those of the probe."""
         dims = list(value.shape or ())
         return tuple(d if isinstance(d, int) else sizes[i] if i < len(sizes) else 1 for i, d in enumerate(dims))
 

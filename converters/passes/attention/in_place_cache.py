@@ -18,16 +18,16 @@ import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 
-from converters.passes.attention.caches import Cache, CacheForm, among
+from converters.passes.attention.caches import Cache, CacheForm, recognize_caches
 from converters.passes.attention.grouped import check_types
-from converters.passes.attention.matching import SETTING, Attention, Matcher, NoFit
-from converters.passes.attention.probing import Data, Dependence, Probe, ProbeError, read_by
-from converters.passes.attention.setting import Inputs, Setting
+from converters.passes.attention.matching import PROBE_SHAPES, Attention, Matcher, UnsupportedAttention
+from converters.passes.attention.probe_shapes import Inputs, ProbeShapes
+from converters.passes.attention.probing import Data, Dependence, Probe, ProbeError, inputs_of
 from converters.variables import ExposedVariable, Variable, expose
 from onnx_specops.building import Builder, Value, new_value
 from onnx_specops.replacing import take_place
 
-_HIDES = -1e30
+_HIDDEN = -1e30
 """A product to which this is added is this, whatever it was."""
 
 _COUNTER = "past_length"
@@ -37,7 +37,7 @@ _ALL = -1
 """What it begins as: all that the caches hold are tokens, none of it is room."""
 
 
-def hold_caches(model: ir.Model, variables: list[ExposedVariable]) -> None:
+def extend_caches_in_place(model: ir.Model, variables: list[ExposedVariable]) -> None:
     """Let a language model's attention extend its caches.
 
     The keys and values of an attention that has not the operator's form, or that something else takes, stay variables as
@@ -49,22 +49,22 @@ def hold_caches(model: ir.Model, variables: list[ExposedVariable]) -> None:
             tells how many tokens they hold, a variable that does is added.
     """
     graph = model.graph
-    forms, inputs, _ = among(graph, variables)
+    forms, inputs, _ = recognize_caches(graph, variables)
     if not forms:
         return
     try:
-        chosen = _Chosen(inputs, graph, forms)
-        probe = chosen.probe(SETTING)
-        attentions = _taken_by_no_other(graph, variables, forms, _attentions(graph, forms, chosen, probe))
+        chosen = _ChosenRows(inputs, graph, forms)
+        probe = chosen.probe(PROBE_SHAPES)
+        attentions = _with_exclusive_caches(graph, variables, forms, _attentions(graph, forms, chosen, probe))
         if not attentions:
             return
         tokens = _tokens(chosen, attentions)
         ranks = {found.mask: len(probe.shape(found.mask)) for found in attentions if found.mask is not None}
-    except (NoFit, ProbeError):
+    except (UnsupportedAttention, ProbeError):
         return
     pasts = {cache.past for found in attentions for cache in (found.keys, found.values)}
-    held = [form for form in forms if form.past in pasts]
-    emitter = _Emitter(graph, held, inputs, tokens, ranks, _told_by_mask(chosen, attentions))
+    in_place = [form for form in forms if form.past in pasts]
+    emitter = _Emitter(graph, in_place, inputs, tokens, ranks, _counted_by_mask(chosen, attentions))
     for found in attentions:
         emitter.replace(found)
     emitter.replace_shapes()
@@ -76,24 +76,24 @@ def hold_caches(model: ir.Model, variables: list[ExposedVariable]) -> None:
     RemoveUnusedNodesPass()(model)
 
 
-class _Chosen(Inputs):
+class _ChosenRows(Inputs):
     """The graph's inputs, with the caches' chosen rows as if they were inputs too."""
 
     def __init__(self, inputs: Inputs, graph: ir.Graph, forms: Sequence[CacheForm]) -> None:
         super().__init__(graph, inputs.pasts, inputs.unset)
         self._forms = forms
 
-    def probe(self, setting: Setting, more: Mapping[ir.Value, np.ndarray | Data] | None = None) -> Probe:
-        plain = super().probe(setting)
+    def probe(self, probe_shapes: ProbeShapes, more: Mapping[ir.Value, np.ndarray | Data] | None = None) -> Probe:
+        plain = super().probe(probe_shapes)
         given: dict[ir.Value, np.ndarray | Data] = {}
         for form in self._forms:
             data = Data(form.past.dtype or ir.DataType.FLOAT, plain.shape(form.past))
             given |= dict.fromkeys((form.read, form.chosen), data)
-        return super().probe(setting, {**given, **(more or {})})
+        return super().probe(probe_shapes, {**given, **(more or {})})
 
 
-def _attentions(graph: ir.Graph, forms: Sequence[CacheForm], chosen: _Chosen, probe: Probe) -> list[Attention]:
-    """The attentions that the operator can say over two caches each, which are those of no other."""
+def _attentions(graph: ir.Graph, forms: Sequence[CacheForm], chosen: _ChosenRows, probe: Probe) -> list[Attention]:
+    """The attentions that the operator supports over two caches each, which are those of no other."""
     caches = [Cache(form.name, form.past, form.present, form.new, form.axis) for form in forms]
     matcher = Matcher(chosen, caches, Dependence(graph, chosen.sources))
     found: list[Attention] = []
@@ -104,42 +104,42 @@ def _attentions(graph: ir.Graph, forms: Sequence[CacheForm], chosen: _Chosen, pr
             if (attention := matcher.match(node)) is not None:
                 _check(attention, probe)
                 found.append(attention)
-        except (NoFit, ProbeError):
+        except (UnsupportedAttention, ProbeError):
             continue
     times = Counter(cache.past for attention in found for cache in (attention.keys, attention.values))
     return [attention for attention in found if times[attention.keys.past] == times[attention.values.past] == 1]
 
 
 def _check(found: Attention, probe: Probe) -> None:
-    """Raises `NoFit` where an attention has what the operator has not."""
+    """Raises `UnsupportedAttention` where an attention has what the operator has not."""
     check_types(found)
-    if probe.shape(found.query)[::2] != (SETTING.batch, SETTING.sequence):
-        raise NoFit("its queries are not those of the tokens of the run")
+    if probe.shape(found.query)[::2] != (PROBE_SHAPES.batch, PROBE_SHAPES.sequence):
+        raise UnsupportedAttention("its queries are not those of the tokens of the run")
     for cache in (found.keys, found.values):
         groups, size = _sizes(cache.past)
-        if probe.shape(cache.new) != (SETTING.batch, groups, SETTING.sequence, size):
-            raise NoFit("its cache does not grow by the tokens of the run")
+        if probe.shape(cache.new) != (PROBE_SHAPES.batch, groups, PROBE_SHAPES.sequence, size):
+            raise UnsupportedAttention("its cache does not grow by the tokens of the run")
     if found.mask is None:
         return
-    if found.is_condition and found.lowest > _HIDES:
-        raise NoFit("what its mask hides depends on what it hides")
-    if not found.is_condition and found.mask.dtype != ir.DataType.FLOAT:
-        raise NoFit(f"its mask is {found.mask.dtype}")
+    if found.is_boolean and found.lowest > _HIDDEN:
+        raise UnsupportedAttention("what its mask hides depends on what it hides")
+    if not found.is_boolean and found.mask.dtype != ir.DataType.FLOAT:
+        raise UnsupportedAttention(f"its mask is {found.mask.dtype}")
     shape = probe.shape(found.mask)
-    whole = (SETTING.batch, found.heads, SETTING.sequence, SETTING.total)
+    whole = (PROBE_SHAPES.batch, found.heads, PROBE_SHAPES.sequence, PROBE_SHAPES.total)
     fits = 0 < len(shape) <= 4 and shape[-1] == whole[-1]
     if not fits or any(d not in (1, w) for d, w in zip(shape[::-1], whole[::-1], strict=False)):
-        raise NoFit(f"its mask has the shape {shape} where {whole} is wanted")
+        raise UnsupportedAttention(f"its mask has the shape {shape} where {whole} is wanted")
 
 
 def _tokens(inputs: Inputs, attentions: Sequence[Attention]) -> ir.Value:
     """The input whose second dimension is how many tokens a run has.
 
     Raises:
-        NoFit: it is not one of them that says so.
+        UnsupportedAttention: it is not one of them that says so.
     """
-    longer = Setting(SETTING.batch, SETTING.sequence + 1, SETTING.past)
-    as_it_was = inputs.probe(SETTING)
+    longer = ProbeShapes(PROBE_SHAPES.batch, PROBE_SHAPES.sequence + 1, PROBE_SHAPES.past)
+    as_it_was = inputs.probe(PROBE_SHAPES)
     shapes = {value: Data(value.dtype or ir.DataType.INT64, as_it_was.shape(value)) for value in inputs.data}
     for value in inputs.data:
         probe = inputs.probe(longer, {other: shape for other, shape in shapes.items() if other is not value})
@@ -148,18 +148,20 @@ def _tokens(inputs: Inputs, attentions: Sequence[Attention]) -> ir.Value:
                 return value
         except ProbeError:
             continue
-    raise NoFit("no input determines the number of tokens of a run")
+    raise UnsupportedAttention("no input determines the number of tokens of a run")
 
 
-def _told_by_mask(inputs: Inputs, attentions: Sequence[Attention]) -> bool:
+def _counted_by_mask(inputs: Inputs, attentions: Sequence[Attention]) -> bool:
     """Whether the attention_mask says which of the caches' tokens count, and so is as long as all there are: that of what an
     encoder gave is not."""
-    if inputs.mask is None or not _is_open(inputs.mask, 1):
+    if inputs.mask is None or not _is_dynamic(inputs.mask, 1):
         return False
-    longer = np.ones((SETTING.batch, SETTING.total + 1), np.int64)
-    hiding = SETTING.given_mask.copy()
+    longer = np.ones((PROBE_SHAPES.batch, PROBE_SHAPES.total + 1), np.int64)
+    hiding = PROBE_SHAPES.given_mask.copy()
     hiding[0, 0] = 0
-    as_it_was, *others = (inputs.probe(replace(SETTING, mask=mask)) for mask in (SETTING.given_mask, longer, hiding))
+    as_it_was, *others = (
+        inputs.probe(replace(PROBE_SHAPES, mask=mask)) for mask in (PROBE_SHAPES.given_mask, longer, hiding)
+    )
     for mask in dict.fromkeys(found.mask for found in attentions if found.mask is not None):
         try:
             if not all(np.array_equal(probe.array(mask), as_it_was.array(mask)) for probe in others):
@@ -170,14 +172,14 @@ def _told_by_mask(inputs: Inputs, attentions: Sequence[Attention]) -> bool:
 
 
 def _sizes(past: ir.Value) -> tuple[int, int]:
-    """A cache's groups, and the elements of each token in them; raises `NoFit` where they are not known."""
+    """A cache's groups, and the elements of each token in them; raises `UnsupportedAttention` where they are not known."""
     dims = _dims(past)
     if len(dims) == 4 and isinstance(dims[1], int) and isinstance(dims[3], int):
         return dims[1], dims[3]
-    raise NoFit("how many numbers its cache has of a token is not known")
+    raise UnsupportedAttention("how many numbers its cache has of a token is not known")
 
 
-def _taken_by_no_other(
+def _with_exclusive_caches(
     graph: ir.Graph, variables: Sequence[ExposedVariable], forms: Sequence[CacheForm], attentions: Sequence[Attention]
 ) -> Sequence[Attention]:
     """Those of the attentions whose caches nothing else takes than attentions that are to be replaced: neither what stays
@@ -224,7 +226,7 @@ def _reached(
         node = value.producer()
         if node is None or value in ends:
             continue
-        for taken in read_by(node):
+        for taken in inputs_of(node):
             if taken not in seen and not (node.op_type == "Shape" and taken in cached):
                 seen.add(taken)
                 pending.append(taken)
@@ -250,7 +252,7 @@ class _Emitter:
     inputs: Inputs
     tokens: ir.Value
     ranks: Mapping[ir.Value, int]
-    told_by_mask: bool
+    counted_by_mask: bool
     _masks: dict[ir.Value, ir.Value] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -264,13 +266,13 @@ class _Emitter:
         self._batch, sequence = op.Shape(data, start=0, end=1), op.Shape(data, start=1, end=2)
         room = op.Shape(self.forms[0].past, start=2, end=3)
         self._own_shape = room.producer()
-        if self.told_by_mask:
+        if self.counted_by_mask:
             # A mask of a fixed length is longer than all tokens. A cache without room tells how many there are; where it has
             # room, sessions cut the mask.
             self._total = op.Min(op.Shape(mask, start=1, end=2), op.Add(room, sequence))
             self._held = op.Sub(self._total, sequence)
             self._length = op.Squeeze(self._held, [0])
-        elif _is_open(data, 1):
+        elif _is_dynamic(data, 1):
             self._counter = new_value(ir.DataType.INT64, [], _COUNTER)
             self._held = op.Where(op.Less(self._counter, 0), room, self._counter)
             self._total = op.Add(self._held, sequence)
@@ -316,12 +318,12 @@ class _Emitter:
             take_place(cache.present, present, equal=False)
 
     def _mask(self, op: Builder, found: Attention) -> ir.Value:
-        """[batch or 1, heads or 1, sequence or 1, total sequence], added to the products."""
+        """[batch or 1, heads or 1, sequence or 1, total sequence], added to the attention scores."""
         mask = found.mask
         assert mask is not None
         if mask not in self._masks:
             added = mask
-            if found.is_condition:
+            if found.is_boolean:
                 # OpenVINO's fused attention gives the mean of all values to a token that a boolean mask lets see none.
                 lowest = max(np.float32(found.lowest), np.finfo(np.float32).min)
                 added = op.Where(mask, np.float32(0), lowest)
@@ -371,9 +373,9 @@ class _Emitter:
         """The dimensions that inputs share have one name, by which sessions know how large a cache is."""
         data, mask = self.tokens, self.inputs.mask
         named: list[tuple[ir.Value | None, int, str]] = [(data, 0, "batch_size"), (data, 1, "sequence_length")]
-        named += [(mask, 1, "total_sequence_length")] if self.told_by_mask else []
+        named += [(mask, 1, "total_sequence_length")] if self.counted_by_mask else []
         for value, axis, name in named:
-            if value is not None and _is_open(value, axis):
+            if value is not None and _is_dynamic(value, axis):
                 value.shape = ir.Shape([name if i == axis else d for i, d in enumerate(_dims(value))])
         for form in self.forms:
             groups, size = _sizes(form.past)
@@ -385,7 +387,7 @@ def _dims(value: ir.Value) -> list[int | ir.SymbolicDim]:
     return list(value.shape or ())
 
 
-def _is_open(value: ir.Value, axis: int) -> bool:
+def _is_dynamic(value: ir.Value, axis: int) -> bool:
     """Whether a value has an axis, along which it may be of any size."""
     dims = _dims(value)
     return axis < len(dims) and not isinstance(dims[axis], int)
