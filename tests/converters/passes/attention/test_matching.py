@@ -11,8 +11,8 @@ import pytest
 
 from converters.passes.attention.caches import Cache
 from converters.passes.attention.matching import Attention, Matcher, UnsupportedAttention
-from converters.passes.attention.probing import Dependence
 from converters.passes.attention.probe_shapes import Inputs
+from converters.passes.attention.probing import Dependence
 from onnx_specops.building import Value, new_value
 from tests.converters.passes.graphs import floats, graph
 
