@@ -24,7 +24,7 @@ def converted(tensor: ir.TensorProtocol, dtype: ir.DataType) -> ir.TensorProtoco
     """The tensor in another type, computed when it is asked for."""
 
     def compute() -> ir.TensorProtocol:
-        return ir.Tensor(np.ascontiguousarray(tensor.numpy().astype(dtype.numpy())), dtype=dtype)
+        return ir.Tensor(tensor.numpy().astype(dtype.numpy(), order="C"), dtype=dtype)  # scalars stay scalars
 
     return ir.LazyTensor(compute, dtype=dtype, shape=ir.Shape(tensor.shape.numpy()), name=tensor.name)
 

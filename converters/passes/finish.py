@@ -240,10 +240,10 @@ def finish_for(
         passes += [RemoveUnusedNodesPass(), InIntegers(OPSET, contrib=False), RemoveUnusedNodesPass()]
     passes.append(FoldConstantTransposes())
     if precision == "float16":
-        passes.append(halves)
-    elif target.float32 or precision == "float32":
-        passes.append(InFloat32())
-    passes += [inline, RemoveUnusedNodesPass(), Simplify(stored=True), *spelled(target), casts(), Simplify(stored=True)]
+        passes += [halves, inline]
+    else:  # a body knows the limits and the random numbers of the type that the model has
+        passes += [inline, InFloat32()] if target.float32 or precision == "float32" else [inline]
+    passes += [RemoveUnusedNodesPass(), Simplify(stored=True), *spelled(target), casts(), Simplify(stored=True)]
     passes += spelled(target, last=True)
     if target.onnxruntime:
         passes += [KeepPads(OPSET), TransposeBehindCasts(), KeepFloatWeights()]

@@ -53,9 +53,8 @@ def _given(value: ir.Value | None) -> Hashable:
     if value is None:
         return None
     constant = None if value.is_graph_input() else value.const_value
-    number = (
-        constant.tobytes() if constant is not None and constant.size <= _SMALL and constant.dtype.itemsize >= 1 else None
-    )
+    is_small = constant is not None and constant.size <= _SMALL and constant.dtype != ir.DataType.STRING
+    number = constant.tobytes() if constant is not None and is_small and constant.dtype.itemsize >= 1 else None
     return value.dtype, None if value.shape is None else len(value.shape), constant is None, number
 
 

@@ -12,6 +12,7 @@ from onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented as NoKern
 
 from converters.errors import Fault, UnsupportedError
 from converters.openvino import convert
+from converters.targets import TARGETS
 from onnx_specops.building import OPSET
 from onnx_specops.lowering import ir_version, newest
 from tests.comparison import assert_all_close
@@ -20,8 +21,17 @@ from tests.conformance.check import decide, forms, run_model
 from tests.conformance.oracle import Oracle
 
 
+SIXTEEN_BITS = frozenset((
+    "Constant-1-nf4-through-f16", "Convert-1-computed-bf16-f32", "Convert-1-computed-bf16-f64",
+    "Convert-1-computed-bf16-i32", "RandomUniform-8-f16-pytorch", "RandomUniform-8-f16-tensorflow",
+))  # fmt: skip
+"""Cases whose results show the roundings of a computation in 16 bits, which a target with ``float32`` does in float32."""
+
+
 def check_at(opset: int | None, case: Case, oracle: Oracle, folder: Path, target: str = "onnxruntime") -> None:
     """Fail with what differs; skip what the opset cannot represent or the target does not take, with the reason."""
+    if case.id in SIXTEEN_BITS and TARGETS[target].float32:
+        pytest.skip("the target computes in float32 what the model computes in 16 bits")
     path, written = case.save(folder), folder / "model.onnx"
     runs = [list(arrays) for arrays in case.inputs]
     names = {"both": ("cpu",), "expected": ()}.get(case.oracle, (case.oracle,))

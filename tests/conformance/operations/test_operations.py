@@ -30,3 +30,9 @@ def test_operation(case, oracle: Oracle, tmp_path: Path, pytestconfig: pytest.Co
         check(case, oracle, tmp_path)
     else:
         check_at(opset, case, oracle, tmp_path, target)
+
+
+@pytest.mark.parametrize("name", ["Constant-1-f16-scalar", "Constant-1-string", "SegmentMax-16-float16-LOWEST"])
+def test_standard(name: str, oracle: Oracle, tmp_path: Path):
+    """Operations that were wrong for the target alone: a scalar, strings, a body that knows its type's limits."""
+    check_at(None, next(case for case in CASES if case.id == name), oracle, tmp_path, "standard")
