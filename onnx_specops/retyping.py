@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-import numpy as np
 import onnx_ir as ir
 
 from onnx_specops.building import Value

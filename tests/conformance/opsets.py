@@ -20,7 +20,6 @@ from tests.conformance.case import Case
 from tests.conformance.check import decide, forms, run_model
 from tests.conformance.oracle import Oracle
 
-
 SIXTEEN_BITS = frozenset((
     "Constant-1-nf4-through-f16", "Convert-1-computed-bf16-f32", "Convert-1-computed-bf16-f64",
     "Convert-1-computed-bf16-i32", "RandomUniform-8-f16-pytorch", "RandomUniform-8-f16-tensorflow",
