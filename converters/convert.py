@@ -32,7 +32,7 @@ from converters.options import (
     Variables,
     Weights,
 )
-from converters.outputs import refuse_inputs
+from converters.outputs import reject_inputs
 from converters.passes.attention import Decoder, NotACache, expose_caches, extend_caches_in_place
 from converters.passes.finish import Finished, finish, finish_for
 from converters.passes.valid_nodes import CheckNodes, InvalidNodes
@@ -77,7 +77,7 @@ def convert_with(model: str | Path | bytes | openvino.Model, onnx_path: str | Pa
         # Weights of another type than the source's cannot be referred to.
         weights = source.weights(as_they_are=options.precision == "model")
         if target is not None:
-            refuse_inputs([target], weights.files)
+            reject_inputs([target], weights.files)
         source.reshape(options.input_shapes or {})
         outputs = [options.outputs] if isinstance(options.outputs, str) else options.outputs
         source.choose(outputs, options.rename or {})
@@ -86,7 +86,7 @@ def convert_with(model: str | Path | bytes | openvino.Model, onnx_path: str | Pa
             _embed(emitted.model, source, options.model_api)
         if options.strict and len(source.remarks):
             raise ConversionError.of(source.remarks.problems())
-        with _mistakes_told(source):
+        with _report_internal_errors(source):
             decoder = _attention(source, emitted, options, aim)
             # By name: where a pass takes a value's place, the new one bears its name.
             names = {key: value.name or "" for key, value in emitted.values.items()}
@@ -307,7 +307,7 @@ def _verifier(emitted: Emitted, verify: bool | Arrays) -> Verifier | None:
 
 
 @contextmanager
-def _mistakes_told(source: Source) -> Iterator[None]:
+def _report_internal_errors(source: Source) -> Iterator[None]:
     """What else than a `ConversionError` comes out of the passes is the converter's own mistake."""
     try:
         yield

@@ -21,7 +21,7 @@ class OverInputError(ValueError):
     """An output that would take the place of an input."""
 
 
-def refuse_inputs(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
+def reject_inputs(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
     """Raises `OverInputError` where an output is one of the inputs: the same file, by whatever name or link."""
     taken = {_identity(path): path for path in inputs}
     for output in outputs:
@@ -88,7 +88,7 @@ class Outputs:
             OSError: it cannot be written; ``filename`` is ``path``.
         """
         if not linked or self._is_input(path):
-            refuse_inputs([path], self._inputs)
+            reject_inputs([path], self._inputs)
         with _named(path):
             file: IO[bytes] = path.open("wb", buffering=0) if _is_special(path) else self._beside(path)
             try:
@@ -102,7 +102,7 @@ class Outputs:
         """Another name for the file ``source``, in place of what is at ``path``; an ``OSError`` where there can be none."""
         if _identity(path) == _identity(source):
             return
-        refuse_inputs([path], self._inputs)
+        reject_inputs([path], self._inputs)
         with _named(path):
             move = _Move.to(path)
             os.link(os.path.realpath(source), move.beside)

@@ -56,7 +56,7 @@ class Source:
     files: tuple[Path, ...]
     check: Callable[[], None] = lambda: None
 
-    def refused(self, message: str, remedy: str) -> ConversionError:
+    def source_error(self, message: str, remedy: str) -> ConversionError:
         """An error that concerns the source as a whole."""
         return ConversionError.of(Problem(message, str(self.path), remedy=remedy, fault=Fault.UNSUPPORTED))
 
@@ -118,7 +118,7 @@ def save(model: ir.Model, onnx_path: Path | None, weights: str, source: Source, 
             with outputs.open(onnx_path) as file:
                 write_model(file, proto, inside)
         except TooLargeError as error:
-            raise source.refused(str(error), "use weights='reference' or 'copy'") from None
+            raise source.source_error(str(error), "use weights='reference' or 'copy'") from None
         beside = _data_path(onnx_path)
         if placed.location != beside.name and _is_of(beside, onnx_path):
             outputs.remove(beside)
@@ -189,7 +189,7 @@ class _Saving:
         weights = self.source.weights
         if weights is None:
             if required and any(isinstance(tensor, MappedTensor) for tensor in self.tensors.values()):
-                raise self.source.refused("its weights cannot be referred to", "use weights='copy'")
+                raise self.source.source_error("its weights cannot be referred to", "use weights='copy'")
             return None if not required else ""
         folder, real = os.path.realpath(onnx_path.parent), Path(os.path.realpath(weights))
         if str(real.parent) == folder:
@@ -202,12 +202,14 @@ class _Saving:
             except OSError as error:
                 if required:
                     message = f"{weights} is a link to {real}, to which no .onnx elsewhere can refer ({error.strerror})"
-                    raise self.source.refused(message, f"write the .onnx to {real.parent}, or use weights='copy'") from None
+                    raise self.source.source_error(
+                        message, f"write the .onnx to {real.parent}, or use weights='copy'"
+                    ) from None
                 return None
             return path.name
         if required:
             message = f"{onnx_path} cannot refer to {weights}, which is in another folder"
-            raise self.source.refused(message, "write the .onnx beside the .bin, or use weights='copy'")
+            raise self.source.source_error(message, "write the .onnx beside the .bin, or use weights='copy'")
         return None
 
     def _most(self) -> int:
@@ -223,7 +225,7 @@ class _Saving:
             remedy = "use weights='reference'"
             if placement == "embed":
                 remedy = "use weights='copy', which stores shared bytes once"
-            raise self.source.refused(message, remedy)
+            raise self.source.source_error(message, remedy)
 
 
 class _Layout:

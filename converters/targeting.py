@@ -14,11 +14,11 @@ from converters.convert import convert_with
 from converters.errors import ConversionError, Problem
 from converters.options import Options
 from converters.targets import Target, find_target
-from converters.targets.fitting import TargetError, left_by, taken_by
+from converters.targets.fitting import TargetError, left_by, supported_by
 
 
 @dataclass(frozen=True)
-class Taken:
+class TargetSupport:
     """What a target takes of a model.
 
     Attributes:
@@ -42,7 +42,7 @@ def inspect_for(
     *,
     bin: str | Path | None = None,
     input_shapes: Mapping[str, Sequence[int]] | None = None,
-) -> Taken:
+) -> TargetSupport:
     """See which nodes of a model's ONNX form a target takes.
 
     Args:
@@ -64,6 +64,6 @@ def inspect_for(
         if not isinstance(cause, TargetError):
             raise
         untaken = Counter(one.operator for one in cause.untaken if one.operator)
-        return Taken(aim, None, dict(cause.taken), dict(untaken), error.problems)
+        return TargetSupport(aim, None, dict(cause.taken), dict(untaken), error.problems)
     graph = ir.from_proto(proto)
-    return Taken(aim, report.opset, taken_by(graph, aim), left_by(graph, aim))
+    return TargetSupport(aim, report.opset, supported_by(graph, aim), left_by(graph, aim))

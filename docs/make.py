@@ -21,7 +21,7 @@ from typing import Any
 
 from converters.inference_engine import rules as _layer_rules  # noqa: F401  (importing it registers them)
 from converters.inference_engine.rule import layer_rules
-from converters.openvino.coverage.departures import stated_departures
+from converters.openvino.coverage.departures import declared_departures
 from converters.openvino.coverage.table import Coverage, coverage, openvino_version
 from converters.openvino.rule import EVERYWHERE, Departure
 from converters.options import Option, in_docstring, in_markdown, options
@@ -240,7 +240,7 @@ def forms_of(operator: Operator) -> list[str]:
 
 def departures_page() -> Iterator[str]:
     """Where the CPU plugin parts from the specification."""
-    stated = stated_departures()
+    stated = declared_departures()
     yield _DEPARTURES.format(count=len(EVERYWHERE) + len(stated))
     headings = ("where", "CPU plugin", "specification", "follows", "release")
     yield "## All operations"

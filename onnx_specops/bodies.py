@@ -24,7 +24,7 @@ from onnx_specops.graphs import all_nodes, all_values, origin
 from onnx_specops.inlining import inline_users
 from onnx_specops.kernel_types import insert_casts
 from onnx_specops.naming import Names
-from onnx_specops.replacing import take_place
+from onnx_specops.replacing import replace_value
 
 
 class BodyError(ValueError):
@@ -186,7 +186,7 @@ def _inline(root: Builder, domains: Collection[str]) -> tuple[list[str], list[ir
         except Exception as error:  # as many kinds as there are ways for inputs not to fit
             raise BodyError(node, error) from error
         for old, new in zip(node.outputs, results, strict=False):
-            take_place(old, op.place(new), equal=False)
+            replace_value(old, op.place(new), equal=False)
         node.graph.remove(node, safe=True)
         if node.domain == DOMAIN:
             operators.add(node.op_type)

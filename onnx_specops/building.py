@@ -571,7 +571,7 @@ def _inferred(schema: onnx.defs.OpSchema, node: ir.Node, version: int | None) ->
         if value.type is not None:
             shape = None if value.shape is None else [d if isinstance(d, int) else d.value for d in value.shape]
             formal = schema.inputs[min(index, len(schema.inputs) - 1)].type_str
-            dtype = _stand_in(schema, formal, dtype, version)
+            dtype = _inference_type(schema, formal, dtype, version)
             if dtype != value.dtype:
                 replaced[formal] = value.dtype
             types[name] = onnx.helper.make_tensor_type_proto(int(dtype or 0), shape)
@@ -609,7 +609,9 @@ def _inferred(schema: onnx.defs.OpSchema, node: ir.Node, version: int | None) ->
     return results
 
 
-def _stand_in(schema: onnx.defs.OpSchema, formal: str, dtype: ir.DataType | None, version: int | None) -> ir.DataType | None:
+def _inference_type(
+    schema: onnx.defs.OpSchema, formal: str, dtype: ir.DataType | None, version: int | None
+) -> ir.DataType | None:
     """``dtype``, or a wider type to infer with where the schema does not admit it at the type variable ``formal``."""
     allowed = None if dtype is None else _allowed(schema.name, schema.domain, version).get(formal)
     if dtype is None or allowed is None or dtype in allowed:

@@ -35,7 +35,7 @@ _MANY = 1 << 20
 _MOST_NODES = 15_000
 """How many nodes the dispatchers of an operator may become: some 10 seconds of loading in ONNX Runtime 1.24."""
 _NEEDS = f"{DOMAIN}.needs"
-_REFUSAL = "OnnxRuntime_1_27_or_the_plugin_or_opset_20"
+_UNKNOWN_OPERATOR = "OnnxRuntime_1_27_or_the_plugin_or_opset_20"
 
 
 @dataclass
@@ -72,7 +72,7 @@ def dispatcher(
     graph.opset_imports.update(OPSET_IMPORTS)
     nodes = sum(1 for variant in variants for _ in all_nodes(variant.function))
     if nodes * sum(len(variant.nodes) for variant in variants) > _MOST_NODES:
-        graph.append(ir.Node(_NEEDS, _REFUSAL, graph.inputs, num_outputs=len(operator.outputs)))
+        graph.append(ir.Node(_NEEDS, _UNKNOWN_OPERATOR, graph.inputs, num_outputs=len(operator.outputs)))
         graph.opset_imports[_NEEDS] = 1
         graph.outputs.extend(graph[0].outputs)
         return ir.Function(operator.domain, operator.name, OVERLOAD, graph=graph, attributes=attributes)
@@ -92,7 +92,7 @@ def dispatcher(
     for name, value in zip(operator.outputs, chosen if isinstance(chosen, tuple) else (chosen,), strict=True):
         value.name = op.unique(name)
         graph.outputs.append(value)
-    asked = [BODY, *(_TYPE.format(index) for index, is_told in enumerate(told) if is_told)]
+    asked = [BODY, *(_TYPE.format(index) for index, is_named in enumerate(told) if is_named)]
     declared = [ir.Attr(name, ir.AttributeType.INT, None) for name in asked]
     return ir.Function(operator.domain, operator.name, OVERLOAD, graph=graph, attributes=[*attributes, *declared])
 

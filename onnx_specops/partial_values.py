@@ -268,8 +268,8 @@ _MOVING = {
 }  # fmt: skip
 _KNOWN = {*_ARITHMETIC, *_FOLDED, *_MOVING, "Mod", "Max", "Min", "Cast", "Shape", "Size", "ReduceMax", "ReduceMin", "CumSum"}
 
-_WHOLE = {ir.DataType.INT32, ir.DataType.INT64}
-_NUMBERS = _WHOLE | {ir.DataType.BOOL, ir.DataType.FLOAT}
+_INTEGERS = {ir.DataType.INT32, ir.DataType.INT64}
+_NUMBERS = _INTEGERS | {ir.DataType.BOOL, ir.DataType.FLOAT}
 
 
 # -- values ------------------------------------------------------------------------------------------------------------
@@ -375,7 +375,7 @@ def _moved(op_type: str, known: list[Any], dtypes: list[Any], attributes: Mappin
 
 def _along(op_type: str, known: list[Any], dtypes: list[Any], attributes: Mapping[str, Any]) -> Evaluated:
     x, axes = known[0], None if len(known) < 2 or known[1] is None else numbers(known[1], dtypes[1])
-    if dtypes[0] not in _WHOLE or (len(known) > 1 and known[1] is not None and axes is None):
+    if dtypes[0] not in _INTEGERS or (len(known) > 1 and known[1] is not None and axes is None):
         return None
     if op_type == "CumSum":
         if x.ndim != 1 or attributes.get("exclusive", 0) or attributes.get("reverse", 0):
@@ -425,7 +425,7 @@ def _elementwise(op_type: str, known: list[Any], dtypes: list[Any], attributes: 
     if op_type in ("Max", "Min"):
         function = functools.partial(_many, functools.partial(_chosen, op_type))
     elif op_type == "Mod" and not attributes.get("fmod", 0):
-        function = _rest
+        function = _remainder
     elif op_type == "Cast":
         function = _cast(dtypes[0], ir.DataType(attributes["to"]))
     # Placeholders, which divide by nothing, let the numbers be computed as they are everywhere.
@@ -451,15 +451,15 @@ def _many(function: Callable[..., Element | None], *operands: Element) -> Elemen
     return functools.reduce(functools.partial(_two, function), operands)
 
 
-def _rest(a: Element, b: Element) -> Element | None:
+def _remainder(a: Element, b: Element) -> Element | None:
     # Of negative numbers the operators of different runtimes differ.
     return _mod(a, b) if least(a) >= 0 and least(b) > 0 else None
 
 
 def _cast(source: ir.DataType, to: ir.DataType) -> Callable[[Element], Element | None]:
-    if (source in _WHOLE and to in _WHOLE) or source == to:
+    if (source in _INTEGERS and to in _INTEGERS) or source == to:
         return lambda x: x
-    if source in _WHOLE and to == ir.DataType.BOOL:
+    if source in _INTEGERS and to == ir.DataType.BOOL:
         return lambda x: True if least(x) > 0 else None
     return lambda x: None
 
@@ -550,7 +550,7 @@ def _of_elements(inputs: Sequence[Any], attributes: Mapping[str, Any]) -> list[E
 
 def _ranged(inputs: Sequence[Any], attributes: Mapping[str, Any]) -> list[Element | None] | None:
     bounds = [elements(x) for x in inputs]
-    if any(b is None or b.size != 1 for b in bounds) or inputs[0].dtype not in _WHOLE:
+    if any(b is None or b.size != 1 for b in bounds) or inputs[0].dtype not in _INTEGERS:
         return None
     start, limit, step = (b.reshape(-1)[0] for b in bounds if b is not None)
     count = _subtract(limit, start) if not isinstance(step, Expression) and step == 1 else None

@@ -78,7 +78,7 @@ def may_replace(
     return check(pairs, replace(current, tolerance=tolerance, through=through, level=level))
 
 
-def take_place(
+def replace_value(
     old: ir.Value,
     new: ir.Value,
     *,

@@ -9,7 +9,7 @@ import onnx_ir as ir
 from onnx_specops.building import Value
 from onnx_specops.graphs import all_nodes, nested
 from onnx_specops.naming import Names
-from onnx_specops.replacing import take_place
+from onnx_specops.replacing import replace_value
 
 Types = Mapping[ir.DataType, ir.DataType]
 Convert = Callable[[ir.TensorProtocol, ir.DataType], ir.TensorProtocol]
@@ -44,7 +44,7 @@ def retype(model: ir.Model, types: Types, *, kept: Collection[ir.Value] = (), co
     for value in graph.inputs:
         if value.dtype is not None and value.dtype in types:
             stay.add(value)
-            _behind_input(graph, value, types[value.dtype], names)
+            _convert_input(graph, value, types[value.dtype], names)
     for index, value in enumerate(list(graph.outputs)):
         if value.dtype in types and value not in stay:
             stay.add(_before_output(graph, index, value, names))
@@ -66,7 +66,7 @@ def retype(model: ir.Model, types: Types, *, kept: Collection[ir.Value] = (), co
             assert source is not None and result.dtype is not None and node.graph is not None
             if source.dtype == result.dtype:
                 gone.append(node)
-                take_place(result, source, equal=False)
+                replace_value(result, source, equal=False)
                 if not result.uses() and not result.is_graph_output():
                     node.graph.remove(node, safe=True)
     return gone
@@ -90,7 +90,7 @@ def _retype_attributes(node: ir.Node, types: Types, stay: Collection[ir.Value], 
             node.attributes[attribute.name] = ir.AttrTensor(attribute.name, convert(tensor, types[tensor.dtype]))
 
 
-def _behind_input(graph: ir.Graph, value: ir.Value, dtype: ir.DataType, names: Names) -> None:
+def _convert_input(graph: ir.Graph, value: ir.Value, dtype: ir.DataType, names: Names) -> None:
     uses = list(value.uses())
     if not uses:
         return

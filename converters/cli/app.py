@@ -100,14 +100,14 @@ def run(
     """Run an ONNX model in ONNX Runtime with the plugin."""
     with failures(as_json, debug):
         from converters.cli import data, text
-        from converters.outputs import refuse_inputs
+        from converters.outputs import reject_inputs
         from converters.validation.arrays import output_files, write_arrays
         from converters.validation.onnx_model import files_of
         from converters.validation.runtimes import run_samples
 
         if outputs is not None:
             taken = [*files_of(model), *([] if inputs is None else [inputs])]
-            refuse_inputs([outputs], taken)
+            reject_inputs([outputs], taken)
         notes: list[str] = []
         sizes = shapes(shape, "--shape")
         samples = run_samples(model, inputs, kernels=kernels.value, seed=seed, shapes=sizes, note=notes.append)
@@ -262,7 +262,7 @@ def inspect(
             if as_json:
                 print_json(data.taken(taken))
             else:
-                text.print_taken(out, taken)
+                text.print_support(out, taken)
                 print_problems(taken.problems)
             if taken.problems:
                 raise typer.Exit(exit_code(taken.problems))

@@ -20,7 +20,7 @@ from converters.folders.layouts import Layout
 from converters.folders.tokenizers import DETOKENIZER, TOKENIZER
 from converters.folders.variants import Variant, place, quantize
 from converters.formats import find_models, format_of
-from converters.outputs import refuse_inputs
+from converters.outputs import reject_inputs
 from converters.suggestions import did_you_mean
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def convert_all(
     copies = _companions(models, output)
     extra = [place(path, variant) for path in encoders.values() for variant in folders.variants]
     inputs = [*targets, *(model.with_suffix(".bin") for model in targets), *settings.files, *copies]
-    refuse_inputs([*targets.values(), *extra, *copies.values()], inputs)
+    reject_inputs([*targets.values(), *extra, *copies.values()], inputs)
     if checking is not None:
         require_openvino()
     tasks = _tasks(targets, settings.options.input_shapes or {}, checking)
@@ -165,7 +165,7 @@ def _targets(models: Sequence[Path], output: Path | None, layout: Layout) -> dic
         for model in found:
             place = model.relative_to(given) if given.is_dir() else Path(model.name)
             targets[model] = (model if output is None else output / place).with_suffix(".onnx")
-    _refuse_two_of_one_place(targets)
+    _reject_duplicate_outputs(targets)
     if output is not None and output.is_file():
         raise ValueError(f"{output} is a file: several models need a folder")
     return targets
@@ -242,11 +242,11 @@ def _companions(models: Sequence[Path], output: Path | None) -> dict[Path, Path]
     for folder in models:
         if folder.is_dir() and is_model_folder(folder):
             copies |= places(folder, output)
-    _refuse_two_of_one_place(copies)
+    _reject_duplicate_outputs(copies)
     return copies
 
 
-def _refuse_two_of_one_place(targets: Mapping[Path, Path]) -> None:
+def _reject_duplicate_outputs(targets: Mapping[Path, Path]) -> None:
     """Raises ``ValueError`` where two files would become one."""
     taken: dict[str, Path] = {}
     for path, target in targets.items():

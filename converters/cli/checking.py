@@ -106,7 +106,7 @@ class Sampling:
     def inputs_of(self, model: Path, converted: onnx.ModelProto) -> Arrays:
         """Inputs of a model by name, as a check takes them."""
         from converters.validation.arrays import random_inputs
-        from converters.validation.inputs import Taken, load_samples
+        from converters.validation.inputs import ModelInputs, load_samples
         from converters.validation.onnx_model import input_specs
 
         specs = input_specs(converted)
@@ -114,7 +114,7 @@ class Sampling:
         found = self.inputs or (beside if beside.is_file() and not self.shapes else None)
         if found is None:
             return random_inputs(specs, self.seed, self.shapes)
-        return next(iter(load_samples(found, Taken.by_onnx(converted, specs)).values()))
+        return next(iter(load_samples(found, ModelInputs.by_onnx(converted, specs)).values()))
 
 
 def require_openvino() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from converters.cli.failures import tell
+from converters.cli.failures import report_problems
 from converters.errors import Fault, Problem
 from converters.suggestions import did_you_mean
 
@@ -45,7 +45,7 @@ class Commands(TyperGroup):
         try:
             code = super().main(given, *more, **keywords | {"standalone_mode": False})
         except _USAGE as error:
-            tell([Problem(error.format_message(), fault=Fault.USAGE)], as_json=True)
+            report_problems([Problem(error.format_message(), fault=Fault.USAGE)], as_json=True)
             code = error.exit_code
         sys.exit(code if isinstance(code, int) else 0)
 

@@ -35,7 +35,7 @@ from converters.folders.variants import Variant
 from converters.formats import recognised
 from converters.options import Options
 from converters.options import options as all_options
-from converters.outputs import refuse_inputs
+from converters.outputs import reject_inputs
 
 if TYPE_CHECKING:
     from converters.convert import Conversion
@@ -178,7 +178,7 @@ def convert(
             _to_stdout(model, settings, check, as_json)
             return
         target = _target(model, output)
-        refuse_inputs([target], [model, *settings.files, *([] if inputs is None else [inputs])])
+        reject_inputs([target], [model, *settings.files, *([] if inputs is None else [inputs])])
         if target.suffix.lower() in (".xml", ".bin") and target.resolve() != model.with_suffix(".bin").resolve():
             message = f"{target} would be a file of an IR: the name of an ONNX file ends in .onnx"
             raise typer.BadParameter(message, param_hint="--output")

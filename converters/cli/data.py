@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from converters.passes.verification import Verifier
     from converters.report import Report
     from converters.source import Covered
-    from converters.targeting import Taken
+    from converters.targeting import TargetSupport
     from converters.validation.compare import Comparison
     from converters.validation.distributions import Distribution
     from converters.validation.times.measure import Times
@@ -98,7 +98,7 @@ def inspection(inspection: Inspection) -> dict[str, Any]:
     }
 
 
-def taken(taken: Taken) -> dict[str, Any]:
+def taken(taken: TargetSupport) -> dict[str, Any]:
     """What a target takes of a model."""
     return {
         "target": taken.target.name,

@@ -43,7 +43,7 @@ def typer_option(name: str) -> Any:
     """What typer is told of an option of `Options`."""
     one = find(name)
     assert one is not None
-    return _told(one)
+    return _description(one)
 
 
 def parsed(given: Mapping[str, Any]) -> Options:
@@ -71,14 +71,14 @@ def _parameters(one: Option) -> list[inspect.Parameter]:
             _parameter(_name(flag), Annotated[bool, typer.Option(flag, help=plain(help, in_command))], False)
             for flag, help in one.description.flags.values()
         ]
-    return [_parameter(one.name, Annotated[_type(one), _told(one)], _default(one))]
+    return [_parameter(one.name, Annotated[_type(one), _description(one)], _default(one))]
 
 
 def _parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
 
 
-def _told(one: Option) -> Any:
+def _description(one: Option) -> Any:
     more: dict[str, Any] = {}
     if one.description.metavar:
         more["metavar"] = one.description.metavar

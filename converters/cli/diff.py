@@ -107,11 +107,11 @@ def _print(console: Console, found: Diff) -> None:
     for kind in found.by_place:
         line(f"the {kind} have other names in the second model: they are matched in their order")
     for row in found.outputs:
-        line(f"  {_told(row)}", "" if row.comparison.agrees else "red")
+        line(f"  {_description(row)}", "" if row.comparison.agrees else "red")
     apart = [row for row in found.values if not row.comparison.agrees]
     line(f"{len(found.values)} further values of the same name: {len(found.values) - len(apart)} agree, {len(apart)} differ")
     for row in apart[:_SHOWN]:
-        line(f"  {_told(row)}", "red")
+        line(f"  {_description(row)}", "red")
     if len(apart) > _SHOWN:
         line(f"  and {len(apart) - _SHOWN} more")
     if found.guessed and not found.agrees:
@@ -119,7 +119,7 @@ def _print(console: Console, found: Diff) -> None:
     line("agree" if found.agrees else "differ", "bold green" if found.agrees else "bold red")
 
 
-def _told(row: ValueDifference) -> str:
+def _description(row: ValueDifference) -> str:
     from converters.errors import short
     from converters.reports.formats import difference, number
 

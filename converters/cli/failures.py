@@ -36,7 +36,7 @@ def failures(as_json: bool, debug: bool) -> Iterator[None]:
     except BrokenPipeError:
         _leave_closed_pipe()
     except KeyboardInterrupt:
-        tell([Problem("interrupted")], as_json)
+        report_problems([Problem("interrupted")], as_json)
         raise typer.Exit(INTERRUPTED) from None
     except (Exception, SystemExit) as error:  # rules, and what they import, may try to end the program
         if isinstance(error.__context__, BrokenPipeError):  # rich raises SystemExit then
@@ -48,7 +48,7 @@ def failures(as_json: bool, debug: bool) -> Iterator[None]:
     if debug:
         for cause in causes:
             traceback.print_exception(cause)
-    tell(problems, as_json)
+    report_problems(problems, as_json)
     raise typer.Exit(exit_code(problems))
 
 
@@ -59,7 +59,7 @@ def _leave_closed_pipe() -> NoReturn:
     raise typer.Exit(CLOSED_PIPE) from None
 
 
-def tell(problems: Sequence[Problem], as_json: bool) -> None:
+def report_problems(problems: Sequence[Problem], as_json: bool) -> None:
     """Every problem: as one JSON object on standard output, or as text on standard error."""
     if as_json:
         from converters.cli import data

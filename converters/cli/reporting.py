@@ -26,11 +26,11 @@ Report = Annotated[
 
 def require(report: Path, inputs: Iterable[Path]) -> None:
     """Raises what will keep the page from being made, before the work is done: a missing package, a file to be kept."""
-    from converters.outputs import refuse_inputs
+    from converters.outputs import reject_inputs
     from converters.reports.page import require as require_packages
 
     require_packages()
-    refuse_inputs([report], inputs)
+    reject_inputs([report], inputs)
     if not report.parent.is_dir():
         raise ValueError(f"{report.parent} is no folder")
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from converters.passes.verification import Verifier
     from converters.report import Report
     from converters.source import Covered
-    from converters.targeting import Taken
+    from converters.targeting import TargetSupport
     from converters.validation.compare import Comparison
     from converters.validation.validate import Validation
     from onnx_specops.forms import Forms
@@ -186,7 +186,7 @@ def print_inspection(console: Console, inspection: Inspection) -> None:
     print_remarks(console, inspection.passed_over)
 
 
-def print_taken(console: Console, taken: Taken) -> None:
+def print_support(console: Console, taken: TargetSupport) -> None:
     """The nodes that a target takes, and those that it does not."""
     title = taken.target.title if taken.opset is None else f"{taken.target.title}, opset {taken.opset}"
     table = Table(title=escape(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)

@@ -8,7 +8,7 @@ from typing import Any
 
 from converters.errors import ConversionError, Fault, Problem
 from converters.folders.layouts import CONFIG, PIPELINE, config_of, read_object
-from converters.folders.refusals import AS_WRITTEN
+from converters.folders.path_errors import AS_WRITTEN
 from converters.formats import format_of
 from converters.source import Dims
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from converters.folders.refusals import refused
+from converters.folders.path_errors import path_error
 
 
 class Architecture:
@@ -33,7 +33,7 @@ class Architecture:
             import transformers
         except ImportError as error:
             remedy = "pip install 'onnx-specops[weights]'"
-            raise refused(
+            raise path_error(
                 path, f"its architecture's names come from the packages transformers and torch: {error}", remedy
             ) from None
         kind = str(config.get("model_type"))
@@ -41,16 +41,16 @@ class Architecture:
         try:
             known = transformers.AutoConfig.for_model(**config) if kind in transformers.CONFIG_MAPPING else None
         except Exception as error:  # whatever a configuration may hold
-            raise refused(path, f"transformers does not take it: {error}", "get the file anew") from error
+            raise path_error(path, f"transformers does not take it: {error}", "get the file anew") from error
         if known is None:
-            raise refused(path, f"transformers {transformers.__version__} has no architecture {kind!r}", remedy)
+            raise path_error(path, f"transformers {transformers.__version__} has no architecture {kind!r}", remedy)
         if type(known) not in transformers.MODEL_FOR_CAUSAL_LM_MAPPING:
-            raise refused(path, f"{kind!r} is no language model of transformers", "give the folder of a language model")
+            raise path_error(path, f"{kind!r} is no language model of transformers", "give the folder of a language model")
         try:
             with torch.device("meta"):
                 self._model = transformers.AutoModelForCausalLM.from_config(known)
         except Exception as error:
-            raise refused(path, f"transformers does not take it: {error}", "get the file anew") from error
+            raise path_error(path, f"transformers does not take it: {error}", "get the file anew") from error
         self._model.tie_weights()
         self.name = type(self._model).__name__
         self.shapes = {name: tuple(value.shape) for name, value in self._model.named_parameters()}

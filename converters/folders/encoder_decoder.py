@@ -7,7 +7,7 @@ from pathlib import Path
 
 from converters.convert import Conversion
 from converters.folders.companions import copy_companions, places
-from converters.folders.refusals import AS_WRITTEN, refused
+from converters.folders.path_errors import AS_WRITTEN, path_error
 
 ENCODER, DECODER = "openvino_encoder_model.xml", "openvino_decoder_model.xml"
 
@@ -26,7 +26,7 @@ def write_encoder_decoder(folder: Path, target: Path, convert: Callable[..., Con
     """
     for name in (ENCODER, DECODER):
         if not (folder / name).is_file():
-            raise refused(folder, f"it holds no {name}", AS_WRITTEN)
+            raise path_error(folder, f"it holds no {name}", AS_WRITTEN)
     target.mkdir(parents=True, exist_ok=True)
     for name in (ENCODER, DECODER):
         convert(folder / name, (target / name).with_suffix(".onnx"))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from converters.folders.refusals import AS_WRITTEN, refused
+from converters.folders.path_errors import AS_WRITTEN, path_error
 
 DECODER = "openvino_model.xml"
 
@@ -58,7 +58,7 @@ class LanguageModel:
         highest = _highest_id(_read(path))
         if highest >= size:
             message = f"its tokens go up to {highest}, the model knows {size}: it is the tokenizer of another model"
-            raise refused(path, message, "take the tokenizer that the model was made with")
+            raise path_error(path, message, "take the tokenizer that the model was made with")
 
 
 def read_language_model(folder: Path) -> LanguageModel:
@@ -71,10 +71,10 @@ def read_language_model(folder: Path) -> LanguageModel:
         for name, kind in _OTHER_KINDS.items():
             if (folder / name).is_file():
                 message = f"it holds {kind}; onnxruntime-genai's form is for {DECODER}, one decoder of text"
-                raise refused(folder, message, "convert it without --genai")
-        raise refused(folder, f"it holds no {DECODER}", AS_WRITTEN)
+                raise path_error(folder, message, "convert it without --genai")
+        raise path_error(folder, f"it holds no {DECODER}", AS_WRITTEN)
     if not (folder / "config.json").is_file():
-        raise refused(folder, "it has no config.json, which describes the model", "put the model's own there")
+        raise path_error(folder, "it has no config.json, which describes the model", "put the model's own there")
     config = _read(folder / "config.json")
     config = {**config, **config.get("text_config", {})} if isinstance(config.get("text_config"), dict) else config
     generation = folder / "generation_config.json"
@@ -85,9 +85,9 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, OSError) as error:
-        raise refused(path, f"it cannot be read: {error}", "get the file anew") from error
+        raise path_error(path, f"it cannot be read: {error}", "get the file anew") from error
     if not isinstance(found, dict):
-        raise refused(path, "it is no JSON object", "get the file anew")
+        raise path_error(path, "it is no JSON object", "get the file anew")
     return found
 
 

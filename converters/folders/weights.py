@@ -22,7 +22,7 @@ from converters.folders.architectures import Architecture
 from converters.folders.companions import copy_companions, places
 from converters.folders.language_model import DECODER
 from converters.folders.layouts import CONFIG, read_object
-from converters.folders.refusals import AS_WRITTEN, refused
+from converters.folders.path_errors import AS_WRITTEN, path_error
 from converters.openvino.reader.element_types import ElementType
 from converters.openvino.reader.graph import InputPort, Layer, Model
 from converters.openvino.reader.read import read
@@ -116,9 +116,9 @@ def write_weights(folder: Path, target: Path) -> Written:
         OSError: a file cannot be written; what was there before is still there.
     """
     if not (folder / DECODER).is_file():
-        raise refused(folder, f"it holds no {DECODER}", AS_WRITTEN)
+        raise path_error(folder, f"it holds no {DECODER}", AS_WRITTEN)
     if not (folder / CONFIG).is_file():
-        raise refused(folder, f"it holds no {CONFIG}, which names the architecture", AS_WRITTEN)
+        raise path_error(folder, f"it holds no {CONFIG}, which names the architecture", AS_WRITTEN)
     config = read_object(folder / CONFIG)
     architecture = Architecture(folder / CONFIG, config)
     candidates: dict[str, list[Found]] = {}
@@ -182,7 +182,7 @@ def check_weights(folder: Path, target: Path) -> float:
 
         model = transformers.AutoModelForCausalLM.from_pretrained(target, dtype=torch.float32).eval()
     except ImportError as error:
-        raise refused(target, f"it cannot be compared: {error}", "pip install 'onnx-specops[weights,openvino]'") from None
+        raise path_error(target, f"it cannot be compared: {error}", "pip install 'onnx-specops[weights,openvino]'") from None
     ids = np.random.default_rng(0).integers(1, model.config.vocab_size, (2, _CHECKED))
     with torch.no_grad():
         found = model(input_ids=torch.from_numpy(ids)).logits.float().numpy()
@@ -283,14 +283,14 @@ def _value(port: InputPort) -> np.ndarray:
 
 def _compressed(port: InputPort) -> Compressed | None:
     """The codes of ``(codes - zero points) * scales``, as NNCF writes it; ``None`` where it is something else."""
-    layer = _behind(port)
+    layer = _producer(port)
     if layer.type != "Multiply":
         return None
-    scale = _behind(layer.inputs[1])
-    inner = _behind(layer.inputs[0])
+    scale = _producer(layer.inputs[1])
+    inner = _producer(layer.inputs[0])
     zero: Layer | None = None
     if inner.type == "Subtract":
-        zero, inner = _behind(inner.inputs[1]), _behind(inner.inputs[0])
+        zero, inner = _producer(inner.inputs[1]), _producer(inner.inputs[0])
     if scale.type != "Const" or inner.type != "Const" or inner.constant is None or scale.constant is None:
         return None
     kind = inner.constant.element_type
@@ -315,7 +315,7 @@ def _compressed(port: InputPort) -> Compressed | None:
     return Compressed(codes, scales, np.ascontiguousarray(zeros), bits)
 
 
-def _behind(port: InputPort) -> Layer:
+def _producer(port: InputPort) -> Layer:
     """The layer that computes a value, before conversions and reshapes."""
     layer = port.source.layer
     while layer.type in _UNCHANGED and layer.inputs:

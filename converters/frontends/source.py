@@ -38,4 +38,4 @@ class FrontendSource(OpenVINOSource):
 
     def baseline(self, folder: Path, extensions: Sequence[str] = ()) -> Baseline:
         """OpenVINO's CPU plugin with the IR."""
-        return OpenVINOBaseline(copied(self._xml, folder), None, self._wanted(), folder, extensions)
+        return OpenVINOBaseline(copied(self._xml, folder), None, self._requested(), folder, extensions)

@@ -21,7 +21,7 @@ _TYPE_NAMES = {"ReLU": "Relu", "SoftMax": "Softmax", "PReLU": "PRelu"}
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RequestedInterface:
     """Inputs and outputs that a conversion was told to have.
 
     Attributes:
@@ -51,7 +51,7 @@ class OpenVINOBaseline:
     has_low_precision = True
 
     def __init__(
-        self, path: Path, bin: Path | None, wanted: Wanted | None, folder: Path, extensions: Sequence[str] = ()
+        self, path: Path, bin: Path | None, wanted: RequestedInterface | None, folder: Path, extensions: Sequence[str] = ()
     ) -> None:
         self._extensions = list(extensions)
         self._path = path if bin is None else _together(path, bin, folder / "ir")

@@ -146,21 +146,21 @@ class Context:
             ``inputs`` for its Parameters (in the order of ``body.parameters``) and returns the values of its Results.
         variables: the model's variables (ReadValue and Assign) so far, by variable id.
         remarks: takes what OpenVINO passes over in the file.
-        distrusted: the values of which the file states dimensions that do not count, see `distrust`.
+        distrusted: the values of which the file states dimensions that do not count, see `ignore_stated_dims`.
     """
 
     layer: Layer
     convert_body: Callable[[Builder, Body, Sequence[Value]], list[Value]]
     variables: dict[str, Variable]
-    distrusted: set[Value]
+    ignored_dims: set[Value]
     remarks: Remarks
 
-    def distrust(self, value: Value) -> Value:
+    def ignore_stated_dims(self, value: Value) -> Value:
         """``value``, whose dimensions (not its rank) are those that ONNX infers, whatever the file states of them.
 
         So are those of all that is computed from it.
         """
-        self.distrusted.add(value)
+        self.ignored_dims.add(value)
         return value
 
     def output_type(self, index: int = 0) -> ir.DataType:

@@ -12,7 +12,7 @@ import onnx_ir as ir
 from converters.errors import Problem
 from converters.inference_engine.baseline import weights_of_old_ir
 from converters.inference_engine.compared import InferenceEngineBaseline
-from converters.openvino.baseline import OpenVINOBaseline, Wanted
+from converters.openvino.baseline import OpenVINOBaseline, RequestedInterface
 from converters.openvino.information import information, layout
 from converters.openvino.metadata import describe
 from converters.openvino.reader import graph
@@ -146,15 +146,15 @@ class OpenVINOSource:
             names = [[port.names[0] for port in ports] for ports in (self.inputs, self.outputs)]
             return InferenceEngineBaseline(self.path, self.model.weights_path or weights, *names)
         weights = None if self._own_bin else self.model.weights_path
-        return OpenVINOBaseline(self.path, weights, self._wanted(), folder, extensions)
+        return OpenVINOBaseline(self.path, weights, self._requested(), folder, extensions)
 
-    def _wanted(self) -> Wanted | None:
+    def _requested(self) -> RequestedInterface | None:
         """The inputs and outputs that `restore` chose; ``None`` for the file's own."""
         if not self._restored:
             return None
         ports = [layer.inputs[0].source for layer in self.model.results]
         variables = [layer.attributes.get("variable_id", "") for layer in self.model.layers if layer.type == "Assign"]
-        return Wanted(
+        return RequestedInterface(
             [self._inputs.index(layer.name) for layer in self.model.parameters],
             [(p.layer.name, p.index, self._outputs.index(p) if p in self._outputs else None) for p in ports],
             variables,

@@ -92,7 +92,7 @@ class _Walk:
     becomes: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)
     variables: dict[str, Variable] = field(default_factory=dict)
     constants: dict[Any, Value] = field(default_factory=dict)
-    distrusted: set[Value] = field(default_factory=set)
+    ignored_dims: set[Value] = field(default_factory=set)
     named: set[Value] = field(default_factory=set)
     reserved: set[str] = field(default_factory=set)  # names that only the model's outputs may have
 
@@ -164,7 +164,7 @@ class _Walk:
 
     def layer(self, op: Builder, layer: Layer) -> None:
         """Emit one layer, or note why that is impossible and go on with values of the types that the file states."""
-        context = Context(layer, self.body, self.variables, self.distrusted, self.source.remarks)
+        context = Context(layer, self.body, self.variables, self.ignored_dims, self.source.remarks)
         outer, op.scope = op.scope, layer.name
         last = op.graph[-1] if len(op.graph) else None
         try:
@@ -175,10 +175,10 @@ class _Walk:
             if len(results) > len(layer.outputs) and not layer.bodies:
                 layer.left_out = len(results) - len(layer.outputs)
                 self.source.remarks.add(f"outputs of {layer.type} that the file leaves out", layer=layer)
-            distrusted = any(self.get(port) in self.distrusted for port in layer.inputs)
+            ignored_dims = any(self.get(port) in self.ignored_dims for port in layer.inputs)
             for port, value in zip(layer.outputs, results, strict=False):
-                if distrusted and value.const_value is None:
-                    self.distrusted.add(value)
+                if ignored_dims and value.const_value is None:
+                    self.ignored_dims.add(value)
                 self.values[port] = self.settled(op, port, value)
         except Exception as error:  # a malformed layer shows as whatever ONNX or NumPy say to it
             problem = layer_problem(str(self.source.path), layer, error)
@@ -195,13 +195,13 @@ class _Walk:
         remarks = self.source.remarks
         settle_element_type(port, value, remarks)
         stated = port.dims
-        if stated is not None and value in self.distrusted:
+        if stated is not None and value in self.ignored_dims:
             stated = (None,) * len(stated)
         if agree(port, value, stated, remarks):
             take_dims(value, stated)
         else:
             port.dims = None if value.dims is None else tuple(value.dims)
-            self.distrusted.add(value)  # what the file says of all that depends on it is as wrong
+            self.ignored_dims.add(value)  # what the file says of all that depends on it is as wrong
         producer = value.producer()
         if producer is not None and producer.graph is op.graph and value not in self.named:
             self.named.add(value)
@@ -264,9 +264,9 @@ def opset_problems(source: Model, error: LoweringError, opset: int) -> list[Prob
     ports |= {names[0]: layer for layer, names in zip(source.results, source.output_names, strict=True)}
     found: dict[Layer | None, dict[str, int]] = {}
     layers = _by_name(source)
-    for refusal in error.refusals:
-        layer = ports.get(refusal.node_name) or _layer_of(layers, refusal)
-        found.setdefault(layer, {})[refusal.message] = refusal.least
+    for unsupported in error.unsupported:
+        layer = ports.get(unsupported.node_name) or _layer_of(layers, unsupported)
+        found.setdefault(layer, {})[unsupported.message] = unsupported.least
     problems = Problems(str(source.path))
     for layer, messages in found.items():
         message = f"opset {opset} cannot say {', nor '.join(messages)}"

@@ -112,7 +112,7 @@ def by_one_exponential(op: Builder, *, x: Value) -> Value | None:
     return op.Mul(x, op.Div(n, op.Add(n, 2)))
 
 
-class SpellMish(PatternPass):
+class DecomposeMish(PatternPass):
     """Mish by one exponential function: ONNX Runtime has no kernel, and by Softplus and Tanh it takes ten times as long."""
 
     rewrites = (by_one_exponential,)
@@ -128,7 +128,7 @@ def as_softplus(op: Builder, *, x: Value) -> Value:
     return op.Where(op.Less(x, -_OVERFLOW), -np.inf, op.Neg(op.Softplus(op.Neg(x))))
 
 
-class SpellLogSigmoid(PatternPass):
+class DecomposeLogSigmoid(PatternPass):
     """The logarithm of a Sigmoid by Softplus: ONNX Runtime's Sigmoid is right to 1e-8 only, and 0 below -18."""
 
     rewrites = (as_softplus,)

@@ -9,7 +9,7 @@ from onnx_ir.passes import InPlacePass, PassResult
 from onnx_specops.building import Value
 from onnx_specops.graphs import all_nodes
 from onnx_specops.naming import Names
-from onnx_specops.replacing import take_place
+from onnx_specops.replacing import replace_value
 
 
 class FoldConstantTransposes(InPlacePass):
@@ -47,7 +47,7 @@ def _fold(root: ir.Graph, node: ir.Node, folded: dict[tuple[int, tuple[int, ...]
         attributes = list(cast.attributes.values())
         node.graph.insert_before(node, ir.Node("", "Cast", [replacement], attributes, outputs=[result], name=node.name))
         replacement = result
-    return take_place(output, replacement)
+    return replace_value(output, replacement)
 
 
 def _transposed(source: ir.Value, tensor: ir.TensorProtocol, perm: tuple[int, ...], name: str) -> Value:

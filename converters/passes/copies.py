@@ -14,7 +14,7 @@ from onnx_specops.building import Builder, Value
     lambda op, x, starts, ends: op.Slice(x, starts, ends, _allow_other_inputs=True, _outputs=["part"]),
     exclusive=False,
 )
-def of_everything(op: Builder, *, x: Value, starts: Value, ends: Value, part: Value) -> Value | None:
+def full_slice(op: Builder, *, x: Value, starts: Value, ends: Value, part: Value) -> Value | None:
     """A slice in steps of 1 that is as large as what it is of."""
     node = part.producer()
     steps = node.inputs[4] if node is not None and len(node.inputs) > 4 else None
@@ -24,7 +24,7 @@ def of_everything(op: Builder, *, x: Value, starts: Value, ends: Value, part: Va
 
 
 @rewrite("Pad", lambda op, x, pads: op.Pad(x, pads, _allow_other_inputs=True, _outputs=["padded"]), exclusive=False)
-def by_nothing(op: Builder, *, x: Value, pads: Value, padded: Value) -> Value | None:
+def empty_pad(op: Builder, *, x: Value, pads: Value, padded: Value) -> Value | None:
     """A pad of no elements on any side."""
     return None if pads.constant is None or pads.constant.any() else x
 
@@ -32,4 +32,4 @@ def by_nothing(op: Builder, *, x: Value, pads: Value, padded: Value) -> Value | 
 class DropCopies(PatternPass):
     """Slices of everything, pads by nothing."""
 
-    rewrites = (of_everything, by_nothing)
+    rewrites = (full_slice, empty_pad)

@@ -11,29 +11,29 @@ from onnx_ir.passes import InPlacePass, PassResult
 from onnx_ir.passes.common import RemoveUnusedNodesPass, RemoveUnusedOpsetsPass
 
 from converters.options import Activations, Precision, Quantized
-from converters.passes.activations import FuseHardSigmoid, FuseHardSwish, SpellLogSigmoid, SpellMish
+from converters.passes.activations import DecomposeLogSigmoid, DecomposeMish, FuseHardSigmoid, FuseHardSwish
 from converters.passes.biases import FlattenBiases
 from converters.passes.branches import MoveIntoBranches
 from converters.passes.compressed_weights import KeepWeightsCompressed
 from converters.passes.constant_transposes import FoldConstantTransposes
 from converters.passes.copies import DropCopies
-from converters.passes.for_target import Simplify, spelled
+from converters.passes.for_target import Simplify, spelling_passes
 from converters.passes.four_bits import LookUpFourBits
 from converters.passes.multi_head_attention import FUSE_ATTENTION
 from converters.passes.normalizations import FuseScaleAndBias
-from converters.passes.onnxruntime import KeepFloatWeights, KeepPads, TransposeBehindCasts, kept_apart, plain_forms
+from converters.passes.onnxruntime import KeepFloatWeights, KeepPads, TransposeAfterCasts, fusion_guards, kernel_workarounds
 from converters.passes.precision import InFloat16, InFloat32
-from converters.passes.quantized import InIntegers, is_quantized
-from converters.passes.root_mean_squares import SpellRootMeanSquares
+from converters.passes.quantized import ConvertToIntegers, is_quantized
+from converters.passes.rms_normalization import CanonicalizeRMSNormalization
 from converters.passes.vocabulary_tables import FuseVocabularyTables, LabelVocabularyTables
-from converters.targets.fitting import TargetError, Untaken, check, taken_by
+from converters.targets.fitting import TargetError, UnsupportedItem, check, supported_by
 from converters.targets.target import Target
 from onnx_specops.bodies import DOMAINS, attach_bodies, inline_bodies
 from onnx_specops.building import OPSET
 from onnx_specops.domain import CONTRIB_DOMAIN
 from onnx_specops.graphs import origin
 from onnx_specops.kernel_types import insert_casts
-from onnx_specops.lowering import Lower, Refusal, Stamp, least_opset_of
+from onnx_specops.lowering import Lower, Stamp, UnsupportedNode, least_opset_of
 from onnx_specops.replacing import rewriting
 
 
@@ -94,12 +94,14 @@ class InlineBodies(InPlacePass):
     def __init__(self, domains: Collection[str] = DOMAINS) -> None:
         self.domains = domains
         self.inlined: list[str] = []
-        self.refusals: list[Refusal] = []
+        self.unsupported: list[UnsupportedNode] = []
 
     def call(self, model: ir.Model) -> PassResult:
         self.inlined, without = inline_bodies(model, self.domains)
         message = "{}, which needs a kernel: standard ONNX cannot represent it"
-        self.refusals += [Refusal(node.name or "", message.format(node.op_type), OPSET, origin(node)) for node in without]
+        self.unsupported += [
+            UnsupportedNode(node.name or "", message.format(node.op_type), OPSET, origin(node)) for node in without
+        ]
         return PassResult(model, modified=True)
 
 
@@ -152,13 +154,13 @@ def finish(
     # ONNX Runtime itself puts casts around nodes of float16 for which a device has no kernel.
     spared = [ir.DataType.FLOAT16] if precision == "float16" else []
     passes: list[InPlacePass] = [
-        *plain_forms(),
+        *kernel_workarounds(),
         FuseVocabularyTables(),
         LabelVocabularyTables(),
         FuseHardSigmoid(),
         FuseHardSwish(),
     ]
-    passes += [DropCopies(), FuseScaleAndBias(), SpellRootMeanSquares(), FlattenBiases(), SpellLogSigmoid()]
+    passes += [DropCopies(), FuseScaleAndBias(), CanonicalizeRMSNormalization(), FlattenBiases(), DecomposeLogSigmoid()]
     if contrib and opset >= OPSET and precision != "float16":
         passes += [step() for step in FUSE_ATTENTION]
     casts = partial(InsertCasts, keep_float32=keep_float32, converted_unrounded=converted_unrounded, spared=spared)
@@ -166,9 +168,9 @@ def finish(
     if quantized == "integer" and opset >= 13:
         if is_quantized(model):
             passes.append(casts())  # of networks in 16 bits too the integers stand for float32
-        passes += [RemoveUnusedNodesPass(), InIntegers(opset, contrib=contrib), RemoveUnusedNodesPass()]
+        passes += [RemoveUnusedNodesPass(), ConvertToIntegers(opset, contrib=contrib), RemoveUnusedNodesPass()]
     if precision != "float16":  # whose numbers end where its terms do not
-        passes.append(SpellMish())
+        passes.append(DecomposeMish())
     if precision == "model" and opset >= OPSET:  # below that the plugin's kernels do not apply
         passes.append(KeepWeightsCompressed(activations, fold=fold))
     if fold:
@@ -177,13 +179,13 @@ def finish(
     if precision != "model":
         passes.append(halves if precision == "float16" else InFloat32())
     if opset < OPSET:
-        passes += [inline, RemoveUnusedNodesPass(), Lower(opset, inline.refusals)]
+        passes += [inline, RemoveUnusedNodesPass(), Lower(opset, inline.unsupported)]
     elif not contrib:
         passes.append(InlineBodies((CONTRIB_DOMAIN,)))
     passes += [
         casts(opset=opset),
         RemoveUnusedNodesPass(),
-        *kept_apart(opset),
+        *fusion_guards(opset),
         MoveIntoBranches(),
         bodies,
         RemoveUnusedOpsetsPass(),
@@ -227,7 +229,7 @@ def finish_for(
         fit_kernels=target.onnxruntime,
     )
     passes: list[InPlacePass] = [
-        *(plain_forms() if target.onnxruntime else ()),
+        *(kernel_workarounds() if target.onnxruntime else ()),
         LabelVocabularyTables(),
         FuseHardSigmoid(),
         FuseHardSwish(),
@@ -237,20 +239,22 @@ def finish_for(
     if quantized == "integer" and target.quantized == "qdq":
         if is_quantized(model):
             passes.append(casts())
-        passes += [RemoveUnusedNodesPass(), InIntegers(OPSET, contrib=False), RemoveUnusedNodesPass()]
+        passes += [RemoveUnusedNodesPass(), ConvertToIntegers(OPSET, contrib=False), RemoveUnusedNodesPass()]
     passes.append(FoldConstantTransposes())
     if precision == "float16":
         passes += [halves, inline]
     else:  # a body knows the limits and the random numbers of the type that the model has
         passes += [inline, InFloat32()] if target.float32 or precision == "float32" else [inline]
-    passes += [RemoveUnusedNodesPass(), Simplify(stored=True), *spelled(target), casts(), Simplify(stored=True)]
-    passes += spelled(target, last=True)
+    passes += [RemoveUnusedNodesPass(), Simplify(stored=True), *spelling_passes(target), casts(), Simplify(stored=True)]
+    passes += spelling_passes(target, last=True)
     if target.onnxruntime:
-        passes += [KeepPads(OPSET), TransposeBehindCasts(), KeepFloatWeights()]
+        passes += [KeepPads(OPSET), TransposeAfterCasts(), KeepFloatWeights()]
     _run(passes, model)
-    if inline.refusals:
-        untaken = [Untaken(r.node_name, r.message.partition(",")[0], r.message, origin=r.origin) for r in inline.refusals]
-        raise TargetError(target, untaken, taken_by(model, target))
+    if inline.unsupported:
+        untaken = [
+            UnsupportedItem(r.node_name, r.message.partition(",")[0], r.message, origin=r.origin) for r in inline.unsupported
+        ]
+        raise TargetError(target, untaken, supported_by(model, target))
     check(model, target)
     if opset is None:
         opset = min(least_opset_of(model, target.opsets[0]), target.opsets[1])
@@ -265,5 +269,5 @@ def finish_for(
 def _run(passes: Sequence[InPlacePass], model: ir.Model) -> None:
     for step in passes:
         # Integers have no NaN.
-        with rewriting(type(step).__name__, finite=isinstance(step, InIntegers)):
+        with rewriting(type(step).__name__, finite=isinstance(step, ConvertToIntegers)):
             step(model)

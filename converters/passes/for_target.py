@@ -12,7 +12,7 @@ from onnx_ir.passes.common import (
     RemoveUnusedNodesPass,
 )
 
-from converters.passes.simplification import FoldConstants, JoinMoves, TakeBiases
+from converters.passes.simplification import FoldConstants, FuseBiases, MergeDataMovement
 from converters.passes.spellings import LAST, SPELLINGS
 from converters.targets.target import Target
 
@@ -30,8 +30,8 @@ class Simplify(InPlacePass):
     def __init__(self, *, stored: bool = False) -> None:
         self.steps: Sequence[InPlacePass] = (
             FoldConstants(stored=stored),
-            JoinMoves(),
-            TakeBiases(),
+            MergeDataMovement(),
+            FuseBiases(),
             DeduplicateInitializersPass(),
             CommonSubexpressionEliminationPass(),
             RemoveUnusedNodesPass(),
@@ -47,6 +47,6 @@ class Simplify(InPlacePass):
         return PassResult(model, modified=changed)
 
 
-def spelled(target: Target, *, last: bool = False) -> list[InPlacePass]:
+def spelling_passes(target: Target, *, last: bool = False) -> list[InPlacePass]:
     """The passes for the spellings that a target needs: those before the last `Simplify`, or those that it would undo."""
     return [SPELLINGS[name]() for name in target.spellings if (name in LAST) == last]

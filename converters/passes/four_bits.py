@@ -13,7 +13,7 @@ from onnx_ir.passes import InPlacePass, PassResult
 from onnx_specops.building import Builder, Value, constant_value
 from onnx_specops.folding import FOLDED_ELEMENTS
 from onnx_specops.mapped import same_bytes
-from onnx_specops.replacing import take_place
+from onnx_specops.replacing import replace_value
 from onnx_specops.retyping import converted
 
 D = ir.DataType
@@ -67,7 +67,7 @@ def _replace(root: Builder, value: ir.Value, moved: list[ir.Value]) -> None:
     for cast in [node for node in value.consumers() if (node.domain, node.op_type) == ("", "Cast")]:
         result = cast.outputs[0]
         assert result.dtype is not None and cast.graph is not None
-        if take_place(result, op.place(_values(op, tensor, packed, result.dtype))):
+        if replace_value(result, op.place(_values(op, tensor, packed, result.dtype))):
             replaced.append(cast)
     if any(node not in replaced for node in value.consumers()):
         inner = op.place(_values(op, tensor, packed, wide))

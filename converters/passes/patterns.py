@@ -32,7 +32,7 @@ from onnx_ir.passes import InPlacePass, PassResult
 from onnxscript.rewriter import pattern as language
 
 from onnx_specops.building import Builder, Value
-from onnx_specops.replacing import may_replace, rewriting, take_place
+from onnx_specops.replacing import may_replace, replace_value, rewriting
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ def _emitted(rewrite: Rewrite, match: language.MatchResult, op: Builder) -> bool
             _remove_unused(new.producer())
         return False
     for old, new in pairs:
-        take_place(old, new, checked=True)
+        replace_value(old, new, checked=True)
     # At once: what is left would count as a use of the values within other patterns.
     for old in match.outputs:
         _remove_unused(old.producer())

@@ -20,7 +20,7 @@ from onnx_specops.building import OPSET, OPSET_IMPORTS, Value, constant_value
 from onnx_specops.domain import CONTRIB_DOMAIN
 from onnx_specops.graphs import all_nodes, all_values, nested
 from onnx_specops.naming import Names
-from onnx_specops.replacing import take_place
+from onnx_specops.replacing import replace_value
 from onnx_specops.retyping import converted, retype
 
 D = ir.DataType
@@ -270,7 +270,7 @@ class _Halving:
                 continue
             result = node.outputs[0]
             if source.dtype == result.dtype and not result.is_graph_output():
-                take_place(result, source, equal=False)
+                replace_value(result, source, equal=False)
                 node.graph.remove(node, safe=True)
 
     def _half(self, tensor: ir.TensorProtocol, name: str | None) -> ir.TensorProtocol:

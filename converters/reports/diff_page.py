@@ -28,7 +28,7 @@ def write_diff(path: Path, diff: Diff) -> None:
         rows=rows,
         anchors=anchors,
         errors=_error_plot(diff, rows, anchors) if rows else None,
-        graph=_parting(diff, rows, anchors),
+        graph=_difference(diff, rows, anchors),
         histograms=[
             (
                 one,
@@ -57,7 +57,7 @@ def _error_plot(diff: Diff, rows: Sequence[ValueDifference], anchors: dict[str, 
     return plots.error_plot({diff.paths[1].name: points}, described, "values in their order")
 
 
-def _parting(diff: Diff, rows: Sequence[ValueDifference], anchors: dict[str, str]) -> Markup | None:
+def _difference(diff: Diff, rows: Sequence[ValueDifference], anchors: dict[str, str]) -> Markup | None:
     """The first model's nodes around the first value that differs."""
     if diff.first is None or diff.first.place < 0:
         return None

@@ -68,7 +68,7 @@ def write_validation(path: Path, validation: Validation) -> None:
         nodes=nodes,
         anchors={row.layer.layer_id: row.anchor for row in reversed(rows)},
         errors=_error_plot(rows, runtimes, validation.names) if rows else None,
-        parting=_parting(layers, validation, rows),
+        parting=_difference(layers, validation, rows),
         histograms=_histograms(validation),
         times=times,
         bars=_bars(times) if times else None,
@@ -103,7 +103,7 @@ def _with_nodes(rows: Sequence[_Row], nodes: Sequence[LayerNode]) -> list[_Node]
 def _error_plot(rows: Sequence[_Row], runtimes: Sequence[str], names: Mapping[str, str]) -> Markup:
     series = {
         names[name]: [
-            plots.Point(x, row.anchor, _told(row.layer, cell), cell.relative_l2, cell.exact)
+            plots.Point(x, row.anchor, _description(row.layer, cell), cell.relative_l2, cell.exact)
             for x, row in enumerate(rows)
             if (cell := row.cells[place]) is not None and cell.relative_l2 is not None
         ]
@@ -117,19 +117,19 @@ def _error_plot(rows: Sequence[_Row], runtimes: Sequence[str], names: Mapping[st
     return plots.error_plot(series, described, "layers in their order")
 
 
-def _told(layer: LayerDifference, found: Comparison) -> str:
+def _description(layer: LayerDifference, found: Comparison) -> str:
     return f"{layer.layer_name} ({layer.layer_type}), line {layer.line}: {errors(found.relative_l2, found.exact)}"
 
 
 @dataclass(frozen=True)
-class _Parting:
+class _Difference:
     """The layer where runtimes part first or, where they do not, where they are farthest from each other."""
 
     found: list[LayerDifference]
     graph: Markup
 
 
-def _parting(layers: Sequence[Layer], validation: Validation, rows: Sequence[_Row]) -> _Parting | None:
+def _difference(layers: Sequence[Layer], validation: Validation, rows: Sequence[_Row]) -> _Difference | None:
     found = validation.first_differences
     if not found:
         worst = max(validation.worst, key=lambda one: one.of.comparison.relative_l2 or 0.0, default=None)
@@ -152,7 +152,7 @@ def _parting(layers: Sequence[Layer], validation: Validation, rows: Sequence[_Ro
     nodes = {id_: _node(by_id[id_], by_layer.get(id_, []), id_ == centre) for id_ in shown}
     edges = [(one, other) for other in shown for one in before[other]]
     names = ", ".join(f"{by_id[id_].name} ({by_id[id_].type})" for id_ in shown)
-    return _Parting(found, neighbourhood.drawing(nodes, edges, f"The layers around {by_id[centre].name}: {names}"))
+    return _Difference(found, neighbourhood.drawing(nodes, edges, f"The layers around {by_id[centre].name}: {names}"))
 
 
 def _node(layer: Layer, rows: Sequence[_Row], centre: bool) -> neighbourhood.Node:

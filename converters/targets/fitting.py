@@ -18,7 +18,7 @@ _ELSEWHERE = "convert it for another target, or without --target"
 
 
 @dataclass(frozen=True)
-class Untaken:
+class UnsupportedItem:
     """Something that a target does not take.
 
     Attributes:
@@ -45,7 +45,7 @@ class TargetError(ValueError):
         taken: how many nodes of each operator it takes.
     """
 
-    def __init__(self, target: Target, untaken: Sequence[Untaken], taken: Mapping[str, int]) -> None:
+    def __init__(self, target: Target, untaken: Sequence[UnsupportedItem], taken: Mapping[str, int]) -> None:
         self.target, self.untaken, self.taken = target, tuple(untaken), dict(taken)
         super().__init__(f"{target.title} does not take it: " + "; ".join(u.reason for u in untaken))
 
@@ -57,20 +57,20 @@ def check(model: ir.Model, target: Target) -> None:
     """
     if target.onnxruntime:
         target = replace(target, operators=None, lacks={}, types=None, control_flow=True)
-    if untaken := list(untaken_by(model, target)):
-        raise TargetError(target, untaken, taken_by(model, target))
+    if untaken := list(unsupported_by(model, target)):
+        raise TargetError(target, untaken, supported_by(model, target))
 
 
-def untaken_by(model: ir.Model, target: Target) -> Iterator[Untaken]:
+def unsupported_by(model: ir.Model, target: Target) -> Iterator[UnsupportedItem]:
     """Everything of a graph that a target does not take."""
     if target.static:
         yield from _open_inputs(model, target)
     for node in all_nodes(model.graph):
-        if (reason := untaken_node(node, target)) is not None:
-            yield Untaken(node.name or "", node.op_type, *reason, origin=origin(node))
+        if (reason := why_unsupported(node, target)) is not None:
+            yield UnsupportedItem(node.name or "", node.op_type, *reason, origin=origin(node))
 
 
-def untaken_node(node: ir.Node, target: Target) -> tuple[str, str] | None:
+def why_unsupported(node: ir.Node, target: Target) -> tuple[str, str] | None:
     """Why a target does not take a node, and what to do about it; ``None`` where it takes it."""
     operator = node.op_type
     if node.domain == DOMAIN:
@@ -96,25 +96,25 @@ def untaken_node(node: ir.Node, target: Target) -> tuple[str, str] | None:
     return None
 
 
-def _open_inputs(model: ir.Model, target: Target) -> Iterator[Untaken]:
+def _open_inputs(model: ir.Model, target: Target) -> Iterator[UnsupportedItem]:
     for value in model.graph.inputs:
         if value.is_initializer():
             continue
         if value.shape is None:
-            yield Untaken(
+            yield UnsupportedItem(
                 value.name or "", "", "an input of unknown rank", f"give its shape: --input-shape {value.name}=..."
             )
         elif not all(isinstance(dim, int) for dim in value.shape):
             dims = "x".join(str(dim) if isinstance(dim, int) else "N" for dim in value.shape)
             remedy = f"give its shape: --input-shape {value.name}={dims}, with a number for each N"
-            yield Untaken(value.name or "", "", "an input with open dimensions", remedy)
+            yield UnsupportedItem(value.name or "", "", "an input with open dimensions", remedy)
 
 
-def taken_by(model: ir.Model, target: Target) -> Counter[str]:
+def supported_by(model: ir.Model, target: Target) -> Counter[str]:
     """How many nodes of each operator a target takes."""
-    return Counter(node.op_type for node in all_nodes(model.graph) if untaken_node(node, target) is None)
+    return Counter(node.op_type for node in all_nodes(model.graph) if why_unsupported(node, target) is None)
 
 
 def left_by(model: ir.Model, target: Target) -> Counter[str]:
     """How many nodes of each operator a target leaves to ONNX Runtime's CPU."""
-    return Counter(node.op_type for node in all_nodes(model.graph) if untaken_node(node, target) is not None)
+    return Counter(node.op_type for node in all_nodes(model.graph) if why_unsupported(node, target) is not None)

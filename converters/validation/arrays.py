@@ -43,7 +43,7 @@ def _shown(interval: Interval) -> str:
     return "?" if interval == (0, None) else f"{low or ''}..{'' if high is None else high}"
 
 
-def unheard(text: str) -> None:
+def ignored_note(text: str) -> None:
     pass
 
 
@@ -150,7 +150,7 @@ def random_inputs(
 
 
 def load_inputs(
-    path: str | Path, specs: Sequence[InputSpec], note: Callable[[str], None] = unheard
+    path: str | Path, specs: Sequence[InputSpec], note: Callable[[str], None] = ignored_note
 ) -> dict[str, np.ndarray]:
     """The arrays of an .npz file for the model's inputs, by name, or by position where they have none (``arr_0``, ...).
 
@@ -177,7 +177,7 @@ def load_inputs(
 
 
 def check_inputs(
-    arrays: Mapping[str, np.ndarray], specs: Sequence[InputSpec], where: str, note: Callable[[str], None] = unheard
+    arrays: Mapping[str, np.ndarray], specs: Sequence[InputSpec], where: str, note: Callable[[str], None] = ignored_note
 ) -> dict[str, np.ndarray]:
     """The arrays in the order and with the element types of the model's inputs.
 

@@ -15,7 +15,7 @@ import onnx_specops
 from converters.validation.arrays import check_inputs, guessed_inputs, random_inputs
 from converters.validation.compare import DEFAULT, Comparison, Tolerance, compare
 from converters.validation.distributions import Distribution, distribution, worst
-from converters.validation.inputs import Taken, load_samples
+from converters.validation.inputs import ModelInputs, load_samples
 from converters.validation.onnx_model import OnnxModel
 from converters.validation.runtimes import Arrays, infer, quiet_options
 from converters.validation.times.repeating import median_seconds
@@ -193,7 +193,7 @@ def _arrays(
     if isinstance(inputs, Mapping):
         return {"": check_inputs(inputs, model.inputs, "the inputs")}, []
     if inputs is not None:
-        return load_samples(inputs, Taken.by_onnx(model.proto, model.inputs)), []
+        return load_samples(inputs, ModelInputs.by_onnx(model.proto, model.inputs)), []
     return {"": random_inputs(model.inputs, seed, shapes)}, guessed_inputs(model.inputs, shapes)
 
 

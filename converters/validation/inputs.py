@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 
 from converters.metadata_keys import LAYOUT
-from converters.validation.arrays import InputSpec, check_inputs, load_inputs, unheard
+from converters.validation.arrays import InputSpec, check_inputs, ignored_note, load_inputs
 from converters.validation.images import SUFFIXES, Preparation, letters_of, load_image
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ Arrays = dict[str, np.ndarray]
 
 
 @dataclass(frozen=True)
-class Taken:
+class ModelInputs:
     """What a model takes.
 
     Attributes:
@@ -35,13 +35,13 @@ class Taken:
     information: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def by_source(cls, source: Source, specs: Sequence[InputSpec]) -> Taken:
+    def by_source(cls, source: Source, specs: Sequence[InputSpec]) -> ModelInputs:
         """What a source says; ``specs`` are its conversion's inputs."""
         layouts = {place: port.layout for place, port in enumerate(source.inputs) if port.layout}
         return cls(specs, layouts, source.information)
 
     @classmethod
-    def by_onnx(cls, model: onnx.ModelProto, specs: Sequence[InputSpec]) -> Taken:
+    def by_onnx(cls, model: onnx.ModelProto, specs: Sequence[InputSpec]) -> ModelInputs:
         """What an ONNX model's metadata say, as conversions have them."""
         values = {value.name: value for value in model.graph.input}
         told = {
@@ -54,7 +54,7 @@ class Taken:
         return cls(specs, told, {entry.key: entry.value for entry in model.metadata_props})
 
 
-def load_samples(path: str | Path, taken: Taken, note: Callable[[str], None] = unheard) -> dict[str, Arrays]:
+def load_samples(path: str | Path, taken: ModelInputs, note: Callable[[str], None] = ignored_note) -> dict[str, Arrays]:
     """The samples in a file or a folder, by name.
 
     A file is one sample: an .npz with the inputs by name, an .npy or an image for a model of one input. A folder whose .npy
@@ -75,12 +75,12 @@ def load_samples(path: str | Path, taken: Taken, note: Callable[[str], None] = u
     return {entry.name: _load(entry, taken, note) for entry in entries}
 
 
-def _is_sample(path: Path, taken: Taken) -> bool:
+def _is_sample(path: Path, taken: ModelInputs) -> bool:
     """Whether a folder has an array for each input."""
     return path.is_dir() and all((path / f"{spec.name}.npy").is_file() for spec in taken.specs)
 
 
-def _load(path: Path, taken: Taken, note: Callable[[str], None]) -> Arrays:
+def _load(path: Path, taken: ModelInputs, note: Callable[[str], None]) -> Arrays:
     suffix = path.suffix.lower()
     if path.is_dir():
         arrays = {spec.name: _array(path / f"{spec.name}.npy") for spec in taken.specs}

@@ -17,7 +17,7 @@ from google.protobuf.message import DecodeError
 
 import onnx_specops
 from converters.validation.arrays import random_inputs, session_specs
-from converters.validation.inputs import Taken, load_samples
+from converters.validation.inputs import ModelInputs, load_samples
 from converters.validation.onnx_model import check_is_onnx, input_specs, variable_blanks
 from converters.validation.ort_values import run_session
 
@@ -183,17 +183,17 @@ def run_samples(
         raise ValueError(f"{model}: {error}{hint}") from None
 
 
-def _taken(session: ort.InferenceSession, model: Path, *, by_file: bool) -> Taken:
+def _taken(session: ort.InferenceSession, model: Path, *, by_file: bool) -> ModelInputs:
     """What the model takes, as its file has it where that is wanted or says more and is not ONNX Runtime's own format."""
     specs = session_specs(session.get_inputs())
     if not by_file and not any(spec.is_guess for spec in specs):
-        return Taken(specs)
+        return ModelInputs(specs)
     try:
         proto = onnx.load(model, load_external_data=False)
     except DecodeError:
-        return Taken(specs)
+        return ModelInputs(specs)
     known = {spec.name: spec for spec in input_specs(proto)}
-    return Taken.by_onnx(proto, [known.get(spec.name, spec) for spec in specs])
+    return ModelInputs.by_onnx(proto, [known.get(spec.name, spec) for spec in specs])
 
 
 def infer(session: ort.InferenceSession, feeds: Mapping[str, np.ndarray], outputs: Sequence[str]) -> Arrays:

@@ -107,8 +107,8 @@ def compare_samples(
                 ]
             for place, rows in enumerate(parting.values()):
                 rows[:] = [
-                    excused(row, parted[place], got[place], less[place], tolerance)
-                    for row, parted, got, less in zip(rows, itself, found, low, strict=True)
+                    excused(row, repeated[place], got[place], less[place], tolerance)
+                    for row, repeated, got, less in zip(rows, itself, found, low, strict=True)
                 ]
     return sampled
 

@@ -19,7 +19,7 @@ from converters.validation.arrays import check_inputs, guessed_inputs, random_in
 from converters.validation.compare import DEFAULT, Comparison, Tolerance, compare
 from converters.validation.distributions import Distribution, distribution, worst
 from converters.validation.excuse import excused
-from converters.validation.inputs import Taken, load_samples
+from converters.validation.inputs import ModelInputs, load_samples
 from converters.validation.interface import check_interface
 from converters.validation.nodes import LayerNode, nodes_by_layer
 from converters.validation.onnx_model import OnnxModel
@@ -408,7 +408,7 @@ def _inputs(
     if inputs is None and not shapes and beside.is_file():
         inputs = beside
     if inputs is not None:
-        return load_samples(inputs, Taken.by_source(source, model.inputs), note), []
+        return load_samples(inputs, ModelInputs.by_source(source, model.inputs), note), []
     return {"": random_inputs(model.inputs, seed, shapes or {})}, guessed_inputs(model.inputs, shapes or {})
 
 

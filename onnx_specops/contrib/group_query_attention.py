@@ -108,10 +108,10 @@ def GroupQueryAttention(
     present_key, present_value = (
         extended(op, past, new, begin, sequence, total) for past, new in ((past_key, keys), (past_value, values))
     )
-    seen_keys, seen_values = (op.Slice(whole, [0], total, [2]) for whole in (present_key, present_value))
+    visible_keys, visible_values = (op.Slice(whole, [0], total, [2]) for whole in (present_key, present_value))
     # [batch, kv heads, heads of a group, ...]: each key and value serves its group.
     grouped = op.Reshape(queries, op.Concat([0, kv_num_heads, num_heads // kv_num_heads], sequence, [-1], axis=0))
-    products = op.MatMul(grouped, op.Transpose(op.Unsqueeze(seen_keys, [2]), perm=[0, 1, 2, 4, 3]))
+    products = op.MatMul(grouped, op.Transpose(op.Unsqueeze(visible_keys, [2]), perm=[0, 1, 2, 4, 3]))
     products = op.Mul(products, _factor(op, query, num_heads) if scale == 0 else scale)
     if softcap > 0:
         products = op.Mul(op.Tanh(op.Div(products, softcap)), softcap)
@@ -127,13 +127,15 @@ def GroupQueryAttention(
         seen = op.And(seen, op.Greater(slots, op.Sub(last, local_window_size)))
     products = op.Where(seen, products, op.CastLike(-math.inf, query))
     if head_sink is None:
-        shares = op.Softmax(products, axis=-1)
+        weights = op.Softmax(products, axis=-1)
     else:
         column = op.Concat(op.Shape(products, end=-1), [1], axis=0)
         sinks = op.Expand(op.Reshape(head_sink, [1, num_heads, 1, 1]), column)
-        shares = op.Slice(op.Softmax(op.Concat(products, sinks, axis=-1), axis=-1), [0], [-1], [-1])
-    shares = op.Reshape(shares, op.Concat([0, kv_num_heads, num_heads // kv_num_heads], sequence, total, axis=0))
-    mixed = op.Reshape(op.MatMul(shares, op.Unsqueeze(seen_values, [2])), op.Concat([0, num_heads], sequence, [-1], axis=0))
+        weights = op.Slice(op.Softmax(op.Concat(products, sinks, axis=-1), axis=-1), [0], [-1], [-1])
+    weights = op.Reshape(weights, op.Concat([0, kv_num_heads, num_heads // kv_num_heads], sequence, total, axis=0))
+    mixed = op.Reshape(
+        op.MatMul(weights, op.Unsqueeze(visible_values, [2])), op.Concat([0, num_heads], sequence, [-1], axis=0)
+    )
     return join_heads(op, mixed), present_key, present_value
 
 
@@ -154,16 +156,16 @@ def _factor(op, query, heads):
 def rotated(op, x, cosine, sine, interleaved):
     """Pairs of an embedding's elements turned by the angle of their position; elements beyond the pairs as they are."""
     half = op.Shape(cosine, start=3, end=4)
-    turned, rest = op.Slice(x, [0], op.Mul(half, 2), [3]), op.Slice(x, op.Mul(half, 2), [2**62], [3])
+    rotated, rest = op.Slice(x, [0], op.Mul(half, 2), [3]), op.Slice(x, op.Mul(half, 2), [2**62], [3])
     if interleaved:
-        first, second = (op.Slice(turned, [start], [2**62], [3], [2]) for start in (0, 1))
+        first, second = (op.Slice(rotated, [start], [2**62], [3], [2]) for start in (0, 1))
     else:
-        first, second = op.Slice(turned, [0], half, [3]), op.Slice(turned, half, [2**62], [3])
+        first, second = op.Slice(rotated, [0], half, [3]), op.Slice(rotated, half, [2**62], [3])
     real = op.Sub(op.Mul(first, cosine), op.Mul(second, sine))
     imaginary = op.Add(op.Mul(first, sine), op.Mul(second, cosine))
     if interleaved:
         pairs = op.Concat(op.Unsqueeze(real, [4]), op.Unsqueeze(imaginary, [4]), axis=4)
-        return op.Concat(op.Reshape(pairs, op.Shape(turned)), rest, axis=3)
+        return op.Concat(op.Reshape(pairs, op.Shape(rotated)), rest, axis=3)
     return op.Concat(real, imaginary, rest, axis=3)
 
 

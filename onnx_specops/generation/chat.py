@@ -49,7 +49,7 @@ class ChatTemplate:
             trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", Generation]
         )
         environment.filters["tojson"] = _as_json
-        environment.globals |= {"raise_exception": _refuse, "strftime_now": _now}
+        environment.globals |= {"raise_exception": _reject, "strftime_now": _now}
         self._error = jinja2.TemplateError
         try:
             self._template = environment.from_string(text)
@@ -100,7 +100,7 @@ def _as_json(value: Any, ensure_ascii: bool = False, indent: int | None = None, 
     return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, **more)
 
 
-def _refuse(message: str) -> NoReturn:
+def _reject(message: str) -> NoReturn:
     raise ValueError(message)
 
 

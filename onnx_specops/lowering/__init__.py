@@ -7,15 +7,15 @@ changed. `Stamp` makes sure of the result and names the opset.
 
 from onnx_specops.lowering.least import least_opset_of
 from onnx_specops.lowering.lower import Lower, Stamp
-from onnx_specops.lowering.refusing import LoweringError, Refusal
+from onnx_specops.lowering.unsupported import LoweringError, UnsupportedNode
 from onnx_specops.lowering.versions import OLDEST, check_opset, ir_version, newest, opset_imports
 
 __all__ = [
     "OLDEST",
     "Lower",
     "LoweringError",
-    "Refusal",
     "Stamp",
+    "UnsupportedNode",
     "check_opset",
     "ir_version",
     "least_opset_of",

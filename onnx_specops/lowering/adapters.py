@@ -10,7 +10,7 @@ order, attributes as keywords. It emits, with the builder that rules and bodies 
 
 What it emits is of opset 21 and lowered in its turn, but for what it emits through ``op.old``: that is in the form that the
 opset aimed at has already (``op.old.Squeeze(x, axes=[0])``). It returns `SAME` where the node means below the opset
-what it says, and raises `CannotSayError` where nothing there says it.
+what it says, and raises `NotRepresentableError` where nothing there says it.
 
 A keyword-only parameter called ``node`` receives the node itself.
 """
@@ -31,7 +31,7 @@ SAME = object()
 """What an adapter returns for a node that is said alike below its opset."""
 
 
-class CannotSayError(ValueError):
+class NotRepresentableError(ValueError):
     """Nothing in the opset that is aimed at says what a node says."""
 
 
@@ -125,7 +125,7 @@ def known_list(value: ir.Value | None) -> list[int] | None:
 def need_rank(value: Value, what: str) -> int:
     """The number of dimensions of a value, without which older opsets cannot say something."""
     if value.rank is None:
-        raise CannotSayError(f"{what} of a tensor of unknown rank")
+        raise NotRepresentableError(f"{what} of a tensor of unknown rank")
     return value.rank
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnx_specops.building import Value
-from onnx_specops.lowering.adapters import SAME, CannotSayError, LoweringBuilder, below, known
+from onnx_specops.lowering.adapters import SAME, LoweringBuilder, NotRepresentableError, below, known
 
 D = ir.DataType
 
@@ -46,7 +46,7 @@ def power(op: LoweringBuilder, x: Value, exponent: Value):
     if x.dtype == exponent.dtype and not _is_integer(x):
         return SAME
     if x.dtype is None:
-        raise CannotSayError("Pow of an unknown type")
+        raise NotRepresentableError("Pow of an unknown type")
     wide = D.DOUBLE if _is_integer(x) else x.dtype
     result = op.old.Pow(op.Cast(x, to=wide) if wide != x.dtype else x, op.Cast(exponent, to=wide))
     return op.Cast(result, to=x.dtype) if wide != x.dtype else result
@@ -120,7 +120,7 @@ def bitwise_xor(op: LoweringBuilder, a: Value, b: Value):
 
 def _known_type(x: Value) -> ir.DataType:
     if x.dtype is None:
-        raise CannotSayError("bitwise operations on an unknown type")
+        raise NotRepresentableError("bitwise operations on an unknown type")
     return x.dtype
 
 

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from onnx_specops.building import OPSET
 from onnx_specops.graphs import all_nodes, origin
 from onnx_specops.kernel_types import type_name
-from onnx_specops.lowering.refusing import Refusal
+from onnx_specops.lowering.unsupported import UnsupportedNode
 
 
 def settle_attributes(node: ir.Node, opset: int) -> None:
@@ -30,11 +30,11 @@ def _is(attribute: ir.Attr, default: onnx.AttributeProto) -> bool:
     return attribute.value == (value.decode() if isinstance(value, bytes) else value)
 
 
-def illegal(graph: ir.Graph, opset: int) -> Iterator[Refusal]:
+def illegal(graph: ir.Graph, opset: int) -> Iterator[UnsupportedNode]:
     """The nodes that are none of the opset's."""
     for node in all_nodes(graph):
         if node.domain == "" and (problem := form_problem(node, opset) or type_problem(node, opset)):
-            yield Refusal(node.name or "", problem, least_opset(node, opset), origin(node))
+            yield UnsupportedNode(node.name or "", problem, least_opset(node, opset), origin(node))
 
 
 def least_opset(node: ir.Node, opset: int) -> int:

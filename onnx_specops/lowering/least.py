@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from onnx_specops.building import OPSET, Builder
 from onnx_specops.graphs import all_nodes, nested
-from onnx_specops.lowering.adapters import SAME, CannotSayError, LoweringBuilder, adapters
+from onnx_specops.lowering.adapters import SAME, LoweringBuilder, NotRepresentableError, adapters
 from onnx_specops.lowering.checking import form_problem, least_opset, type_problem
 from onnx_specops.lowering.versions import OLDEST
 
@@ -80,7 +80,7 @@ def _is_one_node(node: ir.Node, opset: int) -> bool:
         try:
             if adapter(op, node) is not SAME:
                 return len(op.emitted) <= 1
-        except CannotSayError:
+        except NotRepresentableError:
             return False
         finally:
             for emitted in reversed(op.emitted):

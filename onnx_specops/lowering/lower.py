@@ -18,12 +18,12 @@ from onnx_specops.lowering import (  # noqa: F401  (importing them registers the
     shapes,
     signal,
 )
-from onnx_specops.lowering.adapters import SAME, CannotSayError, LoweringBuilder, adapters
+from onnx_specops.lowering.adapters import SAME, LoweringBuilder, NotRepresentableError, adapters
 from onnx_specops.lowering.checking import form_problem, illegal, least_opset, settle_attributes
-from onnx_specops.lowering.refusing import LoweringError, Refusal
 from onnx_specops.lowering.types import widen_absent_types
+from onnx_specops.lowering.unsupported import LoweringError, UnsupportedNode
 from onnx_specops.lowering.versions import check_opset, ir_version, opset_imports
-from onnx_specops.replacing import take_place
+from onnx_specops.replacing import replace_value
 
 
 class Lower(InPlacePass):
@@ -37,34 +37,34 @@ class Lower(InPlacePass):
         LoweringError: with all nodes that cannot be said.
     """
 
-    def __init__(self, opset: int, found: Sequence[Refusal] = ()) -> None:
+    def __init__(self, opset: int, found: Sequence[UnsupportedNode] = ()) -> None:
         check_opset(opset)
         self.opset, self.found = opset, found
 
     def call(self, model: ir.Model) -> PassResult:
-        refusals = [*self.found, *widen_absent_types(model, self.opset)]
-        changed = self._lower(model.graph, refusals)
-        if refusals:
-            raise LoweringError(refusals)
+        unsupported = [*self.found, *widen_absent_types(model, self.opset)]
+        changed = self._lower(model.graph, unsupported)
+        if unsupported:
+            raise LoweringError(unsupported)
         return PassResult(model, modified=changed)
 
-    def _lower(self, graph: ir.Graph, refusals: list[Refusal]) -> bool:
+    def _lower(self, graph: ir.Graph, unsupported: list[UnsupportedNode]) -> bool:
         root = Builder.of_existing(graph)
         changed = False
         pending = list(reversed(list(graph)))
         while pending:
             node = pending.pop()
             try:
-                emitted = self._say(node, root)
-            except CannotSayError as error:
-                refusals.append(Refusal(node.name or "", str(error), self._least(node), origin(node)))
+                emitted = self._lower_node(node, root)
+            except NotRepresentableError as error:
+                unsupported.append(UnsupportedNode(node.name or "", str(error), self._least(node), origin(node)))
                 continue
             changed |= emitted is not None
             pending += [inner for inside in reversed(list(nested(node))) for inner in reversed(list(inside))]
             pending += reversed(emitted or ())
         return changed
 
-    def _say(self, node: ir.Node, root: Builder) -> list[ir.Node] | None:
+    def _lower_node(self, node: ir.Node, root: Builder) -> list[ir.Node] | None:
         """Say one node; returns the nodes that stand in its place, ``None`` where it stays."""
         if node.domain or node.version == self.opset:
             return None
@@ -78,7 +78,7 @@ class Lower(InPlacePass):
                 return op.emitted
         settle_attributes(node, self.opset)
         if problem := form_problem(node, self.opset):
-            raise CannotSayError(problem)
+            raise NotRepresentableError(problem)
         return None
 
     def _least(self, node: ir.Node) -> int:
@@ -94,7 +94,7 @@ def _replace(op: LoweringBuilder, node: ir.Node, results: list[ir.Value]) -> Non
         placed = op.place(new) if isinstance(new, Value) else new
         if placed in own and old.shape is not None:
             placed.shape = old.shape
-        take_place(old, placed, equal=False)
+        replace_value(old, placed, equal=False)
     assert node.graph is not None
     node.graph.remove(node, safe=True)
 
@@ -111,8 +111,8 @@ class Stamp(InPlacePass):
 
     def call(self, model: ir.Model) -> PassResult:
         graphs = [model.graph, *(function.graph for function in model.functions.values())]
-        if refusals := [refusal for graph in graphs for refusal in illegal(graph, self.opset)]:
-            raise LoweringError(refusals)
+        if unsupported := [unsupported for graph in graphs for unsupported in illegal(graph, self.opset)]:
+            raise LoweringError(unsupported)
         imports = opset_imports(self.opset)
         for graph in graphs:
             graph.opset_imports.update(

@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnx_specops.building import Value
-from onnx_specops.lowering.adapters import SAME, CannotSayError, LoweringBuilder, along, below, need_rank
+from onnx_specops.lowering.adapters import SAME, LoweringBuilder, NotRepresentableError, along, below, need_rank
 
 D = ir.DataType
 
@@ -67,7 +67,7 @@ def batch_normalization(
     op: LoweringBuilder, x, scale, bias, mean, variance, *, epsilon=1e-5, momentum=0.9, training_mode=0, node
 ):
     if training_mode:
-        raise CannotSayError("BatchNormalization while training")
+        raise NotRepresentableError("BatchNormalization while training")
     return op.old.BatchNormalization(x, scale, bias, mean, variance, epsilon=epsilon, momentum=momentum)
 
 
@@ -163,9 +163,9 @@ def quantize_blocks(
 
 def _quantized(op: LoweringBuilder, x, scale, zero_point, axis: int, block: int, target: ir.DataType) -> Value:
     if not target.is_integer():
-        raise CannotSayError(f"QuantizeLinear to {target.name}")
+        raise NotRepresentableError(f"QuantizeLinear to {target.name}")
     if target in _SUBBYTE:
-        raise CannotSayError(f"tensors of the type {target.name}")
+        raise NotRepresentableError(f"tensors of the type {target.name}")
     scaled = op.Round(op.Div(x, _spread(op, scale, x, axis, block)))
     if zero_point is not None:
         scaled = op.Add(scaled, _spread(op, op.Cast(zero_point, to=x.dtype), x, axis, block))

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from onnx_specops.building import Builder, Value
 from onnx_specops.domain import find
-from onnx_specops.lowering.adapters import SAME, CannotSayError, LoweringBuilder, along, below, need_rank
+from onnx_specops.lowering.adapters import SAME, LoweringBuilder, NotRepresentableError, along, below, need_rank
 
 D = ir.DataType
 
@@ -17,7 +17,7 @@ D = ir.DataType
 @below(19, "Resize")
 def resize_symmetric(op: LoweringBuilder, x, roi=None, scales=None, sizes=None, **attributes):
     if attributes.get("coordinate_transformation_mode") == "half_pixel_symmetric":
-        raise CannotSayError("Resize with the coordinates half_pixel_symmetric")
+        raise NotRepresentableError("Resize with the coordinates half_pixel_symmetric")
     return SAME
 
 
@@ -28,7 +28,7 @@ def resize_axes(
 ):  # fmt: skip
     """For all axes: those that were not named stay."""
     if antialias or keep_aspect_ratio_policy != "stretch":
-        raise CannotSayError("Resize with antialias" if antialias else "Resize that keeps the aspect ratio")
+        raise NotRepresentableError("Resize with antialias" if antialias else "Resize that keeps the aspect ratio")
     if axes is not None:
         rank = need_rank(x, "Resize of some axes")
         places = along(axes, rank)
@@ -76,7 +76,7 @@ def average_pool(
                 pads[count + i] = max(0, missing)
         ceil_mode = int(None in sizes[0] + sizes[1])
     if spread and (ceil_mode or auto_pad != "NOTSET"):
-        raise CannotSayError("AveragePool with dilations that rounds its size up")
+        raise NotRepresentableError("AveragePool with dilations that rounds its size up")
     given = {"kernel_shape": kernel_shape, "strides": strides, "pads": pads if auto_pad == "NOTSET" else None}
     if not spread:
         return op.old.AveragePool(
@@ -108,7 +108,7 @@ def roi_align(
         )  # fmt: skip
     body = find("ROIAlign").emit_body
     if mode != "avg" or body is None:
-        raise CannotSayError("RoiAlign with the coordinates half_pixel")
+        raise NotRepresentableError("RoiAlign with the coordinates half_pixel")
     return body(
         op, x, rois, batch, pooled_h=output_height, pooled_w=output_width, sampling_ratio=sampling_ratio,
         spatial_scale=spatial_scale, mode="avg", aligned_mode="half_pixel_for_nn",
@@ -132,7 +132,7 @@ def grid_sample_names(op: LoweringBuilder, x, grid, *, mode="linear", padding_mo
 def grid_sample(op: LoweringBuilder, x, grid, *, mode="linear", padding_mode="zeros", align_corners=0):
     """Element by element: of images only."""
     if 4 not in (x.rank, grid.rank):
-        raise CannotSayError("GridSample of volumes, or of unknown rank")
+        raise NotRepresentableError("GridSample of volumes, or of unknown rank")
     sizes = [op.Cast(op.Shape(x, start=i, end=i + 1), to=grid.dtype) for i in (2, 3)]
     places = []
     for size, k in zip(sizes, (1, 0), strict=True):
@@ -250,7 +250,7 @@ def deform_conv(
 ):  # fmt: skip
     """The samples of each window gathered, then one product for each group."""
     if 4 not in (x.rank, weights.rank, offset.rank):
-        raise CannotSayError("DeformConv of anything but images")
+        raise NotRepresentableError("DeformConv of anything but images")
     strides, dilations, pads = strides or [1, 1], dilations or [1, 1], pads or [0] * 4
     taps, spots = op.Shape(weights, start=2), op.Shape(offset, start=2)
     batch = op.Shape(x, end=1)
@@ -297,7 +297,7 @@ def deform_conv(
 def col2im(op: LoweringBuilder, x, image_shape, block_shape, *, dilations=None, pads=None, strides=None):
     """A transposed convolution that puts each row of a column where its place in the block is."""
     if (count := (image_shape.dims or block_shape.dims or [None])[0]) is None:
-        raise CannotSayError("Col2Im of images of unknown rank")
+        raise NotRepresentableError("Col2Im of images of unknown rank")
     strides, dilations, pads = strides or [1] * count, dilations or [1] * count, pads or [0] * 2 * count
     taps = op.ReduceProd(block_shape, keepdims=1)
     order = op.Range(0, op.Squeeze(taps, [0]), 1)

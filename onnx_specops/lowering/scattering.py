@@ -12,7 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnx_specops.building import Builder, Value
-from onnx_specops.lowering.adapters import SAME, CannotSayError, LoweringBuilder, along, below, known, need_rank
+from onnx_specops.lowering.adapters import SAME, LoweringBuilder, NotRepresentableError, along, below, known, need_rank
 
 _COMBINED = {"add": "Add", "mul": "Mul", "max": "Max", "min": "Min"}
 
@@ -27,7 +27,7 @@ def scatter_elements(op: LoweringBuilder, data, indices, updates, *, axis=0, red
         return SAME if op.opset >= 16 else op.old.ScatterElements(data, indices, updates, axis=axis)
     rank = next((x.rank for x in (data, indices, updates) if x.rank is not None), None)
     if rank is None:
-        raise CannotSayError("ScatterElements that combines in a tensor of unknown rank")
+        raise NotRepresentableError("ScatterElements that combines in a tensor of unknown rank")
     (place,) = along([axis], rank)
     indices = op.Cast(indices, to=ir.DataType.INT64)
     size = op.Shape(data, start=place, end=place + 1)

@@ -10,8 +10,8 @@ import onnx_ir as ir
 from onnx_specops.building import Builder, Value, constant_value
 from onnx_specops.lowering.adapters import (
     SAME,
-    CannotSayError,
     LoweringBuilder,
+    NotRepresentableError,
     below,
     known,
     known_list,
@@ -170,7 +170,7 @@ def pad_around(op: LoweringBuilder, x: Value, pads: Value, value: Value | None =
     if axes is None:
         axes = op.const(list(range(need_rank(x, "Pad that comes around"))))
     if (listed := known_list(axes)) is None:
-        raise CannotSayError("Pad that comes around along axes of run time")
+        raise NotRepresentableError("Pad that comes around along axes of run time")
     for i, axis in enumerate(listed):
         size = op.Gather(op.Shape(x), axis)
         before, after = (op.Gather(pads, place) for place in (i, len(listed) + i))
@@ -193,7 +193,7 @@ def pad_axes(op: LoweringBuilder, x: Value, pads: Value, value: Value | None = N
 @below(15, "CastLike")
 def cast_like(op: LoweringBuilder, x: Value, like: Value, *, saturate=1):
     if like.dtype is None:
-        raise CannotSayError("CastLike to a type that is not known")
+        raise NotRepresentableError("CastLike to a type that is not known")
     return op.Cast(x, to=like.dtype)
 
 
@@ -234,7 +234,7 @@ def constant(op: LoweringBuilder, *, value=None, sparse_value=None, **numbers):
 def dropout(op: LoweringBuilder, x: Value, ratio: Value | None = None, training: Value | None = None, *, seed=0, node):
     drops = training is not None and ((state := known(training)) is None or bool(state.reshape(-1)[0]))
     if drops or any(value.uses() for value in node.outputs[1:]):
-        raise CannotSayError("Dropout while training")
+        raise NotRepresentableError("Dropout while training")
     return [x, *node.outputs[1:]]
 
 
@@ -243,7 +243,7 @@ def einsum(op: LoweringBuilder, *operands: Value, equation: str):
     """Products of the operands with all letters as dimensions, summed over those that the result lacks."""
     left, _, right = equation.replace(" ", "").partition("->")
     if "." in equation or "->" not in equation:
-        raise CannotSayError(f"the Einsum {equation!r}")
+        raise NotRepresentableError(f"the Einsum {equation!r}")
     letters = right + "".join(dict.fromkeys(c for c in left if c.isalpha() and c not in right))
     product: Value | None = None
     for x, term in zip(operands, left.split(","), strict=True):

@@ -7,7 +7,7 @@ import math
 import onnx_ir as ir
 
 from onnx_specops.building import Builder, Value
-from onnx_specops.lowering.adapters import CannotSayError, LoweringBuilder, along, below, known_list, need_rank
+from onnx_specops.lowering.adapters import LoweringBuilder, NotRepresentableError, along, below, known_list, need_rank
 
 
 @below(20, "DFT")
@@ -37,10 +37,10 @@ def _spectrum(op: Builder, x: Value, length: Value | None, place: int, inverse: 
     if opset >= 17:
         return op.at(opset).DFT(x, length, axis=place, inverse=inverse, onesided=onesided)
     if inverse and onesided:
-        raise CannotSayError("DFT that is inverse and of one side")
+        raise NotRepresentableError("DFT that is inverse and of one side")
     rank = need_rank(x, "DFT")
     if x.dims is None or x.dims[-1] is None:
-        raise CannotSayError("DFT of numbers that may be real or complex")
+        raise NotRepresentableError("DFT of numbers that may be real or complex")
     # The axis last, real and imaginary parts apart.
     order = [i for i in range(rank - 1) if i != place]
     parts = [op.Transpose(op.Gather(x, k, axis=-1), perm=[*order, place]) for k in range(x.dims[-1])]

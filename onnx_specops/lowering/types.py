@@ -8,14 +8,14 @@ import onnx_ir as ir
 
 from onnx_specops.building import Builder
 from onnx_specops.graphs import all_nodes, all_values, origin
-from onnx_specops.lowering.refusing import Refusal
-from onnx_specops.replacing import take_place
+from onnx_specops.lowering.unsupported import UnsupportedNode
+from onnx_specops.replacing import replace_value
 from onnx_specops.retyping import retype
 
 D = ir.DataType
 
 # The opset that brought a type, and the type that holds its values below that.
-_BROUGHT = {
+_INTRODUCED = {
     D.BFLOAT16: (13, D.FLOAT),
     D.FLOAT8E4M3FN: (19, D.FLOAT),
     D.FLOAT8E5M2: (19, D.FLOAT),
@@ -48,17 +48,17 @@ def _round(graph: ir.Graph, cast: ir.Node) -> None:
     else:
         beyond = op.Mul(op.Sign(x), math.inf) if result.dtype == D.FLOAT8E5M2 else op.const(math.nan)
         within = op.Where(op.Greater(op.Abs(rounded), largest), beyond, rounded)
-    take_place(result, within, equal=False)
+    replace_value(result, within, equal=False)
     cast.graph.remove(cast, safe=True)
 
 
-def widen_absent_types(model: ir.Model, opset: int) -> list[Refusal]:
+def widen_absent_types(model: ir.Model, opset: int) -> list[UnsupportedNode]:
     """Widen what is of a type that the opset lacks; returns what cannot be: inputs, outputs and casts to such a type."""
-    absent = {dtype: wide for dtype, (since, wide) in _BROUGHT.items() if opset < since}
+    absent = {dtype: wide for dtype, (since, wide) in _INTRODUCED.items() if opset < since}
     if not any(value.dtype in absent for value in all_values(model.graph)):
         return []
-    refusals = [
-        Refusal(value.name or "", f"an input or output of the type {value.dtype.name}", _BROUGHT[value.dtype][0])
+    unsupported = [
+        UnsupportedNode(value.name or "", f"an input or output of the type {value.dtype.name}", _INTRODUCED[value.dtype][0])
         for value in dict.fromkeys((*model.graph.inputs, *model.graph.outputs))
         if value.dtype in absent
     ]
@@ -70,11 +70,13 @@ def widen_absent_types(model: ir.Model, opset: int) -> list[Refusal]:
         if dtype in _FLOAT8 and dtype in absent and source.dtype is not None and source.dtype.is_floating_point():
             rounded.append(node)
         elif dtype in absent and dtype not in _UNROUNDED and source.dtype != dtype:
-            refusals.append(
-                Refusal(node.name or "", f"numbers rounded to the type {dtype.name}", _BROUGHT[dtype][0], origin(node))
+            unsupported.append(
+                UnsupportedNode(
+                    node.name or "", f"numbers rounded to the type {dtype.name}", _INTRODUCED[dtype][0], origin(node)
+                )
             )
-    if not refusals:
+    if not unsupported:
         for node in rounded:
             _round(model.graph, node)
         retype(model, absent)
-    return refusals
+    return unsupported

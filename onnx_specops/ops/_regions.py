@@ -31,10 +31,10 @@ SamplingRatio = Annotated[int, Limits(0, 128)]
 Channels = Annotated[int, Limits(1, 2**16)]
 """How many channels the output has."""
 
-MOST_WORK = 2**20
-SAMPLES_OF_A_REGION = Product(("pooled_h", "pooled_w", "sampling_ratio", "sampling_ratio"), MOST_WORK)
-CHANNELS_OF_BINS = Product(("output_dim", "group_size", "group_size"), MOST_WORK)
-CHANNELS_OF_PARTS = Product(("output_dim", "spatial_bins_x", "spatial_bins_y"), MOST_WORK)
+MAX_WORK = 2**20
+SAMPLES_OF_A_REGION = Product(("pooled_h", "pooled_w", "sampling_ratio", "sampling_ratio"), MAX_WORK)
+CHANNELS_OF_BINS = Product(("output_dim", "group_size", "group_size"), MAX_WORK)
+CHANNELS_OF_SPATIAL_BINS = Product(("output_dim", "spatial_bins_x", "spatial_bins_y"), MAX_WORK)
 
 MOST_SLACK = 64.0
 """How many samples more than reach a map are computed on both sides of it, for positions are rounded: those of regions
@@ -219,7 +219,7 @@ def pooled_samples(
     if not (y.bins.size and x.bins.size):
         return pooled
     for row, down in zip(y.bins, np.split(y.positions, y.starts[1:]), strict=True):
-        at_y, at_x = np.broadcast_arrays(*(turn or _unturned)(down[:, None], x.positions))
+        at_y, at_x = np.broadcast_arrays(*(turn or _unrotated)(down[:, None], x.positions))
         inside = (at_y >= -1) & (at_y <= height) & (at_x >= -1) & (at_x <= width)
         (top, bottom, dy), (left, right, dx) = neighbours(at_y, height), neighbours(at_x, width)
         upper = maps[:, top, left] + (maps[:, top, right] - maps[:, top, left]) * dx
@@ -230,7 +230,7 @@ def pooled_samples(
     return pooled / number if mode == "avg" else np.maximum(pooled, 0)
 
 
-def _unturned(y: Array, x: Array) -> tuple[Array, Array]:
+def _unrotated(y: Array, x: Array) -> tuple[Array, Array]:
     return y, x
 
 

@@ -80,8 +80,8 @@ def Attention(
     if not keys:
         return np.zeros((batch, queries, q_num_heads * v.shape[-1]), np.float32)
     with np.errstate(all="ignore"):
-        shares = np.exp(scores - scores.max(axis=-1, keepdims=True))
-        result = np.matmul(shares / shares.sum(axis=-1, keepdims=True), v)
+        weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        result = np.matmul(weights / weights.sum(axis=-1, keepdims=True), v)
     return result.transpose(0, 2, 1, 3).reshape(batch, queries, q_num_heads * v.shape[-1]).astype(np.float32)
 
 

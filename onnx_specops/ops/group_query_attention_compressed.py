@@ -96,8 +96,10 @@ def GroupQueryAttentionCompressed(
     queries, keys, values = (_in_heads(x, n) for x, n in ((query, num_heads), (key, kv_num_heads), (value, kv_num_heads)))
     positions = begin[:, None] + np.arange(sequence)
     if cos_cache is not None or sin_cache is not None:
-        _check_turning(cos_cache, sin_cache, positions, size)
-        queries, keys = (_turned(x, cos_cache[positions], sin_cache[positions], rotary_interleaved) for x in (queries, keys))
+        _check_rotation(cos_cache, sin_cache, positions, size)
+        queries, keys = (
+            _rotated(x, cos_cache[positions], sin_cache[positions], rotary_interleaved) for x in (queries, keys)
+        )
     if head_sink is not None and head_sink.shape != (num_heads,):
         raise ValueError(f"{_NAME}: head_sink has the shape {list(head_sink.shape)} for {num_heads} heads")
     room = max(past_key.shape[2], total)
@@ -165,7 +167,7 @@ def _begins(seqlens_k, batch, sequence, total, room) -> np.ndarray:
     return begin
 
 
-def _check_turning(cos_cache, sin_cache, positions, size) -> None:
+def _check_rotation(cos_cache, sin_cache, positions, size) -> None:
     shape, other = ([] if cache is None else list(cache.shape) for cache in (cos_cache, sin_cache))
     if len(shape) != 2 or other != shape or 2 * shape[1] > size:
         shapes = f"{shape} and {other} for heads of {size} elements"
@@ -179,7 +181,7 @@ def _in_heads(x, heads):
     return x.reshape(*x.shape[:2], heads, -1).transpose(0, 2, 1, 3)
 
 
-def _turned(x, cosine, sine, interleaved):
+def _rotated(x, cosine, sine, interleaved):
     """Pairs of elements of ``x`` turned by their position; ``cosine`` and ``sine`` are ``[batch, sequence, pairs]``."""
     pairs = cosine.shape[-1]
     first, second = (
@@ -188,18 +190,18 @@ def _turned(x, cosine, sine, interleaved):
         else (np.s_[..., :pairs], np.s_[..., pairs : 2 * pairs])
     )
     cosine, sine = cosine[:, None], sine[:, None]
-    turned = x.copy()
-    turned[first] = x[first] * cosine - x[second] * sine
-    turned[second] = x[first] * sine + x[second] * cosine
-    return turned
+    rotated = x.copy()
+    rotated[first] = x[first] * cosine - x[second] * sine
+    rotated[second] = x[first] * sine + x[second] * cosine
+    return rotated
 
 
 def _mixed(products, values, sink):
     """The values, mixed by the Softmax of the products and a sink."""
     with np.errstate(invalid="ignore"):
         largest = np.maximum(products.max(axis=-1, keepdims=True), sink)
-        shares = np.exp(products - largest)
-        return shares @ values / (shares.sum(axis=-1, keepdims=True) + np.exp(sink - largest))
+        weights = np.exp(products - largest)
+        return weights @ values / (weights.sum(axis=-1, keepdims=True) + np.exp(sink - largest))
 
 
 def _encoded(x, dtype):

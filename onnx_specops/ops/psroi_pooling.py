@@ -11,7 +11,7 @@ from onnx_specops.domain import FLOATS, operator
 from onnx_specops.ops._boxes import emit_columns, emit_wide, number_type, wide
 from onnx_specops.ops._regions import (
     CHANNELS_OF_BINS,
-    CHANNELS_OF_PARTS,
+    CHANNELS_OF_SPATIAL_BINS,
     Bins,
     Channels,
     Samples,
@@ -35,7 +35,7 @@ LEAST = 0.1
     inputs={"feat": "T", "rois": "T"},
     outputs={"output": "T"},
     types={"T": FLOATS},
-    products=[CHANNELS_OF_BINS, CHANNELS_OF_PARTS],
+    products=[CHANNELS_OF_BINS, CHANNELS_OF_SPATIAL_BINS],
 )
 def PSROIPooling(
     feat,

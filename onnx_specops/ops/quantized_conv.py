@@ -15,7 +15,7 @@ from onnx_specops.domain import NoBodyError, operator
 
 MOST_CHANNELS = 1 << 24
 
-MOST_PRODUCTS = 1 << 16
+MAX_PRODUCTS = 1 << 16
 """Sums of more products may not fit 32 bits."""
 
 _EXACT = 2**24 // (255 * 128)
@@ -145,8 +145,8 @@ class _Geometry:
         if min(*self.strides, *self.dilations) < 1:
             raise ValueError("QuantizedConv: strides and dilations begin at 1")
         self.pads = list(zip(both[:rank], both[rank:], strict=True))
-        if math.prod(w[2:]) * max(w[1], 1) > MOST_PRODUCTS:
-            raise ValueError(f"QuantizedConv: a sum has more than {MOST_PRODUCTS} products")
+        if math.prod(w[2:]) * max(w[1], 1) > MAX_PRODUCTS:
+            raise ValueError(f"QuantizedConv: a sum has more than {MAX_PRODUCTS} products")
         self.sizes: list[int] = []
         if not sized:
             return

@@ -67,7 +67,7 @@ def ROIAlignRotated(
         center, extent, angle = regions[region, :2] * scale - half, regions[region, 2:4] * scale, regions[region, 4]
         cosine, sine = np.cos(angle), np.sin(-angle if clockwise_mode else angle)
 
-        def turn(y, x, center=center, cosine=cosine, sine=sine):
+        def rotate(y, x, center=center, cosine=cosine, sine=sine):
             return y * cosine - x * sine + center[1], y * sine + x * cosine + center[0]
 
         reach = _reach(maps.shape[2:], center.astype(np.float64), float(cosine), float(sine))
@@ -75,7 +75,7 @@ def ROIAlignRotated(
             Line.of(-extent[i] / dtype(2), extent[i], bins, sampling_ratio, *ends)
             for i, bins, ends in ((1, pooled_h, reach[0]), (0, pooled_w, reach[1]))
         )
-        output[region] = pooled_samples(maps[image], y, x, (pooled_h, pooled_w), "avg", turn)
+        output[region] = pooled_samples(maps[image], y, x, (pooled_h, pooled_w), "avg", rotate)
     return output.astype(feat.dtype)
 
 
@@ -103,7 +103,7 @@ def _(op, feat, rois, batch_indices, *, pooled_h, pooled_w, sampling_ratio, spat
     if clockwise_mode:
         sine = op.Neg(sine)
 
-    def turn(op, y, x):
+    def rotate(op, y, x):
         down = op.Sub(op.Mul(y, cosine), op.Mul(x, sine))
         across = op.Add(op.Mul(y, sine), op.Mul(x, cosine))
         return op.Add(down, center[0]), op.Add(across, center[1])
@@ -114,7 +114,7 @@ def _(op, feat, rois, batch_indices, *, pooled_h, pooled_w, sampling_ratio, spat
     start = [op.Div(op.Neg(e), 2.0) for e in (height, width)]
     reach = _emit_reach(op, maps, *(op.Squeeze(x, [2]) for x in (*center, cosine, sine)))
     bins = [pooled_h, pooled_w]
-    pooled = emit_pooled_samples(op, maps, batch, start, [height, width], bins, sampling_ratio, "avg", reach, turn)
+    pooled = emit_pooled_samples(op, maps, batch, start, [height, width], bins, sampling_ratio, "avg", reach, rotate)
     return op.Cast(pooled, to=feat.dtype)
 
 
@@ -127,7 +127,7 @@ def _emit_reach(op, maps, center_y, center_x, cosine, sine):
     down, across = ends
     offset = op.Add(op.Abs(center_y), op.Abs(center_x))
     reach = []
-    for (a, turned_a), (b, turned_b) in (((down, cosine), (across, sine)), ((across, cosine), (down, op.Neg(sine)))):
-        one, other = ([op.Mul(end, by) for end in pair] for pair, by in ((a, turned_a), (b, turned_b)))
+    for (a, rotated_a), (b, rotated_b) in (((down, cosine), (across, sine)), ((across, cosine), (down, op.Neg(sine)))):
+        one, other = ([op.Mul(end, by) for end in pair] for pair, by in ((a, rotated_a), (b, rotated_b)))
         reach.append((op.Add(op.Min(*one), op.Min(*other)), op.Add(op.Max(*one), op.Max(*other)), offset))
     return reach

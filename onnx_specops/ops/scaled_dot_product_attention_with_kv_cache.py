@@ -91,9 +91,9 @@ def ScaledDotProductAttentionWithKVCache(
             column = np.broadcast_to(sink[:, None, None], (*products.shape[:3], 1))
             products = np.concatenate([products, column], axis=-1)
         hidden = np.all(products == -np.inf, axis=-1, keepdims=True)
-        shares = np.exp(products - products.max(axis=-1, keepdims=True, initial=-np.inf))
-        shares = np.where(hidden, np.float32(0), shares / shares.sum(axis=-1, keepdims=True))[..., :total]
-    return np.matmul(shares, values), present_key, present_value
+        weights = np.exp(products - products.max(axis=-1, keepdims=True, initial=-np.inf))
+        weights = np.where(hidden, np.float32(0), weights / weights.sum(axis=-1, keepdims=True))[..., :total]
+    return np.matmul(weights, values), present_key, present_value
 
 
 def _check(name, query, key, value, past_key, past_value, mask, beams, length) -> None:
@@ -181,15 +181,15 @@ def _(op, query, key, value, past_key, past_value, attention_mask, beam_idx, pas
         return op.if_(is_first, lambda op: op.Identity(new), longer)
 
     present_key, present_value = extended(op, past_key, key), extended(op, past_value, value)
-    seen_keys, seen_values = present_key, present_value
+    visible_keys, visible_values = present_key, present_value
     if past_length is not None:
-        seen_keys, seen_values = (op.Slice(x, [0], total, [2]) for x in (present_key, present_value))
+        visible_keys, visible_values = (op.Slice(x, [0], total, [2]) for x in (present_key, present_value))
     # [batch, groups, heads of a group, ...]: each key and value serves its group.
     batch, heads, groups = op.Shape(query, start=0, end=1), op.Shape(query, start=1, end=2), op.Shape(key, start=1, end=2)
     times = op.Max(op.Div(heads, op.Max(groups, 1)), 1)
     leading = op.Concat(batch, groups, times, sequence, axis=0)
     grouped = op.Reshape(query, op.Concat(leading, op.Shape(query, start=3), axis=0), allowzero=1)
-    products = op.MatMul(grouped, op.Transpose(op.Unsqueeze(seen_keys, [2]), perm=[0, 1, 2, 4, 3]))
+    products = op.MatMul(grouped, op.Transpose(op.Unsqueeze(visible_keys, [2]), perm=[0, 1, 2, 4, 3]))
     products = op.Mul(products, scale)
     if softcap:
         products = op.Mul(op.Tanh(op.Div(products, softcap)), softcap)
@@ -201,10 +201,10 @@ def _(op, query, key, value, past_key, past_value, attention_mask, beam_idx, pas
         products = op.Concat(products, column, axis=-1)
     counts = op.Cast(op.Not(op.Equal(products, -np.inf)), to=Type.FLOAT)
     is_hidden = op.Equal(op.ReduceSum(counts, [-1], keepdims=1), 0.0)
-    shares = op.Where(is_hidden, 0.0, op.Softmax(products, axis=-1))
+    weights = op.Where(is_hidden, 0.0, op.Softmax(products, axis=-1))
     if sink is not None:
-        shares = op.Slice(shares, [0], total, [3])
-    shares = op.Reshape(shares, op.Concat(leading, total, axis=0), allowzero=1)
-    mixed = op.MatMul(shares, op.Unsqueeze(seen_values, [2]))
+        weights = op.Slice(weights, [0], total, [3])
+    weights = op.Reshape(weights, op.Concat(leading, total, axis=0), allowzero=1)
+    mixed = op.MatMul(weights, op.Unsqueeze(visible_values, [2]))
     mixed = op.Reshape(mixed, op.Concat(batch, heads, sequence, op.Shape(value, start=3), axis=0), allowzero=1)
     return mixed, present_key, present_value

@@ -75,7 +75,7 @@ def _register(session_options: ort.SessionOptions, kernels: str, *, plain_too: b
         )
         return
     if kernels == "auto" and chosen == "python":
-        _tell_of_python_kernels(remedy())
+        _warn_of_python_kernels(remedy())
     if chosen == "native":
         library = library_path()
     else:
@@ -87,7 +87,7 @@ def _register(session_options: ort.SessionOptions, kernels: str, *, plain_too: b
 
 
 @functools.cache  # once is enough
-def _tell_of_python_kernels(how: str) -> None:
+def _warn_of_python_kernels(how: str) -> None:
     warnings.warn(
         "onnx_specops runs its Python kernels, which are many times slower: the native ones are not built. "
         f'{how}; kernels="python" asks for them without this warning',

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from converters.outputs import Outputs, OverInputError, refuse_inputs
+from converters.outputs import Outputs, OverInputError, reject_inputs
 
 links = pytest.mark.skipif(sys.platform == "win32", reason="links take rights there that users lack")
 
@@ -108,8 +108,8 @@ def test_no_output_is_an_input(tmp_path: Path, link) -> None:
         output = tmp_path / "output"
         link(source, output)
     with pytest.raises(OverInputError, match="overwritten"):
-        refuse_inputs([output], [tmp_path / "none", source])
+        reject_inputs([output], [tmp_path / "none", source])
     with pytest.raises(OverInputError), Outputs([source]) as outputs, outputs.open(output):
         pass
     assert source.read_bytes() == b"before"
-    refuse_inputs([tmp_path / "none"], [tmp_path / "none"])
+    reject_inputs([tmp_path / "none"], [tmp_path / "none"])

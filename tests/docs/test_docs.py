@@ -15,7 +15,7 @@ from types import ModuleType
 import pytest
 
 from converters.cli import data, diff
-from converters.openvino.coverage.departures import stated_departures
+from converters.openvino.coverage.departures import declared_departures
 from converters.openvino.rule import EVERYWHERE, OPENVINO_RELEASE, Departure
 from onnx_specops.domain import operators
 from tests.native import BUILT, OF_PCRE2, needs_library
@@ -76,7 +76,7 @@ def test_links_lead_somewhere(page: str) -> None:
             assert (path.parent / target).exists(), target
 
 
-_DEPARTURES = list(dict.fromkeys([*EVERYWHERE, *(stated.departure for stated in stated_departures())]))
+_DEPARTURES = list(dict.fromkeys([*EVERYWHERE, *(stated.departure for stated in declared_departures())]))
 
 
 @pytest.mark.parametrize("departure", _DEPARTURES, ids=lambda departure: departure.where)

@@ -335,8 +335,8 @@ def agreeing(form: str, node: Node) -> str:
     expected = [outcome(reference, node) for reference in ("numpy", "left out")]
     if any(isinstance(answer, str) and "pattern" in answer for answer in (got, *expected)):
         return "refused"  # PCRE2 and Python's kernels do not take all the same patterns
-    unsaid = ("Python kernels give no other", "holds a NUL, where a string ends for Python kernels")
-    if isinstance(got, str) and (got.startswith("UnicodeDecodeError") or any(text in got for text in unsaid)):
+    unrepresentable = ("Python kernels give no other", "holds a NUL, where a string ends for Python kernels")
+    if isinstance(got, str) and (got.startswith("UnicodeDecodeError") or any(text in got for text in unrepresentable)):
         return "answered"  # by bytes that ONNX Runtime's Python interface, or onnxruntime-extensions, cannot hand out
     if not any(_alike(got, answer) for answer in expected):
         said = [f"{name}: {_said(o)}" for name, o in zip((form, "numpy"), (got, expected[0]), strict=True)]

@@ -56,7 +56,7 @@ def bags() -> onnx.ModelProto:
     return make.make_model(graph, opset_imports=imports, ir_version=10)
 
 
-def heedless(model: onnx.ModelProto) -> onnx.ModelProto:
+def without_overloads(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model as a runtime takes it that heeds no ``overload``: the last function of a name stands for all."""
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
@@ -81,7 +81,7 @@ def test_a_runtime_that_heeds_no_overloads_takes_the_right_bodies():
     assert [function.overload for function in model.functions] == ["", "1", "2", "3", "4", "5", OVERLOAD]
     expected = results(model)
     np.testing.assert_array_equal(expected[0], [[0, 0, 0], [15, 18, 21], [9, 10, 11]])
-    for got, wanted in zip(results(heedless(model)), expected, strict=True):
+    for got, wanted in zip(results(without_overloads(model)), expected, strict=True):
         assert got.dtype == wanted.dtype
         np.testing.assert_array_equal(got, wanted)
 
@@ -118,4 +118,4 @@ def test_too_many_bodies_are_refused_by_a_runtime_that_heeds_no_overloads(monkey
     onnx.checker.check_model(model, full_check=True)
     assert len(results(model)) == 7
     with pytest.raises(Exception, match="OnnxRuntime_1_27_or_the_plugin_or_opset_20"):
-        results(heedless(model))
+        results(without_overloads(model))

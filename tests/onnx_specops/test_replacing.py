@@ -7,7 +7,7 @@ import onnx_ir as ir
 import pytest
 
 from onnx_specops.building import Builder, new_value
-from onnx_specops.replacing import take_place
+from onnx_specops.replacing import replace_value
 from tests.converters.passes.graphs import floats, graph, operators, run
 
 X = np.array([-1, 0.5], np.float32)
@@ -31,7 +31,7 @@ def test_every_user_takes_the_new_value() -> None:
 
     model = graph(emit, floats("x"))
     before = values["old"].name
-    take_place(values["old"], values["new"])
+    replace_value(values["old"], values["new"])
     assert not values["old"].uses()
     assert values["new"].name == before != values["old"].name
     assert [output.tolist() for output in run(model, X)] == [(-2 * X).tolist(), np.maximum(-X, 0).tolist()]
@@ -46,7 +46,7 @@ def test_an_output_becomes_another_value() -> None:
 
     model = graph(emit, floats("x"))
     before = names(model)
-    take_place(values["old"], values["new"])
+    replace_value(values["old"], values["new"])
     assert names(model) == before
     assert producers(model) == ["Neg"]
     np.testing.assert_array_equal(run(model, X)[0], -X)
@@ -64,7 +64,7 @@ def test_an_output_becomes_a_copy_of_what_cannot_be_it(kind: str) -> None:
 
     model = graph(emit, floats("x", 2))
     before, source = names(model), values["new"].name
-    take_place(values["old"], values["new"])
+    replace_value(values["old"], values["new"])
     assert names(model) == before
     assert len(set(before)) == 3
     assert values["new"].name == source
@@ -87,7 +87,7 @@ def test_an_output_that_is_used_as_well() -> None:
 
     model = graph(emit, floats("x", 2))
     before = names(model)
-    take_place(values["old"], model.graph.inputs[0])
+    replace_value(values["old"], model.graph.inputs[0])
     assert names(model) == before
     assert model.graph.inputs[0].name == "x"
     assert operators(model) == ["Abs", "Add", "Identity"]
@@ -104,7 +104,7 @@ def test_an_output_that_stands_twice() -> None:
         return [values["old"], op.Identity(values["old"])]
 
     model = graph(emit, floats("x", 2))
-    take_place(values["old"], values["new"])
+    replace_value(values["old"], values["new"])
     assert [output.tolist() for output in run(model, X)] == [(-X).tolist()] * 2
 
 
@@ -114,7 +114,7 @@ def test_what_the_new_value_does_not_know_it_takes_from_the_old() -> None:
     new = new_value(None)
     node = ir.Node("", "Neg", [model.graph.inputs[0]], outputs=[new])
     model.graph.insert_before(model.graph[0], node)
-    take_place(old, new)
+    replace_value(old, new)
     assert (new.dtype, new.dims) == (ir.DataType.FLOAT, [2, None])
 
 
@@ -122,14 +122,14 @@ def test_what_the_new_value_knows_it_keeps() -> None:
     model = graph(lambda op, x: op.Relu(op.Abs(x)), floats("x", 2, None))
     op = Builder(model.graph, before=model.graph[0])
     new = op.Expand(model.graph.inputs[0], [2, 3])
-    take_place(next(node for node in model.graph if node.op_type == "Abs").outputs[0], new)
+    replace_value(next(node for node in model.graph if node.op_type == "Abs").outputs[0], new)
     assert new.dims == [2, 3]
 
 
 def test_the_output_of_a_branch_becomes_a_value_from_outside() -> None:
     model = graph(lambda op, x: op.if_(op.Greater(op.Size(x), 1), lambda op: op.Abs(x), lambda op: op.Neg(x)), floats("x"))
     inner = next(node for node in ir.traversal.RecursiveGraphIterator(model.graph) if node.op_type == "Abs")
-    take_place(inner.outputs[0], model.graph.inputs[0])
+    replace_value(inner.outputs[0], model.graph.inputs[0])
     assert model.graph.inputs[0].name == "x"
     np.testing.assert_array_equal(run(model, X)[0], X)
     np.testing.assert_array_equal(run(model, X[:1])[0], -X[:1])

@@ -12,7 +12,7 @@ from converters.openvino.rule import Departure
 
 
 @dataclass(frozen=True)
-class Stated:
+class DeclaredDeparture:
     """A departure and the rules of one module that state it.
 
     Attributes:
@@ -26,12 +26,12 @@ class Stated:
     versions: Mapping[str, Sequence[int]]
 
 
-def stated_departures() -> list[Stated]:
+def declared_departures() -> list[DeclaredDeparture]:
     """Every departure that concerns operations of its own; by module, then by the first operation's name."""
     found: dict[tuple[str, Departure], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for operation in operations():
         rule = rule_of(operation)
         for departure in rule.departs if rule else ():
             found[rule.function.__module__, departure][operation.name].append(operation.number)  # type: ignore[union-attr]
-    every = [Stated(departure, module, versions) for (module, departure), versions in found.items()]
+    every = [DeclaredDeparture(departure, module, versions) for (module, departure), versions in found.items()]
     return sorted(every, key=lambda stated: stated.module)

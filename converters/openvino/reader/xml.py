@@ -48,19 +48,19 @@ def parse(path: Path) -> etree._Element:
     except OSError as error:
         raise MalformedError(Problem(f"cannot be read: {error.strerror}", file=str(path))) from None
 
-    def refuse(message: str, line: int | None = None, remedy: str = "") -> MalformedError:
+    def malformed(message: str, line: int | None = None, remedy: str = "") -> MalformedError:
         return MalformedError(Problem(message, file=str(path), line=line, remedy=remedy))
 
     if not data.strip():
-        raise refuse("the file is empty", remedy="name the IR's .xml file")
+        raise malformed("the file is empty", remedy="name the IR's .xml file")
     encoding = _ENCODING.match(data.removeprefix(b"\xef\xbb\xbf"))
     if encoding and encoding[1].lower() not in (b"utf-8", b"utf8", b"us-ascii", b"ascii"):
-        raise refuse(f"the encoding {encoding[1].decode('ascii')} is not UTF-8", 1, "save the file as UTF-8")
+        raise malformed(f"the encoding {encoding[1].decode('ascii')} is not UTF-8", 1, "save the file as UTF-8")
     # A document type can define entities that grow without bound. An IR has none. Since the encoding is fixed
     # to UTF-8 the declaration can only be written with these very bytes.
     position = data.find(b"<!DOCTYPE")
     if position >= 0:
-        raise refuse("a document type is declared, which no IR has", data.count(b"\n", 0, position) + 1)
+        raise malformed("a document type is declared, which no IR has", data.count(b"\n", 0, position) + 1)
     parser = etree.XMLParser(
         encoding="utf-8",
         resolve_entities=False,
@@ -78,14 +78,14 @@ def parse(path: Path) -> etree._Element:
     except etree.XMLSyntaxError as error:
         beside = path.with_suffix(".xml")
         if path.suffix.lower() == ".onnx":
-            raise refuse("is an ONNX file", remedy="name the .xml file of an OpenVINO IR") from None
+            raise malformed("is an ONNX file", remedy="name the .xml file of an OpenVINO IR") from None
         if path.suffix.lower() == ".bin" and beside.is_file():
-            raise refuse("holds weights", remedy=f"name the IR's .xml file: {beside.name}") from None
+            raise malformed("holds weights", remedy=f"name the IR's .xml file: {beside.name}") from None
         reason = short((error.msg or "unreadable").splitlines()[0])
         remedy = "is this an IR's .xml file?"
         if data.lstrip().startswith((b"<?xml", b"<net")):
             remedy = "the file is damaged or incomplete: get it again"
-        raise refuse(f"not well-formed XML: {reason}", error.lineno, remedy) from None
+        raise malformed(f"not well-formed XML: {reason}", error.lineno, remedy) from None
 
 
 def attributes(element: etree._Element) -> dict[str, str]:

@@ -16,7 +16,7 @@ from onnx_specops.building import Builder, Value
 AutoBroadcast = Literal["numpy", "none", "explicit", "pdpd"]
 """The attribute ``auto_broadcast``; OpenVINO knows "explicit" as another word for "none"."""
 
-PDPD_REFUSED = Departure(
+PDPD_REJECTED = Departure(
     where="`auto_broadcast=pdpd`",
     cpu="rejects it",
     reference="broadcasts the second operand to the first",

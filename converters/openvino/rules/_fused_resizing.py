@@ -65,14 +65,14 @@ class _Linear:
         scales: whether there is a factor.
         is_moved: whether there has been a Transpose.
         is_behind: whether all factors come behind a Transpose.
-        goes_behind: the same, where what PrePostProcessor has put before one comes behind it, too.
+        follows_it: the same, where what PrePostProcessor has put before one comes behind it, too.
     """
 
     def __init__(self) -> None:
         self.factors: np.ndarray = np.ones(1, np.float32)
         self.terms: np.ndarray = np.zeros(1, np.float32)
         self.scales = self.is_moved = False
-        self.is_behind = self.goes_behind = True
+        self.is_behind = self.follows_it = True
 
     @property
     def moves(self) -> bool:
@@ -104,7 +104,7 @@ class _Linear:
             self.terms = self.terms * factor if self.moves else self.terms
             self.scales = True
             self.is_behind &= self.is_moved
-            self.goes_behind &= self.is_moved or "preprocessing" in layer.rt_info
+            self.follows_it &= self.is_moved or "preprocessing" in layer.rt_info
             return True
         if layer.type == "Subtract" and index == 1:
             self.factors, self.terms, self.scales = -self.factors, constant - self.terms, True
@@ -123,7 +123,7 @@ class _Linear:
             return (self.factors.size == 1 or self.terms.size > 1) and not (is_taken and self.is_behind)
         if self.moves:
             return self.terms.size == 1
-        return self.factors.size == 1 and not (is_taken and self.goes_behind)
+        return self.factors.size == 1 and not (is_taken and self.follows_it)
 
 
 def _next(layer: Layer, types: set[str]) -> Layer | None:

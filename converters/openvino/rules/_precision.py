@@ -24,7 +24,7 @@ UNSIGNED = {D.UINT8, D.UINT16, D.UINT32, D.UINT64}
 INTEGERS = SIGNED | UNSIGNED
 WIDE = {D.INT32, D.INT64, D.UINT32, D.UINT64}
 
-WITHOUT_A_SHARE = Departure(
+ZERO_WEIGHT = Departure(
     where="a NaN or an infinite number whose share in a result is 0",
     cpu="ignores it",
     specification="leaves it undefined",

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from converters.openvino.rule import Departure, rule
-from converters.openvino.rules._elementwise import PDPD_REFUSED, AutoBroadcast, align, binary, check_types, typed
+from converters.openvino.rules._elementwise import PDPD_REJECTED, AutoBroadcast, align, binary, check_types, typed
 from converters.openvino.rules._indices import constant_axis, int64
 from converters.openvino.rules._precision import (
     BYTES,
@@ -183,7 +183,7 @@ def _register_sum(operation: str, node: str, departs: list[Departure]) -> None:
 
 
 _register_sum("Add", "Add", [_LAID_IN_PRODUCTS])
-_register_sum("Subtract", "Sub", [PDPD_REFUSED])
+_register_sum("Subtract", "Sub", [PDPD_REJECTED])
 
 
 @binary("Multiply", departs=[_LAID_IN_PRODUCTS])
@@ -239,7 +239,7 @@ def minimum(op: Builder, a: Value, b: Value):
         ),
         _BY_0,
         INTEGERS_IN_FLOAT32,
-        PDPD_REFUSED,
+        PDPD_REJECTED,
     ],
 )
 def divide(

@@ -14,7 +14,7 @@ from onnx_specops.building import Builder, Value
 _TO_YUV = np.array([[0.257, 0.504, 0.098], [-0.148, -0.291, 0.439], [0.439, -0.368, -0.071]], np.float32)
 _YUV_ZERO = np.array([16, 128, 128], np.float32)
 
-_REFUSED = Departure(where="all inputs", cpu="rejects them", specification="defines it", follows="specification")
+_REJECTED = Departure(where="all inputs", cpu="rejects them", specification="defines it", follows="specification")
 
 
 @rule("NV12toRGB", since="opset8")
@@ -41,13 +41,13 @@ def i420_to_bgr(op: Builder, y: Value, u: Value | None = None, v: Value | None =
     return _from_i420(op, y, u, v, bgr=True)
 
 
-@rule("RGBtoNV12", since="opset17", departs=[_REFUSED])
+@rule("RGBtoNV12", since="opset17", departs=[_REJECTED])
 def rgb_to_nv12(op: Builder, image: Value, *, single_plane: bool = True):
     """RGBtoNV12-17: U and V are the mean of the four pixels that share them, each first bounded and, of u8, rounded."""
     return _to_nv12(op, image, single_plane, bgr=False)
 
 
-@rule("BGRtoNV12", since="opset17", departs=[_REFUSED])
+@rule("BGRtoNV12", since="opset17", departs=[_REJECTED])
 def bgr_to_nv12(op: Builder, image: Value, *, single_plane: bool = True):
     """BGRtoNV12-17: as RGBtoNV12-17, the channels reversed."""
     return _to_nv12(op, image, single_plane, bgr=True)

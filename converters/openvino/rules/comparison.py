@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from converters.errors import Malformed
 from converters.openvino.rule import Departure, rule
-from converters.openvino.rules._elementwise import PDPD_REFUSED, AutoBroadcast, align, binary
+from converters.openvino.rules._elementwise import PDPD_REJECTED, AutoBroadcast, align, binary
 from converters.openvino.rules._precision import FLOATS, INTEGERS_IN_FLOAT32, D
 from onnx_specops.building import Builder, Value
 
@@ -21,11 +21,11 @@ _LAID_ON_THE_LAST = Departure(
 
 # Operation -> the node that it becomes, and where the CPU plugin parts from the others.
 _COMPARISONS = {
-    "Equal": ("Equal", [INTEGERS_IN_FLOAT32, PDPD_REFUSED]),
+    "Equal": ("Equal", [INTEGERS_IN_FLOAT32, PDPD_REJECTED]),
     "Greater": ("Greater", [INTEGERS_IN_FLOAT32, _OF_NAN, _LAID_ON_THE_LAST]),
     "GreaterEqual": ("GreaterOrEqual", [INTEGERS_IN_FLOAT32, _OF_NAN, _LAID_ON_THE_LAST]),
-    "Less": ("Less", [INTEGERS_IN_FLOAT32, PDPD_REFUSED]),
-    "LessEqual": ("LessOrEqual", [INTEGERS_IN_FLOAT32, PDPD_REFUSED]),
+    "Less": ("Less", [INTEGERS_IN_FLOAT32, PDPD_REJECTED]),
+    "LessEqual": ("LessOrEqual", [INTEGERS_IN_FLOAT32, PDPD_REJECTED]),
 }
 
 
@@ -41,13 +41,13 @@ for _operation, _row in _COMPARISONS.items():
     _register_comparison(_operation, *_row)
 
 
-@binary("NotEqual", departs=[INTEGERS_IN_FLOAT32, PDPD_REFUSED])
+@binary("NotEqual", departs=[INTEGERS_IN_FLOAT32, PDPD_REJECTED])
 def not_equal(op: Builder, a: Value, b: Value):
     """NotEqual-1."""
     return op.Not(op.Equal(a, b))
 
 
-@rule("Select", departs=[PDPD_REFUSED])
+@rule("Select", departs=[PDPD_REJECTED])
 def select(
     op: Builder,
     condition: Value,

@@ -11,14 +11,14 @@ import onnx_ir as ir
 
 from converters.errors import Malformed
 from converters.openvino.rule import Departure, rule
-from converters.openvino.rules._precision import WITHOUT_A_SHARE, integers_in_float32
+from converters.openvino.rules._precision import ZERO_WEIGHT, integers_in_float32
 from converters.openvino.rules._windows import Dilated, Window, pad_spatial, spatial_shape
 from onnx_specops.building import Builder, Value
 
-_KERNEL_REFUSED = Departure(
+_KERNEL_REJECTED = Departure(
     where="a kernel of unknown dimensions", cpu="rejects it", specification="allows it", follows="specification"
 )
-_SHAPE_REFUSED = Departure(
+_SHAPE_REJECTED = Departure(
     where="an `output_shape` that is not constant", cpu="rejects it", specification="allows it", follows="specification"
 )
 _PADS_STAND = Departure(
@@ -37,7 +37,7 @@ _PADS_OVERLOOKED = Departure(
 )
 
 
-@rule("Convolution", departs=[_KERNEL_REFUSED])
+@rule("Convolution", departs=[_KERNEL_REJECTED])
 def convolution(
     op: Builder,
     data: Value,
@@ -53,7 +53,7 @@ def convolution(
     return integers_in_float32(op, lambda x, w: _convolve(op, x, w, at, 1), data, kernel)
 
 
-@rule("GroupConvolution", departs=[_KERNEL_REFUSED])
+@rule("GroupConvolution", departs=[_KERNEL_REJECTED])
 def group_convolution(
     op: Builder,
     data: Value,
@@ -69,7 +69,7 @@ def group_convolution(
     return integers_in_float32(op, lambda x, w: _in_groups(op, x, w, at, _convolve), data, kernel)
 
 
-@rule("ConvolutionBackpropData", departs=[_PADS_STAND, _PADS_OVERLOOKED, _SHAPE_REFUSED])
+@rule("ConvolutionBackpropData", departs=[_PADS_STAND, _PADS_OVERLOOKED, _SHAPE_REJECTED])
 def convolution_backprop_data(
     op: Builder,
     data: Value,
@@ -150,7 +150,7 @@ def _signs(op: Builder, bits: Value, like: Value) -> Value:
     return op.Sub(op.Mul(op.CastLike(ordered, like), 2), 1)
 
 
-@rule("DeformableConvolution", departs=[WITHOUT_A_SHARE])
+@rule("DeformableConvolution", departs=[ZERO_WEIGHT])
 def deformable_convolution_1(
     op: Builder,
     data: Value,
@@ -166,7 +166,7 @@ def deformable_convolution_1(
     return _deformable(op, data, offsets, kernel, None, at, group, deformable_group, False)
 
 
-@rule("DeformableConvolution", since="opset8", departs=[WITHOUT_A_SHARE])
+@rule("DeformableConvolution", since="opset8", departs=[ZERO_WEIGHT])
 def deformable_convolution_8(
     op: Builder,
     data: Value,
@@ -272,8 +272,8 @@ def _transposed(
     if begin.constant is not None and end.constant is not None:
         before, after = begin.constant.tolist(), end.constant.tolist()
         filled = [max(-a, 0) for a in after]
-        sayable = min(before) >= 0 and all(f < s for f, s in zip(filled, at.strides, strict=True))
-        if sayable and _keeps_some(op, data, kernel, at, before, after):
+        representable = min(before) >= 0 and all(f < s for f, s in zip(filled, at.strides, strict=True))
+        if representable and _keeps_some(op, data, kernel, at, before, after):
             pads = [*before, *(max(a, 0) for a in after)]
             return op.ConvTranspose(data, kernel, pads=pads, output_padding=filled, **attributes)
     result = op.ConvTranspose(data, kernel, **attributes)

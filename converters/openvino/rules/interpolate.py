@@ -12,7 +12,7 @@ import onnx_ir as ir
 from converters.errors import Malformed
 from converters.openvino.rule import AttributeGroup, Context, Departure, rule
 from converters.openvino.rules._fused_resizing import is_fused_with_what_follows
-from converters.openvino.rules._precision import WITHOUT_A_SHARE, integers_in_float32
+from converters.openvino.rules._precision import ZERO_WEIGHT, integers_in_float32
 from onnx_specops.building import Builder, Value
 from onnx_specops.domain import DOMAIN
 from onnx_specops.padding import pad
@@ -128,7 +128,7 @@ def interpolate_1(
 @rule(
     "Interpolate",
     since="opset4",
-    departs=[_ANTIALIAS, _CUBIC_3D, _INTEGERS, _INTEGERS_5D, _UNROUNDED, WITHOUT_A_SHARE, _WITHOUT_PLACES],
+    departs=[_ANTIALIAS, _CUBIC_3D, _INTEGERS, _INTEGERS_5D, _UNROUNDED, ZERO_WEIGHT, _WITHOUT_PLACES],
 )
 def interpolate_4(
     op: Builder,
@@ -155,7 +155,7 @@ def interpolate_4(
         _INTEGERS,
         _INTEGERS_5D,
         _UNROUNDED,
-        WITHOUT_A_SHARE,
+        ZERO_WEIGHT,
         _WITHOUT_PLACES,
         Departure(
             where="`bilinear_pillow` of i8 and u8",

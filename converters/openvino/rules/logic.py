@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from converters.errors import Malformed
 from converters.openvino.rule import Departure, rule
-from converters.openvino.rules._elementwise import PDPD_REFUSED, binary, check_types
+from converters.openvino.rules._elementwise import PDPD_REJECTED, binary, check_types
 from converters.openvino.rules._precision import SIGNED, UNSIGNED, D
 from onnx_specops.building import Builder, Value
 
-_PDPD_REFUSED = Departure(
+_PDPD_REJECTED = Departure(
     where="`auto_broadcast=pdpd`",
     cpu="rejects it",
     specification="broadcasts the second operand to the first",
@@ -18,13 +18,13 @@ _PDPD_REFUSED = Departure(
 # Operations of booleans, and of bits where a boolean is one bit:
 # operation -> (since, node for booleans, node for integers, where the CPU plugin parts from the reference).
 _BINARY = {
-    "LogicalAnd": ("opset1", "And", None, [PDPD_REFUSED]),
-    "LogicalOr": ("opset1", "Or", None, [PDPD_REFUSED]),
-    "LogicalXor": ("opset1", "Xor", None, [PDPD_REFUSED]),
+    "LogicalAnd": ("opset1", "And", None, [PDPD_REJECTED]),
+    "LogicalOr": ("opset1", "Or", None, [PDPD_REJECTED]),
+    "LogicalXor": ("opset1", "Xor", None, [PDPD_REJECTED]),
     "Xor": ("opset1", "Xor", None, []),
-    "BitwiseAnd": ("opset13", "And", "BitwiseAnd", [_PDPD_REFUSED]),
-    "BitwiseOr": ("opset13", "Or", "BitwiseOr", [_PDPD_REFUSED]),
-    "BitwiseXor": ("opset13", "Xor", "BitwiseXor", [_PDPD_REFUSED]),
+    "BitwiseAnd": ("opset13", "And", "BitwiseAnd", [_PDPD_REJECTED]),
+    "BitwiseOr": ("opset13", "Or", "BitwiseOr", [_PDPD_REJECTED]),
+    "BitwiseXor": ("opset13", "Xor", "BitwiseXor", [_PDPD_REJECTED]),
 }
 
 

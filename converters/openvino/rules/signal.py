@@ -39,7 +39,7 @@ def _halves_in_float32(function: Callable[..., Value]) -> Callable[..., Value]:
     return wide
 
 
-_LONGER_REFUSED = Departure(
+_LONGER_REJECTED = Departure(
     where="a `signal_size` above the dimension", cpu="fails", specification="pads with zeros", follows="specification"
 )
 _LONGER = Departure(
@@ -72,7 +72,7 @@ def idft(op: Builder, data: Value, axes: Value, signal_size: Value | None = None
     return _transformed(op, data, places, sizes, inverse=True)
 
 
-@rule("RDFT", since="opset9", departs=[_LONGER_REFUSED, _AXES_AT_RUN_TIME, _SIZE_KEPT])
+@rule("RDFT", since="opset9", departs=[_LONGER_REJECTED, _AXES_AT_RUN_TIME, _SIZE_KEPT])
 @_halves_in_float32
 def rdft(op: Builder, data: Value, axes: Value, signal_size: Value | None = None):
     """RDFT-9: real numbers; along the last of the axes the first half of the spectrum, along the others all of it."""

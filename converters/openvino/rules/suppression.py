@@ -59,10 +59,10 @@ def non_max_suppression(
     limits = max_output_boxes_per_class, iou_threshold, score_threshold, soft_nms_sigma
     indices, selected_scores = _suppress(op, boxes, scores, *limits, box_encoding == "center", sort_result_descending)
     to = data_type(output_type)
-    results = [context.distrust(_cast(op, indices, to))]
+    results = [context.ignore_stated_dims(_cast(op, indices, to))]
     if len(context.layer.outputs) > 1:
         valid = _cast(op, op.Shape(indices, start=0, end=1), to)
-        results += [context.distrust(_cast(op, selected_scores, context.output_type(1))), valid]
+        results += [context.ignore_stated_dims(_cast(op, selected_scores, context.output_type(1))), valid]
     return results[: len(context.layer.outputs)]
 
 
@@ -158,8 +158,8 @@ def nms_rotated(
     to = data_type(output_type)
     valid = _cast(op, op.Shape(indices, start=0, end=1), to)
     return (
-        context.distrust(_cast(op, indices, to)),
-        context.distrust(_cast(op, selected_scores, context.output_type(1))),
+        context.ignore_stated_dims(_cast(op, indices, to)),
+        context.ignore_stated_dims(_cast(op, selected_scores, context.output_type(1))),
         valid,
     )
 
@@ -203,7 +203,7 @@ def multiclass_nms(
         normalized=normalized, nms_eta=nms_eta,
     )  # fmt: skip
     to = data_type(output_type)
-    return context.distrust(outputs), context.distrust(_cast(op, indices, to)), _cast(op, numbers, to)
+    return context.ignore_stated_dims(outputs), context.ignore_stated_dims(_cast(op, indices, to)), _cast(op, numbers, to)
 
 
 @rule(
@@ -245,4 +245,4 @@ def matrix_nms(
         decay_function=decay_function, gaussian_sigma=gaussian_sigma, post_threshold=post_threshold, normalized=normalized,
     )  # fmt: skip
     to = data_type(output_type)
-    return context.distrust(outputs), context.distrust(_cast(op, indices, to)), _cast(op, numbers, to)
+    return context.ignore_stated_dims(outputs), context.ignore_stated_dims(_cast(op, indices, to)), _cast(op, numbers, to)

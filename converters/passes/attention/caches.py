@@ -17,7 +17,7 @@ from converters.passes.attention.probe_shapes import BEAMS, Inputs, ProbeShapes
 from converters.passes.attention.probing import Dependence, ProbeError
 from converters.variables import ExposedVariable
 from onnx_specops.graphs import all_nodes, nested
-from onnx_specops.replacing import take_place
+from onnx_specops.replacing import replace_value
 
 
 class NotACache(ValueError):
@@ -182,7 +182,7 @@ class CacheForm:
         node.replace_input_with(0, self.past)
         for value in (self.chosen, self.read):
             if value is not self.past and (value.uses() or value.is_graph_output()):
-                take_place(value, self.past, equal=False)
+                replace_value(value, self.past, equal=False)
         if (choice := self.read.producer()) is not None:
             _detach(choice)
         return Cache(self.name, self.past, self.present, self.new, self.axis)

@@ -16,7 +16,7 @@ from converters.passes.attention.probing import ProbeError
 from converters.passes.attention.rotation import Source, Table
 from onnx_specops.building import Builder, Value, constant_value
 from onnx_specops.ops.group_query_attention_compressed import TAIL
-from onnx_specops.replacing import take_place
+from onnx_specops.replacing import replace_value
 
 _TYPES = {"float16": ir.DataType.FLOAT16, "uint8": ir.DataType.UINT8}
 
@@ -87,9 +87,9 @@ class Emitter:
             output, key, value = op.specops.GroupQueryAttentionCompressed(*inputs, **attributes)
         if rows is None:
             whole = op.Reshape(output, [0, 0, found.heads, found.size])
-            take_place(found.mixed, op.Transpose(whole, perm=[0, 2, 1, 3]), equal=False)
+            replace_value(found.mixed, op.Transpose(whole, perm=[0, 2, 1, 3]), equal=False)
         else:
-            take_place(rows, output, equal=False)
+            replace_value(rows, output, equal=False)
         return key, value
 
     def _counted(self, padding: bool) -> tuple[Value, Value]:

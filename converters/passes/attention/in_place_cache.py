@@ -25,7 +25,7 @@ from converters.passes.attention.probe_shapes import Inputs, ProbeShapes
 from converters.passes.attention.probing import Data, Dependence, Probe, ProbeError, inputs_of
 from converters.variables import ExposedVariable, Variable, expose
 from onnx_specops.building import Builder, Value, new_value
-from onnx_specops.replacing import take_place
+from onnx_specops.replacing import replace_value
 
 _HIDDEN = -1e30
 """A product to which this is added is this, whatever it was."""
@@ -312,10 +312,10 @@ class _Emitter:
             softcap=found.softcap or None,
             outputs=3,
         )
-        take_place(found.mixed, mixed, equal=False)
+        replace_value(found.mixed, mixed, equal=False)
         for cache, present in ((found.keys, key), (found.values, value)):
             self._replace_shapes(cache.present, self._by_past[cache.past], self._total)
-            take_place(cache.present, present, equal=False)
+            replace_value(cache.present, present, equal=False)
 
     def _mask(self, op: Builder, found: Attention) -> ir.Value:
         """[batch or 1, heads or 1, sequence or 1, total sequence], added to the attention scores."""

@@ -11,7 +11,7 @@ import onnx_ir as ir
 from converters.passes.attention.probe_shapes import Inputs, ProbeShapes
 from converters.passes.attention.probing import Probe, ProbeError
 from onnx_specops.building import Builder, Value
-from onnx_specops.replacing import take_place
+from onnx_specops.replacing import replace_value
 
 _PROBE_SHAPES = ProbeShapes(batch=2, sequence=3, past=5)
 _END = 2**62
@@ -55,7 +55,7 @@ def keep_last_token(graph: ir.Graph, inputs: Inputs) -> bool:
         for value in node.outputs:
             _shorten(value)
     if not by_token:
-        take_place(logits, select.last(logits, None), equal=False)
+        replace_value(logits, select.last(logits, None), equal=False)
         _shorten(graph.outputs[place])
     return True
 

@@ -23,13 +23,13 @@ from onnx_ir.passes import InPlacePass, PassResult
 from converters.options import Activations
 from converters.passes.compressed_weights.blocks import blocks_of, of_blocks, padded, plain
 from converters.passes.compressed_weights.codes import Codes, pack, table, unpack, view
-from converters.passes.compressed_weights.comparing import is_what_it_decodes_to
+from converters.passes.compressed_weights.comparing import decodes_to
 from converters.passes.compressed_weights.finding import Weights, find_weights
 from converters.passes.compressed_weights.following import with_bias, with_factor, with_function
 from converters.passes.compressed_weights.values import FLOATS
 from onnx_specops.building import Builder, Value, constant_value
 from onnx_specops.ops.mat_mul_compressed import LARGEST
-from onnx_specops.replacing import take_place
+from onnx_specops.replacing import replace_value
 from onnx_specops.widening import HALVES
 
 D = ir.DataType
@@ -66,7 +66,7 @@ class KeepWeightsCompressed(InPlacePass):
                 scaled = with_factor(op, node, result)
                 biased = with_bias(op, scaled, result)
                 last = with_function(biased, result)
-                if take_place(last.outputs[0], op.place(result)):
+                if replace_value(last.outputs[0], op.place(result)):
                     node.graph.remove({node, scaled, biased, last}, safe=True)
                     count += 1
         return PassResult(model, modified=count > 0)
@@ -218,7 +218,7 @@ class KeepWeightsCompressed(InPlacePass):
 def _found(value: ir.Value) -> Weights | None:
     """What decompresses to ``value``, if what is stored decodes to its numbers."""
     weights = find_weights(value)
-    return weights if weights is not None and is_what_it_decodes_to(value, weights) else None
+    return weights if weights is not None and decodes_to(value, weights) else None
 
 
 def _swapped(op: Builder, matrix: Value) -> Value:

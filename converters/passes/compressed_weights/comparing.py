@@ -16,13 +16,13 @@ from converters.passes.decoding import HALF_ROUNDING, ROUNDING, agree, folded, r
 _MOVES = ("Cast", "Reshape", "Transpose")
 
 
-def is_what_it_decodes_to(value: ir.Value, weights: Weights) -> bool:
+def decodes_to(value: ir.Value, weights: Weights) -> bool:
     """Whether codes, zero points and scales give the numbers that the graph computes for ``value``.
 
     What is only known at run time cannot be compared, and counts as equal.
     """
     shape = weights.shape
-    whole, leaf = _before_moves(value, weights), _leaf(value, weights)
+    whole, leaf = _before_data_movement(value, weights), _leaf(value, weights)
     scale, zero = (_constant(part, shape) for part in (weights.scale, weights.zero))
     if whole is None or leaf is None or scale is None or zero is None or not isinstance(weights.codes.tensor, _STORED):
         return True
@@ -75,7 +75,7 @@ class _Stored:
         return numbers.astype(np.float32).reshape(count, *self._shape[1:])
 
 
-def _before_moves(value: ir.Value, weights: Weights) -> ir.Value | None:
+def _before_data_movement(value: ir.Value, weights: Weights) -> ir.Value | None:
     """The last value of the decompressed shape, before what is used of it is moved or merged."""
     while (node := standard(value)) is not None and node.op_type in _MOVES and node.op_type != "Reshape":
         value = source(node)

@@ -3,7 +3,7 @@
 Rules emit what ONNX means. A target that is not ONNX Runtime leaves these passes out and gets the plain form; a quirk that a
 release mends is a module to delete.
 
-`plain_forms` run first, on what the rules emit; `kept_apart` last, on the graph that ONNX Runtime would optimise.
+`kernel_workarounds` run first, on what the rules emit; `fusion_guards` last, on the graph that ONNX Runtime would optimise.
 """
 
 from __future__ import annotations
@@ -17,18 +17,25 @@ from converters.passes.onnxruntime.float_weights import KeepFloatWeights
 from converters.passes.onnxruntime.local_response import LRNOfFourDimensions
 from converters.passes.onnxruntime.pads import KeepPads
 from converters.passes.onnxruntime.signs import SignInFloat32
-from converters.passes.onnxruntime.splits import SplitOfNothing
+from converters.passes.onnxruntime.splits import EmptySplit
 from converters.passes.onnxruntime.sums import SumBeforeNormalization
-from converters.passes.onnxruntime.transposed_products import TransposeBehindCasts
+from converters.passes.onnxruntime.transposed_matmuls import TransposeAfterCasts
 
-__all__ = ["KeepFloatWeights", "KeepPads", "SumBeforeNormalization", "TransposeBehindCasts", "kept_apart", "plain_forms"]
+__all__ = [
+    "KeepFloatWeights",
+    "KeepPads",
+    "SumBeforeNormalization",
+    "TransposeAfterCasts",
+    "fusion_guards",
+    "kernel_workarounds",
+]
 
 
-def plain_forms() -> Sequence[InPlacePass]:
+def kernel_workarounds() -> Sequence[InPlacePass]:
     """The passes that come first: nodes that ONNX Runtime has no kernel for, or a wrong one."""
-    return [ActivationsOfDoubles(), LRNOfFourDimensions(), SignInFloat32(), SplitOfNothing()]
+    return [ActivationsOfDoubles(), LRNOfFourDimensions(), SignInFloat32(), EmptySplit()]
 
 
-def kept_apart(opset: int) -> Sequence[InPlacePass]:
+def fusion_guards(opset: int) -> Sequence[InPlacePass]:
     """The passes that come last: what ONNX Runtime must not fuse, for a model of an opset."""
-    return [KeepPads(opset), TransposeBehindCasts(), KeepFloatWeights(), SumBeforeNormalization()]
+    return [KeepPads(opset), TransposeAfterCasts(), KeepFloatWeights(), SumBeforeNormalization()]

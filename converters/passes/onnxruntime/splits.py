@@ -11,11 +11,11 @@ from onnx_specops.graphs import all_nodes
 from onnx_specops.naming import Names
 
 
-class SplitOfNothing(InPlacePass):
+class EmptySplit(InPlacePass):
     """States the lengths of a Split along an axis that has no elements."""
 
     def call(self, model: ir.Model) -> PassResult:
-        found = [node for node in all_nodes(model.graph) if _is_of_nothing(node)]
+        found = [node for node in all_nodes(model.graph) if _is_empty(node)]
         names = Names.of(model.graph) if found else Names()
         for node in found:
             lengths = constant_value(np.zeros(len(node.outputs), np.int64), name=f"{node.outputs[0].name}_lengths")
@@ -26,7 +26,7 @@ class SplitOfNothing(InPlacePass):
         return PassResult(model, modified=bool(found))
 
 
-def _is_of_nothing(node: ir.Node) -> bool:
+def _is_empty(node: ir.Node) -> bool:
     if (node.domain, node.op_type) != ("", "Split") or "num_outputs" not in node.attributes:
         return False
     x = node.inputs[0]

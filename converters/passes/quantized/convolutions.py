@@ -16,9 +16,9 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.passes.quantized.affine import Affine, is_scale
-from converters.passes.quantized.fused import Stated, Target, function_of, fuse
+from converters.passes.quantized.fused import ConvAttributes, Target, function_of, fuse
 from converters.passes.quantized.graph import Arrangement, Quantized, is_node, only_quantizers, only_user, static_shape
-from converters.passes.quantized.products import multiply
+from converters.passes.quantized.matmuls import multiply
 from converters.passes.quantized.weights import Weights, array, weights
 from onnx_specops.building import Builder, Value, constant_value
 
@@ -105,12 +105,12 @@ def convolution(work: Arrangement, node: ir.Node) -> None:
     if (
         has_volume
         and work.contrib
-        and _fused(work, node, source, found, scales, bias, tail, Stated(shape, *stated.listed()))
+        and _fused(work, node, source, found, scales, bias, tail, ConvAttributes(shape, *stated.listed()))
     ):
         return
     if is_whole and (end := _end(work, tail)) is not None and _in_integers(work, node, source, found, scales, bias, end, op):
         return
-    if work.contrib and _fused(work, node, source, found, scales, bias, tail, Stated(shape, *stated.listed())):
+    if work.contrib and _fused(work, node, source, found, scales, bias, tail, ConvAttributes(shape, *stated.listed())):
         return
     if is_whole and stated.group == 1 and (all(size == 1 for size in stated.kernel) or shape[1] >= _FEWEST_CHANNELS):
         behind = Affine(scales.astype(np.float32), np.broadcast_to(found.affine.zero_point, shape[:1]), 1)
@@ -164,7 +164,7 @@ def _fused(
     scales: np.ndarray,
     bias: np.ndarray,
     tail: ir.Value,
-    stated: Stated,
+    stated: ConvAttributes,
 ) -> bool:
     """A convolution, the function that follows and its quantisation as one node; whether it can be one."""
     channels = stated.shape[0]

@@ -13,8 +13,8 @@ from converters.passes.quantized.affine import is_scale
 from converters.passes.quantized.graph import Arrangement, Quantized, is_node, only_user
 from converters.passes.quantized.weights import Weights, array
 from onnx_specops.building import Builder, Value, constant_value
-from onnx_specops.ops.quantized_conv import MOST_CHANNELS, MOST_PRODUCTS
-from onnx_specops.replacing import take_place
+from onnx_specops.ops.quantized_conv import MAX_PRODUCTS, MOST_CHANNELS
+from onnx_specops.replacing import replace_value
 
 _LARGEST = 999_999
 """The operator's lists hold no larger numbers."""
@@ -143,7 +143,7 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Stated:
+class ConvAttributes:
     """What a Conv states.
 
     Attributes:
@@ -166,7 +166,7 @@ def fuse(
     found: Weights,
     scales: np.ndarray,
     bias: np.ndarray,
-    stated: Stated,
+    stated: ConvAttributes,
     function: Function,
     target: Target | None,
 ) -> bool:
@@ -185,7 +185,7 @@ def fuse(
     """
     shape = stated.shape
     numbers = [*stated.strides, *stated.dilations, *stated.pads]
-    if not 3 <= len(shape) <= 5 or prod(shape[1:]) > MOST_PRODUCTS or not prod(shape) or max(numbers) > _LARGEST:
+    if not 3 <= len(shape) <= 5 or prod(shape[1:]) > MAX_PRODUCTS or not prod(shape) or max(numbers) > _LARGEST:
         return False
     if shape[1] * stated.group > MOST_CHANNELS or min(numbers) < 0 or x.affine.zero_point.dtype != np.uint8:
         return False
@@ -230,7 +230,7 @@ def fuse(
         result.shape = ir.Shape([given[0], *given[2:], given[1]])
         first.shape = given
     # A number halfway between two levels may be rounded to either.
-    if not take_place(old, first, tolerance=0.0 if target is None else 1e-3, level=0.0 if target is None else 1.0):
+    if not replace_value(old, first, tolerance=0.0 if target is None else 1e-3, level=0.0 if target is None else 1.0):
         return False
     work.last[first] = result
     if target is not None:

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from converters.passes.quantized.affine import NEAR, Affine
 from onnx_specops.building import Builder, Value
-from onnx_specops.replacing import take_place
+from onnx_specops.replacing import replace_value
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Arrangement:
         result = affine.dequantize(op, integers)
         level = float(affine.scale.max())
         # The zero of the limits can be a little beside a level.
-        take_place(value, result, tolerance=2 * NEAR * level, through=through, level=level)
+        replace_value(value, result, tolerance=2 * NEAR * level, through=through, level=level)
         self.quantized[result] = Quantized(integers, affine)
 
     def replace(self, node: ir.Node, result: Value, old: ir.Value | None = None) -> None:
@@ -74,7 +74,7 @@ class Arrangement:
         value = node.outputs[0] if old is None else old
         if value.shape is not None:
             result.shape = value.shape
-        take_place(value, result)
+        replace_value(value, result)
         remove(node)
 
 

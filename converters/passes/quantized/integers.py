@@ -10,7 +10,7 @@ from converters.passes.quantized.affine import Affine, affine
 from converters.passes.quantized.convolutions import convolution
 from converters.passes.quantized.fused import is_signed
 from converters.passes.quantized.graph import Arrangement, Quantized, is_node, only_quantizers, remove, static_shape
-from converters.passes.quantized.products import product
+from converters.passes.quantized.matmuls import product
 from converters.passes.quantized.weights import array, weights
 from onnx_specops.building import OPSET, constant_value
 from onnx_specops.domain import DOMAIN
@@ -34,7 +34,7 @@ _COMPUTES = frozenset(("Add", "AveragePool", "Concat", "Conv", "GlobalAveragePoo
 """Operators that ONNX Runtime may compute in integers."""
 
 
-class InIntegers(InPlacePass):
+class ConvertToIntegers(InPlacePass):
     """FakeQuantize with constant limits becomes QuantizeLinear and DequantizeLinear, and what lies between is arranged so
     that ONNX Runtime computes it in integers. What does not fit stays a FakeQuantize.
 
@@ -57,12 +57,12 @@ class InIntegers(InPlacePass):
         for node in list(all_nodes(model.graph)):
             _arrange(work, node)
         for node in [node for node in all_nodes(model.graph) if is_node(node, "QuantizeLinear")]:
-            _spell_out(work, node)
+            _decompose(work, node)
         return PassResult(model, modified=True)
 
 
 def is_quantized(model: ir.Model) -> bool:
-    """Whether there is something for `InIntegers` to say."""
+    """Whether there is something for `ConvertToIntegers` to say."""
     return any(is_node(node, "FakeQuantize", DOMAIN) for node in all_nodes(model.graph))
 
 
@@ -162,7 +162,7 @@ def _quantize_channels(work: Arrangement, node: ir.Node, data: ir.Value, inner: 
     remove(node)
 
 
-def _spell_out(work: Arrangement, node: ir.Node) -> None:
+def _decompose(work: Arrangement, node: ir.Node) -> None:
     """A QuantizeLinear of `_quantize_channels` that no convolution computes: ONNX Runtime's own is ten times as slow."""
     x, *constants = node.inputs
     scale, zero = (array(constant) for constant in constants)

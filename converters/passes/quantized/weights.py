@@ -93,7 +93,7 @@ def _float_array(value: ir.Value | None) -> np.ndarray | None:
 _Found = tuple[Value, np.ndarray, np.ndarray]
 
 
-def _stand_for(value: ir.Value, integers: Value, scale: np.ndarray, zero: np.ndarray) -> bool:
+def _represent(value: ir.Value, integers: Value, scale: np.ndarray, zero: np.ndarray) -> bool:
     """Whether the integers, decoded, are the numbers that the graph computes: a file's zero may be `NEAR` beside a level."""
     stored, shape = array(integers), static_shape(value)
     assert stored is not None
@@ -129,7 +129,7 @@ def _decompressed(value: ir.Value) -> _Found | None:
         node = None if integers is None else integers.producer()
     if scale is None or zero is None or integers is None or integers.dtype not in _BYTES or array(integers) is None:
         return None
-    if not _keep(types[::-1], array(integers)):
+    if not _preserve(types[::-1], array(integers)):
         return None
     type_ = _BYTES[integers.dtype]
     whole = np.rint(zero)
@@ -138,10 +138,10 @@ def _decompressed(value: ir.Value) -> _Found | None:
         return None
     assert isinstance(integers, Value)
     found = integers, scale, whole.astype(type_)
-    return found if _stand_for(value, *found) else None
+    return found if _represent(value, *found) else None
 
 
-def _keep(types: Sequence[ir.DataType | None], integers: np.ndarray | None) -> bool:
+def _preserve(types: Sequence[ir.DataType | None], integers: np.ndarray | None) -> bool:
     """Whether Casts to these types, one after the other, change none of the integers."""
     assert integers is not None
     numbers = np.unique(integers)

@@ -1,7 +1,7 @@
 """Nodes that change nothing, that compute a constant, or that compute what another node does already."""
 
-from converters.passes.simplification.biases import TakeBiases
+from converters.passes.simplification.biases import FuseBiases
 from converters.passes.simplification.constants import FoldConstants
-from converters.passes.simplification.moves import JoinMoves
+from converters.passes.simplification.data_movement import MergeDataMovement
 
-__all__ = ["FoldConstants", "JoinMoves", "TakeBiases"]
+__all__ = ["FoldConstants", "FuseBiases", "MergeDataMovement"]

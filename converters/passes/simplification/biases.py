@@ -58,7 +58,7 @@ def product_of_matrices(op: Builder, *, x: Value, weight: Value, bias: Value, pr
     return op.Gemm(x, weight, op.Reshape(bias, row) if bias.rank == 2 else bias)
 
 
-class TakeBiases(PatternPass):
+class FuseBiases(PatternPass):
     """Conv, ConvTranspose and MatMul of matrices, with a constant added to each channel or column."""
 
     rewrites = (_convolution("Conv"), _convolution("ConvTranspose"), product_of_matrices)

@@ -13,7 +13,7 @@ from onnx_specops.building import OPSET_IMPORTS, constant_value
 from onnx_specops.graphs import all_nodes, nested
 from onnx_specops.kernel_types import insert_casts
 from onnx_specops.naming import Names
-from onnx_specops.replacing import take_place
+from onnx_specops.replacing import replace_value
 
 D = ir.DataType
 
@@ -64,7 +64,7 @@ class FoldConstants(InPlacePass):
                 constant = constant_value(ir.Tensor(np.ascontiguousarray(array).reshape(array.shape), dtype=value.dtype))
                 constant.name = f"{value.name}_folded"
                 names.register(model.graph, constant)
-                take_place(value, constant, equal=False)
+                replace_value(value, constant, equal=False)
                 count += 1
         return PassResult(model, modified=count > 0)
 

@@ -9,7 +9,7 @@ from onnx_ir.passes import InPlacePass, PassResult
 from onnx_specops.building import Builder, Value, constant_value
 from onnx_specops.graphs import all_nodes, all_values
 from onnx_specops.naming import Names
-from onnx_specops.replacing import take_place
+from onnx_specops.replacing import replace_value
 
 
 class WithoutLines(InPlacePass):
@@ -45,7 +45,7 @@ def _expanded(node: ir.Node, root: Builder) -> bool:
     op = Builder(node.graph, root=root, before=node)
     op.scope = node.name or node.op_type
     if len(sides) == 2:
-        take_place(whole, op.Expand(x, after), equal=False)
+        replace_value(whole, op.Expand(x, after), equal=False)
         node.graph.remove(node, safe=True)
         return True
     scales = node.inputs[2] if len(node.inputs) > 2 else None

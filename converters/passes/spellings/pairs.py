@@ -7,7 +7,7 @@ from onnx_ir.passes import InPlacePass, PassResult
 
 from onnx_specops.building import Builder
 from onnx_specops.graphs import all_nodes, all_values
-from onnx_specops.replacing import take_place
+from onnx_specops.replacing import replace_value
 
 _PAIRS = {"Sum": "Add", "Max": "Max", "Min": "Min"}
 
@@ -33,7 +33,7 @@ class InPairs(InPlacePass):
             for other in others:
                 result = op.node(_PAIRS[node.op_type], result, other)
             assert result is not None
-            take_place(node.outputs[0], result, equal=False)
+            replace_value(node.outputs[0], result, equal=False)
             node.graph.remove(node, safe=True)
             count += 1
         return PassResult(model, modified=count > 0)

@@ -7,7 +7,7 @@ from onnx_ir.passes import InPlacePass, PassResult
 
 from onnx_specops.building import Builder, Value
 from onnx_specops.graphs import all_nodes, all_values
-from onnx_specops.replacing import take_place
+from onnx_specops.replacing import replace_value
 
 
 class OfPictures(InPlacePass):
@@ -34,7 +34,7 @@ class OfPictures(InPlacePass):
             op.scope = node.name or node.op_type
             attributes = {name: attribute.value for name, attribute in node.attributes.items()}
             normal = op.InstanceNormalization(op.Unsqueeze(x, [3]), *node.inputs[1:], **attributes)
-            take_place(node.outputs[0], op.Squeeze(normal, [3]), equal=False)
+            replace_value(node.outputs[0], op.Squeeze(normal, [3]), equal=False)
             node.graph.remove(node, safe=True)
             count += 1
         return PassResult(model, modified=count > 0)

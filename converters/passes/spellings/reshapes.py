@@ -6,7 +6,7 @@ import numpy as np
 import onnx_ir as ir
 from onnx_ir.passes import InPlacePass, PassResult
 
-from converters.passes.simplification.moves import one_target
+from converters.passes.simplification.data_movement import one_target
 from onnx_specops.building import Value, constant_value
 from onnx_specops.graphs import all_nodes
 from onnx_specops.naming import Names

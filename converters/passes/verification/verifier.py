@@ -130,7 +130,7 @@ def difference(expected: np.ndarray, got: np.ndarray, *, noise: float = 0.0, lev
         return f"the types are {expected.dtype} and {got.dtype}"
     if expected.dtype.kind not in "fV":
         unequal = expected != got
-        return "" if not unequal.any() else _told(expected, got, unequal)
+        return "" if not unequal.any() else _description(expected, got, unequal)
     narrow = expected.dtype.itemsize < 4
     one, other = expected.astype(np.float64), got.astype(np.float64)
     finite = np.abs(one[np.isfinite(one)])
@@ -142,9 +142,9 @@ def difference(expected: np.ndarray, got: np.ndarray, *, noise: float = 0.0, lev
     near |= (one == other) | (np.isnan(one) & np.isnan(other))
     if level and not near.all() and (~near).mean() <= _HALFWAY:
         near |= np.abs(one - other) <= atol + rtol * np.abs(one) + (1 + rtol) * level
-    return "" if near.all() else _told(one, other, ~near)
+    return "" if near.all() else _description(one, other, ~near)
 
 
-def _told(expected: np.ndarray, got: np.ndarray, unequal: np.ndarray) -> str:
+def _description(expected: np.ndarray, got: np.ndarray, unequal: np.ndarray) -> str:
     first = tuple(int(index) for index in np.argwhere(unequal)[0])
     return f"{int(unequal.sum())} of {unequal.size} elements differ: {got[first]} for {expected[first]} at {list(first)}"

@@ -125,7 +125,7 @@ def _by_layer(
     for cluster in onnxruntime.clusters(ours, holders):
         given = {layer for node in cluster for name in node.outputs for layer in holders.get(name, ())}
         if given:
-            groups.append(_Group(_behind(source, given, alive - given), [], cluster))
+            groups.append(_Group(_needed_by(source, given, alive - given), [], cluster))
         else:
             times.onnxruntime_other += sum(node.seconds for node in cluster)
     order = {layer.id: place for place, layer in enumerate(source.layers)}
@@ -143,7 +143,7 @@ def _by_layer(
         )
 
 
-def _behind(source: Source, given: Iterable[int], stop: set[int]) -> set[int]:
+def _needed_by(source: Source, given: Iterable[int], stop: set[int]) -> set[int]:
     """The layers whose outputs are given, and those before them whose outputs are no more."""
     by_id = {layer.id: layer for layer in source.layers}
     found: set[int] = set()

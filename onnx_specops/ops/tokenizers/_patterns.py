@@ -249,7 +249,7 @@ class Subject:
             at = end + 1
         return None
 
-    def search_behind(self, span: tuple[int, int]) -> tuple[tuple[int, int], ...] | None:
+    def search_after(self, span: tuple[int, int]) -> tuple[tuple[int, int], ...] | None:
         """The match that follows the one at ``span`` where all are replaced, as in Perl."""
         first, last = span
         if first != last:

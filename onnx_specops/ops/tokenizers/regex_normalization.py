@@ -100,7 +100,7 @@ def _substitute(pattern: Pattern, text: bytes, parts: list[bytes | int], length:
                 out.append(text[slice(*match[part])])
         at = last
         # Behind an empty match comes one that begins there and is not empty, else the search goes on a character later.
-        match = subject.search_behind(match[0]) if everywhere else None
+        match = subject.search_after(match[0]) if everywhere else None
     if most is None:
         return text
     out.append(text[at:])

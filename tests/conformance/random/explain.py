@@ -13,13 +13,13 @@ from tests.conformance.oracle import OracleError
 from tests.conformance.random.judge import Judge, Verdict, crashed, differing, is_drawn
 from tests.conformance.random.noise import (
     amplified,
+    differs_from_itself,
+    differs_layer_by_layer,
+    has_wrong_shape_stated,
     misshapen,
-    misstated,
     noisy,
     of_levels,
     overflown,
-    parts_from_itself,
-    parts_layer_by_layer,
     tied,
     unset,
 )
@@ -102,7 +102,7 @@ def _explained(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
     if isinstance(explained, Explanation):
         return explained
     recipe, verdict = explained
-    if noisy(recipe, judge) or parts_from_itself(recipe, verdict, judge) or of_levels(recipe, verdict, judge):
+    if noisy(recipe, judge) or differs_from_itself(recipe, verdict, judge) or of_levels(recipe, verdict, judge):
         return Explanation("noise", recipe, verdict)
     small, verdict = shrink(recipe, verdict, judge)
     if len(small.layers()) < len(recipe.layers()):
@@ -118,9 +118,9 @@ def _explained(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
         return Explanation("departure", recipe, verdict)
     if _is_refused(recipe, verdict, judge) or _is_nothing(recipe, verdict, judge) or spoiled(recipe, verdict, judge):
         return Explanation("departure", recipe, verdict)
-    if unfit(recipe, verdict) or misshapen(recipe, judge) or parts_layer_by_layer(recipe, verdict, judge):
+    if unfit(recipe, verdict) or misshapen(recipe, judge) or differs_layer_by_layer(recipe, verdict, judge):
         return Explanation("noise", recipe, verdict)
-    if any(misstated(recipe, verdict, place, judge) for place in range(len(recipe.nodes))):
+    if any(has_wrong_shape_stated(recipe, verdict, place, judge) for place in range(len(recipe.nodes))):
         return Explanation("noise", recipe, verdict)
     if amplified(recipe, verdict, judge) or seconded_in_other_words(recipe, verdict, judge):
         return Explanation("noise", recipe, verdict)
@@ -225,7 +225,7 @@ def _is_noise(single: Recipe, found: Verdict, judge: Judge) -> bool:
     """Whether OpenVINO's answer to a layer is none that ours could be held to."""
     followed = ("cpu", "evaluate") if _known(single) else ("cpu",)
     noise = unfit(single, found) or noisy(single, judge) or misshapen(single, judge) or tied(single, found, judge, followed)
-    noise = noise or parts_from_itself(single, found, judge) or seconded_in_other_words(single, found, judge)
+    noise = noise or differs_from_itself(single, found, judge) or seconded_in_other_words(single, found, judge)
     return noise or overflown(single, judge)
 
 
@@ -234,7 +234,7 @@ def _takes_noise(recipe: Recipe, found: Verdict, place: int, judge: Judge) -> bo
     node = recipe.nodes[place]
     known = [values(recipe, judge) for _ in range(2)]
     given = [[one[ref] for ref in node.inputs if ref in one] for one in known if isinstance(node, Layer)]
-    return bool(differing(*given)) or misstated(recipe, found, place, judge)
+    return bool(differing(*given)) or has_wrong_shape_stated(recipe, found, place, judge)
 
 
 def _is_refused(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
@@ -295,7 +295,7 @@ def _excused(single: Recipe, found: Verdict) -> bool:
         return True
     if found.unseconded and _known(single, ("specification", "reference")):
         return True
-    if found.kind in ("parts", "fails") and _is_of_nothing(single) and _follows_the_runtime(single):
+    if found.kind in ("parts", "fails") and _is_empty(single) and _follows_the_runtime(single):
         return True
     return (found.kind == "parts" and _unsaid(single, found)) or _outside(found)
 
@@ -462,7 +462,7 @@ def _of_16_bits(recipe: Recipe, verdict: Verdict) -> bool:
     return verdict.kind == "parts" and verdict.unseconded and verdict.apart is None and bool(types & {"f16", "bf16"})
 
 
-def _is_of_nothing(recipe: Recipe) -> bool:
+def _is_empty(recipe: Recipe) -> bool:
     """Whether an input has no elements."""
     return any(isinstance(node, Leaf) and node.array is not None and node.array.size == 0 for node in recipe.nodes)
 

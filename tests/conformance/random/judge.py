@@ -133,12 +133,12 @@ class Judge:
         if name in self._silent:
             return self._silent[name]
         answer = self._asked(name, path, arrays)
-        return self.heard(name, self._asked(name, path, arrays) if crashed(answer) else answer)
+        return self.decoded(name, self._asked(name, path, arrays) if crashed(answer) else answer)
 
     def _asked(self, name: str, path: Path, arrays: Sequence[np.ndarray]) -> Outputs | OracleError:
         return self.oracle.run(path, [list(arrays)], names=(name,), settings=SETTINGS)[name]
 
-    def heard(self, name: str, answer: Outputs | OracleError) -> Outputs | OracleError:
+    def decoded(self, name: str, answer: Outputs | OracleError) -> Outputs | OracleError:
         """The answer as it is; where it is none in time, no other is asked for."""
         if isinstance(answer, OpenVINOTimeout):
             self._silent[name] = answer
@@ -277,7 +277,7 @@ class Answers:
             if not self.path.exists():
                 raise
             self._known["cpu"] = (
-                self._judge.answer("cpu", self.path, self.arrays) if crashed(error) else self._judge.heard("cpu", error)
+                self._judge.answer("cpu", self.path, self.arrays) if crashed(error) else self._judge.decoded("cpu", error)
             )
 
     def __getitem__(self, name: str) -> Outputs | OracleError:

@@ -54,7 +54,7 @@ def noisy(recipe: Recipe, judge: Judge) -> bool:
     return False
 
 
-def parts_from_itself(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
+def differs_from_itself(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
     """Whether the CPU plugin gives our answers where those results stand alone, also with all dimensions known, or those of
     all layers beside them.
 
@@ -74,7 +74,7 @@ def parts_from_itself(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
     return True
 
 
-def parts_layer_by_layer(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
+def differs_layer_by_layer(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
     """Whether we give what the CPU plugin gives where each layer is a model of its own, with the values of those before it.
 
     Or what the reference kernels do, of a layer that it refuses by itself, or at which it crashes. Not where those say what
@@ -245,7 +245,7 @@ def misshapen(recipe: Recipe, judge: Judge) -> bool:
     )
 
 
-def misstated(recipe: Recipe, verdict: Verdict, place: int, judge: Judge) -> bool:
+def has_wrong_shape_stated(recipe: Recipe, verdict: Verdict, place: int, judge: Judge) -> bool:
     """Whether what we refuse takes, in the layer there, values of other shapes than OpenVINO infers for them.
 
     It fits those that are inferred: indices of as many elements, or as far, as there would be.

@@ -16,7 +16,15 @@ from tests.conformance.oracle import Oracle, OracleError
 from tests.conformance.random import models
 from tests.conformance.random.explain import agrees_result_by_result, explain, singles, spoiled, undecided, unfit, values
 from tests.conformance.random.judge import Judge, Verdict, save, save_and_infer
-from tests.conformance.random.noise import amplified, halfway, misstated, overflown, parts_from_itself, tied, unset
+from tests.conformance.random.noise import (
+    amplified,
+    differs_from_itself,
+    halfway,
+    has_wrong_shape_stated,
+    overflown,
+    tied,
+    unset,
+)
 from tests.conformance.random.recipe import Layer, Leaf, Recipe, leaf_of
 from tests.conformance.random.restate import seconded_in_other_words
 
@@ -179,7 +187,7 @@ def test_whole_numbers_of_several_inputs_are_compared_with_floats_of_all(
 def test_where_openvino_parts_from_itself_there_is_none_to_mend(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the same layers with other results it gives what we give for both."""
     judge, verdict = Judge(oracle), Verdict("parts", apart=frozenset({0}))
-    assert not parts_from_itself(CHAIN, verdict, judge)  # the reference kernels agree with it
+    assert not differs_from_itself(CHAIN, verdict, judge)  # the reference kernels agree with it
     right = Judge.openvinos
 
     def answered(self: Judge, recipe: Recipe, name: str = "cpu") -> list[np.ndarray] | OracleError:
@@ -188,9 +196,9 @@ def test_where_openvino_parts_from_itself_there_is_none_to_mend(oracle: Oracle, 
         return [array + 1 for array in answer] if recipe is CHAIN and name == "cpu" else answer
 
     monkeypatch.setattr(Judge, "openvinos", answered)
-    assert parts_from_itself(CHAIN, verdict, judge)
+    assert differs_from_itself(CHAIN, verdict, judge)
     _wrong(monkeypatch, "SoftSign")
-    assert not parts_from_itself(CHAIN, verdict, judge)
+    assert not differs_from_itself(CHAIN, verdict, judge)
 
 
 _NONE = {name: [0] for name in ("end_mask", "new_axis_mask", "ellipsis_mask")}
@@ -515,9 +523,9 @@ def test_what_fits_dimensions_that_openvino_infers_and_there_are_not_is_none_to_
     judge = Judge(oracle)
     verdict = judge.judge(recipe)
     assert verdict.kind == "fails", verdict
-    assert misstated(recipe, verdict, 7, judge)
+    assert has_wrong_shape_stated(recipe, verdict, 7, judge)
     assert explain(recipe, verdict, judge).kind == "noise"
-    assert not misstated(recipe, verdict, 6, judge)
+    assert not has_wrong_shape_stated(recipe, verdict, 6, judge)
 
 
 def test_where_a_layer_of_openvino_fails_there_is_no_answer(oracle: Oracle) -> None:

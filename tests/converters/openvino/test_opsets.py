@@ -59,7 +59,7 @@ def test_other_opsets_are_no_opsets(opset: int, told: str):
         convert(EMBEDDING, opset=opset)
 
 
-def unsayable(folder: Path) -> Path:
+def unrepresentable(folder: Path) -> Path:
     """A model with two layers that opset 11 cannot say."""
     x = op.parameter([4], ov.Type.bf16, name="x")
     x.output(0).set_names({"x"})
@@ -72,7 +72,7 @@ def unsayable(folder: Path) -> Path:
 
 def test_what_cannot_be_said_names_the_layer_and_the_least_opset(tmp_path: Path):
     with pytest.raises(UnsupportedError) as caught:
-        convert(unsayable(tmp_path), opset=11)
+        convert(unrepresentable(tmp_path), opset=11)
     problems = caught.value.problems
     assert {problem.layer_type for problem in problems} == {"Parameter", "Result"}
     for problem in problems:

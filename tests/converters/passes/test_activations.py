@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from converters.passes.activations import FuseHardSigmoid, FuseHardSwish, SpellLogSigmoid, SpellMish
+from converters.passes.activations import DecomposeLogSigmoid, DecomposeMish, FuseHardSigmoid, FuseHardSwish
 from tests.conformance.oracle import Oracle
 from tests.converters.passes.agreement import FORMS, converted, operators
 from tests.converters.passes.graphs import floats, graph, rewritten
@@ -78,13 +78,13 @@ NUMBERS = np.array([sign * end for end in ENDS for sign in (1, -1)], np.float32)
 
 
 def test_mish_of_any_size() -> None:
-    assert "Mish" not in rewritten(lambda op, x: op.Mish(x), floats("x", 20), by=[SpellMish()], numbers=[NUMBERS])
-    assert not SpellMish()(graph(lambda op, x: op.Mish(op.Cast(x, to=ir.DataType.DOUBLE)), floats("x"))).modified
+    assert "Mish" not in rewritten(lambda op, x: op.Mish(x), floats("x", 20), by=[DecomposeMish()], numbers=[NUMBERS])
+    assert not DecomposeMish()(graph(lambda op, x: op.Mish(op.Cast(x, to=ir.DataType.DOUBLE)), floats("x"))).modified
 
 
 def test_the_logarithm_of_a_sigmoid() -> None:
     numbers = [NUMBERS[[0, 2, 3, 4, 6]]]
     assert "Softplus" in rewritten(
-        lambda op, x: op.Log(op.Sigmoid(x)), floats("x", 5), by=[SpellLogSigmoid()], numbers=numbers
+        lambda op, x: op.Log(op.Sigmoid(x)), floats("x", 5), by=[DecomposeLogSigmoid()], numbers=numbers
     )
-    assert "Log" in rewritten(lambda op, x: op.Log(op.Add(op.Sigmoid(x), 1.0)), floats("x", 5), by=[SpellLogSigmoid()])
+    assert "Log" in rewritten(lambda op, x: op.Log(op.Add(op.Sigmoid(x), 1.0)), floats("x", 5), by=[DecomposeLogSigmoid()])

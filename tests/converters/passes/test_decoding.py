@@ -10,7 +10,7 @@ import onnx_ir as ir
 import pytest
 
 from converters.passes import decoding
-from converters.passes.compressed_weights.comparing import is_what_it_decodes_to
+from converters.passes.compressed_weights.comparing import decodes_to
 from converters.passes.compressed_weights.finding import find_weights
 from converters.passes.decoding import agree, folded
 from converters.passes.quantized.weights import weights
@@ -121,7 +121,7 @@ def test_integers(emit: Callable[[Builder], Value], found: bool) -> None:
 
 def test_a_misread_constant_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Were a Cast overlooked, as one from uint8 to int8 was, the comparison would show it."""
-    monkeypatch.setattr("converters.passes.quantized.weights._keep", lambda types, integers: True)
+    monkeypatch.setattr("converters.passes.quantized.weights._preserve", lambda types, integers: True)
     assert weights(_of(lambda op: op.Mul(op.Cast(_cast(op, to=D.INT8), to=D.FLOAT), SCALES)), axis=-1) is None
 
 
@@ -169,11 +169,11 @@ def test_compressed(stored: ir.DataType, with_zero: bool) -> None:
 
     value = _of(emit)
     found = find_weights(value)
-    assert found is not None and found.scale is not None and is_what_it_decodes_to(value, found)
+    assert found is not None and found.scale is not None and decodes_to(value, found)
     # A scale of other rows, a zero point that was overlooked, a half of the codes.
     wrong = ir.Value(
         name="wrong", type=found.scale.type, shape=found.scale.shape, const_value=ir.tensor(SCALES[::-1].copy())
     )
-    assert not is_what_it_decodes_to(value, replace(found, scale=Value(name="w", const_value=wrong.const_value)))
+    assert not decodes_to(value, replace(found, scale=Value(name="w", const_value=wrong.const_value)))
     if with_zero:
-        assert not is_what_it_decodes_to(value, replace(found, zero=None))
+        assert not decodes_to(value, replace(found, zero=None))

@@ -7,7 +7,7 @@ import onnx_ir as ir
 import pytest
 
 from converters.passes.for_target import Simplify
-from converters.passes.simplification import FoldConstants, JoinMoves, TakeBiases
+from converters.passes.simplification import FoldConstants, FuseBiases, MergeDataMovement
 from onnx_specops.building import new_value
 from tests.converters.passes.graphs import floats, graph, operators, run
 
@@ -56,7 +56,7 @@ MOVES = {
 @pytest.mark.parametrize("name", MOVES)
 def test_moves(name: str) -> None:
     emit, left = MOVES[name]
-    assert _agree(lambda op, x: op.Abs(emit(op, op.Neg(x))), _until_done(JoinMoves()), X, 2, 3, 4) == sorted(
+    assert _agree(lambda op, x: op.Abs(emit(op, op.Neg(x))), _until_done(MergeDataMovement()), X, 2, 3, 4) == sorted(
         ["Abs", "Neg", *(operator for operator in left if operator != "Identity")]
     )
 
@@ -75,8 +75,8 @@ def test_moves_of_open_dimensions() -> None:
     def emit(op, x):
         return op.Abs(op.Unsqueeze(op.Squeeze(op.Unsqueeze(x, [0]), [0]), [2]))
 
-    assert _agree(emit, _until_done(JoinMoves()), X, None, 3, None) == ["Abs", "Squeeze", "Unsqueeze", "Unsqueeze"]
-    assert _agree(emit, _until_done(JoinMoves()), X, None, 3, 4) == ["Abs", "Reshape"]
+    assert _agree(emit, _until_done(MergeDataMovement()), X, None, 3, None) == ["Abs", "Squeeze", "Unsqueeze", "Unsqueeze"]
+    assert _agree(emit, _until_done(MergeDataMovement()), X, None, 3, 4) == ["Abs", "Reshape"]
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_casts(through: ir.DataType, to: ir.DataType, left: list[str]) -> None:
     def emit(op, x):
         return op.Identity(op.node("Cast", op.node("Cast", x, to=through), to=to))
 
-    assert _agree(emit, JoinMoves(), X / 3, 2, 3, 4) == sorted(["Identity", *left])
+    assert _agree(emit, MergeDataMovement(), X / 3, 2, 3, 4) == sorted(["Identity", *left])
 
 
 def test_constants_are_folded() -> None:
@@ -161,7 +161,7 @@ def _convolved(bias, times: int = 1):
     ids=["channels", "no batch", "number", "columns", "batches", "more dimensions", "used twice"],
 )
 def test_biases_of_convolutions(emit, left: list[str]) -> None:
-    assert _agree(emit, TakeBiases(), X, 2, 3, 4) == left
+    assert _agree(emit, FuseBiases(), X, 2, 3, 4) == left
 
 
 @pytest.mark.parametrize(
@@ -178,14 +178,14 @@ def test_biases_of_products(bias: np.ndarray, left: list[str]) -> None:
     def emit(op, x):
         return op.Add(op.MatMul(x, W), bias.astype(np.float32))
 
-    assert _agree(emit, TakeBiases(), X[0, :2], 2, 4) == left
+    assert _agree(emit, FuseBiases(), X[0, :2], 2, 4) == left
 
 
 def test_a_product_of_more_dimensions_stays() -> None:
     def emit(op, x):
         return op.Add(op.MatMul(x, W), np.arange(3, dtype=np.float32))
 
-    assert _agree(emit, TakeBiases(), X, 2, 3, 4) == ["Add", "MatMul"]
+    assert _agree(emit, FuseBiases(), X, 2, 3, 4) == ["Add", "MatMul"]
 
 
 def test_integers_have_no_gemm_of_floats() -> None:
@@ -194,7 +194,7 @@ def test_integers_have_no_gemm_of_floats() -> None:
 
     x = new_value(ir.DataType.INT32, (2, 4), "x")
     model = graph(emit, x)
-    TakeBiases()(model)
+    FuseBiases()(model)
     assert operators(model) == ["Add", "MatMul"]
 
 

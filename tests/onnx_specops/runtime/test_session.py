@@ -151,7 +151,7 @@ def test_unknown_kernels() -> None:
 def test_auto_takes_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     made = onnx_specops.add_bodies(sum_of_rows()).SerializeToString()
     monkeypatch.setattr("onnx_specops.runtime.session.has_library", lambda: False)
-    session_module._tell_of_python_kernels.cache_clear()
+    session_module._warn_of_python_kernels.cache_clear()
     with pytest.warns(RuntimeWarning, match="runs its Python kernels"):
         assert onnx_specops.InferenceSession(made).kernels == "python"
     monkeypatch.setattr(python_kernels, "is_available", lambda: False)

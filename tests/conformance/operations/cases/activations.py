@@ -133,7 +133,7 @@ def _rounded():
 def _prelus():
     x = (np.arange(48, dtype=np.float32).reshape(2, 3, 4, 2) * 5 % 7) - 3
     s = {n: _f(*(0.25 * i - 0.5 for i in range(n))) for n in (1, 2, 3, 4)}
-    parted = {
+    decided_for = {
         "last": _CHANNELS,
         "more-dimensions": "the CPU plugin fails on a slope of more dimensions than the data where it does not know them",
     }
@@ -152,7 +152,7 @@ def _prelus():
         ("bf16", x.astype(BF16), s[3].astype(BF16)),
         ("f64", x.astype(F64), s[3].astype(F64)),
     ):
-        settings = decided("evaluate", parted[name]) if name in parted else {}
+        settings = decided("evaluate", decided_for[name]) if name in decided_for else {}
         yield prelu(name, [static(data), slope])
         yield prelu(f"{name}-run-time", [static(data), static(slope)])
         yield prelu(f"{name}-dynamic", [dynamic(data), dynamic(slope)], **settings)

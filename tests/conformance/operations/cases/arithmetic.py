@@ -100,8 +100,8 @@ def _unary(operation, version, make, floats, integers):
             chosen = np.array([v for v in _BEYOND[operation] if v >= 0 or dtype != np.uint8], dtype)
             # Of 8 bits there is no reference kernel.
             yield case(f"{np.dtype(dtype)}-beyond", [static(chosen)], **decided("cpu", _LOWEST if dtype == I32 else _ALONE))
-    if parted := _ROUNDED_INTEGERS.get(operation):
-        yield case("int32-rounded", [static(np.array(parted, I32))], **decided("cpu", _ROUNDED))
+    if decided_for := _ROUNDED_INTEGERS.get(operation):
+        yield case("int32-rounded", [static(np.array(decided_for, I32))], **decided("cpu", _ROUNDED))
 
 
 def _unaries():

@@ -33,10 +33,10 @@ def _convert(name, x, to, **settings):
 def _converts():
     bounded = "the reference kernel bounds integers by the range of f16, the CPU plugin rounds them to infinity"
     saturates = "the CPU plugin bounds f64 by the integer type's range, and wraps floats of the other types"
-    parted = {("i32", "f16"): decided("cpu", bounded), ("f64", "u8"): decided("evaluate", saturates)}
+    decided_for = {("i32", "f16"): decided("cpu", bounded), ("f64", "u8"): decided("evaluate", saturates)}
     for start in TYPES:
         for end in TYPES:
-            yield _convert(f"{start}-{end}", static(_values(start)), end, **parted.get((start, end), {}))
+            yield _convert(f"{start}-{end}", static(_values(start)), end, **decided_for.get((start, end), {}))
     narrow = np.array([128, 200.5, 255.5, 256.5, 300, -129.5, -300, 40000, -40000], F64)
     for start in ("f16", "f32", "bf16", "f64"):
         for end in ("i8", "u8", "i16", "u16", "u32", "u64"):

@@ -36,7 +36,7 @@ def rows(table: Sequence[tuple]) -> list:
     return [pytest.param(row, id=f"{row[0]}-{i}") for i, row in enumerate(table)]
 
 
-def assert_told(folder: Path, kind: str, version: str, data: str, inputs, outputs, message: str) -> None:
+def assert_reported(folder: Path, kind: str, version: str, data: str, inputs, outputs, message: str) -> None:
     """`assert_named`, or `assert_as_openvino_reads` where the message is one of `PASSED_OVER`."""
     if re.search(PASSED_OVER, message):
         assert_as_openvino_reads(folder, kind, version, data, inputs, outputs)

@@ -14,7 +14,7 @@ from openvino import opset9 as ops
 from converters.errors import UnsupportedError
 from converters.openvino import ConversionError, convert
 from tests.conformance.operations.cases import detection, detectron, proposals, roi, sequences, suppression
-from tests.converters.openvino.rules.malformed import PASSED_OVER, assert_fault, assert_told, rows
+from tests.converters.openvino.rules.malformed import PASSED_OVER, assert_fault, assert_reported, rows
 
 F32 = np.float32
 CASES = {case.id: case for module in (detection, detectron, proposals, roi, sequences, suppression) for case in module.CASES}
@@ -194,4 +194,4 @@ PRIORS = [
 
 @pytest.mark.parametrize("row", rows([(*row[:4], (2, 24), row[4]) for row in PRIORS]))
 def test_malformed_prior_boxes_are_named(tmp_path: Path, row):
-    assert_told(tmp_path, *row)
+    assert_reported(tmp_path, *row)

@@ -10,7 +10,7 @@ import pytest
 
 from converters.openvino import ConversionError, convert
 from tests.conformance.operation_models import layer_case, static, unranked
-from tests.converters.openvino.rules.malformed import BOOL, I64, U8, assert_fault, assert_told, rows
+from tests.converters.openvino.rules.malformed import BOOL, I64, U8, assert_fault, assert_reported, rows
 
 S = (2, 3)
 
@@ -152,7 +152,7 @@ for _kind in ("BitwiseAnd", "BitwiseOr", "BitwiseXor"):
 
 @pytest.mark.parametrize("row", rows(MALFORMED))
 def test_a_malformed_layer_is_named(tmp_path, row):
-    assert_told(tmp_path, *row)
+    assert_reported(tmp_path, *row)
 
 
 def test_a_type_that_a_rank_decides(tmp_path):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.converters.openvino.rules.malformed import I64, assert_told, rows
+from tests.converters.openvino.rules.malformed import I64, assert_reported, rows
 
 
 def _i(*values):
@@ -200,4 +200,4 @@ MALFORMED = [
 
 @pytest.mark.parametrize("row", rows(MALFORMED))
 def test_a_malformed_layer_is_named(tmp_path, row):
-    assert_told(tmp_path, *row)
+    assert_reported(tmp_path, *row)

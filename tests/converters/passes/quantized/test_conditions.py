@@ -11,7 +11,7 @@ import pytest
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from converters.passes.onnxruntime import KeepFloatWeights
-from converters.passes.quantized import InIntegers
+from converters.passes.quantized import ConvertToIntegers
 from converters.passes.quantized.affine import Affine, affine, is_scale
 from onnx_specops.building import Value, new_value
 from tests.converters.passes.graphs import Emit, floats, graph, rewritten
@@ -58,7 +58,7 @@ def _integers(emit: Emit, *inputs: Value, share: float = 0.02, contrib: bool = T
     return rewritten(
         emit,
         *given,
-        by=[InIntegers(21, contrib=contrib), RemoveUnusedNodesPass(), KeepFloatWeights()],
+        by=[ConvertToIntegers(21, contrib=contrib), RemoveUnusedNodesPass(), KeepFloatWeights()],
         atol=1e-3,
         share=share,
         optimized=optimized,
@@ -169,7 +169,7 @@ def test_moves(emit: Callable[..., Value], moved: bool) -> None:
 
     _integers(whole, contrib=False)
     model = graph(whole, floats("x", 2, 4, 6, 6))
-    InIntegers(21, contrib=False)(model)
+    ConvertToIntegers(21, contrib=False)(model)
     mover = next((node for node in model.graph if node.op_type in _MOVED), None)
     assert mover is not None and mover.inputs[0] is not None
     assert (mover.inputs[0].dtype == ir.DataType.UINT8) is moved
@@ -314,7 +314,7 @@ def test_limits_that_come_at_run_time(between: Callable[..., Value]) -> None:
     numbers = [_numbers(2, 4, 6, 6), np.array(1.001, np.float32)]
     rewritten(
         emit, floats("x", 2, 4, 6, 6), new_value(ir.DataType.FLOAT, [], "limit"),
-        by=[InIntegers(21), RemoveUnusedNodesPass(), KeepFloatWeights()], numbers=numbers, share=0.06, optimized=True,
+        by=[ConvertToIntegers(21), RemoveUnusedNodesPass(), KeepFloatWeights()], numbers=numbers, share=0.06, optimized=True,
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from converters.passes.patterns import PatternPass, rewrite
 from converters.passes.verification import Verifier
 from converters.passes.verification.verifier import difference
 from onnx_specops.building import Value, new_value
-from onnx_specops.replacing import checked_by, take_place
+from onnx_specops.replacing import checked_by, replace_value
 from tests.converters.passes.graphs import floats, graph, operators
 
 pytestmark = pytest.mark.unverified
@@ -119,7 +119,7 @@ def test_what_is_known_of_a_producer() -> None:
         result = Value(name="copy", type=relu.outputs[0].type, shape=relu.outputs[0].shape)
         model.graph.append(ir.Node("", "Identity", [relu.outputs[0]], outputs=[result]))
         with checked_by(verifier):
-            take_place(absolute.outputs[0], result, through=[relu.outputs[0]] if through else [])
+            replace_value(absolute.outputs[0], result, through=[relu.outputs[0]] if through else [])
         return verifier
 
     assert run(True).verified.total() == 1

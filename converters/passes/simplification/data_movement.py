@@ -59,7 +59,7 @@ def transpose_of_ones(op: Builder, *, x: Value, whole: Value) -> Value | None:
 
 
 @rewrite("Transpose", lambda op, x: op.Transpose(x, _outputs=["whole"]), exclusive=False)
-def transpose_of_nothing(op: Builder, *, x: Value, whole: Value) -> Value | None:
+def identity_transpose(op: Builder, *, x: Value, whole: Value) -> Value | None:
     """A Transpose that leaves each dimension where it is."""
     order = _order(whole, x.rank)
     return x if order is not None and order == sorted(order) else None
@@ -99,7 +99,7 @@ def one_target(x: Value, whole: Value) -> list[int] | None:
     return [-1 if dim is None else dim for dim in whole.dims]
 
 
-def _of_nothing(operator: str) -> Rewrite:
+def _same_shape(operator: str) -> Rewrite:
     @rewrite(
         operator,
         lambda op, x: getattr(op, operator)(x, _allow_other_inputs=True, _outputs=["whole"]),
@@ -124,7 +124,7 @@ _EXACT = {
 
 
 @rewrite("Cast", lambda op, x: op.Cast(x, _outputs=["whole"]), exclusive=False)
-def cast_to_its_own(op: Builder, *, x: Value, whole: Value) -> Value | None:
+def identity_cast(op: Builder, *, x: Value, whole: Value) -> Value | None:
     """A Cast to the type that its input has."""
     return x if x.dtype is not None and x.dtype == whole.dtype else None
 
@@ -203,19 +203,19 @@ def of_one(op: Builder, *, x: Value) -> Value:
     return x
 
 
-class JoinMoves(PatternPass):
+class MergeDataMovement(PatternPass):
     """Chains of Transpose, Reshape, Squeeze, Unsqueeze, Flatten and Cast, and those of them that do nothing."""
 
     rewrites = (
         two_transposes,
-        transpose_of_nothing,
+        identity_transpose,
         transpose_of_ones,
         two_slices,
         *(_joined(outer, inner) for outer in _MOVES for inner in _MOVES),
-        _of_nothing("Reshape"),
-        _of_nothing("Expand"),
-        _of_nothing("Tile"),
-        cast_to_its_own,
+        _same_shape("Reshape"),
+        _same_shape("Expand"),
+        _same_shape("Tile"),
+        identity_cast,
         two_casts,
         identity,
         of_one,

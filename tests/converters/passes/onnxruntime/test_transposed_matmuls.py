@@ -11,7 +11,7 @@ import onnx_ir as ir
 import pytest
 
 from converters.openvino import convert
-from converters.passes.onnxruntime import TransposeBehindCasts
+from converters.passes.onnxruntime import TransposeAfterCasts
 from onnx_specops.building import new_value
 from tests.conformance.oracle import Oracle
 from tests.converters.passes.agreement import converted, operators
@@ -102,6 +102,6 @@ def _turned(op, x, *perms: list[int], cast: bool = True):
 )
 def test_conditions(emit, moved: bool) -> None:
     model = graph(emit, new_value(ir.DataType.INT32, [2, 3, 4], "x"))
-    assert TransposeBehindCasts()(model).modified is moved
+    assert TransposeAfterCasts()(model).modified is moved
     x = new_value(ir.DataType.INT32, [2, 3, 4], "x")
-    assert "MatMul" in rewritten(emit, x, by=[TransposeBehindCasts()], numbers=[X.astype(np.int32)])
+    assert "MatMul" in rewritten(emit, x, by=[TransposeAfterCasts()], numbers=[X.astype(np.int32)])

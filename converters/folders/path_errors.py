@@ -10,6 +10,6 @@ AS_WRITTEN = "give the folder that optimum-intel wrote"
 """The remedy where a file is missing."""
 
 
-def refused(path: Path, message: str, remedy: str) -> ConversionError:
+def path_error(path: Path, message: str, remedy: str) -> ConversionError:
     """The error of a path that is not what it has to be."""
     return ConversionError.of(Problem(message, str(path), remedy=remedy, fault=Fault.UNSUPPORTED))

@@ -14,7 +14,7 @@ from onnx_specops.widening import HALVES
 _PASSING = {("", "Cast"), ("", "Identity")}
 
 
-class TransposeBehindCasts(InPlacePass):
+class TransposeAfterCasts(InPlacePass):
     """Where a Transpose that moves the first dimension back is cast and then multiplied, the cast goes before it.
 
     ONNX Runtime (1.31) takes such a Transpose into the MatMul, also one behind a Cast, or two that together are one. Where
@@ -25,11 +25,11 @@ class TransposeBehindCasts(InPlacePass):
     def call(self, model: ir.Model) -> PassResult:
         products = [node for node in all_nodes(model.graph) if (node.domain, node.op_type) == ("", "MatMul")]
         names = Names.of(model.graph) if products else Names()
-        count = sum(_mended(model.graph, node, names) for node in products)
+        count = sum(_reordered(model.graph, node, names) for node in products)
         return PassResult(model, modified=count > 0)
 
 
-def _mended(root: ir.Graph, node: ir.Node, names: Names) -> bool:
+def _reordered(root: ir.Graph, node: ir.Node, names: Names) -> bool:
     changed = False
     for index, value in enumerate(node.inputs):
         between = _before(value)

@@ -61,7 +61,7 @@ def _multiplied(inverse_root: _Form) -> Callable[[Any, Any, Any], Any]:
     return lambda op, x, square: op.Mul(x, inverse_root(op, square))
 
 
-class SpellRootMeanSquares(PatternPass):
+class CanonicalizeRMSNormalization(PatternPass):
     """x / sqrt(mean(x^2) + epsilon) * scale."""
 
     rewrites = tuple(

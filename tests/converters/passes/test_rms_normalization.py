@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from converters.passes.root_mean_squares import SpellRootMeanSquares
+from converters.passes.rms_normalization import CanonicalizeRMSNormalization
 from tests.conformance.oracle import Oracle
 from tests.converters.passes.agreement import FORMS, converted, optimised
 from tests.converters.passes.graphs import floats, graph, rewritten
@@ -94,10 +94,10 @@ def test_conditions(options, found: bool) -> None:
         given = {name: op.const(value) if isinstance(value, np.ndarray) else value for name, value in options.items()}
         return _rms(op, op.Abs(x), **given)
 
-    got = rewritten(emit, floats("x", 2, 6, 6), by=[SpellRootMeanSquares()])
+    got = rewritten(emit, floats("x", 2, 6, 6), by=[CanonicalizeRMSNormalization()])
     assert ("Reciprocal" not in got) is found
 
 
 def test_a_scale_of_unknown_size_stays() -> None:
     model = graph(lambda op, x, scale: _rms(op, x, scale), floats("x", 2, None), floats("scale", None))
-    assert not SpellRootMeanSquares()(model).modified
+    assert not CanonicalizeRMSNormalization()(model).modified

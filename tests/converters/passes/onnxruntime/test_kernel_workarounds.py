@@ -9,7 +9,7 @@ import pytest
 from converters.passes.onnxruntime.doubles import ActivationsOfDoubles
 from converters.passes.onnxruntime.local_response import LRNOfFourDimensions
 from converters.passes.onnxruntime.signs import SignInFloat32
-from converters.passes.onnxruntime.splits import SplitOfNothing
+from converters.passes.onnxruntime.splits import EmptySplit
 from onnx_specops.building import new_value
 from onnx_specops.kernel_types import insert_casts
 from tests.converters.passes.graphs import floats, graph, operators, run
@@ -66,7 +66,7 @@ def test_lrn(shape: tuple[int, ...]) -> None:
 def test_split(shape: tuple[int, ...], axis: int, found: bool) -> None:
     """Along an axis without elements; not where another one has none."""
     model = graph(lambda op, x: op.Split(op.Relu(x), axis=axis, num_outputs=2, outputs=2), floats("x", *shape))
-    SplitOfNothing()(model)
+    EmptySplit()(model)
     split = next(node for node in model.graph if node.op_type == "Split")
     assert (len(split.inputs) == 2) is found is ("num_outputs" not in split.attributes)
     assert [part.shape for part in run(model, np.ones(shape, np.float32))] == [(shape[0], shape[1] // 2)] * 2
@@ -74,4 +74,4 @@ def test_split(shape: tuple[int, ...], axis: int, found: bool) -> None:
 
 def test_a_split_of_unknown_size_stays() -> None:
     model = graph(lambda op, x: op.Split(x, axis=1, num_outputs=2, outputs=2), floats("x", 2, None))
-    assert not SplitOfNothing()(model).modified
+    assert not EmptySplit()(model).modified

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Refusal:
+class UnsupportedNode:
     """A node that the opset aimed at cannot say.
 
     Attributes:
@@ -27,9 +27,9 @@ class LoweringError(ValueError):
     """Nodes that the opset aimed at cannot say.
 
     Attributes:
-        refusals: all of them.
+        unsupported: all of them.
     """
 
-    def __init__(self, refusals: Iterable[Refusal]) -> None:
-        self.refusals = tuple(refusals)
-        super().__init__("; ".join(f"{r.node_name}: {r.message} (opset {r.least} can)" for r in self.refusals))
+    def __init__(self, unsupported: Iterable[UnsupportedNode]) -> None:
+        self.unsupported = tuple(unsupported)
+        super().__init__("; ".join(f"{r.node_name}: {r.message} (opset {r.least} can)" for r in self.unsupported))
