@@ -237,7 +237,7 @@ def test_what_cannot_be_said_is_refused_all_at_once():
     model = ir.Model(graph, ir_version=IR_VERSION)
     with pytest.raises(LoweringError) as caught:
         Lower(13)(model)
-    assert [(r.node_name.partition("/")[0], r.least) for r in caught.value.refusals] == [("first", 18), ("second", 17)]
+    assert [(r.node_name.partition("/")[0], r.least) for r in caught.value.unsupported] == [("first", 18), ("second", 17)]
 
 
 def test_newer_opsets_take_the_nodes_as_they_are():
