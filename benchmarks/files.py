@@ -138,13 +138,13 @@ def _layers(path: Path, converted: Path) -> Iterator[str]:
     found = validate(path, converted, times=True, runtimes=["openvino", "native"]).times
     if found is None:
         return
-    for layer in sorted(found.layers, key=lambda layer: (layer.openvino or 0) - (layer.onnxruntime or 0))[:_MOST_LAYERS]:
-        theirs, ours = (1e3 * (seconds or 0) for seconds in (layer.openvino, layer.onnxruntime))
+    for layer in sorted(found.layers, key=lambda layer: (layer.baseline or 0) - (layer.onnxruntime or 0))[:_MOST_LAYERS]:
+        theirs, ours = (1e3 * (seconds or 0) for seconds in (layer.baseline, layer.onnxruntime))
         yield (
             f"{ours:.2f} for {theirs:.2f} ms: {layer.layers[0].type} {layer.layers[0].name}"
             f"{f' and {len(layer.layers) - 1} more' if layer.layers[1:] else ''}; {', '.join(layer.onnxruntime_types)}"
         )
-    yield f"other: {1e3 * found.onnxruntime_other:.2f} for {1e3 * found.openvino_other:.2f} ms"
+    yield f"other: {1e3 * found.onnxruntime_other:.2f} for {1e3 * found.baseline_other:.2f} ms"
 
 
 def table(rows: Sequence[Row]) -> Iterator[str]:

@@ -189,12 +189,16 @@ def distribution(found: Distribution[Any]) -> dict[str, Any]:
 
 
 def times(found: Times) -> dict[str, Any]:
-    """The times of a model's layers."""
+    """The times of a model's layers.
+
+    The keys of the baseline begin with its name. The keys of other releases, which begin with "openvino", are aliases.
+    """
+    keys = dict.fromkeys((found.runtime, "openvino"))
     return {
         "kernels": found.kernels,
-        "openvino": found.openvino,
+        **dict.fromkeys(keys, found.baseline),
         "onnxruntime": found.onnxruntime,
-        "openvino_other": found.openvino_other,
+        **{f"{key}_other": found.baseline_other for key in keys},
         "onnxruntime_other": found.onnxruntime_other,
         "problem": found.problem,
         "layers": [
@@ -202,9 +206,9 @@ def times(found: Times) -> dict[str, Any]:
                 "layers": [
                     {"layer_id": layer.id, "layer_name": layer.name, "layer_type": layer.type} for layer in row.layers
                 ],
-                "openvino": row.openvino,
+                **dict.fromkeys(keys, row.baseline),
                 "onnxruntime": row.onnxruntime,
-                "openvino_types": row.openvino_types,
+                **{f"{key}_types": row.baseline_types for key in keys},
                 "onnxruntime_types": row.onnxruntime_types,
             }
             for row in found.layers

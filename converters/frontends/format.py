@@ -99,7 +99,7 @@ class FrontendFormat:
 def _imported(path: Path, bin: str | Path | bytes | None) -> Iterator[Path]:
     """The .xml that OpenVINO saves of a model, which has no .bin of its own; gone afterwards."""
     from converters.frontends.reading import save_as_ir
-    from converters.validation.openvino_process import OpenVINOError, OpenVINOProcess
+    from converters.openvino.runtime.process import OpenVINOError, OpenVINOProcess
 
     if bin is not None:
         raise ValueError(f"a .bin belongs to an .xml, not to {path}")

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
+from converters.openvino.runtime import inference, times
+from converters.openvino.runtime.extraction import Output, extract
+from converters.openvino.runtime.inference import EXACT, SHIPPED
+from converters.openvino.runtime.process import OpenVINOError, OpenVINOProcess, run_openvino
 from converters.source import Executed, Inference, LayerOutput
-from converters.validation import openvino_inference
-from converters.validation.openvino_extraction import Output, extract
-from converters.validation.openvino_inference import EXACT, SHIPPED
-from converters.validation.openvino_process import OpenVINOError, OpenVINOProcess, run_openvino
-from converters.validation.times import openvino as times
 
 # The types that OpenVINO names otherwise than the files.
 _TYPE_NAMES = {"ReLU": "Relu", "SoftMax": "Softmax", "PReLU": "PRelu"}
@@ -43,7 +42,7 @@ class OpenVINOBaseline:
         bin: the .bin, if it is not the one beside the .xml.
         wanted: inputs and outputs other than the file's.
         folder: for files.
-        extensions: as of `converters.validation.openvino_extensions.new_core`.
+        extensions: as of `converters.openvino.runtime.extensions.new_core`.
     """
 
     runtime = "openvino"
@@ -68,9 +67,9 @@ class OpenVINOBaseline:
     def run(
         self, inputs: Sequence[np.ndarray], layers: Sequence[LayerOutput] = (), *, low_precision: bool = False
     ) -> Inference:
-        """See `converters.validation.openvino_process.run_openvino`."""
+        """See `converters.openvino.runtime.process.run_openvino`."""
         names = [
-            openvino_inference.LayerOutput(one.layer.name, _TYPE_NAMES.get(one.layer.type, one.layer.type), one.index)
+            inference.LayerOutput(one.layer.name, _TYPE_NAMES.get(one.layer.type, one.layer.type), one.index)
             for one in layers
         ]
         settings = _settings(low_precision)
@@ -81,10 +80,10 @@ class OpenVINOBaseline:
         options = {"extensions": self._extensions, "settings": dict(_settings(low_precision))}
         with OpenVINOProcess() as process:
             runs = [list(arrays) for arrays in samples]
-            return process.ask(openvino_inference.infer, str(self._path), runs, **options).outputs
+            return process.ask(inference.infer, str(self._path), runs, **options).outputs
 
     def times(self, inputs: Sequence[np.ndarray]) -> tuple[float, list[Executed]]:
-        """See `converters.validation.times.openvino.measure`."""
+        """See `converters.openvino.runtime.times.measure`."""
         with OpenVINOProcess() as process:
             return process.ask(times.measure, str(self._path), list(inputs), self._extensions)
 

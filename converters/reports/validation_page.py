@@ -175,16 +175,18 @@ def _histograms(validation: Validation) -> list[tuple[Distribution[LayerDifferen
 
 
 def _slowness(row: LayerTimes) -> float:
-    return (row.openvino or 0.0) + (row.onnxruntime or 0.0)
+    return (row.baseline or 0.0) + (row.onnxruntime or 0.0)
 
 
 def _bars(times: Times) -> Markup | None:
     slowest = sorted(times.layers, key=_slowness, reverse=True)[:_SLOWEST]
     if not slowest:
         return None
-    rows = [(_label(row.layers), row.openvino, row.onnxruntime) for row in slowest]
-    described = f"The times of the {len(rows)} slowest groups of layers in OpenVINO and in ONNX Runtime; the table has all"
-    return plots.time_bars(rows, ("OpenVINO", "ONNX Runtime"), described)
+    rows = [(_label(row.layers), row.baseline, row.onnxruntime) for row in slowest]
+    described = (
+        f"The times of the {len(rows)} slowest groups of layers in {times.title} and in ONNX Runtime. The table has all"
+    )
+    return plots.time_bars(rows, (times.title, "ONNX Runtime"), described)
 
 
 def _label(layers: Sequence[Layer]) -> str:

@@ -91,7 +91,7 @@ class Validation:
         samples: the samples, where there are several: the outputs' comparisons are the worst of all of them.
         sample: the one of them that layers were compared with.
         samples_apart: the samples where runtimes differ, and which.
-        times: with ``times``: how long the layers take in OpenVINO and in ONNX Runtime.
+        times: with ``times``: how long the layers take in the source's runtime and in ONNX Runtime.
         guessed: the random inputs whose unknown dimensions got a size that the model may not take.
         shipped: OpenVINO with the low-precision computations that are its default, which the baseline is without: how that
             differs from the baseline. Run where a runtime differs.
@@ -248,7 +248,7 @@ def validate(
             outcomes.clear()
             validation.times = measure(source, baseline, target, names_of_values, arrays, model.outputs, ran[0])
             # One time of a runtime: the median of several where there is one.
-            medians = {baseline.runtime: validation.times.openvino, ran[0]: validation.times.onnxruntime}
+            medians = {baseline.runtime: validation.times.baseline, ran[0]: validation.times.onnxruntime}
             for result in validation.results:
                 result.seconds = medians.get(result.runtime) or result.seconds
     return validation

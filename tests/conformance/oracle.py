@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from converters.validation.openvino_inference import FLOAT32, evaluate, infer
-from converters.validation.openvino_process import OpenVINOError as OracleError
-from converters.validation.openvino_process import OpenVINOProcess, ending, exchange, serve
+from converters.openvino.runtime.inference import FLOAT32, evaluate, infer
+from converters.openvino.runtime.process import OpenVINOError as OracleError
+from converters.openvino.runtime.process import OpenVINOProcess, ending, exchange, serve
 from tests.worker import processor_time
 
 Outputs = list[list[np.ndarray]]

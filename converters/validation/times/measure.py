@@ -1,4 +1,4 @@
-"""The times of a source's runtime, OpenVINO, and of ONNX Runtime side by side, of the same layers each."""
+"""The times of a source's runtime, the baseline, and of ONNX Runtime, for the same layers each."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _Executed = TypeVar("_Executed", Executed, onnxruntime.Executed)
 
 @dataclass(frozen=True)
 class LayerTimes:
-    """Layers that one of the runtimes computes as one, so that both can be compared.
+    """Layers that one of the two runtimes computes together.
 
     Attributes:
         layers: the layers, in the graph's order.
-        openvino, onnxruntime: the seconds that each runtime spends on them; ``None`` where it executes nothing for them.
-        openvino_types, onnxruntime_types: what it executes for them.
+        baseline, onnxruntime: the seconds that each runtime needs for them; ``None`` if it executes nothing for them.
+        baseline_types, onnxruntime_types: the types of the operations that it executes for them.
     """
 
     layers: list[Layer]
-    openvino: float | None
+    baseline: float | None
     onnxruntime: float | None
-    openvino_types: list[str]
+    baseline_types: list[str]
     onnxruntime_types: list[str]
 
 
@@ -38,17 +38,20 @@ class Times:
 
     Attributes:
         kernels: the plugin's kernels that ONNX Runtime ran with: ``"native"``, ``"python"`` or ``"none"``.
-        openvino, onnxruntime: the median seconds of an inference, without counting; ``None`` where the runtime did not run.
+        runtime, title: the baseline's key in results, and its name for users.
+        baseline, onnxruntime: the median seconds of an inference, without profiling; ``None`` if the runtime did not run.
         layers: the times of the layers, in the graph's order.
-        openvino_other, onnxruntime_other: the seconds for what the runtime put in itself, as changes of layout.
+        baseline_other, onnxruntime_other: the seconds for operations that the runtime added, such as changes of layout.
         problem: why a runtime has no times.
     """
 
     kernels: str
-    openvino: float | None = None
+    runtime: str = "openvino"
+    title: str = "OpenVINO"
+    baseline: float | None = None
     onnxruntime: float | None = None
     layers: list[LayerTimes] = field(default_factory=list)
-    openvino_other: float = 0.0
+    baseline_other: float = 0.0
     onnxruntime_other: float = 0.0
     problem: str = ""
 
@@ -71,20 +74,20 @@ def measure(
         names: ``(layer id, output index)`` -> the value's name in the conversion.
         arrays: the inputs by name, in the model's order.
         outputs: the conversion's outputs.
-        kernels: the plugin's kernels that ONNX Runtime shall use.
+        kernels: the plugin's kernels that ONNX Runtime uses.
     """
-    times = Times(kernels)
+    times = Times(kernels, baseline.runtime, baseline.title.partition(",")[0])
     theirs: list[Executed] = []
     ours: list[onnxruntime.Executed] = []
     try:
-        times.openvino, theirs = baseline.times(list(arrays.values()))
+        times.baseline, theirs = baseline.times(list(arrays.values()))
     except (BaselineError, ModuleNotFoundError) as error:
         times.problem = str(error)
     try:
         times.onnxruntime, ours = onnxruntime.measure(onnx_path, arrays, outputs, kernels)
     except Exception as error:  # whatever the runtime raises
         times.problem = f"{type(error).__name__}: {error}"
-    _by_layer(times, source, names, _within(times.openvino, theirs), _within(times.onnxruntime, ours))
+    _by_layer(times, source, names, _within(times.baseline, theirs), _within(times.onnxruntime, ours))
     return times
 
 
@@ -98,7 +101,7 @@ def _within(whole: float | None, executed: Sequence[_Executed]) -> list[_Execute
 @dataclass
 class _Group:
     layers: set[int]
-    openvino: list[Executed] = field(default_factory=list)
+    baseline: list[Executed] = field(default_factory=list)
     onnxruntime: list[onnxruntime.Executed] = field(default_factory=list)
 
 
@@ -116,7 +119,7 @@ def _by_layer(
         if layers:
             groups.append(_Group(layers, [step]))
         else:
-            times.openvino_other += step.seconds
+            times.baseline_other += step.seconds
     # A value may be the output of several layers, where all but one do nothing to it.
     holders: dict[str, set[int]] = {}
     for (layer, _), name in names.items():
@@ -135,9 +138,9 @@ def _by_layer(
         times.layers.append(
             LayerTimes(
                 [by_id[layer] for layer in sorted(group.layers, key=order.__getitem__)],
-                sum(step.seconds for step in group.openvino) if group.openvino else None,
+                sum(step.seconds for step in group.baseline) if group.baseline else None,
                 sum(node.seconds for node in group.onnxruntime) if group.onnxruntime else None,
-                list(dict.fromkeys(step.type for step in group.openvino)),
+                list(dict.fromkeys(step.type for step in group.baseline)),
                 list(dict.fromkeys(node.type for node in group.onnxruntime)),
             )
         )
@@ -161,10 +164,10 @@ def _merged(groups: Iterable[_Group]) -> list[_Group]:
     """The groups, those with a layer in common as one."""
     merged: dict[int, _Group] = {}
     for group in groups:
-        whole = _Group(set(group.layers), list(group.openvino), list(group.onnxruntime))
+        whole = _Group(set(group.layers), list(group.baseline), list(group.onnxruntime))
         for other in {id(found): found for layer in group.layers if (found := merged.get(layer))}.values():
             whole.layers |= other.layers
-            whole.openvino = other.openvino + whole.openvino
+            whole.baseline = other.baseline + whole.baseline
             whole.onnxruntime = other.onnxruntime + whole.onnxruntime
         merged |= dict.fromkeys(whole.layers, whole)
     return list({id(group): group for group in merged.values()}.values())

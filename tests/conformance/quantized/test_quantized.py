@@ -13,7 +13,7 @@ import pytest
 
 import onnx_specops
 from converters.openvino import convert
-from converters.validation.openvino_process import OpenVINOProcess
+from converters.openvino.runtime.process import OpenVINOProcess
 from onnx_specops.domain import CONTRIB_DOMAIN
 from onnx_specops.runtime.reference import reference_evaluator
 from tests.conformance.models.noise import relative_l2

@@ -15,10 +15,10 @@ import onnxruntime as ort
 import onnx_specops
 from converters.errors import ConversionError, InternalError
 from converters.openvino import convert
+from converters.openvino.runtime.inference import EXACT, infer
+from converters.openvino.runtime.process import OpenVINOTimeout
 from converters.passes.finish import Quantized
 from converters.validation.compare import Tolerance, compare
-from converters.validation.openvino_inference import EXACT, infer
-from converters.validation.openvino_process import OpenVINOTimeout
 from converters.validation.ort_values import run_session
 from onnx_specops.runtime.library import has_library
 from tests.conformance.oracle import Oracle, OracleError, Outputs

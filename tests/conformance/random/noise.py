@@ -8,8 +8,8 @@ from dataclasses import replace
 import ml_dtypes
 import numpy as np
 
+from converters.openvino.runtime.inference import read_model
 from converters.validation.compare import relative_l2
-from converters.validation.openvino_inference import read_model
 from tests.conformance.oracle import OracleError
 from tests.conformance.random.graph import INTEGERS
 from tests.conformance.random.judge import Judge, Verdict, differing

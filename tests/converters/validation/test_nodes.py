@@ -6,9 +6,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from converters.openvino.runtime.times import Executed
 from converters.validation.nodes import nodes_by_layer
 from converters.validation.times.measure import _within
-from converters.validation.times.openvino import Executed
 
 
 def test_a_node_without_a_layer_of_its_own_belongs_to_the_next() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from converters.validation.openvino_inference import infer
+from converters.openvino.runtime.inference import infer
 from tests.conformance.operation_models import TYPES
 from tests.conformance.random.judge import SETTINGS, save
 from tests.conformance.random.recipe import Dims, Layer, Leaf, Recipe, Ref

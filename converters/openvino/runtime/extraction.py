@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from converters.validation.openvino_inference import read_model
+from converters.openvino.runtime.inference import read_model
 
 
 @dataclass(frozen=True)

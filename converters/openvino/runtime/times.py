@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from converters.openvino.runtime.inference import FLOAT32, as_tensor, read_model
 from converters.source import Executed
-from converters.validation.openvino_inference import FLOAT32, as_tensor, read_model
 from converters.validation.times.repeating import median_seconds
 
 
@@ -18,7 +18,7 @@ def measure(path: str, arrays: Sequence[np.ndarray], extensions: Sequence[str] =
     Args:
         path: the .xml.
         arrays: the inputs in the model's order.
-        extensions: as of `converters.validation.openvino_extensions.new_core`.
+        extensions: as of `converters.openvino.runtime.extensions.new_core`.
     """
     core, model = read_model(path, extensions)
     if any(port.partial_shape.rank.is_dynamic for port in model.inputs):

@@ -14,9 +14,8 @@ import openvino as ov
 import pytest
 from openvino import opset13
 
-from converters.validation import openvino_process
-from converters.validation.openvino_inference import LayerOutput, evaluate, infer
-from converters.validation.openvino_process import OpenVINOError, OpenVINOProcess, run_openvino
+from converters.openvino.runtime.inference import LayerOutput, evaluate, infer
+from converters.openvino.runtime.process import OpenVINOError, OpenVINOProcess, run_openvino
 from converters.validation.validate import validate
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -84,7 +83,7 @@ def test_an_endless_run(plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     replace_openvino(tmp_path, "import time; time.sleep(600)", monkeypatch)
     with pytest.raises(OpenVINOError, match=r"no answer in 0\.5 s"):
         run_openvino(plain, [X], timeout=0.5)
-    monkeypatch.setattr(openvino_process, "TIMEOUT", 0.5)
+    monkeypatch.setattr("converters.openvino.runtime.process.TIMEOUT", 0.5)
     validation = validate(plain, inputs={"x": X})
     assert not validation.agrees
     assert "no answer" in validation.results[0].error

@@ -12,9 +12,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from converters.openvino.runtime.extensions import new_core
 from converters.source import Inference
 from converters.validation.low_precision import loaded, stored
-from converters.validation.openvino_extensions import new_core
 
 FLOAT32 = {"INFERENCE_PRECISION_HINT": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
 """Computing in float32: also where weights are compressed, whose layers' inputs the plugin would round to 8 bits."""

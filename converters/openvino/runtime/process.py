@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from converters.openvino.runtime.inference import EXACT, LayerOutput, infer
 from converters.source import BaselineError, Inference
-from converters.validation.openvino_inference import EXACT, LayerOutput, infer
 
 TIMEOUT = 600.0
 """Seconds that OpenVINO gets for an answer: for reading, compiling and inferring a model."""
@@ -191,7 +191,7 @@ def run_openvino(
         layers: further values to hand out; left out (``None``) are those that OpenVINO cannot hand out, since some layers
             fail with a second consumer.
         timeout: seconds until the process is ended; `TIMEOUT` by default.
-        extensions: of OpenVINO, as of `converters.validation.openvino_extensions.new_core`.
+        extensions: of OpenVINO, as of `converters.openvino.runtime.extensions.new_core`.
         settings: the CPU plugin's.
 
     Raises:
