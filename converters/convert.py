@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -60,8 +60,21 @@ class Conversion(NamedTuple):
 
 
 @no_collection()  # until what it builds is out of sight: there is nothing to be looked through in vain then
-def convert_with(model: str | Path | bytes | openvino.Model, onnx_path: str | Path | None, options: Options) -> Conversion:
-    """`convert`, with its keywords as an object."""
+def convert_with(
+    model: str | Path | bytes | openvino.Model,
+    onnx_path: str | Path | None,
+    options: Options,
+    *,
+    adapt: Callable[[Emitted], Decoder | None] | None = None,
+) -> Conversion:
+    """`convert`, with its keywords as an object.
+
+    Args:
+        model, onnx_path: as of `convert`.
+        options: the keywords.
+        adapt: changes what was emitted, before the passes, in place of what ``options.form`` asks for: one of several models
+            gets the form in which they fit together. It may raise `NotACache`.
+    """
     started = time.perf_counter()
     aim = find_target(options.target)
     if aim.is_default:
@@ -87,7 +100,7 @@ def convert_with(model: str | Path | bytes | openvino.Model, onnx_path: str | Pa
         if options.strict and len(source.remarks):
             raise ConversionError.of(source.remarks.problems())
         with _report_internal_errors(source):
-            decoder = _attention(source, emitted, options, aim)
+            decoder = _attention(source, emitted, options, aim, adapt)
             # By name: where a pass takes a value's place, the new one bears its name.
             names = {key: value.name or "" for key, value in emitted.values.items()}
             verifier = _verifier(emitted, options.verify)
@@ -231,13 +244,21 @@ def convert(
 # -- to here ---------------------------------------------------------------------------------------------------------------
 
 
-def _attention(source: Source, emitted: Emitted, options: Options, target: Target) -> Decoder | None:
+def _attention(
+    source: Source,
+    emitted: Emitted,
+    options: Options,
+    target: Target,
+    adapt: Callable[[Emitted], Decoder | None] | None,
+) -> Decoder | None:
     """Give a language model's cache the form that is asked for; what became of it, where it is inputs and outputs."""
-    if options.form != "genai":
+    if options.form != "genai" and adapt is None:
         if target.is_default:
             extend_caches_in_place(emitted.model, emitted.variables)
         return None
     try:
+        if adapt is not None:
+            return adapt(emitted)
         decoder = expose_caches(
             emitted.model,
             emitted.variables,

@@ -214,8 +214,8 @@ class Options:
         flags={
             "genai": (
                 "--genai",
-                "Convert a language model's folder to what onnxruntime-genai loads: model.onnx with the cache as inputs "
-                "and outputs, genai_config.json, the tokenizer's files.",
+                "Convert the folder of a language model or a Whisper to what onnxruntime-genai loads: models with the cache "
+                "as inputs and outputs, genai_config.json, the tokenizer's files.",
             )
         },
     )

@@ -58,17 +58,17 @@ class Settings:
     rules: tuple[str, ...] = ()
     sampling: Sampling = field(default_factory=Sampling)
 
-    def convert(self, model: Path, target: Path | None, **more: Any) -> Conversion:
-        """Convert one model, with further options, or others."""
+    def convert(self, model: Path, target: Path | None, *, adapt: Any = None, **more: Any) -> Conversion:
+        """Convert one model, with further options, or others; ``adapt`` as of `converters.convert.convert_with`."""
         from converters.convert import convert_with
         from converters.plugins import load_all
 
         load_all(self.rules)
         options = replace(self.options, with_weights=target is None, **more)
         if options.verify is True:  # the inputs tell which sizes the values have
-            unverified = convert_with(model, None, replace(options, verify=False, with_weights=True)).model
+            unverified = convert_with(model, None, replace(options, verify=False, with_weights=True), adapt=adapt).model
             options = replace(options, verify=self.sampling.inputs_of(model, unverified))
-        return convert_with(model, target, options)
+        return convert_with(model, target, options, adapt=adapt)
 
     @property
     def files(self) -> list[Path]:

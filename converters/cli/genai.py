@@ -24,7 +24,7 @@ def convert_folder(
 ) -> None:
     """Convert the decoder in one folder, its tokenizers, and what belongs to them."""
     from converters.cli import data, text
-    from converters.folders.genai import MODEL, write_genai
+    from converters.folders.genai import write_genai
     from converters.folders.tokenizers import write_tokenizers
 
     if len(models) != 1 or not models[0].is_dir():
@@ -45,12 +45,13 @@ def convert_folder(
         plain = replace(settings, options=replace(settings.options, form="openvino", kv_cache=None, logits=None))
         tokenizers, remarks = write_tokenizers(folder, output, plain.convert)
     remarks = [*written.remarks, *remarks]
+    models = [output / name for name in written.models]
     if as_json:
-        document = {"output": str(output / MODEL), **data.conversion(written.report)}
+        document = {"output": str(models[0]), "models": [str(path) for path in models], **data.conversion(written.report)}
         print_json({**document, "tokenizers": [str(path) for path in tokenizers], "remarks": remarks})
         return
-    text.print_conversion(out, written.report, output / MODEL)
-    for path in tokenizers:
+    text.print_conversion(out, written.report, models[0])
+    for path in [*models[1:], *tokenizers]:
         out.print(f"{path}", highlight=False, soft_wrap=True, markup=False)
     for remark in remarks:
         err.print(f"  {remark}", highlight=False, soft_wrap=True, markup=False)

@@ -11,6 +11,7 @@ from typing import Any
 import onnx
 
 from converters.convert import Conversion
+from converters.folders import encoder_decoder
 from converters.folders.companions import copy_companions, places
 from converters.folders.language_model import LanguageModel, read_language_model
 from converters.options import KvCache, LogitsOf
@@ -28,11 +29,12 @@ _TYPES = {
 }  # fmt: skip
 _USUAL_POSITIONS = 2048
 
-_SEARCH = {
+SEARCH = {
     "diversity_penalty": 0.0, "do_sample": False, "early_stopping": True, "length_penalty": 1.0, "max_length": 0,
     "min_length": 0, "no_repeat_ngram_size": 0, "num_beams": 1, "num_return_sequences": 1,
     "past_present_share_buffer": False, "repetition_penalty": 1.0, "temperature": 1.0, "top_k": 50, "top_p": 1.0,
 }  # fmt: skip
+"""What genai_config.json states of the search, with its defaults."""
 
 
 @dataclass(frozen=True)
@@ -42,10 +44,12 @@ class GenaiFolder:
     Attributes:
         report: the decoder's conversion.
         remarks: what a user may want to know, a line each.
+        models: the files of its graphs, the decoder's first.
     """
 
     report: Report
     remarks: list[str]
+    models: list[str]
 
 
 def write_genai(
@@ -58,9 +62,10 @@ def write_genai(
     """Convert a language model's decoder, and write what onnxruntime-genai needs beside it.
 
     Args:
-        folder: as optimum-intel writes it.
+        folder: as optimum-intel writes it, of a language model or a Whisper.
         target: where to write.
-        convert: `converters.convert.convert`, with the options that the user gave.
+        convert: `converters.convert.convert`, with the options that the user gave; of a Whisper as `convert_with`, with
+            ``adapt``.
         kv_cache: what the cache of keys and values holds, see there.
         logits: of which tokens there are logits, see there.
 
@@ -68,6 +73,10 @@ def write_genai(
         ConversionError: the folder is no language model's, or the model cannot be in that form.
         OSError: a file cannot be written; what was there before is still there.
     """
+    if (folder / encoder_decoder.ENCODER).is_file():
+        from converters.folders.genai_speech import write_speech
+
+        return write_speech(folder, target, convert, kv_cache, logits)
     source = read_language_model(folder)
     target.mkdir(parents=True, exist_ok=True)
     how = {"form": "genai", "positions": source.positions, "kv_cache": kv_cache, "logits": logits}
@@ -85,7 +94,7 @@ def write_genai(
     remarks = _remarks(source, decoder, target, library)
     if logits == "last" and decoder.logits != logits:
         remarks.append("its output is not [batch, tokens, vocabulary], and stays as it is")
-    return GenaiFolder(report, remarks)
+    return GenaiFolder(report, remarks, [MODEL])
 
 
 def genai_config(
@@ -105,8 +114,8 @@ def genai_config(
     ends = end if isinstance(end, list) else [end]
     fill = source.token("pad_token_id")
     begin = source.token("bos_token_id")
-    search = {name: source.generation.get(name, default) for name, default in _SEARCH.items()}
-    search = {name: _SEARCH[name] if value is None else value for name, value in search.items()}
+    search = {name: source.generation.get(name, default) for name, default in SEARCH.items()}
+    search = {name: SEARCH[name] if value is None else value for name, value in search.items()}
     search |= {"max_length": positions, "early_stopping": True, "past_present_share_buffer": decoder.in_place}
     kind = str(source.config.get("model_type", ""))
     kernels = {} if library is None else {"custom_ops_library": library.name}

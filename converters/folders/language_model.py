@@ -51,14 +51,19 @@ class LanguageModel:
         return self.config.get(name) if given is None else given
 
     def check_vocabulary(self, size: int) -> None:
-        """Raises `ConversionError` where the tokenizer gives ids that the model, which knows ``size`` of them, does not."""
-        path = self.folder / "tokenizer.json"
-        if not path.is_file():
-            return
-        highest = _highest_id(_read(path))
-        if highest >= size:
-            message = f"its tokens go up to {highest}, the model knows {size}: it is the tokenizer of another model"
-            raise path_error(path, message, "take the tokenizer that the model was made with")
+        """As of `check_vocabulary`."""
+        check_vocabulary(self.folder, size)
+
+
+def check_vocabulary(folder: Path, size: int) -> None:
+    """Raises `ConversionError` where the tokenizer gives ids that the model, which knows ``size`` of them, does not."""
+    path = folder / "tokenizer.json"
+    if not path.is_file():
+        return
+    highest = _highest_id(_read(path))
+    if highest >= size:
+        message = f"its tokens go up to {highest}, the model knows {size}: it is the tokenizer of another model"
+        raise path_error(path, message, "take the tokenizer that the model was made with")
 
 
 def read_language_model(folder: Path) -> LanguageModel:
@@ -73,6 +78,15 @@ def read_language_model(folder: Path) -> LanguageModel:
                 message = f"it holds {kind}; onnxruntime-genai's form is for {DECODER}, one decoder of text"
                 raise path_error(folder, message, "convert it without --genai")
         raise path_error(folder, f"it holds no {DECODER}", AS_WRITTEN)
+    return read_configurations(folder)
+
+
+def read_configurations(folder: Path) -> LanguageModel:
+    """What config.json and generation_config.json say.
+
+    Raises:
+        ConversionError: there is no config.json, or one of them is damaged.
+    """
     if not (folder / "config.json").is_file():
         raise path_error(folder, "it has no config.json, which describes the model", "put the model's own there")
     config = _read(folder / "config.json")

@@ -27,7 +27,7 @@ from converters.folders.weights import write_weights
 from tests.folders import hosts
 from tests.folders.language_models import COMPRESSED, CONFIGURATIONS
 from tests.folders.page import write_pages
-from tests.folders.subjects import ENCODERS, MAKERS, PIPELINES, make
+from tests.folders.subjects import ENCODERS, MAKERS, PIPELINES, SPEECH, make
 
 RESULTS = Path(__file__).with_name("results.json")
 LANGUAGE_MODELS = (*CONFIGURATIONS, *COMPRESSED)
@@ -42,13 +42,16 @@ def runs(name: str) -> Iterator[tuple[str, Callable[[Path, Path], hosts.Result]]
     """The hosts of a model, and what each does with the folder and what it became."""
     if name in LANGUAGE_MODELS:
         yield "transformers", hosts.in_transformers
+    if name in SPEECH:
+        for search in ("greedy", "beams"):
+            yield "onnxruntime-genai", partial(hosts.in_genai, search=search)
     if name in PIPELINES:
         for task in _TASKS.get(name, ("text2image",)):
             yield "diffusers", partial(hosts.in_diffusers, name, task=task)
         return
     if name in ENCODERS:
         yield "optimum-onnx", partial(hosts.in_optimum, name)
-    if name in MAKERS or name.endswith(("-embedding", "-reranker")):
+    if name == "sentence-transformer" or name.endswith(("-embedding", "-reranker")):
         yield "sentence-transformers", partial(hosts.in_sentence_transformers, name)
     if name in ENCODERS:
         for dtype in hosts.DTYPES:
@@ -61,6 +64,8 @@ def measured(name: str, place: Path) -> list[dict[str, Any]]:
     make(name, source)
     if name in LANGUAGE_MODELS:
         write_weights(source, target)  # not the command, for transformers takes seconds to load
+    elif name in SPEECH:
+        specops("convert", source, "-o", target, "--genai")
     else:
         specops("convert", source, "-o", target, *([] if name in PIPELINES else _VARIANTS))
     rows = []
@@ -87,7 +92,7 @@ def main() -> int:
     parser.add_argument("--dry", action="store_true", help="write neither results.json nor docs/pipelines.md")
     told = parser.parse_args()
     warnings.filterwarnings("ignore")
-    names = [*ENCODERS, *MAKERS, *PIPELINES, *LANGUAGE_MODELS]
+    names = [*ENCODERS, *MAKERS, *PIPELINES, *SPEECH, *LANGUAGE_MODELS]
     chosen = [name for name in names if not told.words or any(word in name for word in told.words)]
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as temporary:

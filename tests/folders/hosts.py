@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.folders import speech
 from tests.folders.subjects import ENCODERS, TEXTS
 
 HERE = Path(__file__).parent
@@ -57,6 +58,7 @@ def missing(host: str) -> str:
         "sentence-transformers": ("sentence_transformers", "optimum.onnxruntime", "optimum.intel"),
         "transformers": ("transformers", "torch", "compressed_tensors", "optimum.intel"),
         "diffusers": ("diffusers", "optimum.onnxruntime", "optimum.intel"),
+        "onnxruntime-genai": ("onnxruntime_genai", "transformers", "optimum.intel"),
     }[host]
     lacking = [name for name in needed if not _is_there(name)]
     return f"{' and '.join(lacking)} cannot be imported: {INSTALL}" if lacking else ""
@@ -200,3 +202,11 @@ def in_transformers(source: Path, target: Path) -> Result:
 
     architecture = json.loads((target / "config.json").read_text())["architectures"][0]
     return Result("logits", check_weights(source, target), 1e-4, architecture)
+
+
+def in_genai(source: Path, target: Path, search: str = "greedy") -> Result:
+    """The tokens of a Whisper for the same features; the error is how many differ."""
+    expected, found = speech.in_openvino(source)[search], speech.in_genai(target)[search]
+    differing = sum(a != b for one, other in zip(expected, found, strict=True) for a, b in zip(one, other, strict=True))
+    compared = "tokens, greedily" if search == "greedy" else f"tokens, {speech.BEAMS} beams"
+    return Result(compared, float(differing), 0.0, "Model")

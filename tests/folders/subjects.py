@@ -11,10 +11,12 @@ import json
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tests.folders.language_models import make_language_model
+from tests.folders.speech import make_whisper
 
 SIZE = 320
 TEXTS = ["The converter names file, line, layer and remedy.", "Once upon a time"]
@@ -324,6 +326,10 @@ def make_pipeline(name: str, folder: Path) -> None:
 
 
 MAKERS: dict[str, Callable[[Path], None]] = {"sentence-transformer": make_sentence_transformer}
+SPEECH: dict[str, Callable[[Path], None]] = {
+    "whisper": make_whisper,
+    "whisper-int8": partial(make_whisper, eight_bits=True),
+}
 
 
 def make(name: str, folder: Path) -> Path:
@@ -332,8 +338,8 @@ def make(name: str, folder: Path) -> Path:
         with tempfile.TemporaryDirectory(dir=folder.parent) as place:
             made = Path(place) / "made"
             made.mkdir()
-            if name in MAKERS:
-                MAKERS[name](made)
+            if name in MAKERS or name in SPEECH:
+                {**MAKERS, **SPEECH}[name](made)
             else:
                 maker = make_pipeline if name in PIPELINES else make_encoder if name in ENCODERS else make_language_model
                 maker(name, made)

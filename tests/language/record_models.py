@@ -2,7 +2,8 @@
 
 Each NAME.zip is a folder: the decoder with its tokenizer, and expected.json. Those in tests/language/text2text are
 encoder-decoders with theirs, those in tests/language/seq2seq but the decoder of one, those in tests/language/vision models
-of images and text. Run with transformers, optimum-intel, openvino_tokenizers and openvino installed:
+of images and text, those in tests/language/speech models of sounds. Run with transformers, optimum-intel,
+openvino_tokenizers and openvino installed:
 
     python -m tests.language.record_models [NAME ...]
 """
@@ -39,10 +40,14 @@ from optimum.intel import (  # noqa: E402
 )
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers  # noqa: E402
 
+from tests.folders import speech  # noqa: E402
+
 for _name in ("send_event", "start_session", "end_session", "force_shutdown", "send_error", "send_stack_trace"):
     setattr(openvino_telemetry.Telemetry, _name, lambda self, *args, **more: None)  # no network is waited for
 
-MODELS, SEQ2SEQ, TEXT2TEXT, VISION = (Path(__file__).parent / name for name in ("models", "seq2seq", "text2text", "vision"))
+MODELS, SEQ2SEQ, TEXT2TEXT, VISION, SPEECH = (
+    Path(__file__).parent / name for name in ("models", "seq2seq", "text2text", "vision", "speech")
+)
 ROOT = Path(__file__).parents[2]
 CONFIGURATION_FILES = ("config.json", "generation_config.json")
 SIZE, END, TEXT = 320, 0, "Once upon a time"
@@ -312,12 +317,19 @@ def make_vision(name: str, folder: Path) -> None:
     (folder / "expected.json").write_text(json.dumps(expected))
 
 
+def make_speech(name: str, folder: Path) -> None:
+    """The folder of a Whisper, and what transformers generates with OpenVINO."""
+    speech.make_whisper(folder)
+    (folder / "expected.json").write_text(json.dumps(speech.in_openvino(folder)))
+
+
 def main(names: list[str]) -> None:
     makers = {
         **dict.fromkeys(CONFIGURATIONS, (make, MODELS)),
         **dict.fromkeys(ENCODER_DECODERS, (make_decoder, SEQ2SEQ)),
         **dict.fromkeys(TEXT_TO_TEXT, (make_text_to_text, TEXT2TEXT)),
         **dict.fromkeys(VISION_LANGUAGE, (make_vision, VISION)),
+        "whisper_speech": (make_speech, SPEECH),
     }
     for name in names or makers:
         maker, place_of_all = makers[name]

@@ -102,7 +102,7 @@ def recognize_caches(
     return caches, inputs, problems
 
 
-def _detach(node: ir.Node) -> None:
+def detach(node: ir.Node) -> None:
     """Let what the nested graphs of a node, which is to go, take from around them count as used no more."""
     for graph in nested(node):
         graph.outputs.clear()
@@ -184,7 +184,7 @@ class CacheForm:
             if value is not self.past and (value.uses() or value.is_graph_output()):
                 replace_value(value, self.past, equal=False)
         if (choice := self.read.producer()) is not None:
-            _detach(choice)
+            detach(choice)
         return Cache(self.name, self.past, self.present, self.new, self.axis)
 
 

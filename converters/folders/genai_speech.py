@@ -1,0 +1,215 @@
+"""A Whisper's folder in the form that onnxruntime-genai loads.
+
+The encoder computes the keys and values of cross-attention besides its own output, once for a sound; the decoder takes them,
+and its cache, as inputs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from converters.convert import Conversion
+from converters.folders import encoder_decoder
+from converters.folders.companions import copy_companions, places
+from converters.folders.genai import CONFIG, SEARCH, GenaiFolder
+from converters.folders.language_model import LanguageModel, check_vocabulary, read_configurations
+from converters.folders.path_errors import AS_WRITTEN, path_error
+from converters.options import KvCache, LogitsOf
+from converters.passes.attention import Decoder
+from converters.passes.attention.cross import (
+    CROSS_PAST,
+    CROSS_PRESENT,
+    SELF_PAST,
+    SELF_PRESENT,
+    Projections,
+    expose_encoder_decoder,
+)
+from converters.source import Emitted
+
+ENCODER, DECODER, SOUNDS = "encoder.onnx", "decoder.onnx", "audio_processor_config.json"
+
+_FRAMES = 1500  # of half a minute: onnxruntime-genai takes no other number
+_NOT_APPLIED = ("suppress_tokens", "begin_suppress_tokens", "forced_decoder_ids", "bad_words_ids")
+"""Settings of generation_config.json that onnxruntime-genai does not know."""
+
+
+def write_speech(
+    folder: Path,
+    target: Path,
+    convert: Callable[..., Conversion],
+    kv_cache: KvCache | None = None,
+    logits: LogitsOf | None = None,
+) -> GenaiFolder:
+    """Convert a Whisper's encoder and decoder, and write what onnxruntime-genai needs beside them.
+
+    Args:
+        folder: as optimum-intel writes it.
+        target: where to write.
+        convert: as `converters.convert.convert_with`, with the options that the user gave and those that are passed.
+        kv_cache, logits: as of `converters.folders.genai.write_genai`; the cache is float32, and all tokens have logits.
+
+    Raises:
+        ConversionError: the folder is no Whisper's, or the model cannot be in that form.
+        OSError: a file cannot be written.
+    """
+    source = _read(folder)
+    if kv_cache not in (None, "float32"):
+        raise path_error(folder, f"a Whisper's cache is float32, not {kv_cache}", "leave --kv-cache out")
+    sounds = _sounds(folder, source)
+    target.mkdir(parents=True, exist_ok=True)
+    found: list[Projections] = []
+
+    def decode(emitted: Emitted) -> Decoder:
+        decoder, projections = expose_encoder_decoder(emitted.model, emitted.variables)
+        emitted.variables = []
+        found[:] = [projections]
+        return decoder
+
+    def encode(emitted: Emitted) -> None:
+        found[0].append_to(emitted.model)
+        graph = emitted.model.graph
+        graph.inputs[0].name, graph.outputs[0].name = "audio_features", "hidden_states"
+
+    there = {path for path in target.iterdir() if path.is_file()}
+    try:
+        model, report = convert(folder / encoder_decoder.DECODER, target / DECODER, adapt=decode, form="openvino")
+        decoder = report.decoder
+        assert decoder is not None
+        vocabulary = int(
+            model.graph.output[0].type.tensor_type.shape.dim[-1].dim_value or source.config.get("vocab_size") or 0
+        )
+        check_vocabulary(folder, vocabulary)
+        convert(folder / encoder_decoder.ENCODER, target / ENCODER, adapt=encode, form="openvino")
+    except BaseException:
+        for name in (ENCODER, DECODER):
+            for path in (target / name, target / f"{name}.data"):
+                if path not in there:
+                    path.unlink(missing_ok=True)
+        raise
+    config = _genai_config(source, decoder, vocabulary)
+    contents = {target / CONFIG: config, target / SOUNDS: sounds}
+    copies = {path: place for path, place in places(folder, target).items() if place not in contents}
+    copy_companions(copies, {path: f"{json.dumps(content, indent=4)}\n".encode() for path, content in contents.items()})
+    remarks = []
+    if ignored := [name for name in _NOT_APPLIED if source.generation.get(name)]:
+        remarks.append(f"onnxruntime-genai does not apply {', '.join(ignored)} of generation_config.json")
+    if not (target / "tokenizer.json").is_file():
+        remarks.append("the folder has no tokenizer.json: onnxruntime_genai.Model loads it, onnxruntime_genai.Tokenizer not")
+    if logits == "last":
+        remarks.append("all tokens have logits, as a Whisper in onnxruntime-genai has to have them")
+    return GenaiFolder(report, remarks, [DECODER, ENCODER])
+
+
+def _read(folder: Path) -> LanguageModel:
+    for name in (encoder_decoder.ENCODER, encoder_decoder.DECODER):
+        if not (folder / name).is_file():
+            raise path_error(folder, f"it holds no {name}", AS_WRITTEN)
+    source = read_configurations(folder)
+    kind = source.config.get("model_type")
+    if kind != "whisper":
+        message = (
+            f"onnxruntime-genai has no encoder-decoder of the type {kind!r}: of these it is whisper that --genai converts"
+        )
+        raise path_error(folder / "config.json", message, "convert it without --genai")
+    frames = source.config.get("max_source_positions", _FRAMES)
+    if frames != _FRAMES:
+        message = f"its encoder has {frames} positions; onnxruntime-genai takes {_FRAMES}"
+        raise path_error(folder / "config.json", message, "convert it without --genai")
+    return source
+
+
+def _sounds(folder: Path, source: LanguageModel) -> dict[str, Any]:
+    """How onnxruntime-genai makes features of a sound: what transformers' WhisperFeatureExtractor does."""
+    path = folder / "preprocessor_config.json"
+    stated: Mapping[str, Any] = {}
+    if path.is_file():
+        try:
+            stated = json.loads(path.read_text(encoding="utf-8"))
+        except (ValueError, OSError) as error:
+            raise path_error(path, f"it cannot be read: {error}", "get the file anew") from error
+    mels = source.config.get("num_mel_bins", 80)
+    if (features := stated.get("feature_size", mels)) != mels:
+        message = f"it makes {features} features of a frame, the model takes {mels}"
+        raise path_error(path, message, "take the model's own file")
+    size, step, seconds = stated.get("n_fft", 400), stated.get("hop_length", 160), stated.get("chunk_length", 30)
+    steps: tuple[tuple[str, str, dict[str, Any]], ...] = (
+        ("audio_decoder", "AudioDecoder", {}),
+        ("STFT", "STFTNorm", {"n_fft": size, "frame_length": size, "hop_length": step}),
+        ("log_mel_spectrogram", "LogMelSpectrum", {"chunk_size": seconds, "hop_length": step, "n_fft": size, "n_mel": mels}),
+    )
+    sequence = [
+        {"operation": {"name": name, "type": kind, **({"attrs": attributes} if attributes else {})}}
+        for name, kind, attributes in steps
+    ]
+    return {"feature_extraction": {"sequence": sequence}}
+
+
+def _genai_config(source: LanguageModel, decoder: Decoder, vocabulary: int) -> dict[str, Any]:
+    config = source.config
+    positions = int(config.get("max_target_positions") or 448)
+    end = source.token("eos_token_id")
+    fill = source.token("pad_token_id")
+    begin, start = source.token("bos_token_id"), source.token("decoder_start_token_id")
+    search = {name: source.generation.get(name) for name in SEARCH}
+    search = {name: SEARCH[name] if value is None else value for name, value in search.items()}
+    search |= {"max_length": positions, "early_stopping": True, "past_present_share_buffer": False}
+
+    def caches(pattern: str) -> tuple[str, str]:
+        return pattern.format("key", "%d"), pattern.format("value", "%d")
+
+    own, crossed = caches(SELF_PAST), caches(CROSS_PAST)
+    extended, computed = caches(SELF_PRESENT), caches(CROSS_PRESENT)
+    session = {"log_id": "onnxruntime-genai", "provider_options": []}
+    heads = int(config.get("encoder_attention_heads") or decoder.heads)
+    width = decoder.heads * decoder.size
+    return {
+        "model": {
+            "bos_token_id": 1 if begin is None else begin,
+            "context_length": positions,
+            "decoder": {
+                "session_options": session,
+                "filename": DECODER,
+                "head_size": decoder.size,
+                "hidden_size": width,
+                "inputs": {
+                    "input_ids": "input_ids",
+                    "past_key_names": own[0],
+                    "past_value_names": own[1],
+                    "cross_past_key_names": crossed[0],
+                    "cross_past_value_names": crossed[1],
+                },
+                "outputs": {
+                    "logits": "logits",
+                    "present_key_names": extended[0],
+                    "present_value_names": extended[1],
+                },
+                "num_attention_heads": decoder.heads,
+                "num_hidden_layers": decoder.layers,
+                "num_key_value_heads": decoder.groups,
+            },
+            "decoder_start_token_id": 1 if start is None else start,
+            "encoder": {
+                "session_options": session,
+                "filename": ENCODER,
+                "head_size": width // heads,
+                "hidden_size": width,
+                "inputs": {"audio_features": "audio_features"},
+                "outputs": {
+                    "encoder_hidden_states": "hidden_states",
+                    "cross_present_key_names": computed[0],
+                    "cross_present_value_names": computed[1],
+                },
+                "num_attention_heads": heads,
+                "num_hidden_layers": int(config.get("encoder_layers") or decoder.layers),
+                "num_key_value_heads": heads,
+            },
+            "eos_token_id": 2 if end is None else end,
+            "pad_token_id": fill if fill is not None else 0 if end is None else end,
+            "type": "whisper",
+            "vocab_size": vocabulary,
+        },
+        "search": search,
+    }

@@ -1,0 +1,133 @@
+"""Whisper in onnxruntime-genai: the tokens that transformers generates with OpenVINO."""
+
+from __future__ import annotations
+
+import json
+import wave
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+from converters.convert import Conversion, convert_with
+from converters.errors import ConversionError
+from converters.folders.genai import GenaiFolder, write_genai
+from converters.folders.genai_speech import DECODER, ENCODER
+from converters.options import Options
+from tests.converters.cli.specops import as_json, specops
+from tests.folders import speech
+
+ARCHIVE = Path(__file__).parent / "speech" / "whisper_speech.zip"
+
+
+def convert(model: Path, target: Path, *, adapt: Any = None, **more: Any) -> Conversion:
+    return convert_with(model, target, Options(**more), adapt=adapt)
+
+
+def unpacked(folder: Path) -> Path:
+    with zipfile.ZipFile(ARCHIVE) as file:
+        file.extractall(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("speech")
+
+
+@pytest.fixture(scope="module")
+def source(place: Path) -> Path:
+    return unpacked(place / "whisper")
+
+
+@pytest.fixture(scope="module")
+def written(place: Path, source: Path) -> GenaiFolder:
+    return write_genai(source, place / "genai", convert)
+
+
+def test_onnxruntime_genai_gives_openvinos_tokens(place: Path, source: Path, written: GenaiFolder) -> None:
+    pytest.importorskip("onnxruntime_genai")
+    expected = json.loads((source / "expected.json").read_text())
+    assert len({tuple(row) for rows in expected.values() for row in rows}) == 4  # none is that of other features, or beams
+    assert speech.in_genai(place / "genai") == expected
+
+
+def test_the_encoder_projects_once_for_all_tokens(place: Path, written: GenaiFolder) -> None:
+    assert written.models == [DECODER, ENCODER]
+    encoder, decoder = (onnx.load(place / "genai" / name).graph for name in (ENCODER, DECODER))
+    crossed = [f"{kind}_cross_{layer}" for layer in range(3) for kind in ("key", "value")]
+    own = [f"{kind}_self_{layer}" for layer in range(3) for kind in ("key", "value")]
+    assert [value.name for value in encoder.output] == ["hidden_states", *(f"present_{name}" for name in crossed)]
+    assert {value.name for value in decoder.input} == {"input_ids", *(f"past_{name}" for name in [*crossed, *own])}
+    assert [value.name for value in decoder.output] == ["logits", *(f"present_{name}" for name in own)]
+
+
+def test_a_sound_becomes_tokens(place: Path, written: GenaiFolder) -> None:
+    genai = pytest.importorskip("onnxruntime_genai")
+    time = np.arange(16000) / 16000
+    with wave.open(str(place / "sound.wav"), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(16000)
+        file.writeframes((np.sin(2 * np.pi * 440 * time) * 20000).astype(np.int16).tobytes())
+    model = genai.Model(str(place / "genai"))
+    processor = model.create_multimodal_processor()
+    inputs = processor(["Once"], audios=genai.Audios.open(str(place / "sound.wav")))
+    features = inputs["audio_features"].as_numpy()
+    assert features.shape == (1, 80, 3000)
+    spectrum = features[0, :, 10:90]  # of a second's 100 frames, without those at its ends
+    assert (spectrum.argmax(0) == spectrum[:, 0].argmax()).all() and (features[0, :, 110:] == features.min()).all()
+    parameters = genai.GeneratorParams(model)
+    parameters.set_search_options(max_length=12, min_length=12)
+    generator = genai.Generator(model, parameters)
+    generator.set_inputs(inputs)
+    while not generator.is_done():
+        generator.generate_next_token()
+    assert len(generator.get_sequence(0)) == 12
+
+
+def test_the_command(source: Path, tmp_path: Path) -> None:
+    document = as_json(specops("convert", source, "-o", tmp_path, "--genai", "--json"))
+    assert [Path(path).name for path in document["models"]] == [DECODER, ENCODER]
+    assert {"genai_config.json", "audio_processor_config.json", "tokenizer.json"} <= {p.name for p in tmp_path.iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "message"),
+    [
+        ("config.json", {"model_type": "bart"}, "no encoder-decoder of the type 'bart'"),
+        ("config.json", {"max_source_positions": 750}, "its encoder has 750 positions"),
+        ("config.json", {"num_mel_bins": 128}, "it makes 80 features of a frame, the model takes 128"),
+        ("tokenizer.json", {"added_tokens": [{"id": 400}]}, "its tokens go up to 400, the model knows 320"),
+    ],
+)
+def test_folders_that_do_not_belong_together(file: str, change: dict[str, Any], message: str, tmp_path: Path) -> None:
+    folder = unpacked(tmp_path / "whisper")
+    path = folder / file
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    with pytest.raises(ConversionError, match=message):
+        write_genai(folder, tmp_path / "out", convert)
+    assert not any((tmp_path / "out").glob("*"))
+
+
+def test_nothing_is_left_where_the_encoder_cannot_be_converted(tmp_path: Path) -> None:
+    folder = unpacked(tmp_path / "whisper")
+    path = folder / "openvino_encoder_model.xml"
+    path.write_text(path.read_text().replace('type="Gelu"', 'type="Unknown"'))
+    with pytest.raises(ConversionError, match="Unknown"):
+        write_genai(folder, tmp_path / "out", convert)
+    assert not any((tmp_path / "out").iterdir())
+
+
+def test_settings_that_the_host_does_not_apply_are_told(tmp_path: Path) -> None:
+    folder = unpacked(tmp_path / "whisper")
+    path = folder / "generation_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "suppress_tokens": [7]}))
+    written = write_genai(folder, tmp_path / "out", convert, logits="last")
+    assert any("does not apply suppress_tokens" in remark for remark in written.remarks)
+    assert any("all tokens have logits" in remark for remark in written.remarks)
+    with pytest.raises(ConversionError, match="cache is float32"):
+        write_genai(folder, tmp_path / "out", convert, kv_cache="uint8")
