@@ -12,6 +12,7 @@ from onnx_ir.passes.common import RemoveUnusedNodesPass, RemoveUnusedOpsetsPass
 
 from converters.options import Activations, Precision, Quantized
 from converters.passes.activations import DecomposeLogSigmoid, DecomposeMish, FuseHardSigmoid, FuseHardSwish
+from converters.passes.attention.encoder import FUSE_ATTENTION
 from converters.passes.biases import FlattenBiases
 from converters.passes.branches import MoveIntoBranches
 from converters.passes.compressed_weights import KeepWeightsCompressed
@@ -19,7 +20,6 @@ from converters.passes.constant_transposes import FoldConstantTransposes
 from converters.passes.copies import DropCopies
 from converters.passes.for_target import Simplify, spelling_passes
 from converters.passes.four_bits import LookUpFourBits
-from converters.passes.multi_head_attention import FUSE_ATTENTION
 from converters.passes.normalizations import FuseScaleAndBias
 from converters.passes.onnxruntime import KeepFloatWeights, KeepPads, TransposeAfterCasts, fusion_guards, kernel_workarounds
 from converters.passes.precision import InFloat16, InFloat32

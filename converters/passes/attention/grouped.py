@@ -9,8 +9,9 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.options import KvCache
+from converters.passes.attention.canonical import UnsupportedAttention
 from converters.passes.attention.masks import VisibleKeys
-from converters.passes.attention.matching import Attention, UnsupportedAttention
+from converters.passes.attention.matching import CachedAttention
 from converters.passes.attention.probe_shapes import Inputs, ProbeShapes
 from converters.passes.attention.probing import ProbeError
 from converters.passes.attention.rotation import Source, Table
@@ -46,7 +47,7 @@ class Emitter:
     _caches: dict[Table, tuple[Value, Value]] = field(default_factory=dict)
 
     def replace(
-        self, found: Attention, visible: VisibleKeys, sources: tuple[Source, Source, Source], table: Table | None
+        self, found: CachedAttention, visible: VisibleKeys, sources: tuple[Source, Source, Source], table: Table | None
     ) -> tuple[ir.Value, ir.Value]:
         """Put GroupQueryAttention in an attention's place; returns what its caches become.
 
@@ -56,7 +57,7 @@ class Emitter:
             sources: what its queries, keys and values are made of.
             table: how queries and keys are rotated; ``None`` where they are rotated before, or not at all.
         """
-        mixing = found.mixed.producer()
+        mixing = found.guarded.producer()
         assert mixing is not None
         lengths, total = self._counted(visible.padding)
         op = Builder(self.graph, root=self.root, before=mixing)
@@ -64,7 +65,7 @@ class Emitter:
         heads = (found.heads, found.groups, found.groups)
         tokens = [_in_rows(op, source, n, found.size) for source, n in zip(sources, heads, strict=True)]
         rotary = (None, None) if table is None else self._rotary_caches(table)
-        sink = None if found.sink is None else op.const(found.sink, ir.DataType.FLOAT)
+        sink = None if found.sinks is None else op.const(found.sinks, ir.DataType.FLOAT)
         attributes: dict[str, Any] = {
             "num_heads": found.heads,
             "kv_num_heads": found.groups,
@@ -87,7 +88,7 @@ class Emitter:
             output, key, value = op.specops.GroupQueryAttentionCompressed(*inputs, **attributes)
         if rows is None:
             whole = op.Reshape(output, [0, 0, found.heads, found.size])
-            replace_value(found.mixed, op.Transpose(whole, perm=[0, 2, 1, 3]), equal=False)
+            replace_value(found.guarded, op.Transpose(whole, perm=[0, 2, 1, 3]), equal=False)
         else:
             replace_value(rows, output, equal=False)
         return key, value
@@ -121,19 +122,19 @@ class Emitter:
             self._caches[table] = cosine, sine
         return self._caches[table]
 
-    def _in_rows_again(self, found: Attention) -> ir.Value | None:
+    def _in_rows_again(self, found: CachedAttention) -> ir.Value | None:
         """The value after ``mixed`` that has [batch, sequence, heads * size], as the operator gives it."""
         probe_shapes = ProbeShapes(2, 3, 5)
         shape = (2, found.heads, 3, found.size)
         mixed = np.random.default_rng(3).standard_normal(shape).astype(np.float32)
         wanted = mixed.transpose(0, 2, 1, 3).reshape(2, 3, -1)
-        value = found.mixed
+        value = found.guarded
         for _ in range(3):
             if len(uses := list(value.uses())) != 1 or value.is_graph_output():
                 return None
             value = uses[0][0].outputs[0]
             try:
-                got = self.inputs.probe(probe_shapes, {found.mixed: mixed}).array(value)
+                got = self.inputs.probe(probe_shapes, {found.guarded: mixed}).array(value)
             except ProbeError:
                 return None
             if np.array_equal(got, wanted):
@@ -172,14 +173,14 @@ def _in_rows(op: Builder, source: Source, heads: int, size: int) -> ir.Value:
     return op.Reshape(value, [0, 0, heads * size])
 
 
-def check_types(found: Attention) -> None:
+def check_types(found: CachedAttention) -> None:
     """Raises `UnsupportedAttention` where an attention is not computed in float32."""
-    types = {value.dtype for value in (found.query, found.keys.past, found.values.past, found.keys.new, found.mixed)}
+    types = {value.dtype for value in (found.query, found.keys.past, found.values.past, found.keys.new, found.guarded)}
     if types != {ir.DataType.FLOAT}:
         raise UnsupportedAttention(f"it is computed in {', '.join(sorted(str(t) for t in types))}")
 
 
-def check_size(found: Attention) -> None:
+def check_size(found: CachedAttention) -> None:
     """Raises `UnsupportedAttention` where ONNX Runtime's kernel rejects the size of an attention's heads."""
     if found.size % _MULTIPLE:
         raise UnsupportedAttention(

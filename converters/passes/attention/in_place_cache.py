@@ -19,8 +19,9 @@ import onnx_ir as ir
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from converters.passes.attention.caches import Cache, CacheForm, recognize_caches
+from converters.passes.attention.canonical import UnsupportedAttention
 from converters.passes.attention.grouped import check_types
-from converters.passes.attention.matching import PROBE_SHAPES, Attention, Matcher, UnsupportedAttention
+from converters.passes.attention.matching import PROBE_SHAPES, CachedAttention, Matcher
 from converters.passes.attention.probe_shapes import Inputs, ProbeShapes
 from converters.passes.attention.probing import Data, Dependence, Probe, ProbeError, inputs_of
 from converters.variables import ExposedVariable, Variable, expose
@@ -92,11 +93,11 @@ class _ChosenRows(Inputs):
         return super().probe(probe_shapes, {**given, **(more or {})})
 
 
-def _attentions(graph: ir.Graph, forms: Sequence[CacheForm], chosen: _ChosenRows, probe: Probe) -> list[Attention]:
+def _attentions(graph: ir.Graph, forms: Sequence[CacheForm], chosen: _ChosenRows, probe: Probe) -> list[CachedAttention]:
     """The attentions that the operator supports over two caches each, which are those of no other."""
     caches = [Cache(form.name, form.past, form.present, form.new, form.axis) for form in forms]
     matcher = Matcher(chosen, caches, Dependence(graph, chosen.sources))
-    found: list[Attention] = []
+    found: list[CachedAttention] = []
     for node in graph:
         if node.op_type != "Softmax" or node.domain:
             continue
@@ -110,7 +111,7 @@ def _attentions(graph: ir.Graph, forms: Sequence[CacheForm], chosen: _ChosenRows
     return [attention for attention in found if times[attention.keys.past] == times[attention.values.past] == 1]
 
 
-def _check(found: Attention, probe: Probe) -> None:
+def _check(found: CachedAttention, probe: Probe) -> None:
     """Raises `UnsupportedAttention` where an attention has what the operator has not."""
     check_types(found)
     if probe.shape(found.query)[::2] != (PROBE_SHAPES.batch, PROBE_SHAPES.sequence):
@@ -132,7 +133,7 @@ def _check(found: Attention, probe: Probe) -> None:
         raise UnsupportedAttention(f"its mask has the shape {shape} where {whole} is wanted")
 
 
-def _tokens(inputs: Inputs, attentions: Sequence[Attention]) -> ir.Value:
+def _tokens(inputs: Inputs, attentions: Sequence[CachedAttention]) -> ir.Value:
     """The input whose second dimension is how many tokens a run has.
 
     Raises:
@@ -151,7 +152,7 @@ def _tokens(inputs: Inputs, attentions: Sequence[Attention]) -> ir.Value:
     raise UnsupportedAttention("no input determines the number of tokens of a run")
 
 
-def _counted_by_mask(inputs: Inputs, attentions: Sequence[Attention]) -> bool:
+def _counted_by_mask(inputs: Inputs, attentions: Sequence[CachedAttention]) -> bool:
     """Whether the attention_mask says which of the caches' tokens count, and so is as long as all there are: that of what an
     encoder gave is not."""
     if inputs.mask is None or not _is_dynamic(inputs.mask, 1):
@@ -180,8 +181,8 @@ def _sizes(past: ir.Value) -> tuple[int, int]:
 
 
 def _with_exclusive_caches(
-    graph: ir.Graph, variables: Sequence[ExposedVariable], forms: Sequence[CacheForm], attentions: Sequence[Attention]
-) -> Sequence[Attention]:
+    graph: ir.Graph, variables: Sequence[ExposedVariable], forms: Sequence[CacheForm], attentions: Sequence[CachedAttention]
+) -> Sequence[CachedAttention]:
     """Those of the attentions whose caches nothing else takes than attentions that are to be replaced: neither what stays
     as it is nor the model's own outputs, for memory that has room looks larger than the cache.
 
@@ -205,7 +206,7 @@ def _with_exclusive_caches(
 
 
 def _reached(
-    outputs: Sequence[ir.Value], attentions: Sequence[Attention], cached: Mapping[ir.Value, ir.Value]
+    outputs: Sequence[ir.Value], attentions: Sequence[CachedAttention], cached: Mapping[ir.Value, ir.Value]
 ) -> set[ir.Value]:
     """The caches of which more than the shape is needed for the outputs, where the attentions are replaced.
 
@@ -214,7 +215,7 @@ def _reached(
         attentions: the attentions.
         cached: the caches, by each value of the graph that holds one.
     """
-    ends = {found.mixed for found in attentions}
+    ends = {found.guarded for found in attentions}
     pending = list(outputs)
     for found in attentions:
         pending += [value for value in (found.query, found.keys.new, found.values.new, found.mask) if value is not None]
@@ -292,9 +293,9 @@ class _Emitter:
         counter = Variable(_COUNTER, self._counter, initial, self.graph, assigned=op.Squeeze(self._total, [0]))
         return expose(op, [counter])
 
-    def replace(self, found: Attention) -> None:
+    def replace(self, found: CachedAttention) -> None:
         """Put the operator in an attention's place."""
-        node = found.mixed.producer()
+        node = found.guarded.producer()
         assert node is not None
         op = Builder(self.graph, root=self._root, before=node)
         op.scope = found.softmax.name or "attention"
@@ -307,17 +308,17 @@ class _Emitter:
             None if found.mask is None else self._mask(op, found),
             self.inputs.beams,
             self._length,
-            None if found.sink is None else op.const(found.sink, ir.DataType.FLOAT),
+            None if found.sinks is None else op.const(found.sinks, ir.DataType.FLOAT),
             scale=found.scale,
             softcap=found.softcap or None,
             outputs=3,
         )
-        replace_value(found.mixed, mixed, equal=False)
+        replace_value(found.guarded, mixed, equal=False)
         for cache, present in ((found.keys, key), (found.values, value)):
             self._replace_shapes(cache.present, self._by_past[cache.past], self._total)
             replace_value(cache.present, present, equal=False)
 
-    def _mask(self, op: Builder, found: Attention) -> ir.Value:
+    def _mask(self, op: Builder, found: CachedAttention) -> ir.Value:
         """[batch or 1, heads or 1, sequence or 1, total sequence], added to the attention scores."""
         mask = found.mask
         assert mask is not None

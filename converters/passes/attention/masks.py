@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from converters.passes.attention.matching import MASKED, UnsupportedAttention
+from converters.passes.attention.canonical import MASKED, UnsupportedAttention
 from converters.passes.attention.probe_shapes import Inputs, ProbeShapes
 from converters.passes.attention.probing import ProbeError
 

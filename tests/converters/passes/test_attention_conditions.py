@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from converters.passes.multi_head_attention import (
+from converters.passes.attention.encoder import (
     FUSE_ATTENTION,
     DropInverseTransposes,
     FuseAttention,
@@ -67,7 +67,11 @@ def _attention(
         ({"divisor": _numbers(3, 1, 1)}, False),  # a divisor for each head
         ({"divisor": np.float32(1e-40)}, False),
         ({"divisor": np.float32(3e38)}, False),  # its reciprocal has not all digits
-        ({"divisor": np.float32(3), "between": lambda op, scores: op.Div(scores, op.const(np.float32(2)))}, False),
+        ({"divisor": np.float32(3), "between": lambda op, scores: op.Div(scores, op.const(np.float32(2)))}, True),
+        ({"between": lambda op, scores: op.Mul(op.Mul(scores, 0.5), 3.0)}, True),
+        ({"between": lambda op, scores: op.Mul(op.Add(scores, op.const(_numbers(5, 5))), 0.5)}, False),  # after the mask
+        ({"between": lambda op, scores: op.Mul(scores, scores)}, False),
+        ({"between": lambda op, scores: op.Div(op.const(np.float32(2)), scores)}, False),
         ({"mask": _numbers(5, 5)}, True),
         ({"mask": _numbers(2, 1, 1, 5)}, True),
         ({"mask": _numbers(3, 5, 1)}, True),
@@ -79,7 +83,7 @@ def _attention(
         ({"scale": 1e-40}, False),
         ({"scale": np.float32(np.inf)}, False),
         ({"mask": _numbers(1, 1, 1, 5, 5)}, False),
-        ({"between": lambda op, scores: op.Tanh(scores)}, False),
+        ({"between": lambda op, scores: op.Tanh(scores)}, False),  # this node has no softcap
     ],
 )
 def test_conditions(options: dict[str, Any], found: bool | None) -> None:

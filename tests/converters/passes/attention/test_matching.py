@@ -113,6 +113,7 @@ def test_factors(products: Step, scale: float, softcap: float) -> None:
         (lambda op, s, x, m: op.Mul(s, _numbers(2, 1, 1)), "several numbers"),
         (lambda op, s, x, m: op.Mul(s, op.ReduceMax(x)), "two data-dependent inputs"),
         (lambda op, s, x, m: op.Mul(s, op.Cast(op.ReduceSum(m), to=D.FLOAT)), "changes with the tokens"),
+        (lambda op, s, x, m: op.Mul(s, s), "two data-dependent inputs"),
         (lambda op, s, x, m: op.Div(2.0, s), "Div precedes"),
         (lambda op, s, x, m: op.Sub(s, 1.0), "Sub precedes"),
         (lambda op, s, x, m: op.Mul(op.Add(s, _hidden(op, m)), 0.5), "Add precedes"),  # the mask is multiplied

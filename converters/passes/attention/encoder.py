@@ -12,12 +12,12 @@ product that holds query, key and value in one are made three beforehand.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import onnx_ir as ir
 
-from converters.passes.factors import is_normal, product
-from converters.passes.patterns import PatternPass, number, rewrite
+from converters.passes.attention.canonical import Attention, UnsupportedAttention
+from converters.passes.attention.spellings import Constants, read
+from converters.passes.patterns import PatternPass, rewrite
 from onnx_specops.building import Builder, Value
 from onnx_specops.partial_values import Expression
 
@@ -28,79 +28,20 @@ _LONG = 256
 """From so many keys on the attention outweighs transpositions that only a node of its own needs."""
 
 
-def _product(op: Any, q: Any, k: Any, name: str) -> Any:
-    return op.MatMul(q, op.Transpose(k, _outputs=["transposed"]), _outputs=[name])
+@rewrite("MatMul", lambda op, scores, v: op.MatMul(op.Softmax(scores, _outputs=["weights"]), v))
+def fuse_attention(op: Builder, *, scores: Value, v: Value, weights: Value) -> Value | None:
+    """Attention that no infinite number changes."""
+    del scores, v
+    found = _canonical(weights)
+    return None if found is None or _is_of_finite(found) else _lowered(op, found)
 
 
-def _scores(op: Any, q: Any, k: Any, scale: Any = None) -> Any:
-    if scale is None:
-        return _product(op, q, k, "scores")
-    return op.Mul(_product(op, q, k, "product"), scale, _outputs=["scores"])
-
-
-def _divided(op: Any, q: Any, k: Any, divisor: Any) -> Any:
-    return op.Div(_product(op, q, k, "product"), divisor, _outputs=["scores"])
-
-
-def _of(op: Any, scores: Any, v: Any) -> Any:
-    return op.MatMul(op.Softmax(scores, _outputs=["weights"]), v)
-
-
-@rewrite("MatMul", lambda op, q, k, scale, v: _of(op, _scores(op, q, k, scale), v), commute=True)
-def fuse_attention(op: Builder, **found: Value) -> Value | None:
-    """softmax(scale * q @ k.T) @ v, of [batch, heads, tokens, numbers]."""
-    return _attention(op, **found)
-
-
-@rewrite("MatMul", lambda op, q, k, scale, v, mask: _of(op, op.Add(_scores(op, q, k, scale), mask), v), commute=True)
-def fuse_masked_attention(op: Builder, **found: Value) -> Value | None:
-    """softmax(scale * q @ k.T + mask) @ v."""
-    return _attention(op, **found)
-
-
-@rewrite(
-    "MatMul",
-    lambda op, q, k, scale, v, mask: _of(op, op.Where(mask, _scores(op, q, k, scale), number(-math.inf)), v),
-    commute=True,
-    finite=True,  # a value that is not seen, and infinite, is NaN in a product
-)
-def fuse_bool_masked_attention(op: Builder, **found: Value) -> Value | None:
-    """softmax(where(mask, scale * q @ k.T, -inf)) @ v."""
-    return _attention(op, **found)
-
-
-@rewrite("MatMul", lambda op, q, k, divisor, v: _of(op, _divided(op, q, k, divisor), v))
-def fuse_divided_attention(op: Builder, **found: Value) -> Value | None:
-    """softmax(q @ k.T / divisor) @ v."""
-    return _attention(op, **found)
-
-
-@rewrite("MatMul", lambda op, q, k, divisor, v, mask: _of(op, op.Add(_divided(op, q, k, divisor), mask), v), commute=True)
-def fuse_divided_masked_attention(op: Builder, **found: Value) -> Value | None:
-    """softmax(q @ k.T / divisor + mask) @ v."""
-    return _attention(op, **found)
-
-
-@rewrite(
-    "MatMul",
-    lambda op, q, k, divisor, v, mask: _of(op, op.Where(mask, _divided(op, q, k, divisor), number(-math.inf)), v),
-    finite=True,  # a value that is not seen, and infinite, is NaN in a product
-)
-def fuse_divided_bool_masked_attention(op: Builder, **found: Value) -> Value | None:
-    """softmax(where(mask, q @ k.T / divisor, -inf)) @ v."""
-    return _attention(op, **found)
-
-
-@rewrite("MatMul", lambda op, q, k, v: _of(op, _scores(op, q, k), v))
-def fuse_unscaled_attention(op: Builder, **found: Value) -> Value | None:
-    """softmax(q @ k.T) @ v: the query may have been scaled."""
-    return _attention(op, **found)
-
-
-@rewrite("MatMul", lambda op, q, k, v, mask: _of(op, op.Add(_scores(op, q, k), mask), v), commute=True, finite=True)
-def fuse_unscaled_masked_attention(op: Builder, **found: Value) -> Value | None:
-    """softmax(q @ k.T + mask) @ v."""
-    return _attention(op, **found)
+@rewrite("MatMul", lambda op, scores, v: op.MatMul(op.Softmax(scores, _outputs=["weights"]), v), finite=True)
+def fuse_attention_of_finite(op: Builder, *, scores: Value, v: Value, weights: Value) -> Value | None:
+    """Attention that computes NaN otherwise: an infinite value of a key that a boolean mask hides is NaN in a product."""
+    del scores, v
+    found = _canonical(weights)
+    return _lowered(op, found) if found is not None and _is_of_finite(found) else None
 
 
 @rewrite(
@@ -158,7 +99,7 @@ def _same(a: Value, b: Value) -> bool:
     return a.shape is not None and a.shape == b.shape
 
 
-def _broadcasts_to(mask: Value, scores: Value) -> bool:
+def _broadcasts_to(mask: ir.Value, scores: ir.Value) -> bool:
     """Whether each dimension of the mask is 1 or that of the scores."""
     if mask.shape is None or scores.shape is None or len(mask.shape) > len(scores.shape) or mask.dtype is None:
         return False
@@ -166,27 +107,29 @@ def _broadcasts_to(mask: Value, scores: Value) -> bool:
     return all(a == 1 or (a == b and (isinstance(a, int) or a.value is not None)) for a, b in pairs)
 
 
-def _attention(
-    op: Builder,
-    *,
-    q: Value,
-    k: Value,
-    v: Value,
-    transposed: Value,
-    scores: Value,
-    weights: Value,
-    scale: Value | None = None,
-    divisor: Value | None = None,
-    mask: Value | None = None,
-    product: Value | None = None,
-) -> Value | None:
-    del product
-    factor = _reciprocal(divisor) if divisor is not None else 1.0 if scale is None else _number(scale)
-    if factor is None or not is_normal(factor) or not _is_along_last(weights) or _perm(transposed) != _KEYS_LAST:
+def _canonical(weights: Value) -> Attention | None:
+    """The attention of the weights that a Softmax gives, if nothing else takes what is between its inputs and its output."""
+    softmax = weights.producer()
+    assert softmax is not None
+    try:
+        found = read(softmax, Constants())
+    except UnsupportedAttention:
         return None
-    if mask is not None and not _broadcasts_to(mask, scores):
+    return found if found.is_exclusive else None
+
+
+def _is_of_finite(found: Attention) -> bool:
+    return found.mask is not None and (found.is_boolean or found.scores is found.product)
+
+
+def _lowered(op: Builder, found: Attention) -> Value | None:
+    """The node for an attention, if it has one."""
+    q, k, v, mask, weights = found.query, found.key, found.value, found.mask, found.softmax.outputs[0]
+    assert isinstance(q, Value) and isinstance(k, Value) and isinstance(v, Value) and isinstance(weights, Value)
+    if found.softcap or found.sink is not None or (found.is_boolean and found.lowest != -math.inf):
         return None
-    q, factor = _without_scale(q, factor)
+    if mask is not None and not _broadcasts_to(mask, found.scores):
+        return None
     if q.dtype != ir.DataType.FLOAT and (q.dtype != ir.DataType.FLOAT16 or mask is not None):
         return None
     # Not four where a factor or a mask of one number adds a dimension.
@@ -204,35 +147,10 @@ def _attention(
         return None
     queries, keys, values = (_rows(op, x) for x in (q, k, v))
     if q.dtype == ir.DataType.FLOAT16:
-        rows = op.contrib.MultiHeadAttention(queries, keys, values, num_heads=heads, scale=factor)
+        rows = op.contrib.MultiHeadAttention(queries, keys, values, num_heads=heads, scale=found.scale)
     else:
-        rows = op.specops.Attention(queries, keys, values, mask, q_num_heads=heads, kv_num_heads=heads, scale=factor)
+        rows = op.specops.Attention(queries, keys, values, mask, q_num_heads=heads, kv_num_heads=heads, scale=found.scale)
     return op.Transpose(op.Reshape(rows, [0, 0, heads, v.dims[3]]), perm=_HEADS_FIRST)
-
-
-def _number(x: ir.Value) -> float | None:
-    """The one number of a constant."""
-    tensor = x.const_value
-    return None if tensor is None or tensor.size != 1 else float(tensor.numpy().item())
-
-
-def _reciprocal(x: ir.Value) -> float | None:
-    """What a division by the one number of a constant multiplies with."""
-    divisor = _number(x)
-    return None if divisor is None or not is_normal(divisor) else 1 / divisor
-
-
-def _without_scale(q: Value, factor: float) -> tuple[Any, float]:
-    """A query that is the product with a number goes without it into the attention, whose factor has it, if one can."""
-    node = q.producer()
-    if node is None or node.op_type != "Mul" or node.domain or len(list(q.uses())) != 1:
-        return q, factor
-    for x, other in (node.inputs, reversed(node.inputs)):
-        if x is None or other is None or q.shape is None or x.shape != q.shape or (own := _number(other)) is None:
-            continue
-        if (whole := product([own, factor])) is not None:
-            return x, whole
-    return q, factor
 
 
 def _rows(op: Builder, x: Value) -> Value:
@@ -255,11 +173,6 @@ def _transposed(x: ir.Value) -> ir.Value:
     node = x.producer()
     assert node is not None and node.inputs[0] is not None
     return node.inputs[0]
-
-
-def _is_along_last(x: ir.Value) -> bool:
-    node = x.producer()
-    return node is not None and x.shape is not None and node.attributes.get_int("axis", -1) in (-1, len(x.shape) - 1)
 
 
 def _same_batch(*values: Value) -> bool:
@@ -425,17 +338,7 @@ class JoinMasks(PatternPass):
 class FuseAttention(PatternPass):
     """softmax(scale * q @ k.T) @ v, with and without a mask."""
 
-    rewrites = (
-        drop_inverse_unsqueeze,
-        fuse_attention,
-        fuse_masked_attention,
-        fuse_bool_masked_attention,
-        fuse_divided_attention,
-        fuse_divided_masked_attention,
-        fuse_divided_bool_masked_attention,
-        fuse_unscaled_attention,
-        fuse_unscaled_masked_attention,
-    )
+    rewrites = (drop_inverse_unsqueeze, fuse_attention, fuse_attention_of_finite)
 
 
 class DropInverseTransposes(PatternPass):

@@ -1,0 +1,348 @@
+"""Language models with the cache of keys and values as inputs and outputs, their attention as GroupQueryAttention.
+
+What comes in is a model in OpenVINO's form: keys and values in variables, rows chosen by ``beam_idx``. What comes out has
+``past_key_values.0.key`` and so on as inputs, ``present.0.key`` and so on as outputs: what ONNX Runtime's generators
+(onnxruntime-genai) expect. An attention that GroupQueryAttention cannot represent stays in standard ONNX, and is reported.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import onnx_ir as ir
+from onnx_ir.passes.common import RemoveUnusedNodesPass
+
+from converters.options import KvCache, LogitsOf
+from converters.passes.attention.caches import Cache, NotACache, make_explicit
+from converters.passes.attention.canonical import UnsupportedAttention
+from converters.passes.attention.grouped import Emitter, check_size, check_types
+from converters.passes.attention.last_token import keep_last_token
+from converters.passes.attention.masks import Masks, VisibleKeys
+from converters.passes.attention.matching import CachedAttention, Matcher
+from converters.passes.attention.probe_shapes import Inputs, ProbeShapes
+from converters.passes.attention.probing import Dependence, ProbeError
+from converters.passes.attention.rotation import Rotations, Source, Table
+from converters.variables import ExposedVariable
+from onnx_specops.building import Builder
+from onnx_specops.graphs import all_values
+from onnx_specops.naming import Names
+from onnx_specops.runtime.variables import METADATA_KEY
+
+__all__ = ["PAST", "PRESENT", "Decoder", "NotACache", "expose_caches"]
+
+PAST, PRESENT = "past_key_values.{}.{}", "present.{}.{}"
+"""The names of the caches, by layer and kind: ``key`` or ``value``."""
+
+_USUAL_POSITIONS = 4096
+_MOST_POSITIONS = 1 << 22  # that a mask is tried at
+_MOST_ROTATED = 1 << 18  # that a table has
+
+
+@dataclass
+class Decoder:
+    """What a language model's attention is.
+
+    Attributes:
+        layers: how many attentions there are.
+        groups: the heads of keys and values.
+        heads: the heads of queries; of `groups` where the attention stays in standard ONNX.
+        size: the elements of a head.
+        grouped: how many attentions are GroupQueryAttention.
+        cache: what the caches hold.
+        rotated: in how many of them rotary embeddings are inside.
+        in_place: whether a cache may lie in memory that is larger than it, and be extended there.
+        kept: why attentions stay in standard ONNX, and rotary embeddings outside: each reason once, with the layers.
+        logits: of which tokens of a run there are logits.
+    """
+
+    layers: int
+    groups: int
+    heads: int
+    size: int
+    grouped: int = 0
+    rotated: int = 0
+    cache: KvCache = "float32"
+    in_place: bool = False
+    kept: dict[str, list[int]] = field(default_factory=dict)
+    logits: LogitsOf = "all"
+
+
+@dataclass
+class _Layer:
+    keys: Cache
+    values: Cache
+    attention: CachedAttention | None = None
+
+
+def expose_caches(
+    model: ir.Model,
+    variables: Sequence[ExposedVariable],
+    *,
+    positions: int | None = None,
+    contrib: bool = True,
+    cache: KvCache = "float32",
+    logits: LogitsOf = "last",
+) -> Decoder:
+    """Make inputs and outputs of a language model's caches, and its attention GroupQueryAttention.
+
+    Args:
+        model: changed in place.
+        variables: its variables.
+        positions: the most tokens that it is made for; ``None`` where that is unknown: rotary embeddings, which take a table
+            of all positions, stay outside of the attention then.
+        contrib: whether ONNX Runtime's own operators may be used.
+        cache: what the caches hold; float32 where not every attention can be GroupQueryAttention.
+        logits: of which tokens of a run there are logits.
+
+    Raises:
+        NotACache: where a variable holds anything else than keys or values of past tokens.
+    """
+    graph = model.graph
+    caches = make_explicit(graph, variables)
+    RemoveUnusedNodesPass()(model)
+    inputs = Inputs(graph, {cache.past: cache.axis for cache in caches})
+    is_last = logits == "last" and keep_last_token(graph, inputs)
+    dependence = Dependence(graph, inputs.sources)
+    kept: dict[str, list[int]] = {}
+    matches = list(_matches(graph, Matcher(inputs, caches, dependence)))
+    layers = _layers(caches, [found for found in matches if isinstance(found, CachedAttention)])
+    reasons = [found for found in matches if isinstance(found, UnsupportedAttention)]
+    for number, layer in enumerate(layers):
+        if layer.attention is None:
+            text = str(reasons[0]) if reasons else "no Softmax takes products with its keys"
+            kept.setdefault(text, []).append(number)
+    decoder = _decoder(layers, inputs)
+    decoder.kept = kept
+    decoder.logits = "last" if is_last else "all"
+    results: dict[ir.Value, ir.Value] = {}
+    if contrib:
+        results = _grouped(graph, layers, inputs, dependence, positions, cache, decoder)
+    else:
+        kept["operators of ONNX Runtime's own are not wanted"] = list(range(len(layers)))
+    if decoder.cache != cache:
+        kept[f"the cache stays float32: {cache} needs every attention of the model in a supported form"] = list(
+            range(len(layers))
+        )
+    _rename(graph, layers, results)
+    _name_tokens(inputs)
+    RemoveUnusedNodesPass()(model)
+    _remove_unused_inputs(graph)
+    decoder.in_place = decoder.grouped == decoder.layers and inputs.mask is not None and not _reads_caches(inputs)
+    model.metadata_props[METADATA_KEY] = json.dumps(_described(layers, results, decoder.in_place))
+    return decoder
+
+
+def _described(layers: Sequence[_Layer], results: dict[ir.Value, ir.Value], in_place: bool) -> list[dict[str, object]]:
+    """What sessions need to know of the caches."""
+    caches = [cache for layer in layers for cache in (layer.keys, layer.values)]
+    return [
+        {
+            "name": cache.variable,
+            "input": cache.past.name,
+            "output": results.get(cache.present, cache.present).name,
+            "axis": cache.axis,
+            "in_place": in_place,
+        }
+        for cache in caches
+    ]
+
+
+def _matches(graph: ir.Graph, matcher: Matcher) -> Iterable[CachedAttention | UnsupportedAttention]:
+    for node in list(graph):
+        if node.op_type == "Softmax" and not node.domain:
+            try:
+                if (found := matcher.match(node)) is not None:
+                    yield found
+            except (UnsupportedAttention, ProbeError) as error:
+                yield error if isinstance(error, UnsupportedAttention) else UnsupportedAttention(str(error))
+
+
+def _layers(caches: Sequence[Cache], attentions: Sequence[CachedAttention]) -> list[_Layer]:
+    """The caches of each attention, in the order in which they are computed; others by their names."""
+    layers: list[_Layer] = []
+    used: set[int] = set()
+    for found in attentions:
+        pair = (id(found.keys), id(found.values))
+        if used.isdisjoint(pair):
+            layers.append(_Layer(found.keys, found.values, found))
+            used.update(pair)
+    rest = [cache for cache in caches if id(cache) not in used]
+    if not rest:
+        return layers
+    pairs: dict[str, list[Cache]] = {}
+    for cache in sorted(rest, key=lambda cache: _natural(cache.variable)):
+        pairs.setdefault(re.sub(r"key|value", "*", cache.variable), []).append(cache)
+    for name, pair_ in pairs.items():
+        if len(pair_) != 2:
+            raise NotACache(f"the variables {name} are not one of keys and one of values")
+        keys, values = sorted(pair_, key=lambda cache: "key" not in cache.variable)
+        layers.append(_Layer(keys, values))
+    if len(layers) > len(attentions):
+        layers.sort(key=lambda layer: _natural(layer.keys.variable))
+    return layers
+
+
+def _natural(name: str) -> list[int | str]:
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
+
+
+def _decoder(layers: Sequence[_Layer], inputs: Inputs) -> Decoder:
+    first = layers[0]
+    shape = inputs.probe(ProbeShapes(2, 3, 5)).shape(first.keys.past)
+    heads = first.attention.heads if first.attention is not None else shape[1]
+    return Decoder(len(layers), shape[1], heads, shape[3])
+
+
+def _grouped(
+    graph: ir.Graph,
+    layers: Sequence[_Layer],
+    inputs: Inputs,
+    dependence: Dependence,
+    positions: int | None,
+    cache: KvCache,
+    decoder: Decoder,
+) -> dict[ir.Value, ir.Value]:
+    """Replace the attentions that fit; returns what replaces each cache's output."""
+    if positions is not None and positions > _MOST_POSITIONS:
+        decoder.kept[f"{positions:,} positions are more than a mask is tried at"] = list(range(len(layers)))
+        return {}
+    root = Builder.of_existing(graph)
+    masks = Masks(inputs, positions, most=_MOST_POSITIONS, least=_USUAL_POSITIONS)
+    rotations = Rotations(inputs, dependence, positions or _USUAL_POSITIONS)
+    supported: list[tuple[int, CachedAttention, VisibleKeys]] = []
+    for number, layer in enumerate(layers):
+        if layer.attention is not None:
+            with _kept_if_unsupported(decoder, number):
+                check_types(layer.attention)
+                visible = masks.visible_keys(layer.attention.mask, layer.attention.is_boolean)
+                supported.append((number, layer.attention, visible))
+    if len(supported) == len(layers):
+        decoder.cache = cache
+    planned = []
+    for number, found, visible in _supported_sizes(supported, decoder):
+        any_size = decoder.cache != "float32"
+        sources, table, reason = _sources(rotations, found, positions, any_size=any_size)
+        if reason:
+            decoder.kept.setdefault(reason, []).append(number)
+        planned.append((found, visible, sources, table))
+    emitter = Emitter(graph, inputs, decoder.cache, root)
+    results: dict[ir.Value, ir.Value] = {}
+    for found, visible, sources, table in planned:
+        key, value = emitter.replace(found, visible, sources, table)
+        results |= {found.keys.present: key, found.values.present: value}
+        decoder.grouped += 1
+        decoder.rotated += table is not None
+    return results
+
+
+@contextmanager
+def _kept_if_unsupported(decoder: Decoder, number: int) -> Iterator[None]:
+    """The layer of that number stays in standard ONNX where its attention is of another form."""
+    try:
+        yield
+    except UnsupportedAttention as error:
+        decoder.kept.setdefault(str(error), []).append(number)
+
+
+def _supported_sizes(
+    supported: Sequence[tuple[int, CachedAttention, VisibleKeys]], decoder: Decoder
+) -> Iterator[tuple[int, CachedAttention, VisibleKeys]]:
+    """Those whose heads the operator takes: ONNX Runtime's does not take every size."""
+    for number, found, visible in supported:
+        with _kept_if_unsupported(decoder, number):
+            if decoder.cache == "float32":
+                check_size(found)
+            yield number, found, visible
+
+
+def _sources(
+    rotations: Rotations, found: CachedAttention, positions: int | None, *, any_size: bool
+) -> tuple[tuple[Source, Source, Source], Table | None, str]:
+    """What queries, keys and values are made of; how the two first are rotated; and why not inside.
+
+    Those of ``any_size`` are where ONNX Runtime's own kernel does not do it.
+    """
+    new, groups, size = found.keys.new, found.groups, found.size
+    values = rotations.source(found.values.new, groups, size, rotated=False)
+    if positions is not None and positions <= _MOST_ROTATED:
+        query = rotations.source(found.query, found.heads, size, rotated=True)
+        keys = rotations.source(new, groups, size, rotated=True)
+        if query.table is not None and query.table is keys.table:
+            rotated = 2 * query.table.cosine.shape[1]
+            if any_size or (size % 16 == 0 and rotated % 16 == 0):
+                return (query, keys, values), query.table, ""
+            reason = f"ONNX Runtime does not rotate {rotated} of {size} elements"
+        elif query.table is None and keys.table is None and "BSD" in (query.layout.name, keys.layout.name):
+            return (query, keys, values), None, ""  # there is nothing to rotate
+        else:
+            reason = "rotary embeddings of a form that a table of positions does not have stay outside"
+    elif positions is None:
+        reason = "rotary embeddings stay outside: the number of positions is not known"
+    else:
+        reason = f"rotary embeddings stay outside: a table of {positions:,} positions would be too large"
+    query = rotations.source(found.query, found.heads, size, rotated=False)
+    keys = rotations.source(new, groups, size, rotated=False)
+    return (query, keys, values), None, reason
+
+
+def _rename(graph: ir.Graph, layers: Sequence[_Layer], results: dict[ir.Value, ir.Value]) -> None:
+    """The caches' names and order: inputs after the model's own, outputs too, layer by layer."""
+    names = {value.name: value for value in all_values(graph)}
+    unique = Names(names).unique
+    for number, layer in enumerate(layers):
+        for kind, cache in (("key", layer.keys), ("value", layer.values)):
+            present = results.get(cache.present, cache.present)
+            index = next(i for i, output in enumerate(graph.outputs) if _is_same(output, cache.present))
+            graph.outputs.pop(index)
+            graph.inputs.remove(cache.past)
+            for value, name in ((cache.past, PAST.format(number, kind)), (present, PRESENT.format(number, kind))):
+                if (other := names.get(name)) is not None and other is not value:
+                    other.name = unique(f"{name}_inner")
+                value.name = name
+                names[name] = value
+            graph.inputs.append(cache.past)
+            graph.outputs.append(present)
+            _name_dims(cache.past, present, cache.axis)
+
+
+def _is_same(output: ir.Value, present: ir.Value) -> bool:
+    while output is not present:
+        node = output.producer()
+        if node is None or node.op_type != "Identity" or node.inputs[0] is None:
+            return False
+        output = node.inputs[0]
+    return True
+
+
+def _name_dims(past: ir.Value, present: ir.Value, axis: int) -> None:
+    dims = [d if isinstance(d, int) else None for d in past.shape or ()]
+    for value, tokens in ((past, "past_sequence_length"), (present, "total_sequence_length")):
+        named = [tokens if i == axis else "batch_size" if i == 0 else d for i, d in enumerate(dims)]
+        value.shape = ir.Shape(named)
+
+
+def _name_tokens(inputs: Inputs) -> None:
+    """The dimensions that inputs share have one name."""
+    tokens = ["batch_size", "sequence_length"]
+    whole = ["batch_size", "total_sequence_length"]
+    named = [(inputs.mask, whole), (inputs.positions, tokens), *((value, tokens) for value in inputs.data)]
+    for value, names in named:
+        if value is not None and value.shape is not None and len(value.shape) >= len(names):
+            dims = [d if isinstance(d, int) else names[i] if i < 2 else d for i, d in enumerate(value.shape)]
+            value.shape = ir.Shape(dims)
+
+
+def _remove_unused_inputs(graph: ir.Graph) -> None:
+    """Positions that are rotated by inside of the attention are not the caller's to give."""
+    for value in list(graph.inputs):
+        if value.name == "position_ids" and not value.uses():
+            graph.inputs.remove(value)
+
+
+def _reads_caches(inputs: Inputs) -> bool:
+    """Whether something else than GroupQueryAttention takes a cache, whose length it would read wrongly."""
+    return any(not node.op_type.startswith("GroupQueryAttention") for past in inputs.pasts for node, _ in past.uses())
