@@ -15,7 +15,8 @@ from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from converters.passes.attention import Decoder
 from converters.passes.attention.caches import Cache, NotACache, detach, make_explicit
-from converters.passes.attention.matching import Attention, Matcher, UnsupportedAttention
+from converters.passes.attention.canonical import UnsupportedAttention
+from converters.passes.attention.matching import CachedAttention, Matcher
 from converters.passes.attention.probe_shapes import Inputs
 from converters.passes.attention.probing import Dependence, ProbeError
 from converters.variables import ExposedVariable
@@ -304,10 +305,10 @@ def _replace_states(graph: ir.Graph, states: ir.Value, past: ir.Value) -> None:
     graph.inputs.remove(states)
 
 
-def _pairs(graph: ir.Graph, inputs: Inputs, own: Sequence[Cache], fixed: Sequence[Cache]) -> list[Attention]:
+def _pairs(graph: ir.Graph, inputs: Inputs, own: Sequence[Cache], fixed: Sequence[Cache]) -> list[CachedAttention]:
     """The attentions over caches, in the order in which they are computed."""
     dependence = Dependence(graph, [*inputs.sources])
-    found = []
+    found: list[CachedAttention] = []
     matcher = Matcher(inputs, [*own, *fixed], dependence)
     for node in graph:
         if node.op_type == "Softmax" and not node.domain:
@@ -324,8 +325,8 @@ def _pairs(graph: ir.Graph, inputs: Inputs, own: Sequence[Cache], fixed: Sequenc
 
 def _rename(
     graph: ir.Graph,
-    layers: Sequence[Attention],
-    crossed: Sequence[Attention],
+    layers: Sequence[CachedAttention],
+    crossed: Sequence[CachedAttention],
     computed: dict[ir.Value, ir.Value],
     projections: Projections,
 ) -> None:
