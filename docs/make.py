@@ -518,6 +518,16 @@ def targets_page() -> Iterator[str]:
         "follow published lists. `tflite`, `rknn`, `iree` and `tinygrad` get the spellings that other engines need. None",
         "of these nine has been measured.",
         "",
+        "## Forms that a program computes wrongly",
+        "",
+        "These programs load some forms of operators without an error and give other results than ONNX defines. A file with",
+        "one of them is an error. `python -m tests.conformance.targets.operations FOLDER CONSUMER` found them. No target",
+        "promises NaN, infinities, integers beyond 2^31, or integers that wrap in a narrower type.",
+        "",
+    ]
+    yield from table(("target", "operator", "form"), _limits())
+    yield from [
+        "",
         "## Measured",
         "",
         "Networks of tests/conformance at static shapes: whole ones, quantised and compressed ones, and networks that",
@@ -537,6 +547,12 @@ def targets_page() -> Iterator[str]:
     yield "What does not agree:"
     yield ""
     yield from table(("consumer", "network", "reason"), _disagreements(results))
+
+
+def _limits() -> Iterator[tuple[str, ...]]:
+    for target in TARGETS.values():
+        for limit in target.limits:
+            yield f"`{target.name}`", ", ".join(sorted(limit.operators)), limit.reason
 
 
 def _target_row(target: Target) -> tuple[str, ...]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from converters.targets import limits
 from converters.targets.target import Spelling, Target
 
 _COMMON: tuple[Spelling, ...] = (
@@ -19,14 +22,32 @@ _NOT_IN_TENSORRT = """
     SplitToSequence StringNormalizer TfIdfVectorizer Unique
 """
 
-OPENCV = Target(
-    "opencv",
-    "OpenCV's dnn module",
-    "opencv-python-headless 5.0.0 and 4.14.0",
-    opsets=(11, 19),  # of DFT 20 it does not read the axis
+_COMPILED = Target(
+    "compiled",
+    "an engine that knows every shape beforehand",
+    "not measured",
+    opsets=(11, 21),
     static=True,
     control_flow=False,
-    spellings=(*_COMMON, "no defaults", "no lines", "pictures", "by level"),
+    spellings=_COMMON,
+)
+"""What engines without dynamic shapes have in common; those that nobody measured get the spellings that others need."""
+
+OPENCV = replace(
+    _COMPILED,
+    name="opencv",
+    title="OpenCV's dnn module",
+    known_by="opencv-python-headless 5.0.0 and 4.14.0",
+    opsets=(11, 19),  # of DFT 20 it does not read the axis
+    limits=(
+        limits.recurrent,
+        limits.free_scales,
+        limits.cubic_samples,
+        limits.indices_of_maxima,
+        limits.counted_padding,
+        limits.stated_shape,
+    ),
+    spellings=(*_COMMON, "channel slopes", "explicit padding", "no defaults", "no lines", "pictures", "by level"),
     command='`cv2.dnn.readNetFromONNX("model.onnx")`',
 )
 OPENVINO = Target(
@@ -44,77 +65,82 @@ TRACT = Target(
     "tract 0.23",
     opsets=(11, 21),
     lacks={"Loop": "", "RoiAlign": ""},
-    spellings=_COMMON,
+    limits=(limits.free_scales_of_corners, limits.cubic_samples, limits.stated_shape, limits.celu, limits.remainders),
+    spellings=(*_COMMON, "explicit padding"),
     command='`tract.onnx().load("model.onnx")`',
-)
-TVM = Target(
-    "tvm",
-    "Apache TVM",
-    "apache-tvm 0.27",
-    opsets=(11, 21),
-    static=True,
-    control_flow=False,
-    spellings=_COMMON,
-    command="`tvm.relax.frontend.onnx.from_onnx(onnx.load(...))`",
-)
-TINYGRAD = Target(
-    "tinygrad",
-    "tinygrad",
-    "not measured",
-    opsets=(11, 21),
-    static=True,
-    control_flow=False,
-    spellings=("sorted TopK", "static Reshape"),
-    command='`tinygrad.nn.onnx.OnnxRunner("model.onnx")`',
 )
 MNN = Target(
     "mnn",
     "MNN",
     "MNN 3.6",
-    opsets=(11, 17),  # of ReduceL1, ReduceL2, ReduceSumSquare and ReduceLogSumExp 18 it ignores the axes
+    # Of RoiAlign 10 it takes the coordinates of 16. Of ReduceL1, ReduceL2, ReduceSumSquare and ReduceLogSumExp 18 it
+    # ignores the axes.
+    opsets=(16, 17),
     lacks={"DFT": ""},
+    limits=(
+        limits.recurrent,
+        limits.reset_before,
+        limits.rounded_up,
+        limits.cubic_centers,
+        limits.cubic_samples,
+        limits.reflected_samples,
+        limits.nearest_samples,
+        limits.indices_of_maxima,
+        limits.counted_padding,
+        limits.uneven_padding,
+        limits.last_windows,
+        limits.volumes_apart,
+        limits.stated_shape,
+        limits.reductions,
+        limits.blocks,
+        limits.negative_indices,
+        limits.negative_pads,
+        limits.remainders,
+        limits.diagonals,
+    ),
     control_flow=False,
-    spellings=_COMMON,
+    spellings=(*_COMMON, "channel slopes", "even padding", "explicit padding", "one shape"),
     command="`mnnconvert -f ONNX --modelFile model.onnx --MNNModel model.mnn --bizCode x`",
 )
-NCNN = Target(
-    "ncnn",
-    "ncnn, by way of pnnx",
-    "ncnn and pnnx of 2026",
-    opsets=(11, 21),
-    static=True,
-    control_flow=False,
-    spellings=_COMMON,
+TVM = replace(
+    _COMPILED,
+    name="tvm",
+    title="Apache TVM",
+    known_by="apache-tvm 0.27",
+    command="`tvm.relax.frontend.onnx.from_onnx(onnx.load(...))`",
+)
+TINYGRAD = replace(
+    _COMPILED,
+    name="tinygrad",
+    title="tinygrad",
+    spellings=("sorted TopK", "static Reshape"),
+    command='`tinygrad.nn.onnx.OnnxRunner("model.onnx")`',
+)
+NCNN = replace(
+    _COMPILED,
+    name="ncnn",
+    title="ncnn, by way of pnnx",
+    known_by="ncnn and pnnx of 2026",
     command="`pnnx model.onnx inputshape=[1,3,224,224]`",
 )
-RKNN = Target(
-    "rknn",
-    "Rockchip's RKNN toolkit",
-    "not measured",
+RKNN = replace(
+    _COMPILED,
+    name="rknn",
+    title="Rockchip's RKNN toolkit",
     opsets=(12, 19),
-    static=True,
-    control_flow=False,
-    spellings=_COMMON,
     command='`rknn.api.RKNN().load_onnx("model.onnx")`',
 )
-TFLITE = Target(
-    "tflite",
-    "TensorFlow Lite, by way of onnx2tf",
-    "not measured",
+TFLITE = replace(
+    _COMPILED,
+    name="tflite",
+    title="TensorFlow Lite, by way of onnx2tf",
     opsets=(11, 18),
-    static=True,
-    control_flow=False,
-    spellings=_COMMON,
     command="`onnx2tf -i model.onnx`",
 )
-IREE = Target(
-    "iree",
-    "IREE",
-    "not measured",
-    opsets=(11, 21),
-    static=True,
-    control_flow=False,
-    spellings=_COMMON,
+IREE = replace(
+    _COMPILED,
+    name="iree",
+    title="IREE",
     command="`iree-import-onnx model.onnx -o model.mlir`",
 )
 

@@ -56,7 +56,7 @@ def check(model: ir.Model, target: Target) -> None:
     Where ONNX Runtime loads the file, its CPU computes the operators that a device lacks.
     """
     if target.onnxruntime:
-        target = replace(target, operators=None, lacks={}, types=None, control_flow=True)
+        target = replace(target, operators=None, lacks={}, limits=(), types=None, control_flow=True)
     if untaken := list(unsupported_by(model, target)):
         raise TargetError(target, untaken, supported_by(model, target))
 
@@ -89,6 +89,9 @@ def why_unsupported(node: ir.Node, target: Target) -> tuple[str, str] | None:
         return f"the operator {operator}: it has no control flow", _ELSEWHERE
     if not node.domain and target.operators is not None and operator not in target.operators:
         return f"the operator {operator}", _ELSEWHERE
+    for limit in target.limits:
+        if not node.domain and operator in limit.operators and limit.applies(node):
+            return f"{operator} {limit.reason}: it gives other results", _ELSEWHERE
     if target.types is not None:
         for value in (*node.inputs, *node.outputs):
             if value is not None and value.dtype is not None and type_name(value.dtype)[7:-1] not in target.types:

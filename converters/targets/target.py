@@ -6,12 +6,18 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from converters.targets.limits import Limit
+
 Spelling = Literal[
     "by level",
+    "channel slopes",
+    "even padding",
+    "explicit padding",
     "no defaults",
     "no boolean constants",
     "no lines",
     "one element",
+    "one shape",
     "pairwise",
     "pictures",
     "short constants",
@@ -40,6 +46,7 @@ class Target:
             (``"qdq"``), or as floats that emulate them (``"float"``).
         operators: the standard operators that it has; ``None`` for all of an opset.
         lacks: operators that it does not have, with the reason or the remedy.
+        limits: forms of operators that it computes otherwise than ONNX defines them.
         types: the element types that its tensors may have, by ONNX's names; ``None`` for all of an operator's.
         control_flow: whether it has If, Loop and Scan.
         spellings: the passes that it needs.
@@ -59,6 +66,7 @@ class Target:
     quantized: Literal["qdq", "float"] = "float"
     operators: frozenset[str] | None = None
     lacks: Mapping[str, str] = field(default_factory=dict)
+    limits: tuple[Limit, ...] = ()
     types: Collection[str] | None = None
     control_flow: bool = True
     spellings: tuple[Spelling, ...] = ()

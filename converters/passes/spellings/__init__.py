@@ -6,21 +6,28 @@ from onnx_ir.passes import InPlacePass
 
 from converters.passes.spellings.attributes import WithoutDefaults
 from converters.passes.spellings.booleans import WithoutBooleanConstants
+from converters.passes.spellings.comparisons import OfOneShape
 from converters.passes.spellings.elements import WithOneElement
 from converters.passes.spellings.lines import WithoutLines
 from converters.passes.spellings.order import ByLevel
+from converters.passes.spellings.padding import EvenPads, WithPads
 from converters.passes.spellings.pairs import InPairs
 from converters.passes.spellings.pictures import OfPictures
 from converters.passes.spellings.reshapes import StaticReshape
 from converters.passes.spellings.short import WithShortConstants
+from converters.passes.spellings.slopes import OfChannels
 from converters.passes.spellings.topk import SortedTopK
 
 SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "by level": ByLevel,
+    "channel slopes": OfChannels,
+    "even padding": EvenPads,
+    "explicit padding": WithPads,
     "no boolean constants": WithoutBooleanConstants,
     "no defaults": WithoutDefaults,
     "no lines": WithoutLines,
     "one element": WithOneElement,
+    "one shape": OfOneShape,
     "pairwise": InPairs,
     "pictures": OfPictures,
     "short constants": WithShortConstants,

@@ -146,3 +146,73 @@ def test_sides_of_one(dims: tuple[int, ...], sizes: list[int], found: list[str],
     SPELLINGS["no lines"]()(model)
     assert operators(model) == found
     np.testing.assert_allclose(run(model, array)[0], before[0], rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("dims", "other", "found"),
+    [
+        ((2, 3, 4), (1, 3, 1), ["Greater"]),
+        ((2, 1, 4), (1, 3, 1), ["Expand", "Greater"]),
+        ((1, 1, 4), (1, 1, 1), ["Greater"]),
+    ],
+)
+def test_comparisons(dims: tuple[int, ...], other: tuple[int, ...], found: list[str]) -> None:
+    right = np.linspace(-2, 2, int(np.prod(other)), dtype=np.float32).reshape(other)
+    left = np.linspace(-3, 3, int(np.prod(dims)), dtype=np.float32).reshape(dims)
+    assert operators(_spelled("one shape", lambda op, x: op.Less(x, op.const(right)), left)) == found
+
+
+@pytest.mark.parametrize(("other", "whole"), [((3, 1), (2, 3, 4)), ((1,), (1,)), ((2, 3, 4), (2, 3, 4))])
+def test_choices(other: tuple[int, ...], whole: tuple[int, ...]) -> None:
+    def emit(op, x):
+        return op.Where(op.IsInf(x), x, op.const(np.ones(other, np.float32)))
+
+    _, node = _spelled("one shape", emit, np.zeros((2, 3, 4), np.float32)).graph
+    assert node.inputs[2] is not None and tuple(node.inputs[2].shape or ()) == whole
+
+
+def test_integers_are_compared_as_they_are() -> None:
+    model = graph(lambda op, x: op.Less(op.Cast(x, to=ir.DataType.INT32), op.const(np.int32(1))), floats("x", 2, 3))
+    assert not SPELLINGS["one shape"]()(model).modified
+
+
+@pytest.mark.parametrize(
+    ("dims", "found"), [((3, 1, 1), ["PRelu"]), ((1,), ["PRelu"]), ((2,), ["Add", "Max", "Min", "Mul"]), ((4, 1), 4)]
+)
+def test_slopes(dims: tuple[int, ...], found: list[str] | int) -> None:
+    x = np.linspace(-2, 2, 24, dtype=np.float32).reshape(1, 3, 4, 2)
+    slope = np.linspace(-1, 1, int(np.prod(dims)), dtype=np.float32).reshape(dims)
+    left = operators(_spelled("channel slopes", lambda op, x: op.PRelu(x, op.const(slope)), x))
+    assert left == found if isinstance(found, list) else len(left) == found
+
+
+@pytest.mark.parametrize("auto_pad", ["SAME_UPPER", "SAME_LOWER"])
+@pytest.mark.parametrize("sizes", [[8, 7], [9, 9], [10, 9]])
+def test_padding(auto_pad: str, sizes: list[int]) -> None:
+    x = np.linspace(-2, 2, 32, dtype=np.float32).reshape(1, 2, 4, 4)
+    w = np.linspace(-1, 1, 36, dtype=np.float32).reshape(2, 2, 3, 3)
+
+    def emit(op, x):
+        kwargs = {"strides": [2, 2], "output_shape": sizes, "auto_pad": auto_pad, "kernel_shape": [3, 3]}
+        return op.node("ConvTranspose", x, op.const(w), types=[(ir.DataType.FLOAT, [1, 2, *sizes])], **kwargs)
+
+    (node,) = _spelled("explicit padding", emit, x).graph
+    assert "output_shape" not in node.attributes
+
+
+@pytest.mark.parametrize("operator", ["AveragePool", "MaxPool"])
+@pytest.mark.parametrize(
+    ("attributes", "found"),
+    [
+        ({"pads": [0, 0, 1, 1], "count_include_pad": 1}, ["Pad"]),
+        ({"pads": [0, 0, 1, 1], "count_include_pad": 0}, None),  # fewer elements are averaged at the end
+        ({"pads": [1, 1, 1, 1], "count_include_pad": 1}, []),
+        ({"auto_pad": "SAME_LOWER", "count_include_pad": 1}, ["Pad"]),
+    ],
+)
+def test_even_padding(operator: str, attributes: dict, found: list[str] | None) -> None:
+    x = np.linspace(-3, 1, 30, dtype=np.float32).reshape(1, 1, 5, 6)
+    given = {name: value for name, value in attributes.items() if operator == "AveragePool" or name != "count_include_pad"}
+    found = found if found is not None else ["Pad"] if operator == "MaxPool" else []
+    model = _spelled("even padding", lambda op, x: op.node(operator, x, kernel_shape=[2, 2], strides=[2, 2], **given), x)
+    assert operators(model) == sorted([*found, operator])

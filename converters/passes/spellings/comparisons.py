@@ -1,0 +1,62 @@
+"""Comparisons and choices of tensors of one shape."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+from onnx_ir.passes import InPlacePass, PassResult
+
+from onnx_specops.building import Builder, Value
+from onnx_specops.graphs import all_nodes, all_values
+
+_COMPARED = frozenset(("Less", "LessOrEqual", "Greater", "GreaterOrEqual"))
+
+
+class OfOneShape(InPlacePass):
+    """Inputs of Where, and of comparisons of floats in which each input has dimensions that the other lacks, become as large
+    as the result. Less of floats becomes Greater.
+
+    MNN (3.6) chooses by other elements of such inputs, reads memory beyond them, and computes Less of floats wrongly.
+    """
+
+    def call(self, model: ir.Model) -> PassResult:
+        found = [node for node in all_nodes(model.graph) if not node.domain and node.op_type in (*_COMPARED, "Where")]
+        root = Builder(model.graph)
+        root.reserve(value.name for value in all_values(model.graph))
+        return PassResult(model, modified=sum(_respelled(node, root) for node in found) > 0)
+
+
+def _respelled(node: ir.Node, root: Builder) -> bool:
+    x = node.inputs[0]
+    is_of_floats = x is not None and x.dtype is not None and x.dtype.is_floating_point()
+    if not isinstance(node.graph, ir.Graph) or (node.op_type != "Where" and not is_of_floats):
+        return False
+    changed = _expand(node, root)
+    if node.op_type == "Less":
+        inputs = list(node.inputs)
+        node.replace_input_with(0, inputs[1])
+        node.replace_input_with(1, inputs[0])
+        node.op_type = "Greater"
+        changed = True
+    return changed
+
+
+def _expand(node: ir.Node, root: Builder) -> bool:
+    whole = node.outputs[0]
+    if not isinstance(whole, Value) or whole.dims is None or not whole.is_static:
+        return False
+    small = [
+        index
+        for index, value in enumerate(node.inputs)
+        if isinstance(value, Value) and value.is_static and value.dims != whole.dims
+    ]
+    if not small or (node.op_type != "Where" and len(small) < len(node.inputs)):
+        return False
+    assert isinstance(node.graph, ir.Graph)
+    op = Builder(node.graph, root=root, before=node)
+    op.scope = node.name or node.op_type
+    for index in small:
+        value = node.inputs[index]
+        # One element is right everywhere.
+        if isinstance(value, Value) and any(dim != 1 for dim in value.dims or ()):
+            node.replace_input_with(index, op.place(op.Expand(value, whole.dims)))
+    return True

@@ -1,0 +1,111 @@
+"""The padding of convolutions and poolings."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+from onnx_ir.passes import InPlacePass, PassResult
+
+from onnx_specops.building import Builder, Value
+from onnx_specops.graphs import all_nodes, all_values
+
+
+class WithPads(InPlacePass):
+    """``output_shape`` becomes the ``pads`` and ``output_padding`` that give it, where the sizes are known.
+
+    OpenCV (5.0.0), tract (0.23) and MNN (3.6) pass over the attribute, or share the padding out otherwise.
+    """
+
+    def call(self, model: ir.Model) -> PassResult:
+        found = [
+            node
+            for node in all_nodes(model.graph)
+            if not node.domain and node.op_type == "ConvTranspose" and "output_shape" in node.attributes
+        ]
+        return PassResult(model, modified=sum(_padded(node) for node in found) > 0)
+
+
+def _padded(node: ir.Node) -> bool:
+    x, w = node.inputs[0], node.inputs[1]
+    if not isinstance(x, Value) or not isinstance(w, Value) or not x.is_static or not w.is_static:
+        return False
+    sizes, kernel = [dim or 0 for dim in (x.dims or [])[2:]], [dim or 0 for dim in (w.dims or [])[2:]]
+    count = len(sizes)
+    wanted = list(node.attributes.get_ints("output_shape", ()))[-count:]
+    strides = list(node.attributes.get_ints("strides", ()) or [1] * count)
+    dilations = list(node.attributes.get_ints("dilations", ()) or [1] * count)
+    more = list(node.attributes.get_ints("output_padding", ()) or [0] * count)
+    upper = node.attributes.get_string("auto_pad", "NOTSET") == "SAME_UPPER"
+    totals = [
+        stride * (size - 1) + extra + (k - 1) * dilation + 1 - result
+        for stride, size, extra, k, dilation, result in zip(strides, sizes, more, kernel, dilations, wanted, strict=True)
+    ]
+    extras = [extra + max(0, -total) for extra, total in zip(more, totals, strict=True)]
+    if any(extra >= max(stride, dilation) for extra, stride, dilation in zip(extras, strides, dilations, strict=True)):
+        return False
+    totals = [max(0, total) for total in totals]
+    less, greater = [total // 2 for total in totals], [total - total // 2 for total in totals]
+    for name in ("output_shape", "auto_pad"):
+        node.attributes.pop(name, None)
+    node.attributes.add(ir.AttrInt64s("pads", [*less, *greater] if upper else [*greater, *less]))
+    if any(extras):
+        node.attributes.add(ir.AttrInt64s("output_padding", extras))
+    return True
+
+
+class EvenPads(InPlacePass):
+    """Padding of a pooling that differs between the two ends becomes a Pad before it.
+
+    MNN (3.6) has one number for both ends.
+    """
+
+    def call(self, model: ir.Model) -> PassResult:
+        found = [node for node in all_nodes(model.graph) if not node.domain and node.op_type in ("AveragePool", "MaxPool")]
+        root = Builder(model.graph)
+        root.reserve(value.name for value in all_values(model.graph))
+        return PassResult(model, modified=sum(_even(node, root) for node in found) > 0)
+
+
+def _even(node: ir.Node, root: Builder) -> bool:
+    x, pads = node.inputs[0], list(node.attributes.get_ints("pads", ()) or ())
+    half = len(pads) // 2
+    auto = node.attributes.get_string("auto_pad", "NOTSET")
+    if not isinstance(x, Value) or not isinstance(node.graph, ir.Graph):
+        return False
+    if auto.startswith("SAME"):
+        found = _same(node, x, upper=auto == "SAME_UPPER")
+        if found is None:
+            return False
+        pads, half = found, len(found) // 2
+    if (pads[:half] == pads[half:] and (half < 3 or not any(pads))) and not auto.startswith("SAME"):
+        return False
+    if node.attributes.get_int("ceil_mode", 0) or len(node.outputs) > 1 or x.dtype != ir.DataType.FLOAT:
+        return False
+    if node.op_type == "MaxPool":
+        value = float(np.finfo(np.float32).min)
+    elif node.attributes.get_int("count_include_pad", 0) or not any(pads):
+        value = 0.0
+    else:
+        return False
+    op = Builder(node.graph, root=root, before=node)
+    op.scope = node.name or node.op_type
+    node.replace_input_with(0, op.Pad(x, [0, 0, *pads[:half], 0, 0, *pads[half:]], value))
+    for name in ("pads", "auto_pad"):
+        node.attributes.pop(name, None)
+    node.attributes.add(ir.AttrInt64s("pads", [0] * (2 * half)))
+    return True
+
+
+def _same(node: ir.Node, x: Value, *, upper: bool) -> list[int] | None:
+    """The pads that ``auto_pad`` stands for."""
+    kernel = list(node.attributes.get_ints("kernel_shape", ()))
+    strides = list(node.attributes.get_ints("strides", ()) or [1] * len(kernel))
+    dilations = list(node.attributes.get_ints("dilations", ()) or [1] * len(kernel))
+    if not x.is_static:
+        return None
+    totals = [
+        max(0, (-(-(size or 0) // step) - 1) * step + (k - 1) * apart + 1 - (size or 0))
+        for size, k, step, apart in zip((x.dims or [])[2:], kernel, strides, dilations, strict=True)
+    ]
+    less, greater = [total // 2 for total in totals], [total - total // 2 for total in totals]
+    return [*less, *greater] if upper else [*greater, *less]

@@ -1,0 +1,238 @@
+"""Forms of operators that a program computes otherwise than ONNX defines them, without an error.
+
+Each was found by `tests.conformance.targets.operations`, or in a network. A file with one of them is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A form of some operators that a target computes wrongly.
+
+    Attributes:
+        operators: the operators.
+        reason: the form, in a few words.
+        applies: whether a node of theirs has it.
+    """
+
+    operators: frozenset[str]
+    reason: str
+    applies: Callable[[ir.Node], bool]
+
+
+def limit(operators: str, reason: str) -> Callable[[Callable[[ir.Node], bool]], Limit]:
+    """Decorator: the function tells whether a node of the operators has the form."""
+    return lambda applies: Limit(frozenset(operators.split()), reason, applies)
+
+
+def _ints(node: ir.Node, name: str) -> list[int]:
+    return list(node.attributes.get_ints(name, ()) or ())
+
+
+def _constant(node: ir.Node, index: int) -> np.ndarray | None:
+    value = node.inputs[index] if index < len(node.inputs) else None
+    if value is None or value.is_graph_input() or value.const_value is None:
+        return None
+    return value.const_value.numpy()
+
+
+def _dims(value: ir.Value | None) -> list[int] | None:
+    if value is None or value.shape is None or not all(isinstance(dim, int) for dim in value.shape):
+        return None
+    return [int(dim) for dim in value.shape if isinstance(dim, int)]
+
+
+def _given(node: ir.Node, index: int) -> bool:
+    return index < len(node.inputs) and node.inputs[index] is not None
+
+
+def _rank(node: ir.Node) -> int:
+    x = node.inputs[0]
+    return 0 if x is None or x.shape is None else len(x.shape)
+
+
+_DIRECTIONS = {"GRU": (["Sigmoid", "Tanh"]), "LSTM": (["Sigmoid", "Tanh", "Tanh"]), "RNN": (["Tanh"])}
+
+
+@limit("GRU LSTM RNN", "in reverse alone, with lengths, a clip, peepholes or other activations")
+def recurrent(node: ir.Node) -> bool:
+    """Other than whole sequences, forward or in both directions, with the usual functions."""
+    usual = _DIRECTIONS[node.op_type]
+    found = list(node.attributes.get_strings("activations", ()) or ())
+    x, lengths = _dims(node.inputs[0]), _constant(node, 4)
+    whole = not _given(node, 4) or (lengths is not None and x is not None and bool((lengths == x[0]).all()))
+    return (
+        node.attributes.get_string("direction", "forward") == "reverse"
+        or not whole
+        or "clip" in node.attributes
+        or _given(node, 7)
+        or (bool(found) and found != usual * (len(found) // len(usual)))
+    )
+
+
+@limit("GRU", "with linear_before_reset=0")
+def reset_before(node: ir.Node) -> bool:
+    """The form of the first papers."""
+    return not node.attributes.get_int("linear_before_reset", 0)
+
+
+@limit("Resize", "by scales that are not the quotients of the sizes")
+def free_scales(node: ir.Node) -> bool:
+    """Coordinates by the scales, where the program takes the sizes."""
+    scales, before, after = _constant(node, 2), _dims(node.inputs[0]), _dims(node.outputs[0])
+    if not _given(node, 2) or (scales is not None and not scales.size):
+        return False
+    if scales is None or before is None or after is None or len(scales) != len(before):
+        return True
+    if node.attributes.get_string("coordinate_transformation_mode", "half_pixel") == "align_corners":
+        return False
+    return any(abs(scale * size - result) > 1e-3 for scale, size, result in zip(scales, before, after, strict=True))
+
+
+@limit("Resize", "by scales that are not the quotients of the sizes, with align_corners")
+def free_scales_of_corners(node: ir.Node) -> bool:
+    """`free_scales`, with the corners aligned."""
+    if node.attributes.get_string("coordinate_transformation_mode", "half_pixel") != "align_corners":
+        return False
+    scales, before, after = _constant(node, 2), _dims(node.inputs[0]), _dims(node.outputs[0])
+    if scales is None or not scales.size or before is None or after is None or len(scales) != len(before):
+        return False
+    return any(abs(scale * size - result) > 1e-3 for scale, size, result in zip(scales, before, after, strict=True))
+
+
+@limit("Resize", "nearest, rounded up")
+def rounded_up(node: ir.Node) -> bool:
+    """Modes of rounding other than down."""
+    nearest = node.attributes.get_string("nearest_mode", "round_prefer_floor")
+    return node.attributes.get_string("mode", "nearest") == "nearest" and nearest in ("ceil", "round_prefer_ceil")
+
+
+@limit("Resize", "cubic, by the centers of pixels or another coefficient")
+def cubic_centers(node: ir.Node) -> bool:
+    """Cubic interpolation at half pixels."""
+    if node.attributes.get_string("mode", "nearest") != "cubic":
+        return False
+    mode = node.attributes.get_string("coordinate_transformation_mode", "half_pixel")
+    return mode in ("half_pixel", "pytorch_half_pixel") or node.attributes.get_float("cubic_coeff_a", -0.75) != -0.75
+
+
+@limit("GridSample", "bicubic")
+def cubic_samples(node: ir.Node) -> bool:
+    """Cubic interpolation of samples."""
+    return node.attributes.get_string("mode", "bilinear") in ("bicubic", "cubic")
+
+
+@limit("GridSample", "nearest")
+def nearest_samples(node: ir.Node) -> bool:
+    """Ties between two pixels."""
+    return node.attributes.get_string("mode", "bilinear") == "nearest"
+
+
+@limit("GridSample", "with reflection")
+def reflected_samples(node: ir.Node) -> bool:
+    """Samples beyond the picture that are those within."""
+    return node.attributes.get_string("padding_mode", "zeros") == "reflection"
+
+
+@limit("MaxPool", "with indices")
+def indices_of_maxima(node: ir.Node) -> bool:
+    """The second output."""
+    return len(node.outputs) > 1 and bool(node.outputs[1].uses() or node.outputs[1].is_graph_output())
+
+
+@limit("AveragePool", "that rounds up and counts the padding")
+def counted_padding(node: ir.Node) -> bool:
+    """Windows that reach beyond the padding."""
+    both = node.attributes.get_int("ceil_mode", 0) and node.attributes.get_int("count_include_pad", 0)
+    return bool(both and any(_ints(node, "pads")))
+
+
+@limit("AveragePool MaxPool", "with another padding at the end, or of volumes with padding")
+def uneven_padding(node: ir.Node) -> bool:
+    """Pads that the program has one number for."""
+    pads = _ints(node, "pads")
+    same = node.attributes.get_string("auto_pad", "NOTSET").startswith("SAME")
+    return same or pads[: len(pads) // 2] != pads[len(pads) // 2 :] or (_rank(node) > 4 and any(pads))
+
+
+@limit("AveragePool MaxPool", "that rounds up to a window of padding alone")
+def last_windows(node: ir.Node) -> bool:
+    """ONNX leaves out a window that would begin in the padding at the end."""
+    pads, kernel, strides = (_ints(node, name) for name in ("pads", "kernel_shape", "strides"))
+    before = _dims(node.inputs[0])
+    if not node.attributes.get_int("ceil_mode", 0) or not any(pads):
+        return False
+    if before is None or not strides or any(step != 1 for step in _ints(node, "dilations")):
+        return True
+    count = len(kernel)
+    for size, begin, end, k, step in zip(before[2:], pads[:count], pads[count:], kernel, strides, strict=True):
+        windows = -(-(begin + size + end - k) // step) + 1
+        if (windows - 1) * step >= begin + size:
+            return True
+    return False
+
+
+@limit("Conv ConvTranspose", "of volumes with dilations, or transposed in groups")
+def volumes_apart(node: ir.Node) -> bool:
+    """Convolutions in three dimensions."""
+    groups = node.op_type == "ConvTranspose" and node.attributes.get_int("group", 1) > 1
+    return _rank(node) > 4 and (groups or any(step != 1 for step in _ints(node, "dilations")))
+
+
+@limit("ConvTranspose", "with output_shape")
+def stated_shape(node: ir.Node) -> bool:
+    """A shape that stands for the padding."""
+    return "output_shape" in node.attributes
+
+
+@limit("ScatterElements ScatterND", "with a reduction")
+def reductions(node: ir.Node) -> bool:
+    """Anything but replacing elements."""
+    return node.attributes.get_string("reduction", "none") != "none"
+
+
+@limit("ScatterND", "of more than single elements")
+def blocks(node: ir.Node) -> bool:
+    """Indices of fewer dimensions than the data has."""
+    indices = None if node.inputs[1] is None or node.inputs[1].shape is None else node.inputs[1].shape[-1]
+    return indices != _rank(node)
+
+
+@limit("GatherElements ScatterElements", "with negative indices")
+def negative_indices(node: ir.Node) -> bool:
+    """Indices from the end, as far as they are known."""
+    indices = _constant(node, 1)
+    return indices is not None and bool((indices < 0).any())
+
+
+@limit("Pad", "that removes elements")
+def negative_pads(node: ir.Node) -> bool:
+    """Negative numbers of elements."""
+    pads = _constant(node, 1)
+    return pads is not None and bool((pads < 0).any())
+
+
+@limit("Mod", "of floats with the sign of the dividend")
+def remainders(node: ir.Node) -> bool:
+    """The remainder as C has it."""
+    return bool(node.attributes.get_int("fmod", 0))
+
+
+@limit("Einsum", "of a diagonal")
+def diagonals(node: ir.Node) -> bool:
+    """An index that occurs twice in a term."""
+    terms = node.attributes.get_string("equation", "").replace(" ", "").partition("->")[0].split(",")
+    return any(len(set(letters)) < len(letters) for letters in (term.replace("...", "") for term in terms))
+
+
+@limit("Celu", "at all")
+def celu(node: ir.Node) -> bool:
+    """Any."""
+    return True

@@ -1,0 +1,112 @@
+"""Forms of operators that a target computes wrongly: what is refused, and near misses that are not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+
+from converters.targets import TARGETS, limits
+from converters.targets.limits import Limit
+from onnx_specops.building import Builder
+from tests.converters.passes.graphs import floats, graph
+
+IMAGE = (1, 3, 4, 6)
+
+
+def _recurrent(operator: str, **attributes: Any):
+    def emit(op: Builder, x):
+        gates = {"GRU": 3, "LSTM": 4, "RNN": 1}[operator]
+        w, r = (op.const(np.zeros((1, gates * 2, size), np.float32)) for size in (4, 2))
+        lengths = attributes.pop("lengths", None)
+        given = (None, None if lengths is None else op.const(np.array(lengths, np.int32)))
+        return op.node(operator, x, w, r, *given, hidden_size=2, outputs=1, **attributes)
+
+    return emit
+
+
+def _resized(scales: list[float], sizes: list[int], **attributes: Any):
+    def emit(op: Builder, x):
+        numbers = op.const(np.array([1, 1, *scales], np.float32))
+        return op.node("Resize", x, None, numbers, types=[(ir.DataType.FLOAT, [1, 3, *sizes])], **attributes)
+
+    return emit
+
+
+def _resized_to(**attributes: Any):
+    return lambda op, x: op.Resize(x, None, None, [1, 3, 8, 12], **attributes)
+
+
+def _pooled(operator: str, **attributes: Any):
+    return lambda op, x: op.node(operator, x, kernel_shape=[3, 3], strides=[2, 2], **attributes)
+
+
+def _scattered(indices: list[int], **attributes: Any):
+    def emit(op: Builder, x):
+        index = op.const(np.array([[[indices]]], np.int64))
+        return op.ScatterElements(x, index, op.const(np.ones((1, 1, 1, 2), np.float32)), axis=3, **attributes)
+
+    return emit
+
+
+def _scattered_nd(index: list[int], updates: Any):
+    return lambda op, x: op.ScatterND(x, op.const(np.array([index], np.int64)), op.const(np.array(updates, np.float32)))
+
+
+CASES: list[tuple[Limit, tuple[int, ...], Any, Any]] = [
+    (limits.recurrent, (3, 2, 4), _recurrent("LSTM", direction="reverse"), _recurrent("LSTM")),
+    (limits.recurrent, (3, 2, 4), _recurrent("GRU", clip=0.5), _recurrent("GRU", activations=["Sigmoid", "Tanh"])),
+    (limits.recurrent, (3, 2, 4), _recurrent("RNN", lengths=[3, 2]), _recurrent("RNN", lengths=[3, 3])),
+    (limits.recurrent, (3, 2, 4), _recurrent("RNN", activations=["Relu"]), _recurrent("RNN", activations=["Tanh"])),
+    (limits.reset_before, (3, 2, 4), _recurrent("GRU"), _recurrent("GRU", linear_before_reset=1)),
+    (limits.free_scales, IMAGE, _resized([1.7, 2], [6, 12]), _resized([1.5, 2], [6, 12])),
+    (
+        limits.free_scales_of_corners,
+        IMAGE,
+        _resized([1.7, 2], [6, 12], coordinate_transformation_mode="align_corners"),
+        _resized([1.7, 2], [6, 12]),
+    ),
+    (limits.rounded_up, IMAGE, _resized_to(nearest_mode="ceil"), _resized_to(nearest_mode="floor")),
+    (limits.rounded_up, IMAGE, _resized_to(nearest_mode="round_prefer_ceil"), _resized_to()),
+    (
+        limits.cubic_centers,
+        IMAGE,
+        _resized_to(mode="cubic"),
+        _resized_to(mode="cubic", coordinate_transformation_mode="asymmetric"),
+    ),
+    (limits.cubic_centers, IMAGE, _resized_to(mode="cubic", cubic_coeff_a=-0.5), _resized_to(mode="linear")),
+    (
+        limits.counted_padding,
+        IMAGE,
+        *(_pooled("AveragePool", ceil_mode=m, count_include_pad=1, pads=[1] * 4) for m in (1, 0)),
+    ),
+    (limits.reductions, IMAGE, _scattered([0, 1], reduction="add"), _scattered([0, 1])),
+    (limits.negative_indices, IMAGE, _scattered([0, -1]), _scattered([0, 1])),
+    (limits.negative_pads, IMAGE, *(lambda op, x, n=n: op.Pad(x, [0, 0, n, 0, 0, 0, 0, 0]) for n in (-1, 1))),
+    (limits.remainders, IMAGE, lambda op, x: op.Mod(x, op.const(2.0), fmod=1), lambda op, x: op.Abs(x)),
+    (limits.diagonals, (3, 3), *(lambda op, x, e=e: op.Einsum(x, equation=e) for e in ("ii->i", "ij->i"))),
+    (limits.indices_of_maxima, IMAGE, _pooled("MaxPool", outputs=2), _pooled("MaxPool")),
+    (limits.uneven_padding, IMAGE, _pooled("MaxPool", pads=[0, 0, 1, 1]), _pooled("MaxPool", pads=[1, 1, 1, 1])),
+    (limits.uneven_padding, (1, 2, 5, 5, 5), *(
+        lambda op, x, n=n: op.MaxPool(x, kernel_shape=[3] * 3, strides=[2] * 3, pads=[n] * 6) for n in (1, 0)
+    )),
+    (limits.last_windows, (1, 3, 5, 5), *(
+        lambda op, x, n=n: op.MaxPool(x, kernel_shape=[2, 2], strides=[n, n], pads=[1] * 4, ceil_mode=1) for n in (3, 1)
+    )),
+    (limits.blocks, (4, 3), _scattered_nd([1], [[1.0, 2.0, 3.0]]), _scattered_nd([1, 2], [1.0])),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("limit", "dims", "hit", "miss"), CASES)
+def test_conditions(limit: Limit, dims: tuple[int, ...], hit: Any, miss: Any) -> None:
+    for emit, applies in ((hit, True), (miss, False)):
+        found = [node for node in graph(emit, floats("x", *dims)).graph if node.op_type in limit.operators]
+        assert [limit.applies(node) for node in found] == [applies] * len(found) and (found or not applies)
+
+
+def test_every_limit_is_some_targets() -> None:
+    used = {id(limit) for target in TARGETS.values() for limit in target.limits}
+    stated = {name: value for name, value in vars(limits).items() if isinstance(value, Limit)}
+    assert {name for name, limit in stated.items() if id(limit) not in used} == set()
