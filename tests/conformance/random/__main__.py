@@ -16,15 +16,17 @@ import os
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 
-from tests.conformance.oracle import Oracle
+from tests.conformance.oracle import Oracle, OracleError
 from tests.conformance.random.judge import Judge
 from tests.conformance.random.models import Kind, Record, judged, keep, prefix, recipe, run, summary
-from tests.conformance.random.near.networks import FOLDER
+from tests.conformance.random.near import OF_ONE
+from tests.conformance.random.near.networks import FOLDER, check, names
 from tests.conformance.random.options import BY_NAME, of
 
 _EVERY = 60.0
@@ -42,10 +44,12 @@ def main() -> int:
     parser.add_argument("--model", type=int, help="judge the model of this number alone, and print it")
     parser.add_argument("--file", type=Path, help="judge a finding that was kept: the folder of model.xml and inputs.npz")
     parser.add_argument("--near", action="store_true", help="pieces of networks with a change or two, not grown models")
-    parser.add_argument("--networks", type=Path, help="with --near: a folder of IR files instead of those that lie here")
+    parser.add_argument("--networks", type=Path, help="with --near: a folder of IR (.xml, .zip) instead of the tests' own")
     parser.add_argument("--options", choices=BY_NAME, help="convert with these (default: those that a model's number has)")
     given = parser.parse_args()
     if given.networks is not None:
+        if not given.near:
+            parser.error("--networks needs --near")
         os.environ[FOLDER] = str(given.networks)
     kind: Kind = "near" if given.near else "grown"
     if given.file is not None:
@@ -79,6 +83,9 @@ def _many(given: argparse.Namespace, kind: Kind) -> int:
     record = Record(given.keep / f"{prefix(kind)}{given.seed}.txt")
     numbers = [n for n in range(given.first, given.first + given.count) if n not in record.kinds]
     with Oracle() as oracle, closing(record):
+        if given.networks is not None and (unread := _unread(numbers, oracle)):
+            print("\n".join(["Some networks cannot be read:", *unread]), file=sys.stderr)
+            return 2
         for outcome in run(given.seed, numbers, given.jobs, kind, given.options):
             record.add(outcome)
             kinds[outcome.kind] += 1
@@ -95,6 +102,21 @@ def _many(given: argparse.Namespace, kind: Kind) -> int:
     print(summary(kinds, operations, started))
     print(f"{len(record.kinds)} of seed {given.seed} so far: {dict(Counter(record.kinds.values()).most_common())}")
     return kinds["found"] + kinds["crashed"] > 0
+
+
+def _unread(numbers: Sequence[int], oracle: Oracle) -> list[str]:
+    """Why OpenVINO does not run the networks that those near misses are pieces of."""
+    try:
+        count = len(names())
+    except ValueError as error:
+        return [str(error)]
+    said = []
+    for number in sorted({(n // OF_ONE) % count for n in numbers}):
+        try:
+            said.append(oracle.ask(check, number))
+        except OracleError as error:  # its process ended
+            said.append(f"{names()[number][0]}: {error}")
+    return [text for text in said if text]
 
 
 if __name__ == "__main__":

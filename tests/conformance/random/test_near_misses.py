@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.conformance.oracle import Oracle
+from tests.conformance.random import __main__ as command
 from tests.conformance.random import models
 from tests.conformance.random.explain import Explanation, explain
 from tests.conformance.random.judge import Judge
 from tests.conformance.random.near.changes import CHANGES, changed
-from tests.conformance.random.near.networks import names
+from tests.conformance.random.near.networks import FOLDER, names
 from tests.conformance.random.recipe import Layer, Leaf, Recipe
 
 SEED, MODELS = 1, 12
@@ -94,3 +98,32 @@ def test_numbers_between_two_levels_are_noise(oracle: Oracle) -> None:
     explained = explain(made, verdict, judge)
     assert isinstance(explained, Explanation)
     assert explained.kind == "noise"
+
+
+def test_a_folder_of_networks(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Archives are read too; a file that OpenVINO does not read, or no file, is an error."""
+    monkeypatch.setenv(FOLDER, "")  # undoes what the command sets
+    archive = Path(__file__).parents[1] / "compressed" / "files.zip"
+    read = shutil.copy(archive, tmp_path)
+    arguments = ["random", "--near", "--networks", str(tmp_path), "--keep", str(tmp_path / "kept"), "--options", "default"]
+
+    def run(*more: str) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", [*arguments, *more])
+        names.cache_clear()
+        code = command.main()
+        names.cache_clear()
+        return code, capsys.readouterr().err
+
+    assert run("--count", "1") == (0, "")
+    Path(read).write_bytes(b"no archive")
+    code, said = run("--count", "2")
+    assert code == 2
+    assert "files.zip cannot be read" in said
+    Path(read).unlink()
+    code, said = run("--count", "2")
+    assert code == 2
+    assert "has no .xml" in said
+    (tmp_path / "broken.xml").write_text("<net/>")
+    code, said = run("--count", "2")
+    assert code == 2
+    assert "broken.xml" in said

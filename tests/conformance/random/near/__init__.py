@@ -6,8 +6,8 @@ import numpy as np
 
 from tests.conformance.random.recipe import Recipe, build
 
-_OF_ONE = 32
-"""So many models in a row are of one network, which is read and run but once."""
+OF_ONE = 32
+"""So many models in a row are of one network, which is read and run once."""
 
 
 def recipe(seed: int, number: int) -> Recipe:
@@ -17,7 +17,7 @@ def recipe(seed: int, number: int) -> Recipe:
     from tests.conformance.random.near.pieces import piece
 
     rng = np.random.default_rng([seed, number])
-    of = network(number // _OF_ONE)
+    of = network(number // OF_ONE)
     while True:
         made = piece(of, rng)
         try:

@@ -46,20 +46,43 @@ class Network:
 
 
 FOLDER = "NEAR_NETWORKS"
-"""The environment variable with a folder of other IR files, each with or without its inputs in an .npz of its name."""
+"""The environment variable with a folder of other IR files and archives of them. An .npz of the same name has the inputs."""
 
 
 @functools.cache
 def names() -> tuple[tuple[Path, str], ...]:
-    """The archives, and the .xml in each; or each .xml of the folder that is to be taken instead, and ""."""
-    if folder := os.environ.get(FOLDER):
-        return tuple((path, "") for path in sorted(Path(folder).rglob("*.xml")))
-    found = []
-    for path in sorted(path for folder in _FOLDERS for path in (_TESTS / folder).rglob("*.zip")):
-        with zipfile.ZipFile(path) as file:
+    """Each IR: the archive and the .xml in it, or the .xml and "".
+
+    Raises:
+        ValueError: the folder that `FOLDER` names has no IR, or an archive cannot be read.
+    """
+    if not (folder := os.environ.get(FOLDER)):
+        archives = sorted(path for name in _FOLDERS for path in (_TESTS / name).rglob("*.zip"))
+        return tuple(member for path in archives if path.stem not in _WITH_BODIES for member in _members(path))
+    paths = sorted(path for path in Path(folder).rglob("*") if path.suffix in (".xml", ".zip"))
+    found = [member for path in paths for member in (_members(path) if path.suffix == ".zip" else [(path, "")])]
+    if not found:
+        raise ValueError(f"{folder} has no .xml and no .zip with an .xml")
+    return tuple(found)
+
+
+def _members(archive: Path) -> list[tuple[Path, str]]:
+    try:
+        with zipfile.ZipFile(archive) as file:
             members = sorted(file.namelist())
-        found += [(path, name) for name in members if name.endswith(".xml") and "tokenizer" not in name]
-    return tuple(member for member in found if member[0].stem not in _WITH_BODIES)
+    except zipfile.BadZipFile as error:
+        raise ValueError(f"{archive} cannot be read: {error}") from error
+    return [(archive, name) for name in members if name.endswith(".xml") and "tokenizer" not in name]
+
+
+def check(number: int) -> str:
+    """Why OpenVINO does not read or run the network of that number, or ""; in OpenVINO's process."""
+    try:
+        network(number)
+    except Exception as error:  # what OpenVINO raises
+        path, name = names()[number % len(names())]
+        return f"{path / name if name else path}: {' '.join(str(error).split())[:300]}"
+    return ""
 
 
 @functools.lru_cache(maxsize=4)
@@ -69,8 +92,9 @@ def network(number: int) -> Network:
 
     path, name = names()[number % len(names())]
     with tempfile.TemporaryDirectory() as folder:
-        model = ov.Core().read_model(str(_extracted(path, name, Path(folder)) if name else path))
-        recipe, dims = _taken(model, _stated(model, path), np.random.default_rng(number))
+        source = _extracted(path, name, Path(folder)) if name else path
+        model = ov.Core().read_model(str(source))
+        recipe, dims = _taken(model, _stated(model, source), np.random.default_rng(number))
         everything = replace(recipe, results=tuple(ref for ref in dims if isinstance(recipe.nodes[ref[0]], Layer)))
         target = Path(folder) / "everything.xml"
         save(everything, str(target))
@@ -83,18 +107,22 @@ def network(number: int) -> Network:
 
 def _extracted(path: Path, name: str, folder: Path) -> Path:
     with zipfile.ZipFile(path) as file:
-        for member in (name, name.removesuffix(".xml") + ".bin"):
+        members = {name.removesuffix(".xml") + suffix for suffix in (".xml", ".bin", ".npz")}
+        for member in members.intersection(file.namelist()):
             file.extract(member, folder)
     return folder / name
 
 
 def _stated(model: Any, path: Path) -> Mapping[str, np.ndarray]:
-    """The inputs that lie beside an .xml, by the friendly names of its Parameters."""
+    """The inputs in the .npz beside an .xml, by the friendly names of its Parameters: its first arrays, in their order."""
     beside = path.with_suffix(".npz")
     if not beside.exists():
         return {}
     with np.load(beside) as arrays:
-        return {p.get_friendly_name(): arrays[key] for p, key in zip(model.get_parameters(), arrays.files, strict=True)}
+        parameters = model.get_parameters()
+        if len(arrays.files) < len(parameters):
+            raise ValueError(f"{beside.name} has {len(arrays.files)} arrays for {len(parameters)} inputs")
+        return {p.get_friendly_name(): arrays[key] for p, key in zip(parameters, arrays.files, strict=False)}
 
 
 def _taken(model: Any, stated: Mapping[str, np.ndarray], rng: np.random.Generator) -> tuple[Recipe, dict[Ref, Dims]]:
