@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from typing import Literal
 
 import numpy as np
@@ -47,6 +49,12 @@ from onnx_specops.building import Builder, Value
             follows="specification",
         ),
         Departure(
+            where="constant limits that are larger than the data",
+            cpu="broadcasts the data to them",
+            reference="gives the result the shape of the data, and of such a limit reads the first elements",
+            follows="reference",
+        ),
+        Departure(
             where="65,536 levels with constant limits in f32", cpu="rejects it", reference="quantizes", follows="reference"
         ),
         Departure(where="a NaN", cpu="gives the lower limit", reference="keeps it", follows="reference"),
@@ -73,9 +81,13 @@ def fake_quantize(
     """FakeQuantize-1, in the specification's order of operations; halves go to even."""
     if levels < 2:
         raise Malformed(f"it has levels={levels}, quantization needs 2 at least")
-    limits = (input_low, input_high, output_low, output_high)
-    aligned = (align(op, x, limit, auto_broadcast, auto_broadcast_axis) for limit in limits)
-    low, high, start, end = (checked_onto(x, within_rank(op, x, limit)) for limit in aligned)
+    given = (input_low, input_high, output_low, output_high)
+    aligned = (align(op, x, limit, auto_broadcast, auto_broadcast_axis) for limit in given)
+    limits = [within_rank(op, x, limit) for limit in aligned]
+    if any(_has_larger_row(x, low) and _has_larger_row(x, high) for low, high in (limits[:2], limits[2:])):
+        raise Malformed(f"its limits are larger than its data {x.dims}, and OpenVINO accesses memory beyond its tensors")
+    limits = [_read_in_order(op, x, limit) for limit in limits]
+    low, high, start, end = (checked_onto(x, limit) for limit in limits)
     ordered = low.constant is not None and high.constant is not None and bool(np.less(low.constant, high.constant).all())
 
     def quantized(x: Value, *limits: Value) -> Value:
@@ -83,6 +95,36 @@ def fake_quantize(
 
     # 16-bit floats do not hold many levels.
     return halves_in_float32(op, quantized, x, low, high, start, end)
+
+
+def _read_in_order(op: Builder, x: Value, limit: Value) -> Value:
+    """The elements of a limit that OpenVINO reads where its dimensions are larger than the data's, which are 1.
+
+    It moves through the limit along those dimensions alone whose sizes are equal, as if the limit had no others.
+    """
+    pairs = _paired(x, limit)
+    if not any(of_data == 1 < size for size, of_data in pairs) or any(size != d != 1 != size for size, d in pairs):
+        return limit
+    read = [size if size == of_data else 1 for size, of_data in pairs]
+    return op.Reshape(op.Slice(op.Reshape(limit, [-1]), [0], [math.prod(read)]), read)
+
+
+def _has_larger_row(x: Value, limit: Value) -> bool:
+    """Whether the last dimensions of a limit are larger than 1 and one of them is larger than the data's.
+
+    If both limits of a pair have them, OpenVINO reads and writes memory beyond its tensors.
+    """
+    row = itertools.takewhile(lambda pair: pair[0] > 1, reversed(_paired(x, limit)))
+    return any(size > of_data for size, of_data in row)
+
+
+def _paired(x: Value, limit: Value) -> list[tuple[int, int]]:
+    """The dimensions of a limit, each with the data's; empty where one is unknown."""
+    if not x.dims or not limit.dims or len(limit.dims) > len(x.dims):
+        return []
+    pairs = zip(limit.dims, x.dims[-len(limit.dims) :], strict=True)
+    known = [(size, of_data) for size, of_data in pairs if size is not None and of_data is not None]
+    return known if len(known) == len(limit.dims) else []
 
 
 _FLOAT8 = {"f8e4m3": (D.FLOAT8E4M3FN, 448.0), "f8e5m2": (D.FLOAT8E5M2, 57344.0)}

@@ -286,6 +286,7 @@ _quantizes("constant input limits that are equal", _floats([0], [1]), 0.1, 0.1, 
 _quantizes("constant input limits in the wrong", _floats([-0.5], [0], [0.5]), 1, -1, 0, 15, levels=16)
 _quantizes("constant limits of different", np.ones((1, 2, 2), F), [[[-1], [-2]]], 1.5, [0, 1], 3, levels=16)
 _quantizes("limits of more dimensions", _floats(-0.5, 0.5), [[-1]], [[1]], [[-1]], [[1]], levels=16)
+_quantizes("constant limits that are larger", _floats([-0.5], [0.5]), -1, 1, -1, [[1, 2], [3, 4]], levels=16)
 _quantizes("65,536 levels", _floats(-0.5, 0, 0.5), -1, 1, -1, 1, levels=65536)
 _quantizes("a NaN", _floats(NAN), -1, 1, -1, 1, levels=16)
 _shown_by("FakeQuantize-1-pdpd", "`auto_broadcast=pdpd`")

@@ -55,6 +55,14 @@ def _quantizes():
     ):
         yield _quantize(name, [static(arrays[0]), *arrays[1:]], {"levels": levels}, **settings)
         yield _quantize(f"{name}-run-time", statics(arrays), {"levels": levels})
+    larger = _f(*np.linspace(0.5, 2, 48)).reshape(2, 3, 4, 2)
+    for name, data, limits in (
+        ("larger-limit", x[:1, :, :1, :1], (-one, one * 2, -one, larger)),
+        ("larger-limits", x[:1, :, :1], (-one, larger, -larger, larger[:, :, :1, :1])),
+        ("larger-outer", x[:1], (-larger[:, :1, :1], larger[:, :1], -larger[:, :, :1], larger[:, :, :, :1])),
+        ("larger-last", x[0, :, :, :1], (one * 0, one, larger[0], one * 2)),
+    ):
+        yield _quantize(f"{name}-run-time", statics([data, *limits]), {"levels": 16})
     fails = decided("evaluate", "the CPU plugin's transformations fail on this model")
     yield _quantize("many-levels", [static(x), *unit], {"levels": 65536}, **fails)
     yield _quantize("dynamic", [dynamic(x, x[:1, :2]), *unit], {"levels": 16})
