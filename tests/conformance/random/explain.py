@@ -124,13 +124,22 @@ def _explained(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation:
         return Explanation("noise", recipe, verdict)
     if any(has_wrong_shape_stated(recipe, verdict, place, judge) for place in range(len(recipe.nodes))):
         return Explanation("noise", recipe, verdict)
-    if amplified(recipe, verdict, judge) or seconded_in_other_words(recipe, verdict, judge):
+    if amplified(recipe, verdict, judge, lambda rest: _departs(rest, judge)) or seconded_in_other_words(
+        recipe, verdict, judge
+    ):
         return Explanation("noise", recipe, verdict)
     if unset(recipe, verdict, judge) or overflown(recipe, judge) or agrees_result_by_result(recipe, verdict, judge):
         return Explanation("noise", recipe, verdict)
     if of_levels(recipe, verdict, judge):
         return Explanation("noise", recipe, verdict)
     return Explanation("found", recipe, verdict)
+
+
+def _departs(recipe: Recipe, judge: Judge) -> bool:
+    """Whether a known departure explains all that differs."""
+    verdict = judge.judge(recipe)
+    explained = _of_layers(recipe, verdict, judge) if verdict.suspect else None
+    return isinstance(explained, Explanation) and explained.kind == "departure"
 
 
 def _of_layers(recipe: Recipe, verdict: Verdict, judge: Judge) -> Explanation | tuple[Recipe, Verdict]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
 import ml_dtypes
@@ -187,10 +187,13 @@ def _without_infinities(array: np.ndarray, other: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(one) & np.isinf(two) | np.isinf(one) & np.isnan(two), np.zeros_like(array), array)
 
 
-def amplified(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
+def amplified(
+    recipe: Recipe, verdict: Verdict, judge: Judge, explained: Callable[[Recipe], bool] = lambda rest: False
+) -> bool:
     """Whether OpenVINO gives our answer where the layers from some one on get our values of those before.
 
-    Those values agree with OpenVINO's: of what is left between them the others make more.
+    Those values agree with OpenVINO's: of what is left between them the others make more. ``explained`` tells whether it is
+    known why the layers from there on, with our values, give another answer.
     """
     if verdict.kind not in ("parts", "reference"):
         return False
@@ -206,20 +209,30 @@ def amplified(recipe: Recipe, verdict: Verdict, judge: Judge) -> bool:
         found = judge.judge(shown)
         if found.apart is None or not found.apart <= set(range(count)):
             continue
-        if all(_seconded_after(recipe, taken, form[:count], form[count:], judge) for form in judge.ours(shown)):
+        if all(_seconded_after(recipe, taken, form[:count], form[count:], judge, explained) for form in judge.ours(shown)):
             return True
     return False
 
 
 def _seconded_after(
-    recipe: Recipe, refs: Sequence[Ref], ours: Sequence[np.ndarray], values: Sequence[np.ndarray], judge: Judge
+    recipe: Recipe,
+    refs: Sequence[Ref],
+    ours: Sequence[np.ndarray],
+    values: Sequence[np.ndarray],
+    judge: Judge,
+    explained: Callable[[Recipe], bool],
 ) -> bool:
-    """Whether OpenVINO's answer, with those values in the place of what the layers give, is ours."""
+    """Whether OpenVINO's answer, with those values in the place of what the layers give, is ours, or is known to differ."""
     nodes = list(recipe.nodes)
     for (place, _), array in zip(refs, values, strict=True):
         nodes[place] = leaf_of(array)
-    answer = judge.openvinos(replace(recipe, nodes=tuple(nodes)).pruned())
-    return not isinstance(answer, OracleError) and not differing(ours, answer)
+    rest = replace(recipe, nodes=tuple(nodes)).pruned()
+    answer = judge.openvinos(rest)
+    if isinstance(answer, OracleError):
+        return False
+    if not differing(ours, answer):
+        return True
+    return not any(differing(ours, form) for form in judge.ours(rest)) and explained(rest)
 
 
 def _plugin_stands_alone(recipe: Recipe, apart: Collection[int], judge: Judge) -> bool:

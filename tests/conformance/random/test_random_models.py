@@ -323,6 +323,33 @@ def test_what_later_layers_make_more_of_is_none_to_mend_where_the_reference_kern
     assert amplified(recipe, verdict, judge)
 
 
+def test_what_later_layers_make_more_of_may_depart(oracle: Oracle) -> None:
+    """A level near 0, by whose rounding Mod gives NaN, which FakeQuantize takes for the lower limit."""
+    low, high = (Leaf("f32", np.array(limit, np.float32), (), constant=True) for limit in (-0.464609, 0.49860477))
+    x = Leaf("f32", np.array([[0.125, 0.375]], np.float32), (1, 2))
+    small = Leaf("f32", np.array([[-0.0014893487, 0.3]], np.float32), (1, 2))
+    limits = ((2, 0), (3, 0), (2, 0), (3, 0))
+    quantize = {"levels": 256, "auto_broadcast": "numpy"}
+    recipe = Recipe(
+        (
+            x,
+            small,
+            low,
+            high,
+            Layer("FakeQuantize", "opset1", ((1, 0), *limits), quantize),
+            Layer("Mod", "opset1", ((0, 0), (4, 0)), {"auto_broadcast": "numpy"}),
+            Layer("FakeQuantize", "opset1", ((5, 0), *limits), quantize),
+        ),
+        ((6, 0),),
+    )
+    judge = Judge(oracle)
+    verdict = judge.judge(recipe)
+    assert verdict.kind == "parts"
+    assert not amplified(recipe, verdict, judge)
+    explained = explain(recipe, verdict, judge)
+    assert explained.kind == "noise"
+
+
 def test_what_openvino_gives_otherwise_when_asked_again_is_none_to_mend(
     oracle: Oracle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
