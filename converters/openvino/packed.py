@@ -7,6 +7,9 @@ for each byte, with all elements that it holds.
 from __future__ import annotations
 
 import functools
+import math
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import ml_dtypes
@@ -62,6 +65,23 @@ def unpacked(op: Builder, constant: Constant, path: Path, name: str) -> Value | 
     elif kind is not ElementType.U1 and codes.const_value is not None:
         values.meta[PACKED] = Codes(codes.const_value, f"uint{kind.bits}", constant.shape, _NUMBERS.get(kind), name)
     return values
+
+
+def renumbered(op: Builder, values: Value, numbers: Callable[[np.ndarray], np.ndarray]) -> Value | None:
+    """What `unpacked` gives, with other float32 numbers in the place of those that codes stand for; ``None`` of others."""
+    stored = values.meta.get(PACKED)
+    lookup = values.producer()
+    while lookup is not None and lookup.op_type != "Gather":
+        source = lookup.inputs[0]
+        lookup = None if source is None else source.producer()
+    if not isinstance(stored, Codes) or stored.codebook is None or lookup is None:
+        return None
+    table, codes = lookup.inputs
+    assert table is not None and table.const_value is not None and isinstance(codes, Value)
+    elements = op.Gather(op.const(numbers(table.const_value.numpy())), codes)
+    other = op.Reshape(op.Slice(op.Reshape(elements, [-1]), [0], [math.prod(stored.shape)], [0]), list(stored.shape))
+    other.meta[PACKED] = replace(stored, codebook=numbers(stored.codebook))
+    return other
 
 
 def _wider(constant: Constant, name: str) -> Codes:

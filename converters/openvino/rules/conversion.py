@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Sequence
 
@@ -9,13 +10,16 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.errors import Malformed, Unsupported
+from converters.openvino.bfloat16 import to_bfloat16
 from converters.openvino.onnx_types import data_type
+from converters.openvino.packed import renumbered
 from converters.openvino.reader.element_types import ElementType
 from converters.openvino.reader.graph import Layer
 from converters.openvino.rule import Context, Departure, rule
 from converters.openvino.rules._low_precision import LOW_PRECISION, to_low_precision
 from converters.openvino.rules._precision import BYTES, FLOATS, INTEGERS, D, truncated
-from onnx_specops.building import OPSET, Builder, Value
+from onnx_specops.building import OPSET, Builder, Value, constant_value
+from onnx_specops.folding import FOLDED_ELEMENTS
 
 _T = ElementType
 _FLOAT8 = {D.FLOAT8E4M3FN, D.FLOAT8E5M2}
@@ -34,6 +38,12 @@ _DEPARTS = [
         where="integers beyond the range of f16, to it",
         cpu="gives infinity",
         reference="gives its largest finite number",
+        follows="cpu",
+    ),
+    Departure(
+        where="f16 and f32 to bf16",
+        cpu="rounds to the nearest",
+        reference="rounds to the nearest where the last digit is odd, else toward zero, as the plugin does from other types",
         follows="cpu",
     ),
     Departure(where="f32 to f16 and back", cpu="leaves them unchanged", reference="rounds to f16", follows="reference"),
@@ -61,11 +71,40 @@ def convert(op: Builder, x: Value, *, destination_type: ElementType, context: Co
         narrow = op.Cast(exact, to=data_type(destination_type))
         narrow.unrounded = True
         return narrow
-    if context.layer.inputs[0].element_type == _T.NF4 and _is_decompressed_by_products(context.layer):
+    source = context.layer.inputs[0].element_type
+    if source == _T.NF4 and destination_type != _T.BF16 and _is_decompressed_by_products(context.layer):
         levels = op.at(OPSET).Cast(x, to=data_type(destination_type))
         levels.unrounded = True
         return levels
-    return converted(op, x, context.layer.inputs[0].element_type, destination_type)
+    result = converted(op, x, source, destination_type)
+    if (source, destination_type) == (_T.BF16, _T.F32) and x.const_value is None and _is_folded(context.layer):
+        result.unrounded = True
+    return result
+
+
+def _is_folded(layer: Layer) -> bool:
+    """Whether OpenVINO folds the constants that a Convert from bf16 takes, which it does in float32.
+
+    It leaves those of 8 bits and less to MatMul, and rounds the products with their scales then.
+    """
+    constants = _constants(layer)
+    consumers = [port.layer.type for port in layer.outputs[0].consumers]
+    return constants is not None and not ("MatMul" in consumers and any(kind.bits <= 8 for kind in constants))
+
+
+def _constants(layer: Layer) -> list[ElementType] | None:
+    """The types of the constants that a layer is computed from; ``None`` where it is computed from something else."""
+    found, seen, pending = list[ElementType](), {layer}, [layer]
+    while pending:
+        for source in (port.source.layer for port in pending.pop().inputs):
+            if source.constant is not None:
+                found.append(source.constant.element_type)
+            elif not source.inputs:
+                return None
+            elif source not in seen:
+                seen.add(source)
+                pending.append(source)
+    return found
 
 
 def _is_decompressed_by_products(convert: Layer) -> bool:
@@ -184,7 +223,30 @@ def converted(op: Builder, x: Value, source: ElementType, target: ElementType) -
         return truncated(op, x, to)
     if to in _FLOAT8:
         return _to_float8(op, x if x.dtype == D.FLOAT16 else op.Cast(x, to=D.FLOAT16), to)
+    if to == D.BFLOAT16 and x.dtype not in (to, *BYTES):
+        return _to_bfloat16(op, x)
     return x if x.dtype == to else op.Cast(x, to=to)
+
+
+def _to_bfloat16(op: Builder, x: Value) -> Value:
+    """Constants and what is not f16 or f32 as `to_bfloat16` rounds them."""
+    if (tensor := x.const_value) is not None:
+        if tensor.size <= FOLDED_ELEMENTS:
+            return op.const(to_bfloat16(tensor.numpy()))
+        computed = functools.cache(lambda: ir.Tensor(to_bfloat16(tensor.numpy())))
+        return constant_value(ir.LazyTensor(computed, dtype=D.BFLOAT16, shape=ir.Shape(tensor.shape.numpy())))
+    if (looked_up := renumbered(op, x, lambda numbers: to_bfloat16(numbers).astype(np.float32))) is not None:
+        return op.Cast(looked_up, to=D.BFLOAT16)
+    nearest = op.Cast(x, to=D.BFLOAT16)
+    if x.dtype in (D.FLOAT, D.FLOAT16):
+        return nearest
+    # What has been rounded away from zero to an odd last digit goes back by one: to the distance of what has one digit less.
+    exact, rounded = op.Cast(x, to=D.FLOAT), op.Cast(nearest, to=D.FLOAT)
+    wide = op.Mul(rounded, 2.0**17 + 1)
+    shorter = op.Sub(wide, op.Sub(wide, rounded))
+    lower = op.Sub(rounded, op.Mul(op.Sign(rounded), op.Abs(op.Sub(shorter, rounded))))
+    moved = op.And(op.Greater(op.Abs(rounded), op.Abs(exact)), op.Less(op.Abs(rounded), 2.0**100))
+    return op.Cast(op.Where(moved, lower, rounded), to=D.BFLOAT16)
 
 
 def _to_float8(op: Builder, x: Value, to: ir.DataType) -> Value:

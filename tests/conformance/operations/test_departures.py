@@ -268,6 +268,7 @@ _converts("floats beyond the range of i32", _floats(5e9), "u32")
 _converts("f64 beyond the range of i8", np.array([300.0]), "u8")
 _converts("a NaN to boolean", _floats(NAN), "boolean")
 _converts("integers beyond the range of f16", np.array([70000], I32), "f16")
+_converts("f16 and f32 to bf16", _floats(0.07958), "bf16", "f32")
 _converts("f32 to f16 and back", _floats(1.0001, 1e6), "f16", "f32")
 _converts("numbers to i4 or u4", np.array([17], I32), "u4", "i32")
 _converts("numbers to u3 and u6", np.array([3], I32), "u3", "i32")
@@ -639,6 +640,7 @@ for _name, _version in _REDUCTIONS:
         _shown(f"Reduce{_name}", _version, "integers of 32", _make, [static(_numbers), np.array([0])], {"keep_dims": False})
 _shown("ReduceMin", 1, "nothing", "reduce_min", [static(_floats(INF)), np.array([0])], {"keep_dims": False})
 _shown_by("MatMul-1-nothing-summed", "an empty dimension")
+_shown_by("MatMul-1-weights-u8-bf16", "constants of 8 bits and less")
 
 
 def _normalized_state(ops: Any, x: Any, state: Any) -> Any:

@@ -77,6 +77,37 @@ def _computed():
         yield case(f"computed-f16-{to}", [static((x + 8).astype(F16))], **kept)
 
 
+def _to_bf16():
+    """To bf16 and on to f32: the plugin rounds f16 and f32 to the nearest, and all else as constants are rounded."""
+    x = np.concatenate([np.arange(512) * 2 + 1, -np.arange(1, 4096, 37) * 1.001, [0, 1e6, -1e6, 1e-3]]) / 256
+    nearest = decided("cpu", "the CPU plugin rounds run-time f16 and f32 to the nearest bf16, the reference kernel does not")
+
+    def back(ops, x):
+        return ops.convert(ops.convert(x, "bf16"), "f32")
+
+    def computed(ops, x, *factors):
+        value = ops.convert(ops.constant(factors[0]), "bf16")
+        for factor in factors[1:]:
+            value = ops.multiply(value, ops.convert(ops.constant(factor), "bf16"))
+        return ops.multiply(ops.convert(value, "f32"), x)
+
+    case = partial(layer_case, "Convert", "opset1")
+    factor = np.linspace(0.5, 1.5, len(x), dtype=F32)
+    unrounded = decided("cpu", "the CPU plugin multiplies constants of bf16 in float32")
+    for kind in ("f16", "f32", "f64", "i32", "i64", "u16"):
+        whole = kind[0] in "iu"
+        values = (np.abs(x * 256) % 65536 if whole else x).astype(TYPES[kind])
+        yield case(back, f"{kind}-bf16-f32", [static(values)], **(nearest if kind in ("f16", "f32") else {}))
+        make = lambda ops, x, v=values: computed(ops, x, v)  # noqa: E731
+        yield case(make, f"constant-{kind}-bf16-f32", [static(F32(1))])
+        make = lambda ops, x, v=values: computed(ops, x, v, factor[: len(v)])  # noqa: E731
+        yield case(make, f"constant-{kind}-bf16-scaled", [static(F32(1))], **unrounded)
+    many = np.resize(x, 6000).astype(F16)  # too many to be folded by the rule
+    yield case(lambda ops, x: computed(ops, x, many), "constant-many-bf16", [static(F32(1))])
+    scaled = lambda ops, x: computed(ops, x, many, many)  # noqa: E731
+    yield case(scaled, "constant-many-bf16-scaled", [static(F32(1))], **unrounded)
+
+
 def _through(name, kind, array, **settings):
     """To a type that NumPy lacks, and back."""
 
@@ -164,4 +195,4 @@ def _promotions():
         yield case(f"{b}-scalar-{a}", [y, x], attributes)
 
 
-CASES = [*_converts(), *_computed(), *_types_that_numpy_lacks(), *_convert_likes(), *_promotions()]
+CASES = [*_converts(), *_computed(), *_to_bf16(), *_types_that_numpy_lacks(), *_convert_likes(), *_promotions()]

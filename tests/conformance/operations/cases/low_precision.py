@@ -82,6 +82,9 @@ def _constants():
         for shape in ((7,), (16, 16), (197, 211)):
             name = f"{kind}-{'x'.join(map(str, shape))}"
             yield through(name, kind, shape, codes_of(kind, int(np.prod(shape))), **settings)
+        for shape in ((16, 16), (197, 211)):
+            name = f"{kind}-through-bf16-{'x'.join(map(str, shape))}"
+            yield through(name, kind, shape, codes_of(kind, int(np.prod(shape)), 1), "bf16", **settings)
         if kind != "f8e8m0":
             yield through(f"{kind}-through-f16", kind, (197, 211), codes_of(kind, 197 * 211, 1), "f16")
     for kind in ("f8e4m3", "f8e5m2", "f8e8m0"):
@@ -110,7 +113,8 @@ def _weights(name, kind, rows, groups, size, zero_point=None, scale_kind=None, m
         contents[zero_point] = contents.get(zero_point, b"") + codes_of(zero_point, rows * groups, 3)
     if scale_kind:
         contents[scale_kind] = bytes(np.random.default_rng(4).integers(118, 124, rows * groups, np.uint8))
-    inputs.append(zeros(scale_kind, *per_group) if scale_kind else numbers.astype(np.float16 if middle == "f16" else F))
+    scales = numbers.astype({"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": F}[middle])
+    inputs.append(zeros(scale_kind, *per_group) if scale_kind else scales)
 
     def make(ops, x, codes, *rest):
         value, scale = ops.convert(codes, middle), rest[-1]
@@ -127,8 +131,8 @@ def _weights(name, kind, rows, groups, size, zero_point=None, scale_kind=None, m
     x = static(generator.standard_normal((3, columns)).astype(F))
     if several:
         x = dynamic(*x.arrays, generator.standard_normal((1, columns)).astype(F), dims=[-1, columns])
-    if middle == "f16":
-        settings |= decided("cpu", "the CPU plugin scales in float32 what the reference kernels scale in float16")
+    if middle != "f32":
+        settings |= decided("cpu", "the CPU plugin scales in float32 what the reference kernels scale in 16 bits")
     return filled(layer_case("MatMul", "opset1", make, f"weights-{name}", [x, *inputs], **settings), contents)
 
 
@@ -150,6 +154,11 @@ def _compressed():
     yield wide("f4e2m1-f8e8m0", "f4e2m1", 24, 8, 32, scale_kind="f8e8m0")
     yield _weights("f4e2m1-f16", "f4e2m1", 24, 8, 32)
     yield _weights("f8e4m3", "f8e4m3", 24, 1, 256)
+    # The CPU plugin rounds the scaled weights to bf16.
+    half = partial(_weights, middle="bf16")
+    yield half("u8-bf16", "u8", 24, 1, 200, "u8", atol=0.2)
+    yield half("nf4-bf16", "nf4", 24, 1, 256, atol=1e-3)
+    yield half("i4-bf16", "i4", 24, 4, 64, atol=1e-2)
     # Terms of up to 1,000 make sums of 0.1: their order shows.
     yield wide("f8e5m2", "f8e5m2", 24, 1, 256, atol=5e-3)
 
