@@ -90,7 +90,7 @@ MALFORMED = [
     ("PReLU", "opset1", "", [S, (2, 1, 3)], S, "do not fit together"),
     ("GRN", "opset1", 'bias="1"', [(3,)], (3,), "do not fit together"),
     ("FakeQuantize", "opset1", 'levels="16"', [S, (), (), (), ((), I64)], S, "do not fit together"),
-    ("FakeQuantize", "opset1", 'levels="16"', [(1, 3), (2, 1), (), (), ()], (1, 3), "does not broadcast"),
+    ("FakeQuantize", "opset1", 'levels="16"', [(1, 3), (2, 3), (2, 3), (), ()], (1, 3), "larger than its data"),
     ("FakeQuantize", "opset1", 'levels="16"', [S, (2, 1, 1), (), (), ()], S, "do not fit together|does not broadcast"),
     ("NV12toRGB", "opset8", "", [(1, 4, 4, 1)], (1, 2, 4, 3), "4 is no multiple of 3"),
     ("NV12toRGB", "opset8", "", [(1, 3, 4, 2)], (1, 2, 4, 3), "2 is not 1"),
