@@ -83,11 +83,9 @@ def _gather(op: Builder, data: Value, indices: Value, axis: Value, batch_dims: i
         raise Malformed(f"its axis {at} lies within its {batch_dims} batch_dims")
     if at is not None and data.dims is not None and data.dims[at] == 0:
         shape = op.Concat(op.Shape(data, end=at), op.Shape(indices, start=batch_dims), op.Shape(data, start=at + 1), axis=0)
-        return op.Expand(_zero(op, data), shape)  # ONNX Runtime would look for the first element
+        return op.Expand(_zero(op, data), shape)  # no index is valid
     negative = negative or _counts_back(data, indices, at)
-    # ONNX Runtime's Gather of strings (1.31) fetches but the first one of each slice.
-    strings = data.dtype == ir.DataType.STRING and data.rank != 1
-    if at is None or strings or batch_dims not in (0, at) or batch_dims < 0 or (data.rank is None and at >= 0):
+    if at is None or batch_dims not in (0, at) or batch_dims < 0 or (data.rank is None and at >= 0):
         return _gather_flattened(op, data, indices, axis, batch_dims, negative)
     size = dim(op, data, at)
     valid = _valid(op, indices, size, negative)

@@ -13,7 +13,6 @@ from converters.openvino.rule import Departure, rule
 from converters.openvino.rules._precision import saturating_8_bits
 from converters.openvino.rules._shapes import match_shapes
 from onnx_specops.building import Builder, Value
-from onnx_specops.padding import pad
 
 
 @rule(
@@ -43,54 +42,17 @@ def mat_mul(op: Builder, a: Value, b: Value, *, transpose_a: bool = False, trans
 
 
 def _product(op: Builder, a: Value, b: Value, transpose_a: bool, transpose_b: bool) -> Value:
-    inner = -2 if transpose_a and a.rank != 1 else -1, -1 if transpose_b or b.rank == 1 else -2
-    if any(x.dims and x.dims[axis] == 0 for x, axis in zip((a, b), inner, strict=True)):
-        # ONNX Runtime computes only the first matrix of such products: a zero makes them sums of something.
-        a, b = (pad(op, x, [axis], [0], [1]) for x, axis in zip((a, b), inner, strict=True))
     if (transpose_a and b.rank == 1 and a.rank != 1) or (transpose_b and a.rank == 1 and b.rank != 1):
-        return _multiplied(op, b, a)
-    fusible = a.rank is not None and b.rank is not None
-    left = _transposed(op, a, transpose_a, fusible and not _may_be_none_of_one(a, b))
-    return _multiplied(op, left, _transposed(op, b, transpose_b, fusible))
+        return op.MatMul(b, a)
+    return op.MatMul(_transposed(op, a, transpose_a), _transposed(op, b, transpose_b))
 
 
-def _may_be_none_of_one(a: Value, b: Value) -> bool:
-    """Whether there may be no matrices ``a`` at run time where ``b`` is one: ONNX Runtime 1.31, fusing them, fails then."""
-    if a.dims is None or b.dims is None:
-        return False
-    of_b = [1] * len(a.dims) + b.dims[:-2]
-    return any(one is None and other == 1 for one, other in zip(a.dims[-3::-1], reversed(of_b), strict=False))
-
-
-def _multiplied(op: Builder, a: Value, b: Value) -> Value:
-    """MatMul, also of no matrices: ONNX Runtime 1.31 has no vector times none, and lets no 1 stand for 0 of them.
-
-    Nor has it a transposed matrix times a vector: fused, the result is wrong, whichever layer transposes.
-    """
-    if b.rank == 1 and a.rank != 1:
-        return op.Squeeze(_multiplied(op, a, op.Unsqueeze(b, [1])), [-1])
-    if b.rank is None and (node := a.producer()) is not None and node.op_type == "Transpose":
-        return op.if_(
-            op.Equal(op.Size(op.Shape(b)), 1),
-            lambda op: op.Squeeze(op.MatMul(a, op.Unsqueeze(b, [1])), [-1]),
-            lambda op: op.MatMul(a, b),
-        )
-    if a.dims is None or b.dims is None or 0 not in [*a.dims[:-2], *b.dims[:-2]]:
-        return op.MatMul(a, b)
-    if a.rank == 1:
-        return op.Squeeze(_multiplied(op, op.Unsqueeze(a, [0]), b), [-2])
-    a, b = (op.Expand(x, op.Concat(op.Shape(other, end=-2), [1, 1], axis=0)) for x, other in ((a, b), (b, a)))
-    return op.MatMul(a, b)
-
-
-def _transposed(op: Builder, x: Value, transpose: bool, plain: bool) -> Value:
-    """``x`` with its last two dimensions swapped where it has them; by a ``plain`` Transpose or one that cannot be fused."""
+def _transposed(op: Builder, x: Value, transpose: bool) -> Value:
+    """``x`` with its last two dimensions swapped, if it has them."""
     if not transpose or x.rank == 1:
         return x
     if x.rank is not None:
-        if plain:
-            return op.Transpose(x, perm=[*range(x.rank - 2), x.rank - 1, x.rank - 2])
-        return op.Squeeze(op.Transpose(op.Unsqueeze(x, [0]), perm=[*range(x.rank - 1), x.rank, x.rank - 1]), [0])
+        return op.Transpose(x, perm=[*range(x.rank - 2), x.rank - 1, x.rank - 2])
 
     def swap(op: Builder) -> Value:
         shape = op.Shape(x)

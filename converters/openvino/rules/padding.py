@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-import numpy as np
 import onnx_ir as ir
 
 from converters.errors import Malformed
@@ -44,11 +43,8 @@ def pad_1(op: Builder, data: Value, pads_begin: Value, pads_end: Value, pad_valu
 def pad(op: Builder, data: Value, pads_begin: Value, pads_end: Value, pad_value: Value | None = None, *, pad_mode: Mode):
     """Pad-12: negative pads crop; what edge, reflect and symmetric repeat they take from the data before the cropping."""
     begin, end = vector(op, pads_begin), vector(op, pads_end)
-    if data.dtype == ir.DataType.STRING:  # ONNX Runtime pads no strings
-        if pad_mode != "constant":
-            raise Malformed(f"it pads strings in the mode {pad_mode}", "OpenVINO pads strings with a constant only")
-        blank = op.const(np.array("", dtype=object)) if pad_value is None else one_element(op, pad_value)
-        return _padded_flat(op, data, begin, end, pad_mode, blank)
+    if data.dtype == ir.DataType.STRING and pad_mode != "constant":
+        raise Malformed(f"it pads strings in the mode {pad_mode}", "OpenVINO pads strings with a constant only")
     if pad_mode == "constant":
         value = None if pad_value is None else one_element(op, pad_value)
         return op.Pad(data, op.Concat(begin, end, axis=0), value)
@@ -87,21 +83,16 @@ def _check_reflected(dims: list[int | None], pads: list[tuple[int, int]], mode: 
             raise Malformed(f"it pads {size} elements by {max(before, after)} in the mode {mode}")
 
 
-def _padded_flat(op: Builder, data: Value, begin: Value, end: Value, mode: Mode, blank: Value | None = None) -> Value:
-    """``data`` of any rank padded along all axes at once; for the mode ``constant`` with a ``blank``.
+def _padded_flat(op: Builder, data: Value, begin: Value, end: Value, mode: Mode) -> Value:
+    """``data`` of any rank, padded with its own elements along all axes at once.
 
-    Each position of the result is fetched from where its coordinates fall in the data, or is the blank behind them.
+    Each position of the result is fetched from the position in the data that its coordinates refer to.
     """
     dims = op.Shape(data)
     shape = op.Add(dims, op.Add(begin, end))
     at = op.Sub(coordinates(op, shape), begin)
     sources = op.ReduceSum(op.Mul(_sources(op, at, dims, mode), strides(op, dims)), [1], keepdims=0)
-    if blank is None:
-        return gather_at(op, data, sources, shape)
-    outside = op.Or(op.Less(at, 0), op.GreaterOrEqual(at, dims))
-    outside = op.Cast(op.ReduceMax(op.Cast(outside, to=ir.DataType.UINT8), [1], keepdims=0), to=ir.DataType.BOOL)
-    values = op.Concat(op.Reshape(data, [-1]), op.Reshape(blank, [1]), axis=0)
-    return gather_at(op, values, op.Where(outside, op.Size(data), sources), shape)
+    return gather_at(op, data, sources, shape)
 
 
 def _mirrored(op: Builder, data: Value, axis: int, before: int, after: int) -> Value:

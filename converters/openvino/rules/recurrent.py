@@ -143,7 +143,7 @@ def gru_cell(
     node = attributes.onnx()
     inputs = [op.Unsqueeze(value, [0]) for value in (x, weights, recurrence)]
     biases = None if biases is None else op.Unsqueeze(biases, [0])
-    _, last = _unless_empty(op, "GRU", *inputs, _gru_biases(op, biases, attributes), None, op.Unsqueeze(hidden, [0]), **node)
+    _, last = op.GRU(*inputs, _gru_biases(op, biases, attributes), None, op.Unsqueeze(hidden, [0]), outputs=2, **node)
     return op.Squeeze(last, [0])
 
 
@@ -244,9 +244,9 @@ def gru_sequence(
     """GRUSequence-5."""
     _check(attributes, x, weights, recurrence, biases, hidden, lengths=lengths, direction=direction)
     node = attributes.onnx(direction)
-    outputs = _unless_empty(
-        op, "GRU", _time_first(op, x), weights, recurrence, _gru_biases(op, biases, attributes),
-        _lengths(op, x, lengths), _direction_first(op, hidden), **node,
+    outputs = op.GRU(
+        _time_first(op, x), weights, recurrence, _gru_biases(op, biases, attributes),
+        _lengths(op, x, lengths), _direction_first(op, hidden), outputs=2, **node,
     )  # fmt: skip
     return _batch_first(op, outputs)
 
@@ -269,9 +269,9 @@ def lstm_sequence(
     _check(attributes, x, weights, recurrence, biases, hidden, cell, lengths=lengths, direction=direction)
     node = attributes.onnx(direction)
     weights, recurrence, biases = (_gates(op, value) for value in (weights, recurrence, biases))
-    outputs = _unless_empty(
-        op, "LSTM", _time_first(op, x), weights, recurrence, _with_zeros(op, biases), _lengths(op, x, lengths),
-        _direction_first(op, hidden), _direction_first(op, cell), **node,
+    outputs = op.LSTM(
+        _time_first(op, x), weights, recurrence, _with_zeros(op, biases), _lengths(op, x, lengths),
+        _direction_first(op, hidden), _direction_first(op, cell), outputs=3, **node,
     )  # fmt: skip
     return _batch_first(op, outputs)
 
@@ -302,20 +302,6 @@ def _check(
     )
 
 
-def _unless_empty(op: Builder, kind: Literal["GRU", "LSTM"], x: Value, *inputs: Value | None, **node: Any) -> list[Value]:
-    """The outputs of ONNX's GRU or LSTM of ``x``, ``[steps, batch, size]``; on an empty batch ONNX Runtime crashes."""
-    batch = op.Shape(x, start=1, end=2)
-    count = 2 if kind == "GRU" else 3
-
-    def zeros(op: Builder) -> list[Value]:
-        directions = 2 if node.get("direction") == "bidirectional" else 1
-        state = op.Concat([directions], batch, [node["hidden_size"]], axis=0)
-        shapes = [op.Concat(op.Shape(x, end=1), state, axis=0), *[state] * (count - 1)]
-        return [op.Expand(op.const(0, x.dtype), shape) for shape in shapes]
-
-    return op.if_(op.Equal(batch, 0), zeros, lambda op: op.node(kind, x, *inputs, outputs=count, **node))
-
-
 def _lstm_cell(
     op: Builder,
     x: Value,
@@ -332,9 +318,9 @@ def _lstm_cell(
         biases = _gates(op, op.Unsqueeze(biases, [0]))
     if peepholes is not None:
         peepholes = _gates(op, op.Unsqueeze(peepholes, [0]), [1, 2, 0])
-    _, last, state = _unless_empty(
-        op, "LSTM", x, _gates(op, weights), _gates(op, recurrence), _with_zeros(op, biases), None, hidden, cell, peepholes,
-        **node,
+    _, last, state = op.LSTM(
+        x, _gates(op, weights), _gates(op, recurrence), _with_zeros(op, biases), None, hidden, cell, peepholes,
+        outputs=3, **node,
     )  # fmt: skip
     return [op.Squeeze(last, [0]), op.Squeeze(state, [0])]
 

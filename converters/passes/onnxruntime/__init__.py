@@ -15,9 +15,12 @@ from onnx_ir.passes import InPlacePass
 from converters.passes.onnxruntime.doubles import ActivationsOfDoubles
 from converters.passes.onnxruntime.float_weights import KeepFloatWeights
 from converters.passes.onnxruntime.local_response import LRNOfFourDimensions
+from converters.passes.onnxruntime.matmuls import MatMulOfVectorsAndEmptyMatrices
 from converters.passes.onnxruntime.pads import KeepPads
+from converters.passes.onnxruntime.recurrent import EmptyBatches
 from converters.passes.onnxruntime.signs import SignInFloat32
 from converters.passes.onnxruntime.splits import EmptySplit
+from converters.passes.onnxruntime.strings import GatherOfStrings, PadOfStrings
 from converters.passes.onnxruntime.sums import SumBeforeNormalization
 from converters.passes.onnxruntime.transposed_matmuls import TransposeAfterCasts
 
@@ -33,7 +36,16 @@ __all__ = [
 
 def kernel_workarounds() -> Sequence[InPlacePass]:
     """The passes that come first: nodes that ONNX Runtime has no kernel for, or a wrong one."""
-    return [ActivationsOfDoubles(), LRNOfFourDimensions(), SignInFloat32(), EmptySplit()]
+    return [
+        ActivationsOfDoubles(),
+        LRNOfFourDimensions(),
+        SignInFloat32(),
+        EmptySplit(),
+        MatMulOfVectorsAndEmptyMatrices(),
+        EmptyBatches(),
+        GatherOfStrings(),
+        PadOfStrings(),
+    ]
 
 
 def fusion_guards(opset: int) -> Sequence[InPlacePass]:

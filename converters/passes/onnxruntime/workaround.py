@@ -1,0 +1,50 @@
+"""The base of passes for nodes that ONNX Runtime computes wrongly or not at all."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import onnx_ir as ir
+from onnx_ir.passes import InPlacePass, PassResult
+
+from onnx_specops.building import Builder, Value
+from onnx_specops.graphs import all_nodes
+from onnx_specops.replacing import replace_value
+
+
+class Workaround(InPlacePass):
+    """Replaces nodes of some standard operators.
+
+    ``--verify`` does not check the replacements: ONNX Runtime cannot compute the nodes that they replace.
+    """
+
+    operators: ClassVar[frozenset[str]]
+
+    @abstractmethod
+    def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
+        """The values that replace the node's outputs; ``None``, before anything is emitted, if the node stays."""
+
+    def call(self, model: ir.Model) -> PassResult:
+        root: Builder | None = None
+        count = 0
+        for node in list(all_nodes(model.graph)):
+            if node.domain or node.op_type not in self.operators or not isinstance(node.graph, ir.Graph):
+                continue
+            root = root or Builder.of_existing(model.graph)
+            op = Builder(node.graph, root=root, before=node)
+            op.scope = node.name or node.op_type
+            values = self.replacement(op, node)
+            if values is None:
+                continue
+            for old, new in zip(node.outputs, values, strict=True):
+                replace_value(old, op.place(new), equal=False)
+            node.graph.remove(node, safe=True)
+            count += 1
+        return PassResult(model, modified=count > 0)
+
+
+def attributes_of(node: ir.Node) -> dict[str, Any]:
+    """A node's attributes as the builder takes them."""
+    return {name: attribute.value for name, attribute in node.attributes.items()}
