@@ -26,7 +26,7 @@ from converters.passes.compressed_weights.codes import Codes, pack, table, unpac
 from converters.passes.compressed_weights.comparing import decodes_to
 from converters.passes.compressed_weights.finding import Weights, find_weights
 from converters.passes.compressed_weights.following import with_bias, with_factor, with_function
-from converters.passes.compressed_weights.values import FLOATS
+from converters.passes.dequantization import FLOATS
 from onnx_specops.building import Builder, Value, constant_value
 from onnx_specops.ops.mat_mul_compressed import LARGEST
 from onnx_specops.replacing import replace_value

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from converters.passes.compressed_weights.codes import PACKED, Codes
 from converters.passes.compressed_weights.finding import Weights
-from converters.passes.compressed_weights.values import CAST_TO, source, standard, static
+from converters.passes.dequantization import CAST_TO, source, standard, static
 from onnx_specops.building import Builder, Value, constant_value
 
 D = ir.DataType

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import onnx_ir as ir
 
-from converters.passes.compressed_weights.values import source, standard
+from converters.passes.dequantization import source, standard
 from onnx_specops.building import Value, constant_value
 from onnx_specops.folding import FOLDED_ELEMENTS
 from onnx_specops.mapped import same_bytes

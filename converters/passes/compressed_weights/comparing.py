@@ -10,8 +10,8 @@ import onnx_ir as ir
 from converters.passes.compressed_weights.blocks import plain
 from converters.passes.compressed_weights.codes import Codes, codes_of, unpack, view
 from converters.passes.compressed_weights.finding import Weights
-from converters.passes.compressed_weights.values import source, standard
 from converters.passes.decoding import HALF_ROUNDING, ROUNDING, agree, folded, rows_of
+from converters.passes.dequantization import source, standard
 
 _MOVES = ("Cast", "Reshape", "Transpose")
 

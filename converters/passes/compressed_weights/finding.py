@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.passes.compressed_weights.codes import Codes, codes_of
-from converters.passes.compressed_weights.values import CAST_TO, source, standard, static
+from converters.passes.dequantization import CAST_TO, dequantization, source, standard, static
 from onnx_specops.building import Value
 from onnx_specops.widening import HALVES
 
@@ -63,34 +63,14 @@ def find_weights(value: ir.Value) -> Weights | None:
 
 
 def _decompressed(current: ir.Value, found: Weights, casts: list[ir.Value]) -> Weights | None:
-    """Follows the arithmetic to what is stored; ``casts`` are the results of Cast on the way."""
-    while (codes := codes_of(current)) is None:
-        node = standard(current)
-        if node is None:
-            return None
-        if node.op_type in ("Mul", "Sub") and found.zero is None:
-            a, b = node.inputs
-            if a is None or b is None:
-                return None
-            if node.op_type == "Mul" and found.scale is None:
-                whole, scale = (a, b) if static(a) == found.shape and not _is_small(a) else (b, a)
-                found = replace(found, scale=scale)
-            elif node.op_type == "Sub":
-                whole = a
-                found = replace(found, zero=b)
-            else:
-                return None
-            current = whole
-        elif node.op_type == "Cast" and current.dtype in CAST_TO:
-            found = replace(found, cast=current.dtype)
-            casts.append(current)
-            current = source(node)
-        elif node.op_type == "Reshape":
-            current = source(node)
-        else:
-            return None
-        if node.op_type != "Reshape" and static(current) != found.shape:
-            return None
+    """Follows the arithmetic to what is stored; ``casts`` are the results of Cast after it."""
+    arithmetic = dequantization(current, lambda value: codes_of(value) is not None)
+    codes = None if arithmetic is None else codes_of(arithmetic.stored)
+    if arithmetic is None or codes is None:
+        return None
+    cast = arithmetic.casts[-1].dtype if arithmetic.casts else None
+    found = replace(found, zero=arithmetic.zero, scale=arithmetic.scale, cast=cast)
+    casts = [*casts, *arithmetic.casts]
     narrow = casts[-1].dtype if casts else None
     if codes.codebook is not None and narrow in HALVES and not (isinstance(casts[-1], Value) and casts[-1].unrounded):
         assert narrow is not None
@@ -106,7 +86,3 @@ def _decompressed(current: ir.Value, found: Weights, casts: list[ir.Value]) -> W
 def _swaps(node: ir.Node, rank: int) -> bool:
     perm = list(node.attributes.get_ints("perm", ())) or list(range(rank))[::-1]
     return rank >= 2 and perm == [*range(rank - 2), rank - 1, rank - 2]
-
-
-def _is_small(value: ir.Value) -> bool:
-    return value.const_value is not None

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import onnx_ir as ir
 
-from converters.passes.compressed_weights.values import static
+from converters.passes.added_bias import added_bias, elements
+from converters.passes.dequantization import static
 from onnx_specops.building import Builder, Value
 
 D = ir.DataType
@@ -30,14 +29,13 @@ def with_bias(op: Builder, node: ir.Node, product: Value) -> ir.Node:
     multiplied = product.producer()
     if multiplied is None or multiplied.op_type != "MatMulCompressed":
         return node
-    user, other = _joined(node, "Add")
-    if user is None or other is None or other.const_value is None or (shape := static(other)) is None:
-        return node
     n = multiplied.attributes.get_int("N")
-    if shape[-1:] != (n,) or math.prod(shape) != n:
+    found = added_bias(node.outputs[0], -1, n) if node.outputs[0].dtype == D.FLOAT else None
+    if found is None:
         return node
+    user, other = found
     multiplied.resize_inputs(6)
-    multiplied.replace_input_with(5, other if len(shape) == 1 else op.place(op.const(other.const_value.numpy().reshape(n))))
+    multiplied.replace_input_with(5, other if static(other) == (n,) else op.place(op.const(elements(other, n))))
     return user
 
 

@@ -15,6 +15,7 @@ from math import prod
 import numpy as np
 import onnx_ir as ir
 
+from converters.passes.added_bias import added_bias, elements
 from converters.passes.quantized.affine import Affine, is_scale
 from converters.passes.quantized.fused import ConvAttributes, Target, function_of, fuse
 from converters.passes.quantized.graph import Arrangement, Quantized, is_node, only_quantizers, only_user, static_shape
@@ -98,7 +99,9 @@ def convolution(work: Arrangement, node: ir.Node) -> None:
         if (given := array(node.inputs[2])) is None:
             return
         bias = bias + given
-    tail, bias = _with_bias(node.outputs[0], bias)
+    tail = node.outputs[0]
+    while (added := added_bias(tail, 1, len(bias), broadcast=True)) is not None:
+        tail, bias = added[0].outputs[0], bias + elements(added[1], len(bias))
     op = work.before(node)
     is_whole = source.affine.is_whole
     has_volume = len(shape) == 5  # which ONNX Runtime's kernel computes with channels first
@@ -236,20 +239,6 @@ def _shortest(scales: np.ndarray, zeros: np.ndarray) -> Affine:
     if (scales == scales[0]).all() and (zeros == zeros[0]).all():
         return Affine(scales[0], zeros[0])
     return Affine(scales, zeros, 0)
-
-
-def _with_bias(tail: ir.Value, bias: np.ndarray) -> tuple[ir.Value, np.ndarray]:
-    """A convolution's result with the constants of each channel that are added to it alone."""
-    while (user := only_user(tail)) is not None and is_node(user, "Add") and tail.shape is not None:
-        other = next((array(value) for value in user.inputs if value is not tail), None)
-        rank = len(tail.shape)
-        if other is None or other.ndim > rank:
-            break
-        shape = [1] * (rank - other.ndim) + list(other.shape)
-        if any(size != 1 for axis, size in enumerate(shape) if axis != 1) or shape[1] not in (1, len(bias)):
-            break
-        tail, bias = user.outputs[0], bias + np.broadcast_to(other.astype(np.float64).reshape(-1), bias.shape)
-    return tail, bias
 
 
 # -- what follows a convolution --------------------------------------------------------------------------------------------

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from converters.passes.quantized.graph import Arrangement, Quantized, is_node, only_user, static_shape
-from converters.passes.quantized.weights import array, weights
+from converters.passes.added_bias import added_bias, elements
+from converters.passes.quantized.graph import Arrangement, Quantized, static_shape
+from converters.passes.quantized.weights import weights
 from onnx_specops.building import Builder, Value, constant_value
 
 
@@ -26,7 +27,8 @@ def product(work: Arrangement, node: ir.Node) -> None:
         if found.affine.scale_along(1) is None:
             return
         second = Quantized(found.emit(op), found.affine)
-        tail, bias = _with_bias(tail, shape[1])
+        if (added := added_bias(tail, -1, shape[1])) is not None:
+            tail, bias = added[0].outputs[0], elements(added[1], shape[1]).astype(np.float32)
     work.replace(node, multiply(work, op, first, second, bias), tail)
 
 
@@ -47,14 +49,3 @@ def multiply(work: Arrangement, op: Builder, a: Quantized, b: Quantized, bias: n
         constant_value(b.affine.zero_point),
         None if bias is None else constant_value(bias),
     )
-
-
-def _with_bias(tail: ir.Value, size: int) -> tuple[ir.Value, np.ndarray | None]:
-    """A product's result with the constant of each column that is added to it alone."""
-    user = only_user(tail)
-    if user is None or not is_node(user, "Add") or tail.shape is None:
-        return tail, None
-    other = next((array(value) for value in user.inputs if value is not tail), None)
-    if other is None or other.ndim > len(tail.shape) or other.size != size or not other.ndim or other.shape[-1] != size:
-        return tail, None
-    return user.outputs[0], np.ascontiguousarray(other.astype(np.float32).reshape(-1))

@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from converters.passes.decoding import ROUNDING, agree, rows_of
+from converters.passes.dequantization import dequantization
 from converters.passes.quantized.affine import NEAR, Affine, is_scale
 from converters.passes.quantized.graph import is_node, static_shape
 from onnx_specops.building import Builder, Value, constant_value
@@ -109,27 +110,14 @@ def _represent(value: ir.Value, integers: Value, scale: np.ndarray, zero: np.nda
 
 
 def _decompressed(value: ir.Value) -> _Found | None:
-    """Cast, Sub, Mul of a constant of 8 bits, or no Sub."""
-    node = value.producer()
-    if node is not None and (node.domain, node.op_type) == ("", "Cast") and value.dtype == D.FLOAT:
-        node = None if node.inputs[0] is None else node.inputs[0].producer()  # the scales are of 16 bits
-    if node is None or (node.domain, node.op_type) != ("", "Mul"):
+    """A constant of 8 bits, dequantized by constants."""
+    found = dequantization(value, lambda x: x.dtype in _BYTES and array(x) is not None)
+    scale = None if found is None or found.scale is None else _float_array(found.scale)
+    if found is None or scale is None:
         return None
-    scale = _float_array(node.inputs[1])
-    node = None if node.inputs[0] is None else node.inputs[0].producer()
-    zero: np.ndarray | None = np.zeros((), np.float32)
-    if node is not None and (node.domain, node.op_type) == ("", "Sub"):
-        zero = _float_array(node.inputs[1])
-        node = None if node.inputs[0] is None else node.inputs[0].producer()
-    integers: ir.Value | None = None
-    types: list[ir.DataType | None] = []
-    while node is not None and is_node(node, "Cast"):  # by way of 16 bits, where they are of 16 bits
-        types.append(node.outputs[0].dtype)
-        integers = node.inputs[0]
-        node = None if integers is None else integers.producer()
-    if scale is None or zero is None or integers is None or integers.dtype not in _BYTES or array(integers) is None:
-        return None
-    if not _preserve(types[::-1], array(integers)):
+    zero = np.zeros((), np.float32) if found.zero is None else _float_array(found.zero)
+    integers = found.stored
+    if zero is None or integers.dtype is None or not _preserve([x.dtype for x in reversed(found.before)], array(integers)):
         return None
     type_ = _BYTES[integers.dtype]
     whole = np.rint(zero)
@@ -137,8 +125,8 @@ def _decompressed(value: ir.Value) -> _Found | None:
     if (np.abs(zero - whole) > NEAR).any() or not np.array_equal(whole.astype(type_), whole) or not is_scale(scale).all():
         return None
     assert isinstance(integers, Value)
-    found = integers, scale, whole.astype(type_)
-    return found if _represent(value, *found) else None
+    result = integers, scale, whole.astype(type_)
+    return result if _represent(value, *result) else None
 
 
 def _preserve(types: Sequence[ir.DataType | None], integers: np.ndarray | None) -> bool:

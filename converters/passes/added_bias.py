@@ -1,0 +1,47 @@
+"""The bias that a graph adds to the result of a product or convolution."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import onnx_ir as ir
+
+
+def added_bias(value: ir.Value, axis: int, size: int, *, broadcast: bool = False) -> tuple[ir.Node, ir.Value] | None:
+    """The Add that adds a constant for each index of an axis to a value that nothing else takes.
+
+    Args:
+        value: the result of a product or convolution.
+        axis: the axis, which may be negative.
+        size: its size.
+        broadcast: whether one constant may be added for all indices.
+
+    Returns:
+        The Add and its constant, of 1 or ``size`` elements; ``None`` if there is none.
+    """
+    uses = list(value.uses())
+    if len(uses) != 1 or value.is_graph_output() or value.shape is None:
+        return None
+    node, index = uses[0]
+    producer = value.producer()
+    if (node.op_type, node.domain) != ("Add", "") or (producer is not None and node.graph is not producer.graph):
+        return None
+    other, rank = node.inputs[1 - index], len(value.shape)
+    if other is None or other.const_value is None or other.is_graph_input():
+        return None
+    dims = tuple(other.const_value.shape.numpy())
+    whole = (*[1] * (rank - len(dims)), *dims)
+    if len(whole) != rank or not rank or math.prod(whole) != whole[axis]:
+        return None
+    if whole[axis] != size and not (broadcast and whole[axis] == 1):
+        return None
+    if not dims and not broadcast:
+        return None
+    return node, other
+
+
+def elements(bias: ir.Value, size: int) -> np.ndarray:
+    """The elements of a bias that `added_bias` found, ``[size]``."""
+    assert bias.const_value is not None
+    return np.broadcast_to(bias.const_value.numpy().reshape(-1), (size,))
