@@ -1,28 +1,81 @@
-"""What is forgiven where OpenVINO, computing in low precision as it does by default, parts from itself."""
+"""What is excused in quantised networks, where OpenVINO differs from itself by rounding to other levels.
+
+A sum in another order, or an input that changes in its last digits, may round to the next level of a FakeQuantize. Later
+layers amplify this. No two runtimes agree within the tolerance then, nor does OpenVINO agree with itself.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from converters.source import Baseline
 from converters.validation.compare import Comparison, Tolerance, compare
 
-NOTE = "as near as OpenVINO is to itself in low precision"
+LOW_PRECISION = "as near as OpenVINO is to itself in low precision"
+CHANGED_INPUTS = "as near as OpenVINO is to itself when its inputs change by a tenth of the tolerance"
+
+_TRIES = 4
+# Of 42 networks that NNCF quantised, no distance was more than 1.03 times the largest of those of OpenVINO from itself.
+_TIMES = 1.25
 
 
-def excused(found: Comparison, itself: Comparison, value: np.ndarray, low: np.ndarray, tolerance: Tolerance) -> Comparison:
-    """The comparison of an output with OpenVINO's, forgiven where OpenVINO in low precision parts as far or computes it.
+def excused(
+    found: Comparison,
+    itself: Comparison,
+    value: np.ndarray,
+    low: np.ndarray,
+    tolerance: Tolerance,
+    changed: Callable[[], float] = lambda: 0.0,
+) -> Comparison:
+    """The comparison of an output with OpenVINO's, excused where OpenVINO is as far from itself.
 
     Args:
         found: the comparison of ``value`` with what OpenVINO computes in float32.
-        itself: the comparison of ``low`` with the same.
+        itself: the comparison of ``low`` with the same. Where they are equal, nothing is quantised and nothing is excused.
         value: the output.
         low: what OpenVINO computes in low precision.
-        tolerance: how far floats may part.
+        tolerance: how far floats may differ.
+        changed: gives the relative L2 distance of OpenVINO's output for inputs that change a little; see `distances`.
     """
-    if found.agrees or itself.agrees:
-        return found  # where OpenVINO agrees with itself, no one else is excused
-    if found.distance <= itself.distance or compare(value, low, tolerance).agrees:
-        return replace(found, agrees=True, note=NOTE)
+    if found.agrees or itself.exact == 1.0:
+        return found
+    if _is_near(found, itself.distance) or compare(value, low, tolerance).agrees:
+        return replace(found, agrees=True, note=LOW_PRECISION)
+    if _is_near(found, changed()):
+        return replace(found, agrees=True, note=CHANGED_INPUTS)
     return found
+
+
+def _is_near(found: Comparison, distance: float) -> bool:
+    return math.isfinite(distance) and found.distance <= _TIMES * distance
+
+
+def distances(
+    baseline: Baseline, inputs: Sequence[np.ndarray], expected: Sequence[np.ndarray], tolerance: Tolerance
+) -> list[float]:
+    """For each output the largest relative L2 distance that it moves when the floats of the inputs change a little.
+
+    They change by a tenth of the relative tolerance. A network that amplifies this beyond the tolerance amplifies rounding,
+    too.
+
+    Args:
+        baseline: the source's runtime.
+        inputs: the inputs.
+        expected: the outputs for these.
+        tolerance: how far floats may differ.
+    """
+    rng = np.random.default_rng(0)
+    tries = [[_changed(array, tolerance.relative / 10, rng) for array in inputs] for _ in range(_TRIES)]
+    outputs = baseline.run_all(tries)
+    moved = [[compare(*pair, tolerance).distance for pair in zip(found, expected, strict=True)] for found in outputs]
+    return [max(column) for column in zip(*moved, strict=True)]
+
+
+def _changed(array: np.ndarray, relative: float, rng: np.random.Generator) -> np.ndarray:
+    if array.dtype.kind not in "fV":
+        return array
+    return (array.astype(np.float64) * (1 + relative * rng.standard_normal(array.shape))).astype(array.dtype)

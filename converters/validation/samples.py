@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from converters.source import Baseline, BaselineError
 from converters.validation.compare import Comparison, Tolerance, compare
-from converters.validation.excuse import excused
+from converters.validation.excuse import distances, excused
 from converters.validation.onnx_model import OnnxModel
 from converters.validation.runtimes import NAMES, Arrays, runner, unavailable
 
@@ -69,6 +71,14 @@ def compare_samples(
     expected: list[list[np.ndarray]] = []
     low: list[list[np.ndarray]] = []
     itself: list[list[Comparison]] = []  # of each sample, the source's runtime in low precision with itself
+
+    @functools.cache
+    def all_moved(sample: int) -> list[float]:
+        return distances(source, inputs[sample], expected[sample], tolerance)
+
+    def moved(sample: int, place: int) -> float:
+        return all_moved(sample)[place]
+
     for runtime in runtimes:
         name = source.title if runtime == source.runtime else NAMES[runtime]
         progress(name, 0, len(samples))
@@ -107,8 +117,8 @@ def compare_samples(
                 ]
             for place, rows in enumerate(parting.values()):
                 rows[:] = [
-                    excused(row, repeated[place], got[place], less[place], tolerance)
-                    for row, repeated, got, less in zip(rows, itself, found, low, strict=True)
+                    excused(row, repeated[place], got[place], less[place], tolerance, partial(moved, sample, place))
+                    for sample, (row, repeated, got, less) in enumerate(zip(rows, itself, found, low, strict=True))
                 ]
     return sampled
 
