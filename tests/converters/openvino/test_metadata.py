@@ -14,7 +14,7 @@ from converters.openvino import convert
 from converters.openvino.contents import contents
 from converters.openvino.reader.read import read
 from converters.openvino.source import OpenVINOSource
-from converters.validation.inputs import Taken
+from converters.validation.inputs import ModelInputs
 from tests.converters.openvino.reader import ir_text
 
 
@@ -83,7 +83,7 @@ def test_early_files_say_it_elsewhere(tmp_path: Path) -> None:
     assert found["MO_version"] == "2020.1"
     source = read(path)
     assert contents(source).information == found
-    assert Taken.by_source(OpenVINOSource(source), []).information == found
+    assert ModelInputs.by_source(OpenVINOSource(source), []).information == found
 
 
 def test_layouts(tmp_path: Path) -> None:

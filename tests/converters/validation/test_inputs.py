@@ -13,7 +13,7 @@ from PIL import Image
 from converters.openvino import convert
 from converters.validation.arrays import InputSpec
 from converters.validation.images import Preparation, load_image
-from converters.validation.inputs import Taken, load_samples
+from converters.validation.inputs import ModelInputs, load_samples
 from tests.converters.cli.specops import as_json, specops
 from tests.converters.reports.pages import load, text_of
 
@@ -90,7 +90,7 @@ def test_what_takes_no_image(tmp_path: Path, dims: tuple, layout: str, said: dic
 
 
 def test_folders(tmp_path: Path) -> None:
-    two = Taken([InputSpec("a", "float", (2,)), InputSpec("b", "int64", (1,))])
+    two = ModelInputs([InputSpec("a", "float", (2,)), InputSpec("b", "int64", (1,))])
     for name in ("one", "other"):
         (tmp_path / name).mkdir()
         np.save(tmp_path / name / "a.npy", np.array([1, 2], np.float32))
@@ -108,7 +108,7 @@ def test_folders(tmp_path: Path) -> None:
 
 
 def test_files_that_are_none(tmp_path: Path) -> None:
-    taken = Taken([InputSpec("x", "float", (1, 3, 2, 4))])
+    taken = ModelInputs([InputSpec("x", "float", (1, 3, 2, 4))])
     for name in ("x.png", "x.npy", "x.txt"):
         (tmp_path / name).write_bytes(b"nothing of the kind")
         with pytest.raises(ValueError, match=name):
