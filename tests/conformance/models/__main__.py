@@ -6,19 +6,26 @@ import argparse
 import importlib.metadata
 import json
 import os
+import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.conformance.models import reshaped, saved
 from tests.conformance.models.comparing import Result
 from tests.conformance.models.kept import keep
 from tests.conformance.models.network import Network
 from tests.conformance.models.table import NETWORKS
+from tests.conformance.oracle import Oracle
+from tests.conformance.random.options import ALL
+from tests.conformance.random.options import BY_NAME as ALL_OPTIONS
 
 PAGE = Path(__file__).parents[3] / "docs" / "networks.md"
 RESULTS = Path(__file__).with_name("results.json")
@@ -131,7 +138,13 @@ def main() -> int:
     parser.add_argument("-n", default="2", help="processes (default: %(default)s)")
     parser.add_argument("--missing", action="store_true", help="run those that do not agree, or have not been run")
     parser.add_argument("--keep", action="store_true", help="make the files of the kept networks anew, and run nothing")
+    parser.add_argument("--reshaped", action="store_true", help="run them at other sizes, with options of a conversion")
+    parser.add_argument("--options", help='with --reshaped: names of options, or "all" (default: two by the seed)')
+    parser.add_argument("--seed", type=int, default=1, help="with --reshaped: which options (default: %(default)s)")
+    parser.add_argument("--folder", type=Path, help="with --reshaped: where their IR is kept (default: made anew)")
     options = parser.parse_args()
+    if options.reshaped:
+        return _reshaped(options)
     if options.keep:
         for network in NETWORKS:
             if network.kept and network.chosen(options.words):
@@ -149,6 +162,33 @@ def main() -> int:
     code = pytest.main([*tests, "--networks=all", "-p", "no:cacheprovider", "-n", options.n, "--tb=line"], [gather])
     print(f"{gather.count} networks in {(time.perf_counter() - started) / 60:.0f} minutes")
     return int(code)
+
+
+def _reshaped(given: argparse.Namespace) -> int:
+    networks = [network for network in NETWORKS if network.chosen(given.words)]
+    named = [ALL_OPTIONS[name] for name in given.options.split(",")] if given.options not in (None, "all") else list(ALL)
+    problems = runs = 0
+    with tempfile.TemporaryDirectory() as made, Oracle() as oracle:
+        for network in networks:
+            if find_spec(network.package) is None:
+                continue
+            folder = Path(given.folder or Path(made) / str(runs))
+            options = named if given.options else reshaped.chosen(network, given.seed, 2)
+            try:
+                path = saved.saved(network, folder)
+            except Exception as error:  # with another release of its library
+                print(f"{network.name} cannot be made: {type(error).__name__}: {error}"[:300], flush=True)
+                continue
+            try:
+                found = reshaped.check(network, path, oracle, options)
+            except Exception as error:
+                found = reshaped.Found(problems=[f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"])
+            problems, runs = problems + len(found.problems), runs + found.runs
+            print(reshaped.report(network, found), flush=True)
+            if given.folder is None:
+                shutil.rmtree(folder, ignore_errors=True)
+    print(f"{len(networks)} networks at {runs} sizes: {problems} problems")
+    return problems > 0
 
 
 if __name__ == "__main__":

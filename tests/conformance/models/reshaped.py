@@ -1,0 +1,204 @@
+"""The networks of the table, converted with every option, at sizes that their IR leaves open or ``Model.reshape`` takes.
+
+::
+
+    python -m tests.conformance.models --reshaped                 # two options each, chosen by the seed
+    python -m tests.conformance.models --reshaped --options all   # the whole
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from converters.errors import ConversionError
+from converters.openvino import convert
+from converters.openvino.runtime.inference import FLOAT32
+from converters.validation.compare import compare, relative_l2
+from tests.conformance.check import run_model
+from tests.conformance.models.network import Network, Size
+from tests.conformance.oracle import Oracle, OracleError
+from tests.conformance.random.options import ALL, Options
+
+BATCHES = (1, 2, 3)
+_CHANGE, _TRIES, _TIMES = 1e-6, 4, 12.0
+
+
+@dataclass
+class Found:
+    """What became of a network.
+
+    Attributes:
+        runs: how many sizes OpenVINO runs.
+        refused: those that it does not, and why.
+        lacking: the options with which the conversion refuses the network, as they may.
+        problems: what differs: the options, the kernels, the size and how.
+    """
+
+    runs: int = 0
+    refused: list[str] = field(default_factory=list)
+    lacking: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+def sizes(network: Network) -> list[Size]:
+    """Three batches at the first size, and two of them at another: the second, else one that is half as large again."""
+    first, second = network.sizes[0], network.sizes[-1]
+    other = {name: second[name] if second[name] != value else _larger(value) for name, value in first.items()}
+    if "b" not in first:
+        return [first, other] if first else [first]
+    found = [{**first, "b": batch} for batch in BATCHES]
+    return [*found, *({**other, "b": batch} for batch in BATCHES[:2])] if set(first) > {"b"} else found
+
+
+def _larger(value: int) -> int:
+    step = 32 if value >= 32 and value % 32 == 0 else 1
+    return value + max(value // 2 // step, 1) * step
+
+
+def chosen(network: Network, seed: int, count: int) -> list[Options]:
+    """So many options for a network, by the seed."""
+    rng = np.random.default_rng([seed, *network.name.encode()])
+    return [ALL[k] for k in sorted(rng.permutation(len(ALL))[:count])]
+
+
+def check(network: Network, path: Path, oracle: Oracle, options: Sequence[Options]) -> Found:
+    """Reshape the IR to unknown dimensions, convert it with each of the options, run it at all sizes and compare.
+
+    Args:
+        network: what the IR is of.
+        path: the IR; its folder also gets the reshaped IR and its conversions.
+        oracle: the process that asks OpenVINO.
+        options: what to convert it with.
+    """
+    found = Found()
+    for wide in (True, False):
+        reshaped = path.with_name("reshaped.xml")
+        try:
+            oracle.ask(_reshape, str(path), str(reshaped), _dims(network) if wide else network.partial_shapes())
+        except OracleError as error:
+            found.refused.append(f"reshape: {error}"[:200])
+            continue
+        taken = _taken(network, reshaped, oracle, found, network.sizes if not wide else sizes(network))
+        if taken:
+            found.runs = len(taken)
+            for chosen in options:
+                _compare(reshaped, chosen, taken, oracle, found)
+            break
+    return found
+
+
+def _dims(network: Network) -> list[list[int]]:
+    """Each named dimension unknown."""
+    return [[d if isinstance(d, int) else -1 for d in i.dims] for i in network.inputs.values()]
+
+
+def _reshape(path: str, target: str, shapes: Sequence[Sequence[int]]) -> None:
+    import openvino as ov
+
+    model = ov.Core().read_model(path)
+    model.reshape({k: ov.PartialShape(list(shape)) for k, shape in enumerate(shapes)})
+    ov.save_model(model, target, compress_to_fp16=False)
+
+
+@dataclass
+class _Run:
+    size: Size
+    arrays: list[np.ndarray]
+    expected: list[np.ndarray]
+    seen: np.ndarray | None  # the mask of the tokens that are no padding
+    moved: dict[float, list[float]] = field(default_factory=dict)
+
+
+def _taken(network: Network, path: Path, oracle: Oracle, found: Found, of: Sequence[Size]) -> list[_Run]:
+    """The sizes that OpenVINO runs, with inputs and outputs."""
+    runs = []
+    for place, size in enumerate(of):
+        rng = np.random.default_rng(place)
+        arrays = [i.draw(rng, i.shape(size)) for i in network.inputs.values()]
+        answer = oracle.run(path, [arrays], names=("cpu",))["cpu"]
+        if isinstance(answer, OracleError):
+            found.refused.append(f"{dict(size)}: {answer}"[:200])
+        else:
+            named = zip(network.inputs, arrays, strict=True)
+            masks = [array == 1 for name, array in named if "mask" in name and array.ndim == 2 and array.dtype.kind == "i"]
+            runs.append(_Run(size, arrays, answer[0], masks[0] if masks else None))
+    return runs
+
+
+def _compare(path: Path, options: Options, runs: Sequence[_Run], oracle: Oracle, found: Found) -> None:
+    target = path.with_suffix(".onnx")
+    try:
+        _, report = convert(path, target, **options.arguments)
+    except ConversionError as error:
+        said = f"{options.name}: {error}"[:300]
+        (found.lacking if options.may_lack and "opset" in said else found.problems).append(said)
+        return
+    if report.verified is not None:
+        found.problems += [f"{options.name}: {difference}" for difference in report.verified.differences]
+    for kernels in ("native", "none") if report.custom_operators else ("none",):
+        for run in runs:
+            place = f"{options.name}, kernels={kernels!r}, {dict(run.size)}"
+            try:
+                (got,) = run_model(target, [run.arrays], kernels)
+            except Exception as error:  # whatever a runtime raises is the result
+                found.problems.append(f"{place}: {type(error).__name__}: {' '.join(str(error).split())[:300]}")
+                continue
+            found.problems += [f"{place}, {said}" for said in _differences(path, options, run, got, oracle)]
+
+
+def _differences(path: Path, options: Options, run: _Run, got: Sequence[np.ndarray], oracle: Oracle) -> Iterator[str]:
+    for index, (ours, expected) in enumerate(zip(got, run.expected, strict=True)):
+        if "precision" in options.arguments and run.seen is not None and run.seen.shape == expected.shape[: run.seen.ndim]:
+            # A token of padding may see no token. docs/reliability.md states what float16 makes of it.
+            ours, expected = ours[run.seen], expected[run.seen]
+        compared = compare(ours, expected, options.tolerance)
+        if compared.agrees:
+            continue
+        change = max(options.rounding, _CHANGE)
+        if change not in run.moved:
+            run.moved[change] = _moved(path, run, change, oracle)
+        allowed = run.moved[change][index] * (_TIMES if options.rounding else 1.0)
+        if relative_l2(ours, expected) > allowed:
+            yield f"output {index}: {compared.note or 'its values'} (largest error {compared.max_absolute}, " + (
+                f"relative L2 {compared.distance:.2g} of {allowed:.2g})"
+            )
+
+
+def _moved(path: Path, run: _Run, change: float, oracle: Oracle) -> list[float]:
+    """How far OpenVINO's outputs move when the floats of the inputs and of the weights change."""
+    answers = [oracle.ask(_run_changed, str(path), run.arrays, change, seed) for seed in range(_TRIES)]
+    return [max(relative_l2(found[k], should) for found in answers) for k, should in enumerate(run.expected)]
+
+
+def _run_changed(path: str, arrays: Sequence[np.ndarray], change: float, seed: int) -> list[np.ndarray]:
+    import openvino as ov
+
+    rng = np.random.default_rng(seed)
+    core = ov.Core()
+    model = core.read_model(path)
+    for op in model.get_ops():
+        if op.get_type_name() == "Constant" and op.get_element_type() in (ov.Type.f32, ov.Type.f16) and op.data.size > 1:
+            op.output(0).replace(ov.op.Constant(_changed(op.data, change, rng)).output(0))
+    compiled = core.compile_model(model, "CPU", FLOAT32)
+    outputs = compiled([_changed(array, change, rng) for array in arrays])
+    return [outputs[k] for k in range(len(compiled.outputs))]
+
+
+def _changed(array: np.ndarray, change: float, rng: np.random.Generator) -> np.ndarray:
+    if array.dtype.kind != "f":
+        return array
+    return (array * (1 + max(change, float(np.finfo(array.dtype).eps)) * rng.choice([-1, 1], array.shape))).astype(
+        array.dtype
+    )
+
+
+def report(network: Network, found: Found) -> str:
+    """A line for a network, and one for each problem."""
+    head = f"{network.name}: {found.runs} sizes, {len(found.problems)} problems"
+    told = [head + (f"; refused by OpenVINO: {len(found.refused)}" if found.refused else "")]
+    return "\n  ".join([*told, *itertools.islice(found.problems, 12)])
