@@ -295,6 +295,24 @@ def test_rows_that_see_nothing(tmp_path: Path, mask: str, kernels: Any) -> None:
         np.testing.assert_allclose(session.run(None, feeds)[0], wanted, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("kernels", KERNELS)
+@pytest.mark.parametrize("mask", ["condition", "added", "infinite"])
+def test_rows_that_see_nothing_without_beams(tmp_path: Path, mask: str, kernels: Any) -> None:
+    """OpenVINO fuses no attention whose rows are not chosen: NaN, or the mean of all values where a number hides them."""
+    session = follow(attention(mask=mask, beams=False), tmp_path, held=True, kernels=kernels)
+    request, total = openvino_request(tmp_path / "model.onnx"), 0
+    session.reset_state()
+    for count in (3, 1, 70, 2):
+        total += count
+        x = np.random.default_rng(total).standard_normal((2, count, 16)).astype(F)
+        seen = np.ones((2, total), np.int64)
+        seen[1] = 0
+        feeds = {"x": x, "attention_mask": seen}
+        wanted = next(iter(request.infer(feeds).values()))
+        assert np.isnan(wanted[1]).all() == (mask != "added")
+        np.testing.assert_allclose(session.run(None, feeds)[0], wanted, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("taken", ["sum", "keys", "past"])
 def test_a_cache_that_something_else_takes_stays_a_variable(tmp_path: Path, taken: str) -> None:
     """Memory with room for more is not what a model gives out as its keys."""

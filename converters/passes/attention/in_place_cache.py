@@ -255,6 +255,7 @@ class _Emitter:
     ranks: Mapping[ir.Value, int]
     counted_by_mask: bool
     _masks: dict[ir.Value, ir.Value] = field(default_factory=dict)
+    _unseen: dict[ir.Value, ir.Value] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._root = Builder.of_existing(self.graph)
@@ -313,6 +314,8 @@ class _Emitter:
             softcap=found.softcap or None,
             outputs=3,
         )
+        if (unseeing := self._unseeing(op, found)) is not None:
+            mixed = op.Add(mixed, unseeing)
         replace_value(found.guarded, mixed, equal=False)
         for cache, present in ((found.keys, key), (found.values, value)):
             self._replace_shapes(cache.present, self._by_past[cache.past], self._total)
@@ -325,13 +328,30 @@ class _Emitter:
         if mask not in self._masks:
             added = mask
             if found.is_boolean:
-                # OpenVINO's fused attention gives the mean of all values to a token that a boolean mask lets see none.
-                lowest = max(np.float32(found.lowest), np.finfo(np.float32).min)
+                lowest = np.float32(found.lowest)
+                if self.inputs.beams is not None:
+                    # OpenVINO's fused attention gives the mean of all values to a token that a boolean mask lets see none.
+                    lowest = max(lowest, np.finfo(np.float32).min)
                 added = op.Where(mask, np.float32(0), lowest)
             if (rank := self.ranks[mask]) < 4:
                 added = op.Unsqueeze(added, list(range(4 - rank)))
             self._masks[mask] = added
         return self._masks[mask]
+
+    def _unseeing(self, op: Builder, found: CachedAttention) -> ir.Value | None:
+        """NaN for the tokens that a mask of -inf lets see none, else 0; ``None`` if all of them get a number.
+
+        Without ``beam_idx`` OpenVINO does not fuse attention with its caches, and its Softmax gives NaN.
+        """
+        if self.inputs.beams is not None or found.mask is None or found.sinks is not None:
+            return None
+        if found.guarded is not found.output or (found.is_boolean and np.isfinite(found.lowest)):
+            return None
+        if found.mask not in self._unseen:
+            mask = self._mask(op, found)
+            hidden = op.Equal(op.ReduceMax(mask, [-1], keepdims=1), np.float32(-np.inf))
+            self._unseen[found.mask] = op.Where(hidden, np.float32(np.nan), np.float32(0))
+        return self._unseen[found.mask]
 
     def replace_shapes(self) -> None:
         """What asks for a cache's shape learns it without the cache."""
