@@ -58,6 +58,9 @@ _FOLLOWED = frozenset((
 # Of constants beyond float16's range, these need the numbers themselves. Others mask with them.
 _WEIGHTED = frozenset(("Conv", "ConvTranspose", "Gemm", "MatMul"))
 
+# ONNX Runtime 1.32 combines no float16 numbers in these, though its kernels take the type.
+_COMBINING = frozenset(("ScatterElements", "ScatterND"))
+
 _CONTROL = frozenset(("If", "Loop", "Scan"))
 
 
@@ -129,6 +132,8 @@ class _Halving:
         if node.op_type in _CONTROL and not node.domain:
             return False
         if node.domain not in ("", CONTRIB_DOMAIN) or node.op_type in _SINGLE:
+            return True
+        if node.op_type in _COMBINING and node.attributes.get_string("reduction", "none") != "none":
             return True
         if node.op_type in _WEIGHTED and any(_is_beyond(value) for value in node.inputs):
             return True

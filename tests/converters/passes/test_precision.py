@@ -10,6 +10,7 @@ import onnxruntime as ort
 import openvino as ov
 import pytest
 from openvino import opset13 as op
+from openvino import opset15
 
 from converters.openvino import convert
 
@@ -49,6 +50,18 @@ def masked_attention() -> tuple[ov.Model, list[np.ndarray]]:
     return ov.Model([y], [x, mask]), [data, np.array([[1, 1, 1, 1, 1, 0, 0]])]
 
 
+def sums_of_experts() -> tuple[ov.Model, list[np.ndarray]]:
+    """Rows that are added where indices say, as in mixtures of experts: by elements and by slices."""
+    x = op.parameter([-1, 8], np.float32, name="rows")
+    y = op.matmul(x, weights(8, 8), False, False)
+    rows = np.array([[1], [0], [1]])
+    elements = op.broadcast(op.constant(rows), op.shape_of(x))
+    y = op.scatter_elements_update(op.sin(x), elements, y, np.int64(0), "sum")
+    y = op.scatter_elements_update(op.sin(y), elements, y, np.int64(0), "max")
+    node = opset15.scatter_nd_update(op.sin(y), op.constant(rows), y, "sum")
+    return ov.Model([op.relu(node)], [x]), [np.random.default_rng(4).standard_normal((3, 8)).astype(np.float32)]
+
+
 def decoder_with_resize() -> tuple[ov.Model, list[np.ndarray]]:
     """A size that is computed from a shape in floats, and Resize."""
     x = op.parameter([1, 4, -1, -1], np.float32, name="features")
@@ -68,7 +81,7 @@ def recurrent() -> tuple[ov.Model, list[np.ndarray]]:
     return ov.Model([cell.output(0)], [x]), [np.random.default_rng(4).standard_normal((2, 6, 8)).astype(np.float32)]
 
 
-NETWORKS = [image_classifier, masked_attention, decoder_with_resize, recurrent]
+NETWORKS = [image_classifier, masked_attention, decoder_with_resize, recurrent, sums_of_experts]
 
 
 def run(model: onnx.ModelProto, inputs: list[np.ndarray]) -> list[np.ndarray]:
@@ -98,7 +111,7 @@ def all_nodes(graph: onnx.GraphProto):
                 yield from all_nodes(attribute.g)
 
 
-@pytest.mark.parametrize("opset", [13, 21])
+@pytest.mark.parametrize("opset", [13, 17, 21])
 @pytest.mark.parametrize("network", NETWORKS)
 def test_float16_is_what_openvino_computes(network, opset: int, tmp_path: Path):
     path, model, inputs = saved(network, tmp_path)
