@@ -138,7 +138,7 @@ def _lowered(op: Builder, found: Attention) -> Value | None:
     assert q.dims is not None and k.dims is not None and v.dims is not None
     heads = q.dims[1]
     # It has no broadcasting: heads and batches must be as many in all three.
-    if heads is None or k.dims[1] != heads or v.dims[1] != heads or not _same_batch(q, k, v):
+    if heads is None or k.dims[1] != heads or v.dims[1] != heads or not same_batch(q, k, v):
         return None
     if None in (q.dims[3], v.dims[3]):
         return None
@@ -175,7 +175,7 @@ def _transposed(x: ir.Value) -> ir.Value:
     return node.inputs[0]
 
 
-def _same_batch(*values: Value) -> bool:
+def same_batch(*values: Value) -> bool:
     """Whether the values have equal batches: of the same size, or the same dimension of one value."""
     sizes = [value.shape[0] for value in values if value.shape is not None]
     if all(isinstance(size, int) for size in sizes):

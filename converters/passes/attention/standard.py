@@ -1,0 +1,149 @@
+"""Attention of ONNX 23, for attention without a cache: a lowering for standard models of opset 23 and later.
+
+ONNX Runtime's kernel (1.32) gives 0 for a query whose keys are all hidden, be it by -inf or by the lowest number, where the
+softmax gives NaN or the mean of the values. Its masks have all queries and keys, its scale is positive, and it rejects empty
+tensors. It is not faster than the operators that it replaces. So only attention that is equal in all of this is lowered, and
+not for ONNX Runtime.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from converters.passes.attention.canonical import MASKED, Attention, UnsupportedAttention
+from converters.passes.attention.encoder import same_batch
+from converters.passes.attention.probing import Probe, ProbeError
+from converters.passes.attention.spellings import Constants, read
+from converters.passes.patterns import PatternPass, rewrite
+from onnx_specops.building import Builder, Value
+
+_HIDDEN = -1e30
+"""A score to which this is added is this, whatever it was."""
+
+_MOST_ELEMENTS = 1 << 22
+"""Of a constant mask with all queries and keys."""
+
+
+@rewrite("MatMul", lambda op, scores, v: op.MatMul(op.Softmax(scores, _outputs=["weights"]), v), finite=True)
+def to_standard_attention(op: Builder, *, scores: Value, v: Value, weights: Value) -> Value | None:
+    """softmax(softcap * tanh(scale * q @ k.T / softcap) + mask) @ v, of four dimensions."""
+    del scores, v
+    softmax = weights.producer()
+    assert softmax is not None
+    try:
+        found = read(softmax, Constants())
+        return _lowered(op, found) if found.is_exclusive else None
+    except UnsupportedAttention:
+        return None
+
+
+class LowerToStandardAttention(PatternPass):
+    """Attention of ONNX 23, where it computes the same in ONNX Runtime too."""
+
+    rewrites = (to_standard_attention,)
+
+
+def _lowered(op: Builder, found: Attention) -> Value | None:
+    query, key, value, output = found.query, found.key, found.value, found.output
+    assert isinstance(query, Value) and isinstance(key, Value) and isinstance(value, Value) and isinstance(output, Value)
+    if found.sink is not None or found.scale <= 0 or not {query.dtype} == {key.dtype} == {value.dtype}:
+        return None
+    if query.dtype not in (ir.DataType.FLOAT, ir.DataType.FLOAT16):
+        return None
+    sizes = [value.dims for value in (query, key, value)]
+    q, k, v = sizes
+    if q is None or k is None or v is None or not len(q) == len(k) == len(v) == 4 or not same_batch(query, key, value):
+        return None
+    if q[1] is None or k[1] != v[1] or k[1] not in (1, q[1]) or None in (q[3], v[3]) or 0 in (*q, *k, *v):
+        return None
+    mask, is_causal = _mask(found, q[2], k[2])
+    key, value = _shared(key, value)
+    return op.node(
+        "Attention",
+        query,
+        key,
+        value,
+        None if mask is None else op.const(mask),
+        scale=found.scale,
+        softcap=found.softcap or None,
+        is_causal=1 if is_causal else None,
+        types=[(query.dtype, [q[0], q[1], q[2], v[3]])],
+        version=23,
+    )
+
+
+def _mask(found: Attention, queries: int | None, keys: int | None) -> tuple[np.ndarray | None, bool]:
+    """The mask with all queries and keys, and whether the keys up to each query are visible instead.
+
+    Raises:
+        UnsupportedAttention: it may hide all keys from a query, or its size is not known.
+    """
+    if found.mask is None:
+        return None, False
+    tensor = None if found.mask.is_graph_input() else found.mask.const_value
+    if tensor is None or queries is None or keys is None or len(tensor.shape) > 4:
+        raise UnsupportedAttention("its mask may hide all keys from a query")
+    if found.is_boolean and found.lowest > _HIDDEN:
+        raise UnsupportedAttention("what its mask hides depends on the scores")
+    array, dims = tensor.numpy(), found.product.shape
+    if dims is None or any(size not in (1, of) for size, of in zip(array.shape[-3::-1], [dims[1], dims[0]], strict=False)):
+        raise UnsupportedAttention("its mask repeats queries")
+    if not found.is_boolean and not (array < np.inf).all():
+        raise UnsupportedAttention("its mask is not a number, or infinite")
+    whole = np.broadcast_to(array, (*array.shape[:-2], queries, keys)[-max(array.ndim, 2) :])
+    if whole.size > _MOST_ELEMENTS:
+        raise UnsupportedAttention("its mask is too large")
+    visible = whole if found.is_boolean else whole > MASKED
+    if not visible.any(-1).all():
+        raise UnsupportedAttention("its mask hides all keys from a query")
+    hidden = ~visible if found.is_boolean else whole <= _HIDDEN
+    is_plain = (hidden == ~visible).all() and (found.is_boolean or (whole[visible] == 0).all())
+    if is_plain and (visible == np.tril(np.ones((queries, keys), bool))).all():
+        return None, True
+    return np.ascontiguousarray(whole), False
+
+
+def _shared(key: Value, value: Value) -> tuple[Value, Value]:
+    """Keys and values before their heads were repeated for the groups of queries that share them."""
+    times = [_repeated(x) for x in (key, value)]
+    first, second = times
+    if first is None or second is None or first[1] != second[1]:
+        return key, value
+    return first[0], second[0]
+
+
+def _repeated(value: Value) -> tuple[Value, int] | None:
+    """What each head is repeated of, and how often: Unsqueeze, Expand and Reshape, or others that compute that."""
+    source: ir.Value | None = value
+    for _ in range(4):
+        node = None if source is None else source.producer()
+        if node is None or node.domain or node.op_type not in ("Reshape", "Expand", "Unsqueeze", "Tile", "Concat", "Mul"):
+            return None
+        source = node.inputs[0]
+        if not isinstance(source, Value) or source.dims is None or value.dims is None or len(source.dims) != 4:
+            continue
+        heads, groups, size = value.dims[1], source.dims[1], source.dims[3]
+        if heads is None or groups is None or size is None or groups == heads or heads % groups:
+            continue
+        return (source, heads // groups) if _is_repeated(source, value, groups, size, heads // groups) else None
+    return None
+
+
+def _is_repeated(source: Value, value: Value, groups: int, size: int, times: int) -> bool:
+    """Whether each head is repeated that often, and nothing else happens to it."""
+    for batch, keys in ((2, 3), (1, 5)):
+        dims: list[Any] = [batch, groups, keys, size]
+        dims = [known if isinstance(known, int) else given for known, given in zip(source.dims or [], dims, strict=True)]
+        given = np.random.default_rng(0).standard_normal(dims).astype(np.float32)
+        assert source.dtype is not None
+        given = given.astype(source.dtype.numpy())
+        try:
+            got = Probe({source: given}).array(value)
+        except ProbeError:
+            return False
+        if got.shape != (dims[0], groups * times, *dims[2:]) or not np.array_equal(got, np.repeat(given, times, axis=1)):
+            return False
+    return True

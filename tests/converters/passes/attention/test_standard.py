@@ -1,0 +1,151 @@
+"""What becomes Attention of ONNX 23, and the near misses beside it: graphs in ONNX, run before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+import onnxruntime as ort
+import pytest
+from onnx_ir.passes.common import RemoveUnusedNodesPass
+
+from converters.passes.attention.standard import LowerToStandardAttention
+from onnx_specops.building import Value, new_value
+from tests.converters.passes.graphs import graph, operators
+
+D = ir.DataType
+RNG = np.random.default_rng(0)
+LOWEST = float(np.finfo(np.float32).min)
+SEEN = np.array([[1, 1, 0, 0, 1], [1, 0, 0, 0, 0], [0, 1, 1, 1, 1]], bool)
+PARTLY = SEEN & np.array([[True], [False], [True]])
+"""The second query sees nothing."""
+
+Step = Callable[..., Value]
+
+
+def _same(op: Any, x: Value) -> Value:
+    return x
+
+
+def _attention(op: Any, q: Value, k: Value, v: Value, between: Step = _same, weights: Step = _same) -> Value:
+    scores = op.MatMul(q, op.Transpose(k, perm=[0, 1, 3, 2]))
+    return op.MatMul(weights(op, op.Softmax(between(op, scores), axis=-1)), v)
+
+
+def _run(model: ir.Model, arrays: list[np.ndarray], opset: int) -> np.ndarray:
+    model.graph.opset_imports[""] = opset
+    proto = ir.to_proto(model)
+    session = ort.InferenceSession(proto.SerializeToString())
+    return session.run(None, {port.name: array for port, array in zip(session.get_inputs(), arrays, strict=True)})[0]
+
+
+def _lowered(emit: Callable[..., Value], *dims: tuple[int | None, ...], dtype: ir.DataType = D.FLOAT) -> list[ir.Node]:
+    """The nodes of Attention; both graphs compute the same."""
+    model = graph(emit, *(new_value(dtype, shape, name) for name, shape in zip("qkv", dims, strict=False)))
+    arrays = [RNG.standard_normal([2 if d is None else d for d in shape]).astype(dtype.numpy()) for shape in dims]
+    before = _run(model, arrays, 21)
+    LowerToStandardAttention()(model)
+    RemoveUnusedNodesPass()(model)
+    found = [node for node in model.graph if node.op_type == "Attention"]
+    if found:
+        assert not {"Softmax", "MatMul"} & set(operators(model))
+        tolerance = 1e-5 if dtype == D.FLOAT else 1e-2
+        np.testing.assert_allclose(_run(model, arrays, 23), before, rtol=tolerance, atol=tolerance)
+    return found
+
+
+QUERY, KEY, VALUE = (2, 4, 3, 8), (2, 4, 5, 8), (2, 4, 5, 6)
+
+
+@pytest.mark.parametrize(
+    ("between", "found"),
+    [
+        (_same, True),
+        (lambda op, s: op.Mul(s, 0.5), True),
+        (lambda op, s: op.Mul(s, -0.5), False),  # no square root
+        (lambda op, s: op.Mul(op.Tanh(op.Div(s, 3.0)), 3.0), True),
+        (lambda op, s: op.Add(op.Mul(op.Tanh(op.Div(s, 3.0)), 3.0), np.where(SEEN, 0, LOWEST).astype(np.float32)), True),
+        (lambda op, s: op.Add(s, np.where(SEEN, 0, -np.inf).astype(np.float32)), True),
+        (lambda op, s: op.Add(s, np.where(PARTLY, 0, -np.inf).astype(np.float32)), False),  # sees nothing
+        (lambda op, s: op.Add(s, np.where(PARTLY, 0, LOWEST).astype(np.float32)), False),
+        (lambda op, s: op.Add(s, np.full((3, 5), np.nan, np.float32)), False),
+        (lambda op, s: op.Add(s, RNG.standard_normal((4, 1, 5)).astype(np.float32)), True),
+        (lambda op, s: op.Add(s, RNG.standard_normal((2, 1, 3, 1)).astype(np.float32)), True),
+        (lambda op, s: op.Add(s, op.ReduceMean(s, [-1])), False),  # computed in the run
+        (lambda op, s: op.Where(SEEN, s, -np.inf), True),
+        (lambda op, s: op.Where(SEEN, s, LOWEST), True),
+        (lambda op, s: op.Where(SEEN, s, -2e4), False),
+        (lambda op, s: op.Where(PARTLY, s, -np.inf), False),
+    ],
+)
+def test_conditions(between: Step, found: bool) -> None:
+    assert len(_lowered(lambda op, q, k, v: _attention(op, q, k, v, between), QUERY, KEY, VALUE)) == found
+
+
+@pytest.mark.parametrize(
+    ("visible", "causal"),
+    [(np.tri(3, 5, dtype=bool), 1), (np.tri(3, 5, 2, dtype=bool), 0), (np.eye(3, 5, dtype=bool), 0)],
+)
+@pytest.mark.parametrize("floats", [False, True])
+def test_causal_masks(visible: np.ndarray, causal: int, floats: bool) -> None:
+    """Each query sees the keys up to its own: no mask."""
+    mask = np.where(visible, 0, LOWEST).astype(np.float32)
+
+    def between(op: Any, scores: Value) -> Value:
+        return op.Add(scores, mask) if floats else op.Where(visible, scores, -np.inf)
+
+    (node,) = _lowered(lambda op, q, k, v: _attention(op, q, k, v, between), QUERY, KEY, VALUE)
+    assert node.attributes.get_int("is_causal", 0) == causal
+    assert len(node.inputs) == (3 if causal else 4)
+
+
+@pytest.mark.parametrize(
+    ("dims", "found"),
+    [
+        ((QUERY, KEY, VALUE), True),
+        (((None, 4, None, 8), (None, 4, None, 8), (None, 4, None, 6)), False),  # batches that may differ
+        (((2, 4, None, 8), (2, 4, None, 8), (2, 4, None, 6)), True),
+        ((QUERY, (2, 1, 5, 8), (2, 1, 5, 6)), True),
+        ((QUERY, (2, 1, 5, 8), VALUE), False),
+        (((2, 1, 3, 8), KEY, VALUE), False),  # the query is broadcast
+        (((1, 4, 3, 8), KEY, VALUE), False),
+    ],
+)
+def test_shapes(dims: tuple[tuple[int | None, ...], ...], found: bool) -> None:
+    assert len(_lowered(_attention, *dims)) == found
+
+
+def test_half() -> None:
+    assert _lowered(_attention, QUERY, KEY, VALUE, dtype=D.FLOAT16)
+
+
+@pytest.mark.parametrize(
+    ("order", "shared"),
+    [([1, 1, 2, 1, 1], True), (None, False)],
+    ids=["each head twice", "all heads twice"],
+)
+def test_heads_that_queries_share(order: list[int] | None, shared: bool) -> None:
+    """Two groups of keys for four heads; heads in another order are other heads."""
+
+    def repeated(op: Any, x: Value, size: int) -> Value:
+        axis, by = (2, [1, 1, 2, 1, 1]) if order else (1, [1, 2, 1, 1, 1])
+        return op.Reshape(op.Expand(op.Unsqueeze(x, [axis]), by), [2, 4, 5, size])
+
+    def emit(op: Any, q: Value, k: Value, v: Value) -> Value:
+        return _attention(op, q, repeated(op, k, 8), repeated(op, v, 6))
+
+    (node,) = _lowered(emit, QUERY, (2, 2, 5, 8), (2, 2, 5, 6))
+    assert (node.inputs[1] is not None and node.inputs[1].name == "k") is shared
+
+
+def test_weights_that_something_else_takes() -> None:
+    inputs = [new_value(D.FLOAT, dims, name) for name, dims in zip("qkv", [QUERY, KEY, VALUE], strict=True)]
+    model = graph(_both, *inputs)
+    assert not LowerToStandardAttention()(model).modified
+
+
+def _both(op: Any, q: Value, k: Value, v: Value) -> list[Value]:
+    weights = op.Softmax(op.MatMul(q, op.Transpose(k, perm=[0, 1, 3, 2])), axis=-1)
+    return [op.MatMul(weights, v), weights]
