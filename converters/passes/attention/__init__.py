@@ -4,6 +4,7 @@
 
 - `encoder`: one node for attention without a cache;
 - `in_place_cache`: variables that are caches, extended in place;
+- `standard`: Attention of ONNX 23, for targets other than ONNX Runtime;
 - `genai`: caches as inputs and outputs of the graph, with GroupQueryAttention, as onnxruntime-genai has them.
 
 What no lowering takes stays in standard operators, as it is.

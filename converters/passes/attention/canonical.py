@@ -22,7 +22,9 @@ class Attention:
     Attributes:
         softmax: the node of the softmax.
         query: ``[batch, heads, queries, size]``.
-        key: ``[batch, heads, keys, size]``; a head that several queries share is repeated, or broadcast.
+        key: ``[batch, heads, keys, size]`` in the order ``order``; a head that several queries share is repeated, or
+            broadcast.
+        order: the axes of ``key`` that are batch, heads, keys and size: a graph may transpose it once for all.
         value: ``[batch, heads, keys, value size]``, in the same way.
         scale: the factor of the attention scores.
         softcap: the limit of the scores; 0 if there is none.
@@ -41,6 +43,7 @@ class Attention:
     softmax: ir.Node
     query: ir.Value
     key: ir.Value
+    order: Sequence[int]
     value: ir.Value
     scale: float
     softcap: float
@@ -53,6 +56,11 @@ class Attention:
     inner: Sequence[ir.Value]
     output: ir.Value
     guarded: ir.Value
+
+    @property
+    def is_heads_first(self) -> bool:
+        """Whether the key is ``[batch, heads, keys, size]`` as it is."""
+        return tuple(self.order) == (0, 1, 2, 3)
 
     @property
     def is_exclusive(self) -> bool:

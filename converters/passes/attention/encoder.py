@@ -126,7 +126,12 @@ def _lowered(op: Builder, found: Attention) -> Value | None:
     """The node for an attention, if it has one."""
     q, k, v, mask, weights = found.query, found.key, found.value, found.mask, found.softmax.outputs[0]
     assert isinstance(q, Value) and isinstance(k, Value) and isinstance(v, Value) and isinstance(weights, Value)
-    if found.softcap or found.sink is not None or (found.is_boolean and found.lowest != -math.inf):
+    if (
+        not found.is_heads_first
+        or found.softcap
+        or found.sink is not None
+        or (found.is_boolean and found.lowest != -math.inf)
+    ):
         return None
     if mask is not None and not _broadcasts_to(mask, found.scores):
         return None

@@ -60,6 +60,8 @@ class Matcher:
         if values is None:
             return None
         found = read(softmax, self)
+        if not found.is_heads_first:
+            raise UnsupportedAttention("its keys are not transposed for the product")
         sinks = None if found.sink is None else self._sinks(found.sink)
         keys = self._cache(found.key)
         if keys is None:

@@ -15,8 +15,6 @@ import onnx_ir as ir
 from converters.passes.attention.canonical import MASKED, Attention, UnsupportedAttention
 from converters.passes.factors import is_normal, product
 
-_KEYS_LAST = [0, 1, 3, 2]
-
 
 class Evaluation(Protocol):
     """What is known of the values of a graph."""
@@ -141,7 +139,8 @@ def read(softmax: ir.Node, evaluation: Evaluation) -> Attention:
     if transpose is None or len(transposed.shape or ()) != 4 or axis not in (-1, 3):
         raise UnsupportedAttention("its keys are not transposed for the product")
     key = transpose.inputs[0]
-    if list(transpose.attributes.get_ints("perm", [])) != _KEYS_LAST or key is None:
+    perm = tuple(transpose.attributes.get_ints("perm", ()))
+    if len(perm) != 4 or key is None:
         raise UnsupportedAttention("its keys are not transposed for the product")
     own = list(reversed(found.factors))
     factors, unscaled = _factors_of(query, evaluation)
@@ -149,11 +148,24 @@ def read(softmax: ir.Node, evaluation: Evaluation) -> Attention:
         factors, unscaled = [], query
     scale, softcap = _scale_and_softcap([*factors, *own], found.softcap)
     output = mixing.outputs[0]
-    inner = [transposed, *found.inner, softmax.outputs[0]]
     return Attention(
-        softmax, unscaled, key, values, scale, softcap, found.mask, found.is_boolean, found.lowest, sink,
-        found.product.outputs[0], found.scores, inner, output, _guarded(output, found.mask),
-    )  # fmt: skip
+        softmax=softmax,
+        query=unscaled,
+        key=key,
+        order=(*perm[:2], perm[3], perm[2]),
+        value=values,
+        scale=scale,
+        softcap=softcap,
+        mask=found.mask,
+        is_boolean=found.is_boolean,
+        lowest=found.lowest,
+        sink=sink,
+        product=found.product.outputs[0],
+        scores=found.scores,
+        inner=[transposed, *found.inner, softmax.outputs[0]],
+        output=output,
+        guarded=_guarded(output, found.mask),
+    )
 
 
 def _without_sink(softmax: ir.Node, evaluation: Evaluation) -> tuple[ir.Value, bool]:

@@ -53,14 +53,19 @@ def _lowered(op: Builder, found: Attention) -> Value | None:
         return None
     if query.dtype not in (ir.DataType.FLOAT, ir.DataType.FLOAT16):
         return None
-    sizes = [value.dims for value in (query, key, value)]
-    q, k, v = sizes
+    q, k, v = query.dims, key.dims, value.dims
     if q is None or k is None or v is None or not len(q) == len(k) == len(v) == 4 or not same_batch(query, key, value):
         return None
+    if found.order[0] != 0:
+        return None
+    k = [k[axis] for axis in found.order]
     if q[1] is None or k[1] != v[1] or k[1] not in (1, q[1]) or None in (q[3], v[3]) or 0 in (*q, *k, *v):
         return None
     mask, is_causal = _mask(found, q[2], k[2])
-    key, value = _shared(key, value)
+    if found.is_heads_first:
+        key, value = _shared(key, value)
+    else:
+        key = op.Transpose(key, perm=list(found.order))
     return op.node(
         "Attention",
         query,

@@ -117,6 +117,21 @@ def test_shapes(dims: tuple[tuple[int | None, ...], ...], found: bool) -> None:
     assert len(_lowered(_attention, *dims)) == found
 
 
+@pytest.mark.parametrize(
+    ("perm", "key", "found"),
+    [
+        ((0, 2, 3, 1), (2, 5, 4, 8), True),  # keys before heads: one transposition instead of two
+        ((0, 1, 2, 3), (2, 4, 8, 5), True),
+        ((1, 0, 3, 2), (4, 2, 5, 8), False),
+    ],
+)
+def test_transposed_keys(perm: tuple[int, ...], key: tuple[int, ...], found: bool) -> None:
+    def emit(op: Any, q: Value, k: Value, v: Value) -> Value:
+        return op.MatMul(op.Softmax(op.MatMul(q, op.Transpose(k, perm=perm)), axis=-1), v)
+
+    assert len(_lowered(emit, QUERY, key, VALUE)) == found
+
+
 def test_half() -> None:
     assert _lowered(_attention, QUERY, KEY, VALUE, dtype=D.FLOAT16)
 
