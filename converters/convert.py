@@ -158,55 +158,55 @@ def convert(
     Args:
         model: a file of a source format, as the .xml of an OpenVINO IR, or an ``openvino.Model``.
         onnx_path: where to write the model; ``None`` writes nothing.
-        bin: the IR's weights; by default the .bin of the same name beside the .xml.
-        weights: where the weights go: into the .onnx (``"embed"``), into a file beside it (``"copy"``), or nowhere
-            (``"reference"``): the .onnx then refers to the IR's own .bin. ``"auto"`` embeds up to 1 GiB. Above that,
-            ``"auto"`` refers to the .bin if it is in the folder of the .onnx, and copies otherwise. ``"reference"`` needs
-            the .bin in that folder. A .bin that is a link to another folder gets a second name there, ``.onnx.data``, since
-            no runtime follows such links.
-        input_shapes: the shapes of inputs in the .onnx, as ``Model.reshape`` of OpenVINO sets them. The keys are tensor
-            names or friendly names; -1 is an open dimension.
-        strict: whatever the file holds that OpenVINO ignores is an error; without it the report lists it.
-        target: what the .onnx is for. ``"standard"`` is standard ONNX alone, with no functions, in the oldest opset that
-            represents the model; the others are programs that read ONNX, each with its own limits. What a target does not
-            take is an error before anything is written. docs/targets.md lists what each needs.
-        opset: the ONNX opset of the .onnx, from 11 to the newest of the installed onnx. By default 21, or the oldest of the
-            target's that represents the model. Below 21 a file cannot carry the domain's operators with their bodies: the
-            bodies take their places, and the plugin's kernels no longer apply.
-        precision: the type of weights and computation: the model's own (``"model"``), ``"float32"``, or ``"float16"``
-            wherever that is exact enough. 16-bit weights are stored as float32 in the second case. Inputs and outputs keep
+        bin: the file with the IR's weights. The default is the .bin with the name of the .xml.
+        weights: the place of the weights: ``"embed"`` stores them in the .onnx, ``"copy"`` in a file next to it, and
+            ``"reference"`` makes the .onnx refer to the IR's .bin. ``"auto"`` embeds up to 1 GiB. Above that, ``"auto"``
+            refers to the .bin if it is in the folder of the .onnx, and copies otherwise. ``"reference"`` needs the .bin in
+            that folder. If the .bin is a link to another folder, it gets a second name there, ``.onnx.data``, because
+            runtimes do not follow such links.
+        input_shapes: the shapes of inputs, set as by OpenVINO's ``Model.reshape``. The keys are tensor names or friendly
+            names; -1 is a dynamic dimension.
+        strict: report everything in the file that OpenVINO ignores as an error. By default the report lists it.
+        target: the program that reads the .onnx. ``"standard"`` is standard ONNX only, without functions, in the oldest
+            opset that represents the model. If a target does not support the model, the conversion fails before anything is
+            written. docs/targets.md lists what each target needs.
+        opset: the ONNX opset of the .onnx, from 11 to the newest of the installed onnx. The default is 21, or the oldest
+            opset of the target that represents the model. Below 21, bodies in standard ONNX replace the domain's operators,
+            and the plugin's kernels do not apply.
+        precision: the type of weights and computation: the model's own type (``"model"``), ``"float32"``, or ``"float16"``
+            where it is accurate enough. ``"float32"`` also stores 16-bit weights as float32. Inputs and outputs keep
             OpenVINO's types.
-        with_weights: whether the model that is returned has embedded weights, as the file always has. Without them a
-            conversion into a file never has them in memory.
-        contrib: use operators of ONNX Runtime's own (``com.microsoft``) too, each with its body in standard ONNX for other
-            runtimes. Without them the bodies take their places.
-        quantized: how quantised networks (FakeQuantize) compute: in integers, as OpenVINO does by default, or in floats that
+        with_weights: whether the returned model contains the embedded weights. The file always does. Without them, a
+            conversion to a file never loads the weights into memory.
+        contrib: use ONNX Runtime's own operators (``com.microsoft``) too, each with a body in standard ONNX for other
+            runtimes. Otherwise their bodies replace them.
+        quantized: the arithmetic of quantized networks (FakeQuantize): integers, as in OpenVINO by default, or floats that
             emulate each FakeQuantize exactly.
-        activations: what weights of 8 bits or fewer are multiplied with: floats, or blocks of 32 rounded to 8 bits, which is
-            faster. OpenVINO rounds them unless ``DYNAMIC_QUANTIZATION_GROUP_SIZE`` is 0.
-        form: what a language model's keys and values are: variables, as in OpenVINO (``"openvino"``), or inputs and outputs
-            extended by GroupQueryAttention, as ONNX Runtime's generators have them (``"genai"``).
-        variables: how a host feeds a stateful model's variables: by inputs that have the initial values as ``"defaults"``,
-            or by required ``"inputs"``, which ONNX Runtime for JavaScript and Java, and Triton, need. There are two of the
-            latter for each variable: NAME is its value, and NAME.is_set says whether that counts: false, with any value of
-            the right shape, starts with the initial value.
-        positions: the most tokens that the model is made for, if that is known.
-        kv_cache: with ``form="genai"``: the type of the cache of keys and values, ``"float32"`` by default. The smaller it
-            is, the faster are tokens that follow many. ``"uint8"`` has 256 steps from the least to the greatest value of
-            each head of a token, as OpenVINO has unless ``KV_CACHE_PRECISION`` says otherwise.
-        logits: with ``form="genai"``: which tokens of a run have logits: the ``"last"`` of each row, which is enough for the
-            next token, or ``"all"``, as in the IR. ``"last"`` by default.
-        outputs: the values that are the .onnx's outputs, in this order: outputs of the IR or of any layer, by tensor name or
-            friendly name. A friendly name with ``.0``, ``.1``, ... is one of several outputs. Layers and inputs that they do
-            not need are removed. ``specops validate`` compares such a file with the same values of the IR.
+        activations: the activations that are multiplied by weights of 8 bits or fewer: floats, or blocks of 32 that are
+            rounded to 8 bits, which is faster. OpenVINO rounds activations unless ``DYNAMIC_QUANTIZATION_GROUP_SIZE`` is 0.
+        form: the keys and values of a language model: variables, as in OpenVINO (``"openvino"``), or inputs and outputs that
+            GroupQueryAttention extends, as onnxruntime-genai needs them (``"genai"``).
+        variables: the inputs for the variables of a stateful model: ``"defaults"`` makes inputs whose defaults are the
+            initial values, ``"inputs"`` makes required inputs, for ONNX Runtime in JavaScript and Java, and for Triton.
+            ``"inputs"`` makes two inputs for each variable: NAME is its value, and NAME.is_set is true if the value is used.
+            If it is false, NAME can have any value of the right shape, and the run starts with the initial value.
+        positions: the maximum number of tokens of the model, if it is known.
+        kv_cache: with ``form="genai"``: the type of the cache of keys and values. The default is ``"float32"``. A smaller
+            type speeds up tokens that follow many others. ``"uint8"`` has 256 levels between the smallest and the largest
+            value of each head of a token, as in OpenVINO by default (``KV_CACHE_PRECISION``).
+        logits: with ``form="genai"``: the tokens of a run that have logits: the ``"last"`` of each row, which is enough for
+            the next token, or ``"all"``, as in the IR. The default is ``"last"``.
+        outputs: the outputs of the .onnx, in this order: outputs of the IR or of any layer, by tensor name or friendly name.
+            A friendly name with ``.0``, ``.1``, ... selects one of several outputs. Layers and inputs without effect on them
+            are removed. ``specops validate`` compares such a file with the same values of the IR.
         rename: new names of inputs and outputs. The keys are the old ones.
-        model_api: put what Model API does around the model into the graph: an image of any size in, objects out. The value
-            is the order of the image's channels. The model has to state its wrapper in its run-time information
-            (``model_info``), as models of Geti, Anomalib, OTX and the Open Model Zoo do.
-        verify: evaluate each rewrite of the passes: the nodes that it replaces and those that replace them run on the same
-            inputs. A rewrite whose results differ is refused and reported. The values are ordinary numbers, zeros, tiny and
-            large numbers, infinities and NaN. It takes several times as long as the conversion alone. Inputs of the model by
-            name tell the sizes of values; without them sizes are tried.
+        model_api: add the pre- and postprocessing of Model API to the graph: its input is an image of any size, its outputs
+            are objects. The value is the order of the image's channels. The model's run-time information (``model_info``)
+            must name a wrapper, as in models of Geti, Anomalib, OTX and the Open Model Zoo.
+        verify: evaluate each rewrite of the passes: run the nodes before and after it on the same inputs. A rewrite that
+            changes a result is rejected and reported. The inputs are ordinary numbers, zeros, tiny and large numbers,
+            infinities and NaN. The conversion takes several times as long. Inputs of the model, by name, determine the sizes
+            of values. Without them, several sizes are tried.
 
     Returns:
         The model (with external weights as the file has them) and the `Report`; they unpack as a pair.

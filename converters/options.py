@@ -1,11 +1,11 @@
 """The options of a conversion, each defined once.
 
-`Options` is what `converters.convert.convert`, the command ``specops convert``, its help and docs/command.md are made of: a
-field is the option's name, type and default; `option` gives its description, its form on the command line, and which
-other options it needs or excludes. ``python docs/make.py`` brings the signature of ``convert`` and the page up to date.
+`converters.convert.convert`, the command ``specops convert``, its help and docs/command.md derive from `Options`. A field has
+the option's name, type and default. `option` adds its description, its form on the command line, and the options that it needs or
+excludes. ``python docs/make.py`` updates the signature of ``convert`` and the page.
 
-Descriptions are written once for all three places. A text in single backquotes is code; ``{weights}`` is the name of an
-option and ``{form=genai}`` an option with its value, as the place spells them: ``form="genai"`` or ``--genai``.
+Each description serves all three places. A text in single backquotes is code. ``{weights}`` is the name of an option, and
+``{form=genai}`` an option with its value. Each place writes them in its own syntax: ``form="genai"`` or ``--genai``.
 """
 
 from __future__ import annotations
@@ -68,22 +68,22 @@ class Relation:
 
 @dataclass(frozen=True)
 class Description:
-    """What is said of an option, and how the command takes it.
+    """The documentation of an option, and its form on the command line.
 
     Attributes:
-        help: one or two sentences: the command's help, and where other descriptions begin.
-        details: further sentences, for the docstring and docs/command.md.
-        python: how its value is written in Python.
-        command: how its value is written on the command line.
-        page: further sentences for docs/command.md alone.
-        flags: the command line's flags for single values, with their help, in place of an option that takes the value.
-        flag: the option on the command line, if it is not spelled like the field.
-        metavar: what its value is called in the command's help.
-        least: the least value of a number.
-        needs: without which it means nothing.
-        excludes: with which it cannot be met.
-        one_model: whether it concerns one model alone, not each of several.
-        in_command: whether the command has it.
+        help: one or two sentences for the command's help. The other descriptions begin with them.
+        details: more sentences, for the docstring and docs/command.md.
+        python: how to write its value in Python.
+        command: how to write its value on the command line.
+        page: more sentences, for docs/command.md only.
+        flags: flags for single values on the command line, with their help. They replace an option with a value.
+        flag: the option on the command line, if its name differs from the field's.
+        metavar: the name of its value in the command's help.
+        least: the smallest allowed number.
+        needs: the value of another option without which it has no effect.
+        excludes: the value of another option that it cannot be combined with.
+        one_model: whether it applies to a single model only.
+        in_command: whether the command has the option.
     """
 
     help: str
@@ -107,7 +107,7 @@ def option(default: Any, help: str, **more: Any) -> Any:
 
 
 class OptionError(ValueError):
-    """An option has a value that it cannot have, alone or with the others.
+    """The value of an option is not allowed, by itself or in combination with other options.
 
     Attributes:
         option: the field.
@@ -131,167 +131,167 @@ class Options:
     """How a model is converted; the keywords of `converters.convert.convert`.
 
     Raises:
-        OptionError: an option has a value that it cannot have, alone or with the others.
+        OptionError: the value of an option is not allowed, by itself or in combination with other options.
     """
 
     bin: str | Path | bytes | None = option(
         None,
-        "The IR's weights; by default the .bin of the same name beside the .xml.",
+        "The file with the IR's weights. The default is the .bin with the name of the .xml.",
         metavar="MODEL.bin",
         one_model=True,
     )
     weights: Weights = option(
         "auto",
-        "Where the weights go: into the .onnx (`embed`), into a file beside it (`copy`), or nowhere (`reference`): the "
-        ".onnx then refers to the IR's own .bin. `auto` embeds up to 1 GiB.",
+        "The place of the weights: `embed` stores them in the .onnx, `copy` in a file next to it, and `reference` makes the "
+        ".onnx refer to the IR's .bin. `auto` embeds up to 1 GiB.",
         details="Above that, `auto` refers to the .bin if it is in the folder of the .onnx, and copies otherwise. "
-        "`reference` needs the .bin in that folder. A .bin that is a link to another folder gets a second name there, "
-        "`.onnx.data`, since no runtime follows such links.",
+        "`reference` needs the .bin in that folder. If the .bin is a link to another folder, it gets a second name there, "
+        "`.onnx.data`, because runtimes do not follow such links.",
     )
     input_shapes: Mapping[str, Sequence[int]] | None = option(
         None,
-        "The shapes of inputs in the .onnx, as `Model.reshape` of OpenVINO sets them.",
-        python="The keys are tensor names or friendly names; -1 is an open dimension.",
-        command="As in x=1x3x224x224; ?, -1 or a range such as 1..8 leaves a dimension open. May be given several "
-        "times; of several models, each that has such an input gets its shape.",
+        "The shapes of inputs, set as by OpenVINO's `Model.reshape`.",
+        python="The keys are tensor names or friendly names; -1 is a dynamic dimension.",
+        command="For example x=1x3x224x224. ?, -1 or a range such as 1..8 is a dynamic dimension. Can be given several "
+        "times. With several models, it applies to each model that has such an input.",
         flag="--input-shape",
         metavar="NAME=DxDx...",
     )
     strict: bool = option(
-        False, "Whatever the file holds that OpenVINO ignores is an error; without it the report lists it."
+        False, "Report everything in the file that OpenVINO ignores as an error. By default the report lists it."
     )
     target: TargetName = option(
         "onnxruntime",
-        "What the .onnx is for. `standard` is standard ONNX alone, with no functions, in the oldest opset that "
-        "represents the model; the others are programs that read ONNX, each with its own limits.",
-        details="What a target does not take is an error before anything is written. docs/targets.md lists what each needs.",
+        "The program that reads the .onnx. `standard` is standard ONNX only, without functions, in the oldest opset that "
+        "represents the model.",
+        details="If a target does not support the model, the conversion fails before anything is written. docs/targets.md "
+        "lists what each target needs.",
         excludes=Relation("form", "genai", "onnxruntime-genai is ONNX Runtime's"),
     )
     opset: int | None = option(
         None,
-        "The ONNX opset of the .onnx, from 11 to the newest of the installed onnx. By default 21, or the oldest of the "
-        "target's that represents the model.",
-        details="Below 21 a file cannot carry the domain's operators with their bodies: the bodies take their places, "
-        "and the plugin's kernels no longer apply.",
+        "The ONNX opset of the .onnx, from 11 to the newest of the installed onnx. The default is 21, or the oldest opset "
+        "of the target that represents the model.",
+        details="Below 21, bodies in standard ONNX replace the domain's operators, and the plugin's kernels do not apply.",
         metavar="N",
         least=11,
     )
     precision: Precision = option(
         "model",
-        "The type of weights and computation: the model's own (`model`), `float32`, or `float16` wherever that is exact "
+        "The type of weights and computation: the model's own type (`model`), `float32`, or `float16` where it is accurate "
         "enough.",
-        details="16-bit weights are stored as float32 in the second case. Inputs and outputs keep OpenVINO's types.",
+        details="`float32` also stores 16-bit weights as float32. Inputs and outputs keep OpenVINO's types.",
         flags={
-            "float16": ("--fp16", "Weights and computation in float16, for GPUs and NPUs, wherever that is exact enough."),
-            "float32": ("--fp32", "Weights and computation in float32, also of models with 16-bit weights."),
+            "float16": ("--fp16", "Use float16 for weights and computation where it is accurate enough, for GPUs and NPUs."),
+            "float32": ("--fp32", "Use float32 for weights and computation, also in models with 16-bit weights."),
         },
     )
     with_weights: bool = option(
         True,
-        "Whether the model that is returned has embedded weights, as the file always has.",
-        details="Without them a conversion into a file never has them in memory.",
+        "Whether the returned model contains the embedded weights. The file always does.",
+        details="Without them, a conversion to a file never loads the weights into memory.",
         in_command=False,
     )
     contrib: bool = option(
         True,
-        "Use operators of ONNX Runtime's own (`com.microsoft`) too, each with its body in standard ONNX for other runtimes.",
-        details="Without them the bodies take their places.",
+        "Use ONNX Runtime's own operators (`com.microsoft`) too, each with a body in standard ONNX for other runtimes.",
+        details="Otherwise their bodies replace them.",
     )
     quantized: Quantized = option(
         "integer",
-        "How quantised networks (FakeQuantize) compute: in integers, as OpenVINO does by default, or in floats that "
+        "The arithmetic of quantized networks (FakeQuantize): integers, as in OpenVINO by default, or floats that "
         "emulate each FakeQuantize exactly.",
     )
     activations: Activations = option(
         "float",
-        "What weights of 8 bits or fewer are multiplied with: floats, or blocks of 32 rounded to 8 bits, which is faster.",
-        details="OpenVINO rounds them unless `DYNAMIC_QUANTIZATION_GROUP_SIZE` is 0.",
+        "The activations that are multiplied by weights of 8 bits or fewer: floats, or blocks of 32 that are rounded to "
+        "8 bits, which is faster.",
+        details="OpenVINO rounds activations unless `DYNAMIC_QUANTIZATION_GROUP_SIZE` is 0.",
     )
     form: Form = option(
         "openvino",
-        "What a language model's keys and values are: variables, as in OpenVINO (`openvino`), or inputs and outputs "
-        "extended by GroupQueryAttention, as ONNX Runtime's generators have them (`genai`).",
+        "The keys and values of a language model: variables, as in OpenVINO (`openvino`), or inputs and outputs "
+        "that GroupQueryAttention extends, as onnxruntime-genai needs them (`genai`).",
         flags={
             "genai": (
                 "--genai",
-                "Convert the folder of a language model or a Whisper to what onnxruntime-genai loads: models with the cache "
-                "as inputs and outputs, genai_config.json, the tokenizer's files.",
+                "Convert the folder of a language model or a Whisper for onnxruntime-genai: models with the cache as inputs "
+                "and outputs, genai_config.json, and the files of the tokenizer.",
             )
         },
     )
     variables: Variables = option(
         "defaults",
-        "How a host feeds a stateful model's variables: by inputs that have the initial values as `defaults`, or by "
-        "required `inputs`, which ONNX Runtime for JavaScript and Java, and Triton, need.",
-        details="There are two of the latter for each variable: NAME is its value, and NAME.is_set says whether that "
-        "counts: false, with any value of the right shape, starts with the initial value.",
+        "The inputs for the variables of a stateful model: `defaults` makes inputs whose defaults are the initial values, "
+        "`inputs` makes required inputs, for ONNX Runtime in JavaScript and Java, and for Triton.",
+        details="`inputs` makes two inputs for each variable: NAME is its value, and NAME.is_set is true if the value is "
+        "used. If it is false, NAME can have any value of the right shape, and the run starts with the initial value.",
     )
     positions: int | None = option(
         None,
-        "The most tokens that the model is made for, if that is known.",
+        "The maximum number of tokens of the model, if it is known.",
         least=1,
         in_command=False,
     )
     kv_cache: KvCache | None = option(
         None,
-        "The type of the cache of keys and values, `float32` by default. The smaller it is, the faster are tokens that "
-        "follow many.",
-        details="`uint8` has 256 steps from the least to the greatest value of each head of a token, as OpenVINO has "
-        "unless `KV_CACHE_PRECISION` says otherwise.",
+        "The type of the cache of keys and values. The default is `float32`. A smaller type speeds up tokens that follow "
+        "many others.",
+        details="`uint8` has 256 levels between the smallest and the largest value of each head of a token, as in OpenVINO "
+        "by default (`KV_CACHE_PRECISION`).",
         page="See [a smaller cache](language-models.md#a-smaller-cache).",
         needs=_GENAI_CACHE,
     )
     logits: LogitsOf | None = option(
         None,
-        "Which tokens of a run have logits: the `last` of each row, which is enough for the next token, or `all`, as in "
-        "the IR. `last` by default.",
+        "The tokens of a run that have logits: the `last` of each row, which is enough for the next token, or `all`, as in "
+        "the IR. The default is `last`.",
         page="See [the last token's logits](language-models.md#the-last-tokens-logits).",
         needs=_GENAI_LOGITS,
     )
     outputs: Sequence[str] = option(
         (),
-        "The values that are the .onnx's outputs, in this order: outputs of the IR or of any layer, by tensor name or "
-        "friendly name.",
-        details="A friendly name with `.0`, `.1`, ... is one of several outputs. Layers and inputs that they do not "
-        "need are removed. `specops validate` compares such a file with the same values of the IR.",
+        "The outputs of the .onnx, in this order: outputs of the IR or of any layer, by tensor name or friendly name.",
+        details="A friendly name with `.0`, `.1`, ... selects one of several outputs. Layers and inputs without effect on "
+        "them are removed. `specops validate` compares such a file with the same values of the IR.",
         metavar="NAME,...",
-        excludes=Relation("form", "genai", "a generator needs the logits and the cache alone"),
+        excludes=Relation("form", "genai", "a generator needs the logits and the cache only"),
         one_model=True,
     )
     rename: Mapping[str, str] | None = option(
         None,
         "New names of inputs and outputs.",
         python="The keys are the old ones.",
-        command="May be given several times.",
+        command="Can be given several times.",
         metavar="OLD=NEW",
         one_model=True,
     )
     model_api: Channels | None = option(
         None,
-        "Put what Model API does around the model into the graph: an image of any size in, objects out. The value is the "
-        "order of the image's channels.",
-        details="The model has to state its wrapper in its run-time information (`model_info`), as models of Geti, "
-        "Anomalib, OTX and the Open Model Zoo do.",
+        "Add the pre- and postprocessing of Model API to the graph: its input is an image of any size, its outputs are "
+        "objects. The value is the order of the image's channels.",
+        details="The model's run-time information (`model_info`) must name a wrapper, as in models of Geti, Anomalib, OTX "
+        "and the Open Model Zoo.",
         page="See [Model API](model-api.md).",
         excludes=Relation("form", "genai", "a language model has no image"),
     )
     verify: bool | Arrays = option(
         False,
-        "Evaluate each rewrite of the passes: the nodes that it replaces and those that replace them run on the same "
-        "inputs. A rewrite whose results differ is refused and reported.",
-        details="The values are ordinary numbers, zeros, tiny and large numbers, infinities and NaN. It takes several "
-        "times as long as the conversion alone.",
-        python="Inputs of the model by name tell the sizes of values; without them sizes are tried.",
-        command="{inputs}, {shape} or random inputs of the model give the sizes of values.",
+        "Evaluate each rewrite of the passes: run the nodes before and after it on the same inputs. A rewrite that changes "
+        "a result is rejected and reported.",
+        details="The inputs are ordinary numbers, zeros, tiny and large numbers, infinities and NaN. The conversion takes "
+        "several times as long.",
+        python="Inputs of the model, by name, determine the sizes of values. Without them, several sizes are tried.",
+        command="{inputs}, {shape} or random inputs of the model determine the sizes of values.",
     )
 
     def __post_init__(self) -> None:
         for one in options():
             value = getattr(self, one.name)
             if one.choices and value not in one.choices and not (one.is_optional and value is None):
-                raise OptionError(one.name, f"{{{one.name}}} is {_either(one.choices)}, not {value!r}")
+                raise OptionError(one.name, f"{{{one.name}}} must be {_either(one.choices)}, not {value!r}")
             if one.description.least is not None and value is not None and value < one.description.least:
-                raise OptionError(one.name, f"{{{one.name}}} is {one.description.least} or more, not {value}")
+                raise OptionError(one.name, f"{{{one.name}}} must be {one.description.least} or more, not {value}")
             if value == one.default:
                 continue
             needed, excluded = one.description.needs, one.description.excludes
@@ -302,11 +302,11 @@ class Options:
                 template = f"{{{one.name}}} is not for {{{excluded.option}={excluded.value}}}: {excluded.why}"
                 raise OptionError(one.name, template)
         if self.weights == "reference" and self.target != "onnxruntime":
-            template = "weights that are computed with cannot be referred to: {weights} is for {target=onnxruntime}"
+            template = "{weights=reference} needs {target=onnxruntime}: the passes of other targets change the weights"
             raise OptionError("weights", template)
         if self.weights == "reference" and self.precision != "model":
             other = _either([choice for choice in get_args(Weights) if choice != self.weights])
-            template = f"weights that become {self.precision} cannot be referred to: {{weights}} is {other}"
+            template = f"weights that become {self.precision} cannot be referred to: {{weights}} must be {other}"
             raise OptionError("weights", template)
 
 
@@ -318,8 +318,8 @@ class Option:
         name: the field.
         type: its type.
         annotation: its type, as it is written.
-        default: its value unless another is given.
-        description: what is said of it.
+        default: its default value.
+        description: its documentation.
     """
 
     name: str
@@ -330,7 +330,7 @@ class Option:
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """Its values, where they are counted."""
+        """Its values, if it has a fixed set of them."""
         kinds = [self.type, *get_args(self.type)]
         return next((get_args(kind) for kind in kinds if getattr(kind, "__origin__", None) is Literal), ())
 
@@ -385,38 +385,38 @@ def in_command(name: str, value: str) -> str:
     return f"{one.flag} {value}" if value else one.flag
 
 
-_SPELLED = re.compile(r"\{(\w+)(?:=(\w+))?\}")
+_OPTION = re.compile(r"\{(\w+)(?:=(\w+))?\}")
 
 
 def plain(text: str, spell: Callable[[str, str], str]) -> str:
-    """A text for a terminal, with options as ``spell`` writes them and no marks around code."""
-    return _SPELLED.sub(lambda found: spell(found[1], found[2] or ""), text).replace("`", "")
+    """A text for a terminal. ``spell`` writes options; backquotes are removed."""
+    return _OPTION.sub(lambda found: spell(found[1], found[2] or ""), text).replace("`", "")
 
 
 def in_docstring(one: Option) -> str:
     """An option's description, as docstrings are written."""
-    said = one.description
-    text = " ".join(filter(None, (_with_relations(said), said.details, said.python)))
+    about = one.description
+    text = " ".join(filter(None, (_with_relations(about), about.details, about.python)))
     text = re.sub(r"`([^`]+)`", lambda code: f'``"{code[1]}"``' if code[1] in one.choices else f"``{code[1]}``", text)
-    return _SPELLED.sub(lambda found: f"``{found[1]}" + (f'="{found[2]}"``' if found[2] else "``"), text)
+    return _OPTION.sub(lambda found: f"``{found[1]}" + (f'="{found[2]}"``' if found[2] else "``"), text)
 
 
 def in_markdown(one: Option) -> str:
     """An option's description, for docs/command.md."""
-    said = one.description
-    text = " ".join(filter(None, (_with_relations(said), said.details, said.command, said.page)))
-    return _SPELLED.sub(lambda found: f"`{in_command(found[1], found[2] or '')}`", text)
+    about = one.description
+    text = " ".join(filter(None, (_with_relations(about), about.details, about.command, about.page)))
+    return _OPTION.sub(lambda found: f"`{in_command(found[1], found[2] or '')}`", text)
 
 
 def in_help(one: Option) -> str:
     """An option's description, for the command's help."""
-    said = one.description
-    return plain(" ".join(filter(None, (_with_relations(said), said.command))), in_command)
+    about = one.description
+    return plain(" ".join(filter(None, (_with_relations(about), about.command))), in_command)
 
 
-def _with_relations(said: Description) -> str:
-    """The help; an option that means nothing without another begins with that."""
-    return f"With {{{said.needs.option}={said.needs.value}}}: {_lower(said.help)}" if said.needs else said.help
+def _with_relations(about: Description) -> str:
+    """The help. If the option needs another one, the help begins with it."""
+    return f"With {{{about.needs.option}={about.needs.value}}}: {_lower(about.help)}" if about.needs else about.help
 
 
 def _lower(text: str) -> str:

@@ -73,13 +73,13 @@ def test_what_is_typed(given: dict[str, Any], told: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("given", "in_python", "typed"),
     [
-        ({"weights": "zip"}, "weights is 'auto', 'embed', 'copy' or 'reference', not 'zip'", "--weights is 'auto'"),
+        ({"weights": "zip"}, "weights must be 'auto', 'embed', 'copy' or 'reference', not 'zip'", "--weights must be 'auto'"),
         ({"kv_cache": "uint8"}, "kv_cache is for form='genai': in OpenVINO's form", "--kv-cache is for --genai: "),
         ({"logits": "all"}, "logits is for form='genai': in OpenVINO's form", "--logits is for --genai: "),
         ({"outputs": ["y"], "form": "genai"}, "outputs is not for form='genai'", "--outputs is not for --genai"),
         ({"precision": "float16", "weights": "reference"}, "weights that become float16 cannot", "become float16 cannot"),
-        ({"opset": 10}, "opset is 11 or more, not 10", "--opset is 11 or more"),
-        ({"positions": 0}, "positions is 1 or more, not 0", "--positions is 1 or more"),
+        ({"opset": 10}, "opset must be 11 or more, not 10", "--opset must be 11 or more"),
+        ({"positions": 0}, "positions must be 1 or more, not 0", "--positions must be 1 or more"),
     ],
 )
 def test_options_that_do_not_fit(given: dict[str, Any], in_python: str, typed: str) -> None:
@@ -104,7 +104,7 @@ def test_options_that_do_fit(given: dict[str, Any]) -> None:
     ("arguments", "told"),
     [
         (("--kv-cache", "uint8"), "Invalid value for --kv-cache: it is for --genai"),
-        (("--fp16", "--weights", "reference"), "--weights is"),
+        (("--fp16", "--weights", "reference"), "--weights must be"),
         (("--fp16", "--fp32"), "it excludes --fp32"),
         (("--outputs", "y", "--genai"), "it is not for --genai"),
     ],
