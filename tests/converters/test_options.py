@@ -73,7 +73,11 @@ def test_what_is_typed(given: dict[str, Any], told: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("given", "in_python", "typed"),
     [
-        ({"weights": "zip"}, "weights must be 'auto', 'embed', 'copy' or 'reference', not 'zip'", "--weights must be 'auto'"),
+        (
+            {"weights": "zip"},
+            "weights must be 'auto', 'embed', 'copy' or 'reference', not 'zip'",
+            "--weights must be 'auto'",
+        ),
         ({"kv_cache": "uint8"}, "kv_cache is for form='genai': in OpenVINO's form", "--kv-cache is for --genai: "),
         ({"logits": "all"}, "logits is for form='genai': in OpenVINO's form", "--logits is for --genai: "),
         ({"outputs": ["y"], "form": "genai"}, "outputs is not for form='genai'", "--outputs is not for --genai"),
