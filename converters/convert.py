@@ -84,7 +84,7 @@ def convert_with(
     if options.opset is not None:
         check_opset(options.opset)
     if options.weights == "reference" and not isinstance(model, (str, Path)):
-        raise ValueError("a model that is not in a file has no .bin to refer to: weights is 'auto', 'embed' or 'copy'")
+        raise ValueError("a model that is not in a file has no .bin to refer to: weights must be 'auto', 'embed' or 'copy'")
     target = None if onnx_path is None else Path(onnx_path)
     with format_of(model).open(model, options.bin) as source:
         # Weights of another type than the source's cannot be referred to.

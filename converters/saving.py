@@ -104,7 +104,7 @@ def save(model: ir.Model, onnx_path: Path | None, weights: str, source: Source, 
         OSError: a file cannot be written; ``filename`` is its path.
     """
     if weights not in ("auto", *get_args(Weights)):
-        raise ValueError(f"weights is 'auto', 'embed', 'copy' or 'reference', not {weights!r}")
+        raise ValueError(f"weights must be 'auto', 'embed', 'copy' or 'reference', not {weights!r}")
     saving = _Saving(model, source)
     if onnx_path is None:
         saving.check_growth(saving.size, "embed")

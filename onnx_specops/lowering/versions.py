@@ -19,7 +19,7 @@ def check_opset(opset: int) -> None:
     """Raises ``ValueError`` for an opset that a model cannot be made for."""
     if not OLDEST <= opset <= newest():
         raise ValueError(
-            f"opset is {OLDEST} to {newest()} (the newest of the installed onnx {onnx.__version__}), not {opset}"
+            f"opset must be {OLDEST} to {newest()} (the newest of the installed onnx {onnx.__version__}), not {opset}"
         )
 
 

@@ -53,7 +53,9 @@ def test_21_is_the_default():
     assert convert(EMBEDDING).model.SerializeToString() == convert(EMBEDDING, opset=21).model.SerializeToString()
 
 
-@pytest.mark.parametrize(("opset", "told"), [(10, "opset is 11 or more"), (newest() + 1, f"opset is 11 to {newest()}")])
+@pytest.mark.parametrize(
+    ("opset", "told"), [(10, "opset must be 11 or more"), (newest() + 1, f"opset must be 11 to {newest()}")]
+)
 def test_other_opsets_are_no_opsets(opset: int, told: str):
     with pytest.raises(ValueError, match=told):
         convert(EMBEDDING, opset=opset)
