@@ -18,6 +18,7 @@ from onnx_specops.building import Builder, Value
 
 _rules: dict[str, LayerRule] = {}
 _BLOBS = ("weights", "biases")
+_NOT_IMPLEMENTED = ("SpatialTransformer", "Upsampling")  # it infers the shapes of their outputs only
 
 
 class LayerRule(Rule):
@@ -63,6 +64,11 @@ def layer_rules() -> dict[str, LayerRule]:
 def find_layer_rule(layer_type: str) -> LayerRule:
     """The rule for a layer type; raises `Unsupported` where there is none."""
     found = _rules.get(layer_type.lower())
+    if layer_type in _NOT_IMPLEMENTED:
+        raise Unsupported(
+            f"the Inference Engine has no implementation of {layer_type} for the CPU: there is nothing to compare with",
+            "convert the original model",
+        )
     if found is None:
         raise Unsupported(
             f"no rule converts {layer_type} of IR 2 to 7",

@@ -15,5 +15,6 @@ from converters.inference_engine.rules import (  # noqa: F401
     reductions,
     resampling,
     shape,
+    sparse,
     state,
 )

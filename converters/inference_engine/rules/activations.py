@@ -95,6 +95,18 @@ def selu(op: Builder, x: Value, *, alpha: float = 1.67326319217681884765625, gam
     return op.Selu(x, alpha=alpha, gamma=gamma)
 
 
+@layer("Swish")
+def swish(op: Builder, x: Value, *, alpha: float = 1.0):
+    """Swish: ``x * sigmoid(alpha * x)``."""
+    return op.Mul(x, op.Sigmoid(x if alpha == 1 else op.Mul(x, alpha)))
+
+
+@layer("Gelu")
+def gelu(op: Builder, x: Value):
+    """Gelu: as oneDNN approximates it, by the hyperbolic tangent."""
+    return opset.gelu(op, x, approximation_mode="tanh")
+
+
 @layer("Not")
 def not_(op: Builder, x: Value):
     """Not: 1 where the element is 0."""
@@ -119,7 +131,9 @@ def grn(op: Builder, x: Value, *, bias: float = 0.0):
     return opset.grn(op, x, bias=bias)
 
 
-_ACTIVATIONS = ("relu", "relu6", "prelu", "clamp", "elu", "sigmoid", "tanh", "logistic", "exp", "not", "softrelu", "abs")
+_ACTIVATIONS = (
+    "relu", "relu6", "prelu", "clamp", "elu", "sigmoid", "tanh", "logistic", "exp", "not", "swish", "gelu",
+)  # fmt: skip
 
 
 @layer("Activation")

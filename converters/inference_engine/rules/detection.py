@@ -167,12 +167,12 @@ def proposal(
     num_outputs: int = 0,
     context: Context,
 ):
-    """Proposal: height, width and scale of the image are the third input's, which has a batch."""
+    """Proposal: height, width and scales of the image are the first numbers of the third input, which has a batch."""
     return proposals.proposal(
         op,
         class_probs,
         bbox_deltas,
-        op.Reshape(image, [-1]),
+        op.Slice(op.Reshape(image, [-1]), [0], [4]),
         base_size=base_size,
         pre_nms_topn=pre_nms_topn,
         post_nms_topn=post_nms_topn,

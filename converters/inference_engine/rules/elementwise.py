@@ -6,6 +6,7 @@ import functools
 import math
 from typing import Literal
 
+import numpy as np
 import onnx_ir as ir
 
 from converters.errors import Malformed, Unsupported
@@ -60,6 +61,25 @@ def _of_two(op: Builder, operation: str, a: Value, b: Value) -> Value:
     if a.dtype in _INTEGERS:
         return op.Mod(a, b, fmod=1)  # of integers it has the sign of the dividend
     return op.Sub(a, op.Mul(op.Floor(op.Div(a, b)), b))  # floor_mod
+
+
+def _of_constants(kind: str) -> None:
+    @layer(kind, integers=True)
+    def emit(op: Builder, a: Value, b: Value):
+        return eltwise(op, a, b, operation={"Add": "sum", "Mul": "mul", "Div": "div"}[kind])
+
+
+for _kind in ("Add", "Mul", "Div"):  # the Inference Engine computes these of constants only
+    _of_constants(_kind)
+
+
+@layer("PowerFile")
+def power_file(op: Builder, x: Value):
+    """PowerFile: adds the numbers 1, 0, 0, 0, 1, 0 to the elements in turn, an identity to each affine transformation."""
+    flat = op.Reshape(x, [-1])
+    places = op.Mod(op.Range(np.int64(0), op.Squeeze(op.Shape(flat), [0]), np.int64(1)), np.int64(6))
+    summands = op.Gather(np.array([1, 0, 0, 0, 1, 0], np.float32), places, axis=0)
+    return op.Reshape(op.Add(flat, summands), op.Shape(x))
 
 
 @layer("Power")

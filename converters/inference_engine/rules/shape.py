@@ -16,17 +16,30 @@ from converters.openvino.rules._indices import int64, vector
 from onnx_specops.building import Builder, Value
 
 
+def _stated(data: Value, context: Context) -> np.ndarray | None:
+    """The dimensions of the output in the file, which count before all else where the data has the file's shape."""
+    stated = context.output_dims()
+    if stated is None or None in stated or not data.is_static:
+        return None
+    return np.array(stated, np.int64)
+
+
 @layer("Reshape", integers=True)
 def reshape(op: Builder, data: Value, shape: Value | None = None, *, dim: tuple[int, ...] = (), context: Context):
     """Reshape: 0 keeps a dimension, -1 takes what is left. The dimensions that the file states count before all else."""
-    stated = context.output_dims()
-    if stated is not None and None not in stated and data.is_static:
-        return op.Reshape(data, np.array(stated, np.int64))
+    if (stated := _stated(data, context)) is not None:
+        return op.Reshape(data, stated)
     if shape is not None:
         return op.Reshape(data, vector(op, _whole(op, shape)))
     if not dim:
         raise Malformed("it has neither a second input nor an attribute dim")
     return op.Reshape(data, list(dim))
+
+
+@layer("Shape", integers=True)
+def shape_of(op: Builder, data: Value):
+    """Shape: the dimensions."""
+    return op.Cast(op.Shape(data), to=ir.DataType.INT32)
 
 
 @layer("Flatten", integers=True)
@@ -118,13 +131,17 @@ def crop(
 
 @layer("Squeeze", integers=True)
 def squeeze(op: Builder, data: Value, axes: Value | None = None, *, context: Context):
-    """Squeeze."""
+    """Squeeze: into the dimensions that the file states, whatever the axes are."""
+    if (stated := _stated(data, context)) is not None:
+        return op.Reshape(data, stated)
     return opset.squeeze(op, data, None if axes is None else vector(op, _whole(op, axes)), context=context)
 
 
 @layer("Unsqueeze", integers=True)
-def unsqueeze(op: Builder, data: Value, axes: Value):
-    """Unsqueeze."""
+def unsqueeze(op: Builder, data: Value, axes: Value, *, context: Context):
+    """Unsqueeze: into the dimensions that the file states, whatever the axes are."""
+    if (stated := _stated(data, context)) is not None:
+        return op.Reshape(data, stated)
     return opset.unsqueeze(op, data, vector(op, _whole(op, axes)))
 
 

@@ -14,6 +14,9 @@ from converters.errors import MalformedError, Problem, short
 from converters.suggestions import similar_file
 
 _ENCODING = re.compile(rb"""^\s*<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
+_ENCODINGS = dict.fromkeys(("utf-8", "utf8", "us-ascii", "ascii"), "utf-8")
+_ENCODINGS |= dict.fromkeys(("iso-8859-1", "latin1"), "iso-8859-1")
+"""The encodings that OpenVINO's XML parser goes by, as lxml calls them."""
 _MAX_SEARCHED = 128  # attributes
 _INTEGER = re.compile(r"-?[0-9]{1,19}", re.ASCII)
 
@@ -54,15 +57,16 @@ def parse(path: Path) -> etree._Element:
     if not data.strip():
         raise malformed("the file is empty", remedy="name the IR's .xml file")
     encoding = _ENCODING.match(data.removeprefix(b"\xef\xbb\xbf"))
-    if encoding and encoding[1].lower() not in (b"utf-8", b"utf8", b"us-ascii", b"ascii"):
-        raise malformed(f"the encoding {encoding[1].decode('ascii')} is not UTF-8", 1, "save the file as UTF-8")
-    # A document type can define entities that grow without bound. An IR has none. Since the encoding is fixed
-    # to UTF-8 the declaration can only be written with these very bytes.
+    stated = encoding[1].decode("ascii").lower() if encoding else "utf-8"
+    if stated not in _ENCODINGS:
+        raise malformed(f"the encoding {encoding[1].decode('ascii')} is not UTF-8", 1, "save the file as UTF-8")  # type: ignore[index]
+    # A document type can define entities that grow without bound. An IR has none. Since the encoding is one of those that
+    # extend ASCII, the declaration can only be written with these very bytes.
     position = data.find(b"<!DOCTYPE")
     if position >= 0:
         raise malformed("a document type is declared, which no IR has", data.count(b"\n", 0, position) + 1)
     parser = etree.XMLParser(
-        encoding="utf-8",
+        encoding=_ENCODINGS[stated],
         resolve_entities=False,
         no_network=True,
         huge_tree=False,

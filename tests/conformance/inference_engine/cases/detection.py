@@ -158,6 +158,8 @@ CASES = [
     _proposal("scales", {"box_size_scale": 2.0, "box_coordinate_scale": 3.0}),
     _proposal("tensorflow", {"framework": "tensorflow"}),
     _proposal("four_of_image", {}, np.array([[96, 128, 1.0, 1.0]], np.float32)),
+    _proposal("two_scales", {"min_size": 20}, np.array([[96, 128, 0.5, 2.5]], np.float32)),
+    _proposal("six_of_image", {"min_size": 20}, np.array([[96, 128, 1.0, 0.5, 0.7, 0.9]], np.float32)),
     one("ROIPooling", "max", [(1, 3, 8, 8), _ROIS], (3, 3, 2, 3), _ROI),
     one("ROIPooling", "scale", [(1, 3, 8, 8), _ROIS], (3, 3, 2, 3), {**_ROI, "spatial_scale": 0.5}),
     one(

@@ -67,7 +67,7 @@ NO_IR = {
     "text": (b"hello", "not well-formed XML"),
     "half": (GOOD[: len(GOOD) // 2].encode(), "not well-formed XML"),
     "utf-16": (GOOD.encode("utf-16"), "not well-formed XML"),
-    "latin-1": (b'<?xml version="1.0" encoding="iso-8859-1"?><net/>', "the encoding iso-8859-1 is not UTF-8"),
+    "windows-1252": (b'<?xml version="1.0" encoding="windows-1252"?><net/>', "the encoding windows-1252 is not UTF-8"),
     "bad utf-8": (GOOD.replace("Parameter_0", "\xff").encode("latin-1"), "not well-formed XML"),
     "another root": (b"<html/>", "the root element is <html>, not <net>"),
     "namespace": (b'<net xmlns="urn:x" version="11"/>', "the root element is <{urn:x}net>"),
