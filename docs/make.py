@@ -525,15 +525,16 @@ def _short_outcome(outcome: str) -> str:
 _PUBLIC_FILES = """
 ## Public files
 
-{files} files of public repositories were compared with the Inference Engine, {agree} agree within 1e-4. Files whose .bin is not in
-the repository have weights that are made up. Results beside *agrees*:
+{files} files of public repositories were compared with the Inference Engine. {agree} agree within 1e-4. Files whose .bin is
+not in the repository have weights that are made up. Results beside *agrees*:
 
-- *without \\<statistics\\>*: the Inference Engine ends with an error while it reads the statistics. It ran the file without them.
-- *before DetectionOutput*: the scores of made-up weights are so near to each other that the last bit decides which boxes are
-  kept. The inputs of DetectionOutput agree.
-- *as the Inference Engine with itself*: a binary layer or the choice of a class depends on the last bit. The Inference Engine
-  differs from itself by as much if its inputs change by 1e-6.
-- *not converted*: a layer's weights are fewer than its input needs. The Inference Engine computes with what follows them in
+- *without \\<statistics\\>*: the Inference Engine ends with an error while it reads the statistics. It ran the file without
+  them.
+- *before DetectionOutput*: the scores of made-up weights are so near to each other that the last bit decides which boxes
+  DetectionOutput keeps. Its inputs agree.
+- *as the Inference Engine with itself*: a binary layer or the choice of a class depends on the last bit. The Inference
+  Engine differs from itself by as much if its inputs change by 1e-6.
+- *not converted*: a layer has fewer weights than its input needs. The Inference Engine computes with what follows them in
   memory.
 
 The files are in the repositories alone. These commands clone them, compare the files, and write the table:

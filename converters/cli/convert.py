@@ -155,9 +155,6 @@ def convert(
                 rtol, atol, share=share, rounding=_FLOAT16_ROUNDING if told.precision == "float16" else 0.0
             )
             checking = Checking(tolerance, seed, inputs, random_shapes, tuple(extension or ()))
-        for model in models:
-            if model.suffix.lower() == ".onnx" and model.is_file():
-                raise ValueError(f"{model} is an ONNX model already: give the .xml of an OpenVINO IR")
         several = len(models) > 1 or (models[0].is_dir() and recognised(models[0]) is None)  # a SavedModel is a folder
         if several:
             _only_for_one(alone)

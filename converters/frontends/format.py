@@ -1,4 +1,4 @@
-"""TensorFlow, TensorFlow Lite, PaddlePaddle and PyTorch as source formats, by way of OpenVINO's frontends.
+"""TensorFlow, TensorFlow Lite, PaddlePaddle, PyTorch, ONNX and GGUF as source formats, by way of OpenVINO's frontends.
 
 OpenVINO reads the model in a process of its own and saves it as an IR in a temporary folder; the rest is as for an IR.
 """
@@ -24,7 +24,16 @@ _NAMES = {
     ".pb": "TensorFlow",
     ".meta": "TensorFlow",
     ".pdmodel": "PaddlePaddle",
+    ".json": "PaddlePaddle",
     ".pt2": "PyTorch",
+    ".onnx": "ONNX",
+    ".gguf": "GGUF",
+}
+_MARKS = {".tflite": (4, 8, b"TFL3"), ".gguf": (0, 4, b"GGUF"), ".json": (0, 256, b'"pir"')}
+"""What is between two positions of a file of these formats."""
+_REMEDIES = {
+    ".json": "export it as a .pdmodel: set FLAGS_enable_pir_api=0 before paddle.jit.save",
+    ".gguf": "use a release of OpenVINO with a frontend for GGUF (2026.4.1 has one) and an architecture that it knows",
 }
 _SAVED_MODEL = ("saved_model.pb", "saved_model.pbtxt")
 
@@ -36,9 +45,10 @@ def framework_of(path: Path) -> str | None:
     if not path.is_file():
         return None
     suffix = path.suffix.lower()
-    if suffix == ".tflite":
+    if suffix in _MARKS:
+        first, last, mark = _MARKS[suffix]
         with path.open("rb") as file:
-            return _NAMES[suffix] if file.read(8)[4:] == b"TFL3" else None
+            return _NAMES[suffix] if mark in file.read(last)[first:] else None
     if suffix == ".pt2":
         return _NAMES[suffix] if zipfile.is_zipfile(path) else None
     return _NAMES.get(suffix)
@@ -47,8 +57,8 @@ def framework_of(path: Path) -> str | None:
 class FrontendFormat:
     """What OpenVINO's frontends read, see `converters.source.Format`."""
 
-    name = "model of TensorFlow, TensorFlow Lite, PaddlePaddle or PyTorch"
-    suffixes = (".tflite", ".pdmodel", ".pt2")
+    name = "model of TensorFlow, TensorFlow Lite, PaddlePaddle, PyTorch, ONNX or GGUF"
+    suffixes = (".tflite", ".pdmodel", ".pt2", ".gguf")
 
     def load(self) -> None:
         """Register the rules of OpenVINO's operations."""
@@ -110,7 +120,7 @@ def _imported(path: Path, bin: str | Path | bytes | None) -> Iterator[Path]:
                 process.ask(save_as_ir, str(path), str(xml))
         except OpenVINOError as error:
             told = f"OpenVINO's frontend for {framework_of(path)} cannot read it: {_first_cause(str(error))}"
-            remedy = "check that OpenVINO's own converter, ovc, takes it"
+            remedy = _REMEDIES.get(path.suffix.lower(), "check that OpenVINO's own converter, ovc, takes it")
             raise ConversionError.of(Problem(told, str(path), remedy=remedy, fault=Fault.UNSUPPORTED)) from error
         yield xml
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import openvino
 
 
 def save_as_ir(path: str, xml: str) -> None:
     """Read a model with OpenVINO's frontend and save it as an IR, its weights as they are.
 
     Args:
-        path: a file of TensorFlow, TensorFlow Lite, PaddlePaddle or PyTorch, or the folder of a SavedModel.
+        path: a file of TensorFlow, TensorFlow Lite, PaddlePaddle, PyTorch, ONNX or GGUF, or the folder of a SavedModel.
         xml: the .xml; the .bin is beside it.
     """
     import contextlib
@@ -18,10 +22,32 @@ def save_as_ir(path: str, xml: str) -> None:
 
     with contextlib.suppress(ImportError):  # the operations of tokenizers
         import openvino_tokenizers  # noqa: F401
-    if Path(path).suffix.lower() == ".pt2":
+    suffix = Path(path).suffix.lower()
+    if suffix == ".pt2":
         import torch
 
         model = openvino.convert_model(torch.export.load(path))
+    elif suffix == ".gguf":
+        model = _gguf(path)
     else:
         model = openvino.convert_model(path)
     openvino.serialize(model, xml, str(Path(xml).with_suffix(".bin")))
+
+
+def _gguf(path: str) -> openvino.Model:
+    """A language model of llama.cpp: a graph without state, whose caches are inputs and outputs.
+
+    OpenVINO's frontend for GGUF is not among those that it looks for by itself. Outputs are named by the frontend's Results;
+    a cache has the name of its input there, which is made another one.
+    """
+    from openvino.frontend import FrontEndManager
+
+    frontend = FrontEndManager().load_by_framework("gguf")
+    if frontend is None:
+        raise RuntimeError("this release of OpenVINO has no frontend for GGUF")
+    model = frontend.convert(frontend.load(path))
+    taken = {name for value in model.inputs for name in value.names}
+    for result in model.get_results():
+        name = result.friendly_name
+        result.input_value(0).get_tensor().set_names({f"{name}_out" if name in taken else name})
+    return model

@@ -12,6 +12,7 @@ from converters.openvino.reader.graph import Model
 from converters.openvino.source import OpenVINOSource
 from converters.saving import Source as SavedSource
 from converters.source import Baseline
+from converters.validation.onnx_model import files_of
 
 
 class FrontendSource(OpenVINOSource):
@@ -29,8 +30,10 @@ class FrontendSource(OpenVINOSource):
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The framework's file, or the files of its folder."""
-        return tuple(sorted(self._origin.rglob("*"))) if self._origin.is_dir() else (self._origin,)
+        """The framework's file, or the files of its folder; of an ONNX model also those that its weights are in."""
+        if self._origin.is_dir():
+            return tuple(sorted(self._origin.rglob("*")))
+        return tuple(files_of(self._origin)) if self._origin.suffix.lower() == ".onnx" else (self._origin,)
 
     def weights(self, *, as_they_are: bool) -> SavedSource:
         """No file to refer to: the IR is a temporary one."""

@@ -338,8 +338,8 @@ def _contradicts_itself(
 ) -> bool:
     """Whether the Inference Engine gives what the converted model gives where only the layers of an output are in the file.
 
-    It computes some layers in the memory of their inputs, although other layers take these inputs as well. A part of a Split is
-    a view of its input, of which some layers take other elements.
+    It computes some layers in the memory of their inputs, although other layers take these inputs as well. Some layers after a
+    Split take elements of another part.
     """
     whole, inputs = xml.read_bytes(), case.inputs(case.net())
     for name, value in expected.items():
