@@ -26,12 +26,27 @@ def save_as_ir(path: str, xml: str) -> None:
     if suffix == ".pt2":
         import torch
 
+        with contextlib.suppress(ImportError):  # the operators of detectors
+            import torchvision  # noqa: F401
         model = openvino.convert_model(torch.export.load(path))
     elif suffix == ".gguf":
         model = _gguf(path)
     else:
         model = openvino.convert_model(path)
+    _name_outputs(model)
     openvino.serialize(model, xml, str(Path(xml).with_suffix(".bin")))
+
+
+def _name_outputs(model: openvino.Model) -> None:
+    """Let an output of several names have the one that its Result has: the name in the framework's graph.
+
+    OpenVINO removes TensorFlow's Identity nodes, and adds their names to those of the value before.
+    """
+    sources = [result.input_value(0) for result in model.get_results()]
+    for result, source in zip(model.get_results(), sources, strict=True):
+        name = result.friendly_name
+        if len(source.names) > 1 and name in source.names and sources.count(source) == 1:
+            source.get_tensor().set_names({name})
 
 
 def _gguf(path: str) -> openvino.Model:

@@ -336,10 +336,10 @@ def check(case: Case, engine: EngineProcess, folder: Path, answers: dict[str, np
 def _contradicts_itself(
     case: Case, xml: Path, engine: EngineProcess, expected: dict[str, np.ndarray], got: dict[str, np.ndarray]
 ) -> bool:
-    """Whether the Inference Engine gives what the converted model gives where only the layers of an output are in the file.
+    """Whether the Inference Engine gives the same as the converted model if a file has only the layers of one output.
 
-    It computes some layers in the memory of their inputs, although other layers take these inputs as well. Some layers after a
-    Split take elements of another part.
+    It computes some layers in the memory of their inputs, although other layers take these inputs as well. Some layers after
+    a Split take elements of another part.
     """
     whole, inputs = xml.read_bytes(), case.inputs(case.net())
     for name, value in expected.items():

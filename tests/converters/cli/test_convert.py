@@ -189,9 +189,12 @@ def test_float16_is_checked_by_its_roundings(tmp_path: Path) -> None:
 def test_a_model_that_is_onnx_already(tmp_path: Path) -> None:
     xml = save_dense(tmp_path / "model.xml")
     assert specops("convert", xml).exit_code == 0
+    before = (tmp_path / "model.onnx").read_bytes()
     result = specops("convert", tmp_path / "model.onnx")
     assert result.exit_code == 2
-    assert "is an ONNX model already: give the .xml" in " ".join(result.stderr.split())
+    assert "would be overwritten" in " ".join(result.stderr.split())
+    assert (tmp_path / "model.onnx").read_bytes() == before
+    assert specops("convert", tmp_path / "model.onnx", "-o", tmp_path / "again.onnx", "--check").exit_code == 0
 
 
 def test_fixed_input_shapes(tmp_path: Path) -> None:
