@@ -58,8 +58,8 @@ def parse(path: Path) -> etree._Element:
         raise malformed("the file is empty", remedy="name the IR's .xml file")
     encoding = _ENCODING.match(data.removeprefix(b"\xef\xbb\xbf"))
     stated = encoding[1].decode("ascii").lower() if encoding else "utf-8"
-    if stated not in _ENCODINGS:
-        raise malformed(f"the encoding {encoding[1].decode('ascii')} is not UTF-8", 1, "save the file as UTF-8")  # type: ignore[index]
+    if encoding and stated not in _ENCODINGS:
+        raise malformed(f"the encoding {encoding[1].decode('ascii')} is not UTF-8", 1, "save the file as UTF-8")
     # A document type can define entities that grow without bound. An IR has none. Since the encoding is one of those that
     # extend ASCII, the declaration can only be written with these very bytes.
     position = data.find(b"<!DOCTYPE")
