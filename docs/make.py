@@ -163,7 +163,7 @@ This page describes version {OPSET_VERSION} of the domain. Every operator has a 
 *body*: a function in standard ONNX that a converted file carries, so that it runs without the plugin. `specops ops` lists
 the forms of an installation. The examples call the NumPy kernels and are run as tests.
 
-Attributes are checked before the operator runs in any form, each value and their combined size. Kernels refuse to create an
+Attributes are checked before the operator runs in any form, each value and their combined size. Kernels reject an
 output of more than {MOST_ELEMENTS:,} elements and more than {MOST_GROWTH:,} times the elements of all inputs, so that a few
 numbers in a file cannot exhaust the memory.
 

@@ -115,8 +115,8 @@ EVERYWHERE = (
         follows="specification",
     ),
     Departure(
-        where="a layer of constants alone",
-        cpu="computes it when it loads the model, by the reference kernel, and what that refuses by its own",
+        where="a layer whose inputs are all constants",
+        cpu="computes it when it loads the model, with the reference kernel, or with its own if that rejects the layer",
         specification="treats constants like other inputs",
         follows="specification",
     ),

@@ -210,9 +210,9 @@ def squared_difference(op: Builder, a: Value, b: Value):
 
 _NAN_AND_NUMBER = [
     Departure(
-        where="a NaN in the first operand alone", cpu="gives the second", reference="gives the NaN", follows="reference"
+        where="a NaN in the first operand only", cpu="gives the second", reference="gives the NaN", follows="reference"
     ),
-    Departure(where="a NaN in the second operand alone", cpu="gives the NaN", reference="gives the first", follows="cpu"),
+    Departure(where="a NaN in the second operand only", cpu="gives the NaN", reference="gives the first", follows="cpu"),
 ]
 
 

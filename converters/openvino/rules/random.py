@@ -57,7 +57,7 @@ def multinomial(
         ),
         Departure(
             where="i64 with `TENSORFLOW`",
-            cpu="takes one number of 32 bits for each, as the specification says",
+            cpu="takes one number of 32 bits for each, as in the specification",
             reference="takes two",
             follows="cpu",
         ),
