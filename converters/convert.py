@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import onnx
 import onnx_ir as ir
-from onnx_ir.passes import PassError
+from onnx_ir.passes import InPlacePass, PassError, PassResult
 
 from converters.errors import REPORT, ConversionError, Fault, Problem
 from converters.formats import format_of
@@ -33,7 +33,7 @@ from converters.options import (
     Weights,
 )
 from converters.outputs import reject_inputs
-from converters.passes.attention import Decoder, NotACache, expose_caches, extend_caches_in_place
+from converters.passes.attention import Decoder, ExposeCaches, ExtendCachesInPlace, NotACache
 from converters.passes.finish import Finished, finish, finish_for
 from converters.passes.valid_nodes import CheckNodes, InvalidNodes
 from converters.passes.verification import NotEvaluated, Verifier
@@ -100,15 +100,19 @@ def convert_with(
         if options.strict and len(source.remarks):
             raise ConversionError.of(source.remarks.problems())
         with _report_internal_errors(source):
-            decoder = _attention(source, emitted, options, aim, adapt)
-            # By name: where a pass takes a value's place, the new one bears its name.
-            names = {key: value.name or "" for key, value in emitted.values.items()}
-            verifier = _verifier(emitted, options.verify)
+            caches = _caches(emitted, options, aim, adapt)
+            verifier = None if options.verify is False else Verifier()
+            note = _Note(emitted, verifier, options.verify)
             try:
                 with nullcontext() if verifier is None else checked_by(verifier):
-                    finished = _finished(emitted, options, aim)
+                    finished = _finished(emitted, options, aim, [*caches, note])
                 complete(emitted.model, emitted.variables, options.variables)
                 CheckNodes()(emitted.model)
+            except NotACache as error:
+                remedy = "convert it without --genai: its variables are kept by onnx_specops.InferenceSession then"
+                message = f"it is no decoder with a cache: {error}"
+                problem = Problem(message, str(source.path), remedy=remedy, fault=Fault.UNSUPPORTED)
+                raise ConversionError.of(problem) from error
             except (BodyError, LoweringError, InvalidNodes, TargetError) as error:
                 raise ConversionError.of(source.problems_of(error, options.opset or aim.opsets[1])) from error
         source.describe(emitted.model, values=options.model_api is None)
@@ -118,7 +122,8 @@ def convert_with(
             emitted.model.metadata_props[INTERFACE] = source.chosen()
         saved = save(emitted.model, target, options.weights, weights, filled=options.with_weights)
         placed = (saved.weights, saved.size, time.perf_counter() - started)
-        done = report(source, emitted, names, finished, finished.opset, *placed, decoder, verifier)
+        decoder = next((step.decoder for step in caches if not isinstance(step, ExtendCachesInPlace)), None)
+        done = report(source, emitted, note.names, finished, finished.opset, *placed, decoder, verifier)
         return Conversion(saved.proto, done)
 
 
@@ -244,42 +249,63 @@ def convert(
 # -- to here ---------------------------------------------------------------------------------------------------------------
 
 
-def _attention(
-    source: Source,
+class _Adapt(InPlacePass):
+    """A form of the caches that one of several models gets; ``adapt`` as of `convert_with`."""
+
+    def __init__(self, emitted: Emitted, adapt: Callable[[Emitted], Decoder | None]) -> None:
+        self.emitted, self.adapt = emitted, adapt
+        self.decoder: Decoder | None = None
+
+    def call(self, model: ir.Model) -> PassResult:
+        self.decoder = self.adapt(self.emitted)
+        return PassResult(model, modified=True)
+
+
+class _Note(InPlacePass):
+    """Changes nothing: what the passes after the caches start with.
+
+    Attributes:
+        names: of the emitted values. By name: where a pass replaces a value, the new one has its name.
+    """
+
+    def __init__(self, emitted: Emitted, verifier: Verifier | None, verify: bool | Arrays) -> None:
+        self.emitted, self.verifier, self.verify = emitted, verifier, verify
+        self.names: dict[tuple[int, int], str] = {}
+
+    def call(self, model: ir.Model) -> PassResult:
+        self.names = {key: value.name or "" for key, value in self.emitted.values.items()}
+        if self.verifier is not None and isinstance(self.verify, Mapping):
+            _observe(self.verifier, self.emitted, self.verify)
+        return PassResult(model, modified=False)
+
+
+def _caches(
     emitted: Emitted,
     options: Options,
     target: Target,
     adapt: Callable[[Emitted], Decoder | None] | None,
-) -> Decoder | None:
-    """Give a language model's cache the form that is asked for; what became of it, where it is inputs and outputs."""
-    if options.form != "genai" and adapt is None:
-        if target.is_default:
-            extend_caches_in_place(emitted.model, emitted.variables)
-        return None
-    try:
-        if adapt is not None:
-            return adapt(emitted)
-        decoder = expose_caches(
-            emitted.model,
+) -> list[ExposeCaches | ExtendCachesInPlace | _Adapt]:
+    """The pass that gives a language model's cache the form that is asked for."""
+    if adapt is not None:
+        return [_Adapt(emitted, adapt)]
+    if options.form != "genai":
+        return [ExtendCachesInPlace(emitted.variables)] if target.is_default else []
+    return [
+        ExposeCaches(
             emitted.variables,
             positions=options.positions,
             contrib=options.contrib and options.opset == OPSET,
             cache=options.kv_cache or "float32",
             logits=options.logits or "last",
         )
-    except NotACache as error:
-        remedy = "convert it without --genai: its variables are kept by onnx_specops.InferenceSession then"
-        message = f"it is no decoder with a cache: {error}"
-        problem = Problem(message, str(source.path), remedy=remedy, fault=Fault.UNSUPPORTED)
-        raise ConversionError.of(problem) from error
-    emitted.variables = []
-    return decoder
+    ]
 
 
-def _finished(emitted: Emitted, options: Options, target: Target) -> Finished:
+def _finished(emitted: Emitted, options: Options, target: Target, first: Sequence[InPlacePass]) -> Finished:
     """The passes, for the target."""
     model = emitted.model
     floats: dict[str, Any] = {"keep_float32": emitted.keep_float32, "converted_unrounded": emitted.converted_unrounded}
+    floats["first"] = first
     if not target.is_default:
         return finish_for(
             model, target, opset=options.opset, precision=options.precision, quantized=options.quantized, **floats
@@ -308,23 +334,18 @@ def _embed(model: ir.Model, source: Source, channels: Channels) -> None:
         raise ConversionError.of(problem) from error
 
 
-def _verifier(emitted: Emitted, verify: bool | Arrays) -> Verifier | None:
-    """What evaluates rewrites, if that is asked for."""
-    if verify is False:
-        return None
-    verifier = Verifier()
-    if isinstance(verify, Mapping):
-        names = {value: value.name or "" for value in emitted.model.graph.inputs}
-        feeds = {value: np.asarray(verify[name]) for value, name in names.items() if name in verify}
-        for variable in (exposed.variable for exposed in emitted.variables):
-            feeds.setdefault(variable.value, variable.initial.numpy())
-            if variable.is_set is not None:
-                feeds.setdefault(variable.is_set, np.array(False))
-        try:
-            verifier.observe(emitted.model, feeds)
-        except NotEvaluated as error:
-            verifier.skipped[f"the whole model: {error}"] += 1
-    return verifier
+def _observe(verifier: Verifier, emitted: Emitted, arrays: Arrays) -> None:
+    """Run the model as it is, to know the sizes of its values."""
+    names = {value: value.name or "" for value in emitted.model.graph.inputs}
+    feeds = {value: np.asarray(arrays[name]) for value, name in names.items() if name in arrays}
+    for variable in (exposed.variable for exposed in emitted.variables):
+        feeds.setdefault(variable.value, variable.initial.numpy())
+        if variable.is_set is not None:
+            feeds.setdefault(variable.is_set, np.array(False))
+    try:
+        verifier.observe(emitted.model, feeds)
+    except NotEvaluated as error:
+        verifier.skipped[f"the whole model: {error}"] += 1
 
 
 @contextmanager

@@ -134,6 +134,7 @@ def finish(
     contrib: bool = True,
     quantized: Quantized = "integer",
     activations: Activations = "float",
+    first: Sequence[InPlacePass] = (),
 ) -> Finished:
     """Turn the rules' output into the final model.
 
@@ -146,6 +147,7 @@ def finish(
         contrib: whether the model may hold ONNX Runtime's own operators, with their bodies.
         quantized: what quantised networks are computed in.
         activations: what they are multiplied in where weights are compressed.
+        first: passes before the others: those of caches.
 
     Raises:
         BodyError: where the inputs or attributes of a node of the domain do not fit together.
@@ -155,6 +157,7 @@ def finish(
     # ONNX Runtime itself puts casts around nodes of float16 for which a device has no kernel.
     spared = [ir.DataType.FLOAT16] if precision == "float16" else []
     passes: list[InPlacePass] = [
+        *first,
         *kernel_workarounds(),
         FuseVocabularyTables(),
         LabelVocabularyTables(),
@@ -206,13 +209,14 @@ def finish_for(
     opset: int | None = None,
     precision: Precision = "model",
     quantized: Quantized = "integer",
+    first: Sequence[InPlacePass] = (),
 ) -> Finished:
     """Turn the rules' output into the final model for a target other than the default.
 
     Args:
         model: changed in place.
         target: the target.
-        keep_float32, converted_unrounded, precision, quantized: as of `finish`.
+        keep_float32, converted_unrounded, precision, quantized, first: as of `finish`.
         opset: the opset that the model shall be in; by default the oldest of the target's that represents it.
 
     Raises:
@@ -230,6 +234,7 @@ def finish_for(
         fit_kernels=target.onnxruntime,
     )
     passes: list[InPlacePass] = [
+        *first,
         *(kernel_workarounds() if target.onnxruntime else ()),
         LabelVocabularyTables(),
         FuseHardSigmoid(),

@@ -10,7 +10,7 @@
 What no lowering takes stays in standard operators, as it is.
 """
 
-from converters.passes.attention.genai import PAST, PRESENT, Decoder, NotACache, expose_caches
-from converters.passes.attention.in_place_cache import extend_caches_in_place
+from converters.passes.attention.genai import PAST, PRESENT, Decoder, ExposeCaches, NotACache
+from converters.passes.attention.in_place_cache import ExtendCachesInPlace
 
-__all__ = ["PAST", "PRESENT", "Decoder", "NotACache", "expose_caches", "extend_caches_in_place"]
+__all__ = ["PAST", "PRESENT", "Decoder", "ExposeCaches", "ExtendCachesInPlace", "NotACache"]

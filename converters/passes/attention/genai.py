@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import onnx_ir as ir
+from onnx_ir.passes import InPlacePass, PassResult
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from converters.options import KvCache, LogitsOf
@@ -32,7 +33,7 @@ from onnx_specops.graphs import all_values
 from onnx_specops.naming import Names
 from onnx_specops.runtime.variables import METADATA_KEY
 
-__all__ = ["PAST", "PRESENT", "Decoder", "NotACache", "expose_caches"]
+__all__ = ["PAST", "PRESENT", "Decoder", "ExposeCaches", "NotACache", "expose_caches"]
 
 PAST, PRESENT = "past_key_values.{}.{}", "present.{}.{}"
 """The names of the caches, by layer and kind: ``key`` or ``value``."""
@@ -76,6 +77,36 @@ class _Layer:
     keys: Cache
     values: Cache
     attention: CachedAttention | None = None
+
+
+class ExposeCaches(InPlacePass):
+    """Inputs and outputs for the caches of a language model; arguments as of `expose_caches`.
+
+    Args:
+        variables: the model's variables; the list is empty afterwards.
+
+    Attributes:
+        decoder: after the pass: what the model's attention is.
+    """
+
+    def __init__(
+        self,
+        variables: list[ExposedVariable],
+        *,
+        positions: int | None = None,
+        contrib: bool = True,
+        cache: KvCache = "float32",
+        logits: LogitsOf = "last",
+    ) -> None:
+        self.variables, self.positions, self.contrib, self.cache, self.logits = variables, positions, contrib, cache, logits
+        self.decoder: Decoder | None = None
+
+    def call(self, model: ir.Model) -> PassResult:
+        self.decoder = expose_caches(
+            model, self.variables, positions=self.positions, contrib=self.contrib, cache=self.cache, logits=self.logits
+        )
+        self.variables.clear()
+        return PassResult(model, modified=True)
 
 
 def expose_caches(

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import onnx_ir as ir
+from onnx_ir.passes import InPlacePass, PassResult
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from converters.passes.attention.caches import Cache, CacheForm, recognize_caches
@@ -36,6 +37,21 @@ _COUNTER = "past_length"
 
 _ALL = -1
 """What it begins as: all that the caches hold are tokens, none of it is room."""
+
+
+class ExtendCachesInPlace(InPlacePass):
+    """Attention that extends its caches in place.
+
+    Args:
+        variables: the model's variables; the list changes as `extend_caches_in_place` describes.
+    """
+
+    def __init__(self, variables: list[ExposedVariable]) -> None:
+        self.variables = variables
+
+    def call(self, model: ir.Model) -> PassResult:
+        extend_caches_in_place(model, self.variables)
+        return PassResult(model, modified=True)
 
 
 def extend_caches_in_place(model: ir.Model, variables: list[ExposedVariable]) -> None:
