@@ -217,7 +217,7 @@ def test_the_command(place: Path) -> None:
         assert dims[1].dim_value == size
     result = specops("convert", folder, "-o", place / "out", "--logits", "all")
     assert result.exit_code == 2 and "it is for --genai" in result.stderr
-    with pytest.raises(ValueError, match="logits is 'last' or 'all', not 'first'"):
+    with pytest.raises(ValueError, match="logits must be 'last' or 'all', not 'first'"):
         convert(folder / "openvino_model.xml", form="genai", logits="first")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="logits is for form='genai'"):
         convert(folder / "openvino_model.xml", logits="last")
