@@ -204,7 +204,7 @@ def test_what_a_cache_holds_by_default(place: Path) -> None:
     other, _, _ = folders("bloom", place)
     decoder = convert(other / "openvino_model.xml", kv_cache="uint8", **how).report.decoder
     assert decoder.cache == "float32" and any("the cache stays float32" in reason for reason in decoder.kept)
-    with pytest.raises(ValueError, match="kv_cache is 'float32', 'float16' or 'uint8', not 'int4'"):
+    with pytest.raises(ValueError, match="kv_cache must be 'float32', 'float16' or 'uint8', not 'int4'"):
         convert(source / "openvino_model.xml", kv_cache="int4", **how)
     with pytest.raises(ValueError, match="kv_cache is for form='genai'"):
         convert(source / "openvino_model.xml", kv_cache="uint8")
@@ -339,7 +339,7 @@ def test_more_positions_than_are_tried(positions: int, grouped: int, said: str, 
     model, report = convert(source / "openvino_model.xml", form="genai", positions=positions)
     assert report.decoder is not None and (report.decoder.grouped, report.decoder.rotated) == (grouped, 0)
     assert any(said in reason for reason in report.decoder.kept) and model.ByteSize() < 2**20
-    with pytest.raises(ValueError, match="positions is 1 or more, not 0"):
+    with pytest.raises(ValueError, match="positions must be 1 or more, not 0"):
         convert(source / "openvino_model.xml", form="genai", positions=0)
 
 

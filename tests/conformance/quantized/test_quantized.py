@@ -116,5 +116,5 @@ def test_the_reference_evaluator_runs_it(tmp_path: Path) -> None:
 
 
 def test_there_are_two_ways(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="quantized is 'integer' or 'float', not 'int8'"):
+    with pytest.raises(ValueError, match="quantized must be 'integer' or 'float', not 'int8'"):
         convert(unpack("residual", tmp_path), quantized="int8")  # type: ignore[arg-type]
