@@ -17,8 +17,8 @@ import numpy as np
 
 from converters.errors import ConversionError
 from converters.openvino import convert
-from converters.openvino.runtime.inference import FLOAT32
 from converters.validation.compare import compare, relative_l2
+from tests.conformance.changed import infer_changed
 from tests.conformance.check import run_model
 from tests.conformance.models.network import Network, Size
 from tests.conformance.oracle import Oracle, OracleError
@@ -171,30 +171,8 @@ def _differences(path: Path, options: Options, run: _Run, got: Sequence[np.ndarr
 
 def _moved(path: Path, run: _Run, change: float, oracle: Oracle) -> list[float]:
     """How far OpenVINO's outputs move when the floats of the inputs and of the weights change."""
-    answers = [oracle.ask(_run_changed, str(path), run.arrays, change, seed) for seed in range(_TRIES)]
+    answers = [oracle.ask(infer_changed, str(path), run.arrays, change, seed) for seed in range(_TRIES)]
     return [max(relative_l2(found[k], should) for found in answers) for k, should in enumerate(run.expected)]
-
-
-def _run_changed(path: str, arrays: Sequence[np.ndarray], change: float, seed: int) -> list[np.ndarray]:
-    import openvino as ov
-
-    rng = np.random.default_rng(seed)
-    core = ov.Core()
-    model = core.read_model(path)
-    for op in model.get_ops():
-        if op.get_type_name() == "Constant" and op.get_element_type() in (ov.Type.f32, ov.Type.f16) and op.data.size > 1:
-            op.output(0).replace(ov.op.Constant(_changed(op.data, change, rng)).output(0))
-    compiled = core.compile_model(model, "CPU", FLOAT32)
-    outputs = compiled([_changed(array, change, rng) for array in arrays])
-    return [outputs[k] for k in range(len(compiled.outputs))]
-
-
-def _changed(array: np.ndarray, change: float, rng: np.random.Generator) -> np.ndarray:
-    if array.dtype.kind != "f":
-        return array
-    return (array * (1 + max(change, float(np.finfo(array.dtype).eps)) * rng.choice([-1, 1], array.shape))).astype(
-        array.dtype
-    )
 
 
 def report(network: Network, found: Found) -> str:

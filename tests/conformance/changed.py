@@ -1,0 +1,41 @@
+"""OpenVINO's answer to a model whose numbers change a little: how far it is from itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from converters.openvino.runtime.inference import FLOAT32
+
+
+def infer_changed(
+    path: str, arrays: Sequence[np.ndarray], change: float, seed: int, settings: Mapping[str, str] = FLOAT32
+) -> list[np.ndarray]:
+    """The CPU plugin's outputs where the floats of inputs and of constants with several elements change; in its process.
+
+    Args:
+        path: the IR.
+        arrays: its inputs.
+        change: by which share of themselves numbers change, up or down.
+        seed: of the directions.
+        settings: the plugin's.
+    """
+    import openvino as ov
+
+    rng = np.random.default_rng(seed)
+    core = ov.Core()
+    model = core.read_model(path)
+    for op in model.get_ops():
+        if op.get_type_name() == "Constant" and op.get_element_type() in (ov.Type.f32, ov.Type.f16) and op.data.size > 1:
+            op.output(0).replace(ov.op.Constant(_changed(op.data, change, rng)).output(0))
+    compiled = core.compile_model(model, "CPU", dict(settings))
+    outputs = compiled([_changed(array, change, rng) for array in arrays])
+    return [np.array(outputs[k]) for k in range(len(compiled.outputs))]
+
+
+def _changed(array: np.ndarray, change: float, rng: np.random.Generator) -> np.ndarray:
+    if array.dtype.kind != "f":
+        return array
+    relative = max(change, float(np.finfo(array.dtype).eps))
+    return (array * (1 + relative * rng.choice([-1, 1], array.shape))).astype(array.dtype)
