@@ -27,7 +27,7 @@ from onnx_specops.folding import FOLDED_ELEMENTS, fold
 from onnx_specops.graphs import ORIGIN, all_values, origin
 from onnx_specops.mapped import same_bytes
 from onnx_specops.naming import Names
-from onnx_specops.widening import WIDER, wider_of_kind
+from onnx_specops.widening import MOVES, WIDER, wider_of_kind
 
 OPSET = 21
 ML_DOMAIN = "ai.onnx.ml"
@@ -617,7 +617,8 @@ def _inference_type(
     if dtype is None or allowed is None or dtype in allowed:
         return dtype
     # Of other opsets' operators bool is not among the types that it is among here.
-    choices = wider_of_kind(dtype) if version is None else WIDER.get(dtype, ())
+    is_any = version is not None or (not schema.domain and schema.name in MOVES)
+    choices = WIDER.get(dtype, ()) if is_any else wider_of_kind(dtype)
     return next((wider for wider in choices if wider in allowed), dtype)
 
 

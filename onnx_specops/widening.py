@@ -34,6 +34,14 @@ WIDER: dict[ir.DataType, tuple[ir.DataType, ...]] = {
 }
 
 
+MOVES = frozenset((
+    "Compress", "Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity", "Pad",
+    "Reshape", "ReverseSequence", "ScatterElements", "ScatterND", "Slice", "SpaceToDepth", "Split", "Squeeze", "Tile",
+    "Transpose", "Unsqueeze", "Where",
+))  # fmt: skip
+"""The operators that only move elements, of any type."""
+
+
 @functools.cache
 def wider_of_kind(dtype: ir.DataType) -> tuple[ir.DataType, ...]:
     """The wider types of a type's own kind, integers for integers and floats for floats; none of the floats of 8 bits, in

@@ -98,6 +98,25 @@ def _constants():
         yield through(f"{kind}-moved", kind, (70, 60), codes_of(kind, 4200), emit=moved)
 
 
+def _moved_at_run_time():
+    """Floats of 8 bits that are moved as indices, orders and counts of run time say."""
+    for kind in ("f8e4m3", "f8e5m2"):
+        for operation, opset, emit, numbers in (
+            ("Gather", "opset8", lambda ops, x, n: ops.gather(x, n, np.int64(0)), [3, 0, -1]),
+            ("GatherND", "opset8", lambda ops, x, n: ops.gather_nd(x, n), [[3], [0]]),
+            ("Transpose", "opset1", lambda ops, x, n: ops.transpose(x, n), [1, 0]),
+            ("Tile", "opset1", lambda ops, x, n: ops.tile(x, n), [2, 1]),
+            ("Concat", "opset1", lambda ops, x, n: ops.concat([x, ops.gather(x, n, np.int64(0))], 0), [1, 0]),
+        ):
+
+            def make(ops, n, value, emit=emit):
+                return ops.convert(emit(ops, value, n), "f32")
+
+            inputs = [static(np.array(numbers, np.int64)), zeros(kind, 5, 7)]
+            case = layer_case(operation, opset, make, f"{kind}-at-run-time", inputs)
+            yield filled(case, {kind: codes_of(kind, 35, 1)})
+
+
 # -- compressed weights ----------------------------------------------------------------------------------------------------
 
 
@@ -163,4 +182,4 @@ def _compressed():
     yield wide("f8e5m2", "f8e5m2", 24, 1, 256, atol=5e-3)
 
 
-CASES = [*_constants(), *_compressed()]
+CASES = [*_constants(), *_moved_at_run_time(), *_compressed()]
