@@ -127,3 +127,28 @@ def test_a_folder_of_networks(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     code, said = run("--count", "2")
     assert code == 2
     assert "broken.xml" in said
+
+
+def test_an_index_into_an_axis_that_turns_out_empty_is_none_to_mend(oracle: Oracle) -> None:
+    """OpenVINO gives zeros. ONNX Runtime refuses the index, which nothing needs; docs/reliability.md tells."""
+
+    def leaf(value: object, *, constant: bool = True) -> Leaf:
+        array = np.array(value, np.int64)
+        return Leaf("i64", array, array.shape, constant=constant)
+
+    recipe = Recipe(
+        (
+            leaf(0, constant=False),
+            leaf(0),
+            leaf(1),
+            Layer("Range", "opset4", ((1, 0), (0, 0), (2, 0)), {"output_type": "i64"}),
+            Leaf("i64", np.zeros(0, np.int64), (0,)),
+            Layer("Gather", "opset8", ((3, 0), (1, 0), (1, 0)), {"batch_dims": 0}),
+            Layer("Add", "opset1", ((4, 0), (5, 0)), {"auto_broadcast": "numpy"}),
+        ),
+        ((6, 0),),
+    )
+    judge = Judge(oracle)
+    verdict = judge.judge(recipe)
+    assert verdict.kind == "fails"
+    assert explain(recipe, verdict, judge).kind == "departure"
