@@ -367,10 +367,17 @@ class QuantizedConv : public Kernel {
           const bool inside = in_depth >= 0 && in_depth < g.in[0] && in_height >= 0 && in_height < g.in[1];
           const std::int64_t line_at = inside ? ((image * g.in[0] + in_depth) * g.in[1] + in_height) * g.in[2] : 0;
           for (std::int64_t w = 0; w < g.kernel[2]; ++w, tap += step) {
-            std::int64_t in_width = column * g.strides[2] - g.begin[2] + w * g.dilations[2];
-            for (std::int64_t i = 0; i < count; ++i, in_width += g.strides[2]) {
-              tap[i] = inside && in_width >= 0 && in_width < g.in[2] ? x + (line_at + in_width) * g.channels : padding;
-            }
+            const std::int64_t in_width = column * g.strides[2] - g.begin[2] + w * g.dilations[2];
+            // Those within the line are side by side, after some before and ahead of some beyond.
+            const std::int64_t stride = g.strides[2], step_bytes = stride * g.channels;
+            std::int64_t i = 0;
+            const std::int64_t before = std::clamp<std::int64_t>(in_width < 0 ? (-in_width + stride - 1) / stride : 0, 0, count);
+            const std::int64_t room = g.in[2] - in_width;
+            const std::int64_t until = inside ? std::clamp<std::int64_t>(room > 0 ? (room + stride - 1) / stride : 0, before, count) : before;
+            for (; i < before; ++i) tap[i] = padding;
+            const std::uint8_t* from = x + (line_at + in_width + before * stride) * g.channels;
+            for (; i < until; ++i, from += step_bytes) tap[i] = from;
+            for (; i < count; ++i) tap[i] = padding;
           }
         }
       }

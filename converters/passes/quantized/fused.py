@@ -197,11 +197,16 @@ def fuse(
     if (filters := _signed(op, found)) is None:
         return False
     factor = None if target is None else target.factor
+    if factor is not None and target is not None and _is_line(function, target):
+        unit, bias = unit * function.alpha, bias * function.alpha + function.beta
+        function = Function("none", function.value)
     if factor is not None and (scaled := function.scaled(factor)) is not None and is_scale(unit * factor).all():
         # Both factors are one.
         unit, bias, factor, function = unit * factor, bias * factor, None, scaled
     if not all(np.isfinite(array.astype(np.float32)).all() for array in (bias, *([] if factor is None else [factor]))):
         return False
+    if target is not None and factor is None and _is_cut_anyway(function, target.zero_point):
+        function = Function("none", function.value)
     rank = len(shape)
     zero = np.zeros([], np.float32) if target is None else target.zero_point
     result = op.specops.QuantizedConv(
@@ -238,6 +243,17 @@ def fuse(
             if is_node(user, "DequantizeLinear") and (known := work.quantized.get(user.outputs[0])) is not None:
                 work.quantized[user.outputs[0]] = Quantized(first, known.affine)
     return True
+
+
+def _is_line(function: Function, target: Target) -> bool:
+    """Whether the quantisation cuts a HardSigmoid off where it ends: at 0 and 1."""
+    is_hard = function.name == "hard_sigmoid" and function.alpha > 0
+    return is_hard and not target.zero_point.any() and bool((np.rint(target.factor) >= 255).all())
+
+
+def _is_cut_anyway(function: Function, zero_point: np.ndarray) -> bool:
+    """Whether the quantisation, in steps of 1, cuts off all that a function does."""
+    return function.name == "clip" and (-function.alpha >= zero_point).all() and (function.beta >= 255.0 - zero_point).all()
 
 
 def is_signed(found: Weights) -> bool:

@@ -32,9 +32,10 @@ class Case:
         reason: why ``expected`` or the reference kernels stand in for the CPU plugin.
         oracle_type: the element type that OpenVINO computes in, where it does not know the case's own.
         error: a regular expression for the message that kernels raise; bodies must fail too, in whatever words.
-        body_error: a regular expression for the message of ONNX Runtime about the body, "" for any.
+        body_error: a regular expression for the message of ONNX Runtime about the body, "" for any that names the operator.
         same_values: False where the body draws other random numbers than the kernels: shapes and types are compared.
         rtol, atol: largest errors of floats.
+        near: the share of a body's integers that may be 1 off.
     """
 
     op: str
@@ -52,6 +53,7 @@ class Case:
     same_values: bool = True
     rtol: float = 1e-5
     atol: float = 1e-6
+    near: float = 0.0
 
     def __post_init__(self) -> None:
         if bool(self.reason) != (self.expected is not None or self.source != "cpu"):

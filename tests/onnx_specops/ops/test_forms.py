@@ -93,6 +93,10 @@ def test_values(case: Case, form: str, oracle: Oracle, answers: dict[str, np.nda
         answers[case.id] = answer(case, oracle, tmp_path)
     expected = answers[case.id]
     got = run(form, case)
+    if case.near and form in ("body", "reference") and got.dtype.kind in "iu" and got.shape == expected.shape:
+        distance = np.abs(got.astype(np.int64) - expected)
+        if distance.size and distance.max() == 1 and (distance > 0).mean() <= case.near:
+            return
     if case.oracle_type is not None:
         expected = expected.astype(got.dtype)
     same = case.same_values or form not in ("body", "reference")
@@ -101,7 +105,7 @@ def test_values(case: Case, form: str, oracle: Oracle, answers: dict[str, np.nda
 
 @pytest.mark.parametrize(("case", "form"), ERRORS, ids=[f"{case.id}-{form}" for case, form in ERRORS])
 def test_errors(case: Case, form: str) -> None:
-    message = {"body": f"{case.op}.*{case.body_error}", "reference": None}.get(form, f"{case.op}: {case.error}")
+    message = {"body": case.body_error or case.op, "reference": None}.get(form, f"{case.op}: {case.error}")
     with pytest.raises(RAISED[form], match=message):
         run(form, case)
 

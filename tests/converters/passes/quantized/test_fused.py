@@ -156,3 +156,39 @@ def test_parts_and_nearest_neighbours(tmp_path: Path) -> None:
     assert [name for name in names(made) if name not in ("Transpose", "Constant")] == [
         "QuantizeLinear", "QuantizedConv", "Split", "Concat", "Resize", "QuantizedConv",
     ]  # fmt: skip
+
+
+def _clamped(low: float, high: float) -> Callable[[Any], Any]:
+    return lambda x: quantized(ops.clamp(convolution(quantized(x)), low, high), 0, 255 * STEP)
+
+
+def _of_line(high: float) -> Callable[[Any], Any]:
+    return lambda x: quantized(ops.hard_sigmoid(convolution(quantized(x)), np.float32(0.3), np.float32(0.4)), 0, high)
+
+
+@pytest.mark.parametrize(
+    ("emit", "function"),
+    [
+        (_clamped(0, 4), b"none"),  # the quantisation cuts off as much: it ends at 3.98
+        (_clamped(0, 3.9), b"clip"),
+        (_clamped(0.1, 4), b"clip"),
+        (_of_line(1), b"none"),
+        (_of_line(2), b"hard_sigmoid"),  # which ends before the quantisation does
+    ],
+)
+def test_functions_that_the_quantisation_cuts_off(emit: Callable[[Any], Any], function: bytes, tmp_path: Path) -> None:
+    x = ops.parameter([2, 4, 6, 6], np.float32, name="x")
+    made = compared(ov.Model([convolution(emit(x), 5, 1)], [x]), tmp_path, given(2, 4, 6, 6), atol=4 * STEP)
+    found = [
+        a.s for node in made.graph.node if node.op_type == "QuantizedConv" for a in node.attribute if a.name == "function"
+    ]
+    assert found == [function, b"none"]
+
+
+def test_biases_are_not_rounded(tmp_path: Path) -> None:
+    """ONNX Runtime's own convolution rounds biases to integers, which moves one result of a thousand by a level."""
+    x = ops.parameter([1, 4, 60, 60], np.float32, name="x")
+    inner = quantized(ops.relu(convolution(quantized(x))), 0, 255 * STEP)
+    model = ov.Model([convolution(inner, 5, 1)], [x])
+    made = compared(model, tmp_path, given(1, 4, 60, 60), atol=1e-4)
+    assert names(made).count("QuantizedConv") == 2
