@@ -130,6 +130,7 @@ class QuantizedConv : public Kernel {
     Shape shape = {geometry.batch};
     for (std::size_t i = most_dimensions - (x.shape().size() - 2); i < most_dimensions; ++i) shape.push_back(geometry.out[i]);
     shape.push_back(geometry.columns);
+    check(inputs);
     Output output = context.output(0, shape);
     if (element_count(shape) == 0) return;
     std::optional<Prepared> now;
@@ -212,25 +213,24 @@ class QuantizedConv : public Kernel {
     const std::int64_t unit = byte_conv::depth_unit;
     out.copied = !depthwise && (kernels.wide || channels % unit != 0);
     out.padded = depthwise ? up(columns, byte_conv::channel_block) : up(per_group, byte_conv::channel_block);
-    check_zero_point(inputs[4], "x_zero_point", channels * groups);
-    check_zero_point(inputs[5], "y_zero_point", columns);
+    if (channels * groups != channels_) {
+      fail("W has the shape ", to_string(shape), " where X has ", channels_, " channels in ", groups, " groups");
+    }
+    check(inputs);
     out.x_zeros.assign(inputs[4].data<std::uint8_t>(), inputs[4].data<std::uint8_t>() + inputs[4].size());
     const std::int64_t parts = depthwise ? 1 : groups, part = depthwise ? columns : per_group;
-    const auto spread = [&](std::size_t i, const char* name, std::vector<float>& to) {
+    const auto spread = [&](std::size_t i, std::vector<float>& to) {
       const Input& given = inputs[i];
       if (given.absent()) return;
-      if (given.shape() != Shape{columns}) {
-        fail(name, " has the shape ", to_string(given.shape()), " instead of [", columns, "]");
-      }
       to.assign(static_cast<std::size_t>(parts * out.padded), 0.0f);
       for (std::int64_t g = 0; g < parts; ++g) {
         std::copy_n(given.data<float>() + g * part, part, to.begin() + g * out.padded);
       }
     };
-    spread(2, "scale", out.scale);
-    spread(3, "bias", out.bias);
-    spread(6, "factor", out.factor);
-    spread(7, "slope", out.slope);
+    spread(2, out.scale);
+    spread(3, out.bias);
+    spread(6, out.factor);
+    spread(7, out.slope);
     if (inputs[5].type() == Type::uint8) {
       const std::uint8_t* zeros = inputs[5].data<std::uint8_t>();
       out.y_zero = zeros[0];
@@ -239,8 +239,6 @@ class QuantizedConv : public Kernel {
         for (std::int64_t g = 0; g < parts; ++g) std::copy_n(zeros + g * part, part, out.y_zeros.begin() + g * out.padded);
       }
     }
-    if (out.scale.empty() || out.bias.empty()) fail("scale and bias have to be given");
-    if (function_ == Function::prelu && out.slope.empty()) fail("function = 'prelu' needs a slope");
 
     const std::int8_t* from = w.data<std::int8_t>();
     out.start.assign(static_cast<std::size_t>(parts * out.padded), 0);
@@ -277,6 +275,21 @@ class QuantizedConv : public Kernel {
                    static_cast<std::uint8_t*>(const_cast<void*>(out.matrix())) + g * out.stride);
     }
     return out;
+  }
+
+  // The shapes of all but X and W.
+  void check(const std::vector<Input>& inputs) const {
+    const std::int64_t columns = inputs[1].shape()[0];
+    const char* const names[] = {"scale", "bias", "", "", "factor", "slope"};
+    for (const std::size_t i : {2, 3, 6, 7}) {
+      if (!inputs[i].absent() && inputs[i].shape() != Shape{columns}) {
+        fail(names[i - 2], " has the shape ", to_string(inputs[i].shape()), " instead of [", columns, "]");
+      }
+    }
+    if (inputs[2].absent() || inputs[3].absent()) fail("scale and bias have to be given");
+    if (function_ == Function::prelu && inputs[7].absent()) fail("function = 'prelu' needs a slope");
+    check_zero_point(inputs[4], "x_zero_point", channels_);
+    check_zero_point(inputs[5], "y_zero_point", columns);
   }
 
   static void check_zero_point(const Input& input, const char* name, std::int64_t count) {

@@ -253,7 +253,9 @@ def _is_line(function: Function, target: Target) -> bool:
 
 def _is_cut_anyway(function: Function, zero_point: np.ndarray) -> bool:
     """Whether the quantisation, in steps of 1, cuts off all that a function does."""
-    return function.name == "clip" and (-function.alpha >= zero_point).all() and (function.beta >= 255.0 - zero_point).all()
+    if function.name != "clip":
+        return False
+    return bool((-function.alpha >= zero_point).all() and (function.beta >= 255.0 - zero_point).all())
 
 
 def is_signed(found: Weights) -> bool:

@@ -1,5 +1,7 @@
-"""QuantizedConv: dimensions, groups, functions. The kernels' integers agree exactly; one of 500 of a body's may be 1 off, since
-ONNX Runtime's own convolution rounds biases."""
+"""QuantizedConv: dimensions, groups, functions.
+
+The kernels' integers agree exactly. One of 500 of a body's may be 1 off: ONNX Runtime's own convolution rounds biases.
+"""
 
 from __future__ import annotations
 
