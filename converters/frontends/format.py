@@ -1,4 +1,4 @@
-"""TensorFlow, TensorFlow Lite, PaddlePaddle, PyTorch, ONNX and GGUF as source formats, by way of OpenVINO's frontends.
+"""TensorFlow, TensorFlow Lite, PaddlePaddle, PyTorch and ONNX as source formats, by way of OpenVINO's frontends.
 
 OpenVINO reads the model in a process of its own and saves it as an IR in a temporary folder; the rest is as for an IR.
 """
@@ -33,7 +33,7 @@ _MARKS = {".tflite": (4, 8, b"TFL3"), ".gguf": (0, 4, b"GGUF"), ".json": (0, 256
 """What is between two positions of a file of these formats."""
 _REMEDIES = {
     ".json": "export it as a .pdmodel: set FLAGS_enable_pir_api=0 before paddle.jit.save",
-    ".gguf": "use a release of OpenVINO with a frontend for GGUF (2026.4.1 has one) and an architecture that it knows",
+    ".gguf": "export the model that it was made of with optimum-intel, or use a release of OpenVINO that reads GGUF",
 }
 _SAVED_MODEL = ("saved_model.pb", "saved_model.pbtxt")
 
@@ -57,8 +57,8 @@ def framework_of(path: Path) -> str | None:
 class FrontendFormat:
     """What OpenVINO's frontends read, see `converters.source.Format`."""
 
-    name = "model of TensorFlow, TensorFlow Lite, PaddlePaddle, PyTorch, ONNX or GGUF"
-    suffixes = (".tflite", ".pdmodel", ".pt2", ".gguf")
+    name = "model of TensorFlow, TensorFlow Lite, PaddlePaddle, PyTorch or ONNX"
+    suffixes = (".tflite", ".pdmodel", ".pt2")
 
     def load(self) -> None:
         """Register the rules of OpenVINO's operations."""

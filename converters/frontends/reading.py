@@ -13,7 +13,7 @@ def save_as_ir(path: str, xml: str) -> None:
     """Read a model with OpenVINO's frontend and save it as an IR, its weights as they are.
 
     Args:
-        path: a file of TensorFlow, TensorFlow Lite, PaddlePaddle, PyTorch, ONNX or GGUF, or the folder of a SavedModel.
+        path: a file of TensorFlow, TensorFlow Lite, PaddlePaddle, PyTorch or ONNX, or the folder of a SavedModel.
         xml: the .xml; the .bin is beside it.
     """
     import contextlib
@@ -29,8 +29,6 @@ def save_as_ir(path: str, xml: str) -> None:
         with contextlib.suppress(ImportError):  # the operators of detectors
             import torchvision  # noqa: F401
         model = openvino.convert_model(torch.export.load(path))
-    elif suffix == ".gguf":
-        model = _gguf(path)
     else:
         model = openvino.convert_model(path)
     _name_outputs(model)
@@ -47,22 +45,3 @@ def _name_outputs(model: openvino.Model) -> None:
         name = result.friendly_name
         if len(source.names) > 1 and name in source.names and sources.count(source) == 1:
             source.get_tensor().set_names({name})
-
-
-def _gguf(path: str) -> openvino.Model:
-    """A language model of llama.cpp: a graph without state, whose caches are inputs and outputs.
-
-    OpenVINO's frontend for GGUF is not among those that it looks for by itself. Outputs are named by the frontend's Results;
-    a cache has the name of its input there, which is made another one.
-    """
-    from openvino.frontend import FrontEndManager
-
-    frontend = FrontEndManager().load_by_framework("gguf")
-    if frontend is None:
-        raise RuntimeError("this release of OpenVINO has no frontend for GGUF")
-    model = frontend.convert(frontend.load(path))
-    taken = {name for value in model.inputs for name in value.names}
-    for result in model.get_results():
-        name = result.friendly_name
-        result.input_value(0).get_tensor().set_names({f"{name}_out" if name in taken else name})
-    return model

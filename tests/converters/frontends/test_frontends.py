@@ -70,6 +70,24 @@ def test_a_damaged_file_is_one_error(name: str, tmp_path: Path) -> None:
     assert "\n" not in problem.message
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "remedy"),
+    [
+        ("model.gguf", b"GGUF\x03" + bytes(64), "optimum-intel"),
+        ("model.json", b'{"base_code":{"magic":"pir","trainable":false,"version":1},"program":{}}', "FLAGS_enable_pir_api"),
+        ("model.onnx", b"not one", "ovc"),
+    ],
+)
+def test_what_openvino_does_not_read_is_one_error(name: str, content: bytes, remedy: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(ConversionError, match="frontend") as caught:
+        convert(path)
+    (problem,) = caught.value.problems
+    assert "\n" not in problem.message
+    assert remedy in problem.remedy
+
+
 @pytest.mark.parametrize(("name", "content"), [("a.tflite", b"not one"), ("a.pt2", b"not one"), ("a.txt", b"")])
 def test_what_is_no_model(name: str, content: bytes, tmp_path: Path) -> None:
     path = tmp_path / name
