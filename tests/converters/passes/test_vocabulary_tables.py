@@ -9,11 +9,15 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 import pytest
 
 import onnx_specops
 from converters.openvino import convert
+from converters.passes.vocabulary_tables import FuseVocabularyTables, LabelVocabularyTables
+from onnx_specops.building import new_value
 from tests.converters.passes import string_models
+from tests.converters.passes.graphs import rewritten
 
 TABLE, LABELS, HASH = "onnx_specops.VocabularyTable", "ai.onnx.ml.LabelEncoder", "onnx_specops.StringToHashBucket"
 
@@ -93,3 +97,51 @@ def test_tensorflows_own_example(models: Path) -> None:
     """The ids that TensorFlow documents for this table: OpenVINO's answer is it already."""
     (ids,) = arrays(models / "table" / "expected.npz")
     assert ids[:7].tolist() == [0, 1, 10, 2, 9, 3, 9]
+
+
+# -- the conditions, without OpenVINO ---------------------------------------------------------------------------------------
+
+KEYS = np.array([[11, 3, 42], [7, 0, 3]])
+
+
+def compared(
+    entries=(3, 7, 42), places=(0, 1, 2), miss=3, one=1, zero=0, column=-1, axes=(-1, -1), miss_dims=(), more=False
+):  # fmt: skip
+    """Every key compared with every entry, as a table of integers arrives."""
+
+    def emit(op, keys):
+        equal = op.Equal(op.const(np.array(entries, np.int64)), op.Unsqueeze(keys, [column]))
+        place = op.Mul(op.Where(equal, one, zero), op.const(np.array(places, np.int64)))
+        found = op.ReduceMax(equal, [axes[0]], keepdims=0)
+        number = op.const(np.full(miss_dims, miss, np.int64))
+        ids = op.Where(found, op.ReduceMax(place, [axes[1]], keepdims=0), number)
+        return (ids, found) if more else ids
+
+    return emit
+
+
+PLAIN = ["Equal", "Mul", "ReduceMax", "ReduceMax", "Unsqueeze", "Where", "Where"]
+
+
+@pytest.mark.parametrize(
+    ("emit", "operators"),
+    [
+        (compared(), ["LabelEncoder"]),
+        (compared(column=2, axes=(2, -1)), ["LabelEncoder"]),
+        (compared(entries=[[3, 7, 42]]), ["LabelEncoder"]),
+        (compared(miss_dims=(1, 1)), ["LabelEncoder"]),
+        (compared(more=True), ["Equal", "LabelEncoder", "ReduceMax", "Unsqueeze"]),  # what else is taken stays
+        (compared(entries=(3, 7, 3)), PLAIN),  # the last of equal entries counts, of a table the first
+        (compared(places=(0, 2, 1)), PLAIN),
+        (compared(miss=-1), PLAIN),
+        (compared(one=2), PLAIN),
+        (compared(zero=-1), PLAIN),
+        (compared(miss_dims=(1, 1, 1)), PLAIN),  # a dimension more
+        (compared(entries=[[[3, 7, 42]]] * 2, places=(0, 1, 2)), PLAIN),  # an entry for each row
+        (compared(axes=(-1, 1), places=[[0], [1], [2]]), PLAIN),
+    ],
+)
+def test_conditions_of_tables_of_integers(emit, operators) -> None:
+    keys = new_value(ir.DataType.INT64, [2, 3], "keys")
+    passes = [FuseVocabularyTables(), LabelVocabularyTables()]
+    assert rewritten(emit, keys, by=passes, numbers=[KEYS]) == operators
