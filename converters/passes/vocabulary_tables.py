@@ -39,7 +39,8 @@ def look_up_or_bucket(op, keys, vocabulary, hashed, miss, size):
 def with_buckets(op: Builder, *, keys, vocabulary, hashed, miss, size, table, bucket, tested, found, **_):
     """The table that has the buckets itself."""
     default = _attribute(table, "default_value")
-    entries = None if vocabulary.const_value is None else vocabulary.const_value.size
+    constant = _tensor(vocabulary)
+    entries = None if constant is None else constant.size
     if entries is None or found.dtype != ir.DataType.INT64 or _attribute(table, "num_oov_buckets"):
         return None
     if 0 <= default < entries or _integer(miss) != default or _integer(size) != entries:
@@ -111,7 +112,7 @@ def values_of_ids(op, values, keys, vocabulary):
 @rewrite("Gather", values_of_ids, exclusive=False)
 def other_default(op: Builder, *, values, keys, vocabulary, table, ids, result) -> Value | None:
     """The table without the Gather, where that gives the ids themselves and another number for a miss."""
-    numbers, entries = _array(values), vocabulary.const_value
+    numbers, entries = _array(values), _tensor(vocabulary)
     if numbers is None or entries is None or numbers.dtype.kind not in "iu" or numbers.shape != (entries.size + 1,):
         return None
     axis = result.producer().attributes.get_int("axis", 0)
@@ -133,14 +134,15 @@ def table(op, keys, vocabulary):
 @rewrite("VocabularyTable", table, domain=DOMAIN)
 def as_label_encoder(op: Builder, *, keys, vocabulary, ids) -> Value | None:
     """What standard ONNX says of a constant vocabulary without buckets."""
-    if _attribute(ids, "num_oov_buckets") or vocabulary.const_value is None:
+    constant = _tensor(vocabulary)
+    if _attribute(ids, "num_oov_buckets") or constant is None:
         return None
-    labels = _labels(vocabulary.const_value)
+    labels = _labels(constant)
     if labels is None:
         return None
     if keys.dtype == ir.DataType.INT32:
         keys = op.Cast(keys, to=ir.DataType.INT64)
-    values = list(range(vocabulary.const_value.size))
+    values = list(range(constant.size))
     return op.ml.LabelEncoder(keys, **labels, values_int64s=values, default_int64=_attribute(ids, "default_value"))
 
 
@@ -186,11 +188,15 @@ def _attribute(value: ir.Value, name: str) -> Any:
     return node.attributes[name].value if name in node.attributes else find(node.op_type).attributes[name].default
 
 
+def _tensor(value: ir.Value | None) -> ir.TensorProtocol | None:
+    """A constant, which no caller can replace."""
+    return None if value is None or value.is_graph_input() else value.const_value
+
+
 def _array(value: ir.Value | None) -> np.ndarray | None:
     """The elements of a constant."""
-    if value is None or value.const_value is None or value.is_graph_input():
-        return None
-    return value.const_value.numpy()
+    tensor = _tensor(value)
+    return None if tensor is None else tensor.numpy()
 
 
 def _integer(value: ir.Value) -> int | None:

@@ -145,3 +145,15 @@ def test_conditions_of_tables_of_integers(emit, operators) -> None:
     keys = new_value(ir.DataType.INT64, [2, 3], "keys")
     passes = [FuseVocabularyTables(), LabelVocabularyTables()]
     assert rewritten(emit, keys, by=passes, numbers=[KEYS]) == operators
+
+
+@pytest.mark.parametrize(("given", "operators"), [(False, ["LabelEncoder"]), (True, ["VocabularyTable"])])
+def test_a_vocabulary_that_a_caller_may_replace_stays(given: bool, operators: list[str]) -> None:
+    keys, vocabulary = (new_value(ir.DataType.INT64, dims, name) for dims, name in (([2, 3], "keys"), ([3], "vocabulary")))
+    vocabulary.const_value = ir.tensor(np.array([3, 7, 42]), name="vocabulary")
+
+    def emit(op, keys, vocabulary):
+        return op.specops.VocabularyTable(keys, vocabulary if given else np.array([3, 7, 42]), default_value=-1)
+
+    by = [FuseVocabularyTables(), LabelVocabularyTables()]
+    assert rewritten(emit, keys, vocabulary, by=by, numbers=[KEYS, np.array([11, 7, 0])]) == operators
