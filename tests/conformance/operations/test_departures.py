@@ -81,7 +81,12 @@ def _shown_by(name: str, where: str, **changes: Any) -> None:
 _shown("Abs", 1, "integers of 64 bits", "abs", [static(np.array([-(2**40) - 1]))])
 _shown("Add", 1, "f64", "add", [static(np.array([1e300])), static(np.array([0.0]))], expected=np.array([1e300]))
 _shown(
-    "Exp", 1, "a layer of constants", lambda ops: ops.exp(ops.constant(np.array([1], I32))), [], expected=np.array([3], I32)
+    "Exp",
+    1,
+    "a layer whose inputs are all constants",
+    lambda ops: ops.exp(ops.constant(np.array([1], I32))),
+    [],
+    expected=np.array([3], I32),
 )
 _shown(
     "Multiply",
@@ -701,7 +706,7 @@ def _normalizes(where: str, x: list[float], axes: list[int], expected: list[floa
 
 _normalizes("an even `size`", [1, 2], [1], [1 / 3.5, 2 / 3.5], size=2)
 _normalizes("a `bias`", [1, 2], [1], [1 / 2.5, 2 / 5.5], bias=1.5)
-_normalizes("axes that hold all", [1, 2], [1, 2, 3], [1 / (1 + 5 / 27), 2 / (1 + 5 / 27)], size=3)
+_normalizes("axes that include all", [1, 2], [1, 2, 3], [1 / (1 + 5 / 27), 2 / (1 + 5 / 27)], size=3)
 _normalizes("axes that are not", [1, 2], [-3], [1 / 2, 2 / 5])
 for _kind in ("RDFT", "IRDFT"):
     _shown_by(f"{_kind}-9-run-time-axes", "axes that")
