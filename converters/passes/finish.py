@@ -26,6 +26,7 @@ from converters.passes.onnxruntime import KeepFloatWeights, KeepPads, TransposeA
 from converters.passes.precision import InFloat16, InFloat32
 from converters.passes.quantized import ConvertToIntegers, is_quantized
 from converters.passes.rms_normalization import CanonicalizeRMSNormalization
+from converters.passes.selective_scan import FuseSelectiveScan
 from converters.passes.vocabulary_tables import FuseVocabularyTables, LabelVocabularyTables
 from converters.targets.fitting import TargetError, UnsupportedItem, check, supported_by
 from converters.targets.target import Target
@@ -167,6 +168,8 @@ def finish(
     passes += [DropCopies(), FuseScaleAndBias(), CanonicalizeRMSNormalization(), FlattenBiases(), DecomposeLogSigmoid()]
     if contrib and opset >= OPSET and precision != "float16":
         passes += [step() for step in FUSE_ATTENTION]
+    if precision != "float16":
+        passes.append(FuseSelectiveScan())
     casts = partial(InsertCasts, keep_float32=keep_float32, converted_unrounded=converted_unrounded, spared=spared)
     # QuantizeLinear came to its axis with opset 13.
     if quantized == "integer" and opset >= 13:

@@ -48,6 +48,7 @@ const Op& scaled_dot_product_attention_with_kv_cache();
 const Op& scatter_elements_update();
 const Op& search_sorted();
 const Op& segment_max();
+const Op& selective_scan();
 const Op& sentencepiece_detokenizer();
 const Op& sentencepiece_tokenizer();
 const Op& special_tokens_split();
@@ -107,6 +108,7 @@ inline std::vector<const Op*> all_ops() {
       &scatter_elements_update(),
       &search_sorted(),
       &segment_max(),
+      &selective_scan(),
       &sentencepiece_detokenizer(),
       &sentencepiece_tokenizer(),
       &string_join(),

@@ -22,6 +22,7 @@ from tests.onnx_specops.native import (
 from tests.onnx_specops.native.nodes import Node
 from tests.onnx_specops.native.random_detectors import scores
 from tests.onnx_specops.native.test_random_nodes import FLOATS, INTEGERS, any_values, pick
+from tests.onnx_specops.ops import scan_layers
 
 NODES = 25  # a seed
 
@@ -183,6 +184,14 @@ def yuv_to_rgb(rng: np.random.Generator) -> Node:
     return "YUVtoRGB", planes + [None] * together, [nodes.element_type(planes[0])], {"bgr": int(rng.integers(2))}
 
 
+def selective_scan(rng: np.random.Generator) -> Node:
+    shape = [int(size) for size in rng.integers((1, 1, 1, 0), (4, 40, 9, 20))]
+    arrays = list(scan_layers.arrays(*shape, seed=int(rng.integers(1000)), width=0.2).values())  # type: ignore[misc]
+    arrays[5] *= 0  # of others the sums of many tokens cancel each other
+    float_type = _type(arrays[0])
+    return "SelectiveScan", arrays, [float_type, float_type], {"epsilon": 1e-12}
+
+
 MAKERS = (
     *random_detectors.MAKERS,
     ctc_loss,
@@ -197,6 +206,7 @@ MAKERS = (
     random_uniform,
     search_sorted,
     segment_max,
+    selective_scan,
     yuv_to_rgb,
     random_in_place_attention.attention,
     random_attention.group_query_attention_compressed,

@@ -1,0 +1,271 @@
+"""Selective state spaces (Mamba), which an IR computes by cumulative sums over all tokens, become one node.
+
+optimum-intel writes the recurrence of Mamba as products, cumulative sums and a division of ``[batch, tokens, channels, N]``,
+some twenty nodes, each of which reads and writes N times as much as goes in and comes out. What they compute is found out by
+evaluation on small inputs, so that the order and the form of the nodes does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+
+import numpy as np
+import onnx_ir as ir
+from onnx_ir.passes import InPlacePass, PassResult
+
+from converters.passes.attention.probing import Probe, ProbeError
+from onnx_specops.building import Builder
+from onnx_specops.domain import find
+from onnx_specops.graphs import nested
+from onnx_specops.replacing import replace_value
+
+_MOST_NODES = 60
+_LARGEST_EPSILON = 1e-3
+_CHANNELS, _SIZE = 3, 5
+"""Of the values that a computation is tried with."""
+
+
+@dataclass
+class _Scan:
+    """A selective scan.
+
+    Attributes:
+        y: [batch, tokens, channels].
+        states: [batch, tokens, channels, N].
+        last: the values that hold the state after the last token, ``[batch, channels, N]`` or with an axis of one token.
+        inputs: those of the operator.
+        epsilon: the operator's attribute.
+    """
+
+    y: ir.Value
+    states: ir.Value
+    last: list[ir.Value]
+    inputs: dict[str, ir.Value]
+    epsilon: float
+
+
+class FuseSelectiveScan(InPlacePass):
+    """Selective scans as `onnx_specops.SelectiveScan`.
+
+    Conditions: the states after all tokens are multiplied by a gate and summed; all that their computation takes is the
+    state before, two values of the tokens and channels, a gate of the tokens, the decay and constants; their values are
+    those of the operator for several numbers of tokens and sizes of time steps; and of the states nothing else is taken
+    than those of the last token.
+    """
+
+    def call(self, model: ir.Model) -> PassResult:
+        root: Builder | None = None
+        for node in list(model.graph):
+            if node.op_type != "ReduceSum" or node.domain or node.graph is None:
+                continue
+            scan = _scan(node)
+            if scan is None:
+                continue
+            root = root or Builder.of_existing(model.graph)
+            _replace(model.graph, scan, root)
+        if root is not None:
+            model.graph.sort()  # what takes the last state may have been computed before the outputs
+        return PassResult(model, modified=root is not None)
+
+
+def _scan(node: ir.Node) -> _Scan | None:
+    """The scan whose gated states a node sums."""
+    y, product = node.outputs[0], _producer(node.inputs[0], "Mul")
+    if product is None or product.outputs[0].is_graph_output() or len(list(product.outputs[0].uses())) != 1:
+        return None
+    for states, gate in (product.inputs, tuple(reversed(product.inputs))):
+        if states is None or gate is None or _producer(states, "Div") is None:
+            continue
+        region = _region(states)
+        gates = None if region is None else _region(gate)
+        if region is None or gates is None or len(gates.taken) != 1 or gates.matrices:
+            continue
+        found = _told_by_evaluation(y, states, region, gates.taken[0])
+        if found is not None:
+            return found
+    return None
+
+
+@dataclass
+class _Region:
+    """The nodes that compute a value from values of fewer dimensions.
+
+    Attributes:
+        nodes: the nodes.
+        taken: the values of three dimensions from elsewhere.
+        matrices: those of two.
+        constants: the constants among the others.
+    """
+
+    nodes: list[ir.Node]
+    taken: list[ir.Value]
+    matrices: list[ir.Value]
+    constants: list[ir.Value]
+
+
+def _region(value: ir.Value) -> _Region | None:
+    """What computes a value of four dimensions from values of three: ``None`` where that are too many nodes, or others."""
+    nodes: list[ir.Node] = []
+    taken: list[ir.Value] = []
+    matrices: list[ir.Value] = []
+    constants: list[ir.Value] = []
+    pending, seen = [value], {value}
+    while pending:
+        current = pending.pop()
+        node = current.producer()
+        if _rank(current) in (2, 3) and current.dtype == ir.DataType.FLOAT:
+            (taken if _rank(current) == 3 else matrices).append(current)
+            continue
+        if current.const_value is not None:
+            constants.append(current)
+            continue
+        if _rank(current) != 4:
+            return None
+        if node is None or node.domain or len(node.outputs) != 1 or next(nested(node), None) is not None:
+            return None
+        nodes.append(node)
+        if len(nodes) > _MOST_NODES:
+            return None
+        for one in node.inputs:
+            if one is not None and one not in seen:
+                seen.add(one)
+                pending.append(one)
+    return _Region(nodes, taken, matrices, constants)
+
+
+def _told_by_evaluation(y: ir.Value, states: ir.Value, region: _Region, output_gate: ir.Value) -> _Scan | None:
+    """The scan that a region computes, if it does."""
+    if len(region.taken) != 4 or len(region.matrices) != 1 or _rank(y) != 3 or y.dtype != ir.DataType.FLOAT:
+        return None
+    (decay,) = region.matrices
+    last = _last(states)
+    if last is None:
+        return None
+    for order in permutations(region.taken):
+        inputs = dict(zip(("x", "time_step", "input_gate", "state"), order, strict=True))
+        inputs |= {"decay": decay, "output_gate": output_gate}
+        if not _shapes_fit(inputs):
+            continue
+        for epsilon in _epsilons(region):
+            scan = _Scan(y, states, last, inputs, epsilon)
+            if all(_agrees(scan, tokens, width) for tokens, width in ((1, 1.0), (4, 0.3), (7, 3.0))):
+                return scan
+    return None
+
+
+def _epsilons(region: _Region) -> Iterator[float]:
+    """What may be added before the division: a constant of the region, or nothing."""
+    found = {0.0: None}
+    for value in region.constants:
+        tensor = value.const_value
+        if tensor is not None and tensor.size == 1 and tensor.dtype == ir.DataType.FLOAT:
+            number = float(tensor.numpy().reshape(-1)[0])
+            if 0 < number < _LARGEST_EPSILON:
+                found[number] = None
+    return iter(reversed(found))
+
+
+def _last(states: ir.Value) -> list[ir.Value] | None:
+    """The values that hold the states of the last token; ``None`` where something takes others."""
+    held = np.random.default_rng(0).standard_normal((2, 5, 3, 4)).astype(np.float32)
+    found: list[ir.Value] = []
+    measured: list[ir.Value] = []
+    gated = 0
+    for node, _ in states.uses():
+        value = node.outputs[0]
+        if node.op_type == "Mul" and not node.domain:  # by the gate, as `_scan` has found out
+            gated += 1
+            continue
+        if node.op_type == "Shape" and not node.domain:  # of which an index of the last token may be made
+            measured.append(value)
+            continue
+        try:
+            got = Probe({states: held}).array(value)
+        except (ProbeError, IndexError):
+            return None
+        if not (np.array_equal(got, held[:, -1]) or np.array_equal(got, held[:, -1:])):
+            return None
+        found.append(value)
+    if gated != 1 or states.is_graph_output() or not all(_leads_to(value, found) for value in measured):
+        return None
+    return found
+
+
+def _leads_to(value: ir.Value, ends: Sequence[ir.Value]) -> bool:
+    """Whether nothing but ``ends`` is computed from a value."""
+    pending, seen = [value], {value}
+    while pending:
+        current = pending.pop()
+        if current in ends:
+            continue
+        if current.is_graph_output() or len(seen) > _MOST_NODES:
+            return False
+        following = [output for node, _ in current.uses() for output in node.outputs if output not in seen]
+        seen.update(following)
+        pending += following
+    return True
+
+
+def _shapes(batch: int, tokens: int, channels: int, size: int) -> dict[str, tuple[int, ...]]:
+    return {
+        "x": (batch, tokens, channels),
+        "time_step": (batch, tokens, channels),
+        "decay": (channels, size),
+        "input_gate": (batch, tokens, size),
+        "output_gate": (batch, tokens, size),
+        "state": (batch, channels, size),
+    }
+
+
+def _shapes_fit(inputs: Mapping[str, ir.Value]) -> bool:
+    """Whether what is known of the inputs' dimensions is what the operator needs: ones would be repeated."""
+    letters = {"batch": -1, "tokens": -2, "channels": -3, "size": -4}
+    known: dict[int, int] = {}
+    for name, shape in _shapes(**letters).items():
+        for given, letter in zip(inputs[name].shape or (), shape, strict=True):
+            if isinstance(given, int) and known.setdefault(letter, given) != given:
+                return False
+    return letters["channels"] in known and letters["size"] in known
+
+
+def _agrees(scan: _Scan, tokens: int, width: float) -> bool:
+    """Whether the nodes give what the operator gives, with time steps up to ``width``."""
+    draw = np.random.default_rng(tokens)
+    shapes = _shapes(2, tokens, _CHANNELS, _SIZE)
+    given = {name: draw.uniform(-1, 1, shape).astype(np.float32) for name, shape in shapes.items()}
+    given["time_step"] = np.abs(given["time_step"]) * np.float32(width)
+    given["decay"] = -2 * np.abs(given["decay"])
+    y, present = find("SelectiveScan").kernel(epsilon=scan.epsilon, **given)
+    try:
+        probe = Probe({value: given[name] for name, value in scan.inputs.items()})
+        got, states = probe.array(scan.y), probe.array(scan.states)
+    except ProbeError:
+        return False
+    return _close(got, y) and states.shape == (2, tokens, _CHANNELS, _SIZE) and _close(states[:, -1], present)
+
+
+def _close(one: np.ndarray, other: np.ndarray) -> bool:
+    if one.shape != other.shape or not np.isfinite(other).all():
+        return False
+    return bool(np.abs(one - other).max(initial=0) <= 1e-4 * (1 + np.abs(other).max(initial=0)))
+
+
+def _replace(graph: ir.Graph, scan: _Scan, root: Builder) -> None:
+    op = Builder(graph, root=root, before=scan.y.producer())
+    op.scope = scan.states.name or "scan"
+    given = (scan.inputs[name] for name in _shapes(0, 0, 0, 0))
+    y, present = op.specops.SelectiveScan(*given, epsilon=scan.epsilon, outputs=2)
+    for value in scan.last:
+        replace_value(value, present if _rank(value) == 3 else op.Unsqueeze(present, [1]), equal=False)
+    replace_value(scan.y, y, equal=False)
+
+
+def _producer(value: ir.Value | None, op_type: str) -> ir.Node | None:
+    node = None if value is None else value.producer()
+    return node if node is not None and (node.op_type, node.domain) == (op_type, "") else None
+
+
+def _rank(value: ir.Value) -> int | None:
+    return None if value.shape is None else len(value.shape)

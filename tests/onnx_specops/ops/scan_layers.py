@@ -1,0 +1,85 @@
+"""A selective scan as OpenVINO has it: the layers that optimum-intel exports of Mamba."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import openvino as ov
+from openvino import opset13 as ops
+
+F = np.float32
+NAMES = ("x", "time_step", "input_gate", "output_gate", "state")
+
+
+def arrays(batch: int, tokens: int, channels: int, size: int, seed: int = 0, width: float = 0.5) -> dict[str, np.ndarray]:
+    """Inputs of the operator, with time steps up to ``width``."""
+    draw = np.random.default_rng(seed)
+    found = {
+        "x": draw.standard_normal((batch, tokens, channels)),
+        "time_step": draw.uniform(0, width, (batch, tokens, channels)),
+        "decay": -draw.uniform(0.1, 2, (channels, size)),
+        "input_gate": draw.standard_normal((batch, tokens, size)),
+        "output_gate": draw.standard_normal((batch, tokens, size)),
+        "state": draw.standard_normal((batch, channels, size)),
+    }
+    return {name: array.astype(F) for name, array in found.items()}
+
+
+def layers(
+    decay: np.ndarray,
+    *,
+    epsilon: float = 1e-12,
+    turned: bool = True,
+    token: int = -1,
+    summed: int = -1,
+    all_states: bool = False,
+    twice: bool = False,
+) -> ov.Model:
+    """The layers; the keywords change what they compute.
+
+    Args:
+        decay: [channels, N], a constant.
+        epsilon: is added before the division.
+        turned: whether what is behind a token counts; else what is before it.
+        token: whose state goes on.
+        summed: the axis over which the gated states are summed.
+        all_states: whether the states of all tokens are an output.
+        twice: whether the decay of the state before is squared.
+    """
+    channels, size = decay.shape
+    shapes = [[-1, -1, channels]] * 2 + [[-1, -1, size]] * 2 + [[-1, channels, size]]
+    given = [ops.parameter(shape, F, name=name) for name, shape in zip(NAMES, shapes, strict=True)]
+    x, time_step, input_gate, output_gate, state = given
+    one, ends = np.array([1]), np.array([2**31 - 1])
+    rate = ops.multiply(ops.unsqueeze(time_step, np.int64(3)), ops.constant(decay))
+    added = ops.multiply(ops.unsqueeze(x, np.int64(3)), ops.unsqueeze(input_gate, np.int64(2)))
+
+    def flipped(value: ov.Node) -> ov.Node:
+        return ops.slice(value, np.array([-1]), np.array([-(2**31)]), np.array([-1]), one)
+
+    later = ops.slice(rate, one, ends, one, one)
+    behind = ops.pad(later, np.array([0, 0, 0, 0]), np.array([0, 1, 0, 0]), "constant", F(0))
+    sums = ops.cumsum(flipped(behind), np.int64(1)) if turned else ops.cumsum(behind, np.int64(1))
+    e = ops.exp(sums)
+    e = flipped(e) if turned else e
+    first = ops.exp(ops.slice(rate, np.array([0]), one, one, one))
+    first = ops.multiply(first, first) if twice else first
+    whole = ops.add(ops.multiply(added, e), ops.multiply(ops.unsqueeze(state, np.int64(1)), first))
+    states = ops.divide(ops.cumsum(whole, np.int64(1)), ops.add(e, F(epsilon)) if epsilon else e)
+    y = ops.reduce_sum(ops.multiply(states, ops.unsqueeze(output_gate, np.int64(2))), np.array([summed]), False)
+    last = ops.gather(states, np.int64(token), np.int64(1))
+    results = [ops.result(value) for value in (y, last, *((states,) if all_states else ()))]
+    return ov.Model(results, given)
+
+
+def by_openvino(model: ov.Model, given: dict[str, np.ndarray]) -> list[np.ndarray]:
+    """The outputs."""
+    compiled = ov.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    found = compiled([given[name] for name in NAMES])
+    return [found[port] for port in compiled.outputs]
+
+
+def saved(model: ov.Model, folder: Path, compressed: bool = False) -> Path:
+    ov.save_model(model, folder / "model.xml", compress_to_fp16=compressed)
+    return folder / "model.xml"

@@ -1,0 +1,93 @@
+"""SelectiveScan in all forms gives what OpenVINO's CPU plugin gives with the layers that optimum-intel exports."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+
+import onnx_specops
+from onnx_specops.domain import find
+from onnx_specops.runtime.reference import reference_evaluator
+from tests.onnx_specops.ops.scan_layers import arrays, by_openvino, layers
+
+INPUTS = ("x", "time_step", "decay", "input_gate", "output_gate", "state")
+FORMS = ["numpy", "native", "python", "body", "reference"]
+Given = dict[str, np.ndarray]
+
+
+def run(form: str, given: Given, **options: Any) -> list[np.ndarray]:
+    attributes = {"epsilon": 1e-12, **options}
+    if form == "numpy":
+        return list(find("SelectiveScan").kernel(*(given[name] for name in INPUTS), **attributes))
+    node = onnx.helper.make_node("SelectiveScan", INPUTS, ["y", "present_state"], domain="onnx_specops", **attributes)
+    inputs = [onnx.helper.make_tensor_value_info(name, 1, [None] * given[name].ndim) for name in INPUTS]
+    outputs = [onnx.helper.make_tensor_value_info(name, 1, [None] * 3) for name in ("y", "present_state")]
+    imports = [onnx.helper.make_opsetid("", 21), onnx.helper.make_opsetid("onnx_specops", 1)]
+    model = onnx.helper.make_model(
+        onnx.helper.make_graph([node], "scan", inputs, outputs), opset_imports=imports, ir_version=10
+    )
+    if form in ("body", "reference"):
+        model = onnx_specops.add_bodies(model)
+    if form == "reference":
+        return [np.asarray(value) for value in reference_evaluator(model).run(None, given)]
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    kernels: Any = "none" if form == "body" else form
+    return onnx_specops.InferenceSession(model.SerializeToString(), options, kernels=kernels).run(None, given)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("shape", "options", "width"),
+    [
+        ((1, 1, 4, 16), {}, 0.5),
+        ((2, 7, 3, 8), {}, 0.5),
+        ((2, 7, 3, 8), {"epsilon": 1e-4}, 5.0),  # most of what is behind a token is less than epsilon
+        ((1, 65, 5, 3), {}, 0.3),
+        ((3, 2, 1, 11), {"epsilon": 0.0}, 0.1),
+    ],
+)
+def test_values(form: str, shape: tuple[int, int, int, int], options: dict[str, float], width: float) -> None:
+    given = arrays(*shape, width=width)
+    expected = by_openvino(layers(given["decay"], **options), given)  # type: ignore[arg-type]
+    for got, wanted in zip(run(form, given, **options), expected, strict=True):
+        assert got.shape == wanted.shape
+        np.testing.assert_allclose(got, wanted, atol=1e-5 * np.abs(wanted).max(), rtol=1e-4)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_exponents_of_all_sizes(form: str) -> None:
+    """Decays that let nothing of the past remain, and such as grow beyond float32."""
+    given = arrays(1, 3, 4, 9)
+    given["decay"][:] = np.array([-500, -90, 1, 60], np.float32)[:, None]
+    given["time_step"][:] = 1
+    expected = by_openvino(layers(given["decay"]), given)
+    for got, wanted in zip(run(form, given), expected, strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"time_step": (2, 5, 4)}, "time_step has the shape"),
+        ({"decay": (3, 7)}, "input_gate has the shape"),
+        ({"state": (2, 3, 7)}, "state has the shape"),
+        ({"x": (2, 0, 3), "time_step": (2, 0, 3), "input_gate": (2, 0, 8), "output_gate": (2, 0, 8)}, "there are no tokens"),
+    ],
+)
+def test_errors(form: str, changes: dict[str, tuple[int, ...]], message: str) -> None:
+    given = arrays(2, 5, 3, 8) | {name: np.ones(shape, np.float32) for name, shape in changes.items()}
+    with pytest.raises(Exception, match=message if form in ("numpy", "native", "python") else None):
+        run(form, given)
+
+
+def test_a_state_of_no_elements() -> None:
+    given = arrays(2, 5, 3, 0)
+    for form in ("numpy", "native"):
+        y, present = run(form, given)
+        assert present.shape == (2, 3, 0) and not y.any() and y.shape == (2, 5, 3)
