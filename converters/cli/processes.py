@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
@@ -110,6 +111,7 @@ def _interrupted_later() -> Iterator[None]:
     if not _HAS_MASKS:
         yield
         return
+    resource_tracker.ensure_running()  # its start, which is due with the first process, lets interruptions through again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

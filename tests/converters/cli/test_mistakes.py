@@ -28,8 +28,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("convert model.bin", "holds weights --> model.bin help: name the IR's .xml file: model.xml"),
         ("convert cut.xml", "help: the file is damaged or incomplete"),
         ("convert text.txt", "help: is this an IR's .xml file?"),
-        ("inspect model.onnx", "is an ONNX file --> model.onnx help: name the .xml file of an OpenVINO IR"),
-        ("validate model.onnx", "is an ONNX file"),
         ("convert model.xml -o other.xml", "the name of an ONNX file ends in .onnx"),
         ("convert model.xml -o none/model.onnx", "there is no such folder --> none"),
         ("convert model.xml --weights embeded", "'reference': did you mean embed?"),
