@@ -1,4 +1,4 @@
-"""From a model of any source format to one ONNX model: open, emit, passes, file."""
+"""The driver: convert a model of any source format into one ONNX model."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Conversion(NamedTuple):
     report: Report
 
 
-@no_collection()  # until what it builds is out of sight: there is nothing to be looked through in vain then
+@no_collection()  # # collecting garbage while the graph is built finds nothing
 def convert_with(
     model: str | Path | bytes | openvino.Model,
     onnx_path: str | Path | None,
@@ -67,13 +67,13 @@ def convert_with(
     *,
     adapt: Callable[[Emitted], Decoder | None] | None = None,
 ) -> Conversion:
-    """`convert`, with its keywords as an object.
+    """Convert a model with the keywords of `convert` as one object.
 
     Args:
-        model, onnx_path: as of `convert`.
+        model, onnx_path: see `convert`.
         options: the keywords.
-        adapt: changes what was emitted, before the passes, in place of what ``options.form`` asks for: one of several models
-            gets the form in which they fit together. It may raise `NotACache`.
+        adapt: changes the emitted model before the passes, instead of the form that ``options.form`` selects. A folder of
+            several models uses it to give each the form in which they fit together. It may raise `NotACache`.
     """
     started = time.perf_counter()
     aim = find_target(options.target)
@@ -87,8 +87,8 @@ def convert_with(
         raise ValueError("a model that is not in a file has no .bin to refer to: weights must be 'auto', 'embed' or 'copy'")
     target = None if onnx_path is None else Path(onnx_path)
     with format_of(model).open(model, options.bin) as source:
-        # Weights of another type than the source's cannot be referred to.
-        weights = source.weights(as_they_are=options.precision == "model")
+        # # The file can refer to the source's weights only if their type is unchanged.
+        weights = source.weights(unchanged=options.precision == "model")
         if target is not None:
             reject_inputs([target], weights.files)
         source.reshape(options.input_shapes or {})
@@ -102,10 +102,10 @@ def convert_with(
         with _report_internal_errors(source):
             caches = _caches(emitted, options, aim, adapt)
             verifier = None if options.verify is False else Verifier()
-            note = _Note(emitted, verifier, options.verify)
+            note = _RecordNames(emitted, verifier, options.verify)
             try:
                 with nullcontext() if verifier is None else checked_by(verifier):
-                    finished = _finished(emitted, options, aim, [*caches, note])
+                    finished = _run_passes(emitted, options, aim, [*caches, note])
                 complete(emitted.model, emitted.variables, options.variables)
                 CheckNodes()(emitted.model)
             except NotACache as error:
@@ -120,7 +120,7 @@ def convert_with(
             emitted.model.metadata_props[MODEL_API] = options.model_api
         if options.outputs or options.rename:
             emitted.model.metadata_props[INTERFACE] = source.chosen()
-        saved = save(emitted.model, target, options.weights, weights, filled=options.with_weights)
+        saved = save(emitted.model, target, options.weights, weights, with_weights=options.with_weights)
         placed = (saved.weights, saved.size, time.perf_counter() - started)
         decoder = next((step.decoder for step in caches if not isinstance(step, ExtendCachesInPlace)), None)
         done = report(source, emitted, note.names, finished, finished.opset, *placed, decoder, verifier)
@@ -249,8 +249,8 @@ def convert(
 # -- to here ---------------------------------------------------------------------------------------------------------------
 
 
-class _Adapt(InPlacePass):
-    """A form of the caches that one of several models gets; ``adapt`` as of `convert_with`."""
+class _AdaptCaches(InPlacePass):
+    """Give the caches the form that ``adapt`` of `convert_with` selects."""
 
     def __init__(self, emitted: Emitted, adapt: Callable[[Emitted], Decoder | None]) -> None:
         self.emitted, self.adapt = emitted, adapt
@@ -261,11 +261,11 @@ class _Adapt(InPlacePass):
         return PassResult(model, modified=True)
 
 
-class _Note(InPlacePass):
-    """Changes nothing: what the passes after the caches start with.
+class _RecordNames(InPlacePass):
+    """Record the graph from which the passes after the caches start; change nothing.
 
     Attributes:
-        names: of the emitted values. By name: where a pass replaces a value, the new one has its name.
+        names: the names of the emitted values. A pass that replaces a value keeps its name.
     """
 
     def __init__(self, emitted: Emitted, verifier: Verifier | None, verify: bool | Arrays) -> None:
@@ -284,10 +284,10 @@ def _caches(
     options: Options,
     target: Target,
     adapt: Callable[[Emitted], Decoder | None] | None,
-) -> list[ExposeCaches | ExtendCachesInPlace | _Adapt]:
-    """The pass that gives a language model's cache the form that is asked for."""
+) -> list[ExposeCaches | ExtendCachesInPlace | _AdaptCaches]:
+    """Return the pass that gives a language model's cache the requested form."""
     if adapt is not None:
-        return [_Adapt(emitted, adapt)]
+        return [_AdaptCaches(emitted, adapt)]
     if options.form != "genai":
         return [ExtendCachesInPlace(emitted.variables)] if target.is_default else []
     return [
@@ -301,8 +301,8 @@ def _caches(
     ]
 
 
-def _finished(emitted: Emitted, options: Options, target: Target, first: Sequence[InPlacePass]) -> Finished:
-    """The passes, for the target."""
+def _run_passes(emitted: Emitted, options: Options, target: Target, first: Sequence[InPlacePass]) -> Finished:
+    """Run the passes for the target."""
     model = emitted.model
     floats: dict[str, Any] = {"keep_float32": emitted.keep_float32, "converted_unrounded": emitted.converted_unrounded}
     floats["first"] = first
@@ -323,7 +323,7 @@ def _finished(emitted: Emitted, options: Options, target: Target, first: Sequenc
 
 
 def _embed(model: ir.Model, source: Source, channels: Channels) -> None:
-    """Put Model API's wrapper, which the model states, into the graph."""
+    """Add the Model API wrapper that the model names to the graph."""
     from converters.model_api import ModelApiError, embed
 
     images = [port for port in source.inputs if len(port.dims or ()) == 4]
@@ -335,7 +335,7 @@ def _embed(model: ir.Model, source: Source, channels: Channels) -> None:
 
 
 def _observe(verifier: Verifier, emitted: Emitted, arrays: Arrays) -> None:
-    """Run the model as it is, to know the sizes of its values."""
+    """Run the unchanged model to learn the shapes of its values."""
     names = {value: value.name or "" for value in emitted.model.graph.inputs}
     feeds = {value: np.asarray(arrays[name]) for value, name in names.items() if name in arrays}
     for variable in (exposed.variable for exposed in emitted.variables):
@@ -350,7 +350,7 @@ def _observe(verifier: Verifier, emitted: Emitted, arrays: Arrays) -> None:
 
 @contextmanager
 def _report_internal_errors(source: Source) -> Iterator[None]:
-    """What else than a `ConversionError` comes out of the passes is the converter's own mistake."""
+    """Report any exception of the passes except `ConversionError` as an internal error."""
     try:
         yield
     except (ConversionError, OSError, MemoryError):

@@ -1,4 +1,4 @@
-"""The converters' errors: what is wrong, whose fault it is, where, and what to do about it."""
+"""The errors of the converters: the problem, its cause, its place and the remedy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MAX_TEXT = 200
 _MAX_PROBLEMS = 1000
 
 SHOWN_PLACES = 8
-"""Of how many places more texts tell that say the same of many."""
+"""The number of places that a text lists for one problem."""
 
 REPORT = (
     "this is a mistake in onnx-specops: please report it with this message, the traceback that --debug prints and, if it "
@@ -21,47 +21,47 @@ REPORT = (
 
 
 def short(text: object) -> str:
-    """A text from a file as one printable line of bounded length, fit for a message."""
+    """Return a text from a file as one printable line of bounded length, for messages."""
     line = str(text)
     line = line if len(line) <= _MAX_TEXT else line[:_MAX_TEXT] + "..."
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in line)
 
 
 def not_enough_memory(error: MemoryError) -> str:
-    """What a lack of memory says to a user."""
+    """Return the message for a lack of memory."""
     return f"not enough memory: {error}" if str(error) else "not enough memory"
 
 
 class Fault(StrEnum):
-    """Whose fault a problem is."""
+    """The cause of a problem."""
 
     UNSUPPORTED = "unsupported"
-    """The file is right, but this release cannot convert what it asks for."""
+    """The file is valid, but this release cannot convert it."""
 
     MALFORMED = "malformed"
-    """The file is damaged or contradicts itself: no release could convert it."""
+    """The file is damaged or contradicts itself. No release can convert it."""
 
     USAGE = "usage"
-    """The command's arguments do not fit together."""
+    """The command's arguments contradict each other."""
 
     INTERNAL = "internal"
-    """A mistake in the converter itself; the file may be right."""
+    """The converter is at fault. The file may be valid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong with a model: the place, the finding, the remedy.
+    """One problem of a model: its place, a message and a remedy.
 
     Args:
         message: what is wrong.
         file: the file, as the user named it.
-        line: the line in the file, from 1; None when the finding has none.
-        layer_name: the layer's name; None when no layer is concerned.
-        layer_type: the layer's type as it stands in the file.
-        layer_id: the layer's id in its graph.
-        remedy: what the user can do; empty when nothing useful can be said.
-        fault: whose fault it is.
-        cause: the exception that showed it, if one did; it counts for nothing when problems are compared.
+        line: the line in the file, from 1; ``None`` if unknown.
+        layer_name: the name of the layer; ``None`` if the problem does not concern a layer.
+        layer_type: the type of the layer, as the file spells it.
+        layer_id: the id of the layer in its graph.
+        remedy: what the user can do; empty if there is nothing useful to suggest.
+        fault: the cause of the problem.
+        cause: the exception that revealed it, if any. Comparisons ignore it.
     """
 
     message: str
@@ -90,10 +90,10 @@ class Problem:
 
 
 class ConversionError(Exception):
-    """A model that cannot be converted. Holds every problem that was found, not the first one only.
+    """A model cannot be converted. The error has all problems that were found.
 
     Args:
-        problems: one problem, or several; at least one.
+        problems: at least one problem.
     """
 
     fault: ClassVar[Fault | None] = None
@@ -104,12 +104,12 @@ class ConversionError(Exception):
         super().__init__(self.problems)
 
     def __str__(self) -> str:
-        """A line for each thing that is wrong, with its first place; what is wrong in several places alike is said once."""
+        """Return one line per problem, with its first place. Equal problems in several places share a line."""
         return "\n".join(f"{places[0]}{_others(places[1:])}" for places in grouped(self.problems).values())
 
     @staticmethod
     def of(problems: Problem | Iterable[Problem]) -> ConversionError:
-        """The error of the kind that the worst of the problems asks for: internal before malformed before unsupported."""
+        """Return the error class of the worst problem: internal before malformed before unsupported."""
         found = (problems,) if isinstance(problems, Problem) else tuple(problems)
         faults = {problem.fault for problem in found}
         kind = next((kind for kind in (InternalError, MalformedError) if kind.fault in faults), UnsupportedError)
@@ -119,25 +119,25 @@ class ConversionError(Exception):
 
 
 class MalformedError(ConversionError):
-    """A file that is not a readable model: not XML, damaged, or not what a model may hold."""
+    """A file is not a readable model: not XML, damaged, or with content that a model cannot have."""
 
     fault = Fault.MALFORMED
 
 
 class UnsupportedError(ConversionError):
-    """A model that is right, but holds what this release cannot convert."""
+    """A model is valid, but this release cannot convert all of it."""
 
     fault = Fault.UNSUPPORTED
 
 
 class InternalError(ConversionError):
-    """A mistake in the converter itself."""
+    """The converter is at fault."""
 
     fault = Fault.INTERNAL
 
 
 class LayerError(Exception):
-    """Raised by a rule for its layer; becomes a problem that names the layer.
+    """A rule cannot convert its layer. The walk turns the error into a problem that names the layer.
 
     Args:
         message: what is wrong with the layer.
@@ -153,20 +153,20 @@ class LayerError(Exception):
 
 
 class Malformed(LayerError):
-    """A layer that no release could convert: what the file says of it contradicts the specification, or itself."""
+    """A layer contradicts the specification or itself. No release can convert it."""
 
     fault = Fault.MALFORMED
     usual_remedy = "check that the file is intact"
 
 
 class Unsupported(LayerError):
-    """A layer that is right, but that this release cannot convert."""
+    """A layer is valid, but this release cannot convert it."""
 
     fault = Fault.UNSUPPORTED
 
 
-class Layered(Protocol):
-    """What a problem says of the layer that it concerns."""
+class LayerInfo(Protocol):
+    """The properties of a layer that a problem shows."""
 
     name: str
     type: str
@@ -176,11 +176,11 @@ class Layered(Protocol):
 
 @dataclass(slots=True)
 class Remark:
-    """Something in a file that its own runtime passes over, and so the conversion: said once, however often it comes.
+    """Something in a file that its own runtime and the conversion ignore, however often it occurs.
 
     Attributes:
-        message: what is passed over, or taken otherwise than the file says.
-        count: how often.
+        message: what is ignored, or understood differently from the file.
+        count: the number of occurrences.
         first: the first place.
     """
 
@@ -190,7 +190,7 @@ class Remark:
 
 
 class Remarks:
-    """What is passed over in one file, each kind once.
+    """The ignored content of one file, each kind once.
 
     Args:
         file: the file, as the user named it.
@@ -206,8 +206,8 @@ class Remarks:
     def __len__(self) -> int:
         return len(self._by_message)
 
-    def add(self, message: str, *, layer: Layered | None = None, line: int | None = None) -> None:
-        """Notes that something is passed over, with a layer or at a line."""
+    def add(self, message: str, *, layer: LayerInfo | None = None, line: int | None = None) -> None:
+        """Record that something is ignored, at a layer or a line."""
         known = self._by_message.get(message)
         if known is not None:
             known.count += 1
@@ -215,13 +215,13 @@ class Remarks:
             self._by_message[message] = Remark(message, 1, _problem(message, self._file, layer, line))
 
     def problems(self) -> list[Problem]:
-        """The remarks as problems, for a conversion that is to refuse such files."""
+        """Return the remarks as problems, for ``strict`` conversions."""
         remedy = "convert without --strict to ignore it as well"
         return [replace(remark.first, message=f"OpenVINO ignores {remark.message}", remedy=remedy) for remark in self]
 
 
 class Problems:
-    """Everything that is found wrong with one file.
+    """All problems of one file.
 
     Args:
         file: the file, as the user named it.
@@ -239,15 +239,15 @@ class Problems:
         message: str,
         remedy: str = "",
         *,
-        layer: Layered | None = None,
+        layer: LayerInfo | None = None,
         line: int | None = None,
         fault: Fault = Fault.MALFORMED,
         cause: BaseException | None = None,
     ) -> None:
-        """Notes that something is wrong, with a layer or at a line.
+        """Record a problem, at a layer or a line.
 
         Raises:
-            ConversionError: there are so many problems by now that no one reads on.
+            ConversionError: too many problems have been found to be useful.
         """
         problem = _problem(message, self.file, layer, line)
         self.found.append(replace(problem, remedy=remedy, fault=fault, cause=cause))
@@ -255,12 +255,12 @@ class Problems:
             raise self.error()
 
     def error(self) -> ConversionError:
-        """What has been found, as an exception."""
+        """Return the recorded problems as an exception."""
         return ConversionError.of(self.found)
 
 
 def grouped(problems: Iterable[Problem]) -> dict[tuple[str, str], list[Problem]]:
-    """The problems by what they say, message and remedy, however many places they say it of."""
+    """Group problems by message and remedy."""
     groups: dict[tuple[str, str], list[Problem]] = {}
     for problem in problems:
         groups.setdefault((problem.message, problem.remedy), []).append(problem)
@@ -268,7 +268,7 @@ def grouped(problems: Iterable[Problem]) -> dict[tuple[str, str], list[Problem]]
 
 
 def _others(places: Sequence[Problem]) -> str:
-    """What a line says of further places."""
+    """Return the part of a line that counts the further places."""
     if not places:
         return ""
     lines = [str(problem.line) for problem in places if problem.line is not None]
@@ -277,7 +277,7 @@ def _others(places: Sequence[Problem]) -> str:
     return f" (and {len(places)} more like it{at})"
 
 
-def _problem(message: str, file: str, layer: Layered | None, line: int | None) -> Problem:
+def _problem(message: str, file: str, layer: LayerInfo | None, line: int | None) -> Problem:
     if layer is None:
         return Problem(message, file, line)
     return Problem(message, file, layer.line if line is None else line, layer.name, layer.type, layer.id)

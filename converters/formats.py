@@ -1,4 +1,4 @@
-"""The source formats: the one place that names them."""
+"""The registry of source formats. No other module names them."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ if TYPE_CHECKING:
     from converters.source import Format
 
 _MODULES = ("converters.frontends.format", "converters.openvino.format")
-"""Each has a `Format` as ``FORMAT``. The first that recognises a model takes it; what none recognises is the last one's."""
+"""Modules with a `Format` named ``FORMAT``. The first format that recognizes a model opens it; the last one is the fallback.
+"""
 
 
 def formats() -> Iterator[Format]:
-    """All formats."""
+    """Yield all formats."""
     for module in _MODULES:
         yield importlib.import_module(module).FORMAT
 
 
 def recognised(model: object) -> Format | None:
-    """The format that a model is of, if it is of any."""
+    """Return the format that recognizes a model, if any."""
     return next((one for one in formats() if one.recognises(model)), None)
 
 
 def format_of(model: object) -> Format:
-    """The format that opens a model; that of an unknown one raises what is wrong with it."""
+    """Return the format that opens a model. For an unknown model it is the one that raises the error."""
     found = recognised(model)
     if found is None:
         *_, found = formats()
@@ -34,6 +35,6 @@ def format_of(model: object) -> Format:
 
 
 def find_models(folder: Path) -> list[Path]:
-    """The models below a folder, in the order of their paths."""
+    """Return the models in a folder and its subfolders, sorted by path."""
     found = {path for one in formats() for suffix in one.suffixes for path in folder.rglob(f"*{suffix}")}
     return sorted(path for path in found if recognised(path) is not None)

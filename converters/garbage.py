@@ -1,4 +1,4 @@
-"""Python's collector of cycles, while a graph is built: all of it stays, however often it is looked through."""
+"""Python's garbage collector while a graph is built. It would scan the growing graph repeatedly and find nothing to free."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Keeps the collector from walking over the growing graph again and again, which takes ever longer."""
+    """Disable the garbage collector, whose scans of the growing graph take more and more time."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""What an inspection finds: what a model's layers become, what cannot be converted, and what the model holds."""
+"""The result of an inspection: the content of a model, the ONNX operators of its layers, and what cannot be converted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from converters.source import Dims
 
 @dataclass(frozen=True)
 class Tensor:
-    """An input or an output of a model: its name, element type, dimensions (``None`` where not known) and layout."""
+    """An input or output of a model: its name, element type, dimensions (``None`` if unknown) and layout."""
 
     name: str
     element_type: str
@@ -22,7 +22,7 @@ class Tensor:
 
 @dataclass(frozen=True)
 class WeightsOfType:
-    """The constants of one element type: how many there are, of how many elements and bytes."""
+    """The constants of one element type: their number, elements and bytes."""
 
     element_type: str
     constants: int
@@ -32,7 +32,7 @@ class WeightsOfType:
 
 @dataclass(frozen=True)
 class LargeConstant:
-    """A constant: its name, element type, dimensions and bytes, and the layers that take it."""
+    """A constant: its name, element type, dimensions, bytes and consumers."""
 
     name: str
     element_type: str
@@ -43,16 +43,16 @@ class LargeConstant:
 
 @dataclass
 class Contents:
-    """What an IR holds.
+    """The content of an IR.
 
     Attributes:
         version: the IR's version.
-        layers: how many layers there are, those of nested bodies included.
-        inputs, outputs: in their order.
-        weights: the constants by element type, the most bytes first; those that share their bytes count once.
-        precisions: element type -> how many values of it the layers compute, constants aside.
+        layers: the number of layers, including those of nested bodies.
+        inputs, outputs: in the order of the model.
+        weights: the constants by element type, largest first. Constants that share bytes count once.
+        precisions: element type -> the number of values of this type that layers compute, without constants.
         largest: the largest constants.
-        information: what the model says of itself (``rt_info``, ``meta_data``), names joined by blanks.
+        information: the model's own metadata (``rt_info``, ``meta_data``); nested names are joined by blanks.
     """
 
     version: int
@@ -66,24 +66,24 @@ class Contents:
 
     @property
     def weights_bytes(self) -> int:
-        """The bytes of all constants."""
+        """Return the number of bytes of all constants."""
         return sum(kind.bytes for kind in self.weights)
 
     def as_data(self) -> dict[str, Any]:
-        """As plain data."""
+        """Return the content as plain data."""
         return {**asdict(self), "weights_bytes": self.weights_bytes}
 
 
 @dataclass(frozen=True)
 class InspectedType:
-    """The layers of one type and version in an IR, and what they become.
+    """The layers of one type and version in an IR, and the ONNX operators that they become.
 
     Attributes:
         type: the layer type.
         version: its opset.
-        count: how many layers there are.
-        becomes: the ONNX operators that they become (``onnx_specops.`` before those of the domain).
-        convertible: whether all of them convert.
+        count: the number of layers.
+        becomes: the ONNX operators, with the prefix ``onnx_specops.`` for those of the domain.
+        convertible: whether all layers can be converted.
     """
 
     type: str
@@ -95,16 +95,16 @@ class InspectedType:
 
 @dataclass(frozen=True)
 class Inspection:
-    """What `inspect` found.
+    """The result of `inspect`.
 
     Attributes:
-        files: the .xml and, where it has one, its .bin.
+        files: the .xml and, if present, its .bin.
         rows: the layer types and versions.
-        problems: all that cannot be converted.
-        passed_over: all that is passed over.
-        contents: what the IR holds.
-        weights_missing: whether there is no .bin, although constants have their values in one. Then the layers' types are
-            looked up alone: what they become also depends on values.
+        problems: everything that cannot be converted.
+        passed_over: everything that is ignored.
+        contents: the content of the IR.
+        weights_missing: whether the .bin of the constants is missing. The rows then depend on the layer types only; a
+            conversion also depends on values.
     """
 
     files: list[Path]
@@ -116,5 +116,5 @@ class Inspection:
 
     @property
     def path(self) -> Path:
-        """The .xml."""
+        """Return the path of the .xml."""
         return self.files[0]

@@ -1,16 +1,16 @@
-"""The keys of what an ONNX model says of itself in ``metadata_props``, as conversions write it and as it is read again."""
+"""The keys in ``metadata_props`` that conversions write and read."""
 
 LAYOUT = "layout"
-"""The layout of an input or output, as OpenVINO writes it: ``[N,C,H,W]``."""
+"""The layout of an input or output in OpenVINO's notation: ``[N,C,H,W]``."""
 
 FRIENDLY_NAME = "openvino.friendly_name"
-"""The friendly name of the layer of an input or output, where the value is known by another."""
+"""The friendly name of the layer of an input or output, if the value has another name."""
 
 SHAPE = "openvino.shape"
-"""An input's shape where its dimensions have bounds that ONNX cannot say: ``[1..8,3,?,..640]``."""
+"""The shape of an input whose dimensions have bounds that ONNX cannot represent: ``[1..8,3,?,..640]``."""
 
 MODEL_API = "onnx_specops.model_api"
-"""With Model API's wrapper in the graph: the order of the channels of its image, ``rgb`` or ``bgr``."""
+"""The channel order of the image that the Model API wrapper takes: ``rgb`` or ``bgr``."""
 
 INTERFACE = "openvino.interface"
-"""Which of the IR's values are inputs and outputs, and their new names, where a user chose them: a JSON object."""
+"""The inputs and outputs that a user selected, and their new names, as a JSON object."""

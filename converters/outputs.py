@@ -1,7 +1,7 @@
-"""Files that come into being whole or not at all, and never in place of what they are made of.
+"""Atomic output files that never overwrite the inputs that they are made from.
 
-Each is written beside its place, under a name of its own, and moved there once all of them are complete. Whatever happens
-before, a full disk, a limit, an interruption, leaves the files of before as they were.
+Each file is written next to its path under a temporary name. All files are moved into place once they are complete. If
+anything fails before that (a full disk, a limit, an interruption), the previous files are unchanged.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import IO, NamedTuple
 
 
 class OverInputError(ValueError):
-    """An output that would take the place of an input."""
+    """An output would overwrite an input."""
 
 
 def reject_inputs(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
-    """Raises `OverInputError` where an output is one of the inputs: the same file, by whatever name or link."""
+    """Raise `OverInputError` if an output is the same file as an input, under any name or link."""
     taken = {_identity(path): path for path in inputs}
     for output in outputs:
         identity = _identity(output)
@@ -33,7 +33,7 @@ def reject_inputs(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """What tells a file from others; ``None`` where there is none."""
+    """Return the identity of a file; ``None`` if it does not exist."""
     try:
         status = os.stat(path)
     except (OSError, ValueError):
@@ -42,7 +42,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 class Outputs:
-    """Several files that appear together when the block ends well, in the order in which they were opened.
+    """Several files that appear together, in the order in which they were opened, if the block succeeds.
 
     ::
 
@@ -52,11 +52,11 @@ class Outputs:
             with outputs.open(onnx_path) as file:
                 file.write(...)
 
-    An ``OSError`` names the file at whose place it was written, not the one beside it. A path that is a symbolic link stays
-    one; the file that it leads to is replaced. Devices and pipes, as ``/dev/null``, are written to as they are.
+    An ``OSError`` names the final path, not the temporary one. A path that is a symbolic link remains a link, and the file
+    that it points to is replaced. Devices and pipes, such as ``/dev/null``, are written directly.
 
     Args:
-        inputs: files that no output may take the place of.
+        inputs: files that no output may overwrite.
     """
 
     def __init__(self, inputs: Iterable[Path] = ()) -> None:
@@ -77,61 +77,63 @@ class Outputs:
 
     @contextlib.contextmanager
     def open(self, path: Path, *, linked: bool = False) -> Iterator[IO[bytes]]:
-        """A file to write in place of the one at ``path``.
+        """Open a file that will replace the one at ``path``.
 
         Args:
-            path: where it will be.
-            linked: whether the file there may be an input by another name: it is not written to, only the name goes.
+            path: the final path.
+            linked: whether the existing file may be another name of an input. Only the name is replaced then.
 
         Raises:
-            OverInputError: it is one of the inputs.
-            OSError: it cannot be written; ``filename`` is ``path``.
+            OverInputError: the path is one of the inputs.
+            OSError: the file cannot be written; ``filename`` is ``path``.
         """
         if not linked or self._is_input(path):
             reject_inputs([path], self._inputs)
-        with _named(path):
+        with _with_path(path):
             file: IO[bytes] = path.open("wb", buffering=0) if _is_special(path) else self._beside(path)
             try:
                 yield file
                 file.close()
             finally:
-                with contextlib.suppress(OSError):  # what could not be written cannot be flushed either
+                with contextlib.suppress(OSError):  # # a file that could not be written cannot be flushed either
                     file.close()
 
     def link(self, path: Path, source: Path) -> None:
-        """Another name for the file ``source``, in place of what is at ``path``; an ``OSError`` where there can be none."""
+        """Replace ``path`` by another name of the file ``source``. Raises ``OSError`` if the file system does not support
+        it.
+        """
         if _identity(path) == _identity(source):
             return
         reject_inputs([path], self._inputs)
-        with _named(path):
+        with _with_path(path):
             move = _Move.to(path)
             os.link(os.path.realpath(source), move.beside)
             self._moves.append(move)
 
     def remove(self, path: Path) -> None:
-        """Removes the file at ``path`` when the others appear; an input stays."""
+        """Remove the file at ``path`` when the others appear, unless it is an input."""
         if not self._is_input(path):
             self._removed.append(path)
 
     def _is_input(self, path: Path) -> bool:
-        """Whether an input is in that place, and not only the same file by another name."""
+        """Return whether the path itself is an input, not only another name of one."""
         return any(os.path.realpath(path) == os.path.realpath(other) for other in self._inputs)
 
     def _beside(self, path: Path) -> IO[bytes]:
         move = _Move.to(path)
         file = move.beside.open("xb")
         self._moves.append(move)
-        with contextlib.suppress(OSError):  # there is none before
+        with contextlib.suppress(OSError):  # # the file does not exist yet
             move.beside.chmod(stat.S_IMODE(move.target.stat().st_mode))
         return file
 
     def _commit(self) -> None:
-        """Moves every file to its place; where one cannot be moved, those before it are put back."""
+        """Move all files into place. If one cannot be moved, restore those before it."""
         with contextlib.ExitStack() as undo:
             for number, move in enumerate(self._moves):
-                with _named(move.path):
+                with _with_path(move.path):
                     if number < len(self._moves) - 1:
-                        self._removed += _aside(move.target, undo)
+                        self._removed += _move_away(move.target, undo)
                     os.replace(move.beside, move.target)
             undo.pop_all()
         for path in self._removed:
@@ -139,7 +141,7 @@ class Outputs:
 
 
 class _Move(NamedTuple):
-    """A file that is written ``beside`` its place, the ``target`` that the ``path`` leads to."""
+    """A file at the temporary path ``beside`` that will replace ``target``, to which ``path`` resolves."""
 
     path: Path
     beside: Path
@@ -148,12 +150,12 @@ class _Move(NamedTuple):
     @classmethod
     def to(cls, path: Path) -> _Move:
         target = Path(os.path.realpath(path))
-        return cls(path, _hidden(target), target)
+        return cls(path, _temporary_name(target), target)
 
 
-def _aside(target: Path, undo: contextlib.ExitStack) -> list[Path]:
-    """Takes away what is in a place, to put it back where another file cannot be moved; returns where it is then."""
-    kept = _hidden(target)
+def _move_away(target: Path, undo: contextlib.ExitStack) -> list[Path]:
+    """Move an existing file away, so that it can be restored if another move fails. Return its temporary path."""
+    kept = _temporary_name(target)
     try:
         os.replace(target, kept)
     except FileNotFoundError:
@@ -163,13 +165,13 @@ def _aside(target: Path, undo: contextlib.ExitStack) -> list[Path]:
     return [kept]
 
 
-def _hidden(target: Path) -> Path:
-    """A name beside its place, of no file so far."""
+def _temporary_name(target: Path) -> Path:
+    """Return an unused temporary name next to the target."""
     return target.with_name(f".specops-{secrets.token_hex(8)}")
 
 
 def _is_special(path: Path) -> bool:
-    """Whether there is a device or a pipe, which takes bytes but no other file in its place."""
+    """Return whether the path is a device or a pipe, which can be written but not replaced."""
     try:
         mode = path.stat().st_mode
     except OSError:
@@ -180,8 +182,8 @@ def _is_special(path: Path) -> bool:
 
 
 @contextlib.contextmanager
-def _named(path: Path) -> Iterator[None]:
-    """An ``OSError`` within names the path."""
+def _with_path(path: Path) -> Iterator[None]:
+    """Set the path of any ``OSError`` in the block."""
     try:
         yield
     except OSError as error:

@@ -1,7 +1,7 @@
-"""Rules from outside: files and modules that a user names, and packages that are installed.
+"""Rules from outside the project: files and modules that a user names, and installed packages.
 
-A package announces a module of rules as an entry point of the group ``onnx_specops.rules``. Importing the module registers
-its rules; one for an operation and opset that has a rule already takes that one's place.
+A package declares a module of rules as an entry point of the group ``onnx_specops.rules``. Importing the module registers
+its rules. A rule for an operation and opset that already has one replaces it.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ GROUP = "onnx_specops.rules"
 
 @functools.cache
 def load_installed() -> None:
-    """Register the rules of every installed package that announces some.
+    """Register the rules of all installed packages that declare them.
 
     Raises:
-        ValueError: naming the package whose rules fail to be imported.
+        ValueError: a package's rules cannot be imported; the message names it.
     """
     for entry in importlib.metadata.entry_points(group=GROUP):
         try:
@@ -35,17 +35,17 @@ def load_installed() -> None:
 
 
 def load_all(sources: Iterable[str] | None) -> None:
-    """`load_rules` for each of some."""
+    """Call `load_rules` for each source."""
     for source in sources or ():
         load_rules(source)
 
 
 @functools.cache
 def load_rules(source: str) -> None:
-    """Register the rules in a Python file, or in a module that can be imported, in the places of ours; once for each.
+    """Register the rules of a Python file or an importable module, which replace the built-in ones. Loads each source once.
 
     Raises:
-        ValueError: where there is no such file or module, or it fails.
+        ValueError: the file or module does not exist, or importing it fails.
     """
     for one in formats():
         one.load()

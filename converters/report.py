@@ -1,4 +1,4 @@
-"""What a conversion did."""
+"""The report of a conversion."""
 
 from __future__ import annotations
 
@@ -19,29 +19,30 @@ from onnx_specops.domain import CONTRIB_DOMAIN
 
 @dataclass(frozen=True)
 class Report:
-    """What a conversion did.
+    """The report of a conversion.
 
     Attributes:
         path: the source's file.
-        layers: how many layers of each type the source has, those of nested bodies included.
-        becomes: layer type -> the ONNX operators that its layers became (``onnx_specops.`` before those of the domain).
-        nodes: how many nodes of each operator the ONNX model has.
+        layers: the number of layers of each type, including those of nested bodies.
+        becomes: layer type -> its ONNX operators, with the prefix ``onnx_specops.`` for those of the domain.
+        nodes: the number of nodes of each operator in the ONNX model.
         custom_operators: the domain's operators that the model uses.
-        without_body: those among them that need a kernel, since standard ONNX cannot represent them.
+        without_body: those custom operators that need a kernel, because standard ONNX cannot represent them.
         contrib_operators: ONNX Runtime's own operators that the model uses, with their bodies.
-        opset: the opset that the model is in.
-        inlined: the domain's operators that stand in the model as standard ONNX, since the opset lets no file carry them
-            with their bodies: the plugin's kernels no longer apply.
-        clamped: the constants that held numbers beyond float16's range, which became ±65504.
-        unranked: the inputs of no known rank: runtimes take them, ``onnx.checker`` does not.
-        values: ``(layer id, output index)`` -> the name of the ONNX value that holds that output of a top-level layer, where
-            one does (in float32, where a 16-bit float is an intermediate result only).
-        weights: where the weights are: ``"embed"``, ``"copy"`` or ``"reference"``.
-        weights_bytes: how many bytes of weights the model has.
-        seconds: the time that it took.
-        decoder: what became of a language model's attention, where its cache is inputs and outputs.
-        verified: what the evaluation of rewrites found, where it was asked for.
-        passed_over: what OpenVINO does not read in the file, or takes otherwise than the file says, each kind once.
+        opset: the model's opset.
+        inlined: the domain's operators that are inlined as standard ONNX, because files of this opset cannot contain their
+            bodies. The plugin's kernels do not apply to them.
+        clamped: constants with numbers beyond float16's range, which became ±65504.
+        unranked: inputs of unknown rank. Runtimes accept them, ``onnx.checker`` does not.
+        values: ``(layer id, output index)`` -> the name of the ONNX value of a top-level layer's output, if it exists.
+            Values
+            that are 16-bit floats in the source only may be float32.
+        weights: the place of the weights: ``"embed"``, ``"copy"`` or ``"reference"``.
+        weights_bytes: the size of the weights in bytes.
+        seconds: the duration of the conversion.
+        decoder: the form of a language model's attention, if its cache is inputs and outputs.
+        verified: the result of evaluating the rewrites, if requested.
+        passed_over: what OpenVINO ignores in the file, or understands differently from the file, each kind once.
     """
 
     path: Path
@@ -76,18 +77,18 @@ def report(
     decoder: Decoder | None = None,
     verified: Verifier | None = None,
 ) -> Report:
-    """The report of a conversion.
+    """Return the report of a conversion.
 
     Args:
-        source: what was converted.
-        emitted: what the walk made of it.
-        names: the values' names before the passes.
-        finished: what became of the domain's operators.
-        opset: the opset that the model is in.
-        placement, size: where the weights are, and how many bytes of them there are.
-        seconds: the time that it took.
-        decoder: what became of a language model's attention.
-        verified: what the evaluation of rewrites found.
+        source: the converted source.
+        emitted: the model that the source emitted.
+        names: the names of the values before the passes.
+        finished: the result of the passes.
+        opset: the model's opset.
+        placement, size: the place and the bytes of the weights.
+        seconds: the duration of the conversion.
+        decoder: the form of a language model's attention.
+        verified: the result of evaluating the rewrites.
     """
     graph = emitted.model.graph
     nodes = Counter(map(operator_name, graph.all_nodes()))

@@ -1,4 +1,4 @@
-"""A converted model as a file: its weights embedded, copied beside it, or referred to where they lie already."""
+"""Saving a converted model, with its weights embedded, copied into a file next to it, or referenced in the source's file."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ from converters.streaming import TooLargeError, fill, serialized, write_bytes, w
 from onnx_specops.mapped import MappedTensor
 
 Weights = Literal["embed", "copy", "reference"]
-"""Where the weights of a model are."""
+"""The place of a model's weights."""
 
 EMBEDDED_BYTES = 1 << 30
-"""The most bytes of weights that ``"auto"`` embeds."""
+"""The maximum size of weights that ``"auto"`` embeds."""
 
 COPIED_BYTES = 4096
-"""Tensors of less stay in the .onnx where the weights go into a file of their own."""
+"""Tensors smaller than this stay in the .onnx when the weights are in a separate file."""
 
 GROWTH = 8
-"""How many times the size of the source's weights those of the model may have, where they are more than `GROWTH_BYTES`.
+"""The maximum ratio of the model's weights to the source's, if the model's have more than `GROWTH_BYTES`.
 
-Any number of constants may share the same bytes of the source; more of them than this no model does that was not made to.
+Any number of constants may share the same bytes of the source. Only a malicious model exceeds this ratio.
 """
 
 GROWTH_BYTES = 1 << 26
 
-# In a file of weights those that are copied begin as far from a multiple of it as they do in the source: a page's size.
+# # The page size. Copied weights keep their offset in the source modulo this number.
 _ALIGNMENT = 4096
 
 
 @dataclass(frozen=True)
 class Source:
-    """What a model was made of.
+    """The origin of a model.
 
     Attributes:
         path: the file that errors name.
-        content: the bytes of its weights, in which those of each `MappedTensor` lie.
-        weights: the file that has them, if the model's may be referred to there.
-        files: the source's files, which nothing is written over.
-        check: raises an error where they are no longer what was read.
+        content: the bytes that contain the data of each `MappedTensor`.
+        weights: the file with these bytes, if the model may refer to it.
+        files: the source's files, which are never overwritten.
+        check: raises an error if they have changed since they were read.
     """
 
     path: Path
@@ -57,18 +57,18 @@ class Source:
     check: Callable[[], None] = lambda: None
 
     def source_error(self, message: str, remedy: str) -> ConversionError:
-        """An error that concerns the source as a whole."""
+        """Return an error that concerns the source as a whole."""
         return ConversionError.of(Problem(message, str(self.path), remedy=remedy, fault=Fault.UNSUPPORTED))
 
 
 @dataclass(frozen=True)
 class Saved:
-    """A model as it was written.
+    """A saved model.
 
     Attributes:
-        proto: the model; embedded weights are in it only if they were asked for.
-        weights: where they are.
-        size: how many bytes of them there are.
+        proto: the model. It contains embedded weights only if they were requested.
+        weights: the place of the weights.
+        size: their size in bytes.
     """
 
     proto: onnx.ModelProto
@@ -77,30 +77,32 @@ class Saved:
 
 
 @dataclass(frozen=True)
-class _Placed:
-    """Where the weights go: those with an offset into the file ``location``, the others into the .onnx."""
+class _Placement:
+    """The places of the weights: those with an offset are in the file ``location``, the others in the .onnx."""
 
     weights: Weights
     location: str = ""
     offsets: Mapping[str, int] = field(default_factory=dict)
 
 
-def save(model: ir.Model, onnx_path: Path | None, weights: str, source: Source, *, filled: bool = True) -> Saved:
-    """Write the model; ``None`` for ``onnx_path`` writes nothing and embeds.
+def save(model: ir.Model, onnx_path: Path | None, weights: str, source: Source, *, with_weights: bool = True) -> Saved:
+    """Save the model. With ``None`` for ``onnx_path``, write nothing and embed the weights.
 
-    The .onnx appears when it is whole, a file of weights just before; whatever fails leaves the earlier ones as they were.
+    The .onnx appears when it is complete, directly after its file of weights. If anything fails, the previous files are
+    unchanged.
 
     Args:
-        model: its weights may lie in the source's file.
-        onnx_path: the file to write.
-        weights: ``"embed"``, ``"copy"``, ``"reference"``, or ``"auto"``: embed up to `EMBEDDED_BYTES`, above that refer
-            where the source's weights lie beside the .onnx, else copy.
-        source: what the model was made of.
-        filled: whether the result has embedded weights.
+        model: the model, whose weights may be in the source's file.
+        onnx_path: the path of the file.
+        weights: ``"embed"``, ``"copy"``, ``"reference"``, or ``"auto"``: embed up to `EMBEDDED_BYTES`; above that, refer to
+            the
+            source's weights if they are next to the .onnx, and copy them otherwise.
+        source: the origin of the model.
+        with_weights: whether the result contains embedded weights.
 
     Raises:
-        ConversionError: the weights cannot be where they should.
-        OverInputError: a file would be written over one of the source's.
+        ConversionError: the weights cannot be placed as requested.
+        OverInputError: a file would overwrite one of the source's.
         OSError: a file cannot be written; ``filename`` is its path.
     """
     if weights not in ("auto", *get_args(Weights)):
@@ -108,7 +110,7 @@ def save(model: ir.Model, onnx_path: Path | None, weights: str, source: Source, 
     saving = _Saving(model, source)
     if onnx_path is None:
         saving.check_growth(saving.size, "embed")
-        proto, inside = saving.message(_Placed("embed"))
+        proto, inside = saving.message(_Placement("embed"))
         fill(proto, inside)
         return Saved(proto, "embed", saving.size)
     with Outputs(source.files) as outputs:
@@ -120,16 +122,16 @@ def save(model: ir.Model, onnx_path: Path | None, weights: str, source: Source, 
         except TooLargeError as error:
             raise source.source_error(str(error), "use weights='reference' or 'copy'") from None
         beside = _data_path(onnx_path)
-        if placed.location != beside.name and _is_of(beside, onnx_path):
+        if placed.location != beside.name and _belongs_to(beside, onnx_path):
             outputs.remove(beside)
         source.check()
-    if filled:
+    if with_weights:
         fill(proto, inside)
     return Saved(proto, placed.weights, saving.size)
 
 
 class _Saving:
-    """A model on its way into files."""
+    """A model that is being saved."""
 
     def __init__(self, model: ir.Model, source: Source) -> None:
         self.model, self.source = model, source
@@ -139,12 +141,12 @@ class _Saving:
             if value.const_value is not None and value.const_value.dtype != ir.DataType.STRING
         }
         self.large = {name: tensor for name, tensor in self.tensors.items() if tensor.nbytes >= COPIED_BYTES}
-        # What serialization would refer to, however small it is.
+        # # Serialization would refer to these tensors, however small they are.
         self.mapped = {name: tensor for name, tensor in self.tensors.items() if isinstance(tensor, ir.ExternalTensor)}
         self.size = sum(tensor.nbytes for tensor in self.tensors.values())
 
-    def message(self, placed: _Placed) -> tuple[onnx.ModelProto, dict[str, ir.TensorProtocol]]:
-        """The model without the weights that are large or in the source's file, and those of them that shall be inside."""
+    def message(self, placed: _Placement) -> tuple[onnx.ModelProto, dict[str, ir.TensorProtocol]]:
+        """Return the model without tensors that are large or in the source's file, and the data that belongs inside."""
         apart = self.large | self.mapped
         inside = {name: tensor for name, tensor in apart.items() if name not in placed.offsets}
         proto = serialized(self.model, inside | {name: self.tensors[name] for name in placed.offsets})
@@ -156,36 +158,38 @@ class _Saving:
                     tensor.external_data.add(key=key, value=str(value))
         return proto, inside
 
-    def place(self, weights: str, onnx_path: Path, outputs: Outputs) -> _Placed:
-        """Where the weights go; they are there already, or under way, where they do not go into the .onnx."""
+    def place(self, weights: str, onnx_path: Path, outputs: Outputs) -> _Placement:
+        """Return the places of the weights. Weights outside the .onnx are written, or already present."""
         if weights == "embed" or (weights == "auto" and self.size <= min(EMBEDDED_BYTES, self._most())):
             self.check_growth(self.size, "embed")
-            return _Placed("embed")
+            return _Placement("embed")
         if weights != "copy":
             location = self._location(onnx_path, outputs, required=weights == "reference")
             if location is not None:
                 mapped = {name: t.offset or 0 for name, t in self.tensors.items() if isinstance(t, MappedTensor)}
-                return _Placed("reference", location, mapped)
+                return _Placement("reference", location, mapped)
         return self._copied(onnx_path, outputs)
 
-    def _copied(self, onnx_path: Path, outputs: Outputs) -> _Placed:
+    def _copied(self, onnx_path: Path, outputs: Outputs) -> _Placement:
         if not self.large:
-            return _Placed("embed")
+            return _Placement("embed")
         layout = _Layout(self.large)
         self.check_growth(layout.size, "copy")
         path = _data_path(onnx_path)
-        # An earlier conversion may have given the .bin this name.
-        with outputs.open(path, linked=_is_of(path, onnx_path)) as file:
+        # # An earlier conversion may have used this name for the .bin.
+        with outputs.open(path, linked=_belongs_to(path, onnx_path)) as file:
             for offset, content in layout.parts:
                 file.seek(offset)
                 if isinstance(content, slice):
                     write_bytes(file, self.source.content[content])
                 else:
                     write_data(file, content)
-        return _Placed("copy", path.name, layout.offsets)
+        return _Placement("copy", path.name, layout.offsets)
 
     def _location(self, onnx_path: Path, outputs: Outputs, *, required: bool) -> str | None:
-        """What the .onnx calls the source's file of weights; ``None`` (or an error) where it cannot refer to it."""
+        """Return the relative path of the source's weights. If the .onnx cannot refer to them, return ``None`` or raise an
+        error.
+        """
         weights = self.source.weights
         if weights is None:
             if required and any(isinstance(tensor, MappedTensor) for tensor in self.tensors.values()):
@@ -195,7 +199,7 @@ class _Saving:
         if str(real.parent) == folder:
             return real.name
         if os.path.realpath(weights.parent) == folder:
-            # Runtimes follow no link out of the model's folder; another name for the file is no link to them.
+            # # Runtimes do not follow links out of the model's folder, but they accept a hard link.
             path = _data_path(onnx_path)
             try:
                 outputs.link(path, real)
@@ -216,7 +220,7 @@ class _Saving:
         return max(GROWTH * len(self.source.content), GROWTH_BYTES)
 
     def check_growth(self, size: int, placement: Weights) -> None:
-        """Refuses weights of a size that the source's do not account for."""
+        """Reject weights that are much larger than the source's."""
         if size > self._most():
             size_of_source = len(self.source.content)
             message = (
@@ -229,12 +233,12 @@ class _Saving:
 
 
 class _Layout:
-    """Where tensors are in a file of their own: bytes that several share once.
+    """The layout of a file of weights. Bytes that several tensors share are stored once.
 
     Attributes:
-        offsets: where each begins, by name.
-        parts: the contents with their offsets, in order: parts of the source's weights, and other tensors.
-        size: the bytes of all contents.
+        offsets: the offset of each tensor, by name.
+        parts: the contents with their offsets, in order: ranges of the source's weights, and other tensors.
+        size: the size of the file in bytes.
     """
 
     def __init__(self, tensors: Mapping[str, ir.TensorProtocol]) -> None:
@@ -272,12 +276,12 @@ def _data_path(onnx_path: Path) -> Path:
     return onnx_path.with_name(onnx_path.name + ".data")
 
 
-def _is_of(data_path: Path, onnx_path: Path) -> bool:
-    """Whether there is a file of weights to which an earlier .onnx refers."""
+def _belongs_to(data_path: Path, onnx_path: Path) -> bool:
+    """Return whether the file contains the weights of an earlier .onnx."""
     try:
         if not data_path.is_file():
             return False
         with onnx_path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             return content.find(os.fsencode(data_path.name)) >= 0
-    except (OSError, ValueError):  # there is no .onnx, or it is empty
+    except (OSError, ValueError):  # # the .onnx does not exist, or is empty
         return False

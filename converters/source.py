@@ -1,7 +1,7 @@
-"""What a source format gives, so that conversion, validation, inspection, reports and folders know no format.
+"""The protocol of a source format. Conversion, validation, inspection, reports and folders depend only on it.
 
-A `Format` is registered in `converters.formats`. It recognises files of its own and opens one as a `Source`, which emits an
-ONNX model, describes itself and has a `Baseline`: the runtime that computes what is right.
+A `Format` is registered in `converters.formats`. It recognizes its files and opens a file as a `Source`. The source emits an
+ONNX model, describes itself, and has a `Baseline`, the runtime that computes the expected values.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from converters.variables import ExposedVariable
 
 Dims = tuple[int | None, ...]
-"""Dimensions; ``None`` is one that is known at run time only."""
+"""Dimensions. ``None`` is a dynamic dimension."""
 
 
 @dataclass
@@ -32,11 +32,11 @@ class Emitted:
 
     Attributes:
         model: the model.
-        values: ``(layer id, output index)`` -> the value that holds that output of a layer.
-        becomes: ``(layer type, version)`` -> the ONNX operators that its layers became, and how often.
-        problems: what cannot be converted.
+        values: ``(layer id, output index)`` -> the value of that output of a layer.
+        becomes: ``(layer type, version)`` -> the ONNX operators of its layers, with counts.
+        problems: everything that cannot be converted.
         variables: the model's variables.
-        keep_float32: whether the source's runtime keeps 16-bit floats in float32 between computations.
+        keep_float32: whether the source's runtime keeps intermediate 16-bit floats in float32.
         converted_unrounded: the types to which that runtime converts without rounding.
     """
 
@@ -51,13 +51,13 @@ class Emitted:
 
 @dataclass(frozen=True)
 class Port:
-    """An input or an output of a model.
+    """An input or output of a model.
 
     Attributes:
-        names: all of its names; the first is that of the ONNX model's value.
-        dims: its dimensions, ``None`` where their number is not known.
-        layout: its layout, as ``[N,C,H,W]``, or empty.
-        aliases: further names by which users may mean it.
+        names: all of its names, beginning with the name of the ONNX model's value.
+        dims: its dimensions; ``None`` if the rank is unknown.
+        layout: its layout, such as ``[N,C,H,W]``, or empty.
+        aliases: other names that users may use for it.
     """
 
     names: tuple[str, ...]
@@ -68,17 +68,17 @@ class Port:
 
 @dataclass(frozen=True)
 class Layer:
-    """A layer of a source, as comparisons and reports name it.
+    """A layer of a source, for comparisons and reports.
 
     Attributes:
         id: its number in the file.
         name: its name, which need not be unique.
         type: its type, as the file spells it.
         line: its line in the file.
-        kind: whether it computes anything.
-        before: the ids of the layers whose outputs it takes.
-        dims: the dimensions of each of its outputs.
-        has_array: whether NumPy has a type for each of its outputs.
+        kind: whether it is computed.
+        before: the ids of the layers whose outputs it uses.
+        dims: the dimensions of each output.
+        has_array: whether NumPy has a type for each output.
     """
 
     id: int
@@ -93,23 +93,23 @@ class Layer:
 
 @dataclass(frozen=True)
 class LayerOutput:
-    """An output of a layer, whose value is compared."""
+    """An output of a layer, for comparison."""
 
     layer: Layer
     index: int
 
 
 class Source(Protocol):
-    """An opened model.
+    """An open model.
 
     Attributes:
         path: the file that errors name.
-        files: the files that it is read from, which nothing is written over; none of a model that a program holds.
-        remarks: what the source's runtime ignores in the file, and what it takes otherwise than the file says.
-        inputs, outputs: in their order.
-        layers: the layers, each after those that it takes values from; those of nested bodies are not among them.
-        layer_types: layer type -> how many layers there are, those of nested bodies included.
-        information: what the model says about itself, by names joined by blanks.
+        files: the files of the model, which are never overwritten; empty for a model in memory.
+        remarks: what the source's runtime ignores in the file, or understands differently from the file.
+        inputs, outputs: in the order of the model.
+        layers: the layers in topological order, without those of nested bodies.
+        layer_types: layer type -> the number of layers, including those of nested bodies.
+        information: the model's own metadata; nested names are joined by blanks.
     """
 
     path: Path
@@ -129,71 +129,71 @@ class Source(Protocol):
     def information(self) -> Mapping[str, str]: ...
 
     def reshape(self, shapes: Mapping[str, Sequence[int]]) -> None:
-        """Give inputs other dimensions, by name; -1 is an open dimension.
+        """Change the shapes of inputs, by name; -1 is a dynamic dimension.
 
         Raises:
-            ConversionError: an input does not exist or cannot have them.
+            ConversionError: an input does not exist or cannot have the shape.
         """
 
     def choose(self, outputs: Sequence[str], names: Mapping[str, str]) -> None:
-        """Give the model other outputs, and its inputs and outputs other names.
+        """Select other outputs, and rename inputs and outputs.
 
         Raises:
-            ConversionError: for names that nothing has, that several layers have, or that are taken.
+            ConversionError: a name is unknown, ambiguous or already used.
         """
 
     def chosen(self) -> str:
-        """What `choose` did, as a text for `restore`."""
+        """Return the effect of `choose` as a text for `restore`."""
 
     def restore(self, chosen: str) -> None:
-        """Do again what another conversion's `choose` did.
+        """Repeat the selection of another conversion.
 
         Raises:
-            ValueError: the text does not concern this model.
+            ValueError: the text does not fit this model.
         """
 
     def emit(self) -> Emitted:
-        """The ONNX model.
+        """Emit the ONNX model.
 
         Raises:
-            ConversionError: with all that cannot be converted.
+            ConversionError: with everything that cannot be converted.
         """
 
     def describe(self, model: ir.Model, *, values: bool = True) -> None:
-        """Let the ONNX model say about itself what the source says and, with ``values``, its inputs and outputs too."""
+        """Add the source's metadata to the ONNX model and, with ``values``, to its inputs and outputs."""
 
-    def weights(self, *, as_they_are: bool) -> SavedSource:
-        """The source's files and weights; with ``as_they_are`` a file may refer to the weights."""
+    def weights(self, *, unchanged: bool) -> SavedSource:
+        """Return the source's files and weights. With ``unchanged``, a file may refer to the weights."""
 
     def problems_of(self, error: Exception, opset: int) -> list[Problem]:
-        """What is wrong, of a `BodyError`, `LoweringError`, `TargetError` or `InvalidNodes` that the passes raised."""
+        """Return the problems of a `BodyError`, `LoweringError`, `TargetError` or `InvalidNodes` that the passes raised."""
 
     def baseline(self, folder: Path, extensions: Sequence[str] = ()) -> Baseline:
-        """What computes the expected values.
+        """Return the runtime that computes the expected values.
 
         Args:
-            folder: an empty folder, for files.
-            extensions: what the source's runtime needs to run the model.
+            folder: an empty folder for files.
+            extensions: extensions that the source's runtime needs to run the model.
         """
 
 
 def operator_name(node: ir.Node) -> str:
-    """The operator of a node, with its domain where that is not ONNX's own."""
+    """Return the operator of a node, prefixed by its domain unless that is ONNX's own."""
     return f"{node.domain}.{node.op_type}" if node.domain else node.op_type
 
 
 class BaselineError(RuntimeError):
-    """A source's runtime refused the model, failed, crashed or hung."""
+    """A source's runtime rejected the model, failed, crashed or hung."""
 
 
 @dataclass(frozen=True)
 class Inference:
-    """What a source's runtime computed.
+    """The results of a source's runtime.
 
     Attributes:
-        outputs: for each run the outputs in order.
-        layers: the layers' values of the first run; ``None`` where the runtime does not hand one out.
-        seconds: the time of the last run's repetition, where one was asked for.
+        outputs: for each run, the outputs in order.
+        layers: the layers' values of the first run; ``None`` for a layer whose value the runtime does not expose.
+        seconds: the duration of the last run's repetition, if requested.
     """
 
     outputs: list[list[np.ndarray]]
@@ -205,9 +205,9 @@ class Executed(NamedTuple):
     """An operation that a runtime executes.
 
     Attributes:
-        layers: the names of the layers that it stands for; none for one that the runtime added.
+        layers: the names of the layers that it implements; empty if the runtime added it.
         type: its type.
-        seconds: the mean time of an inference.
+        seconds: its mean duration per inference.
     """
 
     layers: tuple[str, ...]
@@ -216,14 +216,14 @@ class Executed(NamedTuple):
 
 
 class Baseline(Protocol):
-    """A source's runtime, with a model.
+    """A source's runtime with a model.
 
-    Each method raises `BaselineError` where the runtime gives no answer, ``ModuleNotFoundError`` where it is not installed.
+    Each method raises `BaselineError` if the runtime fails, and ``ModuleNotFoundError`` if it is not installed.
 
     Attributes:
-        runtime: its key in results, as "openvino".
-        title: what users call it; before a comma its short name.
-        has_low_precision: whether the runtime computes otherwise by default: quantised layers in integers.
+        runtime: its key in results, such as "openvino".
+        title: its name for users; the short name is before a comma.
+        has_low_precision: whether it computes quantized layers in integers by default.
     """
 
     runtime: str
@@ -236,14 +236,14 @@ class Baseline(Protocol):
         """Run once for the outputs and layers, and again for the time."""
 
     def run_all(self, samples: Sequence[Sequence[np.ndarray]], *, low_precision: bool = False) -> list[list[np.ndarray]]:
-        """The outputs of each sample."""
+        """Return the outputs of each sample."""
 
     def times(self, inputs: Sequence[np.ndarray]) -> tuple[float, list[Executed]]:
-        """The median seconds of an inference, and what is executed in it."""
+        """Return the median seconds of an inference, and the operations that it executes."""
 
 
-class Covered(Protocol):
-    """An operation of a format, and what becomes of it."""
+class CoveredOperation(Protocol):
+    """An operation of a format, and the result of its conversion."""
 
     operation: Any
     has_rule: bool
@@ -262,42 +262,42 @@ class Format(Protocol):
     """A source format.
 
     Attributes:
-        name: what users call it.
-        suffixes: the ends of its files' names, where folders are searched.
+        name: its name for users.
+        suffixes: the suffixes of its files, for searching folders.
     """
 
     name: str
     suffixes: tuple[str, ...]
 
     def load(self) -> None:
-        """Register the format's own rules, in whose places a user's rules come."""
+        """Register the format's own rules, which a user's rules can replace."""
 
     def recognises(self, model: object) -> bool:
-        """Whether a path, or an object that a program holds, is of this format, by its content."""
+        """Return whether a path or an object in memory is of this format, by its content."""
 
     def open(
-        self, model: Any, bin: str | Path | bytes | None = None, *, valueless: bool = False
+        self, model: Any, bin: str | Path | bytes | None = None, *, without_weights: bool = False
     ) -> AbstractContextManager[Source]:
         """Open a model.
 
         Args:
-            model: a path, or what a program holds.
-            bin: the file of its weights, if they have one of their own; by default the one that belongs to it.
-            valueless: whether the weights may be missing: the model is described, and not converted.
+            model: a path or an object in memory.
+            bin: the separate file of its weights, if any; by default the one that belongs to the model.
+            without_weights: whether the weights may be missing. Such a model can be described, but not converted.
 
         Raises:
             MalformedError: a file cannot be read or is damaged.
         """
 
     def inspect(self, path: Path, bin: str | Path | None = None) -> Inspection:
-        """What a model's layers become, without writing anything.
+        """Inspect how a model's layers would be converted, without writing anything.
 
         Raises:
             MalformedError: a file cannot be read or is damaged.
         """
 
-    def coverage(self) -> tuple[str, Sequence[Covered]] | None:
-        """The runtime and its release that conformance cases were compared with, and what becomes of each operation.
+    def coverage(self) -> tuple[str, Sequence[CoveredOperation]] | None:
+        """Return the runtime and release that the conformance cases use, and the result of each operation.
 
-        ``None`` for a format that has no list of operations.
+        Returns ``None`` for a format without a list of operations.
         """

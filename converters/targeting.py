@@ -1,4 +1,4 @@
-"""What a target takes of a model, without writing anything."""
+"""Inspection of the nodes that a target supports, without writing anything."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from converters.targets.fitting import TargetError, left_by, supported_by
 
 @dataclass(frozen=True)
 class TargetSupport:
-    """What a target takes of a model.
+    """The nodes of a model that a target supports.
 
     Attributes:
         target: the target.
-        opset: the opset that the file would be in; ``None`` where the target does not take the model.
-        taken: how many nodes of each operator the target takes.
-        untaken: how many it does not; those of a device that ONNX Runtime feeds run on the CPU.
-        problems: why not, layer by layer, with the remedies.
+        opset: the opset of the file; ``None`` if the target does not support the model.
+        taken: operator -> the number of supported nodes.
+        untaken: operator -> the number of unsupported nodes. With a device that ONNX Runtime feeds, these run on the CPU.
+        problems: the unsupported layers, with the remedies.
     """
 
     target: Target
@@ -43,16 +43,16 @@ def inspect_for(
     bin: str | Path | None = None,
     input_shapes: Mapping[str, Sequence[int]] | None = None,
 ) -> TargetSupport:
-    """See which nodes of a model's ONNX form a target takes.
+    """Inspect which nodes of a model's ONNX form a target supports.
 
     Args:
         model: a file of a source format.
-        target: the target's name.
-        bin, input_shapes: as of `converters.convert.convert`.
+        target: the name of the target.
+        bin, input_shapes: see `converters.convert.convert`.
 
     Raises:
-        ConversionError: when the model cannot be converted for any target.
-        ValueError: there is no such target.
+        ConversionError: the model cannot be converted for any target.
+        ValueError: the target does not exist.
     """
     aim = find_target(target)
     chosen: Any = target

@@ -1,8 +1,8 @@
-"""The variables of a stateful model, as inputs and outputs of the ONNX model behind its own.
+"""The variables of a stateful model as further inputs and outputs of the ONNX model.
 
-The input has the variable's initial value as its default, so that a run which does not feed it begins anew. Some hosts can
-feed no input that has a default (ONNX Runtime for JavaScript, Java and Triton): for those both inputs of a variable are
-required, and the second says whether the first counts.
+The input has the variable's initial value as its default, so a run without this input starts from the initial value. Some
+hosts cannot feed an input that has a default (ONNX Runtime for JavaScript and Java, and Triton). For those, both inputs of a
+variable are required, and the second says whether the first is used.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from onnx_specops.runtime.variables import METADATA_KEY
 
 @dataclass
 class Variable:
-    """A variable of the model, as the graph sees it that may read it.
+    """A variable of the model in one graph that can read it.
 
     Attributes:
         name: its id.
-        value: what holds it before the run: an input of the model, or a value that is handed in to a nested graph.
-        initial: the input's default.
-        graph: the graph that may read and assign it.
-        is_set: says whether ``value`` holds anything, where the initial value is computed.
+        value: the value before the run: an input of the model, or a value from outside a nested graph.
+        initial: the default of the input.
+        graph: the graph that can read and assign it.
+        is_set: whether ``value`` is valid, if the initial value is computed.
         is_read: whether it has been read.
         assigned: its value after the run; ``None`` before it is assigned.
-        assigned_is_set: says whether ``assigned`` holds anything; ``None`` where it always does.
+        assigned_is_set: whether ``assigned`` is valid; ``None`` if it always is.
     """
 
     name: str
@@ -45,9 +45,9 @@ class Variable:
 
 @dataclass(frozen=True)
 class ExposedVariable:
-    """A variable, and the names of the model's inputs and outputs that hold it, as the metadata have them.
+    """A variable and the names of its inputs and outputs in the model's metadata.
 
-    No names where nothing assigns it: it is a constant then. The traits are what else sessions are told of it: how it grows.
+    A variable that is never assigned is a constant and has no names. The traits tell sessions how the variable grows.
     """
 
     variable: Variable
@@ -56,12 +56,12 @@ class ExposedVariable:
 
 
 def expose(op: Builder, variables: Iterable[Variable]) -> list[ExposedVariable]:
-    """Append the inputs and outputs of every variable that something assigns to the graph."""
+    """Append the inputs and outputs of all assigned variables to the graph."""
     return [ExposedVariable(v, _named(op, v) if v.assigned is None else _expose(op, v)) for v in variables]
 
 
 def _named(op: Builder, variable: Variable) -> dict[str, str]:
-    """Names that nothing else has, for the constants that a variable which nothing assigns becomes."""
+    """Return unused names for the constants that replace a variable that is never assigned."""
     for value in (variable.value, variable.is_set):
         if value is not None:
             value.name = op.unique(value.name or variable.name)
@@ -87,15 +87,15 @@ def _expose(op: Builder, variable: Variable) -> dict[str, str]:
 
 
 def complete(model: ir.Model, exposed: Iterable[ExposedVariable], form: Variables = "defaults") -> None:
-    """Give the inputs their defaults, and tell sessions in the model's metadata which inputs and outputs belong together.
+    """Set the defaults of the inputs, and record in the model's metadata which inputs and outputs belong together.
 
-    Last of all: a default is no constant that could be folded away.
+    Call this last. A default is not a constant and must not be folded.
 
     Args:
         model: the finished model.
         exposed: its variables.
-        form: with ``"inputs"`` no input has a default: a run that feeds `False` for ``is_set`` begins anew, whatever the
-            variable's input holds then.
+        form: with ``"inputs"``, inputs have no defaults. A run with `False` for ``is_set`` starts from the initial value,
+            whatever the value of the variable's input.
     """
     entries = []
     op: Builder | None = None
@@ -107,7 +107,7 @@ def complete(model: ir.Model, exposed: Iterable[ExposedVariable], form: Variable
             if variable.is_set is not None:
                 variable.is_set.const_value = ir.tensor(False, name=variable.is_set.name)
                 model.graph.register_initializer(variable.is_set)
-        elif variable.is_set is None and not item.traits:  # what grows begins with nothing: that can be fed
+        elif variable.is_set is None and not item.traits:  # # a growing variable starts empty, which can be fed
             if op is None:
                 op = Builder.of_existing(model.graph, before=next(iter(model.graph), None))
             _choose_at_run_time(op, item)
@@ -120,9 +120,9 @@ def complete(model: ir.Model, exposed: Iterable[ExposedVariable], form: Variable
 
 
 def _is_kept(graph: ir.Graph, item: ExposedVariable) -> bool:
-    """Whether a variable that is set stays as it is, by an If that gives out what it reads.
+    """Return whether an If keeps a variable that is set by returning the value that it reads.
 
-    ONNX Runtime copies nothing then where one piece of memory is bound as the variable's input and its output.
+    ONNX Runtime then copies nothing if the variable's input and output are bound to the same memory.
     """
     variable = item.variable
     output = next((value for value in graph.outputs if value.name == item.names["output"]), None)
@@ -134,7 +134,7 @@ def _is_kept(graph: ir.Graph, item: ExposedVariable) -> bool:
 
 
 def _choose_at_run_time(op: Builder, item: ExposedVariable) -> None:
-    """Put an If behind a variable's input: what is fed where a second input says so, else the initial value."""
+    """Insert an If that selects the fed value if the second input is true, and the initial value otherwise."""
     variable = item.variable
     value, uses = variable.value, list(variable.value.uses())
     is_set = new_value(ir.DataType.BOOL, [], op.unique(f"{value.name}.is_set"))

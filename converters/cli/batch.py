@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from converters.cli.checking import Checking, require_openvino
 from converters.cli.console import err, out, print_json
 from converters.cli.failures import DIFFERENCE, exit_code, problems_of
-from converters.cli.processes import Ended, each_apart
+from converters.cli.processes import ProcessFailure, call_in_processes
 from converters.errors import REPORT, ConversionError, Fault, Problem
 from converters.folders import layouts
 from converters.folders.agreement import check_folder
@@ -113,14 +113,14 @@ def convert_all(
     if checking is not None:
         require_openvino()
     tasks = _tasks(targets, settings.options.input_shapes or {}, checking)
-    there = {target for target in targets.values() if target.exists()}
+    existing = {target for target in targets.values() if target.exists()}
     outcomes: dict[Path, Outcome] = {}
     for outcome in _shown(_converted(tasks, settings, jobs), len(targets), as_json):
         outcomes[outcome.model] = outcome
     for folder in models:
         if folder.is_dir() and folders.layout == "hosts" and is_model_folder(folder):
             given = {model: outcome for model, outcome in outcomes.items() if folder in model.parents}
-            if together := _all_or_none(folder, given, there, output):
+            if together := _all_or_none(folder, given, existing, output):
                 outcomes |= together
                 copies = {path: to for path, to in copies.items() if folder not in path.parents}
     ordered = [outcomes[model] for model in targets]
@@ -172,7 +172,7 @@ def _targets(models: Sequence[Path], output: Path | None, layout: Layout) -> dic
 
 
 def _all_or_none(
-    folder: Path, outcomes: Mapping[Path, Outcome], there: Container[Path], output: Path | None
+    folder: Path, outcomes: Mapping[Path, Outcome], existing: Container[Path], output: Path | None
 ) -> dict[Path, Outcome]:
     """What became of a folder's models where one of them cannot be converted: no host loads the others, and none is kept.
 
@@ -188,7 +188,7 @@ def _all_or_none(
         return {}
     outcomes = {model: outcome for model, outcome in outcomes.items() if not outcome.failed}
     for outcome in outcomes.values():
-        if outcome.target in there:
+        if outcome.target in existing:
             continue
         for path in (outcome.target, outcome.target.with_name(f"{outcome.target.name}.data")):
             path.unlink(missing_ok=True)
@@ -286,8 +286,8 @@ def _converted(tasks: Sequence[_Task], settings: Settings, jobs: int) -> Iterato
             yield _convert(task, settings)
         return
     # A process for each: what one does to itself, or to memory, does not reach the others.
-    for (task, _), answer in each_apart(_convert, [(task, settings) for task in tasks], jobs):
-        yield answer if isinstance(answer, Outcome) else _ended(task, answer)
+    for (task, _), answer in call_in_processes(_convert, [(task, settings) for task in tasks], jobs):
+        yield answer if isinstance(answer, Outcome) else _process_failed(task, answer)
 
 
 def _convert(task: _Task, settings: Settings) -> Outcome:
@@ -314,12 +314,12 @@ def _failed(model: Path, target: Path, problems: Sequence[Problem]) -> Outcome:
     return Outcome(model, target, exit_code(problems), document)
 
 
-def _ended(task: _Task, ended: Ended) -> Outcome:
+def _process_failed(task: _Task, failure: ProcessFailure) -> Outcome:
     """What became of a model whose process ended."""
-    if ended.killed:  # as the system ends what takes too much memory
+    if failure.killed:  # as the system ends what takes too much memory
         problem = Problem("its process was killed: was there enough memory?", str(task.model))
     else:
-        message = f"the process that converted it ended with {ended.how}"
+        message = f"the process that converted it ended with {failure.reason}"
         problem = Problem(message, str(task.model), remedy=REPORT, fault=Fault.INTERNAL)
     return _failed(task.model, task.target, [problem])
 

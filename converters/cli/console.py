@@ -49,12 +49,12 @@ class _Bar(Progress):
         self.update(task.id, description=f"{step} {done} of {total}" if total else f"{step} ...", completed=done)
 
     def get_renderables(self) -> Iterable[RenderableType]:
-        if any((task.elapsed or 0) > _PATIENCE for task in self.tasks):
+        if any((task.elapsed or 0) > _DELAY_SECONDS for task in self.tasks):
             yield from super().get_renderables()
 
 
 # What takes fewer seconds is over before anyone looks.
-_PATIENCE = 1.0
+_DELAY_SECONDS = 1.0
 
 clock = time.monotonic
 """The seconds by which a bar appears."""

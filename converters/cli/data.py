@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from converters.inspection import Inspection
     from converters.passes.verification import Verifier
     from converters.report import Report
-    from converters.source import Covered
+    from converters.source import CoveredOperation
     from converters.targeting import TargetSupport
     from converters.validation.compare import Comparison
     from converters.validation.distributions import Distribution
@@ -109,7 +109,7 @@ def taken(taken: TargetSupport) -> dict[str, Any]:
     }
 
 
-def coverage(covered: Sequence[Covered], release: str) -> dict[str, Any]:
+def coverage(covered: Sequence[CoveredOperation], release: str) -> dict[str, Any]:
     """What the converter makes of OpenVINO's operations."""
     return {
         "operations": [

@@ -19,11 +19,11 @@ from typing import Any, TypeVar
 
 _Call = TypeVar("_Call", bound=tuple[Any, ...])
 
-_PATIENCE = 10.0  # seconds that an interrupted process has to remove what it began
+_GRACE_SECONDS = 10.0  # seconds that an interrupted process has to remove what it began
 
 
 @dataclass(frozen=True)
-class Ended:
+class ProcessFailure:
     """How a process ended that gave no answer.
 
     Attributes:
@@ -32,7 +32,7 @@ class Ended:
     """
 
     code: int
-    told: str
+    last_line: str
 
     @property
     def killed(self) -> bool:
@@ -40,16 +40,16 @@ class Ended:
         return self.code == -9
 
     @property
-    def how(self) -> str:
+    def reason(self) -> str:
         """What it told at last, or its signal or exit code."""
-        if self.told:
-            return self.told
+        if self.last_line:
+            return self.last_line
         with contextlib.suppress(ValueError):
             return signal.Signals(-self.code).name
         return f"exit code {self.code}"
 
 
-def each_apart(function: Callable[..., Any], calls: Sequence[_Call], count: int) -> Iterator[tuple[_Call, Any]]:
+def call_in_processes(function: Callable[..., Any], calls: Sequence[_Call], count: int) -> Iterator[tuple[_Call, Any]]:
     """Call a function of a module with each of several arguments, ``count`` at a time; gives each as it ends.
 
     Nothing of what a process does to itself, or to memory, reaches the others. What it writes to standard output and error
@@ -61,7 +61,7 @@ def each_apart(function: Callable[..., Any], calls: Sequence[_Call], count: int)
         count: how many processes there are at a time.
 
     Returns:
-        The arguments, with what the function returned; with an `Ended` where the process gave no answer.
+        The arguments, with what the function returned; with an `ProcessFailure` where the process gave no answer.
     """
     pending = list(reversed(calls))
     running: dict[Any, tuple[SpawnProcess, _Call, Path]] = {}
@@ -70,31 +70,31 @@ def each_apart(function: Callable[..., Any], calls: Sequence[_Call], count: int)
             while pending or running:
                 while pending and len(running) < count:
                     arguments = pending.pop()
-                    told = Path(folder, str(len(pending)))
-                    process, receiver = _started(function, arguments, told)
-                    running[receiver] = process, arguments, told
+                    output_path = Path(folder, str(len(pending)))
+                    process, receiver = _started(function, arguments, output_path)
+                    running[receiver] = process, arguments, output_path
                 ready = wait(list(running))
                 for receiver in [one for one in running if one in ready]:
-                    process, arguments, told = running.pop(receiver)
-                    yield arguments, _answer(process, receiver, told)
+                    process, arguments, output_path = running.pop(receiver)
+                    yield arguments, _result(process, receiver, output_path)
         finally:
-            _end([process for process, _, _ in running.values()])
+            _stop([process for process, _, _ in running.values()])
 
 
-def _started(function: Callable[..., Any], arguments: tuple[Any, ...], told: Path) -> tuple[SpawnProcess, Connection]:
+def _started(function: Callable[..., Any], arguments: tuple[Any, ...], output_path: Path) -> tuple[SpawnProcess, Connection]:
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
     # It ends with us, whatever happens.
-    process = context.Process(target=_serve, args=(function, arguments, sender, str(told)), daemon=True)
-    with _interrupted_later():
+    process = context.Process(target=_run_child, args=(function, arguments, sender, str(output_path)), daemon=True)
+    with _deferred_interrupts():
         process.start()
     sender.close()  # of which the process has its own: without ours, its end is the end of what there is to receive
     return process, receiver
 
 
-def _serve(function: Callable[..., Any], arguments: tuple[Any, ...], sender: Connection, told: str) -> None:
+def _run_child(function: Callable[..., Any], arguments: tuple[Any, ...], sender: Connection, output_path: str) -> None:
     """The process: what the function returns is sent, what else is written goes into a file."""
-    with open(told, "wb") as file:
+    with open(output_path, "wb") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
     if _HAS_MASKS:
@@ -106,7 +106,7 @@ _HAS_MASKS = hasattr(signal, "pthread_sigmask")
 
 
 @contextlib.contextmanager
-def _interrupted_later() -> Iterator[None]:
+def _deferred_interrupts() -> Iterator[None]:
     """Keeps an interruption from us, and from a process that is started, until it can be dealt with."""
     if not _HAS_MASKS:
         yield
@@ -119,20 +119,20 @@ def _interrupted_later() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _answer(process: SpawnProcess, receiver: Connection, told: Path) -> Any:
+def _result(process: SpawnProcess, receiver: Connection, output_path: Path) -> Any:
     """What a process sent, or how it ended without."""
     with receiver:
         try:
             answer = receiver.recv()
         except (EOFError, OSError, pickle.UnpicklingError):
             process.join()
-            lines = told.read_text(errors="replace").strip().splitlines() if told.is_file() else []
-            return Ended(process.exitcode or 0, lines[-1] if lines else "")
+            lines = output_path.read_text(errors="replace").strip().splitlines() if output_path.is_file() else []
+            return ProcessFailure(process.exitcode or 0, lines[-1] if lines else "")
     process.join()
     return answer
 
 
-def _end(processes: Sequence[SpawnProcess]) -> None:
+def _stop(processes: Sequence[SpawnProcess]) -> None:
     """End processes, which remove what they began."""
     for process in processes:
         if sys.platform == "win32" or process.pid is None:
@@ -141,6 +141,6 @@ def _end(processes: Sequence[SpawnProcess]) -> None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process.pid, signal.SIGINT)
     for process in processes:
-        process.join(_PATIENCE)
+        process.join(_GRACE_SECONDS)
         process.kill()
         process.join()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from converters.inspection import Inspection
     from converters.passes.verification import Verifier
     from converters.report import Report
-    from converters.source import Covered
+    from converters.source import CoveredOperation
     from converters.targeting import TargetSupport
     from converters.validation.compare import Comparison
     from converters.validation.validate import Validation
@@ -201,7 +201,7 @@ def print_support(console: Console, taken: TargetSupport) -> None:
     _line(console, f"{good + bad} nodes: {f'{bad} of them {fate}' if bad else 'all of them are taken'}")
 
 
-def print_coverage(console: Console, covered: Sequence[Covered], release: str) -> None:
+def print_coverage(console: Console, covered: Sequence[CoveredOperation], release: str) -> None:
     """Every operation of OpenVINO's opsets, what it becomes, and how many have a rule and pass."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("operation", "version", "becomes", "operators of the plugin", "cases passed"):

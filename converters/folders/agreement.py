@@ -116,7 +116,7 @@ class _Interface:
 
     def __init__(self, path: Path) -> None:
         self._dims: dict[str, Dims | None] = {}
-        with format_of(path).open(path, valueless=True) as source:
+        with format_of(path).open(path, without_weights=True) as source:
             for port in (*source.inputs, *source.outputs):
                 self._dims |= dict.fromkeys(port.names, port.dims)
 

@@ -75,7 +75,7 @@ class FrontendFormat:
 
     @contextmanager
     def open(
-        self, model: str | Path, bin: str | Path | bytes | None = None, *, valueless: bool = False
+        self, model: str | Path, bin: str | Path | bytes | None = None, *, without_weights: bool = False
     ) -> Iterator[OpenVINOSource]:
         """The typed graph of the IR that OpenVINO makes of the model.
 

@@ -35,9 +35,9 @@ class FrontendSource(OpenVINOSource):
             return tuple(sorted(self._origin.rglob("*")))
         return tuple(files_of(self._origin)) if self._origin.suffix.lower() == ".onnx" else (self._origin,)
 
-    def weights(self, *, as_they_are: bool) -> SavedSource:
+    def weights(self, *, unchanged: bool) -> SavedSource:
         """No file to refer to: the IR is a temporary one."""
-        return replace(super().weights(as_they_are=as_they_are), files=self.files)
+        return replace(super().weights(unchanged=unchanged), files=self.files)
 
     def baseline(self, folder: Path, extensions: Sequence[str] = ()) -> Baseline:
         """OpenVINO's CPU plugin with the IR."""

@@ -39,13 +39,13 @@ class OpenVINOFormat:
 
     @contextmanager
     def open(
-        self, model: Any, bin: str | Path | bytes | None = None, *, valueless: bool = False
+        self, model: Any, bin: str | Path | bytes | None = None, *, without_weights: bool = False
     ) -> Iterator[OpenVINOSource]:
         """The typed graph of an IR; see `converters.openvino.opened.opened`."""
         from converters.openvino.opened import is_held, opened
         from converters.openvino.source import OpenVINOSource
 
-        with opened(model, bin, valueless=valueless) as graph:
+        with opened(model, bin, without_weights=without_weights) as graph:
             yield OpenVINOSource(graph, held=is_held(model), own_bin=bin is None)
 
     def inspect(self, path: Path, bin: str | Path | None = None) -> Inspection:

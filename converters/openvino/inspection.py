@@ -31,7 +31,7 @@ def inspect(model_path: str | Path, bin_path: str | Path | None = None, *, name:
     Raises:
         MalformedError: when the files are no readable IR.
     """
-    source = read(model_path, bin_path, valueless=True, name=name)
+    source = read(model_path, bin_path, without_weights=True, name=name)
     missing = source.weights_path is None and any(layer.constant and layer.constant.size for layer in all_layers(source))
     becomes, problems = _by_type(source) if missing else _by_walk(source)
     counts = Counter((layer.type, layer.version) for layer in all_layers(source))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def opened(
-    model: str | Path | bytes | openvino.Model, bin_path: str | Path | bytes | None = None, *, valueless: bool = False
+    model: str | Path | bytes | openvino.Model, bin_path: str | Path | bytes | None = None, *, without_weights: bool = False
 ) -> Iterator[Model]:
     """The typed graph of an IR; of an IR in memory, or an ``openvino.Model``, by way of files that are gone afterwards.
 
@@ -28,7 +28,7 @@ def opened(
     if isinstance(model, (str, Path)):
         if isinstance(bin_path, (bytes, bytearray, memoryview)):
             raise ValueError("the weights of an IR in a file are in a file too: bin is a path")
-        yield read(model, bin_path, valueless=valueless)
+        yield read(model, bin_path, without_weights=without_weights)
         return
     if isinstance(model, (bytes, bytearray, memoryview)):
         with tempfile.TemporaryDirectory(prefix="specops-") as folder:
@@ -37,7 +37,7 @@ def opened(
             if isinstance(bin_path, (bytes, bytearray, memoryview)):
                 path.with_suffix(".bin").write_bytes(bin_path)
                 bin_path = None
-            yield read(path, bin_path, valueless=valueless, name="model")
+            yield read(path, bin_path, without_weights=without_weights, name="model")
         return
     if bin_path is not None:
         raise ValueError("a .bin belongs to an .xml; an openvino.Model holds its weights itself")

@@ -124,9 +124,9 @@ class OpenVINOSource:
         """See `converters.openvino.metadata.describe`."""
         describe(model, self.model, values=values)
 
-    def weights(self, *, as_they_are: bool) -> SavedSource:
+    def weights(self, *, unchanged: bool) -> SavedSource:
         """The .bin."""
-        weights = None if self.held or not as_they_are else self.model.weights_path
+        weights = None if self.held or not unchanged else self.model.weights_path
         return SavedSource(self.model.path, self.model.weights, weights, self.files, self.model.check)
 
     def problems_of(self, error: Exception, opset: int) -> list[Problem]:

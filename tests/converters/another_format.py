@@ -113,7 +113,7 @@ class ToySource:
     def describe(self, model: ir.Model, *, values: bool = True) -> None:
         model.metadata_props.update(self.information)
 
-    def weights(self, *, as_they_are: bool) -> SavedSource:
+    def weights(self, *, unchanged: bool) -> SavedSource:
         return SavedSource(self.path, memoryview(b""), None, self.files)
 
     def problems_of(self, error: Exception, opset: int) -> list[Problem]:
@@ -134,7 +134,7 @@ class ToyFormat:
         return isinstance(model, (str, Path)) and Path(model).is_file() and Path(model).read_bytes()[:3] == b"toy"
 
     @contextmanager
-    def open(self, model: Any, bin: str | Path | None = None, *, valueless: bool = False) -> Iterator[ToySource]:
+    def open(self, model: Any, bin: str | Path | None = None, *, without_weights: bool = False) -> Iterator[ToySource]:
         yield ToySource(Path(model))
 
     def inspect(self, path: Path, bin: str | Path | None = None) -> Inspection:

@@ -26,7 +26,7 @@ class LayerData:
         remarks: takes what is passed over.
         weights: the bytes of the .bin file.
         weights_path: the .bin file; None when there is none.
-        valueless: whether constants may lack their values: then all of them have empty bytes.
+        without_weights: whether constants may lack their values: then all of them have empty bytes.
     """
 
     def __init__(
@@ -36,11 +36,11 @@ class LayerData:
         weights: memoryview,
         weights_path: Path | None,
         *,
-        valueless: bool = False,
+        without_weights: bool = False,
     ) -> None:
         self._problems, self._remarks = problems, remarks
         self._weights = weights
-        self._valueless = valueless
+        self._without_weights = without_weights
         self._weights_path = weights_path
         self._without_file: list[Layer] = []
         self._beyond_file: list[tuple[int, Layer]] = []
@@ -112,7 +112,7 @@ class LayerData:
                 self._remarks.add("bytes of a constant beyond those that its shape needs", layer=layer)
             size = size if element_type is ElementType.STRING else element_type.byte_size(math.prod(shape))
             raw = self._bytes(layer, offset, size)
-            if raw is not None and element_type is ElementType.STRING and not self._valueless:
+            if raw is not None and element_type is ElementType.STRING and not self._without_weights:
                 wrong = self._wrong_strings(raw, math.prod(shape), offset)
             if wrong:
                 self._problems.add(wrong, layer=layer)
@@ -143,7 +143,7 @@ class LayerData:
 
     def _bytes(self, layer: Layer, offset: int, size: int) -> memoryview | None:
         """The constant's part of the .bin; None (and a problem) when it is not there."""
-        if size == 0 or self._valueless:
+        if size == 0 or self._without_weights:
             return _EMPTY
         if self._weights_path is None:
             self._without_file.append(layer)

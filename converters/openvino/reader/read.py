@@ -36,15 +36,17 @@ _LAYER_ATTRIBUTES = ("id", "name", "type", "version", "output_names")
 _RESAVE = "load and save the model with OpenVINO"
 
 
-def read(xml_path: str | Path, bin_path: str | Path | None = None, *, valueless: bool = False, name: str = "") -> Model:
+def read(
+    xml_path: str | Path, bin_path: str | Path | None = None, *, without_weights: bool = False, name: str = ""
+) -> Model:
     """Reads the IR at `xml_path`.
 
     Args:
         xml_path: the .xml file.
         bin_path: the .bin file; by default the one of the same name beside the .xml. It may be missing when
             the model has no constants.
-        valueless: whether a missing .bin leaves all constants without their values instead of being an error. Such a model
-            can be looked at, not converted: its `Model.weights_path` is None.
+        without_weights: whether constants lose their values if the .bin is missing, instead of an error. Such a model can
+            be inspected, but not converted: its `Model.weights_path` is None.
         name: what problems call the model; by default its path.
 
     Returns:
@@ -59,8 +61,10 @@ def read(xml_path: str | Path, bin_path: str | Path | None = None, *, valueless:
         check = _unchanged(path.with_suffix(".bin") if bin_path is None else Path(bin_path))
         weights_path, weights = _map_weights(path, None if bin_path is None else Path(bin_path))
         problems, remarks = Problems(name or str(path)), Remarks(name or str(path))
-        valueless = valueless and weights_path is None
-        reader = _Reader(problems, remarks, LayerData(problems, remarks, weights, weights_path, valueless=valueless))
+        without_weights = without_weights and weights_path is None
+        reader = _Reader(
+            problems, remarks, LayerData(problems, remarks, weights, weights_path, without_weights=without_weights)
+        )
         model = reader.model(root, Path(name) if name else path, weights_path, weights)
         if model is None:
             raise problems.error()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from converters.cli.processes import Ended, each_apart
+from converters.cli.processes import ProcessFailure, call_in_processes
 
 
 def square(number: int) -> int:
@@ -38,7 +38,7 @@ def wait(folder: str, name: str) -> None:
 
 
 def test_each_answers(capfd: pytest.CaptureFixture[str]) -> None:
-    found = dict(each_apart(square, [(number,) for number in range(3)], 2))
+    found = dict(call_in_processes(square, [(number,) for number in range(3)], 2))
     assert found == {(0,): 0, (1,): 1, (2,): 4}
     assert capfd.readouterr() == ("", "")
 
@@ -46,11 +46,11 @@ def test_each_answers(capfd: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="has no signals")
 def test_those_that_end_do_not_keep_others_from_answering() -> None:
     calls = [("error",), ("exit",), ("SIGKILL",)]
-    found = dict(each_apart(end, calls, 3))
-    assert found[("error",)] == Ended(1, "KeyError: 'lost'")
-    assert found[("exit",)] == Ended(7, "last words") and not found[("exit",)].killed
+    found = dict(call_in_processes(end, calls, 3))
+    assert found[("error",)] == ProcessFailure(1, "KeyError: 'lost'")
+    assert found[("exit",)] == ProcessFailure(7, "last words") and not found[("exit",)].killed
     assert found[("SIGKILL",)].killed
-    assert Ended(-signal.SIGSEGV, "").how == "SIGSEGV" and Ended(7, "").how == "exit code 7"
+    assert ProcessFailure(-signal.SIGSEGV, "").reason == "SIGSEGV" and ProcessFailure(7, "").reason == "exit code 7"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no signals")
@@ -64,5 +64,5 @@ def test_an_interruption_lets_them_tidy_up(tmp_path: Path) -> None:
 
     threading.Thread(target=interrupt, daemon=True).start()
     with pytest.raises(KeyboardInterrupt):
-        list(each_apart(wait, [(str(tmp_path), "begun")], 1))
+        list(call_in_processes(wait, [(str(tmp_path), "begun")], 1))
     assert not list(tmp_path.iterdir())
