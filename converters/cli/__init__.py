@@ -2,7 +2,7 @@
 
 
 def main() -> None:
-    """The command's entry point."""
+    """Run the command."""
     from converters.cli.app import app
 
     app()

@@ -1,4 +1,4 @@
-"""Several models in one call of ``specops convert``: each in its turn or side by side, a summary, one exit code."""
+"""Conversion of several models in one call of ``specops convert``, with a summary and one exit code."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _TOKENIZERS = (TOKENIZER, DETOKENIZER)
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one model.
+    """The result for one model.
 
     Attributes:
         model: the .xml.
         target: the .onnx.
-        code: the exit code that it would have had alone.
-        document: what ``--json`` says of it: a conversion, with its check where one was asked for, or problems.
+        code: the exit code of a conversion of this model alone.
+        document: the output of ``--json`` for it: the conversion, with its check if requested, or its problems.
     """
 
     model: Path
@@ -47,7 +47,7 @@ class Outcome:
 
     @property
     def failed(self) -> bool:
-        """Whether there is no .onnx."""
+        """Whether the conversion failed."""
         return "problems" in self.document
 
     @property
@@ -58,11 +58,11 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Folders:
-    """How models' folders are written.
+    """The form of models' folders.
 
     Attributes:
-        layout: the names of their models.
-        variants: what is written beside each onnx/model.onnx.
+        layout: the names of the models.
+        variants: further files for each onnx/model.onnx.
     """
 
     layout: Layout
@@ -71,7 +71,7 @@ class Folders:
 
 @dataclass(frozen=True)
 class _Task:
-    """What to do with one model: shapes that its inputs get, and how to check it."""
+    """The conversion of one model, with the shapes of its inputs and its check."""
 
     model: Path
     target: Path
@@ -88,21 +88,22 @@ def convert_all(
     checking: Checking | None,
     folders: Folders,
 ) -> int:
-    """Convert every model; returns the exit code.
+    """Convert all models and return the exit code.
 
     Args:
         models: IR files, and folders of them.
-        output: the folder of the .onnx files; by default each is beside its IR.
-        settings: what concerns each model alike; shapes of inputs are for each model that has such an input.
-        jobs: how many models are converted at a time.
-        as_json: whether one JSON object is printed, for programs.
-        checking: how each is compared with OpenVINO; ``None`` compares none.
-        folders: how models' folders are written.
+        output: the folder of the .onnx files; by default, each is next to its IR.
+        settings: the settings for all models. The shape of an input applies to each model that has the input.
+        jobs: the number of models that are converted in parallel.
+        as_json: whether to print one JSON object.
+        checking: how to compare each model with OpenVINO; ``None`` skips the comparison.
+        folders: the form of models' folders.
 
     Raises:
-        ConversionError: the files of a model's folder do not belong together.
-        ValueError: where there is nothing to convert, two files would become one, one would take an input's place, or no
-            model has an input that a shape is for.
+        ConversionError: the files of a model's folder do not fit together.
+        ValueError: there is nothing to convert, two outputs have the same path, an output would overwrite an input, or no
+            model
+            has an input for which a shape is given.
     """
     targets = _targets(models, output, folders.layout)
     encoders = _with_variants(targets, folders.variants)
@@ -151,7 +152,9 @@ def convert_all(
 
 
 def _targets(models: Sequence[Path], output: Path | None, layout: Layout) -> dict[Path, Path]:
-    """The .onnx that each .xml becomes; those of a model's folder by its layout, others as they stand in their folder."""
+    """Return the .onnx of each .xml. The layout names the models of a model's folder; other models keep their path in the
+    folder.
+    """
     targets: dict[Path, Path] = {}
     for given in models:
         found = find_models(given) if given.is_dir() else [given]
@@ -174,13 +177,13 @@ def _targets(models: Sequence[Path], output: Path | None, layout: Layout) -> dic
 def _all_or_none(
     folder: Path, outcomes: Mapping[Path, Outcome], existing: Container[Path], output: Path | None
 ) -> dict[Path, Outcome]:
-    """What became of a folder's models where one of them cannot be converted: no host loads the others, and none is kept.
+    """Fail all models of a folder and remove their files if one fails, because no host can load the others alone.
 
     Args:
         folder: a model's folder.
-        outcomes: what became of each of its models.
-        there: the files that were there before, which are kept.
-        output: the folder that was written to.
+        outcomes: the results of its models.
+        there: the files that existed before, which are kept.
+        output: the output folder.
     """
     parts = {model: outcome for model, outcome in outcomes.items() if model.name not in _TOKENIZERS}
     failed = [model for model, outcome in parts.items() if outcome.failed]
@@ -205,7 +208,7 @@ def _all_or_none(
 
 
 def _with_variants(targets: Mapping[Path, Path], variants: Sequence[Variant]) -> dict[Path, Path]:
-    """The models that variants are written of, and their places."""
+    """Return the models for which variants are written, and the paths of the variants."""
     if not variants:
         return {}
     found = {
@@ -217,9 +220,9 @@ def _with_variants(targets: Mapping[Path, Path], variants: Sequence[Variant]) ->
 
 
 def _write_variants(tasks: Sequence[_Task], variants: Sequence[Variant], settings: Settings) -> list[dict[str, Any]]:
-    """Other files of the same models; what ``--json`` says of each."""
+    """Write the variants of the models. Return the output of ``--json`` for each."""
     made = []
-    kept = settings.options.weights  # 16-bit weights are nowhere to be referred to
+    kept = settings.options.weights  # # files with other weights cannot refer to 16-bit weights
     weights = "auto" if kept == "reference" else kept
     for task in tasks:
         target = task.target
@@ -235,7 +238,7 @@ def _write_variants(tasks: Sequence[_Task], variants: Sequence[Variant], setting
 
 
 def _companions(models: Sequence[Path], output: Path | None) -> dict[Path, Path]:
-    """What belongs to the models whose folders were given, and where it goes."""
+    """Return the companion files of the given folders, and their destinations."""
     if output is None:
         return {}
     copies: dict[Path, Path] = {}
@@ -247,7 +250,7 @@ def _companions(models: Sequence[Path], output: Path | None) -> dict[Path, Path]
 
 
 def _reject_duplicate_outputs(targets: Mapping[Path, Path]) -> None:
-    """Raises ``ValueError`` where two files would become one."""
+    """Raise ``ValueError`` if two outputs have the same path."""
     taken: dict[str, Path] = {}
     for path, target in targets.items():
         if (other := taken.setdefault(os.path.normcase(os.path.realpath(target)), path)) is not path:
@@ -257,7 +260,7 @@ def _reject_duplicate_outputs(targets: Mapping[Path, Path]) -> None:
 def _tasks(
     targets: Mapping[Path, Path], input_shapes: Mapping[str, Sequence[int]], checking: Checking | None
 ) -> list[_Task]:
-    """What to do with each model, of the shapes those that are for an input that it has."""
+    """Return the conversion of each model, with the shapes of the inputs that it has."""
     shapes = {} if checking is None else checking.shapes
     names = {model: _input_names(model) if input_shapes or shapes else set() for model in targets}
     if absent := sorted({*input_shapes, *shapes}.difference(*names.values())):
@@ -272,7 +275,7 @@ def _tasks(
 
 
 def _input_names(model: Path) -> set[str]:
-    """All names of a model's inputs; none where it cannot be read, which its conversion tells."""
+    """Return all names of a model's inputs, or none if it cannot be read. Its conversion then reports why."""
     try:
         with format_of(model).open(model) as source:
             return {name for port in source.inputs for name in port.aliases}
@@ -285,7 +288,7 @@ def _converted(tasks: Sequence[_Task], settings: Settings, jobs: int) -> Iterato
         for task in tasks:
             yield _convert(task, settings)
         return
-    # A process for each: what one does to itself, or to memory, does not reach the others.
+    # # Each model has its own process, so that a crash or a lack of memory does not affect the others.
     for (task, _), answer in call_in_processes(_convert, [(task, settings) for task in tasks], jobs):
         yield answer if isinstance(answer, Outcome) else _process_failed(task, answer)
 
@@ -299,9 +302,9 @@ def _convert(task: _Task, settings: Settings) -> Outcome:
         document = {"output": str(task.target), **data.conversion(report)}
         if task.checking is None:
             return Outcome(task.model, task.target, 0, document)
-        # A check's steps on standard error would come between the bars of the whole.
+        # # Hide the progress of the check, which would interrupt the bar of the whole batch.
         validation = task.checking.compare(task.model, task.target, as_json=True)
-    except (Exception, SystemExit) as error:  # rules, and what they import, may try to end the program
+    except (Exception, SystemExit) as error:  # # rules and their imports may try to exit
         return _failed(task.model, task.target, problems_of(error))
     code = 0 if validation.agrees else DIFFERENCE
     return Outcome(task.model, task.target, code, {**document, "check": data.validation(validation)})
@@ -315,8 +318,8 @@ def _failed(model: Path, target: Path, problems: Sequence[Problem]) -> Outcome:
 
 
 def _process_failed(task: _Task, failure: ProcessFailure) -> Outcome:
-    """What became of a model whose process ended."""
-    if failure.killed:  # as the system ends what takes too much memory
+    """Return the result of a model whose process failed."""
+    if failure.killed:  # # probably by the system, for lack of memory
         problem = Problem("its process was killed: was there enough memory?", str(task.model))
     else:
         message = f"the process that converted it ended with {failure.reason}"
@@ -325,7 +328,7 @@ def _process_failed(task: _Task, failure: ProcessFailure) -> Outcome:
 
 
 def _shown(outcomes: Iterable[Outcome], total: int, as_json: bool) -> Iterator[Outcome]:
-    """The outcomes, with a bar on a terminal that a person reads."""
+    """Yield the outcomes, with a progress bar if standard error is a terminal."""
     if as_json or not err.is_terminal:
         yield from outcomes
         return

@@ -1,4 +1,4 @@
-"""Comparing runtimes, for the subcommands that do."""
+"""Comparison of runtimes, shared by subcommands."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def compare_runtimes(
     times: bool = False,
     bin: str | Path | None = None,
 ) -> Validation:
-    """`converters.validation.validate.validate`, with its steps shown."""
+    """Call `converters.validation.validate.validate` and show its progress."""
     from converters.validation.validate import validate as validate_model
 
     with progress(as_json) as step:
@@ -54,14 +54,14 @@ def compare_runtimes(
 
 @dataclass(frozen=True)
 class Checking:
-    """How ``specops convert --check`` compares.
+    """The comparison of ``specops convert --check``.
 
     Attributes:
-        tolerance: how much floats may differ.
-        seed: of random inputs.
-        inputs: the inputs, of one model alone.
-        shapes: shapes of random inputs by name; of several models each takes those of its own inputs.
-        extensions: what OpenVINO needs to run the model.
+        tolerance: the allowed difference of floats.
+        seed: the seed of random inputs.
+        inputs: the inputs; for a single model only.
+        shapes: the shapes of random inputs by name. Each of several models uses those of its own inputs.
+        extensions: the extensions that OpenVINO needs to run the model.
     """
 
     tolerance: Tolerance
@@ -91,12 +91,12 @@ class Checking:
 
 @dataclass(frozen=True)
 class Sampling:
-    """Where inputs come from: a file, ``inputs.npz`` beside the model, or random numbers.
+    """The source of inputs: a file, ``inputs.npz`` next to the model, or random numbers.
 
     Attributes:
-        inputs: a file of inputs, or a folder of samples, of which the first is taken.
-        shapes: shapes of random inputs by name.
-        seed: of random inputs.
+        inputs: a file of inputs, or a folder of samples, whose first sample is used.
+        shapes: the shapes of random inputs by name.
+        seed: the seed of random inputs.
     """
 
     inputs: Path | None = None
@@ -104,7 +104,7 @@ class Sampling:
     seed: int = 0
 
     def inputs_of(self, model: Path, converted: onnx.ModelProto) -> Arrays:
-        """Inputs of a model by name, as a check takes them."""
+        """Return the inputs of a model by name, as a check uses them."""
         from converters.validation.arrays import random_inputs
         from converters.validation.inputs import ModelInputs, load_samples
         from converters.validation.onnx_model import input_specs
@@ -118,7 +118,7 @@ class Sampling:
 
 
 def require_openvino() -> None:
-    """Checking means comparing with OpenVINO: without it that cannot be had."""
+    """Raise an error if OpenVINO, which checks compare with, is not installed."""
     import importlib.util
 
     if importlib.util.find_spec("openvino") is None:

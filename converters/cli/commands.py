@@ -1,4 +1,4 @@
-"""Commands as typer makes them, but for what users of ``--json`` and readers of ``--help`` expect."""
+"""Typer commands with errors for ``--json`` and a readable ``--help``."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from converters.cli.failures import report_problems
 from converters.errors import Fault, Problem
 from converters.suggestions import did_you_mean
 
-# What errors of usage have in common; newer releases of typer bring click's classes themselves.
+# # The base class of usage errors. Newer releases of typer include click's classes.
 _USAGE: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
 
 class Command(TyperCommand):
-    """A subcommand whose help shows flags as flags."""
+    """A subcommand whose help shows flags without a type."""
 
     def get_params(self, ctx: Any) -> Any:
         return _flags_shown(super().get_params(ctx))
@@ -33,7 +33,7 @@ class Command(TyperCommand):
 
 
 class Commands(TyperGroup):
-    """All subcommands. With ``--json`` an error of usage, too, is one JSON object on standard output."""
+    """All subcommands. With ``--json``, a usage error is one JSON object on standard output, too."""
 
     def get_params(self, ctx: Any) -> Any:
         return _flags_shown(super().get_params(ctx))
@@ -51,7 +51,7 @@ class Commands(TyperGroup):
 
 
 def _plain(message: str) -> str:
-    """What typer says of a value, without the words of the library that it asks, and with what was probably meant."""
+    """Return typer's message about a value without internal terms, and with a suggestion."""
     message = message.removeprefix("Value error, ")
     found = re.fullmatch(r"'(.*)' is not one of ('.*?')\.?", message)
     meant = did_you_mean(found[1], re.findall(r"'([^']*)'", found[2])) if found else ""
@@ -59,7 +59,7 @@ def _plain(message: str) -> str:
 
 
 def _flags_shown(parameters: Sequence[Any]) -> Sequence[Any]:
-    """The parameters, of which those that take no value say so: typer would show the type of one."""
+    """Return the parameters with flags marked, because typer would show a type for them."""
     for parameter in parameters:
         if getattr(parameter, "is_flag", False) and parameter.metavar is None:
             parameter.metavar = ""

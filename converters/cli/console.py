@@ -1,4 +1,4 @@
-"""Where the command writes: results on standard output, all else on standard error."""
+"""Output of the command: results on standard output, everything else on standard error."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ err = Console(stderr=True)
 
 
 def print_json(document: dict[str, Any]) -> None:
-    """One JSON object on one line."""
+    """Print one JSON object on one line."""
     typer.echo(json.dumps(document, allow_nan=False))
 
 
 @contextlib.contextmanager
 def progress(as_json: bool) -> Iterator[Callable[..., None]]:
-    """A function that shows which step is under way, on a terminal that a person reads.
+    """Yield a function that shows the current step if standard error is a terminal.
 
-    It takes the step's name and, where that is known, how much is done and how much there is: from a second on, a bar.
+    The function takes the name of the step and, if known, the finished and total amounts. A bar appears after one second.
     """
     if as_json or not err.is_terminal:
         yield lambda step, done=0, total=0: None
@@ -35,7 +35,7 @@ def progress(as_json: bool) -> Iterator[Callable[..., None]]:
 
 
 class _Bar(Progress):
-    """One bar, which appears once it has been there for a second."""
+    """One bar, which appears after one second."""
 
     def __init__(self) -> None:
         columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
@@ -43,9 +43,9 @@ class _Bar(Progress):
         self.add_task("")
 
     def show(self, step: str, done: int = 0, total: int = 0) -> None:
-        """Show a step and, where ``total`` is known, how much of it is done."""
+        """Show a step and, if ``total`` is known, its progress."""
         (task,) = self.tasks
-        task.total = total or None  # `update` would keep that of the step before
+        task.total = total or None  # # `update` would keep the total of the previous step
         self.update(task.id, description=f"{step} {done} of {total}" if total else f"{step} ...", completed=done)
 
     def get_renderables(self) -> Iterable[RenderableType]:
@@ -53,8 +53,8 @@ class _Bar(Progress):
             yield from super().get_renderables()
 
 
-# What takes fewer seconds is over before anyone looks.
+# # Shorter steps do not need a bar.
 _DELAY_SECONDS = 1.0
 
 clock = time.monotonic
-"""The seconds by which a bar appears."""
+"""The clock that decides when a bar appears, in seconds."""

@@ -46,12 +46,12 @@ _FLOAT16_ROUNDING = 2.0**-10
 
 @dataclass(frozen=True)
 class Settings:
-    """What ``specops convert`` was told that concerns each model alike.
+    """The settings of ``specops convert`` for all models.
 
     Attributes:
-        options: how a model is converted.
+        options: the conversion options.
         rules: files and modules of rules.
-        sampling: the inputs that rewrites are evaluated with.
+        sampling: the inputs for the evaluation of rewrites.
     """
 
     options: Options
@@ -59,20 +59,20 @@ class Settings:
     sampling: Sampling = field(default_factory=Sampling)
 
     def convert(self, model: Path, target: Path | None, *, adapt: Any = None, **more: Any) -> Conversion:
-        """Convert one model, with further options, or others; ``adapt`` as of `converters.convert.convert_with`."""
+        """Convert one model with further options; ``adapt`` is that of `converters.convert.convert_with`."""
         from converters.convert import convert_with
         from converters.plugins import load_all
 
         load_all(self.rules)
         options = replace(self.options, with_weights=target is None, **more)
-        if options.verify is True:  # the inputs tell which sizes the values have
+        if options.verify is True:  # # the inputs determine the shapes of values
             unverified = convert_with(model, None, replace(options, verify=False, with_weights=True), adapt=adapt).model
             options = replace(options, verify=self.sampling.inputs_of(model, unverified))
         return convert_with(model, target, options, adapt=adapt)
 
     @property
     def files(self) -> list[Path]:
-        """The files among what it was told."""
+        """The files that the settings name."""
         return [path for path in map(Path, self.rules) if path.is_file()]
 
 
@@ -155,7 +155,8 @@ def convert(
                 rtol, atol, share=share, rounding=_FLOAT16_ROUNDING if told.precision == "float16" else 0.0
             )
             checking = Checking(tolerance, seed, inputs, random_shapes, tuple(extension or ()))
-        several = len(models) > 1 or (models[0].is_dir() and recognised(models[0]) is None)  # a SavedModel is a folder
+        # # a SavedModel is a folder, but one model
+        several = len(models) > 1 or (models[0].is_dir() and recognised(models[0]) is None)
         if several:
             _only_for_one(alone)
         _only_for_checks(context, {"--check": check, "--verify": bool(told.verify)})
@@ -203,7 +204,7 @@ def convert(
 
 
 def _target(model: Path, output: str | None) -> Path:
-    """The .onnx that a model becomes: in the folder that ``output`` names, or at its place."""
+    """Return the .onnx of a model: in the folder ``output``, or at that path."""
     beside = model.with_suffix(".onnx")
     if output is None:
         return beside
@@ -226,7 +227,7 @@ _CHECKS = {
     "atol": ("--check",),
     "share": ("--check",),
 }
-"""Parameters that change nothing without one of these options."""
+"""Parameters that have no effect without one of these options."""
 
 
 def _only_for_checks(context: typer.Context, given: dict[str, bool]) -> None:
@@ -242,7 +243,7 @@ def _only_for_one(given: dict[str, Any]) -> None:
 
 
 def _to_stdout(model: Path, settings: Settings, check: bool, as_json: bool) -> None:
-    """The model's bytes on standard output; what there is to tell of them goes to standard error."""
+    """Write the model to standard output, and everything else to standard error."""
     from converters.cli import text
 
     if as_json or check:

@@ -1,4 +1,4 @@
-"""Results as plain data for a program: what ``--json`` prints. docs/command.md describes every field."""
+"""Results as plain data, for ``--json``. docs/command.md describes all fields."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def conversion(report: Report) -> dict[str, Any]:
-    """A conversion's report."""
+    """Return a conversion's report."""
     return {
         "model": str(report.path),
         "layers": report.layers,
@@ -48,7 +48,7 @@ def conversion(report: Report) -> dict[str, Any]:
 
 
 def verified(verifier: Verifier) -> dict[str, Any]:
-    """What the evaluation of rewrites found."""
+    """Return the result of the evaluation of rewrites."""
     return {
         "verified": dict(verifier.verified),
         "differences": [asdict(difference) for difference in verifier.differences],
@@ -57,7 +57,7 @@ def verified(verifier: Verifier) -> dict[str, Any]:
 
 
 def remark(found: Remark) -> dict[str, Any]:
-    """Something that is passed over."""
+    """Return a remark about something that is ignored."""
     first = found.first
     return {
         "message": found.message,
@@ -70,7 +70,7 @@ def remark(found: Remark) -> dict[str, Any]:
 
 
 def problem(found: Problem) -> dict[str, Any]:
-    """A problem."""
+    """Return a problem."""
     return {
         "message": found.message,
         "fault": found.fault.value,
@@ -84,7 +84,7 @@ def problem(found: Problem) -> dict[str, Any]:
 
 
 def inspection(inspection: Inspection) -> dict[str, Any]:
-    """An inspection, with what the model holds."""
+    """Return an inspection, with the content of the model."""
     return {
         "model": str(inspection.path),
         "layers": [
@@ -99,7 +99,7 @@ def inspection(inspection: Inspection) -> dict[str, Any]:
 
 
 def taken(taken: TargetSupport) -> dict[str, Any]:
-    """What a target takes of a model."""
+    """Return the nodes of a model that a target supports."""
     return {
         "target": taken.target.name,
         "opset": taken.opset,
@@ -110,7 +110,7 @@ def taken(taken: TargetSupport) -> dict[str, Any]:
 
 
 def coverage(covered: Sequence[CoveredOperation], release: str) -> dict[str, Any]:
-    """What the converter makes of OpenVINO's operations."""
+    """Return OpenVINO's operations and how the converter supports them."""
     return {
         "operations": [
             {
@@ -134,7 +134,7 @@ def coverage(covered: Sequence[CoveredOperation], release: str) -> dict[str, Any
 
 
 def validation(validation: Validation) -> dict[str, Any]:
-    """A validation."""
+    """Return a validation."""
     return {
         "model": str(validation.path),
         "baseline": validation.baseline,
@@ -177,7 +177,7 @@ def _layer(found: LayerDifference) -> dict[str, Any]:
 
 
 def distribution(found: Distribution[Any]) -> dict[str, Any]:
-    """Histograms of a tensor."""
+    """Return the histograms of a tensor."""
     return {
         "edges": found.edges,
         "expected": found.expected,
@@ -189,7 +189,7 @@ def distribution(found: Distribution[Any]) -> dict[str, Any]:
 
 
 def times(found: Times) -> dict[str, Any]:
-    """The times of a model's layers.
+    """Return the times of a model's layers.
 
     The keys of the baseline begin with its name. The keys of other releases, which begin with "openvino", are aliases.
     """
@@ -217,7 +217,7 @@ def times(found: Times) -> dict[str, Any]:
 
 
 def comparison(found: Comparison) -> dict[str, Any]:
-    """A comparison of two arrays."""
+    """Return a comparison of two arrays."""
     return {
         "shape": list(found.shape),
         "type": found.element_type,
@@ -232,7 +232,7 @@ def comparison(found: Comparison) -> dict[str, Any]:
 
 
 def operators(table: Sequence[Forms]) -> dict[str, Any]:
-    """The domain's operators."""
+    """Return the domain's operators."""
     return {
         "domain": onnx_specops.DOMAIN,
         "version": onnx_specops.OPSET_VERSION,
@@ -242,7 +242,7 @@ def operators(table: Sequence[Forms]) -> dict[str, Any]:
 
 
 def _library() -> dict[str, Any] | None:
-    """What the native library was built with, and what it has picked for this processor; ``None`` without one."""
+    """Return the build options of the native library and its choices for this processor; ``None`` without a library."""
     if not has_library():
         return None
     said = description()
@@ -250,7 +250,7 @@ def _library() -> dict[str, Any] | None:
 
 
 def array(values: np.ndarray) -> dict[str, Any]:
-    """An array: its elements in one list, row by row."""
+    """Return an array with its elements in one list, in row-major order."""
     if values.dtype.kind in "OUS":
         return {"shape": list(values.shape), "type": "string", "values": [str(v) for v in values.reshape(-1).tolist()]}
     plain = values.astype(np.float64) if values.dtype.kind == "V" else values
@@ -262,5 +262,5 @@ def array(values: np.ndarray) -> dict[str, Any]:
 
 
 def _number(value: Any) -> Any:
-    """Numbers that JSON cannot say as the texts "nan", "inf" and "-inf"."""
+    """Return a number, or the text "nan", "inf" or "-inf" if JSON cannot represent it."""
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value

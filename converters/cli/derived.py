@@ -1,4 +1,4 @@
-"""The command line of `converters.options`: a command's parameters, and the `Options` that a user typed."""
+"""The command line of `converters.options`: the parameters of a command, and parsing into `Options`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from converters.options import Option, OptionError, Options, find, in_command, i
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """A command whose ``**options`` are those of `Options`, each a parameter of its own, before those that are keywords."""
+    """Replace ``**options`` of a command by a parameter per option, before the keyword-only parameters."""
     types = get_type_hints(command, include_extras=True)
     own = inspect.signature(command).parameters.values()
     before = [one for one in own if one.kind is one.POSITIONAL_OR_KEYWORD]
@@ -28,29 +28,29 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
         command(**given)
 
     whole.__name__, whole.__doc__ = command.__name__, command.__doc__
-    # typer reads one of the two, depending on its release.
+    # # Releases of typer differ in which of the two they read.
     whole.__signature__ = inspect.Signature(found)  # type: ignore[attr-defined]
     whole.__annotations__ = {one.name: one.annotation for one in found}
     return whole
 
 
 def parameters() -> list[inspect.Parameter]:
-    """The parameters of a command that takes all options."""
+    """Return the parameters of a command that takes all options."""
     return [parameter for one in options() if one.description.in_command for parameter in _parameters(one)]
 
 
 def typer_option(name: str) -> Any:
-    """What typer is told of an option of `Options`."""
+    """Return typer's declaration of an option of `Options`."""
     one = find(name)
     assert one is not None
     return _description(one)
 
 
 def parsed(given: Mapping[str, Any]) -> Options:
-    """The options that a command's `parameters` state.
+    """Parse the values of a command's `parameters`.
 
     Raises:
-        typer.BadParameter: one has a value that it cannot have.
+        typer.BadParameter: a value is not allowed.
     """
     try:
         return Options(**{one.name: _value(one, given) for one in options() if one.description.in_command})
@@ -59,7 +59,7 @@ def parsed(given: Mapping[str, Any]) -> Options:
 
 
 def bad(error: OptionError) -> typer.BadParameter:
-    """An error as the command tells it."""
+    """Return an error as the command reports it."""
     own = f"{{{error.option}}} "
     template = f"it {error.template.removeprefix(own)}" if error.template.startswith(own) else error.template
     return typer.BadParameter(plain(template, in_command), param_hint=in_command(error.option, ""))
@@ -91,7 +91,7 @@ def _description(one: Option) -> Any:
 
 
 def _type(one: Option) -> Any:
-    """The type of what is typed: a text in several, where a file or a number in one."""
+    """Return the type of the typed text: several texts, a path, a number or a text."""
     if one.choices:
         return _choices(one) | None if one.is_optional else _choices(one)
     if isinstance(one.default, bool):
@@ -124,7 +124,7 @@ def _name(flag: str) -> str:
 
 
 def _value(one: Option, given: Mapping[str, Any]) -> Any:
-    """An option's value, of what was typed."""
+    """Convert the typed value of an option."""
     if one.description.flags:
         chosen = [(value, flag) for value, (flag, _) in one.description.flags.items() if given[_name(flag)]]
         if len(chosen) > 1:

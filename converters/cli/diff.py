@@ -19,7 +19,7 @@ from converters.cli.values import shapes
 if TYPE_CHECKING:
     from converters.validation.diff import Diff, ValueDifference
 
-# Further values that differ are in the page and in --json.
+# # The page and --json have all differing values.
 _SHOWN = 10
 
 
@@ -70,7 +70,7 @@ def diff(
 
 
 def as_data(found: Diff) -> dict[str, Any]:
-    """A diff as plain data; docs/command.md describes every field."""
+    """Return a diff as plain data; docs/command.md describes all fields."""
     from converters.cli.data import comparison, distribution
 
     def value(row: ValueDifference) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def as_data(found: Diff) -> dict[str, Any]:
 
 
 def _print(console: Console, found: Diff) -> None:
-    """A line for each output, the first values that differ, and the verdict."""
+    """Print a line for each output, the first differing values, and the verdict."""
     from converters.reports.formats import duration
 
     def line(text: str, style: str = "") -> None:

@@ -1,6 +1,7 @@
-"""Errors as a user reads them, and the exit code that each deserves.
+"""Error messages and exit codes.
 
-0 good, 1 a difference or an unsupported layer, 2 bad usage or input, 3 a mistake in onnx-specops itself, 130 interrupted.
+0: success. 1: a difference or an unsupported layer. 2: incorrect usage or input. 3: an error in onnx-specops itself. 130:
+interrupted.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from onnx_specops.runtime.errors import MissingKernelError, as_missing_extra
 
 DIFFERENCE, BAD_INPUT, MISTAKE, INTERRUPTED = 1, 2, 3, 130
 CLOSED_PIPE = 141
-"""As of a process that SIGPIPE ended."""
+"""The exit code of a process that SIGPIPE ended."""
 _CODES = {
     Fault.UNSUPPORTED: DIFFERENCE, Fault.MALFORMED: BAD_INPUT, Fault.USAGE: BAD_INPUT, Fault.INTERNAL: MISTAKE,
 }  # fmt: skip
@@ -28,7 +29,7 @@ _CODES = {
 
 @contextlib.contextmanager
 def failures(as_json: bool, debug: bool) -> Iterator[None]:
-    """Errors without a traceback, unless one is asked for, and the exit code."""
+    """Report errors without a traceback, unless requested, and exit with a code."""
     try:
         yield
     except (typer.Exit, typer.Abort, typer.BadParameter):
@@ -38,8 +39,8 @@ def failures(as_json: bool, debug: bool) -> Iterator[None]:
     except KeyboardInterrupt:
         report_problems([Problem("interrupted")], as_json)
         raise typer.Exit(INTERRUPTED) from None
-    except (Exception, SystemExit) as error:  # rules, and what they import, may try to end the program
-        if isinstance(error.__context__, BrokenPipeError):  # rich raises SystemExit then
+    except (Exception, SystemExit) as error:  # # rules and their imports may try to exit
+        if isinstance(error.__context__, BrokenPipeError):  # # rich then raises SystemExit
             _leave_closed_pipe()
         problems = problems_of(error)
         causes = [problem.cause for problem in problems if problem.cause is not None] or [error]
@@ -53,14 +54,14 @@ def failures(as_json: bool, debug: bool) -> Iterator[None]:
 
 
 def _leave_closed_pipe() -> NoReturn:
-    """Ends the command where nothing reads its output any more, as ``| head`` does not."""
-    # Else Python reports at exit that it cannot write what is left.
+    """Exit because the reader of the output, such as ``| head``, has ended."""
+    # # Otherwise Python reports at exit that it cannot write its buffers.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     raise typer.Exit(CLOSED_PIPE) from None
 
 
 def report_problems(problems: Sequence[Problem], as_json: bool) -> None:
-    """Every problem: as one JSON object on standard output, or as text on standard error."""
+    """Report all problems, as one JSON object on standard output or as text on standard error."""
     if as_json:
         from converters.cli import data
 
@@ -70,12 +71,12 @@ def report_problems(problems: Sequence[Problem], as_json: bool) -> None:
 
 
 def exit_code(problems: Sequence[Problem]) -> int:
-    """The exit code that the worst of the problems deserves."""
+    """Return the exit code of the worst problem."""
     return max((_CODES[problem.fault] for problem in problems), default=0)
 
 
 def problems_of(error: BaseException) -> list[Problem]:
-    """What an exception says to a user."""
+    """Return the problems that an exception represents."""
     if isinstance(error, ConversionError):
         return list(error.problems)
     if isinstance(error, MemoryError):
@@ -90,7 +91,7 @@ def problems_of(error: BaseException) -> list[Problem]:
 
 
 def print_problems(problems: Sequence[Problem]) -> None:
-    """Every problem with its places; those that say the same of several layers once."""
+    """Print all problems with their places. Equal problems of several layers are printed once."""
     from converters.cli import text
 
     text.print_problems(err, problems)

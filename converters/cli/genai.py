@@ -22,7 +22,7 @@ def convert_folder(
     settings: Settings,
     as_json: bool,
 ) -> None:
-    """Convert the decoder in one folder, its tokenizers, and what belongs to them."""
+    """Convert the decoder of one folder, its tokenizers and companion files."""
     from converters.cli import data, text
     from converters.folders.genai import write_genai
     from converters.folders.tokenizers import write_tokenizers

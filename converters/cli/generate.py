@@ -103,7 +103,7 @@ def generate(
 
             from onnx_specops.generation import open_model
 
-            # Its warnings would stand in the text; what fails raises.
+            # # Its warnings would interrupt the text. Errors raise exceptions.
             onnxruntime.set_default_logger_severity(4)
             model = open_model(ready, kernels=kernels.value)
             turn = _Turn(model, tokens, sampling, tuple(stop or ()), as_json)
@@ -120,7 +120,7 @@ def generate(
 
 @dataclass(frozen=True)
 class _Turn:
-    """Makes a text and shows it as it comes; or, as JSON, when it is whole."""
+    """Generates one text and shows it token by token, or as JSON at the end."""
 
     model: TextModel
     tokens: int
@@ -130,11 +130,11 @@ class _Turn:
 
     @property
     def how(self) -> tuple[int, Sampling, tuple[str, ...]]:
-        """What `TextModel.write` and `chat` are told."""
+        """The arguments for `TextModel.write` and `chat`."""
         return self.tokens, self.sampling, self.stop
 
     def run(self, prompt: str, begin: Callable[[], Iterable[str]], shown: str = "") -> str:
-        """The text that follows a prompt, of which ``shown`` is shown before it."""
+        """Generate and return the text that follows a prompt; show ``shown`` before it."""
         started, first, pieces = time.perf_counter(), 0.0, []
         if shown and not self.as_json:
             typer.echo(shown, nl=False)
@@ -156,7 +156,7 @@ class _Turn:
 
 
 def _lines() -> Iterator[str]:
-    """What a person types, line by line, until the end of standard input; empty lines say nothing."""
+    """Yield the lines that a user types until the end of standard input, without empty lines."""
     person = sys.stdin.isatty()
     while True:
         if person:
@@ -170,7 +170,7 @@ def _lines() -> Iterator[str]:
 
 @contextmanager
 def _converted(folder: Path, as_json: bool) -> Iterator[Path]:
-    """The folder, or what it becomes in a temporary place."""
+    """Yield the folder, converted to a temporary folder if necessary."""
     from converters.folders import encoder_decoder, language_model
     from onnx_specops.generation import CONFIG, ENCODER
 

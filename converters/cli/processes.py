@@ -1,4 +1,4 @@
-"""The same function of several arguments, each call in a process of its own."""
+"""Parallel calls of a function, each in its own process."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from typing import Any, TypeVar
 
 _Call = TypeVar("_Call", bound=tuple[Any, ...])
 
-_GRACE_SECONDS = 10.0  # seconds that an interrupted process has to remove what it began
+_GRACE_SECONDS = 10.0  # # the time that an interrupted process has to clean up
 
 
 @dataclass(frozen=True)
 class ProcessFailure:
-    """How a process ended that gave no answer.
+    """The end of a process that did not return a result.
 
     Attributes:
         code: its exit code, negative for a signal.
-        told: the last line that it wrote to standard output or error.
+        told: the last line of its standard output or error.
     """
 
     code: int
@@ -36,12 +36,12 @@ class ProcessFailure:
 
     @property
     def killed(self) -> bool:
-        """Whether it was killed, as the system does to a process that takes too much memory."""
+        """Whether it was killed, probably by the system for lack of memory."""
         return self.code == -9
 
     @property
     def reason(self) -> str:
-        """What it told at last, or its signal or exit code."""
+        """Its last line of output, or else its signal or exit code."""
         if self.last_line:
             return self.last_line
         with contextlib.suppress(ValueError):
@@ -50,18 +50,17 @@ class ProcessFailure:
 
 
 def call_in_processes(function: Callable[..., Any], calls: Sequence[_Call], count: int) -> Iterator[tuple[_Call, Any]]:
-    """Call a function of a module with each of several arguments, ``count`` at a time; gives each as it ends.
+    """Call a function with several sets of arguments, ``count`` at a time, each in its own process.
 
-    Nothing of what a process does to itself, or to memory, reaches the others. What it writes to standard output and error
-    is not shown.
+    A crash or a lack of memory in one process does not affect the others. Their standard output and error are hidden.
 
     Args:
-        function: it is found by its name; what it is given and returns is pickled.
+        function: a function that can be imported by name. Its arguments and result are pickled.
         calls: the arguments of each call.
-        count: how many processes there are at a time.
+        count: the number of parallel processes.
 
-    Returns:
-        The arguments, with what the function returned; with an `ProcessFailure` where the process gave no answer.
+    Yields:
+        The arguments and the result of each call as it ends, or a `ProcessFailure` if the process did not return a result.
     """
     pending = list(reversed(calls))
     running: dict[Any, tuple[SpawnProcess, _Call, Path]] = {}
@@ -84,16 +83,16 @@ def call_in_processes(function: Callable[..., Any], calls: Sequence[_Call], coun
 def _started(function: Callable[..., Any], arguments: tuple[Any, ...], output_path: Path) -> tuple[SpawnProcess, Connection]:
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
-    # It ends with us, whatever happens.
+    # # A daemon ends with the parent process.
     process = context.Process(target=_run_child, args=(function, arguments, sender, str(output_path)), daemon=True)
     with _deferred_interrupts():
         process.start()
-    sender.close()  # of which the process has its own: without ours, its end is the end of what there is to receive
+    sender.close()  # # otherwise the end of the child's copy would not end the pipe
     return process, receiver
 
 
 def _run_child(function: Callable[..., Any], arguments: tuple[Any, ...], sender: Connection, output_path: str) -> None:
-    """The process: what the function returns is sent, what else is written goes into a file."""
+    """Run the function in the child process. Send its result, and redirect all output to a file."""
     with open(output_path, "wb") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
@@ -107,11 +106,11 @@ _HAS_MASKS = hasattr(signal, "pthread_sigmask")
 
 @contextlib.contextmanager
 def _deferred_interrupts() -> Iterator[None]:
-    """Keeps an interruption from us, and from a process that is started, until it can be dealt with."""
+    """Defer interruptions of this process and of a child that is being started."""
     if not _HAS_MASKS:
         yield
         return
-    resource_tracker.ensure_running()  # its start, which is due with the first process, lets interruptions through again
+    resource_tracker.ensure_running()  # # the first process would start it, and its start unblocks interruptions
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -120,7 +119,7 @@ def _deferred_interrupts() -> Iterator[None]:
 
 
 def _result(process: SpawnProcess, receiver: Connection, output_path: Path) -> Any:
-    """What a process sent, or how it ended without."""
+    """Receive the result of a process, or return how it ended without one."""
     with receiver:
         try:
             answer = receiver.recv()
@@ -133,7 +132,7 @@ def _result(process: SpawnProcess, receiver: Connection, output_path: Path) -> A
 
 
 def _stop(processes: Sequence[SpawnProcess]) -> None:
-    """End processes, which remove what they began."""
+    """Interrupt processes, so that they clean up, and wait for them."""
     for process in processes:
         if sys.platform == "win32" or process.pid is None:
             process.terminate()

@@ -1,4 +1,4 @@
-"""The option ``--report`` of the subcommands that have results to look at."""
+"""The option ``--report`` of subcommands."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Report = Annotated[
 
 
 def require(report: Path, inputs: Iterable[Path]) -> None:
-    """Raises what will keep the page from being made, before the work is done: a missing package, a file to be kept."""
+    """Check, before any work, that the page can be written: required packages, and files that must be kept."""
     from converters.outputs import reject_inputs
     from converters.reports.page import require as require_packages
 
@@ -36,21 +36,21 @@ def require(report: Path, inputs: Iterable[Path]) -> None:
 
 
 def write_validation(report: Path, validation: Validation) -> None:
-    """The page of a validation."""
+    """Write the page of a validation."""
     from converters.reports.validation_page import write_validation as write
 
     write(report, validation)
 
 
 def write_diff(report: Path, diff: Diff) -> None:
-    """The page of a diff."""
+    """Write the page of a diff."""
     from converters.reports.diff_page import write_diff as write
 
     write(report, diff)
 
 
 def write_inspection(report: Path, inspection: Inspection) -> None:
-    """The page of an inspection."""
+    """Write the page of an inspection."""
     from converters.reports.inspection_page import write_inspection as write
 
     write(report, inspection)

@@ -1,4 +1,4 @@
-"""Results as text and tables for a person, fit for 80 columns."""
+"""Results as text and tables for terminals of 80 columns."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def _line(console: Console, text: str, style: str = "") -> None:
-    """One line as it is: neither wrapped nor coloured by what it seems to hold."""
+    """Print one line without wrapping or highlighting."""
     console.print(Text(text, style=style), soft_wrap=True)
 
 
@@ -37,7 +37,7 @@ def _line(console: Console, text: str, style: str = "") -> None:
 
 
 def print_problems(console: Console, problems: Iterable[Problem]) -> None:
-    """Every problem: the finding, its places, the remedy. What is wrong with several layers alike is said once."""
+    """Print all problems: the message, its places, the remedy. Equal problems of several layers are printed once."""
     for (message, remedy), problems_alike in grouped(problems).items():
         console.print(Text.assemble(("error", "bold red"), (": ", "bold"), (message, "bold")), soft_wrap=True)
         places = list(filter(None, map(_place, problems_alike)))
@@ -63,7 +63,7 @@ def _place(problem: Problem) -> str:
 
 
 def print_conversion(console: Console, report: Report, target: Path) -> None:
-    """One line that says what was written, and one for each thing to know about it."""
+    """Print one line about the written file, and one for each further fact."""
     nodes, layers = sum(report.nodes.values()), sum(report.layers.values())
     size, placement = _bytes(report.weights_bytes), _PLACEMENTS[report.weights]
     _line(
@@ -91,7 +91,7 @@ def print_conversion(console: Console, report: Report, target: Path) -> None:
 
 
 def _print_verified(console: Console, verifier: Verifier) -> None:
-    """How many rewrites were evaluated, and each that was refused."""
+    """Print the number of evaluated rewrites, and each rejected one."""
     agree, refused, skipped = verifier.verified.total(), len(verifier.differences), verifier.skipped.total()
     not_evaluated = f", {skipped} could not be evaluated" if skipped else ""
     _line(console, f"  {agree + refused} rewrites were evaluated: {agree} agree, {refused} were refused{not_evaluated}")
@@ -102,7 +102,7 @@ def _print_verified(console: Console, verifier: Verifier) -> None:
 
 
 def print_remarks(console: Console, remarks: Iterable[Remark]) -> None:
-    """A line for each thing that OpenVINO passes over, with how often and where first."""
+    """Print a line for everything that OpenVINO ignores, with its count and first place."""
     for remark in remarks:
         times = f"{remark.count} times, first " if remark.count > 1 else ""
         _line(console, f"  ignored, as in OpenVINO: {remark.message} ({times}{_place(remark.first)})")
@@ -112,7 +112,7 @@ _PLACEMENTS = {"embed": "embedded", "copy": "in a file beside it", "reference": 
 
 
 def print_batch(console: Console, outcomes: Sequence[Outcome]) -> None:
-    """A line for each model, what is wrong with those that failed, and how many there are of each."""
+    """Print a line for each model, the problems of those that failed, and the totals."""
     for outcome in outcomes:
         document = outcome.document
         if not outcome.failed:
@@ -139,7 +139,7 @@ def print_batch(console: Console, outcomes: Sequence[Outcome]) -> None:
 
 
 def _print_check(console: Console, outcome: Outcome) -> None:
-    """Whether a model of several computes what OpenVINO computes, and by how much it differs at most."""
+    """Print whether one of several models agrees with OpenVINO, and its largest difference."""
     from converters.validation.runtimes import NAMES
 
     check = outcome.document["check"]
@@ -156,7 +156,7 @@ def _print_check(console: Console, outcome: Outcome) -> None:
         _line(console, f"  {error}", "red")
 
 
-# How many problems of each model are shown where there are several models.
+# # The number of problems shown for each of several models.
 _SHOWN_PROBLEMS = 5
 
 
@@ -164,7 +164,7 @@ _SHOWN_PROBLEMS = 5
 
 
 def print_inspection(console: Console, inspection: Inspection) -> None:
-    """The layers by type and what they become."""
+    """Print the layer types and the operators that they become."""
     table = Table(title=escape(str(inspection.path)), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("layer", "version", "count", "becomes"):
         table.add_column(heading, justify="right" if heading == "count" else "left", overflow="fold")
@@ -187,7 +187,7 @@ def print_inspection(console: Console, inspection: Inspection) -> None:
 
 
 def print_support(console: Console, taken: TargetSupport) -> None:
-    """The nodes that a target takes, and those that it does not."""
+    """Print the nodes that a target supports, and those that it does not."""
     title = taken.target.title if taken.opset is None else f"{taken.target.title}, opset {taken.opset}"
     table = Table(title=escape(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("operator", "taken", "not taken"):
@@ -202,7 +202,7 @@ def print_support(console: Console, taken: TargetSupport) -> None:
 
 
 def print_coverage(console: Console, covered: Sequence[CoveredOperation], release: str) -> None:
-    """Every operation of OpenVINO's opsets, what it becomes, and how many have a rule and pass."""
+    """Print OpenVINO's operations, the operators that they become, and how many have a rule and pass their cases."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("operation", "version", "becomes", "operators of the plugin", "cases passed"):
         table.add_column(heading, overflow="fold", justify="right" if heading == "cases passed" else "left")
@@ -245,7 +245,7 @@ _SHIPPED = "OpenVINO low"
 
 
 def print_validation(console: Console, validation: Validation) -> None:
-    """A row for each output and runtime, what else there is to say, and the verdict."""
+    """Print a row for each output and runtime, notes, and the verdict."""
     _line(console, f"{validation.path}, compared with {validation.names[validation.baseline]}")
     ran = [result for result in validation.results if result.outputs]
     rows = [(r, name, comparison) for r in ran for name, comparison in r.outputs.items()]
@@ -280,7 +280,7 @@ def _short_name(validation: Validation, runtime: str) -> str:
 
 
 def print_notes(console: Console, notes: Iterable[str]) -> None:
-    """What there is to know of what was given."""
+    """Print notes about the inputs."""
     for note in notes:
         _line(console, f"note: {note}")
 
@@ -347,7 +347,7 @@ def _errors(comparison: Comparison) -> list[str]:
 
 
 def print_arrays(console: Console, arrays: Mapping[str, np.ndarray]) -> None:
-    """A row for each array: shape, type and its first values."""
+    """Print a row for each array: its shape, type and first values."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("output", "shape", "type", "values"):
         table.add_column(heading, overflow="fold")
@@ -367,7 +367,7 @@ def _first_values(values: np.ndarray) -> str:
 
 
 def print_operators(console: Console, table: Sequence[Forms]) -> None:
-    """A row for each operator of the domain, then the reasons why forms are missing."""
+    """Print a row for each operator of the domain, and the reasons for missing forms."""
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("operator", "body", "Python kernel", "native kernel"):
         shown.add_column(heading, overflow="fold")

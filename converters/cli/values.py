@@ -11,12 +11,12 @@ _SIZE = re.compile(r"\d{1,9}", re.ASCII)
 
 
 def shapes(texts: list[str] | None, option: str, *, with_open: bool = False) -> dict[str, list[int]]:
-    """Shapes by name.
+    """Parse shapes by name.
 
     Args:
-        texts: ``NAME=DxD`` each; ``NAME=`` is a scalar.
+        texts: each is ``NAME=DxD``; ``NAME=`` is a scalar.
         option: the option that an error names.
-        with_open: whether a dimension may be open: ``?``, ``-1``, or a range as ``1..8``. It is -1 in the result.
+        with_open: whether a dimension may be dynamic: ``?``, ``-1``, or a range such as ``1..8``. The result has -1 for it.
     """
     found = {}
     form = "x=1x3x224x224" + (", with ? for a dimension that stays open" if with_open else "")
@@ -34,7 +34,7 @@ def shapes(texts: list[str] | None, option: str, *, with_open: bool = False) -> 
 
 
 def pairs(texts: list[str] | None, option: str) -> dict[str, str]:
-    """``OLD=NEW`` as old and new name."""
+    """Parse ``OLD=NEW`` into old and new names."""
     found = {}
     for text in texts or ():
         old, equals, new = text.partition("=")
