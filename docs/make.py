@@ -559,6 +559,10 @@ def targets_page() -> Iterator[str]:
         "does not take is an error before anything is written: the layer, the reason, the remedy. Targets that need static",
         "shapes ask for `--input-shape`. `specops inspect MODEL.xml --target NAME` counts the nodes that a target takes.",
         "",
+        "With `--opset 23` or newer, RMS normalizations and rotary embeddings are single nodes (RMSNormalization,",
+        "RotaryEmbedding), for `standard` and without a target. Swish is a node at opset 24 for `standard`: ONNX Runtime",
+        "1.32 has no kernel of it and expands it at that opset alone.",
+        "",
     ]
     yield from table(("target", "for", "opsets", "needs", "known by", "next"), map(_target_row, TARGETS.values()))
     yield from [

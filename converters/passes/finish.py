@@ -21,6 +21,7 @@ from converters.passes.constant_transposes import FoldConstantTransposes
 from converters.passes.copies import DropCopies
 from converters.passes.for_target import Simplify, spelling_passes
 from converters.passes.four_bits import LookUpFourBits
+from converters.passes.newer_forms import newer_forms
 from converters.passes.normalizations import FuseScaleAndBias
 from converters.passes.onnxruntime import KeepFloatWeights, KeepPads, TransposeAfterCasts, fusion_guards, kernel_workarounds
 from converters.passes.precision import InFloat16, InFloat32
@@ -189,6 +190,8 @@ def finish(
         passes += [inline, RemoveUnusedNodesPass(), Lower(opset, inline.unsupported)]
     elif not contrib:
         passes.append(InlineBodies((CONTRIB_DOMAIN,)))
+    if precision != "float16":
+        passes += newer_forms(opset, swish=False)
     passes += [
         casts(opset=opset),
         RemoveUnusedNodesPass(),
@@ -227,7 +230,7 @@ def finish_for(
         LoweringError: where the opset cannot say what the model says.
         TargetError: where the target does not take the model.
     """
-    inline, halves = InlineBodies(), InFloat16(target.opsets[1])
+    inline, halves = InlineBodies(), InFloat16(min(target.opsets[1], OPSET))
     spared = [ir.DataType.FLOAT16] if precision == "float16" else []
     casts = partial(
         InsertCasts,
@@ -270,6 +273,8 @@ def finish_for(
     last: list[InPlacePass] = [LowerToStandardAttention()] if opset >= 23 else []
     if opset < OPSET:
         last += [Lower(opset), casts(opset=opset)]
+    elif precision != "float16":
+        last += [*newer_forms(opset), Simplify(stored=True)]
     _run([*last, RemoveUnusedNodesPass(), RemoveUnusedOpsetsPass(), Stamp(opset)], model)
     check(model, target)
     return Finished([], inline.inlined, halves.clamped, opset)

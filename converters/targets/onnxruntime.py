@@ -21,7 +21,7 @@ STANDARD = Target(
     "standard",
     "standard ONNX",
     "the operators' schemas",
-    opsets=(11, OPSET),
+    opsets=(11, 26),
     onnxruntime=True,
     quantized="qdq",
     command="any program that reads ONNX",

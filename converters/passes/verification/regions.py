@@ -11,6 +11,7 @@ from onnx_specops.bodies import attach_bodies
 from onnx_specops.building import IR_VERSION, OPSET, OPSET_IMPORTS, Value
 from onnx_specops.graphs import nested
 from onnx_specops.kernel_types import insert_casts
+from onnx_specops.lowering import ir_version
 
 D = ir.DataType
 
@@ -191,9 +192,10 @@ def copied_model(
     Raises:
         NotEvaluated: there are nodes of another opset, or very large constants.
     """
-    versions = {node.version for node in nodes if not node.domain and node.version not in (None, OPSET)}
-    if versions:
-        raise NotEvaluated(f"it holds operators of opset {', '.join(map(str, sorted(v for v in versions if v)))}")
+    versions = {node.version for node in nodes if not node.domain and node.version is not None} | {OPSET}
+    if older := sorted(version for version in versions if version < OPSET):
+        raise NotEvaluated(f"it holds operators of opset {', '.join(map(str, older))}")
+    opset = max(versions)
     given = set(inputs)
     copies: dict[ir.Value, ir.Value] = {}
     formal: list[ir.Value] = []
@@ -239,11 +241,11 @@ def copied_model(
         results,
         nodes=made,
         initializers=list(constants.values()),
-        opset_imports=dict(OPSET_IMPORTS),
+        opset_imports=OPSET_IMPORTS | {"": opset},
         name="region",
     )
-    model = ir.Model(graph, ir_version=IR_VERSION)
-    insert_casts(graph, keep_float32=True, converted_unrounded=[D.FLOAT16])
+    model = ir.Model(graph, ir_version=IR_VERSION if opset == OPSET else ir_version(opset))
+    insert_casts(graph, keep_float32=True, converted_unrounded=[D.FLOAT16], opset=opset)
     attach_bodies(model)
     return model
 

@@ -1,0 +1,118 @@
+"""RMSNormalization of opset 23."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+from onnx_ir.passes import InPlacePass, PassResult
+
+from converters.passes.newer_forms.matching import inputs, listed, number, orders, produced, size_of
+from onnx_specops.building import Builder, Value
+from onnx_specops.graphs import all_nodes
+from onnx_specops.replacing import replace_value
+
+
+class FuseRMSNormalization(InPlacePass):
+    """x / sqrt(mean(x^2) + epsilon) along the last axis, with or without a scale, in float32.
+
+    The mean is of the last axis, which has a known size above 0, the epsilon a constant. A scale is a constant vector.
+    """
+
+    def call(self, model: ir.Model) -> PassResult:
+        root: Builder | None = None
+        count = 0
+        for node in list(all_nodes(model.graph)):
+            if node.domain or node.op_type not in ("Div", "Mul") or not isinstance(node.graph, ir.Graph):
+                continue
+            if (found := _normalized(node)) is None:
+                continue
+            root = root or Builder.of_existing(model.graph)
+            count += _replaced(node, *found, root)
+        return PassResult(model, modified=count > 0)
+
+
+def _normalized(node: ir.Node) -> tuple[Value, float] | None:
+    """What a node divides by the root of its mean square, and the epsilon."""
+    found = inputs(node)
+    if node.op_type == "Div":
+        root = produced(found[1], "Sqrt")
+        pairs = [] if root is None or found[0] is None else [(found[0], root.inputs[0])]
+    else:
+        pairs = [(x, mean) for x, factor in orders(node) if (mean := _inverse_root(factor)) is not None]
+    whole = node.outputs[0]
+    for x, square in pairs:
+        # A constant of more dimensions gives more to the result.
+        same_rank = isinstance(whole, Value) and whole.rank == x.rank
+        if same_rank and (epsilon := _mean_square(x, square)) is not None:
+            return x, epsilon
+    return None
+
+
+def _inverse_root(value: Value) -> ir.Value | None:
+    """What a value is 1 / sqrt of."""
+    if (node := produced(value, "Div")) is not None:
+        root = produced(node.inputs[1], "Sqrt") if number(node.inputs[0]) == 1 else None
+    elif (node := produced(value, "Reciprocal")) is not None:
+        root = produced(node.inputs[0], "Sqrt")
+    elif (node := produced(value, "Pow")) is not None:
+        exponent = number(node.inputs[1])
+        if exponent == -0.5:
+            return node.inputs[0]
+        root = produced(node.inputs[0], "Sqrt") if exponent == -1 else None
+    else:
+        return None
+    return None if root is None else root.inputs[0]
+
+
+def _mean_square(x: Value, value: ir.Value | None) -> float | None:
+    """The epsilon that is added to the mean square of ``x``, where a value is that."""
+    # ONNX Runtime rejects rows of no elements.
+    if x.dtype != ir.DataType.FLOAT or not x.rank or not size_of(x) or (added := produced(value, "Add")) is None:
+        return None
+    for mean, epsilon in orders(added):
+        reduced = produced(mean, "ReduceMean")
+        if reduced is None or (least := number(epsilon)) is None or mean.rank != x.rank:
+            continue
+        axes = listed(reduced.inputs[1]) if len(reduced.inputs) > 1 else None
+        if axes is None or [axis % x.rank for axis in axes] != [x.rank - 1]:
+            continue
+        if (square := produced(reduced.inputs[0], "Pow")) is not None:
+            is_square = square.inputs[0] is x and number(square.inputs[1]) == 2
+        else:
+            square = produced(reduced.inputs[0], "Mul")
+            is_square = square is not None and square.inputs[0] is x and square.inputs[1] is x
+        if is_square:
+            return least
+    return None
+
+
+def _replaced(node: ir.Node, x: Value, epsilon: float, root: Builder) -> bool:
+    result, size = node.outputs[0], size_of(x)
+    scale: Any = None
+    uses = list(result.uses())
+    if len(uses) == 1 and not result.is_graph_output() and not uses[0][0].domain and uses[0][0].op_type == "Mul":
+        user = uses[0][0]
+        other = user.inputs[1 - uses[0][1]]
+        whole = user.outputs[0]
+        is_scale = isinstance(other, Value) and user.graph is node.graph and _is_vector(other, size)
+        if is_scale and isinstance(whole, Value) and whole.rank == x.rank:
+            scale, node, result = other, user, whole
+    assert isinstance(node.graph, ir.Graph) and size is not None
+    op = Builder(node.graph, root=root, before=node)
+    op.scope = node.name or node.op_type
+    if scale is None:
+        scale = op.const(np.ones(size, np.float32))
+    elif scale.rank != 1:
+        scale = op.Reshape(scale, [size])
+    types: Any = [(x.dtype, None if result.shape is None else list(result.shape))]
+    normal = op.node("RMSNormalization", x, scale, axis=-1, epsilon=epsilon, types=types, version=23)
+    return replace_value(result, normal)
+
+
+def _is_vector(value: Value, size: int | None) -> bool:
+    """Whether a constant has one number for each element of the last axis."""
+    dims = value.dims
+    known = value.const_value is not None and not value.is_graph_input()
+    return known and bool(dims) and dims is not None and dims[-1] == size and all(dim == 1 for dim in dims[:-1])
