@@ -8,6 +8,7 @@ from converters.targets import limits
 from converters.targets.target import Spelling, Target
 
 _COMMON: tuple[Spelling, ...] = (
+    "one sum",
     "pairwise",
     "sorted TopK",
     "static Reshape",
@@ -56,7 +57,8 @@ OPENVINO = Target(
     "openvino 2026.4.1",
     opsets=(11, 19),  # of DFT 20 it does not read the axis
     quantized="qdq",
-    spellings=("sorted TopK", "static Reshape"),
+    limits=(limits.indices_of_same,),
+    spellings=("matrices", "one sum", "sorted TopK", "static Reshape"),
     command='`openvino.Core().read_model("model.onnx")`',
 )
 TRACT = Target(

@@ -147,6 +147,13 @@ def indices_of_maxima(node: ir.Node) -> bool:
     return len(node.outputs) > 1 and bool(node.outputs[1].uses() or node.outputs[1].is_graph_output())
 
 
+@limit("MaxPool", "with indices and auto_pad")
+def indices_of_same(node: ir.Node) -> bool:
+    """The second output, with padding that the sizes decide."""
+    same = node.attributes.get_string("auto_pad", "NOTSET").startswith("SAME")
+    return same and len(node.outputs) > 1 and bool(node.outputs[1].uses() or node.outputs[1].is_graph_output())
+
+
 @limit("AveragePool", "that rounds up and counts the padding")
 def counted_padding(node: ir.Node) -> bool:
     """Windows that reach beyond the padding."""

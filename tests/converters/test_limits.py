@@ -87,6 +87,12 @@ CASES: list[tuple[Limit, tuple[int, ...], Any, Any]] = [
     (limits.negative_pads, IMAGE, *(lambda op, x, n=n: op.Pad(x, [0, 0, n, 0, 0, 0, 0, 0]) for n in (-1, 1))),
     (limits.remainders, IMAGE, lambda op, x: op.Mod(x, op.const(2.0), fmod=1), lambda op, x: op.Abs(x)),
     (limits.diagonals, (3, 3), *(lambda op, x, e=e: op.Einsum(x, equation=e) for e in ("ii->i", "ij->i"))),
+    (
+        limits.indices_of_same,
+        IMAGE,
+        _pooled("MaxPool", outputs=2, auto_pad="SAME_UPPER"),
+        _pooled("MaxPool", outputs=2, pads=[1] * 4),
+    ),
     (limits.indices_of_maxima, IMAGE, _pooled("MaxPool", outputs=2), _pooled("MaxPool")),
     (limits.uneven_padding, IMAGE, _pooled("MaxPool", pads=[0, 0, 1, 1]), _pooled("MaxPool", pads=[1, 1, 1, 1])),
     (limits.uneven_padding, (1, 2, 5, 5, 5), *(

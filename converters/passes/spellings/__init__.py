@@ -9,6 +9,7 @@ from converters.passes.spellings.booleans import WithoutBooleanConstants
 from converters.passes.spellings.comparisons import OfOneShape
 from converters.passes.spellings.elements import WithOneElement
 from converters.passes.spellings.lines import WithoutLines
+from converters.passes.spellings.matrices import OfMatrices
 from converters.passes.spellings.order import ByLevel
 from converters.passes.spellings.padding import EvenPads, WithPads
 from converters.passes.spellings.pairs import InPairs
@@ -16,6 +17,7 @@ from converters.passes.spellings.pictures import OfPictures
 from converters.passes.spellings.reshapes import StaticReshape
 from converters.passes.spellings.short import WithShortConstants
 from converters.passes.spellings.slopes import OfChannels
+from converters.passes.spellings.sums import OneSum
 from converters.passes.spellings.topk import SortedTopK
 
 SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
@@ -23,11 +25,13 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
     "channel slopes": OfChannels,
     "even padding": EvenPads,
     "explicit padding": WithPads,
+    "matrices": OfMatrices,
     "no boolean constants": WithoutBooleanConstants,
     "no defaults": WithoutDefaults,
     "no lines": WithoutLines,
     "one element": WithOneElement,
     "one shape": OfOneShape,
+    "one sum": OneSum,
     "pairwise": InPairs,
     "pictures": OfPictures,
     "short constants": WithShortConstants,

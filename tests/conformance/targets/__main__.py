@@ -20,8 +20,6 @@ from tests.conformance.targets import networks
 from tests.conformance.targets.consumers.table import CONSUMERS, Consumer, ConsumerError
 
 RESULTS = Path(__file__).parent / "results.json"
-# Of consumers that compute in another order, and in approximations of their own.
-TOLERANCE = Tolerance(relative=1e-2, absolute=1e-3)
 
 
 def converted(folder: Path, form: str) -> Path:
@@ -78,7 +76,7 @@ def judge(consumer: Consumer, folder: Path, form: str, environments: Path) -> st
             return f"output {index} has the shape {list(a.shape)}, not {list(b.shape)}"
         a = a.reshape(b.shape)
         a = a.astype(b.dtype) if a.dtype.kind != b.dtype.kind or a.dtype.itemsize != b.dtype.itemsize else a
-        outcome = compare(a, b, TOLERANCE)
+        outcome = compare(a, b, Tolerance(*consumer.error))
         if not outcome.agrees:
             return f"wrong: output {index}, largest error {outcome.max_absolute}"
     return ""

@@ -21,10 +21,9 @@ import onnxruntime as ort
 
 from converters.openvino import convert
 from converters.passes.simplification.constants import RANDOM
-from converters.validation.compare import compare
+from converters.validation.compare import Tolerance, compare
 from tests.conformance.case import Case
 from tests.conformance.operations.cases import CASES
-from tests.conformance.targets.__main__ import TOLERANCE
 from tests.conformance.targets.consumers.table import CONSUMERS, HERE, Consumer, environment_of
 
 
@@ -114,7 +113,7 @@ def judge(worker: Worker, case: Case, folder: Path) -> str:
     for index, (a, b) in enumerate(zip(got, arrays, strict=True)):
         if a.size != b.size:
             return f"wrong: output {index} has the shape {list(a.shape)}, not {list(b.shape)}"
-        outcome = compare(a.reshape(b.shape).astype(b.dtype), b, TOLERANCE)
+        outcome = compare(a.reshape(b.shape).astype(b.dtype), b, Tolerance(*worker.consumer.error))
         if not outcome.agrees:
             return f"wrong: output {index}, largest error {outcome.max_absolute}"
     return ""

@@ -30,6 +30,7 @@ class Consumer:
         target: the target of `converters.targets` that is for it.
         packages: what `pip` installs, or of JavaScript `npm`; nothing where the project's own environment has it.
         timeout: how many seconds one network may take.
+        error: how far a result may be from OpenVINO's: of the number itself, and of the unit.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Consumer:
     target: str
     packages: tuple[str, ...] = ()
     timeout: float = 120
+    error: tuple[float, float] = (1e-2, 1e-3)
 
     def here(self) -> Consumer:
         """The consumer as the environment at hand has it."""
@@ -141,7 +143,7 @@ CONSUMERS = [
     Consumer("onnxruntime", "onnxruntime_plain.py", "onnxruntime"),
     Web("onnxruntime-web", "onnxruntime_web.mjs", "onnxruntime", ("onnxruntime-web",)),
     Consumer("standard", "onnxruntime_plain.py", "standard"),
-    Consumer("openvino", "openvino.py", "openvino"),
+    Consumer("openvino", "openvino_runtime.py", "openvino"),
     Consumer("opencv5", "opencv.py", "opencv", ("opencv-python-headless>=5", "numpy")),
     Consumer("opencv4", "opencv.py", "opencv", ("opencv-python-headless<5", "numpy")),
     Consumer("tract", "tract_runtime.py", "tract", ("tract", "numpy")),
@@ -150,4 +152,8 @@ CONSUMERS = [
     Consumer("ncnn", "ncnn_runtime.py", "ncnn", ("ncnn", "pnnx", "numpy")),
     Consumer("tvm", "tvm_runtime.py", "tvm", ("apache-tvm", "onnx", "numpy"), timeout=240),
     Consumer("iree", "iree_runtime.py", "iree", ("iree-base-compiler", "iree-base-runtime", "onnx", "numpy"), timeout=240),
+    Consumer("onnx2torch", "onnx2torch_runtime.py", "tflite", ("onnx2torch", "torch", "onnx", "numpy")),
+    Consumer("jaxonnxruntime", "jax_runtime.py", "tflite", ("jaxonnxruntime", "jax", "absl-py", "onnx", "numpy")),
+    Consumer("qnn", "qnn_runtime.py", "qnn", ("onnxruntime-qnn", "onnxruntime", "numpy"), error=(2e-2, 2e-2)),  # in float16
+    Consumer("webgpu", "webgpu_runtime.py", "webgpu", ("onnxruntime-ep-webgpu", "onnxruntime", "numpy"), timeout=60),
 ]

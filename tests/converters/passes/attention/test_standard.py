@@ -106,7 +106,8 @@ def test_causal_masks(visible: np.ndarray, causal: int, floats: bool) -> None:
     [
         ((QUERY, KEY, VALUE), True),
         (((None, 4, None, 8), (None, 4, None, 8), (None, 4, None, 6)), False),  # batches that may differ
-        (((2, 4, None, 8), (2, 4, None, 8), (2, 4, None, 6)), True),
+        # ONNX Runtime (1.32) refuses no tokens at all.
+        pytest.param(((2, 4, None, 8), (2, 4, None, 8), (2, 4, None, 6)), True, marks=pytest.mark.unverified),
         ((QUERY, (2, 1, 5, 8), (2, 1, 5, 6)), True),
         ((QUERY, (2, 1, 5, 8), VALUE), False),
         (((2, 1, 3, 8), KEY, VALUE), False),  # the query is broadcast
@@ -132,6 +133,7 @@ def test_transposed_keys(perm: tuple[int, ...], key: tuple[int, ...], found: boo
     assert len(_lowered(emit, QUERY, key, VALUE)) == found
 
 
+@pytest.mark.unverified  # products of large numbers leave float16's range
 def test_half() -> None:
     assert _lowered(_attention, QUERY, KEY, VALUE, dtype=D.FLOAT16)
 

@@ -3,11 +3,7 @@
 import sys
 
 import numpy as np
-
-# The script's own folder is in front of the path, and this module has the name of the package.
-sys.path.pop(0)
-sys.modules.pop("openvino", None)
-import openvino  # noqa: E402
+import openvino
 
 model, given, results = sys.argv[1:4]
 compiled = openvino.Core().compile_model(openvino.Core().read_model(model), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
