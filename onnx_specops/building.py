@@ -91,9 +91,17 @@ def new_value(dtype: ir.DataType | None, dims: DimsLike = None, name: str | None
     )
 
 
+_PLAIN_TYPES = frozenset((bool, int, float, str, bytes, list, tuple, np.ndarray))
+
+
+def _is_tensor(data: Any) -> bool:
+    # Tensors implement a protocol, for which `isinstance` is slow.
+    return type(data) not in _PLAIN_TYPES and isinstance(data, _TENSORS)
+
+
 def constant_value(data: Any, dtype: ir.DataType | None = None, name: str | None = None) -> Value:
     """A constant; it enters the graph with the first node that uses it."""
-    if isinstance(data, _TENSORS):
+    if _is_tensor(data):
         tensor = data
     elif dtype == ir.DataType.STRING or (isinstance(data, np.ndarray) and data.dtype.kind in "OUS"):
         array = np.asarray(data, dtype=object)
@@ -500,7 +508,7 @@ def _schema(op_type: str, domain: str, version: int | None = None) -> onnx.defs.
 def _attribute(schema: onnx.defs.OpSchema, name: str, value: Any) -> ir.Attr:
     if name not in schema.attributes:
         raise ValueError(f"{schema.name}: ONNX knows no attribute {name!r}")
-    if isinstance(value, _TENSORS):
+    if _is_tensor(value):
         return ir.AttrTensor(name, value)
     kind = ir.AttributeType(attribute_kind(schema.attributes[name].type))
     if kind == ir.AttributeType.TENSOR:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import onnx_ir as ir
 
@@ -15,11 +15,15 @@ def origin(node: ir.Node) -> object | None:
     return node.meta.get(ORIGIN)
 
 
-def nested(node: ir.Node) -> Iterator[ir.Graph]:
+def nested(node: ir.Node) -> Sequence[ir.Graph]:
     """The graphs among a node's attributes."""
-    for attribute in node.attributes.values():
-        if attribute.type == ir.AttributeType.GRAPH:
-            yield attribute.as_graph()
+    # Passes ask this of every node. The dictionary itself is several times as quick as the mapping around it.
+    if not (attributes := node.attributes.data):
+        return ()
+    return [attribute.as_graph() for attribute in attributes.values() if attribute.type == _GRAPH]
+
+
+_GRAPH = ir.AttributeType.GRAPH
 
 
 def all_nodes(holder: Iterable[ir.Node]) -> Iterator[ir.Node]:

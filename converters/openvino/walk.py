@@ -31,7 +31,7 @@ from converters.variables import Variable, expose
 from onnx_specops.bodies import BodyError
 from onnx_specops.building import IR_VERSION, OPSET_IMPORTS, Builder, Value, constant_value, new_value
 from onnx_specops.domain import LimitError
-from onnx_specops.graphs import ORIGIN
+from onnx_specops.graphs import ORIGIN, all_nodes
 from onnx_specops.lowering import LoweringError
 
 STRUCTURAL = ("Parameter", "Const", "Result")
@@ -213,10 +213,11 @@ class _Walk:
         for node in reversed(op.graph):
             if node is last:
                 break
-            for inner in _with_nested(node):
+            for inner in all_nodes((node,)):
                 inner.meta.setdefault(ORIGIN, layer)
-            # What stands in the graphs of a layer with bodies is what the bodies' layers became.
-            counter.update(map(operator_name, [node] if layer.bodies else _with_nested(node)))
+                # What stands in the graphs of a layer with bodies is what the bodies' layers became.
+                if inner is node or not layer.bodies:
+                    counter[operator_name(inner)] += 1
 
 
 def _unrounded(op: Builder, value: Value, to: ir.DataType) -> Value:
@@ -375,14 +376,6 @@ def all_layers(graph: Graph) -> Iterator[Layer]:
 
 def _is_sink(layer: Layer) -> bool:
     return layer.type == "Assign" and not any(port.consumers for port in layer.outputs)
-
-
-def _with_nested(node: ir.Node) -> Iterator[ir.Node]:
-    yield node
-    for attribute in node.attributes.values():
-        if attribute.type == ir.AttributeType.GRAPH:
-            for inner in attribute.as_graph():
-                yield from _with_nested(inner)
 
 
 def _placeholder(port: OutputPort) -> Value:

@@ -32,6 +32,7 @@ from onnx_ir.passes import InPlacePass, PassResult
 from onnxscript.rewriter import pattern as language
 
 from onnx_specops.building import Builder, Value
+from onnx_specops.graphs import all_nodes
 from onnx_specops.replacing import may_replace, replace_value, rewriting
 
 
@@ -133,13 +134,16 @@ class PatternPass(InPlacePass):
     rewrites: ClassVar[Sequence[Rewrite]] = ()
 
     def call(self, model: ir.Model) -> PassResult:
-        nodes = list(ir.traversal.RecursiveGraphIterator(model.graph))
-        present = {(node.domain, node.op_type) for node in nodes}
+        nodes = list(all_nodes(model.graph))
+        operators = [(node.domain, node.op_type) for node in nodes]
+        present = set(operators)
         by_root = _by_root(found for found in self.rewrites if found.needs <= present)
+        if not by_root:
+            return PassResult(model, modified=False)
         root: Builder | None = None
         count = 0
-        for node in nodes:
-            for found in by_root.get((node.domain, node.op_type), ()):
+        for node, operator in zip(nodes, operators, strict=True):
+            for found in by_root.get(operator, ()):
                 # Without a graph it was part of an earlier match.
                 match = None if node.graph is None else found.find(model, node)
                 if match is None:

@@ -123,7 +123,7 @@ def _region(value: ir.Value) -> _Region | None:
             continue
         if _rank(current) != 4:
             return None
-        if node is None or node.domain or len(node.outputs) != 1 or next(nested(node), None) is not None:
+        if node is None or node.domain or len(node.outputs) != 1 or nested(node):
             return None
         nodes.append(node)
         if len(nodes) > _MOST_NODES:

@@ -60,7 +60,7 @@ class Lower(InPlacePass):
                 unsupported.append(UnsupportedNode(node.name or "", str(error), self._least(node), origin(node)))
                 continue
             changed |= emitted is not None
-            pending += [inner for inside in reversed(list(nested(node))) for inner in reversed(list(inside))]
+            pending += [inner for inside in reversed(nested(node)) for inner in reversed(list(inside))]
             pending += reversed(emitted or ())
         return changed
 

@@ -226,7 +226,7 @@ def _closure(cross: _Cross, states: ir.Value) -> list[ir.Node]:
             done.add(node)
             order.append(node)
             continue
-        if next(nested(node), None) is not None:
+        if nested(node):
             raise NotACache(f"what the variable {cross.exposed.variable.name} begins with has branches")
         pending.append((node, True))
         for value in node.inputs:

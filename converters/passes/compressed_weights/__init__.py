@@ -28,6 +28,7 @@ from converters.passes.compressed_weights.finding import Weights, find_weights
 from converters.passes.compressed_weights.following import with_bias, with_factor, with_function
 from converters.passes.dequantization import FLOATS
 from onnx_specops.building import Builder, Value, constant_value
+from onnx_specops.graphs import all_nodes
 from onnx_specops.ops.mat_mul_compressed import LARGEST
 from onnx_specops.replacing import replace_value
 from onnx_specops.widening import HALVES
@@ -56,7 +57,7 @@ class KeepWeightsCompressed(InPlacePass):
         root = Builder.of_existing(model.graph)
         self._keeps_halves = _halves(model.graph) > HALVES_BYTES
         count = 0
-        for node in list(ir.traversal.RecursiveGraphIterator(model.graph)):
+        for node in list(all_nodes(model.graph)):
             if node.domain or not isinstance(node.graph, ir.Graph) or node.op_type not in ("MatMul", "Gather"):
                 continue
             op = Builder(node.graph, root=root, before=node)

@@ -124,7 +124,8 @@ def affine(low: np.ndarray, high: np.ndarray, levels: int, rank: int | None, *, 
     exact = -low.astype(np.float64) / scale
     zero = np.rint(exact)
     rest = exact - zero
-    is_half = rounded and all((limit.astype(np.float16) == limit).all() for limit in (low, high))
+    with np.errstate(over="ignore"):  # limits beyond float16
+        is_half = rounded and all((limit.astype(np.float16) == limit).all() for limit in (low, high))
     if (np.abs(rest) > (_NEAR_IN_HALVES if is_half else NEAR)).any() or (zero < 0).any() or (zero > levels - 1).any():
         return None
     shift = (rest * scale).astype(np.float32) if (np.abs(rest) > NEAR).any() else None

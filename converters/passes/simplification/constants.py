@@ -69,7 +69,7 @@ class FoldConstants(InPlacePass):
         return PassResult(model, modified=count > 0)
 
     def _is_foldable(self, node: ir.Node, found: dict[ir.Value, ir.Node]) -> bool:
-        if node.domain or node.op_type in RANDOM or node.op_type in self.kept or any(nested(node)):
+        if node.domain or node.op_type in RANDOM or node.op_type in self.kept or nested(node):
             return False
         if any(value.dtype not in _TYPES or value.is_graph_output() for value in node.outputs):
             return False

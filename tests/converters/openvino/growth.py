@@ -28,6 +28,7 @@ from tests.worker import reset_peak, status
 SIZES = (1_000, 4_000, 16_000)
 LARGE = 5_000  # elements that are not folded
 COMPRESSED = (72, 72)  # of a matrix that is not folded
+FILTERS = (24, 24, 3, 3)  # of a convolution, not folded either
 OF_LARGE = ("large constants", "large constants of one value", "copied constants", "constants referred to")
 
 
@@ -191,6 +192,38 @@ def _quantized(n: int) -> str:
     return net([*layers, result(2 * n + 5)], [*edges, edge(*last, 2 * n + 5, 0)])
 
 
+def _convolutions(n: int) -> str:
+    """Convolutions as NNCF quantises them, each with its bias and its activation."""
+    image, scales, bias = (1, FILTERS[1], 3, 3), (FILTERS[0], 1, 1, 1), (1, FILTERS[0], 1, 1)
+    size = math.prod(FILTERS)
+    levels = 'levels="256" auto_broadcast="numpy"'
+    window = 'strides="1,1" dilations="1,1" pads_begin="1,1" pads_end="1,1" auto_pad="explicit"'
+    layers = [
+        parameter(shape=image),
+        *(const(k, "f32", (), 4, 16 + 4 * (k % 2)) for k in (1, 2)),
+        const(3, "f32", scales, 4 * FILTERS[0], 20),
+        const(4, "f32", bias, 4 * FILTERS[0], 20),
+    ]
+    edges, last = [], (0, 0)
+    for i in range(n):
+        start = 7 * i + 5
+        layers += [
+            layer(start, "FakeQuantize", inputs=[image, *[()] * 4], outputs=[image], data=levels),
+            const(start + 1, "i8", FILTERS, size, 16 + i * size, precision="I8"),
+            layer(start + 2, "Convert", inputs=[FILTERS], outputs=[FILTERS], data='destination_type="f32"'),
+            layer(start + 3, "Multiply", inputs=[FILTERS, scales], outputs=[FILTERS], data='auto_broadcast="numpy"'),
+            layer(start + 4, "Convolution", inputs=[image, FILTERS], outputs=[image], data=window),
+            layer(start + 5, "Add", inputs=[image, bias], outputs=[image], data='auto_broadcast="numpy"'),
+            layer(start + 6, "ReLU", inputs=[image], outputs=[image]),
+        ]
+        edges += [edge(*last, start, 0), *(edge(1 + k % 2, 0, start, k) for k in range(1, 5))]
+        edges += [edge(start + 1, 0, start + 2, 0), edge(start + 2, 1, start + 3, 0), edge(3, 0, start + 3, 1)]
+        edges += [edge(start, 5, start + 4, 0), edge(start + 3, 2, start + 4, 1), edge(start + 4, 2, start + 5, 0)]
+        edges += [edge(4, 0, start + 5, 1), edge(start + 5, 2, start + 6, 0)]
+        last = (start + 6, 1)
+    return net([*layers, result(7 * n + 5, image)], [*edges, edge(*last, 7 * n + 5, 0)])
+
+
 def _split(n: int) -> str:
     layers = [
         parameter(shape=(n,)),
@@ -317,6 +350,7 @@ SUBJECTS: dict[str, Callable[[int], str]] = {
     "products with biases": _products,
     "products with compressed weights": _compressed,
     "quantised layers": _quantized,
+    "quantised convolutions": _convolutions,
     "outputs of a layer": _split,
     "inputs of a layer": _concat,
     "layers that take a value": _branches,
@@ -366,6 +400,7 @@ KEYWORDS: dict[str, dict[str, Any]] = {
 # What these have of weights; the others have numbers behind a one and a zero.
 WEIGHTS: dict[str, Callable[[int], bytes]] = {
     "products with compressed weights": lambda n: _numbered(n * math.prod(COMPRESSED) // 4),
+    "quantised convolutions": lambda n: _numbered(n * math.prod(FILTERS) // 4),
     "pieces of a tokenizer": _pieces,
     "tokens and merges of a tokenizer": lambda n: b"".join(a.tobytes() for texts in _tokens(n) for a in _packed(texts)),
 }
