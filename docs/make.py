@@ -560,8 +560,8 @@ def targets_page() -> Iterator[str]:
         "shapes ask for `--input-shape`. `specops inspect MODEL.xml --target NAME` counts the nodes that a target takes.",
         "",
         "With `--opset 23` or newer, RMS normalizations and rotary embeddings are single nodes (RMSNormalization,",
-        "RotaryEmbedding), for `standard` and without a target. Swish is a node at opset 24 for `standard`: ONNX Runtime",
-        "1.32 has no kernel of it and expands it at that opset alone.",
+        "RotaryEmbedding), for `standard` and without a target. For `standard`, softmax attention is a single node, too",
+        "(Attention). Swish is a node at opset 24: ONNX Runtime 1.32 has no kernel of it and expands it.",
         "",
     ]
     yield from table(("target", "for", "opsets", "needs", "known by", "next"), map(_target_row, TARGETS.values()))

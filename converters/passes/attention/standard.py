@@ -1,9 +1,8 @@
-"""Attention of ONNX 23, for attention without a cache: a lowering for standard models of opset 23 and later.
+"""Attention of ONNX 23: a lowering for standard models of opset 23 and later.
 
-ONNX Runtime's kernel (1.32) gives 0 for a query whose keys are all hidden, be it by -inf or by the lowest number, where the
-softmax gives NaN or the mean of the values. Its masks have all queries and keys, its scale is positive, and it rejects empty
-tensors. It is not faster than the operators that it replaces. So only attention that is equal in all of this is lowered, and
-not for ONNX Runtime.
+Masks that may hide all keys from a query are prepared for it (`prepared_masks.py`). ONNX Runtime's kernel (1.32) takes
+masks with all queries and keys and positive scales, and rejects empty tensors. It is not faster than the operators that it
+replaces, so the default target does without it.
 """
 
 from __future__ import annotations
@@ -15,13 +14,11 @@ import onnx_ir as ir
 
 from converters.passes.attention.canonical import MASKED, Attention, UnsupportedAttention
 from converters.passes.attention.encoder import same_batch
+from converters.passes.attention.prepared_masks import ABSORBING, prepared
 from converters.passes.attention.probing import Probe, ProbeError
 from converters.passes.attention.spellings import Constants, read
 from converters.passes.patterns import PatternPass, rewrite
 from onnx_specops.building import Builder, Value
-
-_HIDDEN = -1e30
-"""A score to which this is added is this, whatever it was."""
 
 _MOST_ELEMENTS = 1 << 22
 """Of a constant mask with all queries and keys."""
@@ -61,7 +58,7 @@ def _lowered(op: Builder, found: Attention) -> Value | None:
     k = [k[axis] for axis in found.order]
     if q[1] is None or k[1] != v[1] or k[1] not in (1, q[1]) or None in (q[3], v[3]) or 0 in (*q, *k, *v):
         return None
-    mask, is_causal = _mask(found, q[2], k[2])
+    mask, is_causal = _mask(op, found, q[2], k[2])
     if found.is_heads_first:
         key, value = _shared(key, value)
     else:
@@ -71,7 +68,7 @@ def _lowered(op: Builder, found: Attention) -> Value | None:
         query,
         key,
         value,
-        None if mask is None else op.const(mask),
+        mask,
         scale=found.scale,
         softcap=found.softcap or None,
         is_causal=1 if is_causal else None,
@@ -80,18 +77,18 @@ def _lowered(op: Builder, found: Attention) -> Value | None:
     )
 
 
-def _mask(found: Attention, queries: int | None, keys: int | None) -> tuple[np.ndarray | None, bool]:
+def _mask(op: Builder, found: Attention, queries: int | None, keys: int | None) -> tuple[Value | None, bool]:
     """The mask with all queries and keys, and whether the keys up to each query are visible instead.
 
     Raises:
-        UnsupportedAttention: it may hide all keys from a query, or its size is not known.
+        UnsupportedAttention: the attention has no mask that computes the same.
     """
     if found.mask is None:
         return None, False
     tensor = None if found.mask.is_graph_input() else found.mask.const_value
     if tensor is None or queries is None or keys is None or len(tensor.shape) > 4:
-        raise UnsupportedAttention("its mask may hide all keys from a query")
-    if found.is_boolean and found.lowest > _HIDDEN:
+        return prepared(op, found), False
+    if found.is_boolean and found.lowest > ABSORBING:
         raise UnsupportedAttention("what its mask hides depends on the scores")
     array, dims = tensor.numpy(), found.product.shape
     if dims is None or any(size not in (1, of) for size, of in zip(array.shape[-3::-1], [dims[1], dims[0]], strict=False)):
@@ -100,15 +97,16 @@ def _mask(found: Attention, queries: int | None, keys: int | None) -> tuple[np.n
         raise UnsupportedAttention("its mask is not a number, or infinite")
     whole = np.broadcast_to(array, (*array.shape[:-2], queries, keys)[-max(array.ndim, 2) :])
     if whole.size > _MOST_ELEMENTS:
-        raise UnsupportedAttention("its mask is too large")
+        return prepared(op, found), False
     visible = whole if found.is_boolean else whole > MASKED
     if not visible.any(-1).all():
-        raise UnsupportedAttention("its mask hides all keys from a query")
-    hidden = ~visible if found.is_boolean else whole <= _HIDDEN
+        return prepared(op, found), False
+    hidden = ~visible if found.is_boolean else whole <= ABSORBING
     is_plain = (hidden == ~visible).all() and (found.is_boolean or (whole[visible] == 0).all())
     if is_plain and (visible == np.tril(np.ones((queries, keys), bool))).all():
         return None, True
-    return np.ascontiguousarray(whole), False
+    mask: Value = op.const(np.ascontiguousarray(whole))
+    return mask, False
 
 
 def _shared(key: Value, value: Value) -> tuple[Value, Value]:

@@ -12,7 +12,7 @@ import pytest
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from converters.passes.attention.standard import LowerToStandardAttention
-from onnx_specops.building import Value, new_value
+from onnx_specops.building import NodeError, Value, new_value
 from tests.converters.passes.graphs import graph, operators
 
 D = ir.DataType
@@ -59,6 +59,25 @@ def _lowered(emit: Callable[..., Value], *dims: tuple[int | None, ...], dtype: i
 QUERY, KEY, VALUE = (2, 4, 3, 8), (2, 4, 5, 8), (2, 4, 5, 6)
 
 
+def _lowered_with(emit: Callable[..., Value], mask: tuple[ir.DataType, Any, np.ndarray]) -> set[str]:
+    """The operators with an Attention, none if there is none, of a mask that is an input; both graphs compute the same."""
+    dtype, dims, array = mask
+
+    def model() -> ir.Model:
+        inputs = [new_value(D.FLOAT, shape, name) for name, shape in zip("qkv", [QUERY, KEY, VALUE], strict=True)]
+        return graph(emit, *inputs, new_value(dtype, list(dims), "mask"))
+
+    arrays = [*(RNG.standard_normal(shape).astype(np.float32) for shape in (QUERY, KEY, VALUE)), array]
+    lowered = model()
+    LowerToStandardAttention()(lowered)
+    RemoveUnusedNodesPass()(lowered)
+    before = _run(model(), arrays, 21)
+    for opset in (23, 24, 25):
+        np.testing.assert_allclose(_run(lowered, arrays, opset), before, rtol=1e-5, atol=1e-5)
+    found = set(operators(lowered))
+    return found if "Attention" in found else set()
+
+
 @pytest.mark.parametrize(
     ("between", "found"),
     [
@@ -68,20 +87,97 @@ QUERY, KEY, VALUE = (2, 4, 3, 8), (2, 4, 5, 8), (2, 4, 5, 6)
         (lambda op, s: op.Mul(op.Tanh(op.Div(s, 3.0)), 3.0), True),
         (lambda op, s: op.Add(op.Mul(op.Tanh(op.Div(s, 3.0)), 3.0), np.where(SEEN, 0, LOWEST).astype(np.float32)), True),
         (lambda op, s: op.Add(s, np.where(SEEN, 0, -np.inf).astype(np.float32)), True),
-        (lambda op, s: op.Add(s, np.where(PARTLY, 0, -np.inf).astype(np.float32)), False),  # sees nothing
-        (lambda op, s: op.Add(s, np.where(PARTLY, 0, LOWEST).astype(np.float32)), False),
+        (lambda op, s: op.Add(s, np.where(PARTLY, 0, -np.inf).astype(np.float32)), True),  # sees nothing
+        (lambda op, s: op.Add(s, np.where(PARTLY, 0, LOWEST).astype(np.float32)), True),
+        (lambda op, s: op.Add(s, np.where(PARTLY, -np.inf, LOWEST).astype(np.float32)), True),
         (lambda op, s: op.Add(s, np.full((3, 5), np.nan, np.float32)), False),
         (lambda op, s: op.Add(s, RNG.standard_normal((4, 1, 5)).astype(np.float32)), True),
         (lambda op, s: op.Add(s, RNG.standard_normal((2, 1, 3, 1)).astype(np.float32)), True),
-        (lambda op, s: op.Add(s, op.ReduceMean(s, [-1])), False),  # computed in the run
+        (lambda op, s: op.Add(s, op.ReduceMean(s, [-1])), False),  # of the scores
         (lambda op, s: op.Where(SEEN, s, -np.inf), True),
         (lambda op, s: op.Where(SEEN, s, LOWEST), True),
         (lambda op, s: op.Where(SEEN, s, -2e4), False),
-        (lambda op, s: op.Where(PARTLY, s, -np.inf), False),
+        (lambda op, s: op.Where(PARTLY, s, -np.inf), True),
+        (lambda op, s: op.Where(PARTLY, s, LOWEST), True),
     ],
 )
 def test_conditions(between: Step, found: bool) -> None:
     assert len(_lowered(lambda op, q, k, v: _attention(op, q, k, v, between), QUERY, KEY, VALUE)) == found
+
+
+MASKS = {
+    "partly": np.where(PARTLY, 0, -np.inf),
+    "low": np.where(PARTLY, 0, LOWEST),
+    "both": np.where(PARTLY, 0, np.where(np.eye(3, 5), LOWEST, -np.inf)),
+    "keys": np.where(SEEN[:1], 0, LOWEST),
+    "queries": np.where(SEEN[:, :1], 1, LOWEST),
+    "four": np.stack([np.where(PARTLY, 0, -np.inf), np.where(SEEN, 2, LOWEST)])[:, None],
+    "numbers": RNG.standard_normal((4, 1, 5)),
+    "unknown": np.full((3, 5), np.nan),
+}
+
+
+@pytest.mark.parametrize("name", MASKS)
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("guarded", [False, True])
+def test_masks_of_the_run(name: str, known: bool, guarded: bool) -> None:
+    """A query that sees nothing: NaN, the mean of the values, or 0 where the graph asks for that."""
+    mask = MASKS[name].astype(np.float32)
+
+    def emit(op: Any, q: Value, k: Value, v: Value, given: Value) -> Value:
+        mixed = _attention(op, q, k, v, lambda op, scores: op.Add(scores, given))
+        blind = op.Equal(op.ReduceMax(given, [-1], keepdims=1), op.const(np.float32(-np.inf)))
+        return op.Where(blind, op.const(np.float32(0)), mixed) if guarded else mixed
+
+    dims = mask.shape if known else [*mask.shape[:-2], None, None]
+    assert _lowered_with(emit, (D.FLOAT, dims, mask))
+
+
+@pytest.mark.parametrize("lowest", [-np.inf, LOWEST, -2e4])
+@pytest.mark.parametrize("visible", [SEEN, PARTLY, PARTLY[1:2], SEEN[:, :1]])
+def test_boolean_masks_of_the_run(lowest: float, visible: np.ndarray) -> None:
+    def emit(op: Any, q: Value, k: Value, v: Value, given: Value) -> Value:
+        return _attention(op, q, k, v, lambda op, scores: op.Where(given, scores, lowest))
+
+    assert bool(_lowered_with(emit, (D.BOOL, visible.shape, visible))) == (lowest < -1e30)
+
+
+@pytest.mark.parametrize(
+    ("emit", "operators_of_mask"),
+    [
+        (lambda op, x: op.Mul(op.Sub(1.0, op.Cast(op.Cast(x, to=D.BOOL), to=D.FLOAT)), -1e9), set()),
+        (lambda op, x: op.Where(op.Cast(x, to=D.BOOL), 0.0, LOWEST), {"Max"}),
+        (lambda op, x: op.Mul(op.Sub(1.0, x), LOWEST), {"Max", "ReduceMax"}),  # twice as much is -inf
+        (lambda op, x: op.Add(op.Where(op.Cast(x, to=D.BOOL), 0.0, LOWEST), LOWEST), {"Max", "ReduceMax"}),
+        (lambda op, x: op.Mul(op.Mul(op.Where(op.Cast(x, to=D.BOOL), 0.0, LOWEST), 2.0), 0.25), {"Max", "ReduceMax"}),
+    ],
+)
+def test_bounds_of_masks(emit: Any, operators_of_mask: set[str]) -> None:
+    """Where no element is -inf or near the lowest number, a mask stays as it is."""
+
+    def whole(op: Any, q: Value, k: Value, v: Value, given: Value) -> Value:
+        return _attention(op, q, k, v, lambda op, scores: op.Add(scores, emit(op, given)))
+
+    found = _lowered_with(whole, (D.FLOAT, SEEN.shape, PARTLY.astype(np.float32)))
+    assert found and {"Max", "ReduceMax"} & found == operators_of_mask
+
+
+@pytest.mark.parametrize(
+    ("dims", "found"),
+    [((2, 1, 1, 5), True), ((3, 1, 1, 5), False), ((None, 1, 1, 5), False), ((2, None, 1, 5), False)],
+)
+def test_masks_that_may_repeat_queries(dims: tuple[int | None, ...], found: bool) -> None:
+    inputs = [new_value(D.FLOAT, shape, name) for name, shape in zip("qkv", [QUERY, KEY, VALUE], strict=True)]
+
+    def emit(op: Any, q: Value, k: Value, v: Value, given: Value) -> Value:
+        return _attention(op, q, k, v, lambda op, scores: op.Add(scores, given))
+
+    try:
+        model = graph(emit, *inputs, new_value(D.FLOAT, dims, "mask"))
+    except NodeError:
+        assert not found  # three batches for two
+        return
+    assert LowerToStandardAttention()(model).modified == found
 
 
 @pytest.mark.parametrize(

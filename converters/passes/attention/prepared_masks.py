@@ -1,0 +1,135 @@
+"""Masks with which Attention of ONNX 23 computes the softmax of the scores to which they are added.
+
+For a query that sees nothing, the softmax gives NaN if its scores are -inf, and the mean of the values if a low number
+absorbs them. Attention gives 0 for scores of -inf, and ONNX Runtime's kernel of opset 23 and 24 (1.32) also for the lowest
+number.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import onnx_ir as ir
+
+from converters.passes.attention.canonical import Attention, UnsupportedAttention
+from onnx_specops.building import Builder, Value
+
+ABSORBING = -1e30
+"""A score to which this is added is this, whatever it was."""
+
+_LOW = -1e38
+"""Absorbs every score that is not above 1e30, and is not the lowest number."""
+
+_MOST_STEPS = 30
+_MOVES = {"Concat", "Expand", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Tile", "Transpose", "Unsqueeze"}
+_LIMITS = {ir.DataType.FLOAT16: 65504.0, ir.DataType.FLOAT: float(np.finfo(np.float32).max)}
+
+
+def prepared(op: Builder, found: Attention) -> Value:
+    """The mask of an attention in float32, ``[1 or batch, 1 or heads, queries, keys]``.
+
+    Raises:
+        UnsupportedAttention: its type is another, its rank is unknown or above 4, or what it hides depends on the scores.
+    """
+    mask, query, key = found.mask, found.query, found.key
+    assert isinstance(mask, Value) and isinstance(query, Value) and isinstance(key, Value)
+    if mask.rank is None or mask.rank > 4 or query.dtype != ir.DataType.FLOAT:
+        raise UnsupportedAttention("its mask has an unknown number of dimensions, or another type than float32")
+    wide = mask if mask.rank == 4 else op.Unsqueeze(mask, list(range(4 - mask.rank)))
+    _check_dims(wide, query)
+    same = _of_booleans(op, wide, found.lowest) if found.is_boolean else _of_floats(op, wide, found)
+    if (_size(wide, 2), _size(wide, 3)) == (_size(query, 2), _size(key, found.order[2])):
+        return same
+    rows, columns = (_shape(op, x, axis) for x, axis in ((query, 2), (key, found.order[2])))
+    expanded: Value = op.Expand(same, op.Concat([1, 1], rows, columns, axis=0))
+    return expanded
+
+
+def _check_dims(mask: Value, query: Value) -> None:
+    """Raises `UnsupportedAttention` where a mask may have more batches or heads than the query, which is then repeated."""
+    for axis in (0, 1):
+        size, of = _size(mask, axis), _size(query, axis)
+        if size != 1 and size != of and (isinstance(size, int) or isinstance(of, int)):
+            raise UnsupportedAttention("its mask may repeat queries")
+
+
+def _of_booleans(op: Builder, mask: Value, lowest: float) -> Value:
+    if lowest == -math.inf:
+        added = op.Where(mask, op.const(0.0), op.const(-math.inf))
+        result: Value = op.Sub(added, op.ReduceMax(added, [-1], keepdims=1))  # of a query that sees nothing: NaN
+        return result
+    if lowest > ABSORBING:
+        raise UnsupportedAttention("what its mask hides depends on the scores")
+    result = op.Where(mask, op.const(0.0), op.const(_LOW))
+    return result
+
+
+def _of_floats(op: Builder, mask: Value, found: Attention) -> Value:
+    if mask.dtype != ir.DataType.FLOAT:
+        raise UnsupportedAttention("its mask has another type than float32")
+    bound = largest(mask)
+    if bound < -_LOW:
+        return mask
+    low: Value = op.Max(mask, op.const(_LOW))
+    if bound < math.inf:
+        return low
+    infinite = op.const(-math.inf)
+    low = op.Where(op.Equal(mask, infinite), infinite, low)
+    if found.guarded is not found.output:
+        return low  # the graph asks for 0
+    highest = op.ReduceMax(low, [-1], keepdims=1)
+    result: Value = op.Where(op.Equal(highest, infinite), op.const(math.nan), low)
+    return result
+
+
+def largest(value: ir.Value | None, steps: int = _MOST_STEPS) -> float:
+    """A number that no element of a value exceeds in size, NaN aside; infinity where none is known."""
+    if value is None or value.dtype is None or steps == 0:
+        return math.inf
+    if value.dtype == ir.DataType.BOOL:
+        return 1
+    if value.const_value is not None and not value.is_graph_input():
+        array = value.const_value.numpy()
+        found = float(np.abs(array.astype(np.float64)).max(initial=0)) if array.dtype.kind in "fiu" else math.inf
+    else:
+        found = _largest_of_node(value.producer(), value.dtype, steps - 1)
+    if value.dtype.is_floating_point() and value.dtype != ir.DataType.DOUBLE:
+        return found if found <= _LIMITS.get(value.dtype, 0) else math.inf
+    return found
+
+
+def _largest_of_node(node: ir.Node | None, dtype: ir.DataType, steps: int) -> float:
+    if node is None or node.domain:
+        return math.inf
+    inputs = list(node.inputs)
+    match node.op_type:
+        case "Cast" if inputs[0] is not None and inputs[0].dtype is not None:
+            # NaN becomes any integer.
+            is_known = dtype.is_floating_point() or not inputs[0].dtype.is_floating_point()
+            return largest(inputs[0], steps) if is_known else math.inf
+        case "Neg" | "Abs":
+            return largest(inputs[0], steps)
+        case "Where":
+            return max(largest(x, steps) for x in inputs[1:])
+        case "Add" | "Sub":
+            return sum(largest(x, steps) for x in inputs)
+        case "Mul":
+            first, second = (largest(x, steps) for x in inputs)
+            return first * second if first and second else math.inf
+        case name if name in _MOVES:
+            return max(largest(x, steps) for x in (inputs if name == "Concat" else inputs[:1]))
+    return math.inf
+
+
+def _size(x: Value, axis: int) -> object:
+    """A dimension, by its number or name; a new object where nothing is known."""
+    size = None if x.shape is None else x.shape[axis]
+    if isinstance(size, ir.SymbolicDim):
+        return size.value or object()
+    return size if size is not None else object()
+
+
+def _shape(op: Builder, x: Value, axis: int) -> Value:
+    size: Value = op.Shape(x, start=axis, end=axis + 1)
+    return size
