@@ -28,7 +28,7 @@ class ProcessFailure:
 
     Attributes:
         code: its exit code, negative for a signal.
-        told: the last line of its standard output or error.
+        last_line: the last line of its standard output or error.
     """
 
     code: int

@@ -1,1 +1,1 @@
-"""Steps over the finished graph, one job each."""
+"""Passes over the ONNX graph."""

@@ -1,9 +1,8 @@
-"""HardSigmoid and HardSwish, which reach an IR as chains of arithmetic, become one node again; Mish, arithmetic; and the
-logarithm of a Sigmoid, Softplus.
+"""Fusion of HardSigmoid and HardSwish from chains of arithmetic, decomposition of Mish, and the logarithm of a Sigmoid as
+Softplus.
 
-The chains are not sought for speed alone: a sixth that the file keeps in 16 bits, 2e-4 off, is meant as a sixth, and
-OpenVINO's CPU, which fuses the same chains, computes with the exact one. It does so only where the factor is near enough,
-and only in the chains written here: in others the factor counts as it stands.
+The fusions are not only for speed. A file may store 1/6 in 16 bits, with an error of 2e-4. OpenVINO's CPU plugin fuses the
+same chains and computes with the exact factor, if the stored one is near enough. In other chains it uses the stored factor.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16)
 
 
 def _sixth(op: Any, x: Any) -> Any:
-    # The tolerance is that of OpenVINO's fusions to HSigmoid and HSwish.
+    # # The same tolerance as OpenVINO's fusions to HSigmoid and HSwish.
     return op.Mul(x, number(1 / 6, tolerance=1e-4), _outputs=["whole"])
 
 
@@ -66,7 +65,7 @@ def _gated(op: Any, x: Any) -> Any:
 
 @rewrite("Mul", _gated, commute=True)
 def gated_by_hard_sigmoid(op: Builder, *, x: Value, gate: Value, whole: Value) -> Value | None:
-    """x * HardSigmoid(x), where its slope is a sixth."""
+    """Fuse x * HardSigmoid(x) with a slope of 1/6."""
     node = gate.producer()
     assert node is not None
     slope, shift = node.attributes.get_float("alpha", 0.2), node.attributes.get_float("beta", 0.5)
@@ -74,12 +73,12 @@ def gated_by_hard_sigmoid(op: Builder, *, x: Value, gate: Value, whole: Value) -
 
 
 def _fits(x: Value, whole: ir.Value) -> bool:
-    """Whether the chain has x's shape, to which a constant of a higher rank could add dimensions."""
+    """Return whether the chain has x's shape, to which a constant of a higher rank could add dimensions."""
     return x.dtype in _FLOATS and x.shape is not None and whole.shape is not None and len(x.shape) == len(whole.shape)
 
 
 class FuseHardSigmoid(PatternPass):
-    """min(max(x + 3, 0), 6) / 6."""
+    """Fuse min(max(x + 3, 0), 6) / 6."""
 
     rewrites = tuple(
         _hard_sigmoid(root, scaled, clipped)
@@ -89,7 +88,7 @@ class FuseHardSigmoid(PatternPass):
 
 
 class FuseHardSwish(PatternPass):
-    """x * min(max(x + 3, 0), 6) / 6."""
+    """Fuse x * min(max(x + 3, 0), 6) / 6."""
 
     rewrites = (
         gated_by_hard_sigmoid,
@@ -99,12 +98,12 @@ class FuseHardSwish(PatternPass):
 
 
 _SATURATED = 20.0
-"""From here on tanh(softplus(x)) is 1 in float32, and its terms are far from infinity."""
+"""Above this number, tanh(softplus(x)) is 1 in float32. Its terms are still far from infinity."""
 
 
 @rewrite("Mish", lambda op, x: op.Mish(x))
 def by_one_exponential(op: Builder, *, x: Value) -> Value | None:
-    """x tanh(log(1 + e^x)): with n = e^x (e^x + 2) it is x n / (n + 2), and nothing cancels."""
+    """Compute x tanh(log(1 + e^x)) as x n / (n + 2) with n = e^x (e^x + 2), which avoids cancellation."""
     if x.dtype != ir.DataType.FLOAT:
         return None
     exponential = op.Exp(op.Min(x, _SATURATED))
@@ -113,22 +112,24 @@ def by_one_exponential(op: Builder, *, x: Value) -> Value | None:
 
 
 class DecomposeMish(PatternPass):
-    """Mish by one exponential function: ONNX Runtime has no kernel, and by Softplus and Tanh it takes ten times as long."""
+    """Decompose Mish with one exponential. ONNX Runtime has no kernel, and Softplus and Tanh take ten times as long."""
 
     rewrites = (by_one_exponential,)
 
 
 _OVERFLOW = 88.72284
-"""The exponential function of a greater number is infinite in float32, and the Sigmoid of its negative 0."""
+"""Above this number, exp(x) is infinite in float32, and the Sigmoid of -x is 0."""
 
 
 @rewrite("Log", lambda op, x: op.Log(op.Sigmoid(x)), exclusive=False)
 def as_softplus(op: Builder, *, x: Value) -> Value:
-    """-log(1 + e^-x), which loses nothing for negative numbers, and -inf where the Sigmoid is 0 in OpenVINO."""
+    """Compute log(sigmoid(x)) as -softplus(-x), which is accurate for negative numbers, and as -inf where OpenVINO's Sigmoid
+    is 0.
+    """
     return op.Where(op.Less(x, -_OVERFLOW), -np.inf, op.Neg(op.Softplus(op.Neg(x))))
 
 
 class DecomposeLogSigmoid(PatternPass):
-    """The logarithm of a Sigmoid by Softplus: ONNX Runtime's Sigmoid is right to 1e-8 only, and 0 below -18."""
+    """Replace the logarithm of a Sigmoid by Softplus. ONNX Runtime's Sigmoid has an error of 1e-8, and is 0 below -18."""
 
     rewrites = (as_softplus,)

@@ -1,4 +1,4 @@
-"""The bias that a graph adds to the result of a product or convolution."""
+"""The bias that a graph adds to the result of a MatMul or convolution."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import onnx_ir as ir
 
 
 def added_bias(value: ir.Value, axis: int, size: int, *, broadcast: bool = False) -> tuple[ir.Node, ir.Value] | None:
-    """The Add that adds a constant for each index of an axis to a value that nothing else takes.
+    """Return the Add of a per-channel constant to a value that has no other consumer.
 
     Args:
-        value: the result of a product or convolution.
-        axis: the axis, which may be negative.
-        size: its size.
-        broadcast: whether one constant may be added for all indices.
+        value: the result of a MatMul or convolution.
+        axis: the axis of the channels, which may be negative.
+        size: the size of the axis.
+        broadcast: whether the constant may be one element for all channels.
 
     Returns:
-        The Add and its constant, of 1 or ``size`` elements; ``None`` if there is none.
+        The Add and its constant of 1 or ``size`` elements; ``None`` if there is none.
     """
     uses = list(value.uses())
     if len(uses) != 1 or value.is_graph_output() or value.shape is None:
@@ -42,6 +42,6 @@ def added_bias(value: ir.Value, axis: int, size: int, *, broadcast: bool = False
 
 
 def elements(bias: ir.Value, size: int) -> np.ndarray:
-    """The elements of a bias that `added_bias` found, ``[size]``."""
+    """Return the elements of a bias that `added_bias` found, ``[size]``."""
     assert bias.const_value is not None
     return np.broadcast_to(bias.const_value.numpy().reshape(-1), (size,))

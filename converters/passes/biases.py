@@ -1,6 +1,6 @@
-"""Biases of products as vectors, which ONNX Runtime makes part of the product (Gemm) or of what follows it (BiasGelu).
+"""Biases of MatMul as vectors, which ONNX Runtime fuses into Gemm or BiasGelu.
 
-OpenVINO's have the rank of the product.
+In OpenVINO, a bias has the rank of the result.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from onnx_specops.building import Builder, Value
     commute=True,
 )
 def as_vector(op: Builder, *, x: Value, weights: Value, bias: Value, product: Value, whole: Value) -> Value | None:
-    """x @ weights + bias, [1, ..., 1, N]."""
+    """Convert the bias of x @ weights + bias from ``[1, ..., 1, N]`` to ``[N]``."""
     if bias.const_value is None or bias.dims is None or len(bias.dims) < 2 or any(size != 1 for size in bias.dims[:-1]):
         return None
-    # A bias that broadcasts the product, or of higher rank, is none.
+    # # A constant that broadcasts the result, or has a higher rank, is not a bias.
     if product.dims is None or product.dims[-1:] != bias.dims[-1:] or whole.rank != product.rank:
         return None
     return op.Add(product, op.Reshape(bias, bias.dims[-1:]))
 
 
 class FlattenBiases(PatternPass):
-    """Products with a bias."""
+    """Convert biases of MatMul to vectors."""
 
     rewrites = (as_vector,)

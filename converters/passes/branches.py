@@ -1,7 +1,7 @@
-"""What one branch of an If alone takes is computed in it.
+"""Move nodes that only one branch of an If needs into that branch.
 
-Rules emit what a layer takes before the layer. Where that is an If, such as the choice between a variable and its initial
-value, runs that take the other branch would compute it for nothing.
+Rules emit the inputs of a layer before the layer. If the layer is an If, such as the choice between a variable and its
+initial value, the inputs of the other branch would be computed in vain.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from onnx_ir.passes import InPlacePass, PassResult
 from onnx_specops.graphs import all_nodes, nested
 
 _RANDOM = frozenset(("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"))
-"""What each of draws depends on how often it ran."""
+"""Operators whose results depend on how often they run."""
 
 
 class MoveIntoBranches(InPlacePass):
-    """Move nodes of which nothing but one branch of an If takes anything into that branch, those of nested graphs too."""
+    """Move nodes that only one branch of an If needs into that branch, including nodes of nested graphs."""
 
     def call(self, model: ir.Model) -> PassResult:
         return PassResult(model, modified=_moved(model.graph) > 0)
 
 
 def _moved(graph: ir.Graph) -> int:
-    """How many nodes were moved within a graph and those nested in it."""
+    """Move nodes within a graph and its nested graphs, and return their number."""
     branches: dict[ir.Graph | ir.Function, ir.Graph] = {}
     for node in graph:
         if node.op_type == "If" and not node.domain:
@@ -42,7 +42,7 @@ def _moved(graph: ir.Graph) -> int:
 
 
 def _rename(node: ir.Node, names: set[str | None]) -> None:
-    """A name that no node of the graph has: each graph names those that have none by itself."""
+    """Give a node an unused name, because each graph numbers its unnamed nodes separately."""
     while node.name in names:
         node.name = f"{node.name}_moved"
     names.add(node.name)
@@ -57,7 +57,7 @@ def _graphs_of(node: ir.Node) -> list[ir.Graph]:
 
 
 def _branch_of(node: ir.Node, branches: dict[ir.Graph | ir.Function, ir.Graph]) -> ir.Graph | None:
-    """The branch that alone takes what a node gives; ``None`` where there is not one."""
+    """Return the only branch that uses the results of a node; ``None`` if there is none."""
     if node.op_type in _RANDOM or any(value.is_graph_output() for value in node.outputs):
         return None
     users = {user.graph for value in node.outputs for user, _ in value.uses()}

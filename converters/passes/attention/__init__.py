@@ -1,13 +1,14 @@
 """Attention: one canonical form, and its lowerings.
 
-`spellings` reads how graphs spell attention, and gives the canonical form of `canonical`. Each lowering takes that:
+`spellings` recognizes how graphs spell attention, and returns the canonical form of `canonical`. The lowerings of this form
+are:
 
 - `encoder`: one node for attention without a cache;
 - `in_place_cache`: variables that are caches, extended in place;
 - `standard`: Attention of ONNX 23, for targets other than ONNX Runtime;
-- `genai`: caches as inputs and outputs of the graph, with GroupQueryAttention, as onnxruntime-genai has them.
+- `genai`: caches as inputs and outputs of the graph, with GroupQueryAttention, as onnxruntime-genai needs them.
 
-What no lowering takes stays in standard operators, as it is.
+Attention that no lowering supports stays in standard operators.
 """
 
 from converters.passes.attention.genai import PAST, PRESENT, Decoder, ExposeCaches, NotACache

@@ -1,8 +1,10 @@
-"""The caches of a language model in OpenVINO's form, made inputs and outputs of the graph.
+"""Recognition of the KV caches of a language model in OpenVINO's form, and their conversion to inputs and outputs of the
+graph.
 
-OpenVINO keeps keys and values in variables: ReadValue, Gather by beam_idx (the choice of rows after a step of a beam
-search), Concat with those of this run's tokens, Assign. Here the caller holds them: an input that has no tokens at first,
-and an output with this run's added. Who searches with beams chooses the rows himself.
+OpenVINO keeps keys and values in variables: ReadValue, Gather by beam_idx (which selects the rows that a beam search
+continues), Concat with the keys or values of the new tokens, Assign. In the converted form, the caller owns the caches. A
+cache is an input, which is empty at first, and an output with the new tokens. A beam search reorders the rows of the input
+itself.
 """
 
 from __future__ import annotations
@@ -21,18 +23,18 @@ from onnx_specops.replacing import replace_value
 
 
 class NotACache(ValueError):
-    """A variable holds something else than keys or values of past tokens, or it is not clear that it does."""
+    """A variable is not, or not certainly, a cache of keys or values of past tokens."""
 
 
 @dataclass
 class Cache:
-    """Keys or values of past tokens.
+    """The cache of keys or values of past tokens.
 
     Attributes:
-        variable: the name of the variable that held them.
-        past: [batch, heads, past tokens, size], an input of the graph.
-        present: the same with this run's tokens, an output of the graph.
-        new: those of this run's tokens.
+        variable: the name of the variable.
+        past: ``[batch, heads, past tokens, size]``, an input of the graph.
+        present: ``past`` and the new tokens, an output of the graph.
+        new: the keys or values of the new tokens.
         axis: the axis of the tokens.
     """
 
@@ -44,26 +46,26 @@ class Cache:
 
 
 def make_explicit(graph: ir.Graph, variables: Sequence[ExposedVariable]) -> list[Cache]:
-    """Make inputs and outputs of the variables of a model; the graph's own ``beam_idx`` is gone then.
+    """Convert the variables of a model to inputs and outputs, and remove the graph's ``beam_idx``.
 
     Raises:
-        NotACache: where a variable is none; the graph is as it was then.
+        NotACache: a variable is not a cache. The graph is unchanged.
     """
     found, inputs = require_caches(graph, variables)
     caches = [form.rewritten(graph) for form in found]
     if inputs.beams is not None:
         for node, _ in list(inputs.beams.uses()):
-            if node.op_type == "Shape":  # there are as many rows as inputs
+            if node.op_type == "Shape":  # # the input has the same number of rows
                 _count_rows(node, inputs.data[0])
         graph.inputs.remove(inputs.beams)
     return caches
 
 
 def require_caches(graph: ir.Graph, variables: Sequence[ExposedVariable]) -> tuple[list[CacheForm], Inputs]:
-    """The caches that the variables of a model are, and its inputs; the graph is as it was.
+    """Return the caches of a model, one for each variable, and its inputs. The graph is unchanged.
 
     Raises:
-        NotACache: where a variable is none.
+        NotACache: a variable is not a cache.
     """
     found, inputs, problems = recognize_caches(graph, variables)
     if problems:
@@ -78,7 +80,9 @@ def require_caches(graph: ir.Graph, variables: Sequence[ExposedVariable]) -> tup
 def recognize_caches(
     graph: ir.Graph, variables: Sequence[ExposedVariable]
 ) -> tuple[list[CacheForm], Inputs, list[NotACache]]:
-    """The caches among the variables of a model, its inputs, and why others are none; the graph is as it was."""
+    """Return the caches among the variables of a model, its inputs, and the reasons why other variables are not caches. The
+    graph is unchanged.
+    """
     exposed = [item for item in variables if item.names]
     dependence = Dependence(graph, [item.variable.value for item in exposed])
     found: list[CacheForm] = []
@@ -103,7 +107,7 @@ def recognize_caches(
 
 
 def detach(node: ir.Node) -> None:
-    """Let what the nested graphs of a node, which is to go, take from around them count as used no more."""
+    """Remove the uses of outer values by the nested graphs of a node that will be removed."""
     for graph in nested(node):
         graph.outputs.clear()
         for inner in all_nodes(graph):
@@ -119,16 +123,16 @@ def _count_rows(node: ir.Node, data: ir.Value) -> None:
 
 @dataclass
 class CacheForm:
-    """A variable that is a cache, as a graph in OpenVINO's form has it.
+    """A variable that is a cache in OpenVINO's form.
 
     Attributes:
-        name: the variable's.
-        past: what it holds before the run.
-        is_set: says whether that counts; ``None`` where it always does.
-        read: what it holds, or its initial value.
-        chosen: its rows that go on.
-        present: these and after them ``new``, those of this run's tokens, along ``axis``.
-        initial: the shape that it begins with, where that is no matter of ``is_set``.
+        name: the name of the variable.
+        past: the value before the run.
+        is_set: whether ``past`` is valid; ``None`` if it always is.
+        read: ``past`` or the initial value.
+        chosen: the rows of ``read`` that ``beam_idx`` selects.
+        present: ``chosen`` and ``new``, the keys or values of the new tokens, concatenated along ``axis``.
+        initial: the initial shape, if it does not depend on ``is_set``.
     """
 
     name: str
@@ -142,7 +146,7 @@ class CacheForm:
     initial: tuple[int, ...]
 
     def check(self, inputs: Inputs) -> None:
-        """Raises `NotACache` where the variable does not begin empty or its rows are not those that beam_idx names."""
+        """Raise `NotACache` unless the variable is initially empty and ``beam_idx`` selects its rows."""
         dims = list(self.past.shape or ())
         probe_shapes = ProbeShapes(batch=3, sequence=2, past=4)
         shape = [3, *(d if isinstance(d, int) else 4 if i == self.axis else 2 for i, d in enumerate(dims) if i)]
@@ -162,7 +166,7 @@ class CacheForm:
             raise NotACache(f"the variable {self.name} does not begin empty")
 
     def _first(self, inputs: Inputs, probe_shapes: ProbeShapes) -> tuple[int, ...]:
-        """The shape of the initial value."""
+        """Return the shape of the initial value."""
         if self.is_set is None:
             return self.initial
         try:
@@ -176,7 +180,7 @@ class CacheForm:
     def rewritten(self, graph: ir.Graph) -> Cache:
         if self.is_set is not None:
             graph.inputs.remove(self.is_set)
-        # Concat must find the past itself, whatever lay between.
+        # # Concat must use the past itself, so the nodes between them are replaced.
         node = self.present.producer()
         assert node is not None
         node.replace_input_with(0, self.past)
@@ -213,7 +217,7 @@ def _recognize(item: ExposedVariable, dependence: Dependence) -> CacheForm:
 
 
 def _check_beams(beams: ir.Value, forms: Sequence[CacheForm]) -> None:
-    """Raises `NotACache` where rows are chosen for something else than the caches."""
+    """Raise `NotACache` if something other than the caches uses ``beam_idx``."""
     reached: set[ir.Value] = {beams}
     borders = {form.chosen for form in forms}
     pending = [beams]

@@ -1,4 +1,4 @@
-"""The canonical form of attention: every spelling becomes it (`spellings.py`), and every lowering takes it."""
+"""The canonical form of attention: `spellings.py` recognizes it, and the lowerings use it."""
 
 from __future__ import annotations
 
@@ -8,35 +8,36 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 MASKED = -1e4
-"""A key to whose score this or less is added has the weight 0."""
+"""An addend of this or less to a key's score makes its attention weight 0."""
 
 
 class UnsupportedAttention(ValueError):
-    """The attention has a form that a lowering, or the canonical form, does not have."""
+    """A lowering, or the canonical form, does not support the attention."""
 
 
 @dataclass
 class Attention:
-    """``softmax(softcap * tanh(scale * query @ key.T / softcap) + mask) @ value``, of four dimensions.
+    """``softmax(softcap * tanh(scale * query @ key.T / softcap) + mask) @ value``, in four dimensions.
 
     Attributes:
-        softmax: the node of the softmax.
+        softmax: the Softmax node.
         query: ``[batch, heads, queries, size]``.
-        key: ``[batch, heads, keys, size]`` in the order ``order``; a head that several queries share is repeated, or
+        key: ``[batch, heads, keys, size]``, permuted by ``order``. A head that several queries share is repeated or
             broadcast.
-        order: the axes of ``key`` that are batch, heads, keys and size: a graph may transpose it once for all.
-        value: ``[batch, heads, keys, value size]``, in the same way.
+        order: the axes of ``key`` for batch, heads, keys and size. A graph may transpose the key once for all uses.
+        value: ``[batch, heads, keys, value size]``, with heads as in ``key``.
         scale: the factor of the attention scores.
         softcap: the limit of the scores; 0 if there is none.
-        mask: what is added to the scores; ``None`` for nothing.
-        is_boolean: whether the mask is instead true for visible keys. The scores of the others are ``lowest``.
+        mask: the addend of the scores; ``None`` if there is none.
+        is_boolean: whether the mask is boolean, with true for visible keys. The scores of hidden keys are ``lowest``.
         lowest: the score of a key that a boolean mask hides.
-        sink: a last column of scores that leads to no value; ``None`` if there is none.
-        product: the product of queries and keys.
+        sink: an additional last column of scores, without a value; ``None`` if there is none.
+        product: the MatMul of queries and keys.
         scores: the scores before the mask.
-        inner: all values between the inputs and the output, which a lowering makes superfluous.
+        inner: all values between the inputs and the output, which a lowering removes.
         output: ``[batch, heads, queries, value size]``.
-        guarded: the output with 0 for the queries that a mask of -inf leaves no key, where the graph asks for that; else
+        guarded: the output with 0 for queries without a visible key under a mask of -inf, if the graph computes that;
+            otherwise
             the output.
     """
 
@@ -59,10 +60,10 @@ class Attention:
 
     @property
     def is_heads_first(self) -> bool:
-        """Whether the key is ``[batch, heads, keys, size]`` as it is."""
+        """Whether the layout of the key is ``[batch, heads, keys, size]``."""
         return tuple(self.order) == (0, 1, 2, 3)
 
     @property
     def is_exclusive(self) -> bool:
-        """Whether nothing else takes the values between the inputs and the output."""
+        """Whether the values between the inputs and the output have no other consumers."""
         return all(len(value.uses()) == 1 and not value.is_graph_output() for value in self.inner)

@@ -1,7 +1,7 @@
-"""A decoder with cross-attention whose caches are inputs and outputs, as onnxruntime-genai's Whisper has them.
+"""A decoder with cross-attention whose caches are inputs and outputs, as in onnxruntime-genai's Whisper.
 
-In OpenVINO's form a branch of an If computes the keys and values of cross-attention from the encoder's output in the first
-run, and variables keep them. Here they are inputs of the decoder, and what computes them moves behind the encoder.
+In OpenVINO's form, a branch of an If computes the keys and values of cross-attention from the encoder's output in the first
+run, and variables keep them. In the converted form, they are inputs of the decoder, and the encoder computes them.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from onnx_specops.naming import Names
 from onnx_specops.replacing import replace_value
 
 STATES = "encoder_hidden_states"
-"""The decoder's input that holds the encoder's output."""
+"""The input of the decoder for the encoder's output."""
 
 SELF_PAST, SELF_PRESENT = "past_{}_self_{}", "present_{}_self_{}"
 CROSS_PAST, CROSS_PRESENT = "past_{}_cross_{}", "present_{}_cross_{}"
-"""The names of the caches, by kind, ``key`` or ``value``, and layer."""
+"""The names of the caches, by kind (``key`` or ``value``) and layer."""
 
 
 @dataclass
 class Projections:
-    """What computes the keys and values of cross-attention.
+    """The nodes that compute the keys and values of cross-attention.
 
     Attributes:
-        states: the encoder's output, where the nodes read it.
-        nodes: in an order in which they can be computed.
-        outputs: [batch, heads, frames, size], by the names that they get.
+        states: the encoder's output, as the nodes use it.
+        nodes: the nodes in topological order.
+        outputs: name -> ``[batch, heads, frames, size]``.
     """
 
     states: ir.Value
@@ -48,7 +48,7 @@ class Projections:
     outputs: dict[str, ir.Value] = field(default_factory=dict)
 
     def append_to(self, model: ir.Model) -> None:
-        """Compute them from the output of an encoder, as further outputs.
+        """Append the nodes to an encoder, with further outputs.
 
         Raises:
             NotACache: the encoder has several inputs or outputs.
@@ -76,12 +76,12 @@ class Projections:
 def _copied(
     nodes: Sequence[ir.Node], made: dict[ir.Value, ir.Value], constant: Callable[[ir.Value], ir.Value]
 ) -> list[ir.Node]:
-    """Copies of nodes, in their order.
+    """Copy nodes.
 
     Args:
-        nodes: none of them has nested graphs.
-        made: the copies of values: those that the nodes take from elsewhere, and afterwards those that they compute.
-        constant: makes the copy of a constant.
+        nodes: nodes without nested graphs, in topological order.
+        made: the copies of values. It contains those of outer values, and receives those of computed values.
+        constant: copies a constant.
     """
     copies = []
     for node in nodes:
@@ -99,7 +99,7 @@ def _copied(
 
 
 def _constant(value: ir.Value) -> ir.Value:
-    """A copy of a constant, of the same tensor."""
+    """Copy a constant with the same tensor."""
     tensor = value.const_value
     assert tensor is not None
     copy = new_value(tensor.dtype, tensor.shape.numpy(), value.name)
@@ -108,7 +108,7 @@ def _constant(value: ir.Value) -> ir.Value:
 
 
 def _kept(value: ir.Value) -> ir.Value:
-    """A copy of a constant of a file that may be closed before the copy is read."""
+    """Copy a constant and its data, because the file may be closed before the copy is used."""
     copy = _constant(value)
     tensor = copy.const_value
     assert tensor is not None
@@ -118,7 +118,7 @@ def _kept(value: ir.Value) -> ir.Value:
 
 @dataclass
 class _Cross:
-    """A variable that keeps keys or values of cross-attention, as the decoder reads it and as it is computed at first."""
+    """A variable for keys or values of cross-attention, as the decoder reads it, and its initial computation."""
 
     exposed: ExposedVariable
     read: ir.Value
@@ -126,18 +126,19 @@ class _Cross:
 
 
 def expose_encoder_decoder(model: ir.Model, variables: Sequence[ExposedVariable]) -> tuple[Decoder, Projections]:
-    """Make inputs and outputs of the caches of a decoder with cross-attention.
+    """Convert the caches of a decoder with cross-attention to inputs and outputs.
 
     Args:
-        model: changed in place.
+        model: the decoder; changed in place.
         variables: its variables.
 
     Returns:
-        What its attention is, and what the encoder has to compute besides.
+        The form of its attention, and the nodes that move to the encoder.
 
     Raises:
-        NotACache: where a variable is neither a cache of past tokens nor computed once from the encoder's output, or where
-            attention has another form.
+        NotACache: a variable is neither a cache of past tokens nor computed once from the encoder's output, or the attention
+            is
+            not supported.
     """
     graph = model.graph
     states = next((value for value in graph.inputs if value.name == STATES), None)
@@ -182,7 +183,7 @@ def expose_encoder_decoder(model: ir.Model, variables: Sequence[ExposedVariable]
 
 
 def _cross(graph: ir.Graph, item: ExposedVariable) -> _Cross | None:
-    """A variable that an If sets in the first run, and passes on in later ones; ``None`` for others."""
+    """Return a variable that an If computes in the first run and keeps afterwards; ``None`` for other variables."""
     variable = item.variable
     assigned: ir.Value | None = variable.assigned
     while assigned is not None and (node := assigned.producer()) is not None and node.op_type == "Identity":
@@ -202,7 +203,7 @@ def _cross(graph: ir.Graph, item: ExposedVariable) -> _Cross | None:
 
 
 def _origin(value: ir.Value) -> ir.Value:
-    """What Identities hand on."""
+    """Return the value before any Identity nodes."""
     while (node := value.producer()) is not None and (node.op_type, node.domain) == ("Identity", ""):
         assert node.inputs[0] is not None
         value = node.inputs[0]
@@ -210,10 +211,10 @@ def _origin(value: ir.Value) -> ir.Value:
 
 
 def _closure(cross: _Cross, states: ir.Value) -> list[ir.Node]:
-    """The nodes that compute a variable's first value, in order.
+    """Return the nodes that compute a variable's first value, in topological order.
 
     Raises:
-        NotACache: they take something else than the encoder's output.
+        NotACache: they depend on something other than the encoder's output.
     """
     order: list[ir.Node] = []
     done: set[ir.Node] = set()
@@ -242,7 +243,7 @@ def _closure(cross: _Cross, states: ir.Value) -> list[ir.Node]:
 
 
 def _as_input(graph: ir.Graph, cross: _Cross) -> ir.Value:
-    """The variable as an input that is what the first run would have computed."""
+    """Replace the variable by an input with the value that the first run would compute."""
     variable = cross.exposed.variable
     dims = list(variable.value.shape or ())
     if len(dims) != 4 or not isinstance(dims[1], int) or not isinstance(dims[3], int):
@@ -264,7 +265,7 @@ def _as_input(graph: ir.Graph, cross: _Cross) -> ir.Value:
 
 
 def _count_positions(graph: ir.Graph, cache: Cache) -> None:
-    """The tokens' positions follow those of the cache, where the decoder has them as an input."""
+    """Compute the positions of the tokens from the length of the cache, if the decoder has them as an input."""
     inputs = Inputs(graph, {})
     for value in (inputs.slots, inputs.positions):
         if value is None:
@@ -282,7 +283,7 @@ def _count_positions(graph: ir.Graph, cache: Cache) -> None:
 
 
 def _replace_states(graph: ir.Graph, states: ir.Value, past: ir.Value) -> None:
-    """The decoder does without the encoder's output, whose batch and frames are those of the keys made of it."""
+    """Remove the encoder's output from the decoder. The keys have its batch and number of frames."""
     for node, _ in list(states.uses()):
         axis = node.attributes.get_int("start", 0)
         if node.op_type != "Shape" or node.domain or node.attributes.get_int("end", 3) != axis + 1 or axis not in (0, 1):
@@ -306,7 +307,7 @@ def _replace_states(graph: ir.Graph, states: ir.Value, past: ir.Value) -> None:
 
 
 def _pairs(graph: ir.Graph, inputs: Inputs, own: Sequence[Cache], fixed: Sequence[Cache]) -> list[CachedAttention]:
-    """The attentions over caches, in the order in which they are computed."""
+    """Return the attentions over caches, in topological order."""
     dependence = Dependence(graph, [*inputs.sources])
     found: list[CachedAttention] = []
     matcher = Matcher(inputs, [*own, *fixed], dependence)
@@ -330,7 +331,7 @@ def _rename(
     computed: dict[ir.Value, ir.Value],
     projections: Projections,
 ) -> None:
-    """The names of the caches; inputs and outputs layer by layer."""
+    """Rename the caches, and sort inputs and outputs by layer."""
     names = {value.name: value for node in graph for value in node.outputs}
     unique = Names.of(graph).unique
     tokens = next(value for value in graph.inputs if not value.name or "input_ids" in value.name)

@@ -1,12 +1,12 @@
-"""Attention as one node: `onnx_specops.Attention`, which goes through the keys in blocks and never holds all weights of a
-query. Its body is ONNX Runtime's MultiHeadAttention, which does as much; with a mask, the scores and Softmax that it says:
-ONNX Runtime goes in no blocks then.
+"""Attention without a cache as one node, `onnx_specops.Attention`.
 
-Of 1,500 tokens in 8 heads of 64 numbers either takes 0.8 of the time of the scores and Softmax, of 200 tokens in 6 heads
-as much.
+The kernel processes the keys in blocks and never stores all attention weights of a query. The body of the operator is ONNX
+Runtime's MultiHeadAttention, which also works in blocks. With a mask, the body is MatMul and Softmax, because
+MultiHeadAttention then stores all weights. For 1,500 tokens and 8 heads of size 64, both take 0.8 of the time of MatMul and
+Softmax; for 200 tokens and 6 heads, the time is equal.
 
-It wants the heads of a token side by side. Where they come so, the transpositions around the attention go: those of a
-product that holds query, key and value in one are made three beforehand.
+The operator takes the heads of a token next to each other. If the graph has this layout, the transpositions around the
+attention are removed. A packed projection of query, key and value is split into three.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _HEADS_FIRST = (0, 2, 1, 3)
 _KEYS_LAST = (0, 1, 3, 2)
 _FROM_PACKED = (2, 0, 3, 1, 4)
 _LONG = 256
-"""From so many keys on the attention outweighs transpositions that only a node of its own needs."""
+"""With this number of keys, the gain outweighs transpositions that only the node needs."""
 
 
 @rewrite("MatMul", lambda op, scores, v: op.MatMul(op.Softmax(scores, _outputs=["weights"]), v))
 def fuse_attention(op: Builder, *, scores: Value, v: Value, weights: Value) -> Value | None:
-    """Attention that no infinite number changes."""
+    """Fuse attention without infinite numbers."""
     del scores, v
     found = _canonical(weights)
     return None if found is None or _is_of_finite(found) else _lowered(op, found)
@@ -38,7 +38,7 @@ def fuse_attention(op: Builder, *, scores: Value, v: Value, weights: Value) -> V
 
 @rewrite("MatMul", lambda op, scores, v: op.MatMul(op.Softmax(scores, _outputs=["weights"]), v), finite=True)
 def fuse_attention_of_finite(op: Builder, *, scores: Value, v: Value, weights: Value) -> Value | None:
-    """Attention that computes NaN otherwise: an infinite value of a key that a boolean mask hides is NaN in a product."""
+    """Fuse attention that differs for NaN: an infinite value of a key that a boolean mask hides gives NaN in a MatMul."""
     del scores, v
     found = _canonical(weights)
     return _lowered(op, found) if found is not None and _is_of_finite(found) else None
@@ -56,14 +56,17 @@ def fuse_attention_of_finite(op: Builder, *, scores: Value, v: Value, weights: V
 def join_window_masks(
     op: Builder, *, x: Value, bias: Value, mask: Value, biased: Value, windows: Value, whole: Value, **shapes: Value
 ) -> Value | None:
-    """Scores of windows, [batch * windows, heads, tokens, tokens], to which a bias is added that all windows share, and, as
-    [batch, windows, heads, tokens, tokens], what each window has of its own: one mask has both."""
+    """Join the two masks of window attention, as in Swin.
+
+    A bias that all windows share is added to scores of ``[batch * windows, heads, tokens, tokens]``. A mask for each window
+    is added to the same scores as ``[batch, windows, heads, tokens, tokens]``. The result is one mask.
+    """
     del shapes
     if x.dims is None or bias.dims is None or mask.dims is None or windows.dims is None or whole.dims is None:
         return None
     if len(x.dims) != 4 or len(windows.dims) != 5 or None in windows.dims[1:] or not _same(biased, x):
         return None
-    # The first dimension alone is taken apart, and put together again.
+    # # Only the first dimension is split and merged again.
     if not windows.dims[2:] == x.dims[1:] == whole.dims[1:] or len(whole.dims) != 4:
         return None
     count = windows.dims[1]
@@ -75,18 +78,18 @@ def join_window_masks(
         return None
     one = op.Add(bias, op.Reshape(mask, of_windows[1:]))
     if x.dims[0] != count:
-        # Of several pictures each has the same windows.
+        # # Each image of a batch has the same windows.
         shape = [count, *x.dims[1:]]
         pictures = op.Div(op.Shape(_keys(x), start=0, end=1), [count])
         one = op.Expand(op.Unsqueeze(one, [0]), op.Concat(pictures, shape, axis=0))
         one = op.Reshape(one, [-1, *x.dims[1:]])
-        if x.dims[0] is None:  # a name, by which it is known that there are as many
+        if x.dims[0] is None:  # # the name shows that the dimensions are equal
             x.shape = one.shape = ir.Shape([one.name, *x.dims[1:]])
     return op.Add(x, one)
 
 
 def _keys(scores: Value) -> ir.Value:
-    """The keys, which have as many batches as the scores, but are none of the values that the attention replaces."""
+    """Return the keys, which have the same batch as the scores but are not replaced."""
     node = scores.producer()
     while node is not None and node.op_type in ("Mul", "Div") and node.inputs[0] is not None:
         node = node.inputs[0].producer()
@@ -95,12 +98,12 @@ def _keys(scores: Value) -> ir.Value:
 
 
 def _same(a: Value, b: Value) -> bool:
-    """Whether two values are of the same shape, by what is known of it."""
+    """Return whether two values have the same shape, as far as it is known."""
     return a.shape is not None and a.shape == b.shape
 
 
 def _broadcasts_to(mask: ir.Value, scores: ir.Value) -> bool:
-    """Whether each dimension of the mask is 1 or that of the scores."""
+    """Return whether each dimension of the mask is 1 or that of the scores."""
     if mask.shape is None or scores.shape is None or len(mask.shape) > len(scores.shape) or mask.dtype is None:
         return False
     pairs = zip(reversed(mask.shape), reversed(scores.shape), strict=False)
@@ -108,7 +111,7 @@ def _broadcasts_to(mask: ir.Value, scores: ir.Value) -> bool:
 
 
 def _canonical(weights: Value) -> Attention | None:
-    """The attention of the weights that a Softmax gives, if nothing else takes what is between its inputs and its output."""
+    """Return the attention of the Softmax that computes ``weights``, if its inner values have no other consumers."""
     softmax = weights.producer()
     assert softmax is not None
     try:
@@ -123,7 +126,7 @@ def _is_of_finite(found: Attention) -> bool:
 
 
 def _lowered(op: Builder, found: Attention) -> Value | None:
-    """The node for an attention, if it has one."""
+    """Emit the node for an attention, if the operator supports it."""
     q, k, v, mask, weights = found.query, found.key, found.value, found.mask, found.softmax.outputs[0]
     assert isinstance(q, Value) and isinstance(k, Value) and isinstance(v, Value) and isinstance(weights, Value)
     if (
@@ -137,12 +140,12 @@ def _lowered(op: Builder, found: Attention) -> Value | None:
         return None
     if q.dtype != ir.DataType.FLOAT and (q.dtype != ir.DataType.FLOAT16 or mask is not None):
         return None
-    # Not four where a factor or a mask of one number adds a dimension.
+    # # A scalar factor or mask may add a dimension.
     if any(value.dims is None or len(value.dims) != 4 for value in (q, k, v, weights)):
         return None
     assert q.dims is not None and k.dims is not None and v.dims is not None
     heads = q.dims[1]
-    # It has no broadcasting: heads and batches must be as many in all three.
+    # # The operator does not broadcast heads or batches.
     if heads is None or k.dims[1] != heads or v.dims[1] != heads or not same_batch(q, k, v):
         return None
     if None in (q.dims[3], v.dims[3]):
@@ -159,14 +162,14 @@ def _lowered(op: Builder, found: Attention) -> Value | None:
 
 
 def _rows(op: Builder, x: Value) -> Value:
-    """[batch, heads, tokens, numbers] as [batch, tokens, heads * numbers]."""
+    """Convert ``[batch, heads, tokens, size]`` to ``[batch, tokens, heads * size]``."""
     assert x.dims is not None and x.dims[1] is not None and x.dims[3] is not None
     source = _transposed(x) if _perm(x) == _HEADS_FIRST else op.Transpose(x, perm=_HEADS_FIRST)
     return op.Reshape(source, [0, 0, x.dims[1] * x.dims[3]])
 
 
 def _perm(x: ir.Value) -> tuple[int, ...] | None:
-    """The permutation of the Transpose that gives the value."""
+    """Return the permutation of the Transpose that computes the value."""
     node = x.producer()
     if node is None or node.op_type != "Transpose" or node.domain:
         return None
@@ -174,14 +177,14 @@ def _perm(x: ir.Value) -> tuple[int, ...] | None:
 
 
 def _transposed(x: ir.Value) -> ir.Value:
-    """What the Transpose that gives the value transposes."""
+    """Return the input of the Transpose that computes the value."""
     node = x.producer()
     assert node is not None and node.inputs[0] is not None
     return node.inputs[0]
 
 
 def same_batch(*values: Value) -> bool:
-    """Whether the values have equal batches: of the same size, or the same dimension of one value."""
+    """Return whether the values have the same batch: equal sizes, or the same dimension of one value."""
     sizes = [value.shape[0] for value in values if value.shape is not None]
     if all(isinstance(size, int) for size in sizes):
         return len(set(sizes)) == 1
@@ -189,7 +192,7 @@ def same_batch(*values: Value) -> bool:
 
 
 def _origin(x: ir.Value, axis: int = 0) -> tuple[ir.Value, int] | str:
-    """The first value and axis that a dimension of ``x`` is known to be copied from, or the name of that dimension."""
+    """Return the first value and axis from which a dimension of ``x`` is copied, or the name of the dimension."""
     while True:
         size = None if x.shape is None or axis >= len(x.shape) else x.shape[axis]
         if isinstance(size, ir.SymbolicDim) and size.value is not None:
@@ -202,7 +205,7 @@ def _origin(x: ir.Value, axis: int = 0) -> tuple[ir.Value, int] | str:
 
 
 def _copied_from(node: ir.Node, axis: int) -> tuple[ir.Value, int] | str | None:
-    """The value and its axis that a dimension of a node's outputs is copied from, or the name of that dimension."""
+    """Return the value and axis from which a dimension of a node's outputs is copied, or the name of the dimension."""
     source = next((value for value in node.inputs if value is not None and value.const_value is None), None)
     if source is None or source.shape is None:
         return None
@@ -231,7 +234,7 @@ def _copied_from(node: ir.Node, axis: int) -> tuple[ir.Value, int] | str | None:
 
 
 def _asked_for(shape: ir.Value | None, axis: int) -> tuple[ir.Value, int] | str | None:
-    """The dimension of some value that a Reshape's target, computed at run time, asks for."""
+    """Return the dimension that the computed shape of a Reshape has for an axis."""
     elements = shape.elements if isinstance(shape, Value) else None
     element = None if elements is None or axis >= elements.size else elements.reshape(-1)[axis]
     match element.single if isinstance(element, Expression) else None:
@@ -243,7 +246,7 @@ def _asked_for(shape: ir.Value | None, axis: int) -> tuple[ir.Value, int] | str 
 
 
 def _keeps_dimension(other: ir.Value | None, place: int, rank: int) -> bool:
-    """Whether a constant leaves the dimension at ``place``, counted from the end, as it is in an input of ``rank``."""
+    """Return whether broadcasting with a constant keeps the dimension at ``place`` (from the end) of an input of ``rank``."""
     if other is None or other.const_value is None:
         return False
     dims = other.const_value.shape.numpy()
@@ -251,7 +254,9 @@ def _keeps_dimension(other: ir.Value | None, place: int, rank: int) -> bool:
 
 
 def _keeps(node: ir.Node, source: ir.Value, axis: int) -> bool:
-    """Whether a Reshape copies a dimension: it has a zero there, or the dimensions that follow the first are as many."""
+    """Return whether a Reshape keeps a dimension: the shape has a zero there, or the sizes of the following dimensions are
+    equal.
+    """
     target = None if node.inputs[1] is None else node.inputs[1].const_value
     if target is None or node.attributes.get_int("allowzero", 0) != 0:
         return False
@@ -267,7 +272,7 @@ def _keeps(node: ir.Node, source: ir.Value, axis: int) -> bool:
 
 @rewrite("Transpose", lambda op, x: op.Transpose(op.Transpose(x, _outputs=["inner"]), _outputs=["outer"]), exclusive=False)
 def drop_inverse_transposes(op: Builder, *, x: Value, inner: Value, outer: Value) -> Value | None:
-    """Two transpositions of which the second undoes the first."""
+    """Remove two Transposes that cancel."""
     first, second = _perm(inner), _perm(outer)
     if not first or not second or [first[axis] for axis in second] != [*range(len(first))]:
         return None
@@ -280,7 +285,7 @@ def drop_inverse_transposes(op: Builder, *, x: Value, inner: Value, outer: Value
     exclusive=False,
 )
 def drop_inverse_reshapes(op: Builder, *, x: Value, first: Value, second: Value, inner: Value, outer: Value) -> Value | None:
-    """Two changes of shape of which the second undoes the first: heads that were set apart, say."""
+    """Remove two Reshapes that cancel, such as the split and merge of heads."""
     if x.dims is None or outer.dims is None or len(x.dims) != len(outer.dims):
         return None
     nodes = (inner.producer(), outer.producer())
@@ -290,7 +295,7 @@ def drop_inverse_reshapes(op: Builder, *, x: Value, first: Value, second: Value,
         return None
     apart, together = first.constant.tolist(), second.constant.tolist()
     for axis, (before, after) in enumerate(zip(x.dims, outer.dims, strict=True)):
-        stays = axis < len(apart) and apart[axis] == together[axis] == 0  # as long as it is in what is reshaped
+        stays = axis < len(apart) and apart[axis] == together[axis] == 0  # # the dimension is unchanged
         if not stays and (before is None or before != after):
             return None
     return x
@@ -303,7 +308,9 @@ def drop_inverse_reshapes(op: Builder, *, x: Value, first: Value, second: Value,
 def split_packed_projections(
     op: Builder, *, x: Value, transposed: Value, first: Value, second: Value, third: Value
 ) -> list[Value] | None:
-    """[batch, tokens, 3, heads, numbers], brought to [3, batch, heads, tokens, numbers] and split."""
+    """Split a packed projection: ``[batch, tokens, 3, heads, size]``, transposed to ``[3, batch, heads, tokens, size]`` and
+    split.
+    """
     node = first.producer()
     if _perm(transposed) != _FROM_PACKED or node is None or node.attributes.get_int("axis", 0) != 0 or x.dims is None:
         return None
@@ -318,7 +325,7 @@ def split_packed_projections(
 
 @rewrite("Squeeze", lambda op, x, unsqueezed, squeezed: op.Squeeze(op.Unsqueeze(x, unsqueezed), squeezed))
 def drop_inverse_unsqueeze(op: Builder, *, x: Value, unsqueezed: Value, squeezed: Value) -> Value | None:
-    """Dimensions that are put in and taken out again."""
+    """Remove an Unsqueeze and a Squeeze that cancel."""
     if (
         unsqueezed.constant is None
         or squeezed.constant is None
@@ -329,28 +336,28 @@ def drop_inverse_unsqueeze(op: Builder, *, x: Value, unsqueezed: Value, squeezed
 
 
 class SplitProjections(PatternPass):
-    """Query, key and value out of one product."""
+    """Split packed projections of query, key and value."""
 
     rewrites = (split_packed_projections,)
 
 
 class JoinMasks(PatternPass):
-    """A bias and the masks of windows, added one after the other."""
+    """Join a bias and the masks of windows that are added in sequence."""
 
     rewrites = (join_window_masks,)
 
 
 class FuseAttention(PatternPass):
-    """softmax(scale * q @ k.T) @ v, with and without a mask."""
+    """Fuse softmax(scale * q @ k.T) @ v, with and without a mask."""
 
     rewrites = (drop_inverse_unsqueeze, fuse_attention, fuse_attention_of_finite)
 
 
 class DropInverseTransposes(PatternPass):
-    """Transpositions and changes of shape there and back."""
+    """Remove Transposes and Reshapes that cancel."""
 
     rewrites = (drop_inverse_transposes, drop_inverse_reshapes)
 
 
 FUSE_ATTENTION = (SplitProjections, JoinMasks, FuseAttention, DropInverseTransposes)
-"""In their order."""
+"""The passes, in order."""

@@ -1,8 +1,8 @@
-"""Language models with the cache of keys and values as inputs and outputs, their attention as GroupQueryAttention.
+"""Language models with the KV cache as inputs and outputs, and their attention as GroupQueryAttention.
 
-What comes in is a model in OpenVINO's form: keys and values in variables, rows chosen by ``beam_idx``. What comes out has
-``past_key_values.0.key`` and so on as inputs, ``present.0.key`` and so on as outputs: what ONNX Runtime's generators
-(onnxruntime-genai) expect. An attention that GroupQueryAttention cannot represent stays in standard ONNX, and is reported.
+The input is a model in OpenVINO's form, with keys and values in variables and rows selected by ``beam_idx``. The result has
+the inputs ``past_key_values.0.key``, ... and the outputs ``present.0.key``, ..., as ONNX Runtime's generators
+(onnxruntime-genai) expect. Attention that GroupQueryAttention does not support stays in standard ONNX and is reported.
 """
 
 from __future__ import annotations
@@ -36,28 +36,28 @@ from onnx_specops.runtime.variables import METADATA_KEY
 __all__ = ["PAST", "PRESENT", "Decoder", "ExposeCaches", "NotACache", "expose_caches"]
 
 PAST, PRESENT = "past_key_values.{}.{}", "present.{}.{}"
-"""The names of the caches, by layer and kind: ``key`` or ``value``."""
+"""The names of the caches, by layer and kind (``key`` or ``value``)."""
 
 _USUAL_POSITIONS = 4096
-_MOST_POSITIONS = 1 << 22  # that a mask is tried at
-_MOST_ROTATED = 1 << 18  # that a table has
+_MOST_POSITIONS = 1 << 22  # # the maximum number of positions that a mask is probed with
+_MOST_ROTATED = 1 << 18  # # the maximum number of positions in a rotary table
 
 
 @dataclass
 class Decoder:
-    """What a language model's attention is.
+    """The form of a language model's attention.
 
     Attributes:
-        layers: how many attentions there are.
-        groups: the heads of keys and values.
-        heads: the heads of queries; of `groups` where the attention stays in standard ONNX.
-        size: the elements of a head.
-        grouped: how many attentions are GroupQueryAttention.
-        cache: what the caches hold.
-        rotated: in how many of them rotary embeddings are inside.
-        in_place: whether a cache may lie in memory that is larger than it, and be extended there.
-        kept: why attentions stay in standard ONNX, and rotary embeddings outside: each reason once, with the layers.
-        logits: of which tokens of a run there are logits.
+        layers: the number of attentions.
+        groups: the number of key and value heads.
+        heads: the number of query heads; equal to `groups` if the attention stays in standard ONNX.
+        size: the size of a head.
+        grouped: the number of attentions that are GroupQueryAttention.
+        cache: the type of the caches.
+        rotated: the number of them that include the rotary embedding.
+        in_place: whether a cache can be extended in place, in a larger buffer.
+        kept: the reasons why attentions stay in standard ONNX, or rotary embeddings outside, each once with its layers.
+        logits: the tokens of a run that have logits.
     """
 
     layers: int
@@ -80,13 +80,13 @@ class _Layer:
 
 
 class ExposeCaches(InPlacePass):
-    """Inputs and outputs for the caches of a language model; arguments as of `expose_caches`.
+    """Convert the caches of a language model to inputs and outputs. The arguments are those of `expose_caches`.
 
     Args:
-        variables: the model's variables; the list is empty afterwards.
+        variables: the model's variables. The pass empties the list.
 
     Attributes:
-        decoder: after the pass: what the model's attention is.
+        decoder: after the pass, the form of the model's attention.
     """
 
     def __init__(
@@ -118,19 +118,20 @@ def expose_caches(
     cache: KvCache = "float32",
     logits: LogitsOf = "last",
 ) -> Decoder:
-    """Make inputs and outputs of a language model's caches, and its attention GroupQueryAttention.
+    """Convert a language model's caches to inputs and outputs, and its attention to GroupQueryAttention.
 
     Args:
-        model: changed in place.
+        model: the model; changed in place.
         variables: its variables.
-        positions: the most tokens that it is made for; ``None`` where that is unknown: rotary embeddings, which take a table
-            of all positions, stay outside of the attention then.
+        positions: the maximum number of tokens; ``None`` if unknown. Rotary embeddings then stay outside the attention,
+            because
+            the operator needs a table of all positions.
         contrib: whether ONNX Runtime's own operators may be used.
-        cache: what the caches hold; float32 where not every attention can be GroupQueryAttention.
-        logits: of which tokens of a run there are logits.
+        cache: the type of the caches. It is float32 unless every attention becomes GroupQueryAttention.
+        logits: the tokens of a run that have logits.
 
     Raises:
-        NotACache: where a variable holds anything else than keys or values of past tokens.
+        NotACache: a variable is not a cache of keys or values of past tokens.
     """
     graph = model.graph
     caches = make_explicit(graph, variables)
@@ -168,7 +169,7 @@ def expose_caches(
 
 
 def _described(layers: Sequence[_Layer], results: dict[ir.Value, ir.Value], in_place: bool) -> list[dict[str, object]]:
-    """What sessions need to know of the caches."""
+    """Return the description of the caches for sessions."""
     caches = [cache for layer in layers for cache in (layer.keys, layer.values)]
     return [
         {
@@ -193,7 +194,7 @@ def _matches(graph: ir.Graph, matcher: Matcher) -> Iterable[CachedAttention | Un
 
 
 def _layers(caches: Sequence[Cache], attentions: Sequence[CachedAttention]) -> list[_Layer]:
-    """The caches of each attention, in the order in which they are computed; others by their names."""
+    """Group the caches by attention, in topological order. Caches without an attention follow by name."""
     layers: list[_Layer] = []
     used: set[int] = set()
     for found in attentions:
@@ -237,7 +238,7 @@ def _grouped(
     cache: KvCache,
     decoder: Decoder,
 ) -> dict[ir.Value, ir.Value]:
-    """Replace the attentions that fit; returns what replaces each cache's output."""
+    """Replace the supported attentions. Return the replacement of each cache's output."""
     if positions is not None and positions > _MOST_POSITIONS:
         decoder.kept[f"{positions:,} positions are more than a mask is tried at"] = list(range(len(layers)))
         return {}
@@ -272,7 +273,7 @@ def _grouped(
 
 @contextmanager
 def _kept_if_unsupported(decoder: Decoder, number: int) -> Iterator[None]:
-    """The layer of that number stays in standard ONNX where its attention is of another form."""
+    """If the attention of a layer is not supported, record why and keep it in standard ONNX."""
     try:
         yield
     except UnsupportedAttention as error:
@@ -282,7 +283,7 @@ def _kept_if_unsupported(decoder: Decoder, number: int) -> Iterator[None]:
 def _supported_sizes(
     supported: Sequence[tuple[int, CachedAttention, VisibleKeys]], decoder: Decoder
 ) -> Iterator[tuple[int, CachedAttention, VisibleKeys]]:
-    """Those whose heads the operator takes: ONNX Runtime's does not take every size."""
+    """Yield the attentions with a head size that ONNX Runtime's operator supports."""
     for number, found, visible in supported:
         with _kept_if_unsupported(decoder, number):
             if decoder.cache == "float32":
@@ -293,9 +294,9 @@ def _supported_sizes(
 def _sources(
     rotations: Rotations, found: CachedAttention, positions: int | None, *, any_size: bool
 ) -> tuple[tuple[Source, Source, Source], Table | None, str]:
-    """What queries, keys and values are made of; how the two first are rotated; and why not inside.
+    """Return the sources of queries, keys and values, the rotary table of the first two, and why the rotation stays outside.
 
-    Those of ``any_size`` are where ONNX Runtime's own kernel does not do it.
+    ``any_size`` removes the restrictions of ONNX Runtime's own kernel.
     """
     new, groups, size = found.keys.new, found.groups, found.size
     values = rotations.source(found.values.new, groups, size, rotated=False)
@@ -308,7 +309,7 @@ def _sources(
                 return (query, keys, values), query.table, ""
             reason = f"ONNX Runtime does not rotate {rotated} of {size} elements"
         elif query.table is None and keys.table is None and "BSD" in (query.layout.name, keys.layout.name):
-            return (query, keys, values), None, ""  # there is nothing to rotate
+            return (query, keys, values), None, ""  # # there is no rotation
         else:
             reason = "rotary embeddings of a form that a table of positions does not have stay outside"
     elif positions is None:
@@ -321,7 +322,7 @@ def _sources(
 
 
 def _rename(graph: ir.Graph, layers: Sequence[_Layer], results: dict[ir.Value, ir.Value]) -> None:
-    """The caches' names and order: inputs after the model's own, outputs too, layer by layer."""
+    """Rename the caches. They follow the model's own inputs and outputs, sorted by layer."""
     names = {value.name: value for value in all_values(graph)}
     unique = Names(names).unique
     for number, layer in enumerate(layers):
@@ -357,7 +358,7 @@ def _name_dims(past: ir.Value, present: ir.Value, axis: int) -> None:
 
 
 def _name_tokens(inputs: Inputs) -> None:
-    """The dimensions that inputs share have one name."""
+    """Give equal dimensions of the inputs the same name."""
     tokens = ["batch_size", "sequence_length"]
     whole = ["batch_size", "total_sequence_length"]
     named = [(inputs.mask, whole), (inputs.positions, tokens), *((value, tokens) for value in inputs.data)]
@@ -368,12 +369,12 @@ def _name_tokens(inputs: Inputs) -> None:
 
 
 def _remove_unused_inputs(graph: ir.Graph) -> None:
-    """Positions that are rotated by inside of the attention are not the caller's to give."""
+    """Remove the input for positions if only rotary embeddings inside the attention used it."""
     for value in list(graph.inputs):
         if value.name == "position_ids" and not value.uses():
             graph.inputs.remove(value)
 
 
 def _reads_caches(inputs: Inputs) -> bool:
-    """Whether something else than GroupQueryAttention takes a cache, whose length it would read wrongly."""
+    """Return whether an operator other than GroupQueryAttention uses a cache, whose length it would misread."""
     return any(not node.op_type.startswith("GroupQueryAttention") for past in inputs.pasts for node, _ in past.uses())

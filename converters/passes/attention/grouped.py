@@ -1,4 +1,4 @@
-"""GroupQueryAttention instead of an attention over a cache."""
+"""Replacement of an attention over a cache by GroupQueryAttention."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from onnx_specops.replacing import replace_value
 _TYPES = {"float16": ir.DataType.FLOAT16, "uint8": ir.DataType.UINT8}
 
 _MULTIPLE = 8
-"""The size of a head in ONNX Runtime's kernel is one of it."""
+"""ONNX Runtime's kernel needs a head size that is a multiple of this."""
 
 _UNKNOWN = -(1 << 30)
-"""No number of tokens: ONNX Runtime rejects it."""
+"""An invalid number of tokens, which ONNX Runtime rejects."""
 
 
 @dataclass
 class Emitter:
-    """Emits the nodes, and once what all of them take.
+    """Emits the operators, and the values that they share once.
 
     Attributes:
         graph: the graph.
         inputs: its inputs.
-        cache: what caches hold.
+        cache: the type of the caches.
         root: a builder of the graph that knows its names.
     """
 
@@ -49,13 +49,13 @@ class Emitter:
     def replace(
         self, found: CachedAttention, visible: VisibleKeys, sources: tuple[Source, Source, Source], table: Table | None
     ) -> tuple[ir.Value, ir.Value]:
-        """Put GroupQueryAttention in an attention's place; returns what its caches become.
+        """Replace an attention by GroupQueryAttention. Return the replacements of its caches.
 
         Args:
             found: the attention.
-            visible: what its mask lets be seen.
-            sources: what its queries, keys and values are made of.
-            table: how queries and keys are rotated; ``None`` where they are rotated before, or not at all.
+            visible: the keys that its mask leaves visible.
+            sources: the sources of its queries, keys and values.
+            table: the table of the rotary embedding; ``None`` if it stays outside, or does not exist.
         """
         mixing = found.guarded.producer()
         assert mixing is not None
@@ -94,7 +94,7 @@ class Emitter:
         return key, value
 
     def _counted(self, padding: bool) -> tuple[Value, Value]:
-        """The tokens of each row less one, and the most of all."""
+        """Return the number of tokens of each row minus one, and the maximum of all rows."""
         if padding in self._lengths:
             return self._lengths[padding]
         op = Builder(self.graph, root=self.root, before=next(iter(self.graph)))
@@ -123,7 +123,7 @@ class Emitter:
         return self._caches[table]
 
     def _in_rows_again(self, found: CachedAttention) -> ir.Value | None:
-        """The value after ``mixed`` that has [batch, sequence, heads * size], as the operator gives it."""
+        """Return the value after ``mixed`` in the operator's layout ``[batch, sequence, heads * size]``."""
         probe_shapes = ProbeShapes(2, 3, 5)
         shape = (2, found.heads, 3, found.size)
         mixed = np.random.default_rng(3).standard_normal(shape).astype(np.float32)
@@ -143,7 +143,7 @@ class Emitter:
 
 
 def _compress(past: ir.Value, cache: KvCache) -> None:
-    """What an input that held floats is when it holds them in fewer bits."""
+    """Change the type of a float cache input to that of the smaller cache."""
     assert past.shape is not None
     *dims, size = past.shape
     past.dtype = _TYPES[cache]
@@ -151,20 +151,20 @@ def _compress(past: ir.Value, cache: KvCache) -> None:
 
 
 def _is_right_padded(op: Builder, mask: ir.Value, sequence: Value, total: Value) -> Value:
-    """For each row whether what fills it up stands after its tokens, as GroupQueryAttention has it.
+    """Return for each row whether its padding is after its tokens, as GroupQueryAttention requires.
 
-    It can stand before later runs' tokens: these are after it.
+    Padding can be before the tokens of a later run, but after those of this one.
     """
     begins = op.Greater(op.Slice(mask, [0], [1], [1]), 0)
     earlier, later = op.Slice(mask, [0], [-1], [1]), op.Slice(mask, [1], [2**62], [1])
-    # An empty maximum would be an error.
+    # # ReduceMax of an empty tensor would be an error.
     rises = op.ReduceSum(op.Cast(op.Less(earlier, later), to=ir.DataType.INT64), [1], keepdims=1)
     falls_only = op.Or(op.Equal(rises, 0), op.Less(sequence, total))
     return op.Squeeze(op.And(begins, falls_only), [1])
 
 
 def _in_rows(op: Builder, source: Source, heads: int, size: int) -> ir.Value:
-    """A query, key or value as [batch, sequence, heads * size]."""
+    """Convert a query, key or value to ``[batch, sequence, heads * size]``."""
     value = source.value
     if source.layout.name == "BSD":
         return value
@@ -174,14 +174,14 @@ def _in_rows(op: Builder, source: Source, heads: int, size: int) -> ir.Value:
 
 
 def check_types(found: CachedAttention) -> None:
-    """Raises `UnsupportedAttention` where an attention is not computed in float32."""
+    """Raise `UnsupportedAttention` if an attention is not computed in float32."""
     types = {value.dtype for value in (found.query, found.keys.past, found.values.past, found.keys.new, found.guarded)}
     if types != {ir.DataType.FLOAT}:
         raise UnsupportedAttention(f"it is computed in {', '.join(sorted(str(t) for t in types))}")
 
 
 def check_size(found: CachedAttention) -> None:
-    """Raises `UnsupportedAttention` where ONNX Runtime's kernel rejects the size of an attention's heads."""
+    """Raise `UnsupportedAttention` if ONNX Runtime's kernel rejects the head size."""
     if found.size % _MULTIPLE:
         raise UnsupportedAttention(
             f"its heads have {found.size} elements, no multiple of {_MULTIPLE} as ONNX Runtime takes them"

@@ -1,11 +1,11 @@
-"""The caches of a language model in OpenVINO's form, which its attention extends where they lie.
+"""The caches of a language model in OpenVINO's form, extended in place by its attention.
 
-OpenVINO keeps keys and values in variables: ReadValue, Gather by beam_idx, Concat with those of this run's tokens, Assign;
-of each token all of the cache would be copied by every one of them. `onnx_specops.ScaledDotProductAttentionWithKVCache`
-says all of it, with the attention. The model's inputs and outputs stay what they are, ``beam_idx`` among them.
+OpenVINO keeps keys and values in variables: ReadValue, Gather by beam_idx, Concat with the new tokens, Assign. In ONNX, each
+of these nodes would copy the whole cache for each token. `onnx_specops.ScaledDotProductAttentionWithKVCache` represents all
+of them together with the attention. The model's inputs and outputs are unchanged, including ``beam_idx``.
 
-How many tokens a cache holds that has room for more, the attention_mask tells. The decoders of encoder-decoders have none:
-there one more variable counts the tokens.
+The attention_mask gives the number of tokens in a cache with spare capacity. The decoders of encoder-decoders have no mask.
+A further variable counts the tokens there.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from onnx_specops.building import Builder, Value, new_value
 from onnx_specops.replacing import replace_value
 
 _HIDDEN = -1e30
-"""A product to which this is added is this, whatever it was."""
+"""A score to which this is added equals this."""
 
 _COUNTER = "past_length"
 """The variable that counts the tokens of the caches."""
 
 _ALL = -1
-"""What it begins as: all that the caches hold are tokens, none of it is room."""
+"""The initial value of the counter: the caches contain tokens only, without spare capacity."""
 
 
 class ExtendCachesInPlace(InPlacePass):
-    """Attention that extends its caches in place.
+    """Let attention extend its caches in place.
 
     Args:
-        variables: the model's variables; the list changes as `extend_caches_in_place` describes.
+        variables: the model's variables. The list changes as `extend_caches_in_place` describes.
     """
 
     def __init__(self, variables: list[ExposedVariable]) -> None:
@@ -55,15 +55,14 @@ class ExtendCachesInPlace(InPlacePass):
 
 
 def extend_caches_in_place(model: ir.Model, variables: list[ExposedVariable]) -> None:
-    """Let a language model's attention extend its caches.
+    """Let a language model's attention extend its caches in place.
 
-    The keys and values of an attention that has not the operator's form, or that something else takes, stay variables as
-    others are.
+    Keys and values of unsupported attentions, or with other consumers, stay ordinary variables.
 
     Args:
-        model: changed in place.
-        variables: its variables; those that are caches begin empty then, whatever says so in the graph. Where nothing else
-            tells how many tokens they hold, a variable that does is added.
+        model: the model; changed in place.
+        variables: its variables. Those that are caches start empty afterwards. If nothing else gives the number of tokens, a
+            variable for it is added.
     """
     graph = model.graph
     forms, inputs, _ = recognize_caches(graph, variables)
@@ -94,7 +93,7 @@ def extend_caches_in_place(model: ir.Model, variables: list[ExposedVariable]) ->
 
 
 class _ChosenRows(Inputs):
-    """The graph's inputs, with the caches' chosen rows as if they were inputs too."""
+    """The graph's inputs, with the selected rows of the caches as further inputs."""
 
     def __init__(self, inputs: Inputs, graph: ir.Graph, forms: Sequence[CacheForm]) -> None:
         super().__init__(graph, inputs.pasts, inputs.unset)
@@ -110,7 +109,7 @@ class _ChosenRows(Inputs):
 
 
 def _attentions(graph: ir.Graph, forms: Sequence[CacheForm], chosen: _ChosenRows, probe: Probe) -> list[CachedAttention]:
-    """The attentions that the operator supports over two caches each, which are those of no other."""
+    """Return the supported attentions over two caches that no other attention uses."""
     caches = [Cache(form.name, form.past, form.present, form.new, form.axis) for form in forms]
     matcher = Matcher(chosen, caches, Dependence(graph, chosen.sources))
     found: list[CachedAttention] = []
@@ -128,7 +127,7 @@ def _attentions(graph: ir.Graph, forms: Sequence[CacheForm], chosen: _ChosenRows
 
 
 def _check(found: CachedAttention, probe: Probe) -> None:
-    """Raises `UnsupportedAttention` where an attention has what the operator has not."""
+    """Raise `UnsupportedAttention` if the operator does not support an attention."""
     check_types(found)
     if probe.shape(found.query)[::2] != (PROBE_SHAPES.batch, PROBE_SHAPES.sequence):
         raise UnsupportedAttention("its queries are not those of the tokens of the run")
@@ -150,10 +149,10 @@ def _check(found: CachedAttention, probe: Probe) -> None:
 
 
 def _tokens(inputs: Inputs, attentions: Sequence[CachedAttention]) -> ir.Value:
-    """The input whose second dimension is how many tokens a run has.
+    """Return the input whose second dimension is the number of new tokens.
 
     Raises:
-        UnsupportedAttention: it is not one of them that says so.
+        UnsupportedAttention: no input has this dimension.
     """
     longer = ProbeShapes(PROBE_SHAPES.batch, PROBE_SHAPES.sequence + 1, PROBE_SHAPES.past)
     as_it_was = inputs.probe(PROBE_SHAPES)
@@ -169,8 +168,9 @@ def _tokens(inputs: Inputs, attentions: Sequence[CachedAttention]) -> ir.Value:
 
 
 def _counted_by_mask(inputs: Inputs, attentions: Sequence[CachedAttention]) -> bool:
-    """Whether the attention_mask says which of the caches' tokens count, and so is as long as all there are: that of what an
-    encoder gave is not."""
+    """Return whether the attention_mask covers all cached tokens, so that its length is their number. The mask of an
+    encoder's output does not.
+    """
     if inputs.mask is None or not _is_dynamic(inputs.mask, 1):
         return False
     longer = np.ones((PROBE_SHAPES.batch, PROBE_SHAPES.total + 1), np.int64)
@@ -189,7 +189,7 @@ def _counted_by_mask(inputs: Inputs, attentions: Sequence[CachedAttention]) -> b
 
 
 def _sizes(past: ir.Value) -> tuple[int, int]:
-    """A cache's groups, and the elements of each token in them; raises `UnsupportedAttention` where they are not known."""
+    """Return the key heads and head size of a cache. Raise `UnsupportedAttention` if they are unknown."""
     dims = _dims(past)
     if len(dims) == 4 and isinstance(dims[1], int) and isinstance(dims[3], int):
         return dims[1], dims[3]
@@ -199,10 +199,10 @@ def _sizes(past: ir.Value) -> tuple[int, int]:
 def _with_exclusive_caches(
     graph: ir.Graph, variables: Sequence[ExposedVariable], forms: Sequence[CacheForm], attentions: Sequence[CachedAttention]
 ) -> Sequence[CachedAttention]:
-    """Those of the attentions whose caches nothing else takes than attentions that are to be replaced: neither what stays
-    as it is nor the model's own outputs, for memory that has room looks larger than the cache.
+    """Return the attentions whose caches are used only by attentions that will be replaced.
 
-    Shapes aside: they are known without it.
+    The caches must not be outputs of the model, or used by other nodes, because a cache with spare capacity has a larger
+    shape. Uses of the shape itself are replaced.
     """
     by_past = {form.past: form for form in forms}
     outputs: dict[ir.Value, str] = {item.variable.value: item.names["output"] for item in variables if item.names}
@@ -224,12 +224,12 @@ def _with_exclusive_caches(
 def _reached(
     outputs: Sequence[ir.Value], attentions: Sequence[CachedAttention], cached: Mapping[ir.Value, ir.Value]
 ) -> set[ir.Value]:
-    """The caches of which more than the shape is needed for the outputs, where the attentions are replaced.
+    """Return the caches whose values, not only shapes, are needed for the outputs once the attentions are replaced.
 
     Args:
         outputs: the outputs.
         attentions: the attentions.
-        cached: the caches, by each value of the graph that holds one.
+        cached: value of the graph -> the cache that it represents.
     """
     ends = {found.guarded for found in attentions}
     pending = list(outputs)
@@ -252,16 +252,16 @@ def _reached(
 
 @dataclass
 class _Emitter:
-    """Emits the operators, and once what all of them take.
+    """Emits the operators, and the values that they share once.
 
     Attributes:
         graph: the graph.
         forms: its caches.
         inputs: its inputs.
-        tokens: the one among them whose second dimension is how many tokens a run has.
-        ranks: those of the attentions' masks.
-        told_by_mask: whether the attention_mask is as long as all tokens.
-        in_place: whether the caches may have room for more than they hold.
+        tokens: the input whose second dimension is the number of new tokens.
+        ranks: the ranks of the attentions' masks.
+        told_by_mask: whether the attention_mask has the length of all tokens.
+        in_place: whether the caches may have spare capacity.
     """
 
     graph: ir.Graph
@@ -285,8 +285,8 @@ class _Emitter:
         room = op.Shape(self.forms[0].past, start=2, end=3)
         self._own_shape = room.producer()
         if self.counted_by_mask:
-            # A mask of a fixed length is longer than all tokens. A cache without room tells how many there are; where it has
-            # room, sessions cut the mask.
+            # # A mask of a fixed length is longer than all tokens. A cache without spare capacity gives their number. With
+            # spare capacity, # sessions cut the mask.
             self._total = op.Min(op.Shape(mask, start=1, end=2), op.Add(room, sequence))
             self._held = op.Sub(self._total, sequence)
             self._length = op.Squeeze(self._held, [0])
@@ -301,7 +301,7 @@ class _Emitter:
         self.in_place = self._length is not None
 
     def count(self) -> list[ExposedVariable]:
-        """The variable that counts the tokens, where there is none to tell how many there are."""
+        """Return the variable that counts the tokens, if nothing else gives their number."""
         if self._counter is None:
             return []
         op = Builder(self.graph, root=self._root)
@@ -311,7 +311,7 @@ class _Emitter:
         return expose(op, [counter])
 
     def replace(self, found: CachedAttention) -> None:
-        """Put the operator in an attention's place."""
+        """Replace an attention by the operator."""
         node = found.guarded.producer()
         assert node is not None
         op = Builder(self.graph, root=self._root, before=node)
@@ -338,7 +338,7 @@ class _Emitter:
             replace_value(cache.present, present, equal=False)
 
     def _mask(self, op: Builder, found: CachedAttention) -> ir.Value:
-        """[batch or 1, heads or 1, sequence or 1, total sequence], added to the attention scores."""
+        """Return the additive mask, ``[batch or 1, heads or 1, sequence or 1, total sequence]``."""
         mask = found.mask
         assert mask is not None
         if mask not in self._masks:
@@ -346,7 +346,8 @@ class _Emitter:
             if found.is_boolean:
                 lowest = np.float32(found.lowest)
                 if self.inputs.beams is not None:
-                    # OpenVINO's fused attention gives the mean of all values to a token that a boolean mask lets see none.
+                    # # For a token without visible keys under a boolean mask, OpenVINO's fused attention gives the mean of
+                    # all values.
                     lowest = max(lowest, np.finfo(np.float32).min)
                 added = op.Where(mask, np.float32(0), lowest)
             if (rank := self.ranks[mask]) < 4:
@@ -355,9 +356,10 @@ class _Emitter:
         return self._masks[mask]
 
     def _unseeing(self, op: Builder, found: CachedAttention) -> ir.Value | None:
-        """NaN for the tokens that a mask of -inf lets see none, else 0; ``None`` if all of them get a number.
+        """Return NaN for tokens without visible keys under a mask of -inf, and 0 for others; ``None`` if there are no such
+        tokens.
 
-        Without ``beam_idx`` OpenVINO does not fuse attention with its caches, and its Softmax gives NaN.
+        Without ``beam_idx``, OpenVINO does not fuse attention with its caches, and its Softmax gives NaN.
         """
         if self.inputs.beams is not None or found.mask is None or found.sinks is not None:
             return None
@@ -370,7 +372,7 @@ class _Emitter:
         return self._unseen[found.mask]
 
     def replace_shapes(self) -> None:
-        """What asks for a cache's shape learns it without the cache."""
+        """Replace uses of a cache's shape by equal values that do not need the cache."""
         for form in self.forms:
             for value in dict.fromkeys((form.past, form.read, form.chosen)):
                 self._replace_shapes(value, form, self._held)
@@ -389,7 +391,7 @@ class _Emitter:
             node.outputs[0].replace_all_uses_with(shape, replace_graph_outputs=True)
 
     def declare(self, item: ExposedVariable) -> None:
-        """A cache needs no word whether it is set: it begins with no tokens."""
+        """Remove the flag of a cache, because a cache starts empty."""
         variable = item.variable
         form = self._by_past[variable.value]
         if variable.is_set is not None:
@@ -407,7 +409,7 @@ class _Emitter:
             item.traits["beams"] = self.inputs.beams.name or ""
 
     def name_dims(self) -> None:
-        """The dimensions that inputs share have one name, by which sessions know how large a cache is."""
+        """Give equal dimensions of the inputs the same name, by which sessions determine the size of a cache."""
         data, mask = self.tokens, self.inputs.mask
         named: list[tuple[ir.Value | None, int, str]] = [(data, 0, "batch_size"), (data, 1, "sequence_length")]
         named += [(mask, 1, "total_sequence_length")] if self.counted_by_mask else []
@@ -420,11 +422,11 @@ class _Emitter:
 
 
 def _dims(value: ir.Value) -> list[int | ir.SymbolicDim]:
-    """The dimensions of a value; none where not even their number is known."""
+    """Return the dimensions of a value; an empty list if the rank is unknown."""
     return list(value.shape or ())
 
 
 def _is_dynamic(value: ir.Value, axis: int) -> bool:
-    """Whether a value has an axis, along which it may be of any size."""
+    """Return whether a value has an axis with a dynamic dimension."""
     dims = _dims(value)
     return axis < len(dims) and not isinstance(dims[axis], int)

@@ -1,7 +1,8 @@
-"""Only what gives the next token is computed after a language model's last attention: no logits of the tokens before it.
+"""Computation of the logits for the last token only.
 
-Behind the last mixing of tokens (attention) each token is computed by itself. Who generates text wants one of them: of a
-prompt of 2,000 tokens and a vocabulary of 128,000 the logits alone would be 1 GB, and their product the largest of all.
+After the last attention of a language model, each token is computed independently. Text generation needs only the last one.
+With a prompt of 2,000 tokens and a vocabulary of 128,000, all logits would take 1 GB, and their MatMul would be the largest
+of the model.
 """
 
 from __future__ import annotations
@@ -16,28 +17,29 @@ from onnx_specops.replacing import replace_value
 _PROBE_SHAPES = ProbeShapes(batch=2, sequence=3, past=5)
 _END = 2**62
 
-# What computes each element from those at its place in the inputs.
+# # Elementwise operators.
 _ELEMENTWISE = {
     "Abs", "Add", "Cast", "Clip", "Cos", "Div", "Elu", "Erf", "Exp", "Gelu", "HardSigmoid", "HardSwish", "Identity",
     "LeakyRelu", "Log", "Max", "Min", "Mish", "Mul", "Neg", "Pow", "Reciprocal", "Relu", "Sigmoid", "Sin", "Softplus",
     "Softsign", "Sqrt", "Sub", "Tanh", "Where",
 }  # fmt: skip
 _REDUCTIONS = {"ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "ReduceSumSquare", "ReduceL2"}
-# Along an axis, and the one that is meant where none is named.
+# # Operators that compute along an axis, with its default.
 _ALONG = {"LayerNormalization": -1, "RMSNormalization": -1, "Softmax": -1, "LogSoftmax": -1, "Split": 0}
 
 
 def keep_last_token(graph: ir.Graph, inputs: Inputs) -> bool:
-    """Let the logits, ``[batch, tokens, vocabulary]``, be ``[batch, 1, vocabulary]``: those of each row's last token.
+    """Reduce the logits ``[batch, tokens, vocabulary]`` to ``[batch, 1, vocabulary]``, those of each row's last token.
 
-    They are the output of that name, else the first. What fills up a row, by ``attention_mask``, is not its last token.
+    The logits are the output of that name, or else the first output. Padding according to ``attention_mask`` is not the last
+    token.
 
     Args:
         graph: a language model whose caches are inputs and outputs; changed in place.
         inputs: its inputs.
 
     Returns:
-        Whether it is so now: not where the output is of another form, or something else is made of it.
+        Whether the logits were reduced. They are not if the output has another form or other consumers.
     """
     place = next((k for k, output in enumerate(graph.outputs) if output.name == "logits"), 0)
     logits = graph.outputs[place]
@@ -61,7 +63,7 @@ def keep_last_token(graph: ir.Graph, inputs: Inputs) -> bool:
 
 
 def _by_token(graph: ir.Graph, logits: ir.Value, probe: Probe) -> dict[ir.Node, None]:
-    """The nodes that compute each token by itself and whose results nothing but the logits need, in the graph's order."""
+    """Return the nodes that compute each token independently and only for the logits, in topological order."""
     found: dict[ir.Node, None] = {}
     for node in reversed(graph):
         if logits in node.outputs or (_users(node) and all(user in found for user in _users(node))):
@@ -76,7 +78,7 @@ def _users(node: ir.Node) -> list[ir.Node]:
 
 
 def _is_by_token(node: ir.Node, probe: Probe) -> bool:
-    """Whether each token of the results, ``[batch, tokens, ...]``, depends on that token of the inputs alone."""
+    """Return whether each token of the results ``[batch, tokens, ...]`` depends only on the same token of the inputs."""
     given = [value for value in node.inputs if value is not None]
     if node.domain or not given or not all(_has_tokens(value, probe) for value in node.outputs):
         return False
@@ -85,7 +87,7 @@ def _is_by_token(node: ir.Node, probe: Probe) -> bool:
         return all(_has_tokens(value, probe) or _is_of_all(value, probe) for value in (data, *others))
     if not _has_tokens(data, probe):
         return False
-    if node.op_type == "Reshape":  # one that changes nothing, as GPT-2 has it
+    if node.op_type == "Reshape":  # # a Reshape that keeps the shape, as in GPT-2
         return _shape(data, probe) == _shape(node.outputs[0], probe) and not node.attributes.get_int("allowzero", 0)
     if node.op_type == "MatMul":
         return _is_matrix(others[0], probe)
@@ -109,13 +111,13 @@ def _shape(value: ir.Value, probe: Probe) -> tuple[int, ...] | None:
 
 
 def _has_tokens(value: ir.Value, probe: Probe) -> bool:
-    """Whether it is ``[batch, tokens, ...]``."""
+    """Return whether the value is ``[batch, tokens, ...]``."""
     shape = _shape(value, probe)
     return shape is not None and len(shape) == 3 and shape[:2] == (_PROBE_SHAPES.batch, _PROBE_SHAPES.sequence)
 
 
 def _is_of_all(value: ir.Value, probe: Probe) -> bool:
-    """Whether it is the same for all tokens."""
+    """Return whether the value is the same for all tokens."""
     shape = _shape(value, probe)
     return shape is not None and len(shape) <= 3 and (len(shape) < 2 or shape[-2] == 1)
 
@@ -126,16 +128,16 @@ def _is_matrix(value: ir.Value, probe: Probe) -> bool:
 
 
 def _shorten(value: ir.Value) -> None:
-    """Its dimension of tokens is 1 now."""
+    """Set the dimension of the tokens to 1."""
     if value.shape is not None and len(value.shape) == 3:
         value.shape = ir.Shape([value.shape[0], 1, value.shape[2]])
 
 
 class _Selection:
-    """Each row's last token of values ``[batch, tokens, ...]``.
+    """Selects each row's last token of values ``[batch, tokens, ...]``.
 
     Args:
-        graph: theirs.
+        graph: the graph of the values.
         inputs: its inputs.
     """
 
@@ -147,11 +149,11 @@ class _Selection:
 
     @property
     def as_it_is(self) -> Value:
-        """The shape that Reshape takes for each dimension's own."""
+        """The shape with which Reshape keeps each dimension."""
         return self._root.place(self._root.const([0, 0, 0]))
 
     def last(self, value: ir.Value, before: ir.Node | None) -> Value:
-        """``[batch, 1, ...]`` of ``[batch, tokens, ...]``, made before that node, or where the graph ends."""
+        """Return ``[batch, 1, ...]`` of ``[batch, tokens, ...]``, emitted before the node or at the end of the graph."""
         if value not in self._made:
             op = Builder(self._graph, root=self._root, before=before)
             op.scope = "last_token"
@@ -162,7 +164,7 @@ class _Selection:
         return self._made[value]
 
     def _places(self) -> Value | None:
-        """Where the tokens are among those of all rows, ``[batch]``; ``None``: each is the last of its row."""
+        """Return the positions of the last tokens in all rows, ``[batch]``; ``None`` if each is the last of its row."""
         mask = self._inputs.mask
         if mask is None or mask.shape is None or len(mask.shape) != 2:
             return None

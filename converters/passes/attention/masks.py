@@ -1,4 +1,4 @@
-"""What a mask lets be seen, determined by evaluation."""
+"""The keys that a mask leaves visible, determined by evaluation."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from converters.passes.attention.probing import ProbeError
 
 @dataclass(frozen=True)
 class VisibleKeys:
-    """What the tokens of a run see: those up to themselves that the attention_mask has.
+    """The keys that tokens of a run can attend to: those up to themselves that the attention_mask includes.
 
     Attributes:
-        window: how many of them, the last; -1 for all.
+        window: the number of last keys; -1 for all.
         padding: whether the attention_mask is used.
     """
 
@@ -26,12 +26,13 @@ class VisibleKeys:
 
 
 class Masks:
-    """Says what masks let be seen; each mask once.
+    """Determines the visible keys of masks, once for each mask.
 
     Args:
         inputs: the graph's inputs.
-        positions: the most tokens that the model is made for, or ``None`` where that is unknown.
-        most, least: where it is unknown, the numbers of tokens that masks are tried at: the most that a mask takes.
+        positions: the maximum number of tokens of the model; ``None`` if unknown.
+        most, least: the range of numbers of tokens to try if ``positions`` is unknown. The largest that a mask supports is
+            used.
     """
 
     def __init__(self, inputs: Inputs, positions: int | None, *, most: int, least: int) -> None:
@@ -42,10 +43,10 @@ class Masks:
         self._found: dict[tuple[ir.Value, bool], VisibleKeys | UnsupportedAttention] = {}
 
     def visible_keys(self, mask: ir.Value | None, is_boolean: bool) -> VisibleKeys:
-        """What a mask lets be seen.
+        """Return the keys that a mask leaves visible.
 
         Raises:
-            UnsupportedAttention: something else than tokens before, or not by hiding the others.
+            UnsupportedAttention: the mask shows something other than previous tokens, or does not hide the others.
         """
         if mask is None:
             raise UnsupportedAttention("it sees tokens that come later")
@@ -90,23 +91,23 @@ class Masks:
         return VisibleKeys(window, padding)
 
     def _last(self, mask: ir.Value, is_boolean: bool) -> np.ndarray:
-        """[total]: what one token sees after as many others as there may be, which shows a window."""
+        """Return the keys that one token sees after the maximum number of tokens, ``[total]``, which reveals a window."""
         *longer, shortest = self._totals
         for total in longer:
             try:
                 return self._visible(mask, is_boolean, ProbeShapes(sequence=1, past=total - 1))[0, 0]
             except (UnsupportedAttention, ProbeError):
-                continue  # a constant mask has a size of its own
+                continue  # # a constant mask has a fixed size
         return self._visible(mask, is_boolean, ProbeShapes(sequence=1, past=shortest - 1))[0, 0]
 
     @staticmethod
     def _check(visible: np.ndarray, wanted: np.ndarray, probe_shapes: ProbeShapes, given: np.ndarray | None) -> None:
-        some = wanted.any(-1)  # a row that sees nothing gives numbers without meaning
+        some = wanted.any(-1)  # # the values of a row without visible keys do not matter
         if not np.array_equal(visible[some], wanted[some]):
             raise UnsupportedAttention("it sees others than the tokens before, all or those of a window")
 
     def _visible(self, mask: ir.Value, is_boolean: bool, probe_shapes: ProbeShapes) -> np.ndarray:
-        """[batch, sequence, total]: whether a key is seen."""
+        """Return whether each key is visible, ``[batch, sequence, total]``."""
         array = self._inputs.probe(probe_shapes).array(mask)
         whole = (probe_shapes.batch, 1, probe_shapes.sequence, probe_shapes.total)
         if array.ndim > 4 or (array.ndim == 4 and array.shape[1] != 1 and not (array == array[:, :1]).all()):
@@ -126,7 +127,7 @@ class Masks:
 
 
 def _visible(probe_shapes: ProbeShapes, window: int) -> np.ndarray:
-    """What tokens see that come before: [batch, sequence, total]."""
+    """Return the previous keys that tokens see, ``[batch, sequence, total]``."""
     slots = np.arange(probe_shapes.total)
     last = probe_shapes.past + np.arange(probe_shapes.sequence)[:, None]
     visible = slots <= last

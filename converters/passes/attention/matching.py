@@ -1,4 +1,4 @@
-"""Attention over a cache: its canonical form, with the caches that its keys and values are."""
+"""Attention over a cache: its canonical form, with the caches of its keys and values."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from converters.passes.attention.spellings import product_with_values, read
 
 @dataclass
 class CachedAttention(Attention):
-    """One attention over a cache.
+    """Attention over a cache.
 
     Attributes:
         keys, values: the caches.
-        heads, groups, size: the number of heads, of keys that they share, and of the elements of each.
-        sinks: the score of each head that leads to no value, ``[heads]``; ``None`` if there are none.
+        heads, groups, size: the number of query heads, the number of key heads, and the head size.
+        sinks: the score of each head without a value, ``[heads]``; ``None`` if there is none.
     """
 
     keys: Cache
@@ -34,12 +34,12 @@ class CachedAttention(Attention):
 
 
 class Matcher:
-    """Finds the attentions of a graph over caches.
+    """Finds the attentions over caches in a graph.
 
     Args:
         inputs: the graph's inputs.
         caches: its caches.
-        dependence: what depends on data.
+        dependence: the values that depend on data.
     """
 
     def __init__(self, inputs: Inputs, caches: Sequence[Cache], dependence: Dependence) -> None:
@@ -48,10 +48,10 @@ class Matcher:
         self._probe, self._later = inputs.probe(PROBE_SHAPES), inputs.probe(_LATER_SHAPES)
 
     def match(self, softmax: ir.Node) -> CachedAttention | None:
-        """The attention of a Softmax; ``None`` if it is not one over a cache.
+        """Return the attention of a Softmax; ``None`` if it is not one over a cache.
 
         Raises:
-            UnsupportedAttention: it is one, of another form.
+            UnsupportedAttention: the attention over a cache is not supported.
         """
         mixing = product_with_values(softmax, self)
         if mixing is None or softmax.inputs[0] not in self._dependence or mixing.inputs[1] is None:
@@ -77,14 +77,14 @@ class Matcher:
         canonical = {each.name: getattr(found, each.name) for each in fields(Attention)}
         return CachedAttention(**canonical, keys=keys, values=values, heads=heads, groups=groups, size=size, sinks=sinks)
 
-    # What `spellings.Evaluation` asks for.
+    # # The protocol `spellings.Evaluation`.
 
     def operands(self, node: ir.Node) -> Sequence[ir.Value]:
-        """The inputs that depend on data."""
+        """Return the inputs that depend on data."""
         return self._dependence.among(list(node.inputs))
 
     def number(self, value: ir.Value) -> float:
-        """The only element of a value, which does not depend on data."""
+        """Return the only element of a value that does not depend on data."""
         try:
             array, later = self._probe.array(value), self._later.array(value)
         except ProbeError as error:
@@ -96,7 +96,7 @@ class Matcher:
         return float(array.reshape(-1)[0])
 
     def drops_last(self, weights: ir.Value, node: ir.Node) -> bool:
-        """Whether a node drops the last column of the attention weights and nothing else."""
+        """Return whether a node drops only the last column of the attention weights."""
         whole = np.random.default_rng(4).standard_normal((2, 2, 3, 9)).astype(np.float32)
         try:
             got = self._inputs.probe(PROBE_SHAPES, {weights: whole}).array(node.outputs[0])
@@ -105,11 +105,11 @@ class Matcher:
         return np.array_equal(got, whole[..., :-1])
 
     def has_factor(self, node: ir.Node) -> bool:
-        """Whether a node multiplies data by something that does not depend on data."""
+        """Return whether a node multiplies data by a value that does not depend on data."""
         return len(self.operands(node)) == 1
 
     def _sinks(self, column: ir.Value) -> np.ndarray:
-        """The score of each head that leads to no value."""
+        """Return the score of each head without a value."""
         if column in self._dependence:
             raise UnsupportedAttention("the column of its Softmax that leads to no value depends on data")
         try:
@@ -121,14 +121,14 @@ class Matcher:
         return array[0, :, 0, 0]
 
     def _cache(self, value: ir.Value) -> Cache | None:
-        """The cache that a value comes from."""
+        """Return the cache from which a value is computed."""
         for dominator in self._dependence.dominators(value, most=40) if value in self._dependence else []:
             if dominator in self._by_present:
                 return self._by_present[dominator]
         return None
 
     def _check_repeated(self, cache: Cache, used: ir.Value, times: int) -> None:
-        """Raises `UnsupportedAttention` where ``used`` is not the cache with each head repeated."""
+        """Raise `UnsupportedAttention` unless ``used`` is the cache with each head repeated."""
         if used is cache.present and times == 1:
             return
         content = np.random.default_rng(1).standard_normal(self._probe.shape(cache.present)).astype(np.float32)
@@ -137,14 +137,14 @@ class Matcher:
         except ProbeError as error:
             raise UnsupportedAttention(f"what becomes of its keys or values is not known: {error}") from error
         if content.shape[1] == 1 and np.array_equal(got, content):
-            return  # the product itself repeats it
+            return  # # MatMul broadcasts it
         wanted = np.repeat(content, times, axis=1)
         if got.shape != wanted.shape or not np.array_equal(got, wanted):
             raise UnsupportedAttention("its keys or values are not those of the cache, each for a group of heads")
 
 
 PROBE_SHAPES = ProbeShapes(batch=2, sequence=3, past=5)
-"""The shapes that attentions are evaluated with."""
+"""The shapes with which attentions are evaluated."""
 
 _LATER_SHAPES = ProbeShapes(batch=2, sequence=2, past=9)
-"""Others: what does not change with the number of tokens has the same value."""
+"""Other shapes, to recognize what does not depend on the number of tokens."""

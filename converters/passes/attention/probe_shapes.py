@@ -11,20 +11,20 @@ import onnx_ir as ir
 from converters.passes.attention.probing import Data, Probe
 
 MASK, POSITIONS, SLOTS, BEAMS = "attention_mask", "position_ids", "cache_position", "beam_idx"
-"""The inputs that are no data, by the names that language models in OpenVINO's form have."""
+"""The inputs that are not data, by their names in OpenVINO's form."""
 
 _OWN_MASK = "decoder_attention_mask"
-"""What a decoder calls the mask of its own tokens where the other name is that of the encoder's."""
+"""The mask of a decoder's own tokens, if the other name is that of the encoder's mask."""
 
 
 @dataclass(frozen=True)
 class ProbeShapes:
-    """How many tokens a run has, and where.
+    """The number of tokens of a run, and their positions.
 
     Attributes:
-        batch, sequence, past: numbers of rows, of tokens of the run and of the cache.
-        mask: [batch, past + sequence], which tokens count; all by default.
-        positions: [batch, sequence]; those of a run without padding by default.
+        batch, sequence, past: the number of rows, new tokens and cached tokens.
+        mask: ``[batch, past + sequence]``, the valid tokens; all by default.
+        positions: ``[batch, sequence]``; by default those of a run without padding.
     """
 
     batch: int = 1
@@ -53,8 +53,8 @@ class Inputs:
 
     Args:
         graph: the graph.
-        pasts: the inputs that hold what the model keeps from run to run: axis of the tokens of each.
-        unset: the flags that are false, those of variables that hold nothing yet; others are true.
+        pasts: the inputs for the model's state, with the axis of the tokens of each.
+        unset: the flags that are false because their variables have no value yet. Other flags are true.
     """
 
     def __init__(self, graph: ir.Graph, pasts: Mapping[ir.Value, int], unset: Collection[ir.Value | None] = ()) -> None:
@@ -68,11 +68,11 @@ class Inputs:
 
     @property
     def sources(self) -> Sequence[ir.Value]:
-        """All that is data."""
+        """All inputs that are data."""
         return [*self.data, *self.pasts]
 
     def probe(self, probe_shapes: ProbeShapes, more: Mapping[ir.Value, np.ndarray | Data] | None = None) -> Probe:
-        """The graph's values in probe shapes; ``more`` says what further values are."""
+        """Return the graph's values for probe shapes. ``more`` sets further values."""
         given: dict[ir.Value, np.ndarray | Data] = {}
         for value in self.data:
             given[value] = Data(
@@ -87,7 +87,7 @@ class Inputs:
             given[self.mask] = probe_shapes.given_mask.astype(_numpy(self.mask))
         if self.positions is not None:
             given[self.positions] = probe_shapes.given_positions.astype(_numpy(self.positions))
-        if self.slots is not None:  # of all rows
+        if self.slots is not None:  # # for all rows
             given[self.slots] = np.arange(probe_shapes.past, probe_shapes.total).astype(_numpy(self.slots))
         if self.beams is not None:
             given[self.beams] = np.arange(probe_shapes.batch).astype(_numpy(self.beams))
@@ -95,7 +95,7 @@ class Inputs:
 
     @staticmethod
     def _shape(value: ir.Value, sizes: Sequence[int]) -> tuple[int, ...]:
-        """The dimensions of an input: those that it has fixed, else those of the probe."""
+        """Return the dimensions of an input, with those of the probe for dynamic ones."""
         dims = list(value.shape or ())
         return tuple(d if isinstance(d, int) else sizes[i] if i < len(sizes) else 1 for i, d in enumerate(dims))
 

@@ -1,8 +1,8 @@
-"""What a part of a graph computes, determined by evaluation: its values for chosen inputs.
+"""Evaluation of parts of a graph for chosen inputs.
 
-Masks, rotary angles and repeated heads reach a model in many spellings, of many exporters; what they compute is the same.
-A `Probe` gives the value of any part of a graph for inputs of a few tokens, without its weights being read: of what depends
-on data (hidden states) it knows the shape alone, and constants are computed only where something else than data needs them.
+Exporters spell masks, rotary angles and repeated heads in many ways that compute the same. A `Probe` evaluates any part of a
+graph for inputs of a few tokens without reading the weights. For values that depend on data (hidden states), it infers only
+the shape. It computes constants only if something other than data needs them.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from onnx.reference import ReferenceEvaluator
 from onnx_specops.folding import fold
 from onnx_specops.graphs import nested
 
-_SMALL = 4096  # elements of a constant that is computed at once
-_LARGE = 1 << 26  # elements of what is not computed at all
+_SMALL = 4096  # # elements of a constant that is computed immediately
+_LARGE = 1 << 26  # # elements of a value that is never computed
 _SHAPES = ("Shape", "Size")
 
 
 class ProbeError(ValueError):
-    """A value cannot be found out."""
+    """A value cannot be determined."""
 
 
 @dataclass(frozen=True)
 class Data:
-    """A value of which the shape is known alone."""
+    """A value with a known shape only."""
 
     dtype: ir.DataType
     shape: tuple[int, ...]
@@ -39,7 +39,7 @@ class Data:
 
 @dataclass(frozen=True, eq=False)
 class Constant:
-    """A constant, whose elements are computed when they are needed."""
+    """A constant whose elements are computed on demand."""
 
     dtype: ir.DataType
     shape: tuple[int, ...]
@@ -50,24 +50,24 @@ Known = np.ndarray | Data | Constant
 
 
 class Probe:
-    """The values of a graph for some inputs.
+    """The values of a graph for given inputs.
 
     Args:
-        given: what values are, instead of what their nodes compute; everything else that is computed depends on them and on
+        given: values that replace those that their nodes compute. Everything else that is computed depends on them and on
             constants.
     """
 
     def __init__(self, given: Mapping[ir.Value, np.ndarray | Data]) -> None:
         self._known: dict[ir.Value, Known] = dict(given)
         self._constants: dict[ir.Value, np.ndarray] = {}
-        self._fixed: set[ir.Value] = set()  # what constants alone decide
+        self._fixed: set[ir.Value] = set()  # # values that depend on constants only
 
     def shape(self, value: ir.Value) -> tuple[int, ...]:
-        """The shape of a value; raises `ProbeError` where it cannot be found out."""
+        """Return the shape of a value. Raise `ProbeError` if it cannot be determined."""
         return tuple(self._find(value).shape)
 
     def array(self, value: ir.Value) -> np.ndarray:
-        """The elements of a value; raises `ProbeError` where they depend on data."""
+        """Return the elements of a value. Raise `ProbeError` if they depend on data."""
         found = self._find(value)
         if isinstance(found, Data):
             raise ProbeError(f"{value.name} depends on data")
@@ -92,7 +92,7 @@ class Probe:
         return self._constants[known.value]
 
     def _find(self, value: ir.Value) -> Known:
-        """Depth first, without recursion: graphs are deeper than Python's stack."""
+        """Determine a value depth first, without recursion, because graphs are deeper than Python's stack."""
         pending = [value]
         while pending:
             current = pending[-1]
@@ -126,7 +126,7 @@ class Probe:
         return [condition, self._branch(node, output)]
 
     def _branch(self, node: ir.Node, output: ir.Value) -> ir.Value:
-        """What the branch that is taken gives."""
+        """Return the output of the selected branch."""
         condition = node.inputs[0]
         assert condition is not None
         taken = "then_branch" if bool(self._elements(self._known[condition]).reshape(-1)[0]) else "else_branch"
@@ -151,16 +151,16 @@ class Probe:
             self._infer(node, inputs)
             return
         if fixed and any(isinstance(known, Constant) for known in present):
-            with suppress(ProbeError):  # whose shape follows from their elements
+            with suppress(ProbeError):  # # whose shape depends on their elements
                 return self._infer(node, inputs, constant=True)
         arrays = [None if known is None else self._elements(known) for known in inputs]
         for result, array in zip(node.outputs, _computed(node, arrays), strict=False):
             self._known.setdefault(result, array)
 
     def _infer(self, node: ir.Node, inputs: Sequence[Known | None], constant: bool = False) -> None:
-        """The shapes of a node's outputs, by ONNX's own inference."""
+        """Infer the shapes of a node's outputs with ONNX's shape inference."""
         for result, (dtype, shape) in zip(node.outputs, _inferred(node, inputs), strict=True):
-            # Another output of the node may be given.
+            # # Another output of the node may be given.
             self._known.setdefault(result, Constant(dtype, shape, result) if constant else Data(dtype, shape))
 
 
@@ -187,7 +187,7 @@ def _inferred(node: ir.Node, inputs: Sequence[Known | None]) -> list[tuple[ir.Da
             results.append((ir.DataType(tensor.elem_type), tuple(int(d or 0) for d in dims)))
     except ProbeError:
         raise
-    except Exception as error:  # as many kinds as there are ways for inputs not to fit
+    except Exception as error:  # # invalid inputs raise many kinds of exceptions
         raise ProbeError(f"{node.name}: {error}") from error
     return results
 
@@ -196,13 +196,14 @@ def _computed(node: ir.Node, inputs: Sequence[np.ndarray | None]) -> Sequence[np
     try:
         if not node.domain and (folded := fold(node.op_type, inputs, _attributes(node))) is not None:
             return [np.asarray(array) for array in folded]
-        if not node.domain and node.op_type == "GatherElements":  # the reference evaluator takes 64 indices along the axis
+        # # the reference evaluator supports at most 64 indices along the axis
+        if not node.domain and node.op_type == "GatherElements":
             data, indices = (array for array in inputs if array is not None)
             return [np.take_along_axis(data, indices, node.attributes.get_int("axis", 0))]
         feeds = {v.name or "": array for v, array in zip(node.inputs, inputs, strict=True) if v is not None}
-        with np.errstate(all="ignore"):  # as in runtimes
+        with np.errstate(all="ignore"):  # # as in runtimes
             return list(ReferenceEvaluator(ir.serde.serialize_node(node), opsets={"": 21}).run(None, feeds))
-    except Exception as error:  # as many kinds as there are ways for inputs not to fit
+    except Exception as error:  # # invalid inputs raise many kinds of exceptions
         raise ProbeError(f"{node.name}: {error}") from error
 
 
@@ -211,7 +212,7 @@ def _attributes(node: ir.Node) -> dict[str, object]:
 
 
 class Dependence:
-    """Which values of a graph depend on data by more than its shape, and by way of what.
+    """The values of a graph that depend on the contents of data, not only on its shape.
 
     Args:
         graph: the graph.
@@ -230,15 +231,15 @@ class Dependence:
         return value is not None and value in self._order
 
     def among(self, values: Sequence[ir.Value | None]) -> list[ir.Value]:
-        """Those of the values that depend on data, each once."""
+        """Return the values that depend on data, each once."""
         return list(dict.fromkeys(value for value in values if value is not None and value in self._order))
 
     def dominators(self, value: ir.Value, most: int = 200) -> list[ir.Value]:
-        """The values through which all that ``value`` has of the data comes, the nearest first, beginning with itself.
+        """Return the values on every path from the data to ``value``, nearest first, beginning with ``value`` itself.
 
         Args:
-            value: it depends on data.
-            most: how many nodes to look back.
+            value: a value that depends on data.
+            most: the maximum number of nodes to search.
         """
         found: list[ir.Value] = []
         front = {value}
@@ -257,7 +258,7 @@ class Dependence:
 
 
 def inputs_of(node: ir.Node) -> list[ir.Value]:
-    """What a node reads, by its nested graphs too."""
+    """Return the values that a node and its nested graphs read."""
     values = [value for value in node.inputs if value is not None]
     for graph in nested(node):
         values += list(graph.outputs)

@@ -1,4 +1,4 @@
-"""Rotary embeddings, determined by evaluation: which value is rotated, in which pairs of elements, by which angles."""
+"""Rotary embeddings, determined by evaluation: the rotated value, the pairs of elements, and the angles."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import onnx_ir as ir
 from converters.passes.attention.probe_shapes import Inputs, ProbeShapes
 from converters.passes.attention.probing import Dependence, Probe, ProbeError
 
-_PARTS = 1 << 22  # elements that are rotated at a time, where tables are made
+_PARTS = 1 << 22  # # elements that are rotated at a time to compute tables
 _ERROR = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """The cosines and sines of every position.
+    """The cosines and sines of all positions.
 
     Attributes:
-        cosine, sine: [positions, pairs].
-        interleaved: whether neighbours make a pair; else elements of the two halves.
+        cosine, sine: ``[positions, pairs]``.
+        interleaved: whether adjacent elements are a pair, rather than elements of the two halves.
     """
 
     cosine: np.ndarray
@@ -28,7 +28,7 @@ class Table:
     interleaved: bool
 
     def rotate(self, x: np.ndarray, positions: np.ndarray) -> np.ndarray:
-        """``x`` [batch, heads, sequence, size], rotated by its positions [batch, sequence]."""
+        """Rotate ``x`` ``[batch, heads, sequence, size]`` by its positions ``[batch, sequence]``."""
         cosine, sine = (table[positions][:, None] for table in (self.cosine, self.sine))
         pairs = cosine.shape[-1]
         first, second = _pairs(x, pairs, self.interleaved)
@@ -47,10 +47,10 @@ def _pairs(x: np.ndarray, pairs: int, interleaved: bool) -> tuple[np.ndarray, np
 
 @dataclass(frozen=True)
 class Layout:
-    """How a value holds [batch, heads, sequence, size].
+    """The layout of a value for ``[batch, heads, sequence, size]``.
 
     Attributes:
-        name: ``"BNSH"``, ``"BSNH"`` or ``"BSD"``, the two last in one.
+        name: ``"BNSH"``, ``"BSNH"``, or ``"BSD"`` with the last two merged.
     """
 
     name: str
@@ -64,12 +64,12 @@ class Layout:
 
 @dataclass(frozen=True)
 class Source:
-    """What a query, key or value is made of.
+    """The source of a query, key or value.
 
     Attributes:
-        value: what it is made of.
-        layout: how that holds it.
-        table: how it is rotated; ``None`` for not at all.
+        value: the source.
+        layout: its layout.
+        table: the table of its rotation; ``None`` if it is not rotated.
     """
 
     value: ir.Value
@@ -78,12 +78,12 @@ class Source:
 
 
 class Rotations:
-    """Finds what queries and keys are made of.
+    """Finds the sources of queries and keys before their rotation.
 
     Args:
         inputs: the graph's inputs.
-        dependence: what depends on data.
-        positions: the most tokens that the model is made for.
+        dependence: the values that depend on data.
+        positions: the maximum number of tokens of the model.
     """
 
     def __init__(self, inputs: Inputs, dependence: Dependence, positions: int) -> None:
@@ -92,7 +92,7 @@ class Rotations:
         self._probe = inputs.probe(_PROBE_SHAPES)
 
     def source(self, value: ir.Value, heads: int, size: int, *, rotated: bool) -> Source:
-        """What ``value`` [batch, heads, sequence, size] is made of.
+        """Return the source of ``value`` ``[batch, heads, sequence, size]``.
 
         Args:
             value: a query, key or value.
@@ -124,7 +124,7 @@ class Rotations:
         return Layout(shapes[shape]) if shape in shapes else None
 
     def _plain(self, value: ir.Value, source: ir.Value, heads: int, size: int) -> Source | None:
-        """``source``, where it is ``value`` in whatever layout."""
+        """Return ``source`` if it is ``value`` in any layout."""
         try:
             layout = self._layouts(source, heads, size)
             if layout is None:
@@ -136,7 +136,7 @@ class Rotations:
         return Source(source, layout, None) if np.array_equal(got, x) else None
 
     def _rotated(self, value: ir.Value, source: ir.Value, heads: int, size: int, table: Table | None) -> Source | None:
-        """``source``, where ``value`` is that, rotated."""
+        """Return ``source`` if ``value`` is a rotation of it."""
         try:
             layout = self._layouts(source, heads, size)
             if layout is None:
@@ -156,7 +156,7 @@ class Rotations:
             return None
 
     def _agrees(self, rotation: _Rotation, table: Table | None) -> bool:
-        """Whether a table describes how values are rotated: at the first positions, at any, and at the last."""
+        """Return whether a table gives the rotation at the first, at any, and at the last positions."""
         assert table is not None
         last = self._positions - 1
         tried = [_PROBE_SHAPES, ProbeShapes(2, 3, 0)]
@@ -176,8 +176,8 @@ class Rotations:
         return True
 
     def _made(self, rotation: _Rotation) -> Table | None:
-        """The table by which values are rotated, or ``None`` where they are not rotated by one."""
-        # The first element of a pair shows its partner.
+        """Return the table of a rotation; ``None`` if it is not a rotary embedding."""
+        # # The first element of a pair reveals its partner.
         probe_shapes = ProbeShapes(1, 1, min(3, self._positions - 1))
         x = np.zeros((1, rotation.heads, 1, rotation.size), np.float32)
         x[..., 0] = 1
@@ -198,14 +198,14 @@ class Rotations:
         whole = np.concatenate(parts)
         cosine, sine = _pairs(whole, pairs, interleaved)
         if interleaved and (still := np.flatnonzero((sine == 0).all(0))).size:
-            pairs = int(still[0])  # those beyond are not rotated
+            pairs = int(still[0])  # # the following elements are not rotated
             cosine, sine = cosine[:, :pairs], sine[:, :pairs]
         return Table(np.ascontiguousarray(cosine), np.ascontiguousarray(sine), interleaved)
 
 
 @dataclass(frozen=True)
 class _Rotation:
-    """What a graph makes of a value on the way to another."""
+    """The computation of one value from another."""
 
     inputs: Inputs
     source: ir.Value

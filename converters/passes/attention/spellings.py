@@ -1,6 +1,6 @@
-"""How graphs spell attention: from the Softmax back to queries and keys, and on to the values.
+"""Spellings of attention: recognition from the Softmax back to queries and keys, and on to the values.
 
-A new spelling belongs here: every lowering receives the canonical form, whichever way the graph spells it.
+Add a new spelling here. All lowerings receive the same canonical form.
 """
 
 from __future__ import annotations
@@ -17,27 +17,29 @@ from converters.passes.factors import is_normal, product
 
 
 class Evaluation(Protocol):
-    """What is known of the values of a graph."""
+    """Knowledge about the values of a graph."""
 
     def operands(self, node: ir.Node) -> Sequence[ir.Value]:
-        """The inputs of a node that the attention scores come from, each once: two for the product of queries and keys."""
+        """Return the inputs of a node from which attention scores are computed, each once. The MatMul of queries and keys
+        has two.
+        """
         ...
 
     def number(self, value: ir.Value) -> float:
-        """The only element of a value; raises `UnsupportedAttention` if it has several, or is not the same in each run."""
+        """Return the only element of a value. Raise `UnsupportedAttention` if it has several, or varies between runs."""
         ...
 
     def drops_last(self, weights: ir.Value, node: ir.Node) -> bool:
-        """Whether a Slice of the attention weights drops their last column and nothing else."""
+        """Return whether a Slice drops only the last column of the attention weights."""
         ...
 
     def has_factor(self, node: ir.Node) -> bool:
-        """Whether a Mul or Div of the query may become part of the scale."""
+        """Return whether a Mul or Div of the query may become part of the scale."""
         ...
 
 
 class Constants:
-    """Knows constants only; the scores are found by their spelling."""
+    """Knowledge of constants only."""
 
     def operands(self, node: ir.Node) -> Sequence[ir.Value]:
         inputs = [value for value in node.inputs if value is not None]
@@ -58,7 +60,7 @@ class Constants:
         return given[:2] == [[0], [-1]] and given[2:] in ([[-1]], [[3]], [[-1], [1]], [[3], [1]])
 
     def has_factor(self, node: ir.Node) -> bool:
-        """Where the node is for the attention only."""
+        """Return whether only the attention uses the node."""
         output = node.outputs[0]
         others = [value for value in node.inputs if value is not None and value.const_value is None]
         return (
@@ -71,12 +73,12 @@ _ARITHMETIC = {"Add", "Cast", "Div", "Identity", "Mul", "Tanh", "Where"}
 
 
 def _is_product(node: ir.Node) -> bool:
-    """Whether a node is a product with a transposed matrix."""
+    """Return whether a node is a MatMul with a transposed matrix."""
     return (node.op_type, node.domain) == ("MatMul", "") and _made_by(node.inputs[1], "Transpose") is not None
 
 
 def _steps_to_product(value: ir.Value) -> int | None:
-    """How many nodes of arithmetic are between a value and the product of queries and keys; ``None`` if that is far."""
+    """Return the number of arithmetic nodes between a value and the MatMul of queries and keys; ``None`` if it is far."""
     front = {value}
     for steps in range(_MOST_STEPS):
         nodes = [node for value in front if (node := value.producer()) is not None]
@@ -90,13 +92,13 @@ def _steps_to_product(value: ir.Value) -> int | None:
 
 @dataclass
 class _Scores:
-    """What is between the product of queries and keys and the Softmax.
+    """The computation between the MatMul of queries and keys and the Softmax.
 
     Attributes:
-        factors: the factors of the scores, the last first.
+        factors: the factors of the scores, last first.
         softcap: the factor of a Tanh; ``None`` if there is none.
-        mask, is_boolean, lowest, scores, inner: as in `Attention`.
-        product: the node of the product.
+        mask, is_boolean, lowest, scores, inner: see `Attention`.
+        product: the MatMul node.
     """
 
     scores: ir.Value
@@ -110,20 +112,20 @@ class _Scores:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the scores so far are those that the Softmax takes."""
+        """Whether the scores so far are the input of the Softmax."""
         return self.mask is None and self.softcap is None and all(factor == 1 for factor in self.factors)
 
 
 def product_with_values(softmax: ir.Node, evaluation: Evaluation) -> ir.Node | None:
-    """The product of a Softmax and values; ``None`` if there is none."""
+    """Return the MatMul of a Softmax and values; ``None`` if there is none."""
     return _next(_without_sink(softmax, evaluation)[0], "MatMul")
 
 
 def read(softmax: ir.Node, evaluation: Evaluation) -> Attention:
-    """The attention of a Softmax that `product_with_values` has a product of.
+    """Return the attention of a Softmax for which `product_with_values` found a MatMul.
 
     Raises:
-        UnsupportedAttention: the canonical form does not represent it.
+        UnsupportedAttention: the canonical form does not support it.
     """
     weights, has_sink = _without_sink(softmax, evaluation)
     mixing = _next(weights, "MatMul")
@@ -144,7 +146,7 @@ def read(softmax: ir.Node, evaluation: Evaluation) -> Attention:
         raise UnsupportedAttention("its keys are not transposed for the product")
     own = list(reversed(found.factors))
     factors, unscaled = _factors_of(query, evaluation)
-    if product([*factors, *own]) is None:  # the query stays multiplied
+    if product([*factors, *own]) is None:  # # keep the factors of the query
         factors, unscaled = [], query
     scale, softcap = _scale_and_softcap([*factors, *own], found.softcap)
     output = mixing.outputs[0]
@@ -169,7 +171,7 @@ def read(softmax: ir.Node, evaluation: Evaluation) -> Attention:
 
 
 def _without_sink(softmax: ir.Node, evaluation: Evaluation) -> tuple[ir.Value, bool]:
-    """The weights of a Softmax without a last column that leads to no value, and whether there is one."""
+    """Return the attention weights without a sink column, and whether there is one."""
     weights = softmax.outputs[0]
     node = _next(weights, "Slice")
     if node is None or not evaluation.drops_last(weights, node):
@@ -178,7 +180,7 @@ def _without_sink(softmax: ir.Node, evaluation: Evaluation) -> tuple[ir.Value, b
 
 
 def _sink(scores: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """The scores without their last column, and that column."""
+    """Return the scores without their last column, and that column."""
     node = scores.producer()
     if node is None or (node.op_type, node.domain) != ("Concat", "") or len(node.inputs) != 2:
         raise UnsupportedAttention("the column of its Softmax that leads to no value depends on data")
@@ -189,7 +191,7 @@ def _sink(scores: ir.Value) -> tuple[ir.Value, ir.Value]:
 
 
 def _scores(value: ir.Value, evaluation: Evaluation) -> _Scores:
-    """Back from what the Softmax takes to the product of queries and keys."""
+    """Follow the input of the Softmax back to the MatMul of queries and keys."""
     found = _Scores(value)
     while True:
         node = value.producer()
@@ -225,7 +227,7 @@ def _scores(value: ir.Value, evaluation: Evaluation) -> _Scores:
 
 
 def _factors_of(query: ir.Value, evaluation: Evaluation) -> tuple[list[float], ir.Value]:
-    """The numbers that a query is multiplied by, and the query without them."""
+    """Return the factors of a query, and the query without them."""
     factors: list[float] = []
     while (node := query.producer()) is not None and node.op_type in ("Mul", "Div") and not node.domain:
         pairs = [tuple(node.inputs)] if node.op_type == "Div" else [tuple(node.inputs), tuple(node.inputs)[::-1]]
@@ -246,7 +248,7 @@ def _factors_of(query: ir.Value, evaluation: Evaluation) -> tuple[list[float], i
 
 
 def _reciprocal(value: ir.Value, evaluation: Evaluation) -> float:
-    """The factor that a division by a number is."""
+    """Return the factor that is equal to a division by a number."""
     number = evaluation.number(value)
     if not is_normal(number):
         raise UnsupportedAttention(_factor_unknown(number))
@@ -261,7 +263,7 @@ def _lowest(value: ir.Value, evaluation: Evaluation) -> float:
 
 
 def _factor(factors: Iterable[float]) -> float:
-    """The product of factors; raises `UnsupportedAttention` if an attribute of a node cannot be it."""
+    """Return the product of factors. Raise `UnsupportedAttention` if an attribute cannot represent it."""
     factors = list(factors)
     if (whole := product(factors)) is None:
         raise UnsupportedAttention(_factor_unknown(float(np.prod(factors))))
@@ -273,9 +275,9 @@ def _factor_unknown(number: float) -> str:
 
 
 def _scale_and_softcap(factors: Iterable[float], softcap: float | None) -> tuple[float, float]:
-    """The attributes ``scale`` and ``softcap``, whose Tanh takes the scores divided by it.
+    """Return the attributes ``scale`` and ``softcap``. The Tanh takes the scores divided by ``softcap``.
 
-    A softcap below 0 is one above 0: Tanh is odd.
+    A negative softcap is equal to a positive one, because Tanh is odd.
     """
     scale = _factor(factors)
     if softcap is None:
@@ -284,7 +286,9 @@ def _scale_and_softcap(factors: Iterable[float], softcap: float | None) -> tuple
 
 
 def _guarded(output: ir.Value, mask: ir.Value | None) -> ir.Value:
-    """The output with 0 for the queries that a mask of -inf leaves no key, if the graph asks for that; else the output."""
+    """Return the output with 0 for queries without visible keys under a mask of -inf, if the graph computes it; otherwise
+    the output.
+    """
     guard = _only(output, "Where", 2)
     if guard is None or mask is None or not _is_number(guard.inputs[1], 0):
         return output
@@ -296,7 +300,7 @@ def _guarded(output: ir.Value, mask: ir.Value | None) -> ir.Value:
 
 
 def _made_by(value: ir.Value | None, op_type: str) -> ir.Node | None:
-    """The node that computes a value, if it is of a type."""
+    """Return the node that computes a value, if it has the given type."""
     node = None if value is None else value.producer()
     return node if node is not None and (node.op_type, node.domain) == (op_type, "") else None
 
@@ -307,7 +311,7 @@ def _is_number(value: ir.Value | None, number: float) -> bool:
 
 
 def _only(value: ir.Value, op_type: str, index: int) -> ir.Node | None:
-    """The only node that takes the value, if it is of a type and takes it as that input."""
+    """Return the only consumer of a value, if it has the given type and takes the value as the given input."""
     uses = list(value.uses())
     if len(uses) != 1 or value.is_graph_output():
         return None
@@ -316,7 +320,7 @@ def _only(value: ir.Value, op_type: str, index: int) -> ir.Node | None:
 
 
 def _next(value: ir.Value, op_type: str) -> ir.Node | None:
-    """The only node that takes the value as its first input, after casts to the value's own type."""
+    """Return the only consumer of a value as its first input, after casts to the value's own type."""
     while len(uses := list(value.uses())) == 1:
         node, index = uses[0]
         if node.op_type == op_type and not node.domain and index == 0:

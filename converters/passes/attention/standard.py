@@ -21,12 +21,12 @@ from converters.passes.patterns import PatternPass, rewrite
 from onnx_specops.building import Builder, Value
 
 _MOST_ELEMENTS = 1 << 22
-"""Of a constant mask with all queries and keys."""
+"""The maximum size of a constant mask for all queries and keys."""
 
 
 @rewrite("MatMul", lambda op, scores, v: op.MatMul(op.Softmax(scores, _outputs=["weights"]), v), finite=True)
 def to_standard_attention(op: Builder, *, scores: Value, v: Value, weights: Value) -> Value | None:
-    """softmax(softcap * tanh(scale * q @ k.T / softcap) + mask) @ v, of four dimensions."""
+    """Lower softmax(softcap * tanh(scale * q @ k.T / softcap) + mask) @ v in four dimensions."""
     del scores, v
     softmax = weights.producer()
     assert softmax is not None
@@ -38,7 +38,7 @@ def to_standard_attention(op: Builder, *, scores: Value, v: Value, weights: Valu
 
 
 class LowerToStandardAttention(PatternPass):
-    """Attention of ONNX 23, where it computes the same in ONNX Runtime too."""
+    """Lower to Attention of ONNX 23 if ONNX Runtime computes the same."""
 
     rewrites = (to_standard_attention,)
 
@@ -110,7 +110,7 @@ def _mask(op: Builder, found: Attention, queries: int | None, keys: int | None) 
 
 
 def _shared(key: Value, value: Value) -> tuple[Value, Value]:
-    """Keys and values before their heads were repeated for the groups of queries that share them."""
+    """Return keys and values before their heads are repeated for the groups of query heads."""
     times = [_repeated(x) for x in (key, value)]
     first, second = times
     if first is None or second is None or first[1] != second[1]:
@@ -119,7 +119,9 @@ def _shared(key: Value, value: Value) -> tuple[Value, Value]:
 
 
 def _repeated(value: Value) -> tuple[Value, int] | None:
-    """What each head is repeated of, and how often: Unsqueeze, Expand and Reshape, or others that compute that."""
+    """Return the source of repeated heads and the number of repetitions, for Unsqueeze, Expand and Reshape or equal
+    computations.
+    """
     source: ir.Value | None = value
     for _ in range(4):
         node = None if source is None else source.producer()
@@ -136,7 +138,7 @@ def _repeated(value: Value) -> tuple[Value, int] | None:
 
 
 def _is_repeated(source: Value, value: Value, groups: int, size: int, times: int) -> bool:
-    """Whether each head is repeated that often, and nothing else happens to it."""
+    """Return whether ``value`` is ``source`` with each head repeated."""
     for batch, keys in ((2, 3), (1, 5)):
         dims: list[Any] = [batch, groups, keys, size]
         dims = [known if isinstance(known, int) else given for known, given in zip(source.dims or [], dims, strict=True)]

@@ -1,13 +1,13 @@
-"""Weights that a file holds in few bits stay so: what decompresses them as a whole becomes part of what uses them.
+"""Compressed weights stay compressed: the operators that use them decompress them.
 
-OpenVINO writes compressed weights as a constant behind which Convert, Subtract, Multiply, Reshape and Convert stand, or as a
-16-bit float behind a Convert. Of those
+OpenVINO stores compressed weights as a constant followed by Convert, Subtract, Multiply, Reshape and Convert, or as a 16-bit
+float followed by Convert.
 
-- a MatMul becomes `onnx_specops.MatMulCompressed`, which decodes them as it multiplies, with the bias and Gelu behind it;
-- a Gather of rows (an embedding) gathers what is stored, and what was done to all rows is done to those.
+- A MatMul becomes `onnx_specops.MatMulCompressed`, which decodes weights while multiplying, with a following bias and Gelu.
+- A Gather of rows (an embedding) gathers stored rows and decompresses only those.
 
-How the chain is spelled does not matter, as long as it says that: casts, one zero point, scales, the merging of groups with
-the axis that they are groups of, transpositions of matrices.
+The spelling of the chain does not matter, as long as it consists of casts, one zero point, scales, the merging of groups
+with their axis, and transpositions of matrices.
 """
 
 from __future__ import annotations
@@ -36,16 +36,17 @@ from onnx_specops.widening import HALVES
 D = ir.DataType
 
 HALVES_BYTES = 32 * 2**20
-"""A model with fewer bytes of 16-bit floats keeps them in standard ONNX: what fits into caches as float32 is multiplied
-quicker so, but for single rows."""
+"""A model with fewer bytes of 16-bit floats keeps them in standard ONNX. float32 weights that fit into CPU caches are
+faster, except for single rows.
+"""
 
 
 class KeepWeightsCompressed(InPlacePass):
-    """See the module's docstring.
+    """Keep weights compressed; see the module's docstring.
 
     Args:
-        activations: of products, see the operator.
-        fold: whether constants may be laid out anew, as its kernel likes them best.
+        activations: the activations of MatMuls, see the operator.
+        fold: whether constants may be stored in the layout that is best for the kernel.
     """
 
     def __init__(self, activations: Activations = "float", *, fold: bool = True) -> None:
@@ -81,7 +82,7 @@ class KeepWeightsCompressed(InPlacePass):
         if (weights := _found(right)) is not None and left.shape is not None and len(left.shape) > 0:
             return self._multiplied(op, left, weights)
         if (weights := _found(left)) is not None and right.shape is not None and len(right.shape) > 1:
-            # The weights from the left: both sides transposed.
+            # # The weights are on the left, so transpose both sides.
             other = replace(weights, swapped=not weights.swapped)
             swap = [*range(len(right.shape) - 2), len(right.shape) - 1, len(right.shape) - 2]
             product = self._multiplied(op, op.Transpose(right, perm=swap), other)
@@ -114,7 +115,7 @@ class KeepWeightsCompressed(InPlacePass):
             numbers = [None if x is None else _swapped(op, x) for x in numbers]
         shape = (*batch, n, k) if transposed else (*batch, k, n)
         wide = a
-        if a.dtype != D.FLOAT:  # one computation in float32, as OpenVINO's
+        if a.dtype != D.FLOAT:  # # compute in float32, as OpenVINO does
             wide = op.Cast(a, to=D.FLOAT)
             wide.unrounded = True
         zero, scale = numbers
@@ -137,7 +138,7 @@ class KeepWeightsCompressed(InPlacePass):
         return product
 
     def _stored(self, codes: Codes, shape: tuple[int, ...]) -> Value:
-        """The codes as an initializer; of packed ones the last dimension counts bytes where rows begin with one."""
+        """Return the codes as an initializer. If rows begin at bytes, the last dimension of packed codes counts bytes."""
         tensor, dtype = codes.tensor, codes.tensor.dtype
         if codes.packed != "no":
             dtype, bits = D.UINT8, shape[-1] * codes.bits
@@ -155,7 +156,7 @@ class KeepWeightsCompressed(InPlacePass):
         return constant_value(self._views[key], name=codes.name)
 
     def _transposed(self, codes: Codes, shape: tuple[int, ...]) -> Codes:
-        """The codes of matrices with their rows and columns swapped, computed when the model is saved."""
+        """Return the codes of the transposed matrices, computed when the model is saved."""
         key = (id(codes.tensor), "transposed", shape)
         bits = codes.bits
         dtype = codes.tensor.dtype if codes.packed == "no" else D.UINT8
@@ -175,7 +176,7 @@ class KeepWeightsCompressed(InPlacePass):
     # -- Gather -------------------------------------------------------------------------------------------------
 
     def _rows(self, op: Builder, node: ir.Node) -> Value | None:
-        """What a Gather fetches of decompressed rows: the stored rows, decompressed."""
+        """Replace a Gather of decompressed rows by the decompression of gathered rows."""
         data, indices = node.inputs
         if data is None or indices is None or node.attributes.get_int("axis", 0) != 0:
             return None
@@ -217,7 +218,7 @@ class KeepWeightsCompressed(InPlacePass):
 
 
 def _found(value: ir.Value) -> Weights | None:
-    """What decompresses to ``value``, if what is stored decodes to its numbers."""
+    """Return the weights that decompress to ``value``, if decoding them gives its numbers."""
     weights = find_weights(value)
     return weights if weights is not None and decodes_to(value, weights) else None
 
@@ -230,6 +231,6 @@ def _swapped(op: Builder, matrix: Value) -> Value:
 
 
 def _halves(graph: ir.Graph) -> int:
-    """The bytes of the matrices of 16-bit floats."""
+    """Return the size in bytes of the 16-bit float matrices."""
     tensors = [value.const_value for value in graph.initializers.values()]
     return sum(t.nbytes for t in tensors if t is not None and t.dtype in HALVES and len(t.shape) > 1)
