@@ -1,4 +1,4 @@
-"""Constants that a rule transposes are laid out anew once, at conversion, never at run time."""
+"""Transposition of constants at conversion instead of run time."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from onnx_specops.replacing import replace_value
 
 
 class FoldConstantTransposes(InPlacePass):
-    """A transposed initializer for each Transpose of one.
+    """Replace each Transpose of an initializer by a transposed initializer.
 
-    Where the initializer is cast first (weights stored as float16), the transposition moves before the cast.
+    If the initializer is cast first (weights stored as float16), the transposition moves before the cast.
     """
 
     def call(self, model: ir.Model) -> PassResult:

@@ -1,6 +1,7 @@
-"""Slices of everything and pads by nothing go.
+"""Removal of Slices of everything and Pads by nothing.
 
-Networks that cut and fill up pictures of any size hold them; once the size is known they copy. ONNX Runtime leaves them.
+Networks that crop or pad images of any size contain them. Once the size is known, they only copy. ONNX Runtime does not
+remove them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from onnx_specops.building import Builder, Value
     exclusive=False,
 )
 def full_slice(op: Builder, *, x: Value, starts: Value, ends: Value, part: Value) -> Value | None:
-    """A slice in steps of 1 that is as large as what it is of."""
+    """Remove a Slice with steps of 1 whose result is as large as its input."""
     node = part.producer()
     steps = node.inputs[4] if node is not None and len(node.inputs) > 4 else None
     if steps is not None and (steps.const_value is None or (steps.const_value.numpy() != 1).any()):
@@ -25,11 +26,11 @@ def full_slice(op: Builder, *, x: Value, starts: Value, ends: Value, part: Value
 
 @rewrite("Pad", lambda op, x, pads: op.Pad(x, pads, _allow_other_inputs=True, _outputs=["padded"]), exclusive=False)
 def empty_pad(op: Builder, *, x: Value, pads: Value, padded: Value) -> Value | None:
-    """A pad of no elements on any side."""
+    """Remove a Pad without elements."""
     return None if pads.constant is None or pads.constant.any() else x
 
 
 class DropCopies(PatternPass):
-    """Slices of everything, pads by nothing."""
+    """Remove Slices of everything and Pads by nothing."""
 
     rewrites = (full_slice, empty_pad)

@@ -1,7 +1,7 @@
-"""Stored numbers are decoded and compared with what the graph computes from its constants.
+"""Comparison of decoded numbers with what the graph computes from its constants.
 
-A pass that finds integers, a scale and a zero point has read them off a chain of nodes. The chain is evaluated here node by
-node, so that a node that the pass has overlooked or misread shows as another number.
+A pass that recognizes integers, a scale and a zero point in a chain of nodes can miss or misread a node. Here, the chain is
+evaluated node by node, so such an error shows as a different number.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import onnx_ir as ir
 from onnx_specops.domain import DOMAIN, find
 
 PIECE = 2**15
-"""How many elements are compared at a time."""
+"""The number of elements that are compared at a time."""
 
 MOST = 2**17
-"""Constants of more elements are compared in pieces that are spread over them evenly: the first, the last, and between."""
+"""Larger constants are compared in pieces at equal distances, including the first and last one."""
 
 ROUNDING = 2.0**-22
-"""The relative error of float32 arithmetic in a few steps."""
+"""The relative error of a few operations in float32."""
 
 HALF_ROUNDING = {ir.DataType.FLOAT16: 2.0**-11, ir.DataType.BFLOAT16: 2.0**-8}
-"""The relative error of a number that is rounded to 16 bits, which OpenVINO's CPU leaves out."""
+"""The relative error of rounding to 16 bits, which OpenVINO's CPU plugin does not do."""
 
 Rows = Callable[[slice], np.ndarray]
 
@@ -34,29 +34,29 @@ def agree(
     decode: Callable[[slice], tuple[np.ndarray, np.ndarray | float]],
     known: Mapping[ir.Value, Rows] | None = None,
 ) -> bool | None:
-    """Whether decoded numbers are those that the graph computes for ``value``; ``None`` where it is no constant.
+    """Return whether decoded numbers are those that the graph computes for ``value``; ``None`` if it is not constant.
 
     Args:
-        value: a value of the shape ``shape``, computed elementwise from constants that broadcast to it.
+        value: a value of shape ``shape``, computed elementwise from constants that broadcast to it.
         shape: the shape.
-        decode: gives rows of the decoded numbers, and by how much each may differ.
-        known: gives rows of values that are not to be computed.
+        decode: returns rows of the decoded numbers, and their tolerance.
+        known: returns rows of values that must not be computed.
     """
     for rows in _pieces(shape):
         original = folded(value, rows, shape, known or {})
         if original is None:
             return None
         decoded, allowed = decode(rows)
-        with np.errstate(invalid="ignore"):  # what is not finite on either side does not agree
+        with np.errstate(invalid="ignore"):  # # non-finite numbers never agree
             if not (np.abs(original - decoded) <= allowed).all():
                 return False
     return True
 
 
 def folded(value: ir.Value, rows: slice, shape: Sequence[int], known: Mapping[ir.Value, Rows]) -> np.ndarray | None:
-    """Rows of what the graph computes for ``value``; ``None`` where that is not constant, or not elementwise.
+    """Return rows of what the graph computes for ``value``; ``None`` if it is not constant or not elementwise.
 
-    Arithmetic in 16 bits is done in float32, as OpenVINO's CPU does it; casts are done as they are.
+    Arithmetic in 16 bits is evaluated in float32, as in OpenVINO's CPU plugin. Casts are evaluated unchanged.
     """
     if value in known:
         return known[value](rows)
@@ -89,7 +89,7 @@ def folded(value: ir.Value, rows: slice, shape: Sequence[int], known: Mapping[ir
 
 
 def rows_of(array: np.ndarray, rows: slice, shape: Sequence[int]) -> np.ndarray:
-    """Rows of an array that broadcasts to ``shape``, in a form that broadcasts to these rows."""
+    """Return rows of an array that broadcasts to ``shape``, in a form that broadcasts to these rows."""
     return array[rows] if array.ndim == len(shape) > 0 and array.shape[0] > 1 else array
 
 
@@ -98,7 +98,7 @@ def _wide(x: np.ndarray) -> np.ndarray:
 
 
 def _pieces(shape: Sequence[int]) -> Iterator[slice]:
-    """Rows that are compared."""
+    """Yield the rows to compare."""
     if not shape:
         yield slice(0, 1)
         return

@@ -1,4 +1,4 @@
-"""What turns stored integers into floats, however a graph spells it: ``(Cast(stored) - zero) * scale``."""
+"""Recognition of dequantization in any spelling: ``(Cast(stored) - zero) * scale``."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ D = ir.DataType
 
 FLOATS = (D.FLOAT, D.FLOAT16, D.BFLOAT16)
 CAST_TO = (*FLOATS, D.DOUBLE)
-"""What casts of weights, zero points and scales give: all of these represent the values of 8 bits exactly."""
+"""The types to which weights, zero points and scales are cast. All of them represent 8-bit values exactly."""
 
 
 @dataclass(frozen=True)
 class Dequantization:
-    """The arithmetic between what is stored and what is computed.
+    """The arithmetic from the stored to the computed value.
 
     Attributes:
-        stored: the value that the arithmetic begins with.
-        zero, scale: broadcast against the others; ``None`` if there are none.
-        casts: the results of Cast, the last first.
-        before: those of them before any arithmetic.
+        stored: the first value.
+        zero, scale: broadcast to the others; ``None`` if there are none.
+        casts: the results of Cast, last first.
+        before: the casts before any arithmetic.
     """
 
     stored: ir.Value
@@ -33,13 +33,13 @@ class Dequantization:
 
 
 def dequantization(value: ir.Value, is_stored: Callable[[ir.Value], bool]) -> Dequantization | None:
-    """The arithmetic that computes a value of static shape; ``None`` if it is of another form.
+    """Return the arithmetic that computes a value of static shape; ``None`` if it has another form.
 
-    All of it has the shape of the value, except what a Reshape takes. Callers compare the numbers: what is here is syntax.
+    All values have the same shape, except the input of a Reshape. This is a syntactic match. Callers compare the numbers.
 
     Args:
         value: the value.
-        is_stored: whether a value is what is stored.
+        is_stored: whether a value is the stored one.
     """
     shape, current = static(value), value
     if shape is None:
@@ -79,7 +79,7 @@ def _is_constant(value: ir.Value) -> bool:
 
 
 def static(value: ir.Value) -> tuple[int, ...] | None:
-    """The dimensions, if all are known."""
+    """Return the dimensions if all are known."""
     if value.shape is None:
         return None
     dims = tuple(dim for dim in value.shape if isinstance(dim, int))
@@ -87,12 +87,12 @@ def static(value: ir.Value) -> tuple[int, ...] | None:
 
 
 def standard(value: ir.Value) -> ir.Node | None:
-    """The node that computes a value, if it is of a standard operator."""
+    """Return the node that computes a value if its operator is standard."""
     node = value.producer()
     return None if node is None or node.domain else node
 
 
 def source(node: ir.Node) -> ir.Value:
-    """The first input of a node."""
+    """Return the first input of a node."""
     assert node.inputs[0] is not None
     return node.inputs[0]

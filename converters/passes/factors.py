@@ -1,4 +1,4 @@
-"""Factors that become one attribute of a node, a float32 in the file."""
+"""Factors that are merged into one float32 attribute of a node."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ _LEAST, _LARGEST = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).
 
 
 def is_normal(number: float) -> bool:
-    """Whether a number is one of float32's that have all their digits: neither 0, nor subnormal, infinite or NaN."""
+    """Return whether a number has full precision in float32: not 0, subnormal, infinite or NaN."""
     return _LEAST <= abs(float(np.float64(number))) <= _LARGEST
 
 
 def product(factors: Iterable[float]) -> float | None:
-    """The one factor that several are together.
+    """Return the product of factors.
 
-    ``None`` where the product is no normal float32, or the product of some of them in their order: what is computed with one
-    after the other is 0 or infinite there.
+    Returns ``None`` if the product, or a partial product in order, is not a normal float32. The separate computations would
+    give 0 or infinity there.
     """
     whole = 1.0
     for factor in factors:

@@ -1,4 +1,4 @@
-"""The passes over a converted graph, in their order."""
+"""The passes over a converted graph, in order."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from onnx_specops.replacing import rewriting
 
 
 class InsertCasts(InPlacePass):
-    """Casts for the types that ONNX Runtime's CPU kernels lack; arguments as of `onnx_specops.kernel_types.insert_casts`."""
+    """Insert casts for types that ONNX Runtime's CPU kernels lack; see `onnx_specops.kernel_types.insert_casts`."""
 
     def __init__(
         self,
@@ -69,11 +69,10 @@ class InsertCasts(InPlacePass):
 
 
 class AttachBodies(InPlacePass):
-    """Each node of the domain, and of ONNX Runtime's own operators, gets its body; arguments as of
-    `onnx_specops.bodies.attach_bodies`.
+    """Attach bodies to nodes of the domain and of ONNX Runtime's own operators; see `onnx_specops.bodies.attach_bodies`.
 
     Attributes:
-        without_body: after the pass: the domain's operators that have none, by name.
+        without_body: after the pass, the names of the domain's operators without a body.
     """
 
     def __init__(self, opset: int = OPSET, *, contrib: bool = True) -> None:
@@ -86,12 +85,12 @@ class AttachBodies(InPlacePass):
 
 
 class InlineBodies(InPlacePass):
-    """The body of each node of some domains in its place: several bodies of one operator need opset 21.
+    """Replace each node of some domains by its body. Several bodies of one operator need opset 21.
 
     Attributes:
         domains: the domains.
-        inlined: after the pass: the domain's operators among them, by name.
-        refusals: after the pass: the nodes of the domains that have no body.
+        inlined: after the pass, the names of the inlined operators of the domain.
+        refusals: after the pass, the nodes of the domains without a body.
     """
 
     def __init__(self, domains: Collection[str] = DOMAINS) -> None:
@@ -110,13 +109,13 @@ class InlineBodies(InPlacePass):
 
 @dataclass(frozen=True)
 class Finished:
-    """What the passes did that a user may want to know.
+    """The results of the passes that may interest a user.
 
     Attributes:
-        without_body: the domain's operators in the model that have no body.
-        inlined: those that stand as standard ONNX in the graph, where no kernel takes their place any more.
-        clamped: the constants that held numbers beyond float16's range.
-        opset: the opset that the model is in.
+        without_body: the domain's operators in the model without a body.
+        inlined: those that are inlined as standard ONNX, which no kernel replaces.
+        clamped: the constants with numbers beyond float16's range.
+        opset: the model's opset.
     """
 
     without_body: list[str]
@@ -138,25 +137,25 @@ def finish(
     activations: Activations = "float",
     first: Sequence[InPlacePass] = (),
 ) -> Finished:
-    """Turn the rules' output into the final model.
+    """Run the passes on the model that the rules emitted.
 
     Args:
-        model: changed in place.
-        fold: whether constants may be laid out anew; not where they must stay as the source's file has them.
-        keep_float32, converted_unrounded: what the source's runtime does to 16-bit floats, see `InsertCasts`.
-        opset: the opset that the model shall be in.
-        precision: the type that weights and computation shall have.
-        contrib: whether the model may hold ONNX Runtime's own operators, with their bodies.
-        quantized: what quantised networks are computed in.
-        activations: what they are multiplied in where weights are compressed.
-        first: passes before the others: those of caches.
+        model: the model; changed in place.
+        fold: whether the layout of constants may change; false if they must stay as in the source's file.
+        keep_float32, converted_unrounded: the runtime's treatment of 16-bit floats, see `InsertCasts`.
+        opset: the opset of the result.
+        precision: the type of weights and computation.
+        contrib: whether the model may contain ONNX Runtime's own operators, with their bodies.
+        quantized: the arithmetic of quantized networks.
+        activations: the activations that are multiplied by compressed weights.
+        first: the passes for caches, which run before the others.
 
     Raises:
-        BodyError: where the inputs or attributes of a node of the domain do not fit together.
-        LoweringError: where the opset cannot say what the model says.
+        BodyError: the inputs or attributes of a node of the domain contradict each other.
+        LoweringError: the opset cannot represent the model.
     """
     bodies, inline, halves = AttachBodies(opset, contrib=contrib), InlineBodies(), InFloat16(opset)
-    # ONNX Runtime itself puts casts around nodes of float16 for which a device has no kernel.
+    # # ONNX Runtime inserts casts for float16 nodes for which a device has no kernel.
     spared = [ir.DataType.FLOAT16] if precision == "float16" else []
     passes: list[InPlacePass] = [
         *first,
@@ -172,14 +171,14 @@ def finish(
     if precision != "float16":
         passes.append(FuseSelectiveScan())
     casts = partial(InsertCasts, keep_float32=keep_float32, converted_unrounded=converted_unrounded, spared=spared)
-    # QuantizeLinear came to its axis with opset 13.
+    # # QuantizeLinear got its axis in opset 13.
     if quantized == "integer" and opset >= 13:
         if is_quantized(model):
-            passes.append(casts())  # of networks in 16 bits too the integers stand for float32
+            passes.append(casts())  # # integers represent float32 in networks of 16 bits, too
         passes += [RemoveUnusedNodesPass(), ConvertToIntegers(opset, contrib=contrib), RemoveUnusedNodesPass()]
-    if precision != "float16":  # whose numbers end where its terms do not
+    if precision != "float16":  # # its terms would overflow in float16
         passes.append(DecomposeMish())
-    if precision == "model" and opset >= OPSET:  # below that the plugin's kernels do not apply
+    if precision == "model" and opset >= OPSET:  # # the plugin's kernels do not apply to older opsets
         passes.append(KeepWeightsCompressed(activations, fold=fold))
     if fold:
         passes.append(FoldConstantTransposes())
@@ -217,18 +216,18 @@ def finish_for(
     quantized: Quantized = "integer",
     first: Sequence[InPlacePass] = (),
 ) -> Finished:
-    """Turn the rules' output into the final model for a target other than the default.
+    """Run the passes for a target other than the default.
 
     Args:
-        model: changed in place.
+        model: the model; changed in place.
         target: the target.
-        keep_float32, converted_unrounded, precision, quantized, first: as of `finish`.
-        opset: the opset that the model shall be in; by default the oldest of the target's that represents it.
+        keep_float32, converted_unrounded, precision, quantized, first: see `finish`.
+        opset: the opset of the result; by default the oldest of the target's that represents it.
 
     Raises:
-        BodyError: where the inputs or attributes of a node of the domain do not fit together.
-        LoweringError: where the opset cannot say what the model says.
-        TargetError: where the target does not take the model.
+        BodyError: the inputs or attributes of a node of the domain contradict each other.
+        LoweringError: the opset cannot represent the model.
+        TargetError: the target does not support the model.
     """
     inline, halves = InlineBodies(), InFloat16(min(target.opsets[1], OPSET))
     spared = [ir.DataType.FLOAT16] if precision == "float16" else []
@@ -255,7 +254,7 @@ def finish_for(
     passes.append(FoldConstantTransposes())
     if precision == "float16":
         passes += [halves, inline]
-    else:  # a body knows the limits and the random numbers of the type that the model has
+    else:  # # a body depends on the limits and random numbers of the model's type
         passes += [inline, InFloat32()] if target.float32 or precision == "float32" else [inline]
     passes += [RemoveUnusedNodesPass(), Simplify(stored=True), *spelling_passes(target), casts(), Simplify(stored=True)]
     passes += spelling_passes(target, last=True)
@@ -282,6 +281,6 @@ def finish_for(
 
 def _run(passes: Sequence[InPlacePass], model: ir.Model) -> None:
     for step in passes:
-        # Integers have no NaN.
+        # # Integers cannot represent NaN.
         with rewriting(type(step).__name__, finite=isinstance(step, ConvertToIntegers)):
             step(model)

@@ -1,7 +1,7 @@
-"""What float16 has no numbers for: positions, and numbers close to zero.
+"""Numbers that float16 cannot represent: positions, and numbers close to zero.
 
-float16 holds whole numbers up to 2048, and below 2**-14 it has fewer than 11 significant bits. `positions` and `near_zero`
-find the nodes that compute such numbers, by where their inputs come from. `InFloat16` keeps these nodes in float32.
+float16 represents integers up to 2048. Below 2**-14 it has fewer than 11 significant bits. `positions` and `near_zero` find
+the nodes that compute such numbers from the origin of their inputs. `InFloat16` keeps these nodes in float32.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import onnx_ir as ir
 D = ir.DataType
 
 LEAST_NORMAL = 2.0**-14
-"""The smallest number that float16 holds with all its bits."""
+"""The smallest number that float16 represents with all its bits."""
 
 _FEW = 4096
-"""A constant with more elements, in a product, is a matrix of weights."""
+"""A larger constant in a MatMul is a matrix of weights."""
 
 _PRODUCTS = frozenset(("Conv", "ConvTranspose", "Einsum", "Gemm", "MatMul"))
 _CONTROL = frozenset(("If", "Loop", "Scan"))
 _BOUNDED = frozenset(("Cos", "Erf", "HardSigmoid", "Sigmoid", "Sign", "Sin", "Softmax", "Softsign", "Tanh"))
-"""Their results are between -1 and 1, whatever their inputs are."""
+"""Operators with results between -1 and 1 for any inputs."""
 
 _LAID_OUT = frozenset((
     "Cast", "Concat", "Expand", "Flatten", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Tile", "Transpose",
@@ -38,23 +38,23 @@ _TAKES_CONSTANT = frozenset(("Add", "Clip", "Div", "Max", "Min", "Mul", "Pow", "
 
 
 def is_constant(value: ir.Value) -> bool:
-    """Whether a value is an initializer that no caller can replace."""
+    """Return whether a value is an initializer that no caller can replace."""
     return value.const_value is not None and value.producer() is None and not value.is_graph_input()
 
 
 def positions(nodes: Iterable[ir.Node], floats: Collection[ir.Value]) -> set[ir.Node]:
-    """The nodes that compute with whole numbers of 16 bits or more and constants alone.
+    """Return the nodes that compute with integers of 16 bits or more and constants only.
 
-    They begin at a Cast of integers and end where other numbers join, at a matrix of weights, or after a function whose
-    results are between -1 and 1, such as Cos.
+    They begin at a Cast of integers. They end where other numbers are combined, at a matrix of weights, or after a function
+    with results between -1 and 1, such as Cos.
 
     Args:
-        nodes: of a graph, in topological order, with those of nested graphs.
-        floats: the values that would be float16.
+        nodes: the nodes of a graph and its nested graphs, in topological order.
+        floats: the values that would become float16.
     """
     found: set[ir.Node] = set()
     derived: set[ir.Value] = set()
-    laid_out: dict[ir.Value, ir.Node] = {}  # constants in another shape
+    laid_out: dict[ir.Value, ir.Node] = {}  # # reshaped constants
     for node in nodes:
         if node.domain or node.op_type in _CONTROL:
             continue
@@ -82,13 +82,13 @@ def positions(nodes: Iterable[ir.Node], floats: Collection[ir.Value]) -> set[ir.
 
 
 def near_zero(nodes: Iterable[ir.Node], floats: Collection[ir.Value]) -> tuple[set[ir.Node], set[ir.Value]]:
-    """The nodes that compute with numbers which may be below float16's normal ones, and their results that may be large.
+    """Return the nodes whose numbers may be below float16's normal ones, and their results that may be large.
 
-    They begin where a constant of such numbers is added or multiplied, or bounds others, and end at the Div, Log, Pow or
+    They begin where a constant of such numbers is added or multiplied, or limits others. They end at the Div, Log, Pow or
     Reciprocal that takes them, or where other numbers are added.
 
     Args:
-        nodes, floats: as of `positions`.
+        nodes, floats: see `positions`.
     """
     found: set[ir.Node] = set()
     small: set[ir.Value] = set()
@@ -131,7 +131,7 @@ def _elements(value: ir.Value) -> int:
 
 
 def _is_near_zero(value: ir.Value, *, some: bool) -> bool:
-    """Whether a constant's numbers, all of them or some, are below float16's normal ones, and not zero."""
+    """Return whether all numbers of a constant, or some of them, are nonzero and below float16's normal ones."""
     if not is_constant(value) or value.const_value is None or value.dtype != D.FLOAT:
         return False
     magnitudes = np.abs(value.const_value.numpy())

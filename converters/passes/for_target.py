@@ -1,4 +1,4 @@
-"""The passes that bring a graph into the form that a target reads, in their order."""
+"""The passes that give a graph the form that a target needs, in order."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ _MOST_ROUNDS = 5
 
 
 class Simplify(InPlacePass):
-    """Folds constants, joins what moves elements, and removes nodes that are there twice or for nothing, until nothing
-    changes.
+    """Fold constants, merge data movement, and remove duplicate and unused nodes until nothing changes.
 
     Args:
-        stored: as of `FoldConstants`.
+        stored: see `FoldConstants`.
     """
 
     def __init__(self, *, stored: bool = False) -> None:
@@ -48,5 +47,5 @@ class Simplify(InPlacePass):
 
 
 def spelling_passes(target: Target, *, last: bool = False) -> list[InPlacePass]:
-    """The passes for the spellings that a target needs: those before the last `Simplify`, or those that it would undo."""
+    """Return the passes for a target's spellings: those before the last `Simplify`, or those that it would revert."""
     return [SPELLINGS[name]() for name in target.spellings if (name in LAST) == last]

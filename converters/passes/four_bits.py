@@ -1,7 +1,7 @@
-"""Constants of 4 bits in a form that every release of ONNX Runtime loads: packed as they are, their codes looked up.
+"""Constants of 4 bits for all releases of ONNX Runtime: packed bytes and a lookup of their codes.
 
-Casts of 4-bit types came with ONNX Runtime 1.23, and no opset below 21 has the types. Looked up by bytes, the weights stay
-as small in the file as they were, at any opset; ONNX Runtime folds the lookup when it loads the model.
+Casts of 4-bit types need ONNX Runtime 1.23, and the types need opset 21. With a lookup by bytes, the weights stay small in
+the file at any opset. ONNX Runtime folds the lookup when it loads the model.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ D = ir.DataType
 _WIDE = {D.INT4: D.INT8, D.UINT4: D.UINT8}
 
 PACKED_ELEMENTS = 2 * FOLDED_ELEMENTS
-"""Constants of more elements stay packed: of fewer bytes the builder would fold the lookup."""
+"""Larger constants stay packed. The builder would fold the lookup of smaller ones."""
 
 
 class LookUpFourBits(InPlacePass):
-    """The values of 4-bit constants, looked up, wherever they go until they are cast to another type."""
+    """Look up the values of 4-bit constants wherever they are used, up to the casts to another type."""
 
     def call(self, model: ir.Model) -> PassResult:
         constants = [value for value in model.graph.initializers.values() if value.dtype in _WIDE]
@@ -40,7 +40,7 @@ class LookUpFourBits(InPlacePass):
 
 
 def _moved(value: ir.Value) -> list[ir.Value] | None:
-    """The values that hold elements of a constant; ``None`` where others go among them, or they leave the model."""
+    """Return the values that hold elements of a constant; ``None`` if they are combined with others or leave the model."""
     found, pending = {value: None}, [value]
     while pending:
         current = pending.pop()
@@ -74,7 +74,7 @@ def _replace(root: Builder, value: ir.Value, moved: list[ir.Value]) -> None:
         for current in moved:
             current.type = ir.TensorType(wide)
         value.replace_all_uses_with(inner)
-    for cast in replaced:  # at the end: one of them may be the node that others are put before
+    for cast in replaced:  # # last, because another node may be inserted before one of the casts
         assert cast.graph is not None
         cast.graph.remove(cast, safe=True)
     del graph.initializers[value.name or ""]
@@ -95,7 +95,7 @@ def _values(op: Builder, tensor: ir.TensorProtocol, packed: Value | None, dtype:
 
 
 def _packed(tensor: ir.TensorProtocol) -> Value:
-    """The bytes, two elements in each."""
+    """Return the bytes, with two elements in each."""
     size = (tensor.size + 1) // 2
     name = f"{tensor.name}/codes" if tensor.name else None
     if isinstance(tensor, ir.ExternalTensor):

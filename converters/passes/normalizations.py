@@ -1,7 +1,6 @@
-"""Normalizations with their scale and bias.
+"""Fusion of normalizations with their scale and bias.
 
-OpenVINO writes a normalization alone (MVN), followed by its scale and bias as arithmetic that broadcasts: they become the
-normalization's own.
+OpenVINO has a normalization without parameters (MVN), followed by broadcast arithmetic for scale and bias.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ def _shifted(root: str) -> Rewrite:
     def pattern(op: Any, x: Any, scale: Any, bias: Any) -> Any:
         return op.Add(getattr(op, root)(x, scale, _allow_other_inputs=True, _outputs=["normal"]), bias, _outputs=["whole"])
 
-    # InstanceNormalization of one element multiplies its rounding by 316, one by the square root of epsilon.
+    # # InstanceNormalization of one element multiplies its rounding error by 316, the reciprocal square root of epsilon.
     @rewrite("Add", pattern, commute=True, tolerance=0.3 if root == "InstanceNormalization" else 0.0)
     def replace(op: Builder, *, x: Value, scale: Value, bias: Value, normal: Value, whole: Value) -> Value | None:
         node = normal.producer()
@@ -51,7 +50,7 @@ def _shifted(root: str) -> Rewrite:
 
 
 def _parameter(op: Builder, node: ir.Node, value: Value, whole: Value) -> Value | None:
-    """What multiplies or is added, in the shape that the normalization wants; ``None`` where it is of another."""
+    """Return a factor or addend in the shape that the normalization needs; ``None`` if it has another one."""
     x, scale = node.inputs[0], node.inputs[1]
     if x is None or not isinstance(scale, Value) or not isinstance(x, Value):
         return None
@@ -61,7 +60,7 @@ def _parameter(op: Builder, node: ir.Node, value: Value, whole: Value) -> Value 
     behind = [1] * (x.rank - 2) if node.op_type == "InstanceNormalization" else []
     aligned = [1] * (x.rank - len(value.dims)) + value.dims
     if None in aligned:
-        return None  # two unknown sizes need not be the same
+        return None  # # two unknown sizes may differ
     if aligned != [1] * (x.rank - len(inner) - len(behind)) + [*inner, *behind] or value.dtype != scale.dtype:
         return None
     return op.Reshape(value, inner) if value.dims != inner else value
@@ -78,6 +77,6 @@ def _is_all(value: ir.Value, number: float) -> bool:
 
 
 class FuseScaleAndBias(PatternPass):
-    """normalization * scale + bias."""
+    """Fuse normalization * scale + bias."""
 
     rewrites = tuple(form(root) for root in ("LayerNormalization", "InstanceNormalization") for form in (_scaled, _shifted))

@@ -1,10 +1,8 @@
-"""Passes that look for patterns, said in the language of `onnxscript.rewriter`, and emit what replaces them with a
-`Builder`.
+"""Passes that match patterns with `onnxscript.rewriter` and emit replacements with a `Builder`.
 
-A pattern is a function that reads like the graph that it matches: its parameters after ``op`` stand for any values, numbers
-    for constants without dimensions of that value, ``number(1.5)`` for those with one element, ``_outputs=["name"]`` names
-    what a node gives. The replacement takes what was matched by
-    those names::
+A pattern is a function that reads like the graph that it matches. Its parameters after ``op`` match any values. Numbers
+match constants of that value without dimensions, ``number(1.5)`` matches constants with one element, and
+``_outputs=["name"]`` names the result of a node. The replacement receives the matched values by these names::
 
     def swish(op, x):
         return op.Mul(x, op.Sigmoid(x))
@@ -16,8 +14,8 @@ A pattern is a function that reads like the graph that it matches: its parameter
     class FuseActivations(PatternPass):
         rewrites = (as_swish,)
 
-`onnxscript` finds the matches; its own way to replace them is not used: the values that it makes have neither types nor
-shapes, which the passes behind need.
+`onnxscript` finds the matches. Its own replacement is not used, because its values lack the types and shapes that later
+passes need.
 """
 
 from __future__ import annotations
@@ -38,16 +36,16 @@ from onnx_specops.replacing import may_replace, replace_value, rewriting
 
 @dataclass(frozen=True)
 class Rewrite:
-    """A pattern and what replaces it.
+    """A pattern and its replacement.
 
     Attributes:
-        root: domain and operator of the node that gives the pattern's (first) result, by which candidates are found.
-        patterns: the pattern, in each order of its commutative operators' inputs.
-        replace: emits what takes its place; gives ``None`` where that cannot be, before it emits anything.
-        exclusive: whether nothing else may use the values within the pattern.
-        needs: domain and operator of nodes without which there is no match.
-        finite: whether what it emits is equal for finite numbers only.
-        tolerance: by how much that may differ where numbers are rounded otherwise.
+        root: the domain and operator of the node with the pattern's first result, by which candidates are found.
+        patterns: the pattern, in each order of the inputs of commutative operators.
+        replace: emits the replacement, or returns ``None`` before it emits anything.
+        exclusive: whether values inside the pattern must have no other consumers.
+        needs: the domains and operators of nodes that every match contains.
+        finite: whether the replacement is equal for finite numbers only.
+        tolerance: the allowed difference from other roundings.
     """
 
     root: tuple[str, str]
@@ -60,12 +58,12 @@ class Rewrite:
 
     @property
     def name(self) -> str:
-        """By which it is told of."""
+        """The name in reports."""
         name = self.replace.__name__
         return name if name != "replace" else self.replace.__qualname__.partition(".")[0].strip("_")
 
     def find(self, model: ir.Model, node: ir.Node) -> language.MatchResult | None:
-        """The match whose result the node gives, if there is one."""
+        """Return the match whose result the node computes, if any."""
         assert node.graph is not None
         for pattern in self.patterns:
             match = pattern.match(model, node.graph, node, check_nodes_are_removable=self.exclusive)
@@ -84,16 +82,16 @@ def rewrite(
     finite: bool = False,
     tolerance: float = 0.0,
 ) -> Callable[[Callable[..., Any]], Rewrite]:
-    """Decorator: the function emits what replaces the pattern, ``function(op, **matched)``; see the module's docstring.
+    """Decorate a function that emits the replacement of a pattern, ``function(op, **matched)``; see the module's docstring.
 
     Args:
-        root: the operator of the node that gives the pattern's (first) result.
+        root: the operator of the node with the pattern's first result.
         pattern: the pattern.
         domain: the operator's domain.
-        commute: whether inputs of commutative operators may stand in any order.
-        exclusive: whether nothing else may use the values within the pattern.
-        finite: whether what the function emits is equal for finite numbers only.
-        tolerance: by how much that may differ where numbers are rounded otherwise.
+        commute: whether the inputs of commutative operators may have any order.
+        exclusive: whether values inside the pattern must have no other consumers.
+        finite: whether the replacement is equal for finite numbers only.
+        tolerance: the allowed difference from other roundings.
     """
     rule = language.RewriteRule(pattern, lambda op, **_: None)
     patterns = tuple(rule.commute()) if commute else (rule,)
@@ -102,7 +100,7 @@ def rewrite(
 
 
 def _needs(rule: language.RewriteRule) -> frozenset[tuple[str, str]]:
-    """Domain and operator of the pattern's nodes, but for those that are one choice of several."""
+    """Return the domains and operators of the pattern's nodes, except alternatives."""
     found = set()
     pending = [value.producer() for value in rule._target_pattern.outputs]
     while pending:
@@ -116,7 +114,7 @@ def _needs(rule: language.RewriteRule) -> frozenset[tuple[str, str]]:
 
 
 def number(value: float, tolerance: float = 0.0) -> Callable[[Any, ir.Value], bool]:
-    """In a pattern: a constant with one element, of any rank, which lies within ``tolerance`` of ``value``."""
+    """Match a constant with one element, of any rank, within ``tolerance`` of ``value``."""
 
     def is_near(context: Any, found: ir.Value) -> bool:
         tensor = found.const_value
@@ -129,7 +127,7 @@ def number(value: float, tolerance: float = 0.0) -> Callable[[Any, ir.Value], bo
 
 
 class PatternPass(InPlacePass):
-    """Applies a class's ``rewrites``, the first one that matches, to every node, those of nested graphs included."""
+    """Apply the first matching rewrite of a class's ``rewrites`` to every node, including those of nested graphs."""
 
     rewrites: ClassVar[Sequence[Rewrite]] = ()
 
@@ -144,7 +142,7 @@ class PatternPass(InPlacePass):
         count = 0
         for node, operator in zip(nodes, operators, strict=True):
             for found in by_root.get(operator, ()):
-                # Without a graph it was part of an earlier match.
+                # # A node without a graph was part of an earlier match.
                 match = None if node.graph is None else found.find(model, node)
                 if match is None:
                     continue
@@ -152,7 +150,7 @@ class PatternPass(InPlacePass):
                     root = Builder.of_existing(model.graph)
                 if _replaced(found, match, node, root):
                     count += 1
-                    by_root = _by_root(self.rewrites)  # what was emitted may be what others need
+                    by_root = _by_root(self.rewrites)  # # other rewrites may need the emitted nodes
                     break
         return PassResult(model, modified=count > 0)
 
@@ -165,7 +163,7 @@ def _by_root(rewrites: Iterable[Rewrite]) -> dict[tuple[str, str], list[Rewrite]
 
 
 def _replaced(rewrite: Rewrite, match: language.MatchResult, node: ir.Node, root: Builder) -> bool:
-    """Put what replaces the match into its place, if anything does."""
+    """Emit and insert the replacement of a match. Return whether there is one."""
     if not isinstance(node.graph, ir.Graph):
         return False
     op = Builder(node.graph, root=root, before=node)
@@ -190,15 +188,18 @@ def _emitted(rewrite: Rewrite, match: language.MatchResult, op: Builder) -> bool
         return False
     for old, new in pairs:
         replace_value(old, new, checked=True)
-    # At once: what is left would count as a use of the values within other patterns.
+    # # Remove them now. Otherwise they would count as consumers of values inside other patterns.
     for old in match.outputs:
         _remove_unused(old.producer())
     return True
 
 
 def _is_as_large(old: ir.Value, new: ir.Value) -> bool:
-    """Whether two values have the same shape, as far as it is known: a constant of one element in a pattern may have more
-    dimensions than what it is combined with, and give them to it."""
+    """Return whether two values have the same shape, as far as it is known.
+
+    A constant of one element in a pattern may have a higher rank than the value that it is combined with, and add dimensions
+    to it.
+    """
     if old.shape is None or new.shape is None:
         return True
     if len(old.shape) != len(new.shape):
@@ -207,7 +208,7 @@ def _is_as_large(old: ir.Value, new: ir.Value) -> bool:
 
 
 def _remove_unused(node: ir.Node | None) -> None:
-    """Remove the node, and whatever was there for it alone."""
+    """Remove the node and the nodes that only it used."""
     pending = [node]
     while pending:
         node = pending.pop()

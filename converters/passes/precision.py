@@ -1,11 +1,12 @@
-"""The type that weights and computation have: float32 throughout, or float16 wherever that is exact enough.
+"""The precision of weights and computation: float32 throughout, or float16 where it is accurate enough.
 
-In float16, for GPUs and NPUs, these stay in float32, with casts around them:
+In float16, for GPUs and NPUs, the following stay in float32, with casts around them:
 
-- operators that do not support float16, sums along an axis and powers, which leave its range, random numbers, and the
-  operators of the domain;
-- what is computed from shapes and positions, or becomes an index or a size: float16 does not hold all integers above 2048;
-- products with constants beyond float16's range, and numbers close to zero (`float16_limits`).
+- operators that do not support float16, sums along an axis and powers, which overflow, random numbers, and the domain's
+  operators;
+- what is computed from shapes and positions, or becomes an index or a size, because float16 does not represent all
+  integers above 2048;
+- MatMul and Conv with constants beyond float16's range, and numbers close to zero (`float16_limits`).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ LARGEST = 65504.0
 
 
 class InFloat32(InPlacePass):
-    """Weights and computation in float32 where they are in 16 bits; inputs and outputs keep their types."""
+    """Convert 16-bit weights and computation to float32. Inputs and outputs keep their types."""
 
     def call(self, model: ir.Model) -> PassResult:
         types = {D.FLOAT16: D.FLOAT, D.BFLOAT16: D.FLOAT}
@@ -41,31 +42,31 @@ class InFloat32(InPlacePass):
 
 # -- float16 --------------------------------------------------------------------------------------------------------------
 
-# Their sums and products leave float16's range, or add up what it rounds; or they draw numbers.
+# # Operators that overflow in float16, accumulate its rounding errors, or draw random numbers.
 _SINGLE = frozenset((
     "Bernoulli", "CumSum", "DFT", "Multinomial", "NonMaxSuppression", "Pow", "RandomNormal", "RandomNormalLike",
     "RandomUniform", "RandomUniformLike", "Range", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceProd",
     "ReduceSumSquare", "STFT",
 ))  # fmt: skip
 
-# Through these what is computed from shapes is followed, and what becomes an index or a size is followed back.
+# # Operators through which values computed from shapes, and values that become an index or a size, are tracked.
 _FOLLOWED = frozenset((
     "Abs", "Add", "Cast", "Ceil", "Clip", "Concat", "Div", "Exp", "Expand", "Flatten", "Floor", "Gather",
     "Identity", "Log", "Max", "Min", "Mod", "Mul", "Neg", "Reciprocal", "Reshape", "Round", "Sign", "Slice",
     "Split", "Sqrt", "Squeeze", "Sub", "Tile", "Transpose", "Unsqueeze", "Where",
 ))  # fmt: skip
 
-# Of constants beyond float16's range, these need the numbers themselves. Others mask with them.
+# # These operators need the exact values of constants beyond float16's range. Others use such constants as masks.
 _WEIGHTED = frozenset(("Conv", "ConvTranspose", "Gemm", "MatMul"))
 
-# ONNX Runtime 1.32 combines no float16 numbers in these, though its kernels take the type.
+# # ONNX Runtime 1.32 cannot combine float16 numbers here, although its kernels accept the type.
 _COMBINING = frozenset(("ScatterElements", "ScatterND"))
 
 _CONTROL = frozenset(("If", "Loop", "Scan"))
 
 
 def _is_beyond(value: ir.Value | None) -> bool:
-    """Whether a constant holds finite numbers that float16 does not."""
+    """Return whether a constant has finite numbers beyond float16's range."""
     if value is None or value.const_value is None or value.is_graph_input() or value.dtype != D.FLOAT:
         return False
     array = value.const_value.numpy()
@@ -73,13 +74,13 @@ def _is_beyond(value: ir.Value | None) -> bool:
 
 
 class InFloat16(InPlacePass):
-    """Weights and computation in float16 where they are in float32; inputs and outputs keep their types.
+    """Convert float32 weights and computation to float16. Inputs and outputs keep their types.
 
     Args:
-        opset: the opset that the model will be in. Operators that support float16 only in later opsets stay in float32.
+        opset: the opset of the model. Operators that support float16 only in later opsets stay in float32.
 
     Attributes:
-        clamped: after the pass: the names of the constants that held numbers beyond float16's range.
+        clamped: after the pass, the names of constants with numbers beyond float16's range.
     """
 
     def __init__(self, opset: int = OPSET) -> None:
@@ -94,7 +95,7 @@ class InFloat16(InPlacePass):
 
 
 class _Halving:
-    """One graph on its way to float16."""
+    """The conversion of one graph to float16."""
 
     def __init__(self, graph: ir.Graph, opset: int) -> None:
         self.graph, self.opset = graph, opset
@@ -128,7 +129,7 @@ class _Halving:
     # -- what stays ---------------------------------------------------------------------------------------------
 
     def _is_single(self, node: ir.Node) -> bool:
-        """Whether a node's operator computes in float32 whatever surrounds it."""
+        """Return whether a node's operator always computes in float32."""
         if node.op_type in _CONTROL and not node.domain:
             return False
         if node.domain not in ("", CONTRIB_DOMAIN) or node.op_type in _SINGLE:
@@ -144,7 +145,9 @@ class _Halving:
         return any(self._has_single_floats(node, schema) for schema in schemas)
 
     def _has_single_floats(self, node: ir.Node, schema: onnx.defs.OpSchema) -> bool:
-        """Whether a schema has float32, and no float16, where a node has floats; not where it has float32 for one input."""
+        """Return whether a schema supports float32 and not float16 for a node's floats. A single float32 input does not
+        count.
+        """
         halves = {c.type_param_str for c in schema.type_constraints if "tensor(float16)" in c.allowed_type_strs}
         fixed = {c.type_param_str for c in schema.type_constraints} - halves
         formals = [(schema.inputs, node.inputs, fixed), (schema.outputs, node.outputs, fixed | {"tensor(float)"})]
@@ -190,7 +193,7 @@ class _Halving:
             pending += [value for value in node.inputs if value is not None and value in self.floats]
 
     def _is_exact(self, node: ir.Node, index: int) -> bool:
-        """Whether an input becomes an index or a size, or must be float32."""
+        """Return whether an input becomes an index or a size, or must be float32."""
         value = node.inputs[index]
         if value not in self.floats or node.domain:
             return False
@@ -218,7 +221,7 @@ class _Halving:
     def _settle_input(self, node: ir.Node, index: int, value: ir.Value) -> None:
         needed = D.FLOAT if node in self.single or _is_fixed(node, index) else D.FLOAT16
         if node.op_type in ("Cast", "Shape", "Size") and not node.domain and value.dtype != needed:
-            return  # they take what there is
+            return  # # they accept any type
         if value.dtype != needed:
             node.replace_input_with(index, self._as(value, needed, node))
 
@@ -259,7 +262,7 @@ class _Halving:
             nodes.append(ir.Node("", "Clip", [value, *bounds], outputs=[within], name=within.name))
             value = within
         result = Value(name=name, type=ir.TensorType(dtype), shape=value.shape)
-        # Where the result takes over a value's name, the node that made that value has it too.
+        # # If the result takes over a value's name, the node that computed the value has that name, too.
         node_name = self._unique(f"{name}_cast")
         nodes.append(ir.Node("", "Cast", [value], [ir.AttrInt64("to", int(dtype))], outputs=[result], name=node_name))
         for node in nodes:
@@ -279,7 +282,7 @@ class _Halving:
                 node.graph.remove(node, safe=True)
 
     def _half(self, tensor: ir.TensorProtocol, name: str | None) -> ir.TensorProtocol:
-        """A constant in float16, its numbers beyond the range at its ends."""
+        """Convert a constant to float16, and clamp numbers beyond the range."""
         array = tensor.numpy()
         beyond = np.isfinite(array) & (np.abs(array) > LARGEST)
         if not beyond.any():
@@ -294,7 +297,7 @@ def _is_whole(value: ir.Value) -> bool:
 
 
 def _is_fixed(node: ir.Node, index: int) -> bool:
-    """Whether the operator's schema has float32 there and nothing else, as for the scales of Resize."""
+    """Return whether the operator's schema allows only float32 for an input, such as the scales of Resize."""
     if node.domain not in ("", CONTRIB_DOMAIN):
         return False
     inputs = onnx.defs.get_schema(node.op_type, OPSET_IMPORTS[node.domain], node.domain).inputs

@@ -1,8 +1,8 @@
-"""Normalization by the root of the mean of squares, in the one spelling that ONNX Runtime recognises.
+"""RMS normalization in the only spelling that ONNX Runtime recognizes.
 
-ONNX has an operator for it from opset 23 on; before, ONNX Runtime computes it at once where it finds ``Pow``,
-``ReduceMean``, ``Add``, ``Sqrt``, ``Div`` and ``Mul`` with scalars and a vector as their constants. OpenVINO's have
-the rank of what they are combined with, and its square, root and quotient come in several spellings.
+ONNX has the operator from opset 23. Before, ONNX Runtime fuses ``Pow``, ``ReduceMean``, ``Add``, ``Sqrt``, ``Div`` and
+``Mul`` with scalars and a vector as constants. OpenVINO's constants have the rank of the data, and its square, root and
+quotient have several spellings.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _multiplied(inverse_root: _Form) -> Callable[[Any, Any, Any], Any]:
 
 
 class CanonicalizeRMSNormalization(PatternPass):
-    """x / sqrt(mean(x^2) + epsilon) * scale."""
+    """Canonicalize x / sqrt(mean(x^2) + epsilon) * scale."""
 
     rewrites = tuple(
         _spelling(square, normal)

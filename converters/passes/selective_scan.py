@@ -1,8 +1,8 @@
-"""Selective state spaces (Mamba), which an IR computes by cumulative sums over all tokens, become one node.
+"""Fusion of selective state spaces (Mamba), which an IR computes with cumulative sums over all tokens, into one node.
 
-optimum-intel writes the recurrence of Mamba as products, cumulative sums and a division of ``[batch, tokens, channels, N]``,
-some twenty nodes, each of which reads and writes N times as much as goes in and comes out. What they compute is found out by
-evaluation on small inputs, so that the order and the form of the nodes does not matter.
+optimum-intel writes the recurrence of Mamba as products, cumulative sums and a division of ``[batch, tokens, channels, N]``.
+These are some twenty nodes, each of which processes N times the size of inputs and outputs. The computation is recognized by
+evaluation on small inputs, so the order and form of the nodes do not matter.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from onnx_specops.replacing import replace_value
 _MOST_NODES = 60
 _LARGEST_EPSILON = 1e-3
 _CHANNELS, _SIZE = 3, 5
-"""Of the values that a computation is tried with."""
+"""The sizes of values for the evaluation."""
 
 
 @dataclass
@@ -32,10 +32,10 @@ class _Scan:
     """A selective scan.
 
     Attributes:
-        y: [batch, tokens, channels].
-        states: [batch, tokens, channels, N].
-        last: the values that hold the state after the last token, ``[batch, channels, N]`` or with an axis of one token.
-        inputs: those of the operator.
+        y: ``[batch, tokens, channels]``.
+        states: ``[batch, tokens, channels, N]``.
+        last: the values of the state after the last token, ``[batch, channels, N]``, or with an axis of one token.
+        inputs: the inputs of the operator.
         epsilon: the operator's attribute.
     """
 
@@ -47,12 +47,11 @@ class _Scan:
 
 
 class FuseSelectiveScan(InPlacePass):
-    """Selective scans as `onnx_specops.SelectiveScan`.
+    """Replace selective scans by `onnx_specops.SelectiveScan`.
 
-    Conditions: the states after all tokens are multiplied by a gate and summed; all that their computation takes is the
-    state before, two values of the tokens and channels, a gate of the tokens, the decay and constants; their values are
-    those of the operator for several numbers of tokens and sizes of time steps; and of the states nothing else is taken
-    than those of the last token.
+    Conditions: the states after all tokens are multiplied by a gate and summed. They depend only on the previous state, two
+    values of tokens and channels, a gate of the tokens, the decay and constants. They are equal to those of the operator for
+    several numbers of tokens and sizes of time steps. Other consumers of the states use only those of the last token.
     """
 
     def call(self, model: ir.Model) -> PassResult:
@@ -66,12 +65,12 @@ class FuseSelectiveScan(InPlacePass):
             root = root or Builder.of_existing(model.graph)
             _replace(model.graph, scan, root)
         if root is not None:
-            model.graph.sort()  # what takes the last state may have been computed before the outputs
+            model.graph.sort()  # # the last state may have been computed before the outputs
         return PassResult(model, modified=root is not None)
 
 
 def _scan(node: ir.Node) -> _Scan | None:
-    """The scan whose gated states a node sums."""
+    """Return the scan whose gated states a node sums."""
     y, product = node.outputs[0], _producer(node.inputs[0], "Mul")
     if product is None or product.outputs[0].is_graph_output() or len(list(product.outputs[0].uses())) != 1:
         return None
@@ -94,9 +93,9 @@ class _Region:
 
     Attributes:
         nodes: the nodes.
-        taken: the values of three dimensions from elsewhere.
-        matrices: those of two.
-        constants: the constants among the others.
+        taken: the outer values of three dimensions.
+        matrices: the outer values of two dimensions.
+        constants: the other outer values that are constants.
     """
 
     nodes: list[ir.Node]
@@ -106,7 +105,9 @@ class _Region:
 
 
 def _region(value: ir.Value) -> _Region | None:
-    """What computes a value of four dimensions from values of three: ``None`` where that are too many nodes, or others."""
+    """Return the nodes that compute a four-dimensional value from three-dimensional ones; ``None`` if there are too many or
+    others.
+    """
     nodes: list[ir.Node] = []
     taken: list[ir.Value] = []
     matrices: list[ir.Value] = []
@@ -136,7 +137,7 @@ def _region(value: ir.Value) -> _Region | None:
 
 
 def _told_by_evaluation(y: ir.Value, states: ir.Value, region: _Region, output_gate: ir.Value) -> _Scan | None:
-    """The scan that a region computes, if it does."""
+    """Return the scan that a region computes, determined by evaluation."""
     if len(region.taken) != 4 or len(region.matrices) != 1 or _rank(y) != 3 or y.dtype != ir.DataType.FLOAT:
         return None
     (decay,) = region.matrices
@@ -156,7 +157,7 @@ def _told_by_evaluation(y: ir.Value, states: ir.Value, region: _Region, output_g
 
 
 def _epsilons(region: _Region) -> Iterator[float]:
-    """What may be added before the division: a constant of the region, or nothing."""
+    """Yield the possible addends before the division: the constants of the region, and zero."""
     found = {0.0: None}
     for value in region.constants:
         tensor = value.const_value
@@ -168,17 +169,17 @@ def _epsilons(region: _Region) -> Iterator[float]:
 
 
 def _last(states: ir.Value) -> list[ir.Value] | None:
-    """The values that hold the states of the last token; ``None`` where something takes others."""
+    """Return the values of the states of the last token; ``None`` if other states are used."""
     held = np.random.default_rng(0).standard_normal((2, 5, 3, 4)).astype(np.float32)
     found: list[ir.Value] = []
     measured: list[ir.Value] = []
     gated = 0
     for node, _ in states.uses():
         value = node.outputs[0]
-        if node.op_type == "Mul" and not node.domain:  # by the gate, as `_scan` has found out
+        if node.op_type == "Mul" and not node.domain:  # # the gate that `_scan` found
             gated += 1
             continue
-        if node.op_type == "Shape" and not node.domain:  # of which an index of the last token may be made
+        if node.op_type == "Shape" and not node.domain:  # # from which the index of the last token may be computed
             measured.append(value)
             continue
         try:
@@ -194,7 +195,7 @@ def _last(states: ir.Value) -> list[ir.Value] | None:
 
 
 def _leads_to(value: ir.Value, ends: Sequence[ir.Value]) -> bool:
-    """Whether nothing but ``ends`` is computed from a value."""
+    """Return whether only ``ends`` are computed from a value."""
     pending, seen = [value], {value}
     while pending:
         current = pending.pop()
@@ -220,7 +221,7 @@ def _shapes(batch: int, tokens: int, channels: int, size: int) -> dict[str, tupl
 
 
 def _shapes_fit(inputs: Mapping[str, ir.Value]) -> bool:
-    """Whether what is known of the inputs' dimensions is what the operator needs: ones would be repeated."""
+    """Return whether the known dimensions of the inputs fit the operator, without broadcasting."""
     letters = {"batch": -1, "tokens": -2, "channels": -3, "size": -4}
     known: dict[int, int] = {}
     for name, shape in _shapes(**letters).items():
@@ -231,7 +232,7 @@ def _shapes_fit(inputs: Mapping[str, ir.Value]) -> bool:
 
 
 def _agrees(scan: _Scan, tokens: int, width: float) -> bool:
-    """Whether the nodes give what the operator gives, with time steps up to ``width``."""
+    """Return whether the nodes and the operator agree, with time steps up to ``width``."""
     draw = np.random.default_rng(tokens)
     shapes = _shapes(2, tokens, _CHANNELS, _SIZE)
     given = {name: draw.uniform(-1, 1, shape).astype(np.float32) for name, shape in shapes.items()}

@@ -1,6 +1,6 @@
-"""The last step: every node is checked against the schema of its operator, every name against the others.
+"""The last pass: check every node against its operator's schema, and every name for uniqueness.
 
-ONNX Runtime would refuse the file otherwise, without a word about the layer that the node comes from.
+ONNX Runtime would otherwise reject the file without naming the layer of the node.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ Option = onnx.defs.OpSchema.FormalParameterOption
 
 @dataclass(frozen=True)
 class NodeProblem:
-    """What is wrong with a node.
+    """A problem of a node.
 
     Attributes:
-        node_name: the node's name.
+        node_name: the name of the node.
         message: what is wrong.
         origin: what the node was emitted for.
     """
@@ -37,10 +37,10 @@ class NodeProblem:
 
 
 class InvalidNodes(Exception):
-    """Nodes that the opset does not have, or names that two values have.
+    """The opset does not support some nodes, or values share a name.
 
     Attributes:
-        problems: all of them.
+        problems: all problems.
     """
 
     def __init__(self, problems: Sequence[NodeProblem]) -> None:
@@ -49,14 +49,14 @@ class InvalidNodes(Exception):
 
 
 class CheckNodes(InPlacePass):
-    """Checks the nodes of the graph, its nested graphs and the functions. Nothing is changed.
+    """Check the nodes of the graph, its nested graphs and the functions, without changing anything.
 
-    Of each node: that the opset has its operator, the number of inputs and outputs, the names and types of attributes, and
-    the types of values as far as they are known. Of each value: that no other one of its scope has its name, and that it is
-    computed before it is used.
+    For each node: the opset has its operator, and the number of inputs and outputs, the names and types of attributes, and
+    the known types of values are valid. For each value: its name is unique in its scope, and it is computed before it is
+    used.
 
     Raises (within onnx_ir's ``PassError``):
-        InvalidNodes: with all nodes that fail.
+        InvalidNodes: with all invalid nodes.
     """
 
     def call(self, model: ir.Model) -> PassResult:
@@ -70,13 +70,13 @@ class CheckNodes(InPlacePass):
 
 
 class _Check:
-    """Checks a graph and those nested in it."""
+    """Checks a graph and its nested graphs."""
 
     def __init__(self, imports: Mapping[str, int], functions: set[tuple[str, str]], problems: list[NodeProblem]) -> None:
         self._imports, self._functions, self._problems = imports, functions, problems
 
     def graph(self, graph: ir.Graph, outer: Sequence[dict[str, ir.Value]], within: ir.Node | None) -> None:
-        """Checks the nodes of a graph, where ``outer`` are the values of the graphs around it, by name."""
+        """Check the nodes of a graph. ``outer`` are the values of the surrounding graphs by name."""
         scopes = [*outer, {}]
         for value in (*graph.inputs, *graph.initializers.values()):
             self._define(value, scopes, within)
@@ -96,7 +96,7 @@ class _Check:
 
     def _define(self, value: ir.Value, scopes: Sequence[dict[str, ir.Value]], place: ir.Node | None) -> None:
         if not value.name:
-            return  # an output that the node leaves out
+            return  # # an omitted output
         known = _seen(value.name, scopes)
         if known is None:
             scopes[-1][value.name] = value
@@ -117,9 +117,9 @@ class _Check:
             if (node.domain, node.op_type) in self._functions or not _is_known(node.domain):
                 return ""
             return f"opset {version} has no operator {operator}"
-        # Most nodes are like one that came before: bodies are made of the same few.
+        # # Most nodes are equal to an earlier one, because bodies consist of the same few.
         key = (
-            id(schema),  # it is kept
+            id(schema),  # # the schema is kept alive
             tuple([(attribute.name, attribute.type) for attribute in node.attributes.values()]),
             tuple([None if value is None else _type(value) for value in node.inputs]),
             tuple([_type(value) for value in node.outputs]),
@@ -136,12 +136,12 @@ class _Check:
 
 
 _PROBLEMS: dict[object, str] = {}
-"""What is wrong with nodes by what is asked of them."""
+"""The problems of nodes by the properties that are checked."""
 _MOST_PROBLEMS = 10_000
 
 
 def _seen(name: str | None, scopes: Sequence[dict[str, ir.Value]]) -> ir.Value | None:
-    """The value of a name, in the innermost graph that has one."""
+    """Return the value of a name in the innermost graph that has it."""
     if name:
         for scope in reversed(scopes):
             if (value := scope.get(name)) is not None:
@@ -197,7 +197,7 @@ def _type_problem(node: ir.Node, schema: onnx.defs.OpSchema, operator: str) -> s
 
 
 def _type(value: ir.Value) -> str | None:
-    """A value's type as schemas write it; ``None`` where it is unknown."""
+    """Return a value's type in the notation of schemas; ``None`` if unknown."""
     type_ = value.type
     return _tensor_type(type_.dtype) if type(type_) is ir.TensorType else _written(type_)
 
@@ -226,5 +226,5 @@ def _schema(domain: str, op_type: str, version: int) -> onnx.defs.OpSchema | Non
 
 @functools.cache
 def _is_known(domain: str) -> bool:
-    """Whether there are schemas of a domain, so that an operator without one does not exist."""
+    """Return whether the schemas of a domain are known, so that an operator without one does not exist."""
     return any(schema.domain == domain for schema in onnx.defs.get_all_schemas())

@@ -1,8 +1,8 @@
-"""TensorFlow's vocabulary tables, which reach an IR as chains of layers, become one node again.
+"""Fusion of TensorFlow's vocabulary tables, which an IR has as chains of layers.
 
-``tf.lookup.StaticVocabularyTable`` of strings arrives as a look-up (-1 for a miss), a hash of every key, and a Where that
-takes the bucket for the misses. A table of integers arrives as a comparison of every key with the whole vocabulary. A table
-without buckets is what ai.onnx.ml's LabelEncoder says.
+``tf.lookup.StaticVocabularyTable`` of strings is a lookup (-1 for a miss), a hash of every key, and a Where that selects the
+bucket for misses. A table of integers is a comparison of every key with the whole vocabulary. A table without buckets is
+equivalent to ai.onnx.ml's LabelEncoder.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _INTEGERS = (ir.DataType.INT32, ir.DataType.INT64)
 
 
 def _cast_at_most_twice(op: Any, x: Any, name: str) -> Any:
-    # Without a tag onnxscript (0.7.2) cannot try commutative operators' inputs in both orders.
+    # # Without a tag, onnxscript (0.7.2) cannot try the inputs of commutative operators in both orders.
     return OrValue([op.Cast(op.Cast(x)), op.Cast(x), x], name=name, tag_var=f"{name}_casts")
 
 
@@ -37,7 +37,7 @@ def look_up_or_bucket(op, keys, vocabulary, hashed, miss, size):
 
 @rewrite("Where", look_up_or_bucket, commute=True, exclusive=False)
 def with_buckets(op: Builder, *, keys, vocabulary, hashed, miss, size, table, bucket, tested, found, **_):
-    """The table that has the buckets itself."""
+    """Fuse the buckets into the table."""
     default = _attribute(table, "default_value")
     constant = _tensor(vocabulary)
     entries = None if constant is None else constant.size
@@ -53,7 +53,7 @@ def with_buckets(op: Builder, *, keys, vocabulary, hashed, miss, size, table, bu
 
 
 def _is_key(hashed: ir.Value, keys: ir.Value) -> bool:
-    """Whether the keys themselves are hashed: strings, or the integers' decimal text."""
+    """Return whether the keys themselves are hashed: strings, or the decimal text of integers."""
     cast = hashed.producer()
     if cast is not None and (cast.domain, cast.op_type) == ("", "Cast") and keys.dtype in _INTEGERS:
         return cast.inputs[0] is keys
@@ -61,7 +61,7 @@ def _is_key(hashed: ir.Value, keys: ir.Value) -> bool:
 
 
 def _holds_ids(value: ir.Value, table: ir.Value) -> bool:
-    """Whether nothing but integers lies between the table and the value."""
+    """Return whether only integers are between the table and the value."""
     while value is not table:
         node = value.producer()
         if value.dtype not in _INTEGERS or node is None or node.inputs[0] is None:
@@ -83,14 +83,14 @@ def found_by_comparison(op, keys, column, vocabulary, one, zero, places, conditi
 def table_of_integers(
     op: Builder, *, keys, column, vocabulary, one, zero, places, condition_axes, place_axes, miss
 ) -> Value | None:
-    """The look-up whose time does not depend on the vocabulary's size."""
+    """Replace the comparisons by a lookup whose time does not depend on the vocabulary's size."""
     entries, positions = _array(vocabulary), _array(places)
     if entries is None or positions is None or not entries.ndim or keys.dtype not in _INTEGERS or keys.shape is None:
         return None
     rank, size = len(keys.shape), entries.shape[-1]
     if _axes(column) not in ([-1], [rank]) or not {_axis(condition_axes, rank), _axis(place_axes, rank)} <= {rank}:
         return None
-    # None of the constants adds dimensions of its own.
+    # # No constant adds dimensions.
     if max(entries.ndim, positions.ndim, *(_rank(value) for value in (one, zero)), _rank(miss) + 1) > rank + 1:
         return None
     if [_integer(value) for value in (one, zero, miss)] != [1, 0, size] or not size or entries.size != size:
@@ -111,7 +111,7 @@ def values_of_ids(op, values, keys, vocabulary):
 
 @rewrite("Gather", values_of_ids, exclusive=False)
 def other_default(op: Builder, *, values, keys, vocabulary, table, ids, result) -> Value | None:
-    """The table without the Gather, where that gives the ids themselves and another number for a miss."""
+    """Remove the Gather from the table if it only returns the ids, with another number for a miss."""
     numbers, entries = _array(values), _tensor(vocabulary)
     if numbers is None or entries is None or numbers.dtype.kind not in "iu" or numbers.shape != (entries.size + 1,):
         return None
@@ -133,7 +133,7 @@ def table(op, keys, vocabulary):
 
 @rewrite("VocabularyTable", table, domain=DOMAIN)
 def as_label_encoder(op: Builder, *, keys, vocabulary, ids) -> Value | None:
-    """What standard ONNX says of a constant vocabulary without buckets."""
+    """Convert a constant vocabulary without buckets to standard ONNX."""
     constant = _tensor(vocabulary)
     if _attribute(ids, "num_oov_buckets") or constant is None:
         return None
@@ -147,7 +147,9 @@ def as_label_encoder(op: Builder, *, keys, vocabulary, ids) -> Value | None:
 
 
 def _labels(vocabulary: ir.TensorProtocol) -> dict[str, Any] | None:
-    """LabelEncoder's keys; ``None`` for entries that it cannot hold, or that are an error which the kernels report."""
+    """Return the keys of LabelEncoder; ``None`` for entries that it does not support, or for which the kernels report an
+    error.
+    """
     array = vocabulary.numpy().reshape(-1)
     if vocabulary.dtype != ir.DataType.STRING:
         entries = array.tolist()
@@ -159,7 +161,7 @@ def _labels(vocabulary: ir.TensorProtocol) -> dict[str, Any] | None:
 
 
 def _is_text(entry: bytes) -> bool:
-    """Whether LabelEncoder can hold the entry: UTF-8, and no NUL, at which runtimes cut strings."""
+    """Return whether LabelEncoder supports the entry: UTF-8 without NUL, at which runtimes cut strings."""
     try:
         return "\0" not in entry.decode()
     except UnicodeDecodeError:
@@ -170,37 +172,37 @@ def _is_text(entry: bytes) -> bool:
 
 
 class FuseVocabularyTables(PatternPass):
-    """One VocabularyTable for each of TensorFlow's tables."""
+    """Fuse TensorFlow's tables into VocabularyTable."""
 
     rewrites = (with_buckets, table_of_integers, other_default)
 
 
 class LabelVocabularyTables(PatternPass):
-    """LabelEncoder for the tables without buckets; behind `FuseVocabularyTables`."""
+    """Convert the tables without buckets to LabelEncoder, after `FuseVocabularyTables`."""
 
     rewrites = (as_label_encoder,)
 
 
 def _attribute(value: ir.Value, name: str) -> Any:
-    """An attribute of the operator of the domain that gives the value."""
+    """Return an attribute of the domain's node that computes the value."""
     node = value.producer()
     assert node is not None
     return node.attributes[name].value if name in node.attributes else find(node.op_type).attributes[name].default
 
 
 def _tensor(value: ir.Value | None) -> ir.TensorProtocol | None:
-    """A constant, which no caller can replace."""
+    """Return a constant that no caller can replace."""
     return None if value is None or value.is_graph_input() else value.const_value
 
 
 def _array(value: ir.Value | None) -> np.ndarray | None:
-    """The elements of a constant."""
+    """Return the elements of a constant."""
     tensor = _tensor(value)
     return None if tensor is None else tensor.numpy()
 
 
 def _integer(value: ir.Value) -> int | None:
-    """The one element of a constant of integers."""
+    """Return the only element of an integer constant."""
     array = _array(value)
     return int(array.reshape(-1)[0]) if array is not None and array.size == 1 and array.dtype.kind in "iu" else None
 
@@ -216,6 +218,6 @@ def _axes(value: ir.Value) -> list[int] | None:
 
 
 def _axis(value: ir.Value, last: int) -> int | None:
-    """A constant axis, ``last`` where it counts as -1."""
+    """Return a constant axis, with ``last`` for -1."""
     axes = _axes(value)
     return None if axes is None or len(axes) != 1 else last if axes[0] == -1 else axes[0]

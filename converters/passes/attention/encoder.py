@@ -246,7 +246,7 @@ def _asked_for(shape: ir.Value | None, axis: int) -> tuple[ir.Value, int] | str 
 
 
 def _keeps_dimension(other: ir.Value | None, place: int, rank: int) -> bool:
-    """Return whether broadcasting with a constant keeps the dimension at ``place`` (from the end) of an input of ``rank``."""
+    """Return whether broadcasting a constant keeps the dimension at ``place`` from the end of an input of ``rank``."""
     if other is None or other.const_value is None:
         return False
     dims = other.const_value.shape.numpy()

@@ -1,4 +1,4 @@
-"""Scales and zero points of blocks of weights, as the operator takes them."""
+"""Scales and zero points of blocks of weights, in the layout of the operator."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ D = ir.DataType
 
 
 def blocks_of(weights: Weights) -> tuple[int, int | None] | None:
-    """How many elements along the depth of a product share scales and zero points, and which axis they lie along.
+    """Return the size of the blocks along the depth of a MatMul, and the axis of the elements of a block.
 
-    The axis is None where decompressed and used shape are the same.
+    The axis is ``None`` if the decompressed shape is the used shape.
     """
     rows, columns = weights.matrices[-2:]
     batch = weights.matrices[:-2]
@@ -40,7 +40,7 @@ def blocks_of(weights: Weights) -> tuple[int, int | None] | None:
 
 
 def of_blocks(op: Builder, value: ir.Value, weights: Weights, dropped: int | None) -> Value | None:
-    """Scales or zero points without the dimension along which a block lies, which is 1."""
+    """Remove the dimension of the elements of a block, which is 1, from scales or zero points."""
     dims = padded(value, len(weights.shape))
     if dims is None:
         return None
@@ -54,14 +54,14 @@ def of_blocks(op: Builder, value: ir.Value, weights: Weights, dropped: int | Non
             return None
         dims = dims[-2:]
     numbers = plain(value)
-    # Scales are floats; zero points may be integers, too.
+    # # Scales are floats. Zero points may be integers, too.
     if numbers.dtype in (D.UINT8, D.INT8) and (value is weights.scale or not _fits(numbers, weights.codes)):
         numbers = op.Cast(numbers, to=D.FLOAT)
     return numbers if static(numbers) == dims else op.Reshape(numbers, list(dims))
 
 
 def _fits(zero: ir.Value, codes: Codes) -> bool:
-    """Whether integer zero points are numbers that the elements may have, too."""
+    """Return whether integer zero points are in the range of the elements."""
     if codes.packed == "no":
         return True
     if zero.const_value is None:
@@ -72,7 +72,7 @@ def _fits(zero: ir.Value, codes: Codes) -> bool:
 
 
 def plain(value: ir.Value) -> Value:
-    """Scales or zero points in the type that they are stored in, which the product takes as it is."""
+    """Return scales or zero points in the type in which they are stored, which the operator accepts."""
     while (node := standard(value)) is not None and node.op_type == "Cast" and value.dtype in CAST_TO:
         stored = source(node)
         if stored.dtype not in (D.UINT8, D.INT8, D.UINT4, D.INT4, D.FLOAT16, D.BFLOAT16, D.FLOAT):

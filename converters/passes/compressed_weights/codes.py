@@ -1,4 +1,4 @@
-"""What a file stores of compressed weights: constants of few bits, and their bytes."""
+"""The stored form of compressed weights: constants of few bits, and their bytes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from onnx_specops.mapped import same_bytes
 D = ir.DataType
 
 PACKED = "packed"
-"""The key in a value's ``meta`` under which the `Codes` stand that its elements were looked up from."""
+"""The key in a value's ``meta`` for the `Codes` from which its elements were looked up."""
 
 _WIDTH = {"uint2": 2, "uint4": 4, "int4": 4}
 
@@ -26,10 +26,10 @@ class Codes:
     """A constant as it is stored.
 
     Attributes:
-        tensor: its bytes, or its elements where they have a type of their own.
-        packed: the type of the elements that share a byte; ``"no"`` where none do.
-        shape: the elements' shape.
-        codebook: the float32 numbers that the elements stand for where they are not numbers themselves.
+        tensor: its bytes, or its elements if their type is not packed.
+        packed: the type of the elements that share a byte; ``"no"`` if they do not.
+        shape: the shape of the elements.
+        codebook: the float32 numbers that the elements index, if any.
         name: its name in the graph.
     """
 
@@ -41,12 +41,12 @@ class Codes:
 
     @property
     def bits(self) -> int:
-        """Of an element."""
+        """The number of bits of an element."""
         return _WIDTH[self.packed] if self.packed != "no" else 8 * int(self.tensor.dtype.itemsize)
 
 
 def codes_of(value: ir.Value) -> Codes | None:
-    """A large constant of few bits, or what was looked up from one."""
+    """Return a large constant of few bits, directly or through a lookup."""
     if isinstance(codes := value.meta.get(PACKED), Codes):
         return codes
     tensor = value.const_value
@@ -66,7 +66,7 @@ def codes_of(value: ir.Value) -> Codes | None:
 
 
 def _looked_up(value: ir.Value) -> Codes | None:
-    """The codes that a codebook is indexed by: a Gather, and around it what minds indices out of range, which none is."""
+    """Return the codes that index a codebook through a Gather. Nodes that guard against indices out of range are skipped."""
     node = standard(value)
     guard = None
     if node is not None and node.op_type == "Where":
@@ -98,7 +98,7 @@ def _looked_up(value: ir.Value) -> Codes | None:
 
 
 def _within(guard: ir.Value, index: ir.Value, size: int) -> bool:
-    """Whether ``guard`` says ``0 <= index < size``, with constants, and nothing more."""
+    """Return whether ``guard`` computes ``0 <= index < size`` with constants."""
     node = standard(guard)
     if node is None or node.op_type != "And":
         return False
@@ -116,7 +116,7 @@ def _within(guard: ir.Value, index: ir.Value, size: int) -> bool:
 
 
 def _numbers(value: ir.Value) -> np.ndarray | None:
-    """A small constant, through casts between floats."""
+    """Return the elements of a small constant, through casts between floats."""
     while (node := standard(value)) is not None and node.op_type == "Cast":
         value = source(node)
     tensor = value.const_value
@@ -126,7 +126,7 @@ def _numbers(value: ir.Value) -> np.ndarray | None:
 
 
 def view(tensor: ir.TensorProtocol, dtype: ir.DataType, shape: tuple[int, ...]) -> ir.TensorProtocol:
-    """The same bytes in another type and shape."""
+    """Return the same bytes in another type and shape."""
     dims = ir.Shape(shape)
     if isinstance(tensor, ir.ExternalTensor):
         return same_bytes(tensor, dtype, shape)
@@ -138,7 +138,7 @@ def view(tensor: ir.TensorProtocol, dtype: ir.DataType, shape: tuple[int, ...]) 
 
 
 def table(codes: Codes) -> Value:
-    """The numbers that each byte holds."""
+    """Return the numbers that each byte contains."""
     width = codes.bits
     every = unpack(np.arange(256, dtype=np.uint8), width).reshape(256, -1)
     if codes.codebook is not None:
@@ -148,11 +148,11 @@ def table(codes: Codes) -> Value:
 
 
 def unpack(data: np.ndarray, bits: int) -> np.ndarray:
-    """The codes in bytes, the lowest bits first, flat."""
+    """Unpack codes from bytes, lowest bits first, into a flat array."""
     return (data.reshape(-1, 1) >> np.arange(0, 8, bits, dtype=np.uint8) & ((1 << bits) - 1)).reshape(-1)
 
 
 def pack(codes: np.ndarray, bits: int) -> np.ndarray:
-    """Codes (uint8, flat) in bytes, the first one lowest, zeros in what the last byte has left."""
+    """Pack codes (uint8, flat) into bytes, lowest bits first, with zeros at the end of the last byte."""
     whole = np.concatenate([codes, np.zeros(-len(codes) % (8 // bits), np.uint8)]).reshape(-1, 8 // bits)
     return np.bitwise_or.reduce(whole << np.arange(0, 8, bits, dtype=np.uint8), axis=1).astype(np.uint8)

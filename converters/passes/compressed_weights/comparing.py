@@ -1,4 +1,4 @@
-"""What was recognised as compressed weights is decoded and compared with what the graph computes."""
+"""Check of recognized weights: decode them and compare the result with what the graph computes."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _MOVES = ("Cast", "Reshape", "Transpose")
 
 
 def decodes_to(value: ir.Value, weights: Weights) -> bool:
-    """Whether codes, zero points and scales give the numbers that the graph computes for ``value``.
+    """Return whether codes, zero points and scales decode to the numbers that the graph computes for ``value``.
 
-    What is only known at run time cannot be compared, and counts as equal.
+    Run-time values cannot be compared and count as equal.
     """
     shape = weights.shape
     whole, leaf = _before_data_movement(value, weights), _leaf(value, weights)
@@ -40,11 +40,11 @@ def decodes_to(value: ir.Value, weights: Weights) -> bool:
 
 
 _STORED = (ir.Tensor, ir.ExternalTensor)
-"""Constants whose bytes are there already: others would be computed for this alone."""
+"""Constants with bytes in memory or a file. Others would have to be computed."""
 
 
 class _Stored:
-    """Rows of the numbers that codes stand for, in the shape in which they are decompressed."""
+    """Rows of the decoded numbers, in the shape in which they are decompressed."""
 
     def __init__(self, codes: Codes, shape: Sequence[int]) -> None:
         self._codes, self._shape = codes, tuple(shape)
@@ -76,7 +76,7 @@ class _Stored:
 
 
 def _before_data_movement(value: ir.Value, weights: Weights) -> ir.Value | None:
-    """The last value of the decompressed shape, before what is used of it is moved or merged."""
+    """Return the last value of the decompressed shape, before its elements are moved or merged."""
     while (node := standard(value)) is not None and node.op_type in _MOVES and node.op_type != "Reshape":
         value = source(node)
     if node is not None and node.op_type == "Reshape":
@@ -85,7 +85,7 @@ def _before_data_movement(value: ir.Value, weights: Weights) -> ir.Value | None:
 
 
 def _leaf(value: ir.Value, weights: Weights) -> ir.Value | None:
-    """The value that holds the codes, on the way that recognition went."""
+    """Return the value of the codes, on the path of the recognition."""
     while codes_of(value) is None:
         node = standard(value)
         if node is None or node.op_type not in (*_MOVES, "Mul", "Sub"):
@@ -99,7 +99,7 @@ def _leaf(value: ir.Value, weights: Weights) -> ir.Value | None:
 
 
 def _constant(value: ir.Value | None, shape: Sequence[int]) -> np.ndarray | None:
-    """Scales or zero points as they are stored, in float32: empty without them, ``None`` where they are computed."""
+    """Return stored scales or zero points in float32: empty if there are none, ``None`` if they are computed."""
     if value is None:
         return np.zeros(0, np.float32)
     stored = plain(value) if value.producer() is None or standard(value) is not None else value

@@ -1,4 +1,4 @@
-"""Recognising what decompresses weights as a whole: how its chain is spelled does not matter."""
+"""Recognition of weight decompression in any spelling."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Weights:
     """Matrices ``(codes - zero) * scale``.
 
     Attributes:
-        codes: what is stored.
-        shape: in which it is decompressed.
-        zero, scale: they are broadcast against that; None where there are none.
-        matrices: the shape as it is used, ``[..., rows, columns]``.
-        swapped: whether the last two dimensions of those are swapped after that.
-        cast: the type that the codes' numbers are cast to first.
+        codes: the stored constant.
+        shape: the shape in which it is decompressed.
+        zero, scale: broadcast to that shape; ``None`` if there are none.
+        matrices: the shape in which it is used, ``[..., rows, columns]``.
+        swapped: whether the last two dimensions of the matrices are then swapped.
+        cast: the type to which the codes are cast first.
     """
 
     codes: Codes
@@ -39,7 +39,7 @@ class Weights:
 
 
 def find_weights(value: ir.Value) -> Weights | None:
-    """What decompresses to ``value``, if that is all that the graph does to get it."""
+    """Return the weights that decompress to ``value``, if nothing else is computed."""
     matrices, swapped = static(value), False
     if matrices is None or len(matrices) < 2:
         return None
@@ -63,7 +63,7 @@ def find_weights(value: ir.Value) -> Weights | None:
 
 
 def _decompressed(current: ir.Value, found: Weights, casts: list[ir.Value]) -> Weights | None:
-    """Follows the arithmetic to what is stored; ``casts`` are the results of Cast after it."""
+    """Follow the arithmetic back to the stored constant. ``casts`` are the results of later Casts."""
     arithmetic = dequantization(current, lambda value: codes_of(value) is not None)
     codes = None if arithmetic is None else codes_of(arithmetic.stored)
     if arithmetic is None or codes is None:
@@ -76,7 +76,7 @@ def _decompressed(current: ir.Value, found: Weights, casts: list[ir.Value]) -> W
         assert narrow is not None
         codes = replace(codes, codebook=codes.codebook.astype(narrow.numpy()).astype(np.float32))
     if {codes.tensor.dtype, *(value.dtype for value in casts)} >= {D.FLOAT16, D.BFLOAT16}:
-        return None  # each holds numbers that the other rounds
+        return None  # # each type has numbers that the other rounds
     numeric = codes.codebook is not None or codes.packed != "no" or codes.tensor.dtype in (
         D.UINT8, D.INT8, D.FLOAT16, D.BFLOAT16,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What follows a product and becomes part of it: a factor, a bias, a function."""
+"""Fusion of what follows a MatMul: a factor, a bias, a function."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ D = ir.DataType
 
 
 def with_factor(op: Builder, node: ir.Node, product: Value) -> ir.Node:
-    """Give the product that takes a node's place the number that it is multiplied by, as the scale of weights without one;
-    returns the last node that it replaces."""
+    """Use the number by which a MatMul is multiplied as the scale of weights without one. Return the last replaced node."""
     multiplied = product.producer()
     if multiplied is None or multiplied.op_type != "MatMulCompressed" or multiplied.inputs[2] is not None:
         return node
@@ -25,7 +24,7 @@ def with_factor(op: Builder, node: ir.Node, product: Value) -> ir.Node:
 
 
 def with_bias(op: Builder, node: ir.Node, product: Value) -> ir.Node:
-    """Give the product that takes a node's place the vector that is added to it; returns the last node that it replaces."""
+    """Use the vector that is added to a MatMul as its bias. Return the last replaced node."""
     multiplied = product.producer()
     if multiplied is None or multiplied.op_type != "MatMulCompressed":
         return node
@@ -40,7 +39,9 @@ def with_bias(op: Builder, node: ir.Node, product: Value) -> ir.Node:
 
 
 def _joined(node: ir.Node, op_type: str) -> tuple[ir.Node | None, ir.Value | None]:
-    """The only user of a node if it joins what the node gives with another float32 value of no more dimensions; and that."""
+    """Return the only consumer of a node if it combines the result with a float32 value of at most the same rank, and that
+    value.
+    """
     value = node.outputs[0]
     uses = list(value.uses())
     if len(uses) != 1 or value.is_graph_output():
@@ -56,7 +57,7 @@ def _joined(node: ir.Node, op_type: str) -> tuple[ir.Node | None, ir.Value | Non
 
 
 def with_function(node: ir.Node, product: Value) -> ir.Node:
-    """Give the product that takes a node's place the function that follows it; returns the last node that it replaces."""
+    """Add the function that follows a MatMul to it. Return the last replaced node."""
     value, multiplied = node.outputs[0], product.producer()
     uses = list(value.uses())
     if multiplied is None or multiplied.op_type != "MatMulCompressed" or len(uses) != 1 or value.is_graph_output():

@@ -1,9 +1,10 @@
-"""What ONNX Runtime's CPU kernels and optimisations cannot do: a module for each quirk, with the release that showed it.
+"""Workarounds for ONNX Runtime's CPU kernels and optimizations: one module per quirk, with the release that has it.
 
-Rules emit what ONNX means. A target that is not ONNX Runtime leaves these passes out and gets the plain form; a quirk that a
-release mends is a module to delete.
+Rules emit the plain form. Targets other than ONNX Runtime do not use these passes. When a release fixes a quirk, its module
+can be deleted.
 
-`kernel_workarounds` run first, on what the rules emit; `fusion_guards` last, on the graph that ONNX Runtime would optimise.
+`kernel_workarounds` run first, on the emitted nodes. `fusion_guards` run last, on the graph that ONNX Runtime would
+optimize.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ __all__ = [
 
 
 def kernel_workarounds() -> Sequence[InPlacePass]:
-    """The passes that come first: nodes that ONNX Runtime has no kernel for, or a wrong one."""
+    """Return the first passes, for nodes without a kernel in ONNX Runtime or with an incorrect one."""
     return [
         ActivationsOfDoubles(),
         LRNOfFourDimensions(),
@@ -49,5 +50,5 @@ def kernel_workarounds() -> Sequence[InPlacePass]:
 
 
 def fusion_guards(opset: int) -> Sequence[InPlacePass]:
-    """The passes that come last: what ONNX Runtime must not fuse, for a model of an opset."""
+    """Return the last passes, which prevent incorrect or slow fusions of ONNX Runtime, for a model of the given opset."""
     return [KeepPads(opset), TransposeAfterCasts(), KeepFloatWeights(), SumBeforeNormalization()]

@@ -1,4 +1,4 @@
-"""HardSwish and Mish of doubles: ONNX Runtime (1.31) expands them into operators that it has for floats alone."""
+"""HardSwish and Mish of doubles. ONNX Runtime (1.31) expands them into operators that it has for floats only."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from onnx_specops.building import Builder, Value
 
 @rewrite("HardSwish", lambda op, x: op.HardSwish(x))
 def by_hard_sigmoid(op: Builder, *, x: Value) -> Value | None:
-    """x * HardSigmoid(x), whose types casts fit to the kernels."""
+    """Replace HardSwish by x * HardSigmoid(x), which casts can adapt to the kernels."""
     return op.Mul(x, op.HardSigmoid(x, alpha=1 / 6, beta=0.5)) if x.dtype == ir.DataType.DOUBLE else None
 
 
 @rewrite("Mish", lambda op, x: op.Mish(x))
 def by_softplus(op: Builder, *, x: Value) -> Value | None:
-    """x * tanh(softplus(x))."""
+    """Replace Mish by x * tanh(softplus(x))."""
     return op.Mul(x, op.Tanh(op.Softplus(x))) if x.dtype == ir.DataType.DOUBLE else None
 
 
 class ActivationsOfDoubles(PatternPass):
-    """HardSwish and Mish of float64 as products."""
+    """Decompose HardSwish and Mish of float64."""
 
     rewrites = (by_hard_sigmoid, by_softplus)

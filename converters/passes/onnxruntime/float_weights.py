@@ -1,8 +1,8 @@
-"""Weights in floats stay floats between quantised tensors.
+"""Float weights between quantized tensors.
 
-ONNX Runtime (1.20 on, its WeightBiasQuantization) rounds the weights of a Conv, ConvTranspose or Gemm to 8 bits, with one
-scale for all channels, where the tensor before it is dequantised and the one behind it quantised. Quantised networks keep
-weights in floats on purpose, and channels differ by orders of magnitude: results part by tens of levels.
+ONNX Runtime (from 1.20, its WeightBiasQuantization) rounds the weights of a Conv, ConvTranspose or Gemm to 8 bits, with one
+scale for all channels, if the input is dequantized and the output quantized. Quantized networks keep such weights in floats
+on purpose, and channels differ by orders of magnitude. The results would differ by tens of levels.
 """
 
 from __future__ import annotations
@@ -16,17 +16,19 @@ from onnx_specops.building import Builder, constant_value
 from onnx_specops.graphs import all_nodes
 
 _ROUNDED = ("Conv", "ConvTranspose", "Gemm", "MatMul")
-"""The operators whose weights are rounded; a MatMul with a bias behind it becomes a Gemm."""
+"""The operators whose weights are rounded. A MatMul with a bias becomes a Gemm."""
 
 _PASSED = frozenset(("Add", "BatchNormalization", "Clip", "Div", "Mul", "Relu", "Sub"))
-"""What may stand between them and the quantisation: ONNX Runtime fuses it, or looks past it."""
+"""Operators before the quantization that ONNX Runtime fuses or skips."""
 
 _MOVERS = frozenset(("MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"))
-"""What may stand before them and behind them: ONNX Runtime quantises and dequantises on its other side, too."""
+"""Operators around the weights' operator through which ONNX Runtime moves quantization and dequantization."""
 
 
 class KeepFloatWeights(InPlacePass):
-    """A Max with the lowest number, which changes nothing, before such a quantisation: ONNX Runtime looks past none."""
+    """Insert a Max with the lowest number, which changes nothing, before such a quantization. ONNX Runtime does not skip a
+    Max.
+    """
 
     def call(self, model: ir.Model) -> PassResult:
         ends = [_end(node.outputs[0]) for node in all_nodes(model.graph) if _may_be_rounded(node)]
@@ -62,7 +64,7 @@ def _may_be_rounded(node: ir.Node) -> bool:
 
 
 def _end(value: ir.Value) -> ir.Value | None:
-    """The value that is quantised, and nothing else done with it, a few simple operators behind ``value``."""
+    """Return the value that is only quantized, at most a few simple operators after ``value``."""
     while not value.is_graph_output():
         users = list(value.consumers())
         if users and all(is_node(user, "QuantizeLinear") for user in users):

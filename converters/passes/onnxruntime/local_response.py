@@ -1,4 +1,4 @@
-"""LRN: ONNX Runtime (1.31) has it for four dimensions only."""
+"""LRN: ONNX Runtime (1.31) supports only four dimensions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from onnx_specops.building import Builder, Value
 
 @rewrite("LRN", lambda op, x: op.LRN(x, _outputs=["whole"]))
 def of_four_dimensions(op: Builder, *, x: Value, whole: Value) -> Value | None:
-    """The dimensions that follow the channels, as one and a 1."""
+    """Reshape to four dimensions, with all spatial dimensions as one and a 1."""
     node = whole.producer()
     assert node is not None
     if x.rank == 4:
@@ -21,6 +21,6 @@ def of_four_dimensions(op: Builder, *, x: Value, whole: Value) -> Value | None:
 
 
 class LRNOfFourDimensions(PatternPass):
-    """LRN of any other number of dimensions, or of an unknown one."""
+    """LRN with a rank that is not four, or unknown."""
 
     rewrites = (of_four_dimensions,)

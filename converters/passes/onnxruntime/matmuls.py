@@ -1,9 +1,11 @@
-"""MatMul with vectors, of empty matrices, and of transposed matrices. ONNX Runtime (1.31):
+"""MatMul with vectors, empty batches and transposed matrices.
 
-- fuses a Transpose with the MatMul that follows it. The result is wrong if the other operand is a vector, and the node fails
-  if its matrices turn out to be none where the other operand has one;
-- rejects a vector times no matrices, and does not broadcast a dimension of 1 to a dimension of 0;
-- computes only the first matrix of products without elements to sum over.
+ONNX Runtime (1.31):
+
+- fuses a Transpose with the MatMul that follows it. The result is wrong if the other operand is a vector, and the node
+  fails if the batch of its matrices is empty at run time and the other operand has one matrix;
+- rejects a vector times an empty batch, and does not broadcast a dimension of 1 to a dimension of 0;
+- computes only the first matrix of a batch without elements to sum over.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ from onnx_specops.padding import pad
 
 
 class MatMulOfVectorsAndEmptyMatrices(Workaround):
-    """MatMul as a MatMul of matrices, with elements to sum over, and with equal numbers of matrices if one is 0."""
+    """Rewrite MatMul to operands with equal batches if one is empty, with matrices instead of vectors, and with elements to
+    sum over.
+    """
 
     operators = frozenset(("MatMul",))
 
@@ -43,7 +47,7 @@ class MatMulOfVectorsAndEmptyMatrices(Workaround):
 
 
 def _is_special(a: Value, b: Value) -> bool:
-    """Whether `_multiplied` gives another form than a MatMul."""
+    """Return whether `_multiplied` emits more than a MatMul."""
     if b.rank is None:
         return (node := a.producer()) is not None and not node.domain and node.op_type == "Transpose"
     return (b.rank == 1 and a.rank != 1) or _has_no_matrices(a, b)
@@ -54,7 +58,7 @@ def _has_no_matrices(a: Value, b: Value) -> bool:
 
 
 def _may_have_no_matrices(a: Value, b: Value) -> bool:
-    """Whether ``a`` may have no matrices at run time where ``b`` has one."""
+    """Return whether the batch of ``a`` may be empty at run time while ``b`` has one matrix."""
     if a.dims is None or b.dims is None:
         return False
     of_b = [1] * len(a.dims) + b.dims[:-2]
@@ -62,9 +66,9 @@ def _may_have_no_matrices(a: Value, b: Value) -> bool:
 
 
 def _swapped(x: Value, user: ir.Node) -> Value | None:
-    """The value whose last two dimensions a Transpose swaps to give ``x``, if both nodes are of the same layer.
+    """Return the value whose last two dimensions a Transpose of the same layer swaps to give ``x``.
 
-    Transposes of other layers stay as they are: the fusion saves a pass over the data.
+    Transposes of other layers stay. The fusion saves a pass over their data.
     """
     node = x.producer()
     if node is None or node.domain or node.op_type != "Transpose" or x.rank is None or origin(node) is not origin(user):
@@ -74,7 +78,7 @@ def _swapped(x: Value, user: ir.Node) -> Value | None:
 
 
 def _transposed(op: Builder, x: Value) -> Value:
-    """``x`` with its last two dimensions swapped, by nodes that ONNX Runtime does not fuse."""
+    """Swap the last two dimensions of ``x`` with nodes that ONNX Runtime does not fuse."""
     assert x.rank is not None
     return cast(Value, op.Squeeze(op.Transpose(op.Unsqueeze(x, [0]), perm=[*range(x.rank - 1), x.rank, x.rank - 1]), [0]))
 

@@ -1,4 +1,4 @@
-"""Pads before poolings stay as they are in ONNX Runtime."""
+"""Protection of Pads before poolings from ONNX Runtime's fusion."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _POOLINGS = {("", "MaxPool"), ("", "AveragePool")}
 
 
 class KeepPads(InPlacePass):
-    """Keeps ONNX Runtime from fusing a Pad into the pooling that follows it.
+    """Keep ONNX Runtime from fusing a Pad into the pooling that follows it.
 
-    The fused pooling would differ: MaxPool's padding is less than every number, not zero, and AveragePool's does not count.
-    Where MaxPool's input is not negative both are the same, and the Pad stays to be fused.
+    The fused pooling would differ: MaxPool pads with the lowest number instead of zero, and AveragePool does not count the
+    padding. If the input of MaxPool is not negative, the results are equal and the fusion is allowed.
 
-    From opset 18 on the Pad gets the input ``axes``. Before, Pad has no such input: a Clip without limits follows it.
+    From opset 18, the Pad gets the input ``axes``. Before, Pad has no such input, and a Clip without limits follows it.
 
     Args:
         opset: the opset of the model.
@@ -40,7 +40,7 @@ class KeepPads(InPlacePass):
 
 
 def _is_fused(node: ir.Node) -> bool:
-    """Whether ONNX Runtime would fuse a Pad, and the result would differ."""
+    """Return whether ONNX Runtime would fuse a Pad with a different result."""
     if (node.domain, node.op_type) != ("", "Pad") or len(node.inputs) > 3:
         return False
     if node.attributes.get_string("mode", "constant") != "constant":
@@ -68,13 +68,13 @@ def _clip(node: ir.Node, names: Names) -> None:
 
 
 def _users(node: ir.Node) -> list[ir.Node]:
-    """The nodes that take what a Pad gives, also those behind a Cast."""
+    """Return the consumers of a Pad, including those after a Cast."""
     users = list(node.outputs[0].consumers())
     return users + [behind for user in users if user.op_type == "Cast" for behind in user.outputs[0].consumers()]
 
 
 def _is_same(node: ir.Node, pads: np.ndarray, pooling: ir.Node) -> bool:
-    """Whether zeros around a pooling's input make no difference to it."""
+    """Return whether zeros around a pooling's input do not affect the result."""
     producer = node.inputs[0].producer() if node.inputs[0] is not None else None
     kernel = pooling.attributes.get_ints("kernel_shape", ())
     begin, end = np.split(pads, 2)

@@ -1,4 +1,4 @@
-"""GRU and LSTM of an empty batch: ONNX Runtime (1.31) divides by the batch and ends the process."""
+"""GRU and LSTM of an empty batch: ONNX Runtime (1.31) divides by the batch size and crashes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnx_specops.building import Builder, Value
 
 
 class EmptyBatches(Workaround):
-    """GRU and LSTM whose batch may be empty: an If computes zeros for such a batch."""
+    """GRU and LSTM with a batch that may be empty: an If returns zeros for an empty batch."""
 
     operators = frozenset(("GRU", "LSTM"))
 

@@ -1,4 +1,4 @@
-"""Sign of 16-bit floats: ONNX Runtime's kernel (1.31) gives 0 for NaN, that of float32 NaN."""
+"""Sign of 16-bit floats: ONNX Runtime's kernel (1.31) gives 0 for NaN, but its float32 kernel gives NaN."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onnx_specops.widening import HALVES
 
 @rewrite("Sign", lambda op, x: op.Sign(x), finite=True)
 def in_float32(op: Builder, *, x: Value) -> Value | None:
-    """The sign of a float32, which stays unrounded for what follows."""
+    """Compute the sign in float32, and do not round it for the nodes that follow."""
     if x.dtype not in HALVES:
         return None
     wide = op.Cast(x, to=ir.DataType.FLOAT)
@@ -22,6 +22,6 @@ def in_float32(op: Builder, *, x: Value) -> Value | None:
 
 
 class SignInFloat32(PatternPass):
-    """Sign of float16 and bfloat16 in float32."""
+    """Compute Sign of float16 and bfloat16 in float32."""
 
     rewrites = (in_float32,)

@@ -1,4 +1,4 @@
-"""Split of nothing: ONNX Runtime (1.31) takes no ``num_outputs`` along an axis of size 0, where it takes lengths of 0."""
+"""Split of an empty axis: ONNX Runtime (1.31) rejects ``num_outputs`` for an axis of size 0, but accepts lengths of 0."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnx_specops.naming import Names
 
 
 class EmptySplit(InPlacePass):
-    """States the lengths of a Split along an axis that has no elements."""
+    """Set the lengths of a Split along an empty axis."""
 
     def call(self, model: ir.Model) -> PassResult:
         found = [node for node in all_nodes(model.graph) if _is_empty(node)]

@@ -1,6 +1,6 @@
-"""Gather and Pad of strings: ONNX Runtime (1.31) fetches only the first string of each slice, and has no kernel for the Pad.
+"""Gather and Pad of strings: ONNX Runtime (1.31) gathers only the first string of each slice, and has no kernel for the Pad.
 
-Both become a Gather of a vector: the same operator, applied to the strings' positions, gives the indices.
+Both become a Gather of a vector. The same operator, applied to the positions of the strings, computes the indices.
 """
 
 from __future__ import annotations

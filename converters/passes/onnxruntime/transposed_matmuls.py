@@ -1,4 +1,4 @@
-"""Products of what is transposed, in a form that ONNX Runtime loads."""
+"""MatMul of transposed operands, in a form that ONNX Runtime loads."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _PASSING = {("", "Cast"), ("", "Identity")}
 
 
 class TransposeAfterCasts(InPlacePass):
-    """Where a Transpose that moves the first dimension back is cast and then multiplied, the cast goes before it.
+    """Move a Cast before a Transpose that moves the first dimension back and precedes a MatMul.
 
-    ONNX Runtime (1.31) takes such a Transpose into the MatMul, also one behind a Cast, or two that together are one. Where
-    the two sides are of different ranks it then ends the process, with a Cast between, also one of its own for 16-bit
-    floats: the constant side of these gets the other's rank.
+    ONNX Runtime (1.31) fuses such a Transpose into the MatMul, also through a Cast, or two that are equal to one. If the
+    ranks of the operands differ, it crashes with a Cast between them, including its own casts for 16-bit floats. A constant
+    operand of these gets the rank of the other.
     """
 
     def call(self, model: ir.Model) -> PassResult:
@@ -42,8 +42,9 @@ def _reordered(root: ir.Graph, node: ir.Node, names: Names) -> bool:
 
 
 def _before(value: ir.Value | None) -> list[ir.Node]:
-    """The Casts, Identities and Transposes before a value, as far as the Transposes are together such a one;
-    nothing where they are not."""
+    """Return the Casts, Identities and Transposes before a value if the Transposes together move the first dimension back,
+    or nothing.
+    """
     found: list[ir.Node] = []
     order: list[int] = []
     while value is not None and (producer := value.producer()) is not None:
@@ -69,7 +70,7 @@ def _is_transpose(node: ir.Node) -> bool:
 
 
 def _cast_first(node: ir.Node, index: int, between: list[ir.Node], names: Names) -> None:
-    """Let a MatMul take the transposed cast in the place of the cast transposed."""
+    """Replace a MatMul's operand by the transposed result of the cast."""
     assert node.graph is not None and node.name is not None
     value, taken = between[0].inputs[0], node.inputs[index]
     assert value is not None and taken is not None
@@ -89,12 +90,12 @@ def _cast_first(node: ir.Node, index: int, between: list[ir.Node], names: Names)
 
 
 def _like(node: ir.Node, value: ir.Value, result: ir.Value) -> ir.Node:
-    """A node as that one, of another value."""
+    """Copy a node with another input and output."""
     return ir.Node(node.domain, node.op_type, [value], list(node.attributes.values()), outputs=[result], name=result.name)
 
 
 def _widen(root: ir.Graph, node: ir.Node, index: int, other: ir.Value, names: Names) -> bool:
-    """Give a constant input the rank of the other, if it has a lower one."""
+    """Increase the rank of a constant input to that of the other."""
     value = node.inputs[index]
     tensor = None if value is None else value.const_value
     if value is None or tensor is None or other.shape is None or not 1 < len(tensor.shape) < len(other.shape):

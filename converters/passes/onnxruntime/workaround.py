@@ -1,4 +1,4 @@
-"""The base of passes for nodes that ONNX Runtime computes wrongly or not at all."""
+"""The base class of passes for nodes that ONNX Runtime computes incorrectly or not at all."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from onnx_specops.replacing import replace_value
 class Workaround(InPlacePass):
     """Replaces nodes of some standard operators.
 
-    ``--verify`` does not check the replacements: ONNX Runtime cannot compute the nodes that they replace.
+    ``--verify`` does not check the replacements, because ONNX Runtime cannot compute the original nodes.
     """
 
     operators: ClassVar[frozenset[str]]
 
     @abstractmethod
     def replacement(self, op: Builder, node: ir.Node) -> Sequence[Value] | None:
-        """The values that replace the node's outputs; ``None``, before anything is emitted, if the node stays."""
+        """Return the replacements of the node's outputs; ``None``, before anything is emitted, to keep the node."""
 
     def call(self, model: ir.Model) -> PassResult:
         root: Builder | None = None
@@ -46,5 +46,5 @@ class Workaround(InPlacePass):
 
 
 def attributes_of(node: ir.Node) -> dict[str, Any]:
-    """A node's attributes as the builder takes them."""
+    """Return a node's attributes as the builder takes them."""
     return {name: attribute.value for name, attribute in node.attributes.items()}

@@ -1,9 +1,10 @@
-"""Quantised networks in integers: what FakeQuantize emulates in floats, said so that ONNX Runtime computes it in 8 bits.
+"""Quantized networks in integers: from FakeQuantize, which emulates them in floats, to the form that ONNX Runtime computes
+in 8 bits.
 
-ONNX Runtime fuses an operator with the DequantizeLinear before and the QuantizeLinear behind it into an integer kernel. So
-it is not enough to write each FakeQuantize as such a pair: the pairs must stand right before and behind Conv, Add, Mul and
-pooling. `ConvertToIntegers` puts them there; `affine` says what integers stand for, `weights` finds those of constants,
-`convolutions` and `products` arrange what takes both.
+ONNX Runtime fuses an operator with the DequantizeLinear before and the QuantizeLinear after it into an integer kernel. So it
+is not enough to convert each FakeQuantize to such a pair. The pairs must be directly before and after Conv, Add, Mul and
+pooling. `ConvertToIntegers` inserts them. `affine` describes the meaning of the integers, `weights` finds those of
+constants, and `convolutions` and `products` convert the operators with weights.
 """
 
 from converters.passes.quantized.integers import ConvertToIntegers, is_quantized

@@ -1,4 +1,4 @@
-"""What the integers of a quantised tensor stand for."""
+"""The scale and zero point of a quantized tensor."""
 
 from __future__ import annotations
 
@@ -11,23 +11,24 @@ import onnx_ir as ir
 from onnx_specops.building import Builder, Value, constant_value
 
 NEAR = 1e-3
-"""How far, in levels, the zero may be from a level: a file keeps limits in few digits."""
+"""The allowed distance of zero from the nearest level, in levels. Files store limits with few digits."""
 _NEAR_IN_HALVES = 0.13
-"""As far, where the limits are numbers of 16 bits: 128 levels from zero these are 0.06 of a level apart."""
+"""The allowed distance for limits of 16 bits, which are 0.06 of a level apart at 128 levels from zero."""
 
 _TYPES: dict[int, type[np.unsignedinteger]] = {2**8 - 1: np.uint8, 2**8: np.uint8, 2**16 - 1: np.uint16, 2**16: np.uint16}
 
 
 @dataclass(frozen=True)
 class Affine:
-    """``scale * (q - zero_point)``, for a whole tensor or for each index of one of its axes.
+    """``scale * (q - zero_point)``, for a whole tensor or for each index of one axis.
 
     Attributes:
-        scale: float32, [] or [size of the axis].
+        scale: float32, ``[]`` or ``[size of the axis]``.
         zero_point: of the same shape, in the integers' type.
-        axis: the axis, where there are several.
-        shift: what to add before quantising, so that numbers are rounded as by the limits: these put zero a little beside
-            a level. In the limits' shape; None where that is nothing.
+        axis: the axis, if there are several scales.
+        shift: an addend before quantization, in the shape of the limits, because they do not put zero exactly on a level.
+            With
+            it, numbers round as with the limits. ``None`` if it is zero.
     """
 
     scale: np.ndarray
@@ -37,22 +38,22 @@ class Affine:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is one for the whole tensor."""
+        """Whether there is one scale and zero point for the whole tensor."""
         return self.scale.ndim == 0
 
     @property
     def bits(self) -> int:
-        """The integers' size."""
+        """The number of bits of the integers."""
         return 8 * self.zero_point.dtype.itemsize
 
     @property
     def has_one_zero(self) -> bool:
-        """Whether the same integer stands for zero everywhere."""
+        """Whether all zero points are equal."""
         return bool((self.zero_point == self.zero_point.reshape(-1)[0]).all())
 
     @property
     def starts_at_zero(self) -> bool:
-        """Whether the least integer stands for zero."""
+        """Whether the lowest integer represents zero."""
         return bool((self.zero_point == np.iinfo(self.zero_point.dtype).min).all())
 
     def __post_init__(self) -> None:
@@ -60,40 +61,40 @@ class Affine:
             raise ValueError(f"scales {self.scale.shape} and zero points {self.zero_point.shape} are not of one axis")
 
     def scale_along(self, axis: int) -> np.ndarray | None:
-        """The scale of the whole tensor, or those of each index of ``axis``; ``None`` where they differ along another axis.
+        """Return the scale of the whole tensor, or the scales along ``axis``; ``None`` if they differ along another axis.
 
-        Whatever combines scales asks here, so that those of one axis never meet those of another.
+        Code that combines scales must use this method, so that scales of different axes are never combined.
         """
         return self.scale if self.is_whole or self.axis == axis else None
 
     def shares_axis(self, other: Affine) -> bool:
-        """Whether the scales of both differ along one axis at most."""
+        """Return whether the scales of both differ along at most one common axis."""
         return self.is_whole or other.scale_along(self.axis) is not None
 
     def is_like(self, other: Affine) -> bool:
-        """Whether the same integers stand for the same numbers, of whole tensors."""
+        """Return whether both have the same scale and zero point for the whole tensor."""
         if not self.is_whole or not other.is_whole or self.zero_point.dtype != other.zero_point.dtype:
             return False
         return bool(self.scale == other.scale and self.zero_point == other.zero_point)
 
     def scaled(self, factor: np.ndarray | float) -> Self:
-        """Integers that stand for as many times as much."""
+        """Multiply the scale by a factor."""
         return replace(self, scale=np.asarray(self.scale * factor, np.float32))
 
     def of_steps(self) -> Affine:
-        """The same integers, standing for how many scales they are."""
+        """Return the same integers with a scale of 1."""
         return Affine(np.ones([], np.float32), self.zero_point.reshape(-1)[0])
 
     def column(self, rank: int) -> Value:
-        """The scales as a constant that broadcasts to a tensor of ``rank`` dimensions."""
+        """Return the scales as a constant that broadcasts to a tensor of ``rank`` dimensions."""
         return constant_value(self.scale.reshape([-1 if axis == self.axis else 1 for axis in range(rank)]))
 
     def quantize(self, op: Builder, x: ir.Value) -> Value:
-        """QuantizeLinear of ``x``."""
+        """Emit QuantizeLinear of ``x``."""
         return op.QuantizeLinear(x, *self._constants(), axis=self._axis())
 
     def dequantize(self, op: Builder, q: ir.Value) -> Value:
-        """DequantizeLinear of ``q``."""
+        """Emit DequantizeLinear of ``q``."""
         return op.DequantizeLinear(q, *self._constants(), axis=self._axis())
 
     def _constants(self) -> tuple[Value, Value]:
@@ -104,17 +105,17 @@ class Affine:
 
 
 def is_scale(scale: np.ndarray) -> np.ndarray:
-    """Whether each of the numbers can be a scale: positive, finite and not subnormal in float32."""
+    """Return which numbers are valid scales: positive, finite and not subnormal in float32."""
     with np.errstate(over="ignore"):
         single = scale.astype(np.float32)
     return (single >= np.finfo(np.float32).tiny) & np.isfinite(single)
 
 
 def affine(low: np.ndarray, high: np.ndarray, levels: int, rank: int | None, *, rounded: bool) -> Affine | None:
-    """What the last ``levels`` integers of a type stand for, the first of them for ``low`` and the last for ``high``.
+    """Return the scale and zero point with which the last ``levels`` integers of a type cover ``low`` to ``high``.
 
-    ``None`` if ONNX cannot represent it: zero is not a level, no type has as many levels, or the limits, in the shape that
-    broadcasts to a tensor of ``rank`` dimensions, differ along several axes. Limits of 16 bits may be ``rounded``.
+    Returns ``None`` if ONNX cannot represent them: zero is not on a level, no type has as many levels, or the limits differ
+    along several axes of a tensor of ``rank`` dimensions. ``rounded`` allows for limits of 16 bits.
     """
     if levels not in _TYPES or not (low < high).all() or (low > 0).any() or (high < 0).any():
         return None

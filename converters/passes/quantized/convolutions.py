@@ -1,8 +1,8 @@
-"""Convolutions of integers.
+"""Integer convolutions.
 
-ONNX Runtime has a convolution whose results are integers again, with one scale for all of them. Where something else than a
-quantisation follows, an activation function say, the result has to be in floats: a convolution is a matrix product then, of
-the pixels' neighbourhoods and the weights.
+ONNX Runtime has an integer convolution whose result is also integers, with one scale. If something other than a quantization
+follows, such as an activation function, the result must be floats. The convolution then becomes a matrix product of the
+pixels' neighbourhoods and the weights.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from onnx_specops.building import Builder, Value, constant_value
 
 _LARGEST_BIAS = 2**30
 _FEWEST_CHANNELS = 16
-"""With fewer channels the neighbourhoods cost more than integers save."""
+"""With fewer channels, the neighbourhoods cost more than integers save."""
 
 
 @dataclass(frozen=True)
 class _End:
-    """Where the result of a convolution is quantised.
+    """The quantization of a convolution's result.
 
     Attributes:
-        value: what the QuantizeLinear takes.
-        affine: as what.
+        value: the input of the QuantizeLinear.
+        affine: its scale and zero point.
         quantizer: the QuantizeLinear.
-        shift: what is added to the result before.
-        divisor: what it is divided by before, a number for each channel or one.
+        shift: the addend before it.
+        divisor: the divisor before it, one number or one for each channel.
     """
 
     value: ir.Value
@@ -49,7 +49,7 @@ class _End:
 
 @dataclass(frozen=True)
 class _Attributes:
-    """What a Conv states."""
+    """The attributes of a Conv."""
 
     kernel: tuple[int, ...]
     strides: tuple[int, ...]
@@ -59,7 +59,7 @@ class _Attributes:
 
     @classmethod
     def of(cls, node: ir.Node, kernel: Sequence[int]) -> _Attributes | None:
-        """None where the padding is told in words."""
+        """Read the attributes; return ``None`` if the padding is not explicit."""
         if node.attributes.get_string("auto_pad", "NOTSET") != "NOTSET":
             return None
         rank, stated = len(kernel), node.attributes
@@ -72,12 +72,12 @@ class _Attributes:
         )
 
     def listed(self) -> tuple[Sequence[int], Sequence[int], Sequence[int], int]:
-        """Strides, dilations, pads and group."""
+        """The strides, dilations, pads and group."""
         return self.strides, self.dilations, self.pads, self.group
 
 
 def convolution(work: Arrangement, node: ir.Node) -> None:
-    """A Conv of a quantised tensor with quantised weights, in integers where that pays."""
+    """Convert a Conv of a quantized tensor with quantized weights to integers if it is worthwhile."""
     x, filters = node.inputs[:2]
     found = weights(filters, axis=0)
     shape = None if filters is None else static_shape(filters)
@@ -86,7 +86,7 @@ def convolution(work: Arrangement, node: ir.Node) -> None:
     scales = np.broadcast_to(found.affine.scale, shape[:1])
     source = work.quantized.get(x)
     if source is None and x in work.channels:
-        # The scales of channels are part of the weights, where each channel has its own.
+        # # Scales of channels are merged into the weights if each channel has its own.
         steps, outer = work.channels[x]
         own = outer.scale_along(1)
         if node.attributes.get_int("group", 1) == shape[0] and shape[1] == 1 and own is not None:
@@ -104,7 +104,7 @@ def convolution(work: Arrangement, node: ir.Node) -> None:
         tail, bias = added[0].outputs[0], bias + elements(added[1], len(bias))
     op = work.before(node)
     is_whole = source.affine.is_whole
-    # ONNX Runtime's own convolution of integers rounds biases to integers, which moves one result of a thousand.
+    # # ONNX Runtime's integer convolution rounds biases to integers, which changes one result in a thousand.
     if work.contrib and _fused(work, node, source, found, scales, bias, tail, ConvAttributes(shape, *stated.listed())):
         return
     if is_whole and (end := _end(work, tail)) is not None and _in_integers(work, node, source, found, scales, bias, end, op):
@@ -131,14 +131,14 @@ def _in_integers(
     end: _End,
     op: Builder,
 ) -> bool:
-    """A convolution with integers before and behind it; whether it can be one."""
+    """Convert a convolution to one with integer inputs and outputs. Return whether it is possible."""
     if found.affine.zero_point.dtype == np.int8 and found.affine.zero_point.any():
         return False
     scales, bias = scales / end.divisor, (bias + end.shift) / end.divisor
     unit = scales.astype(np.float64) * float(x.affine.scale)
     with np.errstate(all="ignore"):
         whole = np.rint(bias / unit)
-    # Where a unit is 0 or infinite in float32 there is no such number.
+    # # A unit that is 0 or infinite in float32 is not a number that can be used.
     if not (np.abs(whole) <= _LARGEST_BIAS).all() or not is_scale(unit).all():
         return False
     zeros = np.broadcast_to(found.affine.zero_point, scales.shape)
@@ -163,7 +163,7 @@ def _fused(
     tail: ir.Value,
     stated: ConvAttributes,
 ) -> bool:
-    """A convolution, the function that follows and its quantisation as one node; whether it can be one."""
+    """Fuse a convolution, the function that follows and its quantization into one node. Return whether it is possible."""
     channels = stated.shape[0]
     function = function_of(tail, channels)
     target = _target(work, function.value, channels)
@@ -171,7 +171,7 @@ def _fused(
 
 
 def _target(work: Arrangement, value: ir.Value, channels: int) -> Target | None:
-    """Where a value of so many channels is quantised, each channel perhaps in its own way."""
+    """Return the quantization of a value with the given number of channels, possibly per channel."""
     if (end := _quantized(work, value)) is not None:
         scale, zero, quantizer, divisor = end.affine.scale, end.affine.zero_point, end.quantizer, end.divisor
     else:
@@ -201,7 +201,7 @@ def _as_product(
     shape: Sequence[int],
     bias: np.ndarray,
 ) -> Value:
-    """A convolution as a product of neighbourhoods and weights."""
+    """Emit a convolution as a product of neighbourhoods and weights."""
     rank = len(shape)
     pixels = op.Transpose(x.integers, perm=[0, *range(2, rank), 1])
     if any(stated.pads):
@@ -212,7 +212,7 @@ def _as_product(
     neighbours = []
     for offsets in itertools.product(*(range(size) for size in stated.kernel)):
         begins = [offset * step for offset, step in zip(offsets, stated.dilations, strict=True)]
-        # The last neighbour ends where the data do; the others as far before.
+        # # The last neighbour ends with the data, the others the same distance before it.
         ends = [begin - (size - 1) * step for begin, size, step in zip(begins, stated.kernel, stated.dilations, strict=True)]
         ends = [end if end < 0 else np.iinfo(np.int64).max for end in ends]
         is_all = not any(begins) and all(end > 0 for end in ends) and all(step == 1 for step in stated.strides)
@@ -228,7 +228,7 @@ def _as_product(
 
 
 def _shortest(scales: np.ndarray, zeros: np.ndarray) -> Affine:
-    """Of a whole tensor where the channels are alike."""
+    """Return one scale and zero point for the whole tensor if those of all channels are equal."""
     scales = scales.astype(np.float32)
     if (scales == scales[0]).all() and (zeros == zeros[0]).all():
         return Affine(scales[0], zeros[0])
@@ -239,7 +239,7 @@ def _shortest(scales: np.ndarray, zeros: np.ndarray) -> Affine:
 
 
 def _end(work: Arrangement, tail: ir.Value) -> _End | None:
-    """Where and how a convolution's result is quantised; ``None`` where it has to be in floats."""
+    """Return the quantization of a convolution's result; ``None`` if the result must be floats."""
     user = only_user(tail)
     if user is None:
         return None
@@ -257,14 +257,14 @@ def _end(work: Arrangement, tail: ir.Value) -> _End | None:
 
 
 def _quantized(work: Arrangement, value: ir.Value) -> _End | None:
-    """The quantisation of a value, of bytes."""
+    """Return the 8-bit quantization of a value."""
     divisor: np.ndarray | float = 1.0
     user = only_user(value)
     if is_node(user, "Div") and user is not None and user.outputs[0] in work.divisions:
         value = user.outputs[0]
         along = work.divisions[value].scale_along(1)
         if along is None:
-            return None  # the scales differ along another axis than the channels
+            return None  # # the scales differ along an axis other than the channels
         divisor = along
     quantizers = only_quantizers(value)
     if len(quantizers) != 1:
@@ -276,7 +276,7 @@ def _quantized(work: Arrangement, value: ir.Value) -> _End | None:
 
 
 def _cuts_nothing(node: ir.Node, end: _End) -> bool:
-    """Whether a node cuts off only what the quantisation cuts off as well."""
+    """Return whether a node clips only what the quantization clips, too."""
     if not end.affine.starts_at_zero:
         return False
     if is_node(node, "Relu"):
@@ -284,14 +284,14 @@ def _cuts_nothing(node: ir.Node, end: _End) -> bool:
     if not is_node(node, "Clip"):
         return False
     if any(value is not None and array(value) is None for value in node.inputs[1:]):
-        return False  # a limit that comes at run time
+        return False  # # a limit is computed at run time
     low, high = ([array(value) for value in node.inputs[1:]] + [None, None])[:2]
     top = float(np.max(end.affine.scale * 255 * end.divisor))
     return (low is None or float(low) <= 0) and (high is None or float(high) >= top)
 
 
 def _clipped_line(node: ir.Node, behind: Affine) -> tuple[float, float] | None:
-    """Slope and shift of a HardSigmoid whose ends are those of the quantisation."""
+    """Return slope and shift of a HardSigmoid whose limits are those of the quantization."""
     if not is_node(node, "HardSigmoid") or not behind.starts_at_zero:
         return None
     alpha, beta = node.attributes.get_float("alpha", 0.2), node.attributes.get_float("beta", 0.5)

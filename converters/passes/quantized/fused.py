@@ -1,4 +1,4 @@
-"""Convolutions of integers that are one node with the function that follows, and with the quantisation of what it gives."""
+"""Integer convolutions fused with the function and the quantization that follow."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from onnx_specops.ops.quantized_conv import MAX_PRODUCTS, MOST_CHANNELS
 from onnx_specops.replacing import replace_value
 
 _LARGEST = 999_999
-"""The operator's lists hold no larger numbers."""
+"""The largest number in the operator's lists."""
 
 
 @dataclass(frozen=True)
 class Function:
-    """What a convolution's result goes through.
+    """The function that is applied to a convolution's result.
 
     Attributes:
-        name: as of QuantizedConv's ``function``.
-        value: what it gives.
-        alpha, beta: as of QuantizedConv.
-        slope: of "prelu", one for each channel.
+        name: the ``function`` of QuantizedConv.
+        value: the result.
+        alpha, beta: see QuantizedConv.
+        slope: the slopes of "prelu", one for each channel.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Function:
     slope: np.ndarray | None = None
 
     def scaled(self, factor: np.ndarray) -> Function | None:
-        """The function of numbers that are ``factor`` times as large, which gives as many times as much."""
+        """Return the function ``factor * f(x / factor)``, if it exists."""
         if self.name in ("none", "prelu"):
             return self
         if self.name != "clip":
@@ -51,7 +51,7 @@ class Function:
 
 
 def function_of(tail: ir.Value, channels: int) -> Function:
-    """The function that a convolution's result goes through, and nothing else takes it; "none" where there is none."""
+    """Return the function of a convolution's result that has no other consumers; "none" if there is none."""
     none = Function("none", tail)
     if (swish := _swish(tail)) is not None:
         return swish
@@ -93,7 +93,7 @@ def function_of(tail: ir.Value, channels: int) -> Function:
 
 
 def _swish(tail: ir.Value) -> Function | None:
-    """``tail * Sigmoid(tail * alpha)``."""
+    """Match ``tail * Sigmoid(tail * alpha)``."""
     users = list(tail.consumers())
     if len(users) != 2 or tail.is_graph_output():
         return None
@@ -118,7 +118,7 @@ def _is_scaled(node: ir.Node, value: ir.Value) -> bool:
 
 
 def _per_channel(value: ir.Value, numbers: np.ndarray | None, channels: int) -> np.ndarray | None:
-    """Numbers that broadcast to a value as one for each channel."""
+    """Return numbers that broadcast to a value as one number for each channel."""
     if numbers is None or value.shape is None or numbers.ndim > (rank := len(value.shape)):
         return None
     shape = [1] * (rank - numbers.ndim) + list(numbers.shape)
@@ -129,11 +129,11 @@ def _per_channel(value: ir.Value, numbers: np.ndarray | None, channels: int) -> 
 
 @dataclass(frozen=True)
 class Target:
-    """Where a convolution's result is quantised.
+    """The quantization of a convolution's result.
 
     Attributes:
         quantizer: the QuantizeLinear.
-        factor: what results are multiplied by to be its integers, a number for each channel.
+        factor: the factor from results to integers, for each channel.
         zero_point: its zero point.
     """
 
@@ -144,12 +144,12 @@ class Target:
 
 @dataclass(frozen=True)
 class ConvAttributes:
-    """What a Conv states.
+    """The attributes of a Conv.
 
     Attributes:
-        shape: of the weights.
-        strides, dilations, pads: one for each dimension of space; pads at the beginnings, then at the ends.
-        group: of channels.
+        shape: the shape of the weights.
+        strides, dilations, pads: for each spatial dimension; pads at the beginnings, then at the ends.
+        group: the number of groups.
     """
 
     shape: Sequence[int]
@@ -170,18 +170,18 @@ def fuse(
     function: Function,
     target: Target | None,
 ) -> bool:
-    """A convolution as one node, in floats where there is no ``target``; whether it can be one.
+    """Replace a convolution by one node, with float results if there is no ``target``. Return whether it is possible.
 
     Args:
         work: the graph.
         node: the Conv.
-        x: what it takes.
+        x: its input.
         found: its weights.
-        scales: these numbers' scales, one for each output channel.
-        bias: what is added to its results, one for each output channel.
-        stated: what it states.
-        function: what the results go through.
-        target: where they are quantised.
+        scales: the scales of the weights, one for each output channel.
+        bias: its bias, one number for each output channel.
+        stated: its attributes.
+        function: the function of its result.
+        target: the quantization of its result.
     """
     shape = stated.shape
     numbers = [*stated.strides, *stated.dilations, *stated.pads]
@@ -189,7 +189,7 @@ def fuse(
         return False
     if shape[1] * stated.group > MOST_CHANNELS or min(numbers) < 0 or x.affine.zero_point.dtype != np.uint8:
         return False
-    # Where channels have zeros of their own, their scales are in those of the weights.
+    # # If channels have their own zero points, their scales are part of the weights.
     unit = scales.astype(np.float64) * (float(x.affine.scale) if x.affine.is_whole else 1.0)
     if not is_scale(unit).all() or not np.isfinite(bias.astype(np.float32)).all():
         return False
@@ -201,7 +201,7 @@ def fuse(
         unit, bias = unit * function.alpha, bias * function.alpha + function.beta
         function = Function("none", function.value)
     if factor is not None and (scaled := function.scaled(factor)) is not None and is_scale(unit * factor).all():
-        # Both factors are one.
+        # # Merge both factors.
         unit, bias, factor, function = unit * factor, bias * factor, None, scaled
     if not all(np.isfinite(array.astype(np.float32)).all() for array in (bias, *([] if factor is None else [factor]))):
         return False
@@ -234,7 +234,7 @@ def fuse(
     if given is not None:
         result.shape = ir.Shape([given[0], *given[2:], given[1]])
         first.shape = given
-    # A number halfway between two levels may be rounded to either.
+    # # A number halfway between two levels may round to either.
     if not replace_value(old, first, tolerance=0.0 if target is None else 1e-3, level=0.0 if target is None else 1.0):
         return False
     work.last[first] = result
@@ -246,26 +246,26 @@ def fuse(
 
 
 def _is_line(function: Function, target: Target) -> bool:
-    """Whether the quantisation cuts a HardSigmoid off where it ends: at 0 and 1."""
+    """Return whether the quantization clips a HardSigmoid at its limits, 0 and 1."""
     is_hard = function.name == "hard_sigmoid" and function.alpha > 0
     return is_hard and not target.zero_point.any() and bool((np.rint(target.factor) >= 255).all())
 
 
 def _is_cut_anyway(function: Function, zero_point: np.ndarray) -> bool:
-    """Whether the quantisation, in steps of 1, cuts off all that a function does."""
+    """Return whether the quantization, in steps of 1, clips everything that a function clips."""
     if function.name != "clip":
         return False
     return bool((-function.alpha >= zero_point).all() and (function.beta >= 255.0 - zero_point).all())
 
 
 def is_signed(found: Weights) -> bool:
-    """Whether weights are int8 whose zero is 0, or can be."""
+    """Return whether weights are int8 with the zero point 0, or can be converted to it."""
     zero = found.affine.zero_point
     return not zero.any() if zero.dtype == np.int8 else bool((zero == 128).all())
 
 
 def _signed(op: Builder, found: Weights) -> Value | None:
-    """The integers of weights whose zero is 0, as int8; ``None`` where it is none."""
+    """Return the integers of weights with the zero point 0 as int8; ``None`` if they have another zero point."""
     if not is_signed(found):
         return None
     if found.affine.zero_point.dtype == np.int8:

@@ -1,4 +1,4 @@
-"""A graph on its way to integers: which values these stand for, and what a node's surroundings are."""
+"""A graph that is being converted to integers: the quantized values, and the surroundings of a node."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from onnx_specops.replacing import replace_value
 
 @dataclass(frozen=True)
 class Quantized:
-    """The integers of a value that a DequantizeLinear gives.
+    """The integers of a value that a DequantizeLinear computes.
 
     Attributes:
         integers: the integers.
-        affine: what they stand for.
+        affine: their scale and zero point.
     """
 
     integers: ir.Value
@@ -26,14 +26,15 @@ class Quantized:
 
 
 class Arrangement:
-    """What is known of a graph on its way to integers.
+    """The state of a graph that is being converted to integers.
 
     Attributes:
-        contrib: whether the graph may hold ONNX Runtime's own operators.
-        quantized: the values that a DequantizeLinear of a whole tensor gives.
-        channels: the values whose channels have scales of their own: what is multiplied by these, and what that stands for.
-        last: of integers whose channels are also there as the last dimension, these.
-        divisions: the values that are divided by the scales of their channels to be quantised in whole.
+        contrib: whether the graph may contain ONNX Runtime's own operators.
+        quantized: the results of DequantizeLinear with one scale.
+        channels: value with a scale for each channel -> the value that is multiplied by the scales, and its scale and zero
+            point.
+        last: integers -> the same integers with the channels as the last dimension.
+        divisions: the values that are divided by the scales of their channels before quantization with one scale.
     """
 
     def __init__(self, graph: ir.Graph, contrib: bool) -> None:
@@ -45,14 +46,14 @@ class Arrangement:
         self._root = Builder.of_existing(graph)
 
     def before(self, node: ir.Node) -> Builder:
-        """A builder that emits before ``node``."""
+        """Return a builder that emits before ``node``."""
         assert isinstance(node.graph, ir.Graph)
         op = Builder(node.graph, root=self._root, before=node)
         op.scope = node.name or node.op_type
         return op
 
     def channels_last(self, op: Builder, integers: ir.Value, rank: int) -> Value:
-        """Integers with their channels, the second dimension, as the last one."""
+        """Move the channels of integers from the second to the last dimension."""
         if (known := self.last.get(integers)) is None:
             known = op.Transpose(integers, perm=[0, *range(2, rank), 1])
             self.last[integers] = known
@@ -61,16 +62,16 @@ class Arrangement:
     def dequantized(
         self, op: Builder, value: ir.Value, integers: Value, affine: Affine, through: Sequence[ir.Value] = ()
     ) -> None:
-        """Replace a value by its integers, dequantized; ``through`` as of `onnx_specops.replacing.Rewriting`."""
+        """Replace a value by its dequantized integers. For ``through`` see `onnx_specops.replacing.Rewriting`."""
         assert affine.is_whole, "what follows reads one scale for all"
         result = affine.dequantize(op, integers)
         level = float(affine.scale.max())
-        # The zero of the limits can be a little beside a level.
+        # # The limits may not put zero exactly on a level.
         replace_value(value, result, tolerance=2 * NEAR * level, through=through, level=level)
         self.quantized[result] = Quantized(integers, affine)
 
     def replace(self, node: ir.Node, result: Value, old: ir.Value | None = None) -> None:
-        """Let ``result`` take the place of what ``node``, or what follows it, gives."""
+        """Replace the result of ``node``, or a value after it, by ``result``."""
         value = node.outputs[0] if old is None else old
         if value.shape is not None:
             result.shape = value.shape
@@ -79,24 +80,24 @@ class Arrangement:
 
 
 def is_node(node: ir.Node | None, op_type: str, domain: str = "") -> bool:
-    """Whether there is a node, and it is of this operator."""
+    """Return whether a node exists and has the given operator."""
     return node is not None and (node.domain, node.op_type) == (domain, op_type)
 
 
 def only_user(value: ir.Value) -> ir.Node | None:
-    """The one node that takes a value, if nothing else does."""
+    """Return the only consumer of a value; ``None`` if there are several."""
     users = list(value.consumers())
     return users[0] if len(users) == 1 and not value.is_graph_output() else None
 
 
 def only_quantizers(value: ir.Value) -> list[ir.Node]:
-    """The QuantizeLinear that take a value, where nothing else does."""
+    """Return the QuantizeLinear nodes of a value if it has no other consumers."""
     users = list(value.consumers())
     return users if not value.is_graph_output() and all(is_node(user, "QuantizeLinear") for user in users) else []
 
 
 def static_shape(value: ir.Value) -> list[int] | None:
-    """The dimensions, where all are known."""
+    """Return the dimensions if all are known."""
     if value.shape is None:
         return None
     sizes = [dim for dim in value.shape if isinstance(dim, int)]
@@ -104,6 +105,6 @@ def static_shape(value: ir.Value) -> list[int] | None:
 
 
 def remove(node: ir.Node) -> None:
-    """Remove a node whose results nothing takes any more."""
+    """Remove a node whose results are unused."""
     if node.graph is not None and not any(value.uses() or value.is_graph_output() for value in node.outputs):
         node.graph.remove(node, safe=True)

@@ -1,4 +1,4 @@
-"""The pass that says a quantised network in integers."""
+"""The pass that converts a quantized network to integers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from onnx_specops.naming import Names
 D = ir.DataType
 
 _SMALL = 2**16
-"""Up to so many elements a constant of 16 bits may become one of 32."""
+"""The maximum size of a 16-bit constant that may become float32."""
 
 _MOVES = frozenset(
     (
@@ -28,19 +28,19 @@ _MOVES = frozenset(
         "Transpose", "Unsqueeze",
     )
 )  # fmt: skip
-"""Operators that only move or choose numbers: they take integers as they take floats."""
+"""Operators that only move or select numbers. They apply to integers as to floats."""
 
 _COMPUTES = frozenset(("Add", "AveragePool", "Concat", "Conv", "GlobalAveragePool", "MatMul", "Mul", "ReduceMean", "Resize"))
-"""Operators that ONNX Runtime may compute in integers."""
+"""Operators that ONNX Runtime can compute in integers."""
 
 
 class ConvertToIntegers(InPlacePass):
-    """FakeQuantize with constant limits becomes QuantizeLinear and DequantizeLinear, and what lies between is arranged so
-    that ONNX Runtime computes it in integers. What does not fit stays a FakeQuantize.
+    """Convert FakeQuantize with constant limits to QuantizeLinear and DequantizeLinear, and arrange the nodes between them
+    so that ONNX Runtime computes them in integers. Other FakeQuantize nodes stay.
 
     Args:
-        opset: the opset that the model will be in.
-        contrib: whether it may hold ONNX Runtime's own operators.
+        opset: the opset of the model.
+        contrib: whether it may contain ONNX Runtime's own operators.
     """
 
     def __init__(self, opset: int, *, contrib: bool = True) -> None:
@@ -62,12 +62,12 @@ class ConvertToIntegers(InPlacePass):
 
 
 def is_quantized(model: ir.Model) -> bool:
-    """Whether there is something for `ConvertToIntegers` to say."""
+    """Return whether `ConvertToIntegers` may apply."""
     return any(is_node(node, "FakeQuantize", DOMAIN) for node in all_nodes(model.graph))
 
 
 def _widen_constants(model: ir.Model) -> None:
-    """Limits, scales and biases of 16 bits as the float32 that they are taken as."""
+    """Convert 16-bit limits, scales and biases to float32, as OpenVINO uses them."""
     names: Names | None = None
     for node in list(all_nodes(model.graph)):
         if not is_node(node, "Cast") or node.outputs[0].dtype != D.FLOAT or node.outputs[0].is_graph_output():
@@ -83,7 +83,7 @@ def _widen_constants(model: ir.Model) -> None:
 
 
 def _share_quantizations(model: ir.Model) -> None:
-    """One FakeQuantize where several do the same to one tensor: as early files have one for each that takes it."""
+    """Merge equal FakeQuantize nodes of one tensor. Early files have one for each consumer."""
     known: dict[object, ir.Node] = {}
     for node in [node for node in all_nodes(model.graph) if is_node(node, "FakeQuantize", DOMAIN)]:
         limits = [array(limit) for limit in node.inputs[1:]]
@@ -98,7 +98,7 @@ def _share_quantizations(model: ir.Model) -> None:
 
 
 def _quantize(work: Arrangement, node: ir.Node, opset: int) -> None:
-    """A FakeQuantize of what is computed, as QuantizeLinear and DequantizeLinear."""
+    """Convert a FakeQuantize of a computed value to QuantizeLinear and DequantizeLinear."""
     data, *limits = node.inputs
     low, high, start, end = (array(limit) for limit in limits)
     levels = node.attributes.get_int("levels", 0)
@@ -109,7 +109,7 @@ def _quantize(work: Arrangement, node: ir.Node, opset: int) -> None:
     if low is None or high is None or start is None or end is None or (levels > 256 and opset < 21):
         return
     rank = None if data.shape is None else len(data.shape)
-    # Numbers that become others lie where their limits say.
+    # # Changed numbers depend on the exact limits.
     rounded = np.array_equal(low, start) and np.array_equal(high, end)
     inner, outer = (affine(*ends, levels, rank, rounded=rounded) for ends in ((low, high), (start, end)))
     if inner is None or outer is None or not inner.shares_axis(outer):
@@ -120,7 +120,7 @@ def _quantize(work: Arrangement, node: ir.Node, opset: int) -> None:
         return
     op = work.before(node)
     above: list[ir.Value] = []
-    if levels % 2:  # there is an integer below those of the levels
+    if levels % 2:  # # there is an integer below the levels
         if is_node(data.producer(), "Relu") and not low.any():
             above = [data]
         else:
@@ -130,7 +130,7 @@ def _quantize(work: Arrangement, node: ir.Node, opset: int) -> None:
     if inner.is_whole and outer.is_whole:
         work.dequantized(op, node.outputs[0], inner.quantize(op, data), outer, through=above)
     elif rank is not None:
-        # ONNX Runtime quantises along an axis ten times as slowly as it divides.
+        # # ONNX Runtime's quantization along an axis takes ten times as long as a division.
         divided = op.Div(data, inner.column(rank))
         found = Quantized(inner.of_steps().quantize(op, divided), outer.of_steps())
         steps = found.affine.dequantize(op, found.integers)
@@ -144,7 +144,7 @@ def _quantize(work: Arrangement, node: ir.Node, opset: int) -> None:
 
 
 def _quantize_channels(work: Arrangement, node: ir.Node, data: ir.Value, inner: Affine, outer: Affine) -> None:
-    """The quantisation of channels of which each has a zero of its own."""
+    """Quantize channels with different zero points."""
     assert data.shape is not None
     op, rank = work.before(node), len(data.shape)
     if inner.shift is not None:
@@ -163,7 +163,9 @@ def _quantize_channels(work: Arrangement, node: ir.Node, data: ir.Value, inner: 
 
 
 def _decompose(work: Arrangement, node: ir.Node) -> None:
-    """A QuantizeLinear of `_quantize_channels` that no convolution computes: ONNX Runtime's own is ten times as slow."""
+    """Decompose a QuantizeLinear of `_quantize_channels` that no convolution uses. ONNX Runtime's own takes ten times as
+    long.
+    """
     x, *constants = node.inputs
     scale, zero = (array(constant) for constant in constants)
     if x is None or x.shape is None or scale is None or zero is None or not scale.ndim or (scale != 1).any():
@@ -175,7 +177,7 @@ def _decompose(work: Arrangement, node: ir.Node) -> None:
 
 
 def _is_of_depthwise(value: ir.Value, inner: Affine, outer: Affine) -> bool:
-    """Whether all that takes a value is convolutions of one channel each, with quantised weights."""
+    """Return whether all consumers of a value are depthwise convolutions with quantized weights."""
     users = list(value.consumers())
     if not users or value.is_graph_output() or value.shape is None or len(value.shape) < 3:
         return False
@@ -193,7 +195,7 @@ def _is_of_depthwise(value: ir.Value, inner: Affine, outer: Affine) -> bool:
 
 
 def _arrange(work: Arrangement, node: ir.Node) -> None:
-    """Arrange one node, whose inputs are arranged, and what follows it at once."""
+    """Arrange one node, whose inputs are arranged, and what directly follows it."""
     if node.domain or node.graph is None or not node.inputs or (first := node.inputs[0]) is None:
         return
     if node.op_type == "MatMul":
@@ -217,7 +219,7 @@ def _arrange(work: Arrangement, node: ir.Node) -> None:
 
 
 def _moves(node: ir.Node) -> bool:
-    """Whether a node only moves or chooses numbers."""
+    """Return whether a node only moves or selects numbers."""
     if node.op_type == "Resize":
         stated = node.attributes
         is_cropped = stated.get_string("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize"
@@ -226,7 +228,7 @@ def _moves(node: ir.Node) -> bool:
 
 
 def _join(work: Arrangement, node: ir.Node) -> None:
-    """Concat of tensors whose integers stand for the same numbers."""
+    """Concatenate integers of tensors with equal scales and zero points."""
     parts = [work.quantized.get(value) for value in node.inputs if value is not None]
     found = [part for part in parts if part is not None]
     if len(found) < len(node.inputs) or any(
@@ -241,7 +243,7 @@ def _join(work: Arrangement, node: ir.Node) -> None:
 
 
 def _mean(work: Arrangement, node: ir.Node) -> None:
-    """ReduceMean over all but batch and channels as GlobalAveragePool, which ONNX Runtime computes in integers."""
+    """Convert a ReduceMean over the spatial dimensions to GlobalAveragePool, which ONNX Runtime computes in integers."""
     x, axes = node.inputs[0], None if len(node.inputs) < 2 else array(node.inputs[1])
     if x is None or x.shape is None or axes is None or not node.attributes.get_int("keepdims", 1):
         return
@@ -254,7 +256,7 @@ def _mean(work: Arrangement, node: ir.Node) -> None:
 
 
 def _feeds_integers(value: ir.Value) -> bool:
-    """Whether what takes a value, as it is or moved, may be computed in integers."""
+    """Return whether a consumer of a value, directly or after data movement, may be computed in integers."""
     pending, seen = [value], {value}
     while pending:
         for user in pending.pop().consumers():
@@ -269,6 +271,6 @@ def _feeds_integers(value: ir.Value) -> bool:
 
 
 def _is_of_constant(value: ir.Value) -> bool:
-    """Whether a value is a cast of a constant."""
+    """Return whether a value is a cast constant."""
     node = value.producer()
     return node is not None and is_node(node, "Cast") and array(node.inputs[0]) is not None

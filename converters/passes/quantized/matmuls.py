@@ -1,4 +1,4 @@
-"""Matrix products of integers, whose results are floats."""
+"""Integer matrix products with float results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnx_specops.building import Builder, Value, constant_value
 
 
 def product(work: Arrangement, node: ir.Node) -> None:
-    """A MatMul of quantised matrices; the second may be a constant, with a scale for each column."""
+    """Convert a MatMul of quantized matrices. The second may be a constant with a scale for each column."""
     a, b = node.inputs
     if a is None or b is None or (first := work.quantized.get(a)) is None or first.affine.bits != 8:
         return
@@ -33,9 +33,9 @@ def product(work: Arrangement, node: ir.Node) -> None:
 
 
 def multiply(work: Arrangement, op: Builder, a: Quantized, b: Quantized, bias: np.ndarray | None) -> Value:
-    """The product of integers, in floats: [..., M, K] and [K, N] give [..., M, N].
+    """Multiply integers [..., M, K] and [K, N]. The result [..., M, N] is floats.
 
-    Without ONNX Runtime's own operator it is written as the graph that ONNX Runtime turns into that.
+    Without ONNX Runtime's own operator, emit the graph that ONNX Runtime fuses to it.
     """
     if not work.contrib:
         result = op.MatMul(a.affine.dequantize(op, a.integers), b.affine.dequantize(op, b.integers))

@@ -1,4 +1,4 @@
-"""The integers of quantised constants: as NNCF keeps them (int8, Convert, Subtract, Multiply), or under a FakeQuantize."""
+"""The integers of quantized constants, as NNCF stores them (int8, Convert, Subtract, Multiply) or under a FakeQuantize."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _MOVES = ("Reshape", "Transpose")
 
 @dataclass(frozen=True)
 class Weights:
-    """A constant of 8 bits, as an operator takes it.
+    """An 8-bit constant as an operator needs it.
 
     Attributes:
         emit: emits the integers.
-        affine: what they stand for, whole or along the axis that was asked for.
+        affine: their scale and zero point, for the whole tensor or along the requested axis.
     """
 
     emit: Callable[[Builder], Value]
@@ -35,7 +35,7 @@ class Weights:
 
 
 def weights(value: ir.Value | None, axis: int) -> Weights | None:
-    """The integers behind an operator's input, which differ in scale along ``axis`` at most; ``None`` where it has none."""
+    """Return the integers of an operator's input, with scales along ``axis`` at most; ``None`` if there are none."""
     moves: list[ir.Node] = []
     while value is not None and (node := value.producer()) is not None and node.op_type in _MOVES and not node.domain:
         if node.op_type == "Reshape" and array(node.inputs[1]) is None:
@@ -49,7 +49,7 @@ def weights(value: ir.Value | None, axis: int) -> Weights | None:
     shape = static_shape(integers)
     assert shape is not None
     if np.broadcast_shapes(tuple(shape), scale.shape, zero.shape) != tuple(shape):
-        return None  # the constant itself is repeated
+        return None  # # the constant itself is broadcast
     moves.reverse()
     scale, zero = (_moved(np.broadcast_to(x, shape), moves) for x in (scale, zero))
     if scale.ndim == 0:
@@ -76,14 +76,14 @@ def weights(value: ir.Value | None, axis: int) -> Weights | None:
 
 
 def array(value: ir.Value | None) -> np.ndarray | None:
-    """A constant's numbers."""
+    """Return the elements of a constant."""
     if value is None or value.const_value is None or value.is_graph_input():
         return None
     return value.const_value.numpy()
 
 
 def _float_array(value: ir.Value | None) -> np.ndarray | None:
-    """The float32 numbers of a constant, or of one that is cast."""
+    """Return the float32 elements of a constant or a cast constant."""
     node = None if value is None else value.producer()
     if node is not None and (node.domain, node.op_type) == ("", "Cast") and node.outputs[0].dtype == D.FLOAT:
         value = node.inputs[0]
@@ -95,7 +95,7 @@ _Found = tuple[Value, np.ndarray, np.ndarray]
 
 
 def _represent(value: ir.Value, integers: Value, scale: np.ndarray, zero: np.ndarray) -> bool:
-    """Whether the integers, decoded, are the numbers that the graph computes: a file's zero may be `NEAR` beside a level."""
+    """Return whether the decoded integers are the numbers of the graph. A zero point in the file may deviate by `NEAR`."""
     stored, shape = array(integers), static_shape(value)
     assert stored is not None
     if shape != list(stored.shape):
@@ -110,7 +110,7 @@ def _represent(value: ir.Value, integers: Value, scale: np.ndarray, zero: np.nda
 
 
 def _decompressed(value: ir.Value) -> _Found | None:
-    """A constant of 8 bits, dequantized by constants."""
+    """Match an 8-bit constant that constants dequantize."""
     found = dequantization(value, lambda x: x.dtype in _BYTES and array(x) is not None)
     scale = None if found is None or found.scale is None else _float_array(found.scale)
     if found is None or scale is None:
@@ -121,7 +121,7 @@ def _decompressed(value: ir.Value) -> _Found | None:
         return None
     type_ = _BYTES[integers.dtype]
     whole = np.rint(zero)
-    # Open Model Zoo's files have zeros of a hundred-thousandth of a level, which is nothing to a product in float32.
+    # # Files of the Open Model Zoo have zero points with deviations of 1e-5 levels, which do not matter in float32.
     if (np.abs(zero - whole) > NEAR).any() or not np.array_equal(whole.astype(type_), whole) or not is_scale(scale).all():
         return None
     assert isinstance(integers, Value)
@@ -130,7 +130,7 @@ def _decompressed(value: ir.Value) -> _Found | None:
 
 
 def _preserve(types: Sequence[ir.DataType | None], integers: np.ndarray | None) -> bool:
-    """Whether Casts to these types, one after the other, change none of the integers."""
+    """Return whether a sequence of Casts to these types preserves the integers."""
     assert integers is not None
     numbers = np.unique(integers)
     cast = numbers
@@ -142,10 +142,10 @@ def _preserve(types: Sequence[ir.DataType | None], integers: np.ndarray | None) 
 
 
 def _quantized(value: ir.Value) -> _Found | None:
-    """FakeQuantize of a constant."""
+    """Match FakeQuantize of a constant."""
     node = value.producer()
     if node is not None and is_node(node, "Cast") and value.dtype == D.FLOAT:
-        node = None if node.inputs[0] is None else node.inputs[0].producer()  # it is of 16 bits
+        node = None if node.inputs[0] is None else node.inputs[0].producer()  # # a cast of a 16-bit constant
     if node is None or (node.domain, node.op_type) != (DOMAIN, "FakeQuantize"):
         return None
     data, limits = _float_array(node.inputs[0]), [array(limit) for limit in node.inputs[1:]]
@@ -154,14 +154,14 @@ def _quantized(value: ir.Value) -> _Found | None:
     if data is None or any(limit is None for limit in limits) or not 2 <= levels <= 256:
         return None
     low, high, start, end = (limit.astype(np.float64) for limit in limits if limit is not None)
-    # Which levels these are does not matter to a constant: any number of them up to 256 fits in a byte.
+    # # For a constant, the choice of levels is free. A byte can represent up to 256.
     scale = (end - start) / (levels - 1)
     if not (low < high).all() or not is_scale(scale).all():
         return None
     zero = -start / scale
     if (np.abs(zero - np.rint(zero)) > NEAR).any() or (zero < -0.5).any() or (zero > 255.5).any():
         return None
-    # As OpenVINO rounds them: halfway between two levels float32 decides.
+    # # Round as OpenVINO does, where float32 decides halfway between two levels.
     original = find("FakeQuantize").kernel(data, *limits, **attributes)
     zero = np.rint(zero)
     level = original / scale + zero
@@ -193,6 +193,6 @@ def _moved(x: np.ndarray, moves: list[ir.Node]) -> np.ndarray:
 
 
 def _along(x: np.ndarray, axis: int) -> np.ndarray | None:
-    """The numbers along an axis, if they are the same along all others."""
+    """Return the numbers along an axis if they are equal along all others."""
     rows = np.moveaxis(x, axis, 0).reshape(x.shape[axis], -1)
     return np.ascontiguousarray(rows[:, 0]) if rows.size and (rows == rows[:, :1]).all() else None

@@ -1,4 +1,4 @@
-"""Nodes that change nothing, that compute a constant, or that compute what another node does already."""
+"""Removal of nodes without effect, of constant computations, and of duplicates."""
 
 from converters.passes.simplification.biases import FuseBiases
 from converters.passes.simplification.constants import FoldConstants

@@ -1,4 +1,4 @@
-"""A bias that is added to a product or a convolution, as an input of it."""
+"""Fusion of an added bias into a MatMul or convolution."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FLOATS = (ir.DataType.FLOAT16, ir.DataType.FLOAT, ir.DataType.DOUBLE)
 
 
 def _is_weight(value: ir.Value | None) -> bool:
-    """Whether it is a constant; quantised weights have biases of their own."""
+    """Return whether a value is a constant. Quantized weights have their own biases."""
     return value is not None and value.const_value is not None and not value.is_graph_input()
 
 
@@ -47,7 +47,7 @@ def _convolution(operator: str) -> Rewrite:
     commute=True,
 )
 def product_of_matrices(op: Builder, *, x: Value, weight: Value, bias: Value, product: Value, whole: Value) -> Value | None:
-    """The product of a matrix and a constant one, with a constant row added."""
+    """Convert a MatMul with a constant matrix and an added constant row to Gemm."""
     if not (_is_weight(weight) and _is_weight(bias)) or product.dtype not in _FLOATS:
         return None
     if not x.rank == weight.rank == product.rank == whole.rank == 2:
@@ -59,6 +59,6 @@ def product_of_matrices(op: Builder, *, x: Value, weight: Value, bias: Value, pr
 
 
 class FuseBiases(PatternPass):
-    """Conv, ConvTranspose and MatMul of matrices, with a constant added to each channel or column."""
+    """Fuse a constant that is added to each channel or column of Conv, ConvTranspose and two-dimensional MatMul."""
 
     rewrites = (_convolution("Conv"), _convolution("ConvTranspose"), product_of_matrices)

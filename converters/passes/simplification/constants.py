@@ -1,4 +1,4 @@
-"""Computations on constants, done once: by ONNX Runtime, as it would do them itself each time that it loads the file."""
+"""Constant folding by ONNX Runtime, once at conversion instead of at each load."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from onnx_specops.replacing import replace_value
 D = ir.DataType
 
 RANDOM = frozenset(("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"))
-"""Operators whose results are others each time."""
+"""Operators with random results."""
 
 _NOT_STORED = frozenset(("DequantizeLinear", "QuantizeLinear"))
-"""Weights stay as small as they are stored, and a quantised network stays one."""
+"""Operators that are not folded, so that weights stay small and a quantized network stays quantized."""
 
 _FREE = 1 << 16
-"""Up to so many elements a result may be larger than what it is computed of."""
+"""The number of elements by which a result may always exceed its inputs."""
 
 _AT_ONCE = 64 << 20
-"""How many bytes of constants are computed with in one session."""
+"""The number of bytes of constants that one session computes with."""
 
 _TYPES = frozenset((
     D.BOOL, D.INT8, D.INT16, D.INT32, D.INT64, D.UINT8, D.UINT16, D.UINT32, D.UINT64, D.FLOAT16, D.FLOAT, D.DOUBLE,
@@ -35,14 +35,13 @@ _TYPES = frozenset((
 
 
 class FoldConstants(InPlacePass):
-    """Constants in the places of nodes that take nothing but constants, those of nested graphs too.
+    """Replace nodes with only constant inputs by constants, including those of nested graphs.
 
-    Not where the result has more elements than the constants: ``Expand`` of a number to a picture stays a node.
+    A result with more elements than the constants is not folded, such as ``Expand`` of a number to an image.
 
     Args:
-        stored: whether constants may become larger in bytes, as weights do that are stored in 8 bits and computed with in
-            float32.
-        kept: operators whose results stay nodes.
+        stored: whether constants may become larger in bytes, such as weights stored in 8 bits that are used in float32.
+        kept: operators that are not folded.
     """
 
     def __init__(self, *, stored: bool = False, kept: frozenset[str] = _NOT_STORED) -> None:
@@ -100,7 +99,7 @@ def _size(value: ir.Value) -> int | None:
 
 
 def _sources(value: ir.Value, found: dict[ir.Value, ir.Node]) -> tuple[list[ir.Node], list[ir.Value]]:
-    """The nodes that a value is computed by, and the constants that they take."""
+    """Return the nodes that compute a value, and their constants."""
     nodes: dict[ir.Node, None] = {}
     constants: dict[ir.Value, None] = {}
     pending = [found[value]]
@@ -135,10 +134,10 @@ def _batches(wanted: Sequence[ir.Value], found: dict[ir.Value, ir.Node]) -> Iter
 
 
 def _computed(values: Sequence[ir.Value], found: dict[ir.Value, ir.Node]) -> list[np.ndarray | None]:
-    """The values; ``None`` where ONNX Runtime does not compute them."""
+    """Compute the values; ``None`` for those that ONNX Runtime cannot compute."""
     try:
         return _run(values, found)
-    except Exception:  # ONNX Runtime's own, whose kinds have no common base
+    except Exception:  # # ONNX Runtime's exceptions have no common base class
         if len(values) == 1:
             return [None]
         return [array for value in values for array in _computed([value], found)]
@@ -155,12 +154,12 @@ def _run(values: Sequence[ir.Value], found: dict[ir.Value, ir.Node]) -> list[np.
             if constant not in copies:
                 tensor = constant.const_value
                 assert tensor is not None
-                if not isinstance(tensor, ir.Tensor):  # a session of bytes reads no other file
+                if not isinstance(tensor, ir.Tensor):  # # a session from bytes cannot read other files
                     tensor = ir.Tensor(tensor.numpy(), dtype=tensor.dtype)
                 copy = constant_value(tensor, name=f"c{len(copies)}")
                 graph.register_initializer(copy)
                 copies[constant] = copy
-    # `found` lists nodes as the graph has them: what is computed first comes first.
+    # # `found` has the nodes in topological order.
     places = {node: place for place, node in enumerate(dict.fromkeys(found.values()))}
     for node in sorted(order, key=places.__getitem__):
         outputs = [ir.Value(name=f"v{len(copies) + i}", type=o.type, shape=o.shape) for i, o in enumerate(node.outputs)]

@@ -1,4 +1,4 @@
-"""Nodes that only move elements: several that follow one another become one, and those that move nothing go."""
+"""Merging of nodes that only move elements, and removal of those without effect."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOVES = ("Reshape", "Squeeze", "Unsqueeze", "Flatten")
 
 
 def _order(value: Value, rank: int | None) -> list[int] | None:
-    """The order of a Transpose; without one the dimensions are turned round."""
+    """Return the permutation of a Transpose; by default the dimensions are reversed."""
     node = value.producer()
     if node is None or rank is None:
         return None
@@ -29,7 +29,7 @@ def _order(value: Value, rank: int | None) -> list[int] | None:
     exclusive=False,
 )
 def two_transposes(op: Builder, *, x: Value, inner: Value, whole: Value) -> Value | None:
-    """A Transpose of a Transpose."""
+    """Merge two Transposes."""
     first, second = _order(inner, x.rank), _order(whole, x.rank)
     if first is None or second is None:
         return None
@@ -41,14 +41,14 @@ def two_transposes(op: Builder, *, x: Value, inner: Value, whole: Value) -> Valu
 
 
 def _keeps_order(order: list[int], x: Value) -> bool:
-    """Whether a Transpose moves nothing but dimensions of 1, so that all elements stay where they are."""
+    """Return whether a Transpose moves only dimensions of 1, so that the elements keep their order."""
     moved = [axis for axis in order if (x.dims or [])[axis] != 1]
     return moved == sorted(moved)
 
 
 @rewrite("Transpose", lambda op, x: op.Transpose(x, _outputs=["whole"]), exclusive=False)
 def transpose_of_ones(op: Builder, *, x: Value, whole: Value) -> Value | None:
-    """A Transpose that moves nothing but dimensions of 1, beside a node that is joined with a Reshape."""
+    """Replace a Transpose that moves only dimensions of 1 by a Reshape, if it is next to a node that merges with it."""
     order, before = _order(whole, x.rank), x.producer()
     if order is None or not _keeps_order(order, x) or (target := one_target(x, whole)) is None:
         return None
@@ -60,7 +60,7 @@ def transpose_of_ones(op: Builder, *, x: Value, whole: Value) -> Value | None:
 
 @rewrite("Transpose", lambda op, x: op.Transpose(x, _outputs=["whole"]), exclusive=False)
 def identity_transpose(op: Builder, *, x: Value, whole: Value) -> Value | None:
-    """A Transpose that leaves each dimension where it is."""
+    """Remove a Transpose without effect."""
     order = _order(whole, x.rank)
     return x if order is not None and order == sorted(order) else None
 
@@ -88,7 +88,7 @@ def _joined(outer: str, inner: str) -> Rewrite:
 
 
 def one_target(x: Value, whole: Value) -> list[int] | None:
-    """The constant target by which a Reshape gives ``whole`` of ``x``; ``None`` where it is not known to be one."""
+    """Return the constant shape of a Reshape from ``x`` to ``whole``; ``None`` if it is not known."""
     if whole.dims is None or 0 in whole.dims:
         return None
     unknown = [axis for axis, dim in enumerate(whole.dims) if dim is None]
@@ -120,21 +120,21 @@ _EXACT = {
     D.BFLOAT16: (D.FLOAT, D.DOUBLE),
     D.FLOAT: (D.DOUBLE,),
 }
-"""The types that hold every number of a type."""
+"""Type -> the types that represent all its numbers."""
 
 
 @rewrite("Cast", lambda op, x: op.Cast(x, _outputs=["whole"]), exclusive=False)
 def identity_cast(op: Builder, *, x: Value, whole: Value) -> Value | None:
-    """A Cast to the type that its input has."""
+    """Remove a Cast to the type of its input."""
     return x if x.dtype is not None and x.dtype == whole.dtype else None
 
 
 @rewrite("Cast", lambda op, x: op.Cast(op.Cast(x, _outputs=["inner"]), _outputs=["whole"]), exclusive=False)
 def two_casts(op: Builder, *, x: Value, inner: Value, whole: Value) -> Value | None:
-    """A Cast of a Cast to a type that holds every number of the first one's."""
+    """Merge two Casts if the inner type represents all numbers of the first."""
     if x.dtype is None or inner.dtype not in _EXACT.get(x.dtype, ()) or whole.dtype is None:
         return None
-    # From bool and between integers numbers may wrap around otherwise than from floats.
+    # # Integers from bool or other integers may wrap around differently than from floats.
     if whole.dtype != x.dtype and not (inner.dtype.is_integer() or whole.dtype.is_floating_point() or whole.dtype == D.BOOL):
         return None
     return x if whole.dtype == x.dtype else op.Cast(x, to=whole.dtype)
@@ -164,7 +164,7 @@ def two_slices(
     inner: Value,
     whole: Value,
 ) -> Value | None:
-    """A Slice along some axes of a Slice along others."""
+    """Merge two Slices along different axes."""
     lists = [_listed(value) for value in (starts, ends, axes, first, last, along)]
     steps = [_steps(value) for value in (inner, whole)]
     if x.rank is None or any(of is None for of in (*lists, *steps)):
@@ -183,7 +183,7 @@ def _listed(value: ir.Value | None) -> list[int] | None:
 
 
 def _steps(value: Value) -> list[int] | None:
-    """The steps of a Slice; without such an input each is 1."""
+    """Return the steps of a Slice; by default they are 1."""
     node = value.producer()
     assert node is not None
     given = node.inputs[4] if len(node.inputs) > 4 else None
@@ -193,18 +193,18 @@ def _steps(value: Value) -> list[int] | None:
 
 @rewrite("Identity", lambda op, x: op.Identity(x, _outputs=["whole"]), exclusive=False)
 def identity(op: Builder, *, x: Value, whole: Value) -> Value | None:
-    """An Identity; not one that gives a graph's output, which has to be computed in that graph."""
+    """Remove an Identity, except one for a graph's output, which must be computed in that graph."""
     return None if whole.is_graph_output() else x
 
 
 @rewrite("Concat", lambda op, x: op.Concat(x), exclusive=False)
 def of_one(op: Builder, *, x: Value) -> Value:
-    """A Concat of one tensor."""
+    """Remove a Concat of one tensor."""
     return x
 
 
 class MergeDataMovement(PatternPass):
-    """Chains of Transpose, Reshape, Squeeze, Unsqueeze, Flatten and Cast, and those of them that do nothing."""
+    """Merge chains of Transpose, Reshape, Squeeze, Unsqueeze, Flatten and Cast, and remove those without effect."""
 
     rewrites = (
         two_transposes,

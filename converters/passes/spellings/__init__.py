@@ -1,4 +1,4 @@
-"""What ONNX spells in several ways, in the spelling that a target reads; `converters.targets` names them."""
+"""Alternative spellings in ONNX that targets need. `converters.targets` selects them."""
 
 from collections.abc import Callable, Mapping
 
@@ -40,4 +40,4 @@ SPELLINGS: Mapping[str, Callable[[], InPlacePass]] = {
 }
 
 LAST = frozenset(("by level", "no boolean constants"))
-"""Spellings that simplification would undo."""
+"""Spellings that simplification would revert."""

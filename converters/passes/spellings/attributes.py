@@ -1,4 +1,4 @@
-"""Attributes that say what an operator does without them."""
+"""Removal of attributes with default values."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from onnx_ir.passes import InPlacePass, PassResult
 from onnx_specops.graphs import all_nodes
 
 _BETA = 0.5
-"""HardSigmoid's."""
+"""The default of HardSigmoid."""
 
 
 class WithoutDefaults(InPlacePass):
-    """HardSigmoid without its ``beta``, where that is the default.
+    """Remove the ``beta`` of HardSigmoid if it is the default.
 
-    With both attributes OpenCV (5.0.0) takes any product with a HardSigmoid for a HardSwish.
+    With both attributes, OpenCV (5.0.0) mistakes any product with a HardSigmoid for a HardSwish.
     """
 
     def call(self, model: ir.Model) -> PassResult:

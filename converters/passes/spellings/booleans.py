@@ -1,4 +1,4 @@
-"""Constants of booleans as casts of bytes."""
+"""Boolean constants as casts of integers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onnx_specops.naming import Names
 
 
 class WithoutBooleanConstants(InPlacePass):
-    """Each boolean constant becomes one of int32 that a Cast makes boolean: OpenCV and TVM read no boolean tensors."""
+    """Replace each boolean constant by an int32 constant and a Cast. OpenCV and TVM cannot read boolean tensors."""
 
     def call(self, model: ir.Model) -> PassResult:
         graph = model.graph

@@ -1,4 +1,4 @@
-"""Comparisons and choices of tensors of one shape."""
+"""Comparisons and Where with inputs of equal shapes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _COMPARED = frozenset(("Less", "LessOrEqual", "Greater", "GreaterOrEqual"))
 
 
 class OfOneShape(InPlacePass):
-    """Inputs of Where, and of comparisons of floats in which each input has dimensions that the other lacks, become as large
-    as the result. Less of floats becomes Greater.
+    """Expand the inputs of Where, and of comparisons of floats that broadcast in both directions, to the shape of the
+    result. Less of floats becomes Greater.
 
-    MNN (3.6) chooses by other elements of such inputs, reads memory beyond them, and computes Less of floats wrongly.
+    MNN (3.6) selects wrong elements of such inputs, reads out of bounds, and computes Less of floats incorrectly.
     """
 
     def call(self, model: ir.Model) -> PassResult:
@@ -56,7 +56,7 @@ def _expand(node: ir.Node, root: Builder) -> bool:
     op.scope = node.name or node.op_type
     for index in small:
         value = node.inputs[index]
-        # One element is right everywhere.
+        # # One element is computed correctly.
         if isinstance(value, Value) and any(dim != 1 for dim in value.dims or ()):
             node.replace_input_with(index, op.place(op.Expand(value, whole.dims)))
     return True

@@ -13,11 +13,11 @@ BROADCASTING = frozenset((
     "Add", "And", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Min", "Mod", "Mul", "Or",
     "PRelu", "Pow", "Sub", "Where", "Xor",
 ))  # fmt: skip
-"""Operators whose inputs are broadcast to each other."""
+"""Operators that broadcast their inputs."""
 
 
 class WithOneElement(InPlacePass):
-    """A scalar constant that is combined with a tensor of one dimension or more becomes a tensor of one element."""
+    """Convert a scalar constant that is combined with a tensor of one or more dimensions to a tensor of one element."""
 
     def call(self, model: ir.Model) -> PassResult:
         made: dict[ir.Value, ir.Value] = {}

@@ -1,4 +1,4 @@
-"""Resize of pictures with a side of one element."""
+"""Resize of images with a side of one element."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from onnx_specops.replacing import replace_value
 
 
 class WithoutLines(InPlacePass):
-    """Expand makes such a side as long as the result's before a linear Resize, which changes nothing any more there.
+    """Expand such a side to the result's size before a linear Resize, which does not change the result.
 
-    OpenCV (5.0.0) reads memory beyond the picture when it resizes the result of a convolution with a side of one element.
+    OpenCV (5.0.0) reads out of bounds when it resizes the result of a convolution with a side of one element.
     """
 
     def call(self, model: ir.Model) -> PassResult:
@@ -40,7 +40,7 @@ def _expanded(node: ir.Node, root: Builder) -> bool:
     if outside or "axes" in node.attributes or 1 not in before[2:] or before[:2] != after[:2]:
         return False
     sides = [axis for axis in (2, 3) if before[axis] == 1]
-    # A side of one that stays one is resized from two.
+    # # A side that stays one is resized from two.
     wide = [max(2, after[axis] or 0) if axis in sides else before[axis] for axis in range(4)]
     op = Builder(node.graph, root=root, before=node)
     op.scope = node.name or node.op_type

@@ -9,10 +9,10 @@ from onnx_specops.graphs import all_nodes, nested
 
 
 class ByLevel(InPlacePass):
-    """Nodes in the order of how many others they need one after another.
+    """Sort nodes by their depth in the graph.
 
-    OpenCV (5.0.0) makes one layer of an attention, in the place of its first node. What the attention's mask is computed by
-    has to be before that.
+    OpenCV (5.0.0) fuses an attention into one layer at the position of its first node. The nodes that compute its mask must
+    be before that.
     """
 
     def call(self, model: ir.Model) -> PassResult:

@@ -11,9 +11,9 @@ from onnx_specops.graphs import all_nodes, all_values
 
 
 class WithPads(InPlacePass):
-    """``output_shape`` becomes the ``pads`` and ``output_padding`` that give it, where the sizes are known.
+    """Convert ``output_shape`` to the equivalent ``pads`` and ``output_padding`` if the sizes are known.
 
-    OpenCV (5.0.0), tract (0.23) and MNN (3.6) pass over the attribute, or share the padding out otherwise.
+    OpenCV (5.0.0), tract (0.23) and MNN (3.6) ignore the attribute, or distribute the padding differently.
     """
 
     def call(self, model: ir.Model) -> PassResult:
@@ -54,7 +54,7 @@ def _padded(node: ir.Node) -> bool:
 
 
 class EvenPads(InPlacePass):
-    """Padding of a pooling that differs between the two ends becomes a Pad before it.
+    """Move asymmetric padding of a pooling to a Pad before it.
 
     MNN (3.6) has one number for both ends.
     """
@@ -97,7 +97,7 @@ def _even(node: ir.Node, root: Builder) -> bool:
 
 
 def _same(node: ir.Node, x: Value, *, upper: bool) -> list[int] | None:
-    """The pads that ``auto_pad`` stands for."""
+    """Return the pads that are equivalent to ``auto_pad``."""
     kernel = list(node.attributes.get_ints("kernel_shape", ()))
     strides = list(node.attributes.get_ints("strides", ()) or [1] * len(kernel))
     dilations = list(node.attributes.get_ints("dilations", ()) or [1] * len(kernel))

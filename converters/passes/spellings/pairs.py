@@ -1,4 +1,4 @@
-"""Sum, Max, Min and Mean of any number of tensors as operators of two."""
+"""Variadic Sum, Max, Min and Mean as binary operators."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _PAIRS = {"Sum": "Add", "Max": "Max", "Min": "Min"}
 
 
 class InPairs(InPlacePass):
-    """Sum becomes Add, and Max and Min of more than two tensors one of two after another, in the order of the inputs.
+    """Convert Sum to Add, and Max and Min of more than two tensors to a sequence of binary ones, in the order of the inputs.
 
-    OpenCV, MNN and WebGPU have kernels for two tensors alone, or no Sum at all.
+    OpenCV, MNN and WebGPU have binary kernels only, or no Sum.
     """
 
     def call(self, model: ir.Model) -> PassResult:

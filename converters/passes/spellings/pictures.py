@@ -1,4 +1,4 @@
-"""InstanceNormalization of pictures."""
+"""InstanceNormalization of images."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from onnx_specops.replacing import replace_value
 
 
 class OfPictures(InPlacePass):
-    """InstanceNormalization of three dimensions becomes one of four, the last of which is 1.
+    """Convert three-dimensional InstanceNormalization to four dimensions, with a last dimension of 1.
 
-    GroupNormalization is one between two Reshapes. Behind a convolution OpenCV (5.0.0) refuses any but that of pictures.
+    GroupNormalization uses it between two Reshapes. After a convolution, OpenCV (5.0.0) accepts only images.
     """
 
     def call(self, model: ir.Model) -> PassResult:

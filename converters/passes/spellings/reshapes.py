@@ -13,9 +13,9 @@ from onnx_specops.naming import Names
 
 
 class StaticReshape(InPlacePass):
-    """The target of a Reshape becomes a constant where the result's shape is known, but for one dimension at most.
+    """Make the shape of a Reshape constant if at most one dimension of the result is unknown.
 
-    Where no dimension is 0, ``allowzero`` changes nothing and goes.
+    Remove ``allowzero`` if no dimension is 0, because it has no effect.
     """
 
     def call(self, model: ir.Model) -> PassResult:

@@ -12,10 +12,10 @@ from onnx_specops.naming import Names
 
 
 class WithShortConstants(InPlacePass):
-    """A constant that is combined with a tensor of as many dimensions or more loses its leading dimensions of 1.
+    """Remove the leading dimensions of 1 from a constant that is combined with a tensor of at least the same rank.
 
-    OpenVINO gives constants the rank of what they are combined with. Others expect a vector, as PyTorch's exporter writes
-    it: of a product and a bias of three dimensions OpenCV makes a Gemm that it then refuses.
+    In OpenVINO, constants have the rank of the other operand. Other programs expect a vector, as PyTorch's exporter writes
+    it. OpenCV fuses a MatMul and a three-dimensional bias to a Gemm that it then rejects.
     """
 
     def call(self, model: ir.Model) -> PassResult:

@@ -1,4 +1,4 @@
-"""PRelu with slopes along other axes than the channels'."""
+"""PRelu with slopes along axes other than the channels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from onnx_specops.building import Builder, Value
 
 @rewrite("PRelu", lambda op, x, slope: op.PRelu(x, slope))
 def other_slopes(op: Builder, *, x: Value, slope: Value) -> Value | None:
-    """What is above 0, and the rest times the slopes."""
+    """Emit positive numbers unchanged, and others times the slopes."""
     if slope.dims is None or x.rank is None or x.dtype not in (ir.DataType.FLOAT, ir.DataType.DOUBLE):
         return None
     dims = [1] * (x.rank - len(slope.dims)) + slope.dims
@@ -21,6 +21,6 @@ def other_slopes(op: Builder, *, x: Value, slope: Value) -> Value | None:
 
 
 class OfChannels(PatternPass):
-    """Other slopes are products: OpenCV (5.0.0) and MNN (3.6) take them for those of channels."""
+    """Convert such a PRelu to products. OpenCV (5.0.0) and MNN (3.6) use the slopes for channels."""
 
     rewrites = (other_slopes,)

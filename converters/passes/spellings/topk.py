@@ -1,4 +1,4 @@
-"""TopK in the order of the values, where any order is asked for."""
+"""Sorted TopK instead of any order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from onnx_specops.graphs import all_nodes
 
 
 class SortedTopK(InPlacePass):
-    """``sorted=0`` leaves the order open, so that ``sorted=1`` is one of the orders that it allows."""
+    """Replace ``sorted=0``, which allows any order, by ``sorted=1``."""
 
     def call(self, model: ir.Model) -> PassResult:
         found = [

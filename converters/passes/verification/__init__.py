@@ -1,8 +1,9 @@
-"""Rewrites verified by evaluation: the nodes that a pass replaces, and those that replace them, run on the same inputs.
+"""Verification of rewrites by evaluation: run the replaced nodes and their replacements on the same inputs.
 
-A pass states its conditions and has tests for them; a condition that nobody thought of has neither. So each replacement can
-be computed: `Verifier` is a check for `onnx_specops.replacing.checked_by`. It extracts the two computations from the graph
-(`regions`), chooses sizes and numbers for their common inputs (`trials`), runs both in ONNX Runtime and compares.
+A pass states its conditions and has tests for them, but a condition may be missing. `Verifier` is a check for
+`onnx_specops.replacing.checked_by` that evaluates each replacement. It extracts both computations from the graph
+(`regions`), selects shapes and numbers for their common inputs (`trials`), runs both in ONNX Runtime and compares the
+results.
 """
 
 from converters.passes.verification.regions import NotEvaluated

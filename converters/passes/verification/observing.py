@@ -1,4 +1,4 @@
-"""A run of the whole model before the passes: which shapes its values have, and which integers."""
+"""A run of the whole model before the passes, to record the shapes and integers of its values."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from converters.passes.verification.regions import FLOATS, NotEvaluated, copied_
 from converters.passes.verification.running import session
 
 _MOST_ELEMENTS = 1 << 16
-"""Of integers with more elements the shape alone is kept."""
+"""For larger tensors of integers, only the shape is recorded."""
 
 
 def observe(model: ir.Model, feeds: Mapping[ir.Value, np.ndarray]) -> dict[ir.Value, np.ndarray | tuple[int, ...]]:
-    """The shapes of the model's floats and the elements of its other values, for one set of inputs.
+    """Return the shapes of the model's floats and the elements of its other values, for one set of inputs.
 
     Args:
         model: the model, in which nodes of the domain need no bodies.
-        feeds: its inputs, and whatever else nodes use that no node computes.
+        feeds: its inputs, and all other values that no node computes.
 
     Raises:
-        NotEvaluated: ONNX Runtime does not run it.
+        NotEvaluated: ONNX Runtime cannot run it.
     """
     if missing := [value.name for value in model.graph.inputs if value not in feeds]:
         raise NotEvaluated(f"there is no input {missing[0]}")
@@ -35,7 +35,7 @@ def observe(model: ir.Model, feeds: Mapping[ir.Value, np.ndarray]) -> dict[ir.Va
     needed = {port.name for port in running.get_inputs()}
     try:
         results = running.run(None, {name: array for name, array in given.items() if name in needed})
-    except Exception as error:  # ONNX Runtime's own, whose kinds have no common base
+    except Exception as error:  # # ONNX Runtime's exceptions have no common base class
         raise NotEvaluated(f"ONNX Runtime does not run it: {str(error).splitlines()[0][:200]}") from error
     found: dict[ir.Value, np.ndarray | tuple[int, ...]] = {}
     for value, array in zip(inputs, given.values(), strict=True):

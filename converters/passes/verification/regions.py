@@ -17,12 +17,12 @@ D = ir.DataType
 
 FLOATS = frozenset({D.FLOAT, D.DOUBLE, D.FLOAT16, D.BFLOAT16})
 _MOST_NODES = 2000
-"""A region of more nodes is not evaluated."""
+"""Larger regions are not evaluated."""
 _MOST_BYTES = 1 << 30
 
 
 class NotEvaluated(ValueError):
-    """A replacement cannot be evaluated; the message tells why."""
+    """A replacement cannot be evaluated, for the reason in the message."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class Region:
     """Two computations with common inputs.
 
     Attributes:
-        inputs: the values that both are computed from.
-        old, new: a model for each; its inputs are those of `inputs` that it uses, in their order.
+        inputs: the values from which both are computed.
+        old, new: the models. The inputs of each are the `inputs` that it uses, in order.
         nodes: the nodes of the old computation.
     """
 
@@ -46,16 +46,16 @@ def region(
     is_known: Callable[[ir.Value], bool] = lambda _: False,
     through: Sequence[ir.Value] = (),
 ) -> Region:
-    """The region of values that are replaced together.
+    """Return the region of values that are replaced together.
 
-    Its inputs are the values at which the computations of the old and new values meet. Numbers of any size can stand for
-    a float there. An integer or a boolean is rarely arbitrary (an axis, a mask), so its own computation belongs to the
-    region, unless the value is known.
+    Its inputs are the values at which the computations of the old and new values meet. A float input can have any numbers.
+    An integer or boolean is rarely arbitrary (an axis, a mask), so its own computation is part of the region, unless its
+    value is known.
 
     Args:
-        pairs: the values and what is to replace them.
-        is_known: whether a value can be an input whatever its type.
-        through: values that belong to the region with the nodes that compute them.
+        pairs: the values and their replacements.
+        is_known: whether a value can be an input regardless of its type.
+        through: values that are part of the region, with the nodes that compute them.
 
     Raises:
         NotEvaluated: the region is too large.
@@ -63,7 +63,7 @@ def region(
     olds, news = [old for old, _ in pairs], [new for _, new in pairs]
     before = _ancestors(olds)
     begins = {value for value in (*before, *_ancestors(news)) if value.producer() is None and not _is_constant(value)}
-    variable = _dependents([*olds, *news], begins)  # other values are computed from constants
+    variable = _dependents([*olds, *news], begins)  # # other values are computed from constants
 
     def is_free(value: ir.Value) -> bool:
         if value not in variable or value in through:
@@ -71,9 +71,9 @@ def region(
         return is_known(value) or value.dtype in FLOATS or value.dtype is None
 
     inputs: dict[ir.Value, None] = {}
-    # The replacement ends where the values meet that were there before.
+    # # The replacement ends at existing values where the computations meet.
     _collect(news, lambda value: value in before and is_free(value), inputs)
-    # The old computation ends there too. What it uses besides, and the replacement does not, is an input as well.
+    # # So does the old computation. Other values that only it uses are inputs, too.
     depends = _dependents(olds, inputs)
     _collect(olds, lambda value: value in inputs or (value not in depends and is_free(value)), inputs)
     old_nodes, new_nodes = (_between(values, inputs) for values in (olds, news))
@@ -86,7 +86,7 @@ def _is_constant(value: ir.Value) -> bool:
 
 
 def _reads(node: ir.Node) -> list[ir.Value]:
-    """The values that a node uses, those that its nested graphs take from outside included."""
+    """Return the values that a node uses, including those that its nested graphs take from outside."""
     values = [value for value in node.inputs if value is not None]
     for graph in nested(node):
         inside = set(graph.inputs)
@@ -99,7 +99,7 @@ def _reads(node: ir.Node) -> list[ir.Value]:
 
 
 def _ancestors(values: Sequence[ir.Value]) -> set[ir.Value]:
-    """The values that ``values`` are computed from, and these themselves."""
+    """Return the values from which ``values`` are computed, including themselves."""
     found, pending = set(values), list(values)
     while pending:
         node = pending.pop().producer()
@@ -111,7 +111,7 @@ def _ancestors(values: Sequence[ir.Value]) -> set[ir.Value]:
 
 
 def _collect(values: Sequence[ir.Value], is_input: Callable[[ir.Value], bool], inputs: dict[ir.Value, None]) -> None:
-    """Walk back from ``values`` and add the values at which ``is_input`` ends a path, or a path begins, to ``inputs``."""
+    """Walk back from ``values``, and add the values at which a path begins or ``is_input`` ends it to ``inputs``."""
     seen: set[ir.Value] = set()
     pending = list(values)
     while pending:
@@ -129,7 +129,7 @@ def _collect(values: Sequence[ir.Value], is_input: Callable[[ir.Value], bool], i
 
 
 def _dependents(values: Sequence[ir.Value], inputs: Iterable[ir.Value]) -> set[ir.Value]:
-    """Those of the values that ``values`` are computed from which depend on ``inputs``."""
+    """Return the values in the computation of ``values`` that depend on ``inputs``."""
     depends: dict[ir.Value, bool] = dict.fromkeys(inputs, True)
     for value in values:
         pending = [value]
@@ -150,7 +150,7 @@ def _dependents(values: Sequence[ir.Value], inputs: Iterable[ir.Value]) -> set[i
 
 
 def _between(values: Sequence[ir.Value], inputs: dict[ir.Value, None]) -> list[ir.Node]:
-    """The nodes that compute ``values`` from ``inputs`` and constants, in an order in which they can be run."""
+    """Return the nodes that compute ``values`` from ``inputs`` and constants, in topological order."""
     order: dict[ir.Node, None] = {}
     pending: list[tuple[ir.Node, bool]] = []
 
@@ -181,16 +181,16 @@ def copied_model(
     *,
     shapes_of: Collection[ir.DataType] = (),
 ) -> ir.Model:
-    """Nodes of a graph as a model of their own, which ONNX Runtime has kernels for.
+    """Copy nodes of a graph into a separate model, with casts for ONNX Runtime's kernels.
 
     Args:
-        nodes: the nodes, in their order.
-        inputs: the values that they are computed from: the model's inputs ``v0``, ``v1``, ..., as far as nodes use them.
-        outputs: the values that are the model's outputs.
+        nodes: the nodes, in order.
+        inputs: the values from which they are computed, which become the inputs ``v0``, ``v1``, ... if nodes use them.
+        outputs: the outputs of the model.
         shapes_of: the types of outputs that are replaced by their shapes.
 
     Raises:
-        NotEvaluated: there are nodes of another opset, or very large constants.
+        NotEvaluated: a node is of another opset, or a constant is very large.
     """
     versions = {node.version for node in nodes if not node.domain and node.version is not None} | {OPSET}
     if older := sorted(version for version in versions if version < OPSET):
@@ -216,7 +216,7 @@ def copied_model(
             size += tensor.nbytes
             if size > _MOST_BYTES:
                 raise NotEvaluated("its constants are larger than 1 GiB")
-            # ONNX Runtime reads no external data of a model that is no file.
+            # # ONNX Runtime cannot read external data of a model in memory.
             is_outside = isinstance(tensor, ir.ExternalTensor)
             copies[value].const_value = ir.Tensor(tensor.numpy(), dtype=tensor.dtype) if is_outside else tensor
             constants[copies[value].name or ""] = copies[value]

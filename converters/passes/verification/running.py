@@ -1,4 +1,4 @@
-"""Sessions that run a model node by node, as it is written."""
+"""Sessions that run a model node by node, without optimizations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onnx_specops.runtime.session import InferenceSession
 
 
 def session(model: ir.Model) -> ort.InferenceSession:
-    """A session without optimisations, in one thread; raises `NotEvaluated` where ONNX Runtime does not load the model."""
+    """Create a single-threaded session without optimizations. Raise `NotEvaluated` if ONNX Runtime cannot load the model."""
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
@@ -19,5 +19,5 @@ def session(model: ir.Model) -> ort.InferenceSession:
     try:
         data = ir.to_proto(model).SerializeToString()
         return InferenceSession(data, options, kernels="native" if has_library() else "none")
-    except Exception as error:  # ONNX Runtime's own, whose kinds have no common base
+    except Exception as error:  # # ONNX Runtime's exceptions have no common base class
         raise NotEvaluated(f"ONNX Runtime does not load it: {str(error).splitlines()[0][:200]}") from error

@@ -1,4 +1,4 @@
-"""Inputs on which two computations are compared: sizes and numbers that look for the corners."""
+"""Inputs for the comparison of two computations: shapes and numbers that cover corner cases."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ import numpy as np
 import onnx_ir as ir
 
 Numbers = Literal["normal", "zeros", "tiny", "large", "special"]
-"""The numbers of a trial: of the standard normal distribution, all zero, around float32's least, around 1e4, or those with
-infinities and NaN among them."""
+"""The numbers of a trial: standard normal, zeros, around the smallest float32, around 1e4, or with infinities and NaN."""
 
 _SIZES: Sequence[Sequence[int]] = ((2, 3, 4, 5, 6, 7), (3,), (1,), (4,), (1, 2, 3, 5, 7, 4), (8,), (0,), (16,), (2,))
-"""The sizes that unknown dimensions get in turn, the last one from there on."""
+"""The sizes of unknown dimensions, in turn. The last one repeats."""
 
 _SPECIAL = (0.0, -0.0, 1.0, -1.0, 1e-30, -1e-30, 3e4, -3e4, np.inf, -np.inf, np.nan, 0.5, -2.5, 100.0, -100.0)
 _MOST_ELEMENTS = 1 << 26
@@ -25,8 +24,8 @@ class Trial:
     """Inputs of one comparison.
 
     Attributes:
-        arrays: the inputs by the values that they are for.
-        numbers: their kind.
+        arrays: value -> its array.
+        numbers: the kind of numbers.
     """
 
     arrays: Mapping[ir.Value, np.ndarray]
@@ -34,7 +33,7 @@ class Trial:
 
     @property
     def noise(self) -> float:
-        """A few units in the last place of the greatest float."""
+        """A few units in the last place of the largest float."""
         floats = [np.abs(array.astype(np.float64)) for array in self.arrays.values() if array.dtype.kind in "fV"]
         greatest = max((float(array[np.isfinite(array)].max(initial=0.0)) for array in floats), default=0.0)
         return 4 * float(np.finfo(np.float32).eps) * greatest
@@ -47,12 +46,12 @@ class Trial:
 def trials(
     inputs: Sequence[ir.Value], numbers: Sequence[Numbers], observed: Mapping[ir.Value, np.ndarray | tuple[int, ...]]
 ) -> Iterator[Iterator[Trial]]:
-    """For each choice of sizes the trials with these; a choice may be none that the computation takes.
+    """Yield the trials for each choice of sizes. The computation may not support a choice.
 
     Args:
-        inputs: the values that arrays are made for.
+        inputs: the values for which arrays are made.
         numbers: the kinds of numbers.
-        observed: what is known of a run of the whole model: elements, or the shape alone.
+        observed: what is known from a run of the whole model: elements, or only the shape.
     """
     choices: list[Sequence[int]] = [()] if observed else []
     choices += _SIZES
@@ -63,7 +62,7 @@ def trials(
             continue
         yield (_trial(shapes, kind, known if choice == () else {}) for kind in numbers)
         if all(value.shape is not None and value.shape.is_static() for value in inputs):
-            break  # every choice is the same
+            break  # # all choices are equal
 
 
 def _shapes(
@@ -71,7 +70,7 @@ def _shapes(
     choice: Sequence[int],
     known: Mapping[ir.Value, np.ndarray | tuple[int, ...]],
 ) -> dict[ir.Value, tuple[int, ...]] | None:
-    """The inputs' shapes; dimensions of one name are equal. None where a rank is unknown."""
+    """Return the shapes of the inputs, with equal dimensions of equal names. Return ``None`` if a rank is unknown."""
     named: dict[str, int] = {}
     found: dict[ir.Value, tuple[int, ...]] = {}
     for value in inputs:
@@ -117,7 +116,7 @@ def _array(rng: np.random.Generator, dtype: ir.DataType, shape: tuple[int, ...],
         info = np.iinfo(dtype.numpy()) if dtype.itemsize >= 1 else None
         if numbers == "zeros" or info is None:
             return np.zeros(shape, dtype.numpy())
-        if dtype.itemsize == 1:  # quantised values: all levels
+        if dtype.itemsize == 1:  # # quantized values: all levels
             return rng.integers(info.min, info.max, shape, endpoint=True, dtype=info.dtype)
         return rng.integers(0, 3, shape).astype(dtype.numpy())
     array = rng.standard_normal(shape)
@@ -128,6 +127,6 @@ def _array(rng: np.random.Generator, dtype: ir.DataType, shape: tuple[int, ...],
     elif numbers == "large":
         array *= 1e4 if dtype != ir.DataType.FLOAT16 else 100
     elif numbers == "special":
-        places = np.arange(array.size).reshape(shape)  # every second number, in an order that brings NaN early
+        places = np.arange(array.size).reshape(shape)  # # every second number, in an order in which NaN comes early
         array = np.where(places % 2 == 1, np.array(_SPECIAL)[(7 * places + 3) % len(_SPECIAL)], array)
     return array.astype(dtype.numpy())

@@ -1,4 +1,4 @@
-"""Both computations run, and compared."""
+"""Run both computations, and compare the results."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from onnx_specops.replacing import Rewriting, checked_by
 
 ALL_NUMBERS: Sequence[Numbers] = ("normal", "zeros", "tiny", "large", "special")
 _HALFWAY = 1e-3
-"""Of random numbers, the part that may be so near to the middle of two levels that rounding decides."""
+"""The fraction of random numbers that may be so close to the middle of two levels that rounding decides."""
 
 _FINITE: Sequence[Numbers] = ("normal", "zeros", "tiny", "large")
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A replacement that does not compute what it replaces.
+    """A replacement whose result differs from the original.
 
     Attributes:
         rewrite: the pass, or the rewrite of a pass.
-        value: the name of the value that it would have replaced.
-        text: the inputs that show it, and how the results differ.
+        value: the name of the value that would have been replaced.
+        text: the inputs that show the difference, and the results.
     """
 
     rewrite: str
@@ -46,12 +46,12 @@ class Verifier:
     """A check for `onnx_specops.replacing.checked_by` that evaluates each replacement.
 
     Attributes:
-        numbers: the kinds of numbers that are tried.
-        observed: what a run of the whole model gave: elements or shapes of its values.
-        refuse: whether a replacement that differs is refused.
-        verified: how many replacements of each rewrite agree.
-        differences: those that do not.
-        skipped: those that could not be evaluated: why, and how many.
+        numbers: the kinds of numbers to try.
+        observed: elements or shapes from a run of the whole model.
+        refuse: whether a replacement with a different result is rejected.
+        verified: rewrite -> the number of replacements that agree.
+        differences: the replacements that differ.
+        skipped: reason -> the number of replacements that could not be evaluated.
     """
 
     numbers: Sequence[Numbers] = ALL_NUMBERS
@@ -62,13 +62,13 @@ class Verifier:
     skipped: Counter[str] = field(default_factory=Counter)
 
     def observe(self, model: ir.Model, feeds: Mapping[ir.Value, np.ndarray]) -> None:
-        """Run the whole model on some inputs, to know the sizes of its values; raises `NotEvaluated` where that fails."""
+        """Run the whole model on some inputs to learn the shapes of its values. Raise `NotEvaluated` if that fails."""
         self.observed = observe(model, feeds)
 
     def __call__(self, pairs: Sequence[tuple[ir.Value, ir.Value]], rewriting: Rewriting) -> bool:
         numbers = [kind for kind in self.numbers if kind in _FINITE or not rewriting.finite]
         try:
-            with checked_by(_anything):  # bodies are made on the way
+            with checked_by(_anything):  # # bodies are created on the way
                 found = region(pairs, lambda value: value in self.observed, rewriting.through)
                 text = self._compared(found, numbers, rewriting)
         except NotEvaluated as error:
@@ -81,7 +81,7 @@ class Verifier:
         return not self.refuse
 
     def _compared(self, found: Region, numbers: Sequence[Numbers], rewriting: Rewriting) -> str:
-        """How the two computations differ; "" where they do not."""
+        """Return how the two computations differ; "" if they agree."""
         sessions = [session(model) for model in (found.old, found.new)]
         compared = 0
         reason = "no sizes were found that it takes"
@@ -89,7 +89,7 @@ class Verifier:
             for trial in of_sizes:
                 try:
                     expected = _run(sessions[0], found.inputs, trial)
-                except Exception as error:  # ONNX Runtime's own, whose kinds have no common base
+                except Exception as error:  # # ONNX Runtime's exceptions have no common base class
                     reason = f"{reason.partition(':')[0]}: {str(error).splitlines()[0][:200]}"
                     break
                 compared += 1
@@ -117,12 +117,12 @@ def _run(running: ort.InferenceSession, inputs: Sequence[ir.Value], trial: Trial
 
 
 def difference(expected: np.ndarray, got: np.ndarray, *, noise: float = 0.0, level: float = 0.0) -> str:
-    """How two arrays differ by more than the order of roundings explains; "" where they do not.
+    """Return how two arrays differ by more than the order of roundings explains; "" if they agree.
 
     Args:
         expected, got: the arrays.
-        noise: what rounding the inputs may change in a sum of them.
-        level: the distance of two levels, by which one number of a thousand may differ, see `Rewriting`.
+        noise: the possible effect of rounding the inputs in a sum of them.
+        level: the distance of two levels, by which one number in a thousand may differ, see `Rewriting`.
     """
     if expected.shape != got.shape:
         return f"the shapes are {list(expected.shape)} and {list(got.shape)}"
@@ -135,7 +135,7 @@ def difference(expected: np.ndarray, got: np.ndarray, *, noise: float = 0.0, lev
     one, other = expected.astype(np.float64), got.astype(np.float64)
     finite = np.abs(one[np.isfinite(one)])
     rtol = 4e-3 if narrow else 1e-4
-    # Sums cancel: what is left of them is as exact as their terms.
+    # # After cancellation, a sum is only as accurate as its terms.
     atol = (rtol * 0.1) * float(finite.max(initial=0.0)) + noise + (1e-7 if narrow else np.finfo(np.float32).tiny)
     with np.errstate(invalid="ignore"):
         near = np.isfinite(one) & (np.abs(one - other) <= atol + rtol * np.abs(one))
