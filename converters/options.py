@@ -123,7 +123,7 @@ class OptionError(ValueError):
 
 
 _GENAI_CACHE = Relation("form", "genai", "in OpenVINO's form the cache is variables")
-_GENAI_LOGITS = Relation("form", "genai", "in OpenVINO's form all of the model's outputs stay as they are")
+_GENAI_LOGITS = Relation("form", "genai", "in OpenVINO's form the model keeps all its outputs")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,7 +166,7 @@ class Options:
         "represents the model.",
         details="If a target does not support the model, the conversion fails before anything is written. docs/targets.md "
         "lists what each target needs.",
-        excludes=Relation("form", "genai", "onnxruntime-genai is ONNX Runtime's"),
+        excludes=Relation("form", "genai", "onnxruntime-genai uses ONNX Runtime"),
     )
     opset: int | None = option(
         None,
@@ -296,17 +296,17 @@ class Options:
                 continue
             needed, excluded = one.description.needs, one.description.excludes
             if needed is not None and getattr(self, needed.option) != needed.value:
-                template = f"{{{one.name}}} is for {{{needed.option}={needed.value}}}: {needed.why}"
+                template = f"{{{one.name}}} requires {{{needed.option}={needed.value}}}: {needed.why}"
                 raise OptionError(one.name, template)
             if excluded is not None and getattr(self, excluded.option) == excluded.value:
-                template = f"{{{one.name}}} is not for {{{excluded.option}={excluded.value}}}: {excluded.why}"
+                template = f"{{{one.name}}} excludes {{{excluded.option}={excluded.value}}}: {excluded.why}"
                 raise OptionError(one.name, template)
         if self.weights == "reference" and self.target != "onnxruntime":
-            template = "{weights=reference} needs {target=onnxruntime}: the passes of other targets change the weights"
+            template = "{weights=reference} requires {target=onnxruntime}: the passes of other targets change the weights"
             raise OptionError("weights", template)
         if self.weights == "reference" and self.precision != "model":
             other = _either([choice for choice in get_args(Weights) if choice != self.weights])
-            template = f"weights that become {self.precision} cannot be referred to: {{weights}} must be {other}"
+            template = f"weights that are converted to {self.precision} cannot be referenced: {{weights}} must be {other}"
             raise OptionError("weights", template)
 
 

@@ -37,7 +37,7 @@ from converters.cli.weights import weights
 
 app = typer.Typer(
     name="specops",
-    help="OpenVINO IR to ONNX: convert, run, validate, inspect.",
+    help="Convert OpenVINO IR to ONNX, and run, validate and inspect models.",
     no_args_is_help=True,
     cls=Commands,
     pretty_exceptions_enable=False,
@@ -75,8 +75,8 @@ def run(
         Path | None,
         typer.Option(
             metavar="IN",
-            help="Inputs by name in an .npz, an .npy or an image for the only one, or a folder of such samples; random ones "
-            "by default.",
+            help="The inputs: an .npz with arrays by name, an .npy or an image for a single input, or a folder of samples. "
+            "Random by default.",
             show_default=False,
         ),
     ] = None,
@@ -84,13 +84,13 @@ def run(
         Path | None,
         typer.Option(
             metavar="OUT.npz",
-            help="Where to write the outputs; of several samples, a folder with an .npz for each.",
+            help="The file for the outputs. For several samples, a folder, which gets an .npz for each.",
             show_default=False,
         ),
     ] = None,
     kernels: Annotated[
         Kernels,
-        typer.Option(help="The plugin's kernels to use; none: the bodies that the model carries."),
+        typer.Option(help="The kernels of the domain. none uses the function bodies in the model."),
     ] = Kernels.auto,
     shape: Shapes = None,
     seed: Seed = 0,
@@ -135,7 +135,9 @@ def validate(
     model: ModelXml,
     onnx_model: Annotated[
         Path | None,
-        typer.Argument(metavar="MODEL.onnx", help="Its conversion; made anew by default.", show_default=False),
+        typer.Argument(
+            metavar="MODEL.onnx", help="The converted model. By default, the IR is converted first.", show_default=False
+        ),
     ] = None,
     bin: Bin = None,
     inputs: Inputs = None,
@@ -145,19 +147,19 @@ def validate(
     atol: AbsoluteTolerance = 1e-4,
     share: AllowedShare = 0.0,
     per_layer: Annotated[
-        bool, typer.Option("--per-layer", help="Compare every layer's output and name the first that differs.")
+        bool, typer.Option("--per-layer", help="Compare the outputs of all layers, and name the first that differs.")
     ] = False,
     report: Report = None,
     rules: Rules = None,
     extension: Extensions = None,
     runtime: Annotated[
         list[Runtime] | None,
-        typer.Option(help="A runtime to take part; may be given several times. By default all.", show_default=False),
+        typer.Option(help="A runtime to compare. Can be given several times. The default is all.", show_default=False),
     ] = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Run the same inputs through OpenVINO, ONNX Runtime and ONNX's reference evaluator, and compare."""
+    """Run the same inputs in OpenVINO, ONNX Runtime and ONNX's reference evaluator, and compare the results."""
     with failures(as_json, debug):
         from converters.cli import data, text
         from converters.plugins import load_all
@@ -199,17 +201,18 @@ def validate(
 def inspect(
     model: Annotated[
         Path | None,
-        typer.Argument(metavar="MODEL.xml", help="The OpenVINO IR; its .bin is beside it.", show_default=False),
+        typer.Argument(metavar="MODEL.xml", help="The OpenVINO IR, with its .bin in the same folder.", show_default=False),
     ] = None,
     all_operations: Annotated[
-        bool, typer.Option("--all-operations", help="List OpenVINO's operations instead, and what each becomes.")
+        bool, typer.Option("--all-operations", help="List all OpenVINO operations and what they become.")
     ] = False,
     target: Annotated[
         str | None,
         typer.Option(
             "--target",
             metavar="NAME",
-            help="Show which nodes a target takes instead, and why not: the targets of specops convert.",
+            help="Count the nodes that a target supports, and give the reason for the others. The targets are those of "
+            "specops convert.",
             show_default=False,
         ),
     ] = None,
@@ -218,7 +221,7 @@ def inspect(
         typer.Option(
             "--input-shape",
             metavar="NAME=DxDx...",
-            help="With --target: the shape of an input, as in x=1x3x224x224; may be given several times.",
+            help="With --target: the shape of an input, for example x=1x3x224x224. Can be given several times.",
             show_default=False,
         ),
     ] = None,
@@ -228,17 +231,17 @@ def inspect(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Show what an IR's layers become, and which cannot be converted, without writing anything."""
+    """Show what the layers of an IR become and which of them cannot be converted. No file is written."""
     if (model is None) != all_operations:
-        raise typer.BadParameter("give either MODEL.xml or --all-operations")
+        raise typer.BadParameter("specify either MODEL.xml or --all-operations")
     if model is None and report is not None:
-        raise typer.BadParameter("it is for a model", param_hint="--report")
+        raise typer.BadParameter("it requires MODEL.xml", param_hint="--report")
     if model is None and bin is not None:
-        raise typer.BadParameter("it is for a model", param_hint="--bin")
+        raise typer.BadParameter("it requires MODEL.xml", param_hint="--bin")
     if target is None and shape:
-        raise typer.BadParameter("it needs --target", param_hint="--input-shape")
+        raise typer.BadParameter("it requires --target", param_hint="--input-shape")
     if target is not None and (model is None or report is not None):
-        raise typer.BadParameter("it is for a model, without --report", param_hint="--target")
+        raise typer.BadParameter("it requires MODEL.xml, and excludes --report", param_hint="--target")
     with failures(as_json, debug):
         from converters.cli import data, text
 
@@ -285,7 +288,7 @@ def inspect(
 
 @app.command(cls=Command)
 def ops(as_json: Json = False, debug: Debug = False) -> None:
-    """List the domain's operators, and which forms of each this installation has."""
+    """List the operators of the domain and the forms of each that are installed."""
     with failures(as_json, debug):
         from converters.cli import data, text
         from onnx_specops.forms import forms

@@ -145,7 +145,7 @@ def convert_all(
 
         text.print_batch(out, ordered)
         if copies:
-            out.print(f"{len(copies)} files came along: configurations, tokenizer files and the like", highlight=False)
+            out.print(f"{len(copies)} other files were copied, such as configurations and tokenizer files", highlight=False)
         for variant in made:
             out.print(f"{variant['output']}{variant['remark']}", highlight=False, soft_wrap=True, markup=False)
     return max(outcome.code for outcome in ordered)
@@ -159,7 +159,7 @@ def _targets(models: Sequence[Path], output: Path | None, layout: Layout) -> dic
     for given in models:
         found = find_models(given) if given.is_dir() else [given]
         if not found:
-            raise ValueError(f"{given} holds no IR")
+            raise ValueError(f"{given} contains no IR")
         if given.is_dir() and layout == "hosts" and is_model_folder(given):
             check_folder(given, found)
             chosen = layouts.places(given, found, layout)
@@ -170,7 +170,7 @@ def _targets(models: Sequence[Path], output: Path | None, layout: Layout) -> dic
             targets[model] = (model if output is None else output / place).with_suffix(".onnx")
     _reject_duplicate_outputs(targets)
     if output is not None and output.is_file():
-        raise ValueError(f"{output} is a file: several models need a folder")
+        raise ValueError(f"{output} is a file, and several models need a folder")
     return targets
 
 
@@ -200,7 +200,7 @@ def _all_or_none(
             if parent in (output, folder) or not parent.is_dir() or any(parent.iterdir()):
                 break
             parent.rmdir()
-    message = f"it converts, but it is of no use without {failed[0].relative_to(folder)}, which does not"
+    message = f"it can be converted, but was removed because {failed[0].relative_to(folder)} cannot"
     return {
         model: _failed(model, outcome.target, [Problem(message, str(model), fault=Fault.UNSUPPORTED)])
         for model, outcome in outcomes.items()
@@ -215,7 +215,7 @@ def _with_variants(targets: Mapping[Path, Path], variants: Sequence[Variant]) ->
         model: target for model, target in targets.items() if target.parts[-2:] == (layouts.ONNX, f"{layouts.MODEL}.onnx")
     }
     if not found:
-        raise ValueError("--variant is for folders of encoders, whose model becomes onnx/model.onnx: there is none")
+        raise ValueError("--variant requires the folder of an encoder, whose model becomes onnx/model.onnx")
     return found
 
 
@@ -232,7 +232,7 @@ def _write_variants(tasks: Sequence[_Task], variants: Sequence[Variant], setting
                 more = {"precision": "float16", "weights": weights, "input_shapes": task.input_shapes}
                 settings.convert(task.model, place(target, variant), **more)
             elif not quantize(target, variant):
-                remark = ": no weights that ONNX Runtime could quantise"
+                remark = ": it has no weights that ONNX Runtime can quantize"
             made.append({"variant": variant.value, "output": str(place(target, variant)), "remark": remark})
     return made
 
@@ -254,7 +254,7 @@ def _reject_duplicate_outputs(targets: Mapping[Path, Path]) -> None:
     taken: dict[str, Path] = {}
     for path, target in targets.items():
         if (other := taken.setdefault(os.path.normcase(os.path.realpath(target)), path)) is not path:
-            raise ValueError(f"{other} and {path} would both become {target}")
+            raise ValueError(f"{other} and {path} have the same output file {target}")
 
 
 def _tasks(
@@ -265,7 +265,7 @@ def _tasks(
     names = {model: _input_names(model) if input_shapes or shapes else set() for model in targets}
     if absent := sorted({*input_shapes, *shapes}.difference(*names.values())):
         meant = did_you_mean(absent[0], set().union(*names.values()))
-        raise ValueError(f"no model has an input that is called {absent[0]}{f': {meant}' if meant else ''}")
+        raise ValueError(f"no model has an input with the name {absent[0]}{f': {meant}' if meant else ''}")
     tasks = []
     for model, target in targets.items():
         own = {name: dims for name, dims in shapes.items() if name in names[model]}
@@ -319,10 +319,10 @@ def _failed(model: Path, target: Path, problems: Sequence[Problem]) -> Outcome:
 
 def _process_failed(task: _Task, failure: ProcessFailure) -> Outcome:
     """Return the result of a model whose process failed."""
-    if failure.killed:  # # probably by the system, for lack of memory
-        problem = Problem("its process was killed: was there enough memory?", str(task.model))
+    if failure.killed:  # probably by the system, for lack of memory
+        problem = Problem("its process was killed, possibly because of too little memory", str(task.model))
     else:
-        message = f"the process that converted it ended with {failure.reason}"
+        message = f"its process ended with {failure.reason}"
         problem = Problem(message, str(task.model), remedy=REPORT, fault=Fault.INTERNAL)
     return _failed(task.model, task.target, [problem])
 

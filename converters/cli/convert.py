@@ -83,7 +83,7 @@ def convert(
         list[Path],
         typer.Argument(
             metavar="MODEL",
-            help="OpenVINO IR (the .bin is beside the .xml), models that OpenVINO's frontends read, or folders.",
+            help="OpenVINO IR (.xml, with the .bin in the same folder), models that OpenVINO's frontends read, or folders.",
         ),
     ],
     output: Annotated[
@@ -92,8 +92,8 @@ def convert(
             "-o",
             "--output",
             metavar="OUT",
-            help="The .onnx file, a folder for it, or - for standard output; of several models, or a folder of them, a "
-            "folder. By default beside the IR.",
+            help="The .onnx file, a folder for it, or - for standard output. For several models, a folder. By default, the "
+            "file is next to the IR.",
             show_default=False,
         ),
     ] = None,
@@ -102,8 +102,8 @@ def convert(
     layout: Annotated[
         Layout | None,
         typer.Option(
-            help="Of a model's folder, with -o: the names that optimum-onnx, sentence-transformers, Transformers.js and "
-            "diffusion pipelines look for (hosts), or those of the IRs (files). hosts unless told.",
+            help="For a model's folder, with -o: the file names that optimum-onnx, sentence-transformers, Transformers.js "
+            "and diffusion pipelines load (hosts), or those of the IRs (files). The default is hosts.",
             show_default=False,
         ),
     ] = None,
@@ -111,13 +111,13 @@ def convert(
         list[Variant] | None,
         typer.Option(
             "--variant",
-            help="Of a model's folder: another file beside onnx/model.onnx, by the names of Transformers.js: in 16 bits "
-            "(fp16), or quantised by ONNX Runtime to 8 (q8) or 4 bits (q4); may be given several times.",
+            help="For a model's folder: another file next to onnx/model.onnx, named as Transformers.js names it: in float16 "
+            "(fp16), or quantized by ONNX Runtime to 8 bits (q8) or 4 bits (q4). Can be given several times.",
             show_default=False,
         ),
     ] = None,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="How many models to convert at a time.")] = 1,
-    check: Annotated[bool, typer.Option("--check", help="Run OpenVINO and ONNX Runtime and compare the results.")] = False,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="The number of models to convert at a time.")] = 1,
+    check: Annotated[bool, typer.Option("--check", help="Compare the results of OpenVINO and ONNX Runtime.")] = False,
     extension: Extensions = None,
     inputs: Inputs = None,
     shape: Shapes = None,
@@ -129,7 +129,7 @@ def convert(
     debug: Debug = False,
     **options: Any,
 ) -> None:
-    """Convert OpenVINO IR into ONNX, each model into one file."""
+    """Convert OpenVINO IR to ONNX. Each model becomes one file."""
     with failures(as_json, debug):
         from converters.cli import data, text
 
@@ -162,7 +162,7 @@ def convert(
         _only_for_checks(context, {"--check": check, "--verify": bool(told.verify)})
         if several:
             if output is not None and output.lower().endswith(".onnx") and not Path(output).is_dir():
-                raise typer.BadParameter(f"{output} is one file: several models need a folder", param_hint="--output")
+                raise typer.BadParameter(f"{output} is a file, and several models need a folder", param_hint="--output")
             folder = None if output is None else Path(output)
             chosen = batch.Folders("files" if folder is None else "hosts", variants or ())
             if layout is not None:
@@ -170,7 +170,7 @@ def convert(
             raise typer.Exit(batch.convert_all(models, folder, settings, jobs, as_json, checking, chosen))
         for value, flag in ((layout, "--layout"), (variants, "--variant")):
             if value:
-                raise typer.BadParameter("it is for a model's folder", param_hint=flag)
+                raise typer.BadParameter("it requires a model's folder", param_hint=flag)
         (model,) = models
         if output == str(_STDOUT):
             _to_stdout(model, settings, check, as_json)
@@ -178,12 +178,12 @@ def convert(
         target = _target(model, output)
         reject_inputs([target], [model, *settings.files, *([] if inputs is None else [inputs])])
         if target.suffix.lower() in (".xml", ".bin") and target.resolve() != model.with_suffix(".bin").resolve():
-            message = f"{target} would be a file of an IR: the name of an ONNX file ends in .onnx"
+            message = f"{target} has the file name of an IR; the name of an ONNX file ends in .onnx"
             raise typer.BadParameter(message, param_hint="--output")
         if check:
             require_openvino()
         with progress(as_json) as step:
-            step("converting, with each rewrite evaluated" if told.verify else "converting")
+            step("converting and evaluating each rewrite" if told.verify else "converting")
             converted = settings.convert(model, target)
         if not as_json:
             text.print_conversion(out, converted.report, target)
@@ -212,9 +212,9 @@ def _target(model: Path, output: str | None) -> Path:
     if path.is_dir():
         return path / beside.name
     if not path.parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(path.parent))
+        raise FileNotFoundError(errno.ENOENT, "the folder does not exist", str(path.parent))
     if output.endswith(("/", os.sep)):
-        raise NotADirectoryError(errno.ENOTDIR, "there is no such folder", output)
+        raise NotADirectoryError(errno.ENOTDIR, "the folder does not exist", output)
     return path
 
 
@@ -234,12 +234,12 @@ def _only_for_checks(context: typer.Context, given: dict[str, bool]) -> None:
     for parameter, options in _CHECKS.items():
         source = context.get_parameter_source(parameter)
         if source is not None and source.name == "COMMANDLINE" and not any(given[option] for option in options):
-            raise typer.BadParameter(f"it needs {' or '.join(options)}", param_hint=f"--{parameter}")
+            raise typer.BadParameter(f"it requires {' or '.join(options)}", param_hint=f"--{parameter}")
 
 
 def _only_for_one(given: dict[str, Any]) -> None:
     if alone := [option for option, value in given.items() if value]:
-        raise typer.BadParameter("it is for one model alone", param_hint=alone[0])
+        raise typer.BadParameter("it applies to a single model only", param_hint=alone[0])
 
 
 def _to_stdout(model: Path, settings: Settings, check: bool, as_json: bool) -> None:
@@ -247,9 +247,9 @@ def _to_stdout(model: Path, settings: Settings, check: bool, as_json: bool) -> N
     from converters.cli import text
 
     if as_json or check:
-        raise typer.BadParameter("standard output has the model", param_hint="--json" if as_json else "--check")
+        raise typer.BadParameter("standard output contains the model", param_hint="--json" if as_json else "--check")
     if settings.options.weights not in ("auto", "embed"):
-        raise typer.BadParameter("on standard output the weights are in the model", param_hint="--weights")
+        raise typer.BadParameter("a model on standard output embeds its weights", param_hint="--weights")
     converted = settings.convert(model, None)
     text.print_conversion(err, converted.report, _STDOUT)
     sys.stdout.buffer.write(converted.model.SerializeToString())

@@ -24,21 +24,21 @@ _SHOWN = 10
 
 
 def diff(
-    first: Annotated[Path, typer.Argument(metavar="A.onnx", help="The ONNX model that says what should be.")],
-    second: Annotated[Path, typer.Argument(metavar="B.onnx", help="The one that is compared with it.")],
+    first: Annotated[Path, typer.Argument(metavar="A.onnx", help="The ONNX model with the expected values.")],
+    second: Annotated[Path, typer.Argument(metavar="B.onnx", help="The ONNX model that is compared with it.")],
     inputs: Inputs = None,
     shape: Shapes = None,
     seed: Seed = 0,
     rtol: RelativeTolerance = 1e-3,
     atol: AbsoluteTolerance = 1e-4,
     kernels: Annotated[
-        Kernels, typer.Option(help="The plugin's kernels to use; none: the bodies that the models carry.")
+        Kernels, typer.Option(help="The kernels of the domain. none uses the function bodies in the models.")
     ] = Kernels.auto,
     report: Report = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Run two ONNX models with the same inputs and compare their outputs, and all values of the same name within them."""
+    """Run two ONNX models on the same inputs, and compare their outputs and all inner values with the same name."""
     with failures(as_json, debug):
         from converters.validation.compare import Tolerance
         from converters.validation.diff import diff as diff_models
@@ -103,19 +103,19 @@ def _print(console: Console, found: Diff) -> None:
     line(f"{found.paths[1]} ({duration(found.seconds[1])}), compared with {found.paths[0]} ({duration(found.seconds[0])})")
     if found.samples:
         samples_apart = ", ".join(found.samples_apart) or "none"
-        line(f"{len(found.samples)} samples, of which differ: {samples_apart}. The values below are those of {found.sample}")
+        line(f"{len(found.samples)} samples; these differ: {samples_apart}. The values below are those of {found.sample}")
     for kind in found.by_place:
-        line(f"the {kind} have other names in the second model: they are matched in their order")
+        line(f"the {kind} of the second model have different names and are matched by position")
     for row in found.outputs:
         line(f"  {_description(row)}", "" if row.comparison.agrees else "red")
     apart = [row for row in found.values if not row.comparison.agrees]
-    line(f"{len(found.values)} further values of the same name: {len(found.values) - len(apart)} agree, {len(apart)} differ")
+    line(f"{len(found.values)} inner values with the same name: {len(found.values) - len(apart)} agree, {len(apart)} differ")
     for row in apart[:_SHOWN]:
         line(f"  {_description(row)}", "red")
     if len(apart) > _SHOWN:
         line(f"  and {len(apart) - _SHOWN} more")
     if found.guessed and not found.agrees:
-        line(f"The shapes of random inputs are guessed: {', '.join(found.guessed)}")
+        line(f"The shapes of these random inputs are guesses: {', '.join(found.guessed)}")
     line("agree" if found.agrees else "differ", "bold green" if found.agrees else "bold red")
 
 

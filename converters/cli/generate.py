@@ -26,52 +26,56 @@ def generate(
         Path,
         typer.Argument(
             metavar="FOLDER",
-            help="A language model as specops convert --genai writes it, an encoder-decoder as specops convert does, or "
-            "either as OpenVINO has it, which is converted first.",
+            help="The output of specops convert --genai (language models) or specops convert (encoder-decoders), or an "
+            "OpenVINO folder, which is converted first.",
         ),
     ],
     prompt: Annotated[
         str | None,
         typer.Argument(
             metavar="TEXT",
-            help="The text to continue or to answer; - for standard input. With --chat it may be left out: each line of "
-            "standard input is then a turn of the conversation.",
+            help="The text to continue or to answer; - reads standard input. With --chat it is optional: without it, each "
+            "line of standard input is one turn of the conversation.",
             show_default=False,
         ),
     ] = None,
-    tokens: Annotated[int, typer.Option(min=1, help="The most tokens to give.")] = 64,
-    chat: Annotated[bool, typer.Option("--chat", help="A conversation, by the folder's chat template.")] = False,
+    tokens: Annotated[int, typer.Option(min=1, help="The maximum number of tokens.")] = 64,
+    chat: Annotated[bool, typer.Option("--chat", help="Hold a conversation, with the folder's chat template.")] = False,
     system: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="With --chat: what the system says first.", show_default=False)
+        str | None, typer.Option(metavar="TEXT", help="With --chat: the system message.", show_default=False)
     ] = None,
     temperature: Annotated[
         float | None,
-        typer.Option(min=0, help="Draw tokens, of logits divided by this; 0 takes the likeliest.", show_default=False),
+        typer.Option(min=0, help="Divides the logits before sampling. 0 selects the most likely token.", show_default=False),
     ] = None,
-    top_k: Annotated[int | None, typer.Option(min=0, help="Draw among so many; 0 for all.", show_default=False)] = None,
+    top_k: Annotated[
+        int | None, typer.Option(min=0, help="Sample from the k most likely tokens; 0: all.", show_default=False)
+    ] = None,
     top_p: Annotated[
         float | None,
-        typer.Option(help="Draw among the likeliest whose probabilities together are more than this.", show_default=False),
+        typer.Option(
+            help="Sample from the most likely tokens, whose probabilities exceed this in total.", show_default=False
+        ),
     ] = None,
     min_p: Annotated[
         float | None,
-        typer.Option(help="Draw among those that are at least this share as likely as the likeliest.", show_default=False),
+        typer.Option(help="Sample from tokens with at least this fraction of the highest probability.", show_default=False),
     ] = None,
-    repetition_penalty: Annotated[float, typer.Option(help="Divides logits of tokens of the prompt and the text.")] = 1.0,
-    presence_penalty: Annotated[float, typer.Option(help="Lowers logits of tokens of the text.")] = 0.0,
-    frequency_penalty: Annotated[float, typer.Option(help="The same, as often as they occurred.")] = 0.0,
+    repetition_penalty: Annotated[float, typer.Option(help="Divides the logits of tokens in prompt and text.")] = 1.0,
+    presence_penalty: Annotated[float, typer.Option(help="Lowers the logits of tokens in the text.")] = 0.0,
+    frequency_penalty: Annotated[float, typer.Option(help="Lowers the logits of tokens by each occurrence.")] = 0.0,
     seed: Annotated[
-        int | None, typer.Option(min=0, help="Draw tokens with this seed; 0 unless told.", show_default=False)
+        int | None, typer.Option(min=0, help="Sample tokens with this seed. The default is 0.", show_default=False)
     ] = None,
     stop: Annotated[
         list[str] | None,
-        typer.Option(metavar="TEXT", help="A text that ends what is given; may be given several times.", show_default=False),
+        typer.Option(metavar="TEXT", help="A text that ends the output. Can be given several times.", show_default=False),
     ] = None,
-    kernels: Annotated[Kernels, typer.Option(help="The plugin's kernels to use.")] = Kernels.auto,
+    kernels: Annotated[Kernels, typer.Option(help="The kernels of the domain.")] = Kernels.auto,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Continue a text, or answer it (encoder-decoders, --chat): the likeliest token each time, or drawn ones."""
+    """Continue a text, or answer it (encoder-decoders, --chat), with the most likely tokens or by sampling."""
     with failures(as_json, debug):
         from onnx_specops.generation.sampling import Sampling
 
@@ -90,11 +94,11 @@ def generate(
         except ValueError as error:
             raise typer.BadParameter(str(error)) from None
         if system is not None and not chat:
-            raise typer.BadParameter("it needs --chat", param_hint="--system")
+            raise typer.BadParameter("it requires --chat", param_hint="--system")
         if prompt is None and not chat:
-            raise typer.BadParameter("give a text, - for standard input, or --chat", param_hint="TEXT")
+            raise typer.BadParameter("specify a text, - for standard input, or --chat", param_hint="TEXT")
         if prompt is None and as_json:
-            raise typer.BadParameter("with --json, give the text of the turn", param_hint="TEXT")
+            raise typer.BadParameter("--json requires the text of the turn", param_hint="TEXT")
         if any(not text for text in stop or ()):
             raise typer.BadParameter("it is empty", param_hint="--stop")
         text = sys.stdin.read() if prompt == "-" else prompt
@@ -151,7 +155,7 @@ class _Turn:
             return text
         typer.echo()
         rate = count / seconds if seconds else 0.0
-        err.print(f"{count} tokens, {rate:.1f} tokens/s; the first after {first:.2f} s", highlight=False)
+        err.print(f"{count} tokens, {rate:.1f} tokens/s, first token after {first:.2f} s", highlight=False)
         return text
 
 

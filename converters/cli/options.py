@@ -31,16 +31,16 @@ class Runtime(StrEnum):
     reference = "reference"
 
 
-ModelXml = Annotated[Path, typer.Argument(metavar="MODEL.xml", help="The OpenVINO IR; its .bin is beside it.")]
+ModelXml = Annotated[Path, typer.Argument(metavar="MODEL.xml", help="The OpenVINO IR, with its .bin in the same folder.")]
 Bin = Annotated[Path | None, typer_option("bin")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for programs.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show Python's traceback of what went wrong.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show Python's traceback if the command fails.")]
 Inputs = Annotated[
     Path | None,
     typer.Option(
         metavar="IN",
-        help="Inputs by name in an .npz, an .npy or an image for the only one, or a folder of such samples; by default "
-        "inputs.npz beside the model, else random ones.",
+        help="The inputs: an .npz with arrays by name, an .npy or an image for a single input, or a folder of samples. "
+        "The default is inputs.npz next to the model, else random inputs.",
         show_default=False,
     ),
 ]
@@ -49,7 +49,8 @@ Shapes = Annotated[
     typer.Option(
         "--shape",
         metavar="NAME=DxDx...",
-        help="The shape of a random input, as in x=1x3x224x224; may be given several times. Other unknown dimensions are 2.",
+        help="The shape of a random input, for example x=1x3x224x224. Can be given several times. Other unknown "
+        "dimensions are 2.",
         show_default=False,
     ),
 ]
@@ -58,7 +59,7 @@ Rules = Annotated[
     typer.Option(
         "--rules",
         metavar="RULES.py",
-        help="A file of rules (or a module's name) for layers of your own; may be given several times.",
+        help="A Python file or module with rules for your own layers. Can be given several times.",
         show_default=False,
     ),
 ]
@@ -67,14 +68,14 @@ Extensions = Annotated[
     typer.Option(
         "--extension",
         metavar="FILE",
-        help="An extension that OpenVINO needs to run the model: a shared library, or a Python file with operations; may be "
-        "given several times.",
+        help="An extension that OpenVINO needs to run the model: a shared library, or a Python file with operations. "
+        "Can be given several times.",
         show_default=False,
     ),
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of random inputs.")]
-RelativeTolerance = Annotated[float, typer.Option("--rtol", min=0, help="Largest relative error of floats.")]
-AbsoluteTolerance = Annotated[float, typer.Option("--atol", min=0, help="Largest absolute error of floats.")]
+Seed = Annotated[int, typer.Option(min=0, help="The seed of random inputs.")]
+RelativeTolerance = Annotated[float, typer.Option("--rtol", min=0, help="The largest relative error of floats.")]
+AbsoluteTolerance = Annotated[float, typer.Option("--atol", min=0, help="The largest absolute error of floats.")]
 AllowedShare = Annotated[
-    float, typer.Option("--share", min=0, max=1, help="Share of an output's elements that may differ by more, 0 to 1.")
+    float, typer.Option("--share", min=0, max=1, help="The fraction of an output's elements that may exceed the tolerance.")
 ]

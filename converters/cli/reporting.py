@@ -18,7 +18,7 @@ Report = Annotated[
     typer.Option(
         "--report",
         metavar="FILE.html",
-        help="Write what was found as one page to look at, which needs no network.",
+        help="Write the results as one HTML page that works offline.",
         show_default=False,
     ),
 ]
@@ -32,7 +32,7 @@ def require(report: Path, inputs: Iterable[Path]) -> None:
     require_packages()
     reject_inputs([report], inputs)
     if not report.parent.is_dir():
-        raise ValueError(f"{report.parent} is no folder")
+        raise ValueError(f"{report.parent} is not a folder")
 
 
 def write_validation(report: Path, validation: Validation) -> None:

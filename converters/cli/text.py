@@ -73,18 +73,16 @@ def print_conversion(console: Console, report: Report, target: Path) -> None:
     if report.custom_operators:
         _line(console, f"  operators of the plugin: {', '.join(report.custom_operators)}")
     if report.without_body:
-        _line(console, f"  runs only with the plugin, because of: {', '.join(report.without_body)}")
+        _line(console, f"  requires the plugin, because of: {', '.join(report.without_body)}")
     if report.contrib_operators:
-        _line(console, f"  operators of ONNX Runtime, with their bodies: {', '.join(report.contrib_operators)}")
+        _line(console, f"  operators of ONNX Runtime, with bodies: {', '.join(report.contrib_operators)}")
     if report.inlined:
         names = ", ".join(report.inlined)
-        _line(console, f"  written out in opset {report.opset}, where the plugin's kernels no longer apply: {names}")
+        _line(console, f"  replaced by their bodies in opset {report.opset}, without the plugin's kernels: {names}")
     if report.clamped:
-        _line(console, f"  beyond float16's range, now ±65504: {', '.join(map(short, report.clamped))}")
+        _line(console, f"  outside the range of float16, now ±65504: {', '.join(map(short, report.clamped))}")
     for name in map(short, report.unranked):
-        _line(
-            console, f"  {name} has no known rank, which ONNX's checker asks for: --input-shape {name}=... states its shape"
-        )
+        _line(console, f"  {name} has an unknown rank, which onnx.checker rejects: --input-shape {name}=... sets its shape")
     if report.verified is not None:
         _print_verified(console, report.verified)
     print_remarks(console, report.passed_over)
@@ -94,9 +92,9 @@ def _print_verified(console: Console, verifier: Verifier) -> None:
     """Print the number of evaluated rewrites, and each rejected one."""
     agree, refused, skipped = verifier.verified.total(), len(verifier.differences), verifier.skipped.total()
     not_evaluated = f", {skipped} could not be evaluated" if skipped else ""
-    _line(console, f"  {agree + refused} rewrites were evaluated: {agree} agree, {refused} were refused{not_evaluated}")
+    _line(console, f"  {agree + refused} rewrites were evaluated: {agree} agree, {refused} were rejected{not_evaluated}")
     for difference in verifier.differences:
-        _line(console, f"  refused: {difference}", "yellow")
+        _line(console, f"  rejected: {difference}", "yellow")
     for reason, count in verifier.skipped.most_common(_SHOWN_PROBLEMS):
         _line(console, f"  not evaluated: {reason}" + (f" ({count} times)" if count > 1 else ""))
 
@@ -108,7 +106,7 @@ def print_remarks(console: Console, remarks: Iterable[Remark]) -> None:
         _line(console, f"  ignored, as in OpenVINO: {remark.message} ({times}{_place(remark.first)})")
 
 
-_PLACEMENTS = {"embed": "embedded", "copy": "in a file beside it", "reference": "in the IR's own .bin"}
+_PLACEMENTS = {"embed": "embedded", "copy": "in a separate file", "reference": "in the IR's .bin"}
 
 
 def print_batch(console: Console, outcomes: Sequence[Outcome]) -> None:
@@ -135,7 +133,7 @@ def print_batch(console: Console, outcomes: Sequence[Outcome]) -> None:
     if any("check" in outcome.document for outcome in outcomes):
         differ = sum(outcome.differs for outcome in outcomes)
         agree = len(outcomes) - failed - differ
-        _line(console, f"{agree} of {len(outcomes) - failed} compute what OpenVINO computes", "red" if differ else "green")
+        _line(console, f"{agree} of {len(outcomes) - failed} agree with OpenVINO", "red" if differ else "green")
 
 
 def _print_check(console: Console, outcome: Outcome) -> None:
@@ -175,14 +173,12 @@ def print_inspection(console: Console, inspection: Inspection) -> None:
     console.print(table)
     total = sum(row.count for row in inspection.rows)
     problems = len(inspection.problems)
-    good = "there is a rule for each" if inspection.weights_missing else "all of them convert"
+    good = "each has a rule" if inspection.weights_missing else "all can be converted"
     verdict = f"{problems} problem{'s' * (problems != 1)}" if problems else good
     _line(console, f"{total} layers: {verdict}")
     if inspection.weights_missing:
         weights = inspection.path.with_suffix(".bin")
-        _line(
-            console, f"  {weights} is missing: whether each layer converts also depends on values that are in it", "yellow"
-        )
+        _line(console, f"  {weights} is missing, so only the types of the layers were checked", "yellow")
     print_remarks(console, inspection.passed_over)
 
 
@@ -190,15 +186,15 @@ def print_support(console: Console, taken: TargetSupport) -> None:
     """Print the nodes that a target supports, and those that it does not."""
     title = taken.target.title if taken.opset is None else f"{taken.target.title}, opset {taken.opset}"
     table = Table(title=escape(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("operator", "taken", "not taken"):
+    for heading in ("operator", "supported", "unsupported"):
         table.add_column(heading, justify="left" if heading == "operator" else "right")
     for operator in sorted({*taken.taken, *taken.untaken}):
         missing = taken.untaken.get(operator, 0)
         table.add_row(escape(operator), str(taken.taken.get(operator, 0)), f"[red]{missing}[/]" if missing else "")
     console.print(table)
     good, bad = sum(taken.taken.values()), sum(taken.untaken.values())
-    fate = "run on the CPU" if taken.opset is not None else "are not taken"
-    _line(console, f"{good + bad} nodes: {f'{bad} of them {fate}' if bad else 'all of them are taken'}")
+    fate = "run on the CPU" if taken.opset is not None else "are unsupported"
+    _line(console, f"{good + bad} nodes: {f'{bad} of them {fate}' if bad else 'all supported'}")
 
 
 def print_coverage(console: Console, covered: Sequence[CoveredOperation], release: str) -> None:
@@ -288,7 +284,7 @@ def print_notes(console: Console, notes: Iterable[str]) -> None:
 def _print_remarks(console: Console, validation: Validation) -> None:
     print_notes(console, validation.notes)
     if validation.shipped is not None:
-        _line(console, f"{_SHIPPED}: OpenVINO, CPU, as it computes by default, quantised layers in integers")
+        _line(console, f"{_SHIPPED}: OpenVINO, CPU, with its default settings: quantized layers in integers")
     for result in validation.results:
         name = validation.names[result.runtime]
         notes: dict[tuple[str, bool], list[str]] = {}
@@ -298,7 +294,7 @@ def _print_remarks(console: Console, validation: Validation) -> None:
         for (note, agrees), outputs in notes.items():
             _line(console, f"{name}: {note}: {', '.join(outputs)}", "" if agrees else "red")
         if result.skipped:
-            _line(console, f"{name}: not run, {result.skipped}")
+            _line(console, f"{name}: not run: {result.skipped}")
         if result.error:
             _line(console, f"{name}: {result.error.strip()}", "red")
     for difference in validation.first_differences:
@@ -306,20 +302,20 @@ def _print_remarks(console: Console, validation: Validation) -> None:
         why = found.note or f"abs err {_number(found.max_absolute)}, rel err {_number(found.max_relative)}"
         _line(
             console,
-            f"{validation.names[difference.runtime]}: differs first at {validation.path}:{difference.line} layer "
+            f"{validation.names[difference.runtime]}: first difference at {validation.path}:{difference.line} layer "
             f'"{short(difference.layer_name)}" ({short(difference.layer_type)}, id {difference.layer_id}), '
             f"output {difference.output}: {why}",
             "red",
         )
     if validation.guessed and any(result.error for result in validation.results):
         names = ", ".join(map(short, validation.guessed))
-        _line(console, f"The shapes of random inputs are guessed: {names}. Give them with --shape, or inputs with --inputs.")
+        _line(console, f"The shapes of these random inputs are guesses: {names}. --shape or --inputs sets them.")
     for sample, runtimes in validation.samples_apart.items():
         _line(console, f"{sample}: {', '.join(validation.names[runtime] for runtime in runtimes)}", "red")
     if validation.samples:
-        _line(console, f"{len(validation.samples)} samples; the errors are those of the worst")
+        _line(console, f"{len(validation.samples)} samples; the errors are the largest of all samples")
     if validation.layers_compared:
-        _line(console, f"{validation.layers_compared} outputs of layers compared")
+        _line(console, f"the outputs of layers were compared: {validation.layers_compared}")
 
 
 def _print_verdict(console: Console, validation: Validation) -> None:
@@ -333,7 +329,7 @@ def _print_verdict(console: Console, validation: Validation) -> None:
         failed = all(result.error for result in ran if result.runtime in apart)
         console.print(Text.assemble(("fail" if failed else "differ", "bold red"), f": {names}"), soft_wrap=True)
     else:
-        _line(console, "no comparison: fewer than two runtimes ran", "bold red")
+        _line(console, "no comparison, because fewer than two runtimes ran", "bold red")
 
 
 def _errors(comparison: Comparison) -> list[str]:

@@ -14,29 +14,29 @@ from converters.cli.options import Debug, Json
 
 
 def weights(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A language model's folder as optimum-intel writes it.")],
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="OUT", help="The folder to write to.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A language model's folder, as optimum-intel writes it.")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="OUT", help="The output folder.")],
     hf: Annotated[
-        bool, typer.Option("--hf", help="Under the names of transformers, as safetensors: the only form so far.")
+        bool, typer.Option("--hf", help="Write safetensors with the names of transformers. No other form is supported.")
     ] = True,
     check: Annotated[
         bool | None,
         typer.Option(
             "--check/--no-check",
-            help="Load OUT with transformers, and compare its logits with OpenVINO's; done unless told, where OpenVINO is "
-            "installed. It takes the memory of the model in float32.",
+            help="Load OUT with transformers, and compare its logits with OpenVINO's. The default if OpenVINO is installed. "
+            "Requires as much memory as the model in float32.",
             show_default=False,
         ),
     ] = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Write a language model's weights as transformers names them; int8 and int4 as compressed-tensors has them."""
+    """Write a language model's weights with the names of transformers; int8 and int4 in the form of compressed-tensors."""
     with failures(as_json, debug):
         from converters.folders.weights import check_weights, write_weights
 
         if output.is_file():
-            raise typer.BadParameter(f"{output} is a file: name a folder", param_hint="--output")
+            raise typer.BadParameter(f"{output} is a file; specify a folder", param_hint="--output")
         with progress(as_json) as step:
             step("writing the weights")
             written = write_weights(folder, output)
@@ -62,12 +62,12 @@ def weights(
             out.print(f"{written.parameters} parameters{compressed}", highlight=False)
             if written.supplied:
                 err.print(
-                    f"  the IR lacks {len(written.supplied)} that change nothing, as {written.supplied[0]}: scales are 1, "
-                    "offsets 0",
+                    f"  {len(written.supplied)} parameters are missing in the IR and have no effect, for example "
+                    f"{written.supplied[0]}: scales are 1, offsets 0",
                     highlight=False, soft_wrap=True, markup=False,
                 )  # fmt: skip
             if distance is None:
-                err.print("  the logits are not compared with OpenVINO's", highlight=False)
+                err.print("  the logits were not compared with OpenVINO's", highlight=False)
             else:
                 told = "agree with" if agrees else "DIFFER from"
                 out.print(f"the logits {told} OpenVINO's: {distance:.1e} of the largest", highlight=False)

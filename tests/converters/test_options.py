@@ -78,10 +78,10 @@ def test_what_is_typed(given: dict[str, Any], told: dict[str, Any]) -> None:
             "weights must be 'auto', 'embed', 'copy' or 'reference', not 'zip'",
             "--weights must be 'auto'",
         ),
-        ({"kv_cache": "uint8"}, "kv_cache is for form='genai': in OpenVINO's form", "--kv-cache is for --genai: "),
-        ({"logits": "all"}, "logits is for form='genai': in OpenVINO's form", "--logits is for --genai: "),
-        ({"outputs": ["y"], "form": "genai"}, "outputs is not for form='genai'", "--outputs is not for --genai"),
-        ({"precision": "float16", "weights": "reference"}, "weights that become float16 cannot", "become float16 cannot"),
+        ({"kv_cache": "uint8"}, "kv_cache requires form='genai': in OpenVINO's form", "--kv-cache requires --genai: "),
+        ({"logits": "all"}, "logits requires form='genai': in OpenVINO's form", "--logits requires --genai: "),
+        ({"outputs": ["y"], "form": "genai"}, "outputs excludes form='genai'", "--outputs excludes --genai"),
+        ({"precision": "float16", "weights": "reference"}, "weights that are converted to float16 cannot", "converted to float16 cannot"),
         ({"opset": 10}, "opset must be 11 or more, not 10", "--opset must be 11 or more"),
         ({"positions": 0}, "positions must be 1 or more, not 0", "--positions must be 1 or more"),
     ],
@@ -107,10 +107,10 @@ def test_options_that_do_fit(given: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("--kv-cache", "uint8"), "Invalid value for --kv-cache: it is for --genai"),
+        (("--kv-cache", "uint8"), "Invalid value for --kv-cache: it requires --genai"),
         (("--fp16", "--weights", "reference"), "--weights must be"),
         (("--fp16", "--fp32"), "it excludes --fp32"),
-        (("--outputs", "y", "--genai"), "it is not for --genai"),
+        (("--outputs", "y", "--genai"), "it excludes --genai"),
     ],
 )
 def test_the_command_refuses_them(arguments: tuple[str, ...], told: str) -> None:

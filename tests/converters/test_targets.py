@@ -85,7 +85,7 @@ def test_what_a_target_lacks_is_told_of_by_layer(tmp_path: Path) -> None:
 
 
 def test_genai_is_onnxruntimes() -> None:
-    with pytest.raises(ValueError, match="target is not for form='genai'"):
+    with pytest.raises(ValueError, match="target excludes form='genai'"):
         options.Options(target="opencv", form="genai")
 
 

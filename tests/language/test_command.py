@@ -112,5 +112,5 @@ def test_two_folders_whose_files_would_become_one(folder: Path, tmp_path: Path) 
         (other / f"another{end}").write_bytes((folder / f"openvino_detokenizer{end}").read_bytes())
     document = as_json(specops("convert", folder, other, "-o", tmp_path / "out", "--json"))
     (problem,) = document["problems"]
-    assert "config.json would both become" in problem["message"]
+    assert "config.json have the same output file" in problem["message"]
     assert not (tmp_path / "out").exists()

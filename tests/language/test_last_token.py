@@ -216,8 +216,8 @@ def test_the_command(place: Path) -> None:
         dims = onnx.load(place / "out" / "model.onnx").graph.output[0].type.tensor_type.shape.dim
         assert dims[1].dim_value == size
     result = specops("convert", folder, "-o", place / "out", "--logits", "all")
-    assert result.exit_code == 2 and "it is for --genai" in result.stderr
+    assert result.exit_code == 2 and "it requires --genai" in result.stderr
     with pytest.raises(ValueError, match="logits must be 'last' or 'all', not 'first'"):
         convert(folder / "openvino_model.xml", form="genai", logits="first")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="logits is for form='genai'"):
+    with pytest.raises(ValueError, match="logits requires form='genai'"):
         convert(folder / "openvino_model.xml", logits="last")

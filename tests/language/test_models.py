@@ -206,7 +206,7 @@ def test_what_a_cache_holds_by_default(place: Path) -> None:
     assert decoder.cache == "float32" and any("the cache stays float32" in reason for reason in decoder.kept)
     with pytest.raises(ValueError, match="kv_cache must be 'float32', 'float16' or 'uint8', not 'int4'"):
         convert(source / "openvino_model.xml", kv_cache="int4", **how)
-    with pytest.raises(ValueError, match="kv_cache is for form='genai'"):
+    with pytest.raises(ValueError, match="kv_cache requires form='genai'"):
         convert(source / "openvino_model.xml", kv_cache="uint8")
 
 

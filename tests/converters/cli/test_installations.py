@@ -86,7 +86,7 @@ def test_validating_without_openvino(module: str, tmp_path: Path) -> None:
     """
     done = python(code)
     name = module.replace("_", "-")
-    assert f'OpenVINO, CPU: not run, {name} is not installed: pip install "onnx-specops[openvino]"' in done.stdout, (
+    assert f'OpenVINO, CPU: not run: {name} is not installed: pip install "onnx-specops[openvino]"' in done.stdout, (
         done.stderr
     )
     last = done.stdout.splitlines()[-1]

@@ -29,7 +29,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("convert cut.xml", "help: the file is damaged or incomplete"),
         ("convert text.txt", "help: is this an IR's .xml file?"),
         ("convert model.xml -o other.xml", "the name of an ONNX file ends in .onnx"),
-        ("convert model.xml -o none/model.onnx", "there is no such folder --> none"),
+        ("convert model.xml -o none/model.onnx", "the folder does not exist --> none"),
         ("convert model.xml --weights embeded", "'reference': did you mean embed?"),
         ("run model.xml", "model.xml is an OpenVINO IR, not an ONNX model: specops convert model.xml makes one"),
         ("diff model.onnx model.xml", "model.xml is an OpenVINO IR, not an ONNX model"),

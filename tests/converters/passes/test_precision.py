@@ -182,7 +182,7 @@ def test_float16_keeps_the_types_of_inputs_and_outputs(tmp_path: Path):
 
 def test_weights_that_change_cannot_be_referred_to(tmp_path: Path):
     path, _, _ = saved(recurrent, tmp_path)
-    with pytest.raises(ValueError, match="cannot be referred to"):
+    with pytest.raises(ValueError, match="cannot be referenced"):
         convert(path, tmp_path / "model.onnx", weights="reference", precision="float16")
 
 

@@ -75,7 +75,7 @@ def test_a_conversion_that_differs(model: Path, tmp_path: Path) -> None:
     page = load(tmp_path / "report.html")
     assert "they differ" in page.xpath("//header")[0].text_content()
     parting = text_of(page, "parting")
-    assert "Where they part first" in parting and "turn (MatMul), output 0" in parting
+    assert "The first difference" in parting and "turn (MatMul), output 0" in parting
     (graph,) = page.xpath("//section[.//h2[@id='parting']]//svg")
     assert [node.text_content().split()[0] for node in graph.xpath(".//g[contains(@class, 'centre')]")] == ["turn"]
     assert len(graph.xpath(".//g[@class='edge']")) >= 3
@@ -125,7 +125,7 @@ def test_a_file_and_itself(model: Path) -> None:
     result = specops("diff", good, good)
     assert result.exit_code == 0, result.output
     assert result.stdout.splitlines()[-1] == "agree"
-    assert "3 further values of the same name: 3 agree, 0 differ" in result.stdout
+    assert "3 inner values with the same name: 3 agree, 0 differ" in result.stdout
 
 
 def test_files_that_name_their_inputs_and_outputs_otherwise(model: Path, tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def test_the_command_takes_folders_of_samples(folder: Path, tmp_path: Path) -> N
     one, other = scaled(tmp_path / "one.onnx", 2.0), scaled(tmp_path / "other.onnx", 2.5)
     result = specops("diff", one, other, "--inputs", folder)
     assert result.exit_code == 1
-    assert "3 samples, of which differ: a.npy, c.npy" in " ".join(result.stdout.split())
+    assert "3 samples; these differ: a.npy, c.npy" in " ".join(result.stdout.split())
     assert as_json(specops("diff", one, other, "--inputs", folder, "--json"))["samples_apart"] == ["a.npy", "c.npy"]
 
 
