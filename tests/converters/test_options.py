@@ -81,7 +81,7 @@ def test_what_is_typed(given: dict[str, Any], told: dict[str, Any]) -> None:
         ({"kv_cache": "uint8"}, "kv_cache requires form='genai': in OpenVINO's form", "--kv-cache requires --genai: "),
         ({"logits": "all"}, "logits requires form='genai': in OpenVINO's form", "--logits requires --genai: "),
         ({"outputs": ["y"], "form": "genai"}, "outputs excludes form='genai'", "--outputs excludes --genai"),
-        ({"precision": "float16", "weights": "reference"}, "weights that are converted to float16 cannot", "converted to float16 cannot"),
+        ({"precision": "float16", "weights": "reference"}, "weights that are converted to float16", "converted to float16"),
         ({"opset": 10}, "opset must be 11 or more, not 10", "--opset must be 11 or more"),
         ({"positions": 0}, "positions must be 1 or more, not 0", "--positions must be 1 or more"),
     ],
