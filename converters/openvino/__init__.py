@@ -1,4 +1,4 @@
-"""OpenVINO IR to ONNX: `convert` and what its users need to handle its errors."""
+"""OpenVINO IR to ONNX: `convert`, and the errors that its users handle."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Conversion", "ConversionError", "MalformedError", "Problem", "Report", "convert"]
 
-# Imported at their first use: errors need none of ONNX.
+# # Imported on first use, because errors do not need ONNX.
 _LAZY = {
     "Conversion": "converters.convert",
     "Report": "converters.report",

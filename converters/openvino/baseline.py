@@ -1,4 +1,4 @@
-"""OpenVINO's CPU plugin, which computes what is right for an IR."""
+"""OpenVINO's CPU plugin as the baseline of an IR."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from converters.openvino.runtime.inference import EXACT, SHIPPED
 from converters.openvino.runtime.process import OpenVINOError, OpenVINOProcess, run_openvino
 from converters.source import Executed, Inference, LayerOutput
 
-# The types that OpenVINO names otherwise than the files.
+# # The types whose names in OpenVINO differ from those in files.
 _TYPE_NAMES = {"ReLU": "Relu", "SoftMax": "Softmax", "PReLU": "PRelu"}
 
 
 @dataclass(frozen=True)
 class RequestedInterface:
-    """Inputs and outputs that a conversion was told to have.
+    """The requested inputs and outputs of a conversion.
 
     Attributes:
-        inputs: the inputs that are kept, by their places in the file.
-        outputs: of each output the name of its layer, which output that is, and its place among the file's outputs, if any.
-        variables: the ids of the variables that are assigned.
+        inputs: the positions in the file of the remaining inputs.
+        outputs: for each output, the name of its layer, its index, and its position among the file's outputs, if any.
+        variables: the ids of the assigned variables.
     """
 
     inputs: list[int]
@@ -39,10 +39,10 @@ class OpenVINOBaseline:
 
     Args:
         path: the .xml.
-        bin: the .bin, if it is not the one beside the .xml.
-        wanted: inputs and outputs other than the file's.
-        folder: for files.
-        extensions: as of `converters.openvino.runtime.extensions.new_core`.
+        bin: the .bin, if it is not the one next to the .xml.
+        wanted: the requested inputs and outputs, if they are not the file's.
+        folder: a folder for files.
+        extensions: see `converters.openvino.runtime.extensions.new_core`.
     """
 
     runtime = "openvino"
@@ -61,7 +61,7 @@ class OpenVINOBaseline:
                     asked = (str(self._path), str(folder / "chosen.xml"), wanted.inputs, outputs, wanted.variables)
                     process.ask(extract, *asked, self._extensions)
                 self._path = folder / "chosen.xml"
-            except (OpenVINOError, ModuleNotFoundError):  # which its turn among the runtimes tells
+            except (OpenVINOError, ModuleNotFoundError):  # # reported when this runtime runs
                 return
 
     def run(
@@ -76,7 +76,7 @@ class OpenVINOBaseline:
         return run_openvino(self._path, list(inputs), names, extensions=self._extensions, settings=settings)
 
     def run_all(self, samples: Sequence[Sequence[np.ndarray]], *, low_precision: bool = False) -> list[list[np.ndarray]]:
-        """The outputs of each sample."""
+        """Return the outputs of each sample."""
         options = {"extensions": self._extensions, "settings": dict(_settings(low_precision))}
         with OpenVINOProcess() as process:
             runs = [list(arrays) for arrays in samples]
@@ -93,11 +93,11 @@ def _settings(low_precision: bool) -> Mapping[str, str]:
 
 
 def _together(xml: Path, weights: Path, folder: Path) -> Path:
-    """An IR's files beside each other in a new folder, as OpenVINO looks for them; returns the .xml."""
+    """Put an IR's files next to each other in a new folder, where OpenVINO finds them. Return the .xml."""
     folder.mkdir()
     for file, name in ((xml, "model.xml"), (weights, "model.bin")):
         try:
             (folder / name).symlink_to(file.resolve())
-        except OSError:  # the system, or the file system, has no links
+        except OSError:  # # the system or the file system does not support links
             shutil.copyfile(file, folder / name)
     return folder / "model.xml"

@@ -1,4 +1,4 @@
-"""OpenVINO's rounding of numbers to bfloat16, in the arithmetic of its constants and of most of its conversions."""
+"""OpenVINO's rounding to bfloat16 in constants and most conversions."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import ml_dtypes
 import numpy as np
 
 _LAST, _HALF = np.uint32(0x10000), np.uint32(0x8000)
-"""In the bits of a float32: the last digit of a bfloat16, and a half of it."""
+"""The bits of a float32 for the last digit of a bfloat16, and for half of it."""
 
 
 def to_bfloat16(array: np.ndarray) -> np.ndarray:
-    """The numbers as bfloat16: to the nearest, halves away from zero, where the last digit is odd; else toward zero.
+    """Round to bfloat16: to the nearest with halves away from zero if the last digit is odd, else toward zero.
 
     The CPU plugin's own conversions of f16 and f32 round to the nearest.
     """

@@ -1,7 +1,7 @@
-"""Unicode normalization and case folding as SentencePiece's character maps say them, which openvino_tokenizers applies.
+"""Unicode normalization and case folding in the character maps of SentencePiece, which openvino_tokenizers uses.
 
-Such a map replaces the longest key that a text goes on with. That is not Unicode normalization of all texts (marks are not
-put in order), but it is what OpenVINO computes. Its maps are those of Unicode 14.
+Such a map replaces the longest key at each position of a text. This differs from Unicode normalization (it does not reorder
+marks), but it is what OpenVINO computes. Its maps are those of Unicode 14.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ import numpy as np
 
 FORMS = ("identity", "nfc", "nfd", "nfkc", "nfkd")
 
-# Characters with decompositions or cases that Unicode has had since version 15: Python's tables may be newer than these.
+# # Characters that got decompositions or cases in Unicode 15 or later. Python's tables may be newer than version 14.
 _NEWER = (
     (0x1C89, 0x1C8A), (0xA7CB, 0xA7CF), (0xA7D2, 0xA7D2), (0xA7D4, 0xA7D4), (0xA7DA, 0xA7DF), (0xA7F1, 0xA7F1),
     (0x105C0, 0x105FF), (0x10D40, 0x10D8F), (0x11380, 0x113FF), (0x16100, 0x1613F), (0x16D40, 0x16D7F),
     (0x16EA0, 0x16EDF), (0x1CC00, 0x1CCFF), (0x1E030, 0x1E06D),
 )  # fmt: skip
-# The last character that has a decomposition or a case.
+# # The last character with a decomposition or a case.
 _LAST = 0x2FA1D
-# Simple case foldings of later versions.
+# # Simple case foldings of later versions.
 _LATER_FOLDED = (0x1FD3, 0x1FE3, 0xFB05)
 
 
 @functools.cache
 def charsmap(form: str, case_fold: bool) -> bytes:
-    """The character map in SentencePiece's own form; raises ``ValueError`` where OpenVINO has none.
+    """Return the character map in SentencePiece's format. Raise ``ValueError`` if OpenVINO has none.
 
     Args:
-        form: one of `FORMS`, capitals or not.
-        case_fold: whether letters lose their case, too.
+        form: one of `FORMS`, in any case.
+        case_fold: whether to fold case, too.
     """
     form = form.lower()
     if form not in FORMS or (form == "identity" and not case_fold):
@@ -46,7 +46,7 @@ def charsmap(form: str, case_fold: bool) -> bytes:
 
 @functools.cache
 def _characters() -> tuple[str, ...]:
-    """The characters of Unicode 14 that have decompositions or cases."""
+    """Return the characters of Unicode 14 with decompositions or cases."""
     newer = {code for low, high in _NEWER for code in range(low, high + 1)}
     characters = (chr(code) for code in range(1, _LAST + 1) if not 0xD800 <= code < 0xE000 and code not in newer)
     return tuple(
@@ -87,7 +87,7 @@ def _folding(mapping: Mapping[str, str]) -> dict[str, str]:
 
 @functools.cache
 def _fold(character: str) -> str:
-    """Simple case folding: one character for one."""
+    """Apply simple case folding, which maps one character to one."""
     if ord(character) in _LATER_FOLDED:
         return character
     for folded in (character.casefold(), character.lower()):
@@ -97,7 +97,7 @@ def _fold(character: str) -> str:
 
 
 def _without_redundant(mapping: dict[str, str]) -> dict[str, str]:
-    """The map without the keys that shorter ones say already: they would reach farther into a text than those."""
+    """Remove the keys that shorter keys already cover, because they would match more of a text."""
     kept = {key: value for key, value in mapping.items() if len(key) == 1}
     by_length = defaultdict(list)
     for key in mapping:
@@ -126,7 +126,7 @@ def _replaced(mapping: Mapping[str, str], text: str, longest: int) -> str:
 
 
 def compile_map(mapping: Mapping[str, str]) -> bytes:
-    """A character map in SentencePiece's form."""
+    """Compile a character map to SentencePiece's format."""
     values, places = bytearray(), {}
     for value in sorted(set(mapping.values())):
         places[value] = len(values)
@@ -135,23 +135,23 @@ def compile_map(mapping: Mapping[str, str]) -> bytes:
     return struct.pack("<I", units.nbytes) + units.tobytes() + bytes(values)
 
 
-# Of a unit that holds a value, and of one that nothing uses: no label is like it.
+# # The flag of a unit with a value, and of an unused unit. No label equals it.
 _LEAF = 1 << 31
-# How far back room is looked for.
+# # The distance to search back for free units.
 _WINDOW = 1024
 
 
 def _double_array(entries: list[tuple[bytes, int]]) -> np.ndarray:
-    """The units of a double array that finds the values of sorted keys.
+    """Return the units of a double array for the values of sorted keys.
 
-    A unit's children lie at its place, exclusive or its offset, exclusive or their label; the one labelled 0 holds a value.
+    A unit's children are at its position xor its offset xor their label. The child with label 0 has a value.
     """
     size = 1 << 10
     units, used = [_LEAF] * size, bytearray(size)
     used[0] = 1
     bases: set[int] = set()
     frontier = 1
-    # Ranges of keys that share so many bytes, and the place of the unit that stands for those bytes.
+    # # Ranges of keys with a common prefix, its length, and the position of its unit.
     pending = [(0, len(entries), 0, 0)]
     units[0] = 0
     while pending:

@@ -1,4 +1,4 @@
-"""What an IR holds: its inputs and outputs, its weights by element type, the precision of its values."""
+"""The content of an IR: its inputs and outputs, its weights by element type, and the precision of its values."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from converters.openvino.reader.graph import InputPort, Layer, Model, OutputPort
 from converters.openvino.walk import all_layers
 
 LARGEST = 20
-"""How many constants are named."""
+"""The maximum number of listed constants."""
 
 
 def contents(source: Model) -> Contents:
-    """What the IR holds."""
+    """Return the content of an IR."""
     layers = list(all_layers(source))
     constants: dict[tuple[object, ElementType], tuple[Layer, Constant]] = {}
     for layer in layers:

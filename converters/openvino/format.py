@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from converters.openvino.coverage.table import Coverage
     from converters.openvino.source import OpenVINOSource
 
-_SNIFFED = 4096  # bytes of a file in which <net is, if it is an IR
+_SNIFFED = 4096  # # bytes of a file that are searched for <net
 
 
 class OpenVINOFormat:
-    """OpenVINO IR, in files or in memory, and an ``openvino.Model``; see `converters.source.Format`."""
+    """OpenVINO IR in files or in memory, or an ``openvino.Model``; see `converters.source.Format`."""
 
     name = "OpenVINO IR"
     suffixes = (".xml",)
@@ -26,7 +26,7 @@ class OpenVINOFormat:
         from converters.openvino import walk  # noqa: F401
 
     def recognises(self, model: object) -> bool:
-        """Whether it is a file with the root of an IR, the bytes of one, or a model of OpenVINO's."""
+        """Return whether a model is a file with the root of an IR, the bytes of one, or an ``openvino.Model``."""
         if isinstance(model, (bytes, bytearray, memoryview)):
             return b"<net" in bytes(model[:_SNIFFED])
         if not isinstance(model, (str, Path)):
@@ -41,7 +41,7 @@ class OpenVINOFormat:
     def open(
         self, model: Any, bin: str | Path | bytes | None = None, *, without_weights: bool = False
     ) -> Iterator[OpenVINOSource]:
-        """The typed graph of an IR; see `converters.openvino.opened.opened`."""
+        """Open the typed graph of an IR; see `converters.openvino.opened.opened`."""
         from converters.openvino.opened import is_held, opened
         from converters.openvino.source import OpenVINOSource
 

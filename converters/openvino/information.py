@@ -1,4 +1,4 @@
-"""What an IR says about itself, as names and texts."""
+"""The metadata of an IR as names and texts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from converters.openvino.reader.graph import InputPort, Model, OutputPort
 
 
 def information(source: Model) -> dict[str, str]:
-    """Run-time information, in early files meta data, with nested names joined by a blank (``model_info model_type``)."""
+    """Return the run-time information, or the meta data of early files. Nested names are joined by a blank (``model_info
+    model_type``).
+    """
     return dict(_flat(ir10.run_time_information(source)))
 
 
@@ -20,14 +22,14 @@ def _flat(told: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
         key = f"{path} {name}" if path else name
         if isinstance(value, Mapping):
             yield from _flat(value, key)
-        elif isinstance(value, list):  # the same name several times
+        elif isinstance(value, list):  # # a repeated name
             yield from _flat({str(place): item for place, item in enumerate(value)}, key)
         else:
             yield key, str(value)
 
 
 def layout(*ports: InputPort | OutputPort) -> str:
-    """The first layout that the file states of these ports, as ``[N,C,H,W]``, or empty."""
+    """Return the first layout in the file for these ports, such as ``[N,C,H,W]``, or an empty text."""
     for port in ports:
         found = port.rt_info.get(LAYOUT)
         text = found.get(LAYOUT) if isinstance(found, dict) else None

@@ -1,4 +1,4 @@
-"""What an IR's layers would become, without writing anything."""
+"""Inspection of how an IR's layers would be converted, without writing anything."""
 
 from __future__ import annotations
 
@@ -19,17 +19,16 @@ from onnx_specops.domain import DOMAIN
 
 
 def inspect(model_path: str | Path, bin_path: str | Path | None = None, *, name: str = "") -> Inspection:
-    """See what an IR's layers would become, without writing anything.
+    """Inspect how an IR's layers would be converted, without writing anything.
 
     Args:
         model_path: the .xml.
-        bin_path: the .bin; by default the one of the same name beside the .xml. Without one the types of the layers are
-            looked up, and nothing is known of what depends on values.
-
-        name: what problems call the model; by default its path.
+        bin_path: the .bin; by default the one of the same name next to the .xml. Without it, the result depends only on the
+            types of the layers, not on values.
+        name: the name of the model in problems; by default its path.
 
     Raises:
-        MalformedError: when the files are no readable IR.
+        MalformedError: the files are not a readable IR.
     """
     source = read(model_path, bin_path, without_weights=True, name=name)
     missing = source.weights_path is None and any(layer.constant and layer.constant.size for layer in all_layers(source))
@@ -49,13 +48,13 @@ _Becomes = Mapping[tuple[str, str], Iterable[str]]
 
 
 def _by_walk(source: Model) -> tuple[_Becomes, list[Problem]]:
-    """What each type of layer becomes, and what cannot be converted."""
+    """Return the ONNX operators of each layer type, and everything that cannot be converted."""
     emitted = walk(source)
     return emitted.becomes, emitted.problems
 
 
 def _by_type(source: Model) -> tuple[_Becomes, list[Problem]]:
-    """The domain's operators that each type of layer may become, and the types that cannot be converted."""
+    """Return the domain's operators that each layer type may become, and the unsupported types."""
     load_installed()
     known = {(c.operation.name, c.operation.version): c.custom for c in coverage()}
     becomes, problems = {}, []

@@ -1,7 +1,7 @@
-"""What a model says about itself: run-time information, layouts, friendly names, bounds of dimensions, in the ONNX model.
+"""The metadata of a model in ONNX: run-time information, layouts, friendly names, bounds of dimensions.
 
-Run-time information becomes the model's ``metadata_props`` under the same names; nested ones are joined by a blank
-(``model_info model_type``), as Model API writes and reads them. What concerns one input or output stands in its own
+Run-time information becomes the model's ``metadata_props`` with the same names. Nested names are joined by a blank
+(``model_info model_type``), as Model API writes and reads them. The metadata of an input or output is in its own
 ``metadata_props``.
 """
 
@@ -17,7 +17,7 @@ from converters.openvino.reader.tensor_names import friendly_name
 
 
 def describe(model: ir.Model, source: Model, *, values: bool = True) -> None:
-    """Copy the IR's run-time information to the model and, unless it has others, to its inputs and outputs."""
+    """Copy the IR's run-time information to the model and, if they are the IR's own, to its inputs and outputs."""
     model.metadata_props.update(information(source))
     if not values:
         return

@@ -1,4 +1,4 @@
-"""OpenVINO's element types in ONNX."""
+"""The ONNX types of OpenVINO's element types."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from converters.openvino.reader.element_types import ElementType
 
 _T, _D = ElementType, ir.DataType
 
-# u1, u3 and u6 have no ONNX type: their values travel as uint8, those of nf4 as float32 (all exactly).
+# # u1, u3 and u6 have no ONNX type. Their values become uint8, and those of nf4 float32, all exactly.
 _DATA_TYPES = {
     _T.BOOLEAN: _D.BOOL,
     _T.U1: _D.UINT8,
@@ -38,7 +38,7 @@ _DATA_TYPES = {
 }
 
 
-# Back again; where several share an ONNX type, to the one that computes.
+# # The inverse. If several types share an ONNX type, it maps to the one that is used in computations.
 _ELEMENT_TYPES = {
     _D.BOOL: _T.BOOLEAN,
     _D.UINT4: _T.U4,
@@ -62,12 +62,12 @@ _ELEMENT_TYPES = {
 
 
 def element_type(dtype: ir.DataType | None) -> ElementType:
-    """OpenVINO's own type of values that ONNX has as ``dtype``; the dynamic type for one that OpenVINO lacks."""
+    """Return OpenVINO's type for an ONNX type; the dynamic type if there is none."""
     return _T.DYNAMIC if dtype is None else _ELEMENT_TYPES.get(dtype, _T.DYNAMIC)
 
 
 def data_type(element_type: ElementType) -> ir.DataType:
-    """The ONNX type that carries ``element_type``'s values; raises ``ValueError`` for the dynamic type."""
+    """Return the ONNX type for the values of ``element_type``. Raise ``ValueError`` for the dynamic type."""
     try:
         return _DATA_TYPES[element_type]
     except KeyError:

@@ -1,4 +1,4 @@
-"""What is converted: an IR in files, or a model that a program holds."""
+"""Opening of an IR in files or memory, or of an ``openvino.Model``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def opened(
     model: str | Path | bytes | openvino.Model, bin_path: str | Path | bytes | None = None, *, without_weights: bool = False
 ) -> Iterator[Model]:
-    """The typed graph of an IR; of an IR in memory, or an ``openvino.Model``, by way of files that are gone afterwards.
+    """Open the typed graph of an IR. An IR in memory and an ``openvino.Model`` are written to temporary files.
 
     Raises:
         MalformedError: a file cannot be read or is not an IR.
@@ -46,10 +46,10 @@ def opened(
     with tempfile.TemporaryDirectory(prefix="specops-") as folder:
         path = Path(folder) / "model.xml"
         openvino.serialize(model, str(path), str(path.with_suffix(".bin")))
-        # Problems name the model, not a file that is gone when they are read.
+        # # Problems name the model, because the file is temporary.
         yield read(path, name=model.friendly_name)
 
 
 def is_held(model: object) -> bool:
-    """Whether a program holds the model, so that there are no files to refer to."""
+    """Return whether the model is in memory, without files to refer to."""
     return not isinstance(model, (str, Path))

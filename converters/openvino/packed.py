@@ -1,7 +1,7 @@
-"""Large constants of types that ONNX lacks: as packed in the ONNX file as in the IR, their codes looked up in tables.
+"""Large constants of types that ONNX lacks. They stay packed as in the IR, and tables map their codes to values.
 
-ONNX Runtime folds the lookups when it loads the model. Codes that lie in one byte are looked up together: a table has a row
-for each byte, with all elements that it holds.
+ONNX Runtime folds the lookups when it loads the model. The codes of one byte are looked up together: a table has a row for
+each byte, with all its elements.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from converters.passes.compressed_weights.codes import PACKED, Codes, pack
 from onnx_specops.building import Builder, Value, constant_value
 
 PACKED_BYTES = 4096
-"""Constants of more bytes stay packed; of types that go in groups of three bytes, of three times as many."""
+"""Larger constants stay packed. For types in groups of three bytes, the limit is three times as large."""
 
-# The numbers that the codes of floats stand for, one to a code.
+# # The values of float codes.
 _NUMBERS = {
     ElementType.NF4: NF4,
     ElementType.F4E2M1: np.arange(16, dtype=np.uint8).view(ml_dtypes.float4_e2m1fn).astype(np.float32),
@@ -35,20 +35,20 @@ _BYTES = np.arange(256, dtype=np.uint8)[:, None]
 
 
 def unpacked(op: Builder, constant: Constant, path: Path, name: str) -> Value | None:
-    """The constant's values, looked up by codes that are stored as they are in the IR.
+    """Return the constant's values, looked up by codes that are stored as in the IR.
 
     Args:
-        op: the builder of the graph that shall hold the lookups.
+        op: the builder of the graph for the lookups.
         constant: the constant.
-        path: the .bin that holds it.
-        name: the codes' name in the graph.
+        path: the .bin that contains it.
+        name: the name of the codes in the graph.
 
     Returns:
-        The values, in the type that `onnx_types.data_type` tells; ``None`` for small constants and for types that ONNX has.
+        The values in the type of `onnx_types.data_type`; ``None`` for small constants and for types that ONNX has.
     """
     kind = constant.element_type
     grouped = kind in (ElementType.U3, ElementType.U6)
-    if constant.size <= PACKED_BYTES * (3 if grouped else 1):  # what is smaller is folded at once
+    if constant.size <= PACKED_BYTES * (3 if grouped else 1):  # # smaller constants are folded
         return None
     if kind is ElementType.F8E8M0:
         codes = constant_value(mapped_tensor(constant, path, ir.DataType.UINT8, constant.shape), name=name)
@@ -68,7 +68,7 @@ def unpacked(op: Builder, constant: Constant, path: Path, name: str) -> Value | 
 
 
 def renumbered(op: Builder, values: Value, numbers: Callable[[np.ndarray], np.ndarray]) -> Value | None:
-    """What `unpacked` gives, with other float32 numbers in the place of those that codes stand for; ``None`` of others."""
+    """Return the result of `unpacked` with other float32 values for the codes; ``None`` for other values."""
     stored = values.meta.get(PACKED)
     lookup = values.producer()
     while lookup is not None and lookup.op_type != "Gather":
@@ -85,7 +85,7 @@ def renumbered(op: Builder, values: Value, numbers: Callable[[np.ndarray], np.nd
 
 
 def _wider(constant: Constant, name: str) -> Codes:
-    """u3 in 4 bits and u6 in 8, for what uses codes as they are stored."""
+    """Widen u3 to 4 bits and u6 to 8 for operators that use the stored codes."""
     halves = constant.element_type is ElementType.U3
     size = (constant.count + 1) // 2 if halves else constant.count
 
@@ -102,7 +102,7 @@ def _looked_up(op: Builder, codes: Value, table: np.ndarray) -> Value:
 
 
 def _of_a_byte(kind: ElementType) -> np.ndarray:
-    """The elements that each byte holds: of u1 the highest bit is the first, of others the lowest bits are."""
+    """Return the elements of each byte. The first element of u1 is the highest bit, that of other types the lowest bits."""
     codes = parts(_BYTES, kind.bits)
     if kind.bits > 1:
         codes = codes[:, ::-1]
@@ -110,7 +110,7 @@ def _of_a_byte(kind: ElementType) -> np.ndarray:
 
 
 def _of_groups(op: Builder, codes: Value, kind: ElementType) -> Value:
-    """``[groups, elements]`` of bytes in groups of three."""
+    """Return ``[groups, elements]`` of bytes in groups of three."""
     low_bits, high_bits = group_bits(kind)
     high = parts(_BYTES, high_bits) << low_bits
     count = high.shape[1]

@@ -1,4 +1,4 @@
-"""Rules: how a layer of an IR becomes ONNX. A rule's signature is its operation's specification.
+"""Rules: functions that convert a layer of an IR to ONNX. A rule's signature is its operation's specification.
 
 ::
 
@@ -7,18 +7,16 @@
         return op.ScatterElements(data, indices, updates, ...)
 
 The first parameter is the graph builder (`onnx_specops.building.Builder`). The positional parameters after it are the
-layer's inputs in order (a default of ``None`` makes one optional, ``*inputs`` takes any number), as ONNX values with element
-type, shape and, where known, constant value. Keyword-only parameters are the attributes with the specification's types and
-defaults; the XML's texts are parsed by their annotations:
+layer's inputs in order: ONNX values with element type, shape and, if known, constant value. A default of ``None`` makes an
+input optional, and ``*inputs`` takes any number. Keyword-only parameters are the attributes, with the specification's types
+and defaults. Their annotations determine how the XML's texts are parsed:
 
-    ``bool``, ``int``, ``float``, ``str``, ``ElementType``, ``PartialShape``, ``Literal["a", "b"]`` (upper and lower case
-    alike), ``tuple[int, ...]``, ``tuple[float, ...]``, ``tuple[str, ...]``, and any of them ``| None`` for one that may be
-    missing.
+    ``bool``, ``int``, ``float``, ``str``, ``ElementType``, ``PartialShape``, ``Literal["a", "b"]`` (case-insensitive),
+    ``tuple[int, ...]``, ``tuple[float, ...]``, ``tuple[str, ...]``, and any of them ``| None`` for an optional attribute.
 
-An attribute of the layer that the signature does not name, a value outside its type, a missing or a surplus input: each is a
-problem of the layer, never overlooked. A keyword-only parameter annotated `Context` receives the layer itself and what else
-a rule may need beyond its inputs. One annotated with an `AttributeGroup` stands for the group's fields: attributes that
-several operations share.
+An attribute that is not in the signature, a value that does not fit its type, and a missing or surplus input are problems of
+the layer. They are never ignored. A keyword-only parameter annotated `Context` receives the layer and further information. A
+parameter annotated with an `AttributeGroup` receives the group's fields, which are attributes that several operations share.
 """
 
 from __future__ import annotations
@@ -46,7 +44,7 @@ from onnx_specops.building import Builder, Value
 
 LATEST_OPSET = 17
 
-# Types that OpenVINO's serializer spells otherwise than the specification.
+# # Types whose names differ between OpenVINO's serializer and the specification.
 _SPELLINGS = {"Const": "Constant"}
 
 OPENVINO_RELEASE = "2026.4.1"
@@ -55,18 +53,19 @@ OPENVINO_RELEASE = "2026.4.1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Departure:
-    """Something in which OpenVINO's CPU plugin parts from its own specification, and what the rule makes of it.
+    """A difference between OpenVINO's CPU plugin and its own specification, and the behavior of the rule.
 
-    Where the specification is silent, the reference kernel (``Model.evaluate``) is what the plugin parts from. The texts are
-    phrases in Markdown, without a capital and a full stop: ``docs/departures.md`` is made of them.
+    If the specification does not define the behavior, the difference is to the reference kernel (``Model.evaluate``). The
+    texts are phrases in Markdown, without a capital letter and a period. ``docs/departures.md`` is made from them.
 
     Attributes:
-        where: the inputs, types or attributes that show it.
-        cpu: what the CPU plugin makes of them.
-        specification: what the specification says instead; or
-        reference: what the reference kernel does. Beside the specification it stands where that kernel parts from it, too.
-        follows: which of them the converted model does; ``"runtime"`` where that is for the runtime to say, since ONNX says
-            as little of such inputs.
+        where: the inputs, types or attributes that show the difference.
+        cpu: the behavior of the CPU plugin.
+        specification: the behavior in the specification, or
+        reference: the behavior of the reference kernel. Both are given if the reference kernel differs from the
+            specification.
+        follows: the behavior of the converted model; ``"runtime"`` if ONNX does not define it either, so it depends on the
+            runtime.
         release: the OpenVINO release in which it was seen.
     """
 
@@ -85,7 +84,7 @@ class Departure:
 
     @property
     def of_both(self) -> bool:
-        """Whether the reference kernel parts from the specification, too."""
+        """Whether the reference kernel also differs from the specification."""
         return bool(self.specification and self.reference)
 
 
@@ -133,20 +132,21 @@ EVERYWHERE = (
         follows="reference",
     ),
 )
-"""What concerns layers of all operations: types and shapes that the CPU plugin's kernels lack."""
+"""Departures of layers of all operations: types and shapes that the CPU plugin's kernels lack."""
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a rule may know beyond the values of its inputs.
+    """The information for a rule besides the values of its inputs.
 
     Attributes:
-        layer: the layer as it stands in the file.
-        convert_body: ``convert_body(op, body, inputs)`` emits a nested graph's layers through ``op`` with the values
-            ``inputs`` for its Parameters (in the order of ``body.parameters``) and returns the values of its Results.
+        layer: the layer in the file.
+        convert_body: ``convert_body(op, body, inputs)`` emits a nested graph's layers through ``op``. ``inputs`` are the
+            values
+            of its Parameters, in the order of ``body.parameters``. It returns the values of its Results.
         variables: the model's variables (ReadValue and Assign) so far, by variable id.
-        remarks: takes what OpenVINO passes over in the file.
-        distrusted: the values of which the file states dimensions that do not count, see `ignore_stated_dims`.
+        remarks: collects what OpenVINO ignores in the file.
+        distrusted: the values whose dimensions in the file are ignored, see `ignore_stated_dims`.
     """
 
     layer: Layer
@@ -156,19 +156,19 @@ class Context:
     remarks: Remarks
 
     def ignore_stated_dims(self, value: Value) -> Value:
-        """``value``, whose dimensions (not its rank) are those that ONNX infers, whatever the file states of them.
+        """Return ``value`` with the dimensions, but not the rank, that ONNX infers instead of those in the file.
 
-        So are those of all that is computed from it.
+        This also applies to all values that are computed from it.
         """
         self.ignored_dims.add(value)
         return value
 
     def output_type(self, index: int = 0) -> ir.DataType:
-        """The ONNX element type of the layer's output."""
+        """Return the ONNX element type of the layer's output."""
         return data_type(self.layer.outputs[index].element_type)
 
     def output_dims(self, index: int = 0) -> tuple[int | None, ...] | None:
-        """The dimensions of the layer's output as the file states them, ``None`` for an unknown rank."""
+        """Return the dimensions of the layer's output in the file; ``None`` for an unknown rank."""
         return self.layer.outputs[index].dims
 
 
@@ -191,7 +191,7 @@ class Parameter:
 
 
 class Rule:
-    """A rule with what its signature says."""
+    """A rule and its parsed signature."""
 
     def __init__(
         self,
@@ -218,7 +218,7 @@ class Rule:
             self.attributes |= {parameter.name: parameter for parameter in _fields(group)}
 
     def __call__(self, op: Builder, inputs: Sequence[Value], context: Context) -> list[Value]:
-        """Emit the layer; raises a `LayerError` for whatever is wrong with it."""
+        """Emit the layer. Raise a `LayerError` with all its problems."""
         self._check_inputs(len(inputs))
         keywords = self.keywords(context.layer.attributes, lambda message: context.remarks.add(message, layer=context.layer))
         if self.context_name:
@@ -234,7 +234,7 @@ class Rule:
             raise Malformed(f"it has {count} inputs where {self.operation} of {self.since} takes {expected}")
 
     def keywords(self, attributes: dict[str, str], remark: Callable[[str], None] = lambda message: None) -> dict[str, Any]:
-        """The layer's attributes as the function's keywords, those of groups gathered in them."""
+        """Return the layer's attributes as the function's keywords, with those of groups in the group."""
         keywords = self.parse(attributes, remark)
         for name, group in self.groups.items():
             members = {field.name for field in fields(group)} & set(keywords)
@@ -242,14 +242,14 @@ class Rule:
         return keywords
 
     def parse(self, attributes: dict[str, str], remark: Callable[[str], None] = lambda message: None) -> dict[str, Any]:
-        """The values of the layer's attributes by name; all that is wrong with them at once.
+        """Parse the layer's attributes by name, and report all their problems at once.
 
-        ``remark`` is told of attributes that OpenVINO does not read, and of values of which it reads the beginning only.
+        ``remark`` receives attributes that OpenVINO does not read, and values of which it reads only the beginning.
         """
         errors: list[str] = []
         keywords = {}
         for name, text in attributes.items():
-            # Python's keywords cannot be parameter names ("if" stands as "if_"); a group's members come as "group.member".
+            # # Python's keywords cannot be parameter names ("if" is "if_" there). Members of a group are "group.member".
             key = name.rpartition(".")[2].replace("-", "_")
             known = self.attributes.get(key) or self.attributes.get(key + "_")
             if known is None:
@@ -261,7 +261,7 @@ class Rule:
                 if partial:
                     remark(f"all but the beginning of the attribute {name}={short(text)} of {self.operation}")
             except ValueError as error:
-                if known.annotation is bool and not known.required:  # the default stays
+                if known.annotation is bool and not known.required:  # # keep the default
                     remark(f"the attribute {name}={short(text)} of {self.operation}, neither true nor false")
                     continue
                 errors.append(f"its attribute {name}={text!r} {error}")
@@ -280,16 +280,16 @@ def _is_group(annotation: Any) -> bool:
 
 
 def _fields(group: type[AttributeGroup]) -> list[Parameter]:
-    """The attributes that a group stands for."""
+    """Return the attributes of a group."""
     hints = typing.get_type_hints(group)
     defaults = {f.name: inspect.Parameter.empty if f.default is MISSING else f.default for f in fields(group)}
     return [Parameter(name, hints[name], default) for name, default in defaults.items()]
 
 
 def parse_value(text: str, annotation: Any, partial: list[str] | None = None) -> Any:
-    """An attribute's text as the type that the annotation names; raises ``ValueError`` saying what it should be.
+    """Parse an attribute's text by the annotation. Raise ``ValueError`` with the expected type.
 
-    Of numbers OpenVINO reads as much as makes one: "2.0" is the whole number 2. ``partial`` takes such texts.
+    OpenVINO reads the longest prefix that is a number: "2.0" is the integer 2. ``partial`` collects such texts.
     """
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in (typing.Union, types.UnionType):
@@ -326,7 +326,7 @@ def parse_value(text: str, annotation: Any, partial: list[str] | None = None) ->
     raise TypeError(f"rules know no attribute type {annotation}")
 
 
-# Python's own functions would also take underscores and digits of other scripts.
+# # Python's own functions would also accept underscores and digits of other scripts.
 _INTEGER = re.compile(r"[+-]?[0-9]{1,20}(?![0-9])", re.ASCII)
 _NUMBER = re.compile(
     r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf(?:inity)?|nan)", re.ASCII | re.IGNORECASE
@@ -344,7 +344,7 @@ def _beginning(text: str, pattern: re.Pattern[str], what: str, partial: list[str
 
 _rules: dict[str, list[Rule]] = defaultdict(list)
 _names: dict[str, str] = {}
-"""The operations' names by their lower case: OpenVINO does not tell capitals apart."""
+"""The operations' names by their lower case, because OpenVINO ignores case."""
 
 
 def rule(
@@ -353,19 +353,19 @@ def rule(
     restrictions: str = "",
     departs: Sequence[Departure] = (),
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register the decorated function for the operations, from the opset on that defined this version of them.
+    """Register the decorated function for operations, from the opset that defines this version of them.
 
     Args:
         operations: the operations' names, as their specification spells them.
         since: the opset.
-        restrictions: what of the specification is refused, for the table of operations; ``""`` where nothing is.
-        departs: where OpenVINO's CPU plugin parts from the specification, for the table of departures.
+        restrictions: the unsupported parts of the specification, for the table of operations; ``""`` if there are none.
+        departs: the differences between OpenVINO's CPU plugin and the specification, for the table of departures.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         for operation in operations:
             _names[operation.lower()] = operation
-            # A later one for the same opset, from outside, takes the place of ours.
+            # # A later rule for the same opset, from outside, replaces the built-in one.
             _rules[operation] = [known for known in _rules[operation] if known.since != since]
             _rules[operation].append(Rule(function, operation, since, restrictions, departs))
             _rules[operation].sort(key=lambda r: _number(r.since))
@@ -375,7 +375,7 @@ def rule(
 
 
 def rules() -> dict[str, list[Rule]]:
-    """Every operation's rules, oldest version first."""
+    """Return the rules of each operation, oldest version first."""
     return dict(sorted(_rules.items()))
 
 
@@ -383,12 +383,12 @@ _other_versions: dict[str, Callable[[str], Rule]] = {}
 
 
 def register_versions(versions: Sequence[str], find: Callable[[str], Rule]) -> None:
-    """Let ``find(layer type)`` give the rules of layers of such versions, which have a table of their own."""
+    """Register ``find(layer type)``, which returns the rules of layers of versions with their own table."""
     _other_versions.update(dict.fromkeys(versions, find))
 
 
 def find_rule(layer_type: str, version: str) -> Rule:
-    """The rule for a layer; raises a `LayerError` naming what is missing."""
+    """Return the rule for a layer. Raise a `LayerError` that names what is missing."""
     if version in _other_versions:
         return _other_versions[version](layer_type)
     operation = _names.get(_SPELLINGS.get(layer_type, layer_type).lower(), layer_type)
@@ -413,7 +413,9 @@ def find_rule(layer_type: str, version: str) -> Rule:
 
 @functools.cache
 def _belongs(operation: str, number: int) -> bool:
-    """Whether the operation is one of the opset's, which is where OpenVINO looks for it; those of extensions are of none."""
+    """Return whether the operation belongs to the opset, in which OpenVINO looks for it. Operations of extensions belong to
+    no opset.
+    """
     opsets = [entry for entry in operations() if entry.name == operation]
     return not opsets or any(entry.first <= number <= entry.last for entry in opsets)
 

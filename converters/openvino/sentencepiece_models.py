@@ -1,4 +1,4 @@
-"""SentencePiece's model files, which openvino_tokenizers keeps whole as a constant of bytes."""
+"""SentencePiece's model files, which openvino_tokenizers stores as a constant of bytes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from onnx_specops.ops.tokenizers.sentencepiece_detokenizer import byte_of
 _MODEL_TYPES = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
 _LABELS = {"optional": 1, "repeated": 3}
 _KINDS = {"float": 2, "int32": 5, "bool": 8, "bytes": 12}
-# Of SentencePiece's sentencepiece_model.proto what decides ids and texts: names, numbers, types and defaults.
+# # The fields of SentencePiece's sentencepiece_model.proto that affect ids and texts: names, numbers, types and defaults.
 _MESSAGES: dict[str, list[tuple[str, int, str, str | None]]] = {
     "SentencePiece": [("piece", 1, "bytes", None), ("score", 2, "float", None), ("type", 3, "int32", "1")],
     "TrainerSpec": [
@@ -44,7 +44,7 @@ _MESSAGES: dict[str, list[tuple[str, int, str, str | None]]] = {
 
 @functools.cache
 def model_message() -> Any:
-    """The class of a model's message, of the fields that are read here."""
+    """Return the class of a model's message, with the fields that are read here."""
     file = descriptor_pb2.FileDescriptorProto(
         name="onnx_specops/sentencepiece.proto", package="onnx_specops", syntax="proto2"
     )
@@ -66,7 +66,7 @@ def model_message() -> Any:
 
 @dataclass(frozen=True)
 class Normalization:
-    """How a text is normalized: CharsMapNormalization's charsmap and attributes."""
+    """The normalization of a text: the charsmap and attributes of CharsMapNormalization."""
 
     charsmap: bytes
     add_dummy_prefix: bool
@@ -76,7 +76,7 @@ class Normalization:
 
 @dataclass(frozen=True)
 class SentencepieceModel:
-    """What a model file says; ``types`` are `PieceType`s, ``denormalization`` is None where texts stay as they are."""
+    """The content of a model file. ``types`` are `PieceType`s; ``denormalization`` is ``None`` if texts do not change."""
 
     pieces: list[bytes]
     scores: np.ndarray
@@ -90,13 +90,15 @@ class SentencepieceModel:
     denormalization: Normalization | None
 
     def find(self, piece: bytes) -> int:
-        """The id of a piece, as SentencePiece finds it: what is no part of texts comes first; -1 where there is none."""
+        """Return the id of a piece as SentencePiece does: pieces that are not part of texts come first. Return -1 if there
+        is none.
+        """
         places = [i for i, other in enumerate(self.pieces) if other == piece]
         return next((i for i in places if self.types[i] in RESERVED), places[0] if places else -1)
 
 
 def read_sentencepiece_model(data: bytes) -> SentencepieceModel:
-    """Reads a model; raises `Malformed` where SentencePiece would not load it."""
+    """Read a model. Raise `Malformed` if SentencePiece would not load it."""
     try:
         proto = model_message().FromString(data)
     except message.DecodeError:
@@ -106,7 +108,7 @@ def read_sentencepiece_model(data: bytes) -> SentencepieceModel:
     model = SentencepieceModel(
         pieces=[piece.piece for piece in proto.pieces],
         scores=np.array([piece.score for piece in proto.pieces], np.float32),
-        # Types that SentencePiece does not know are to protobuf as if nothing stood there.
+        # # Protobuf treats unknown types as missing.
         types=np.array([piece.type if 1 <= piece.type <= 6 else 1 for piece in proto.pieces], np.uint8),
         model_type=_MODEL_TYPES[kind],
         treat_whitespace_as_suffix=trainer.treat_whitespace_as_suffix,

@@ -1,4 +1,4 @@
-"""An OpenVINO IR as a source: what the driver, validation and reports ask of it."""
+"""An OpenVINO IR as a source for the driver, validation and reports."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from converters.targets.fitting import TargetError
 from onnx_specops.bodies import BodyError
 from onnx_specops.lowering import LoweringError
 
-# Values of these types have no arrays.
+# # Values of these types have no NumPy arrays.
 _NO_ARRAY = {ElementType.U1, ElementType.U2, ElementType.U3, ElementType.U6, ElementType.NF4, ElementType.DYNAMIC}
 _KINDS = {"Parameter": "input", "Const": "constant", "Result": "output"}
 
 
 class OpenVINOSource:
-    """An opened IR; see `converters.source.Source`.
+    """An open IR; see `converters.source.Source`.
 
     Args:
         model: its typed graph.
-        held: whether a program holds the model, so that its files are gone after the conversion.
-        own_bin: whether the .bin is the one beside the .xml.
+        held: whether the model is in memory, so that its files are temporary.
+        own_bin: whether the .bin is the one next to the .xml.
     """
 
     def __init__(self, model: graph.Model, *, held: bool = False, own_bin: bool = True) -> None:
@@ -67,7 +67,7 @@ class OpenVINOSource:
 
     @property
     def outputs(self) -> list[Port]:
-        """What the Results take."""
+        """The inputs of the Results."""
         layers = zip(self.model.results, self.model.output_names, strict=True)
         return [Port(names, layer.inputs[0].dims, layout(layer.inputs[0])) for layer, names in layers]
 
@@ -90,7 +90,7 @@ class OpenVINOSource:
 
     @property
     def layer_types(self) -> Mapping[str, int]:
-        """How many layers there are of each type."""
+        """Layer type -> the number of layers."""
         return Counter(layer.type for layer in all_layers(self.model))
 
     @property
@@ -99,7 +99,7 @@ class OpenVINOSource:
         return information(self.model)
 
     def reshape(self, shapes: Mapping[str, Sequence[int]]) -> None:
-        """As ``Model.reshape`` of OpenVINO."""
+        """Reshape the inputs as OpenVINO's ``Model.reshape`` does."""
         reshape(self.model, shapes)
 
     def choose(self, outputs: Sequence[str], names: Mapping[str, str]) -> None:
@@ -125,12 +125,12 @@ class OpenVINOSource:
         describe(model, self.model, values=values)
 
     def weights(self, *, unchanged: bool) -> SavedSource:
-        """The .bin."""
+        """Return the .bin."""
         weights = None if self.held or not unchanged else self.model.weights_path
         return SavedSource(self.model.path, self.model.weights, weights, self.files, self.model.check)
 
     def problems_of(self, error: Exception, opset: int) -> list[Problem]:
-        """What is wrong with the layers that nodes come from."""
+        """Return the problems of the layers from which the nodes were emitted."""
         if isinstance(error, BodyError):
             return [body_problem(self.model, error)]
         if isinstance(error, LoweringError):
@@ -141,7 +141,7 @@ class OpenVINOSource:
         return node_problems(self.model, error)
 
     def baseline(self, folder: Path, extensions: Sequence[str] = ()) -> Baseline:
-        """OpenVINO's CPU plugin, with the inputs and outputs that the model has; of IR 2 to 7 the Inference Engine."""
+        """Return OpenVINO's CPU plugin with the model's inputs and outputs, or the Inference Engine for IR 2 to 7."""
         if (weights := weights_of_old_ir(self.path)) is not None:
             names = [[port.names[0] for port in ports] for ports in (self.inputs, self.outputs)]
             return InferenceEngineBaseline(self.path, self.model.weights_path or weights, *names)
@@ -149,7 +149,7 @@ class OpenVINOSource:
         return OpenVINOBaseline(self.path, weights, self._requested(), folder, extensions)
 
     def _requested(self) -> RequestedInterface | None:
-        """The inputs and outputs that `restore` chose; ``None`` for the file's own."""
+        """Return the inputs and outputs that `restore` selected; ``None`` for the file's own."""
         if not self._restored:
             return None
         ports = [layer.inputs[0].source for layer in self.model.results]

@@ -1,6 +1,6 @@
-"""What a file states of values, against what the operations give: element types, ranks and dimensions.
+"""Element types, ranks and dimensions in a file, compared with those that the operations give.
 
-OpenVINO infers both anew when it reads a file. What a file states helps where ONNX's inference knows less, and no more.
+OpenVINO infers both when it reads a file. Those in the file are used only if ONNX's inference knows less.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from onnx_specops.building import Value
 
 
 def settle_element_type(port: OutputPort, value: Value, remarks: Remarks) -> None:
-    """Let a port have the element type that the operation gives: OpenVINO does not read what the file says of it."""
+    """Set a port's element type to that of the operation. OpenVINO ignores the one in the file."""
     if port.element_type is ElementType.DYNAMIC or value.dtype == data_type(port.element_type):
         return
     layer, given = port.layer, element_type(value.dtype)
@@ -28,7 +28,7 @@ def settle_element_type(port: OutputPort, value: Value, remarks: Remarks) -> Non
 
 
 def agree(port: OutputPort, value: Value, stated: Dims | None, remarks: Remarks) -> bool:
-    """Whether what the file says of the dimensions can be what the operation gives; OpenVINO goes by the latter."""
+    """Return whether the dimensions in the file are compatible with those of the operation. OpenVINO uses the latter."""
     if stated is None or value.dims is None or same_dims(value.dims, stated):
         return True
     remarks.add(f"the shape of an output of {short(port.layer.type)} that the operation gives otherwise", layer=port.layer)
@@ -36,7 +36,7 @@ def agree(port: OutputPort, value: Value, stated: Dims | None, remarks: Remarks)
 
 
 def take_dims(value: Value, stated: Dims | None) -> None:
-    """Let a value have the dimensions that the file alone knows."""
+    """Add dimensions that only the file knows to a value."""
     if stated is None or value.const_value is not None:
         return
     if value.shape is None:
@@ -46,7 +46,7 @@ def take_dims(value: Value, stated: Dims | None) -> None:
 
 
 def check_fed(parameter: Layer, value: Value) -> None:
-    """Raises `Malformed` where a body's Parameter states another type or shape than what feeds it has."""
+    """Raise `Malformed` if a body's Parameter has another type or shape than the value that feeds it."""
     port, dims = parameter.outputs[0], value.dims
     fits = port.dims is None or dims is None or same_dims(port.dims, dims)
     if fits and (port.element_type is ElementType.DYNAMIC or value.dtype in (None, data_type(port.element_type))):

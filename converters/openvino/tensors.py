@@ -1,4 +1,4 @@
-"""Constants of an IR as tensors of ONNX: by reference to the .bin where its bytes are ONNX's own, else decoded."""
+"""Constants of an IR as ONNX tensors: references to the .bin if the bytes are equal in ONNX, decoded otherwise."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from converters.openvino.reader.element_types import ElementType
 from onnx_specops.folding import FOLDED_ELEMENTS
 from onnx_specops.mapped import MappedTensor
 
-# The types whose bytes stand in the .bin as ONNX would write them.
+# # The types with equal bytes in the .bin and in ONNX.
 _SAME_BYTES = {t for t in ElementType if t.bits > 0 and not t.is_packed} - {ElementType.BOOLEAN, ElementType.F8E8M0}
 _SAME_BYTES |= {ElementType.I4, ElementType.U4}
 
 
 def constant_tensor(constant: Constant, path: Path | None) -> ir.TensorProtocol:
-    """A constant that lies in the .bin at ``path``; small ones are decoded at once, so that they can be computed with."""
+    """Return a constant in the .bin at ``path``. Small constants are decoded, so that they can be folded."""
     dtype = data_type(constant.element_type)
     if constant.element_type is ElementType.STRING:
         strings = constant.numpy()
@@ -30,12 +30,12 @@ def constant_tensor(constant: Constant, path: Path | None) -> ir.TensorProtocol:
 
 
 def mapped_tensor(constant: Constant, path: Path, dtype: ir.DataType, shape: tuple[int, ...]) -> MappedTensor:
-    """The constant's bytes in the .bin at ``path``, as a tensor of a type and shape that may differ from its own."""
+    """Return the constant's bytes in the .bin at ``path`` as a tensor of any type and shape."""
     return MappedTensor(constant.raw, path, constant.offset or 0, dtype, shape)
 
 
 def decoded(constant: Constant) -> np.ndarray:
-    """The constant's values in the NumPy type of its ONNX type."""
+    """Return the constant's values in the NumPy type of its ONNX type."""
     array = constant.numpy()
     target = data_type(constant.element_type).numpy()
     return array if array.dtype == target else array.astype(target)

@@ -1,4 +1,4 @@
-"""The walk over an IR's layers: each goes through its rule, and what goes wrong is gathered for all of them."""
+"""The walk over an IR's layers: apply the rules, and collect all problems."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ from onnx_specops.graphs import ORIGIN, all_nodes
 from onnx_specops.lowering import LoweringError
 
 STRUCTURAL = ("Parameter", "Const", "Result")
-"""The layer types that no rule converts."""
+"""Layer types without rules."""
 
 _OURS = ("converters", "onnx_specops")
 _USER_RULE = "correct the rule, or check that the file is intact"
 
 
 def emit(source: Model) -> Emitted:
-    """Apply the rules to every layer; raises `ConversionError` with all that cannot be converted."""
+    """Apply the rules to all layers. Raise `ConversionError` with everything that cannot be converted."""
     emitted = walk(source)
     if emitted.problems:
         raise ConversionError.of(emitted.problems)
@@ -50,7 +50,7 @@ def emit(source: Model) -> Emitted:
 
 
 def walk(source: Model) -> Emitted:
-    """Apply the rules to every layer, whatever goes wrong."""
+    """Apply the rules to all layers, regardless of errors."""
     load_installed()
     graph = ir.Graph([], [], nodes=[], name=source.name or "model", opset_imports=dict(OPSET_IMPORTS))
     walk = _Walk(source)
@@ -70,8 +70,8 @@ def walk(source: Model) -> Emitted:
     )
     top_level = set(source.layers)
     values = {(port.layer.id, port.index): value for port, value in walk.values.items() if port.layer in top_level}
-    # OpenVINO's CPU keeps 16-bit floats in float32 between computations; it converts float16 unrounded as well, but bfloat16
-    # as it is.
+    # # OpenVINO's CPU plugin keeps 16-bit floats in float32 between computations. It also converts float16 without rounding,
+    # but not # bfloat16.
     return Emitted(
         model,
         values,
@@ -85,7 +85,7 @@ def walk(source: Model) -> Emitted:
 
 @dataclass
 class _Walk:
-    """The values of every output port so far, and what went wrong."""
+    """The values of all output ports so far, and the problems."""
 
     source: Model
     values: dict[OutputPort, Value] = field(default_factory=dict)
@@ -94,7 +94,7 @@ class _Walk:
     constants: dict[Any, Value] = field(default_factory=dict)
     ignored_dims: set[Value] = field(default_factory=set)
     named: set[Value] = field(default_factory=set)
-    reserved: set[str] = field(default_factory=set)  # names that only the model's outputs may have
+    reserved: set[str] = field(default_factory=set)  # # names that are reserved for the model's outputs
 
     def __post_init__(self) -> None:
         self.problems = Problems(str(self.source.path))
@@ -103,7 +103,7 @@ class _Walk:
         return self.values[port.source]
 
     def input(self, op: Builder, layer: Layer, name: str) -> None:
-        """A Parameter as an input of the model, of the type that OpenVINO gives it."""
+        """Add a Parameter as an input of the model, with the type that OpenVINO gives it."""
         port = layer.outputs[0]
         try:
             inner = data_type(port.element_type)
@@ -111,21 +111,21 @@ class _Walk:
             message = f"its element type cannot be converted: {error}"
             self.problems.add(message, "give the model a static element type", layer=layer, fault=Fault.UNSUPPORTED)
             inner = ir.DataType.FLOAT
-        # Each unknown dimension has a name, which inference hands on; runtimes fix it by that.
+        # # Each dynamic dimension has a name, which inference propagates and runtimes can fix.
         dims = None if port.dims is None else [f"{name}_{i}" if d is None else d for i, d in enumerate(port.dims)]
         value = new_value(data_type(ir10.input_type(self.source, element_type(inner))), dims, op.unique(name))
         op.graph.inputs.append(value)
         self.values[port] = _unrounded(op, value, inner)
 
     def output(self, op: Builder, layer: Layer, name: str) -> None:
-        """What a Result takes as an output of the model, of the type that OpenVINO gives it."""
+        """Add the input of a Result as an output of the model, with the type that OpenVINO gives it."""
         port = layer.inputs[0]
         inner = value = self.get(port)
         presented = ir10.output_type(self.source, port.element_type)
         if presented is not port.element_type:
             value = _unrounded(op, inner, data_type(presented))
         if value.name == name and value.is_graph_input() and not value.is_graph_output():
-            op.graph.outputs.append(value)  # one value, in and out
+            op.graph.outputs.append(value)  # # the value is an input and an output
             return
         value = op.result(value)
         if name in self.reserved:
@@ -136,7 +136,7 @@ class _Walk:
         op.graph.outputs.append(value)
 
     def layers(self, op: Builder, graph: Graph) -> None:
-        # A variable is read as it was before the run, wherever in the file it is assigned.
+        # # ReadValue returns the value before the run, regardless of the position of Assign in the file.
         for layer in sorted(graph.layers, key=_is_sink):
             if layer.type == "Const":
                 self.values[layer.outputs[0]] = self.constant(op.outermost, layer)
@@ -163,7 +163,7 @@ class _Walk:
         return [self.get(layer.inputs[0]) for layer in body.results]
 
     def layer(self, op: Builder, layer: Layer) -> None:
-        """Emit one layer, or note why that is impossible and go on with values of the types that the file states."""
+        """Emit one layer. If it cannot be converted, record why, and continue with values of the types in the file."""
         context = Context(layer, self.body, self.variables, self.ignored_dims, self.source.remarks)
         outer, op.scope = op.scope, layer.name
         last = op.graph[-1] if len(op.graph) else None
@@ -180,7 +180,7 @@ class _Walk:
                 if ignored_dims and value.const_value is None:
                     self.ignored_dims.add(value)
                 self.values[port] = self.settled(op, port, value)
-        except Exception as error:  # a malformed layer shows as whatever ONNX or NumPy say to it
+        except Exception as error:  # # a malformed layer can cause any exception of ONNX or NumPy
             problem = layer_problem(str(self.source.path), layer, error)
             self.problems.add(problem.message, problem.remedy, layer=layer, fault=problem.fault, cause=problem.cause)
         finally:
@@ -191,7 +191,7 @@ class _Walk:
         self.count(op, layer, last)
 
     def settled(self, op: Builder, port: OutputPort, value: Value) -> Value:
-        """A rule's result, held against what the file states of it, which it may not know itself, under the layer's name."""
+        """Check a rule's result against the file, complete its type and shape, and give it the layer's name."""
         remarks = self.source.remarks
         settle_element_type(port, value, remarks)
         stated = port.dims
@@ -201,7 +201,7 @@ class _Walk:
             take_dims(value, stated)
         else:
             port.dims = None if value.dims is None else tuple(value.dims)
-            self.ignored_dims.add(value)  # what the file says of all that depends on it is as wrong
+            self.ignored_dims.add(value)  # # the file's dimensions of all values that depend on it are incorrect, too
         producer = value.producer()
         if producer is not None and producer.graph is op.graph and value not in self.named:
             self.named.add(value)
@@ -215,13 +215,13 @@ class _Walk:
                 break
             for inner in all_nodes((node,)):
                 inner.meta.setdefault(ORIGIN, layer)
-                # What stands in the graphs of a layer with bodies is what the bodies' layers became.
+                # # Nodes in the graphs of a layer with bodies belong to the bodies' layers.
                 if inner is node or not layer.bodies:
                     counter[operator_name(inner)] += 1
 
 
 def _unrounded(op: Builder, value: Value, to: ir.DataType) -> Value:
-    """``value`` in another type at the border of the model: OpenVINO's CPU rounds nothing to 16 bits there."""
+    """Convert ``value`` at the border of the model, where OpenVINO's CPU plugin does not round to 16 bits."""
     if value.dtype == to:
         return value
     cast = op.Cast(value, to=to)
@@ -230,7 +230,7 @@ def _unrounded(op: Builder, value: Value, to: ir.DataType) -> Value:
 
 
 def layer_problem(file: str, layer: Layer, error: Exception) -> Problem:
-    """What an exception says of the layer at which it was raised, and whose fault that is."""
+    """Return the problem of the layer at which an exception was raised, and its cause."""
     place = (file, layer.line, layer.name, layer.type, layer.id)
     if isinstance(error, LayerError):
         return Problem(error.message, *place, error.remedy, error.fault, error)
@@ -251,7 +251,7 @@ def layer_problem(file: str, layer: Layer, error: Exception) -> Problem:
 
 
 def body_problem(source: Model, error: BodyError) -> Problem:
-    """What is wrong with the layer that a node was emitted for."""
+    """Return the problem of the layer for which a node was emitted."""
     cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
     if (layer := _layer_of(_by_name(source), error)) is not None:
         return layer_problem(str(source.path), layer, cause)
@@ -260,7 +260,7 @@ def body_problem(source: Model, error: BodyError) -> Problem:
 
 
 def opset_problems(source: Model, error: LoweringError, opset: int) -> list[Problem]:
-    """What an opset cannot say, of each layer once."""
+    """Return what an opset cannot represent, once per layer."""
     ports = {names[0]: layer for layer, names in zip(source.parameters, source.input_names, strict=True)}
     ports |= {names[0]: layer for layer, names in zip(source.results, source.output_names, strict=True)}
     found: dict[Layer | None, dict[str, int]] = {}
@@ -276,7 +276,7 @@ def opset_problems(source: Model, error: LoweringError, opset: int) -> list[Prob
 
 
 def node_problems(source: Model, error: InvalidNodes) -> list[Problem]:
-    """What is wrong with nodes of the finished model, of each layer once: a mistake of the rule's, or of a pass."""
+    """Return the problems of nodes of the finished model, once per layer. They are errors of a rule or a pass."""
     layers = _by_name(source)
     found: dict[tuple[Layer | None, str], None] = {}
     for problem in error.problems:
@@ -291,7 +291,7 @@ def node_problems(source: Model, error: InvalidNodes) -> list[Problem]:
 
 
 def target_problems(source: Model, error: TargetError) -> list[Problem]:
-    """What a target does not take, of each layer once."""
+    """Return what a target does not support, once per layer."""
     layers = _by_name(source)
     ports = {names[0]: layer for layer, names in zip(source.parameters, source.input_names, strict=True)}
     found: dict[tuple[Layer | None, str], dict[str, None]] = {}
@@ -306,12 +306,12 @@ def target_problems(source: Model, error: TargetError) -> list[Problem]:
 
 
 def _by_name(source: Model) -> dict[str, Layer]:
-    """The layers by name, of several the first."""
+    """Return the first layer of each name."""
     return {layer.name: layer for layer in reversed(list(all_layers(source)))}
 
 
 class _Placed(Protocol):
-    """What is wrong with a node."""
+    """A problem of a node."""
 
     @property
     def node_name(self) -> str: ...
@@ -321,10 +321,10 @@ class _Placed(Protocol):
 
 
 def _layer_of(layers: Mapping[str, Layer], found: _Placed) -> Layer | None:
-    """The layer that a node was emitted for.
+    """Return the layer for which a node was emitted.
 
-    Casts and other nodes that no builder emitted do not know it: their names begin with the layer's. Of several such layers
-    it is the one of the longest name.
+    Casts and other nodes that were not emitted by a builder do not record it. Their names begin with the layer's. If several
+    layers match, it is the one with the longest name.
     """
     if isinstance(found.origin, Layer):
         return found.origin
@@ -335,7 +335,7 @@ def _layer_of(layers: Mapping[str, Layer], found: _Placed) -> Layer | None:
 
 
 def _file_of_rule(layer: Layer) -> str | None:
-    """The file of the rule that converts a layer, if a user brought it."""
+    """Return the file of the rule that converts a layer, if it is not built in."""
     try:
         function = find_rule(layer.type, layer.version).function
     except LayerError:
@@ -344,12 +344,12 @@ def _file_of_rule(layer: Layer) -> str | None:
 
 
 def _frames(error: Exception) -> list[tuple[FrameType, int]]:
-    """The frames of an exception and their lines, the innermost first."""
+    """Return the frames of an exception and their lines, innermost first."""
     return list(traceback.walk_tb(error.__traceback__))[::-1]
 
 
 def _is_mistake(error: Exception) -> bool:
-    """Whether an exception tells of a mistake in our own code: of such a kind, and raised there."""
+    """Return whether an exception indicates an error in this project's code, by its kind and where it was raised."""
     if not isinstance(error, (AssertionError, AttributeError, NameError, TypeError)):
         return False
     names = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)]
@@ -362,12 +362,12 @@ def _place(error: Exception) -> str:
 
 
 def one_line(error: Exception) -> str:
-    """An exception's text as one line of bounded length."""
+    """Return an exception's text as one line of bounded length."""
     return " ".join(str(error).split())[:300]
 
 
 def all_layers(graph: Graph) -> Iterator[Layer]:
-    """Every layer of a graph and of the bodies nested in it."""
+    """Yield all layers of a graph and its nested bodies."""
     for layer in graph.layers:
         yield layer
         for body in layer.bodies.values():

@@ -1,1 +1,1 @@
-"""What there is to convert in OpenVINO's opsets, and what this converter makes of it."""
+"""OpenVINO's operations, and how the converter supports them."""

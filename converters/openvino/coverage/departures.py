@@ -1,4 +1,4 @@
-"""Where OpenVINO's CPU plugin parts from its own specification, as the rules state it."""
+"""The differences between OpenVINO's CPU plugin and its specification, as declared by rules."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from converters.openvino.rule import Departure
 
 @dataclass(frozen=True)
 class DeclaredDeparture:
-    """A departure and the rules of one module that state it.
+    """A departure and the rules of one module that declare it.
 
     Attributes:
         departure: the departure.
@@ -27,7 +27,7 @@ class DeclaredDeparture:
 
 
 def declared_departures() -> list[DeclaredDeparture]:
-    """Every departure that concerns operations of its own; by module, then by the first operation's name."""
+    """Return all departures of specific operations, sorted by module and first operation."""
     found: dict[tuple[str, Departure], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for operation in operations():
         rule = rule_of(operation)

@@ -1,6 +1,6 @@
-"""Every operation of OpenVINO's opsets: what there is to convert, and what this converter makes of it.
+"""All operations of OpenVINO's opsets.
 
-The list (``operations.csv``) is made from the headers that the ``openvino`` wheel brings::
+The list (``operations.csv``) is generated from the headers in the ``openvino`` wheel::
 
     python -m converters.openvino.coverage.operations
 """
@@ -20,14 +20,14 @@ _TABLE = importlib.resources.files("converters.openvino.coverage") / "operations
 
 @dataclass(frozen=True, order=True)
 class Operation:
-    """One operation in one version.
+    """One version of an operation.
 
     Attributes:
         name: the operation, as its specification spells it.
-        number: the version's number: that of the C++ namespace that the class stands in (0 and 1 mean opset 1 mostly).
-        version: the version that a layer of it has in an IR: ``"opset1"``.
-        first: the first opset that it belongs to.
-        last: the last opset that it belongs to.
+        number: the version number, from the C++ namespace of the class (0 and 1 usually mean opset 1).
+        version: the version of its layers in an IR: ``"opset1"``.
+        first: the first opset that contains it.
+        last: the last opset that contains it.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Operation:
 
 @functools.cache
 def operations() -> tuple[Operation, ...]:
-    """Every operation of opset1 to opset17, by name and version."""
+    """Return all operations of opset1 to opset17, sorted by name and version."""
     return tuple(
         Operation(row["name"], int(row["number"]), row["version"], int(row["first"]), int(row["last"]))
         for row in csv.DictReader(_TABLE.read_text(encoding="utf-8").splitlines())
@@ -50,10 +50,10 @@ def operations() -> tuple[Operation, ...]:
 
 
 def read_headers(include: Path) -> tuple[Operation, ...]:
-    """The operations that OpenVINO's C++ headers declare.
+    """Return the operations that OpenVINO's C++ headers declare.
 
     Args:
-        include: the folder that holds ``openvino/opsets`` and ``openvino/op``.
+        include: the folder of ``openvino/opsets`` and ``openvino/op``.
     """
     opsets: dict[tuple[str, int], list[int]] = defaultdict(list)
     for table in (include / "openvino" / "opsets").glob("opset*_tbl.hpp"):
@@ -70,7 +70,7 @@ def read_headers(include: Path) -> tuple[Operation, ...]:
 
 
 def _versions(folder: Path) -> dict[tuple[str, int], str]:
-    """Class name and namespace -> the version that the class states for its layers."""
+    """Return class name and namespace -> the version that the class declares for its layers."""
     versions = {}
     for header in sorted(folder.glob("*.hpp")):
         namespace, name = -1, ""
@@ -85,7 +85,7 @@ def _versions(folder: Path) -> dict[tuple[str, int], str]:
 
 
 def main() -> None:
-    """Write the table anew from the installed wheel's headers."""
+    """Generate the table from the headers of the installed wheel."""
     import openvino
 
     found = read_headers(Path(openvino.__file__).parent / "include")

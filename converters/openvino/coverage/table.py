@@ -1,4 +1,4 @@
-"""Which of OpenVINO's operations have a rule, what they become, and how many conformance cases of each pass."""
+"""The table of OpenVINO's operations: their rules, their ONNX operators, and the results of their conformance cases."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from converters.openvino.coverage.operations import Operation, operations
 from converters.openvino.rule import Rule, find_rule
 
 RECORD = importlib.resources.files("converters.openvino.coverage") / "conformance.json"
-"""What came of the conformance cases; ``python -m tests.conformance.operations.record`` writes it."""
+"""The results of the conformance cases, written by ``python -m tests.conformance.operations.record``."""
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """What the converter makes of one operation.
+    """The support of one operation.
 
     Attributes:
         operation: the operation and its version.
         has_rule: whether it can be converted.
-        module: the module that converts it, ``""`` where none does.
-        standard: whether there are layers of it that become standard ONNX alone.
-        custom: the domain's operators that other layers of it become.
-        cases: how many models with it were compared with OpenVINO.
-        passed: how many of them agreed in every form of the kernels.
-        restrictions: what of its specification cannot be converted, ``""`` where all can.
+        module: the module of its rule; ``""`` without a rule.
+        standard: whether some of its layers become standard ONNX only.
+        custom: the domain's operators that other layers become.
+        cases: the number of models with it that were compared with OpenVINO.
+        passed: the number of those that agreed with all forms of the kernels.
+        restrictions: the parts of its specification that are not supported; ``""`` if all are.
     """
 
     operation: Operation
@@ -45,24 +45,24 @@ class Coverage:
 
     @property
     def passes(self) -> bool:
-        """Whether it was compared with OpenVINO, and agrees in every case."""
+        """Whether it was compared with OpenVINO, and all cases agree."""
         return self.has_rule and 0 < self.cases == self.passed
 
     @property
     def becomes(self) -> str:
-        """``"standard"``, ``"custom"``, ``"both"``, or ``""`` where nothing is known."""
+        """``"standard"``, ``"custom"``, ``"both"``, or ``""`` if unknown."""
         if self.standard:
             return "both" if self.custom else "standard"
         return "custom" if self.custom else ""
 
 
 def coverage() -> list[Coverage]:
-    """Every operation of opset1 to opset17, by name and version."""
+    """Return the support of all operations of opset1 to opset17, sorted by name and version."""
     return [_coverage(operation) for operation in operations()]
 
 
 def openvino_version() -> str:
-    """The OpenVINO release that the cases were compared with."""
+    """Return the OpenVINO release that the cases were compared with."""
     return _record()["openvino"]
 
 
@@ -81,7 +81,7 @@ def _record() -> dict[str, Any]:
 
 
 def rule_of(operation: Operation) -> Rule | None:
-    """The rule that converts an operation, ``None`` where there is none."""
+    """Return the rule of an operation, or ``None``."""
     try:
         return find_rule(operation.name, operation.version)
     except LayerError:

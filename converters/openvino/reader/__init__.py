@@ -1,1 +1,1 @@
-"""An IR's files as a typed graph. It knows nothing of ONNX."""
+"""Reading an IR's files into a typed graph, independent of ONNX."""

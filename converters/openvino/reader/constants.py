@@ -1,4 +1,4 @@
-"""Constants of an IR: views into the .bin file, and what their bytes mean."""
+"""Constants of an IR: views of the .bin file, and their decoding."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 
 from converters.openvino.reader.element_types import ElementType
 
-# The quantiles of the normal distribution that nf4's sixteen codes stand for
-# (QLoRA, appendix E; OpenVINO decodes the same float32 values).
+# # The quantiles of the normal distribution for the sixteen codes of nf4 (QLoRA, appendix E). OpenVINO decodes the same
+# float32 # values.
 NF4 = np.array(
     [
         -1.0,
@@ -37,14 +37,14 @@ NF4 = np.array(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Constant:
-    """The value of a Const layer. Several constants may share the same bytes.
+    """The value of a Const layer. Several constants may share bytes.
 
     Args:
-        element_type: the type of the elements; packed types keep several in a byte.
+        element_type: the type of the elements; packed types have several in a byte.
         shape: the dimensions, all known.
-        offset: where the bytes begin in the .bin file; None where they are not there.
-        size: how many bytes there are, exactly what type and shape need.
-        raw: those bytes: a read-only view into the mapped file, not a copy.
+        offset: the offset of the bytes in the .bin file; ``None`` if they are not in it.
+        size: the number of bytes, exactly as type and shape require.
+        raw: the bytes, a read-only view of the mapped file.
     """
 
     element_type: ElementType
@@ -55,25 +55,24 @@ class Constant:
 
     @property
     def count(self) -> int:
-        """Number of elements."""
+        """The number of elements."""
         return math.prod(self.shape)
 
     def numpy(self) -> np.ndarray:
-        """The values as a read-only array of `shape` and of ``element_type.dtype``.
+        """Return the values as a read-only array of `shape` and ``element_type.dtype``.
 
-        A view into the file, without a copy, for every type of whole bytes. Packed types are unpacked, one
-        element to a byte; nf4 becomes the float32 numbers that its codes stand for; strings become an object
-        array of bytes.
+        For types of whole bytes, this is a view of the file without a copy. Packed types are unpacked to one element per
+        byte. nf4 becomes float32, and strings become an object array of bytes.
         """
         array = self._decode().reshape(self.shape)
         array.flags.writeable = False
         return array
 
     def codes(self) -> np.ndarray:
-        """The elements' bit patterns: uint8, in `shape`; of packed and 8-bit types only.
+        """Return the bit patterns of the elements as uint8 in `shape`, for packed and 8-bit types only.
 
         Raises:
-            ValueError: for strings and for elements wider than 8 bits.
+            ValueError: for strings and elements wider than 8 bits.
         """
         if not 0 < self.element_type.bits <= 8:
             raise ValueError(f"{self.element_type} elements have no codes of 8 bits or less")
@@ -87,10 +86,10 @@ class Constant:
         dtype = kind.dtype
         if kind is ElementType.STRING:
             return unpack_strings(self.raw)
-        assert dtype is not None  # the reader lets no constant of dynamic type in
+        assert dtype is not None  # # the reader rejects constants of dynamic type
         if kind is ElementType.BOOLEAN:
             data = np.frombuffer(self.raw, np.uint8)
-            # Any byte but 0 is true; an array of bool may hold 0 and 1 only.
+            # # Any nonzero byte is true. An array of bool may contain only 0 and 1.
             return data.view(np.bool_) if not data.size or data.max() <= 1 else data != 0
         if not kind.is_packed:
             return np.frombuffer(self.raw, dtype)
@@ -98,12 +97,12 @@ class Constant:
         if kind is ElementType.NF4:
             return NF4[codes]
         if kind is ElementType.I4:
-            codes = np.where(codes < 8, codes, codes | 0xF0).astype(np.uint8)  # ml_dtypes sign-extends int4 in a byte
+            codes = np.where(codes < 8, codes, codes | 0xF0).astype(np.uint8)  # # ml_dtypes sign-extends int4 in a byte
         return codes.view(dtype)
 
 
 def _codes(data: np.ndarray, kind: ElementType) -> np.ndarray:
-    """The unsigned codes in `data` (uint8), one to a byte, the padding at the end included."""
+    """Unpack the unsigned codes in `data` (uint8), one per byte, including padding at the end."""
     bits = kind.bits
     if bits == 8:
         return data
@@ -114,28 +113,28 @@ def _codes(data: np.ndarray, kind: ElementType) -> np.ndarray:
         return ((data[:, None] >> shifts) & ((1 << bits) - 1)).reshape(-1)
     low_bits, high_bits = group_bits(kind)
     groups = data.reshape(-1, 3)
-    low = parts(groups[:, :2, None], low_bits).reshape(len(groups), 16 // low_bits)  # also where there are none
+    low = parts(groups[:, :2, None], low_bits).reshape(len(groups), 16 // low_bits)  # # also if there are none
     return (low + (parts(groups[:, 2:], high_bits) << low_bits)).astype(np.uint8).reshape(-1)
 
 
 def group_bits(kind: ElementType) -> tuple[int, int]:
-    """How many low and high bits of each element stand together, where elements go in groups of three bytes: u3 and u6.
+    """Return the low and high bits of each element that are stored together, for types in groups of three bytes: u3 and u6.
 
-    Two bytes hold the low bits, a third the high ones; the first element stands highest in all of them.
+    Two bytes contain the low bits, and the third the high bits. The first element has the highest bits in each of them.
     """
     high_bits = 2 if kind is ElementType.U6 else 1
     return kind.bits - high_bits, high_bits
 
 
 def parts(data: np.ndarray, bits: int) -> np.ndarray:
-    """Bytes (uint8, along a last dimension of 1) cut into parts of so many bits, the highest first."""
+    """Split bytes (uint8, along a last dimension of 1) into parts of ``bits`` bits, highest first."""
     return data >> np.arange(8 - bits, -1, -bits, dtype=np.uint8) & ((1 << bits) - 1)
 
 
 def check_strings(raw: memoryview, count: int) -> str | None:
-    """What is wrong with the bytes of a string constant of `count` elements; None when nothing is.
+    """Return the problem with the bytes of a string constant of `count` elements, or ``None``.
 
-    The layout: int32 number of strings, then that many + 1 int32 positions, then the text, all little-endian.
+    The layout is: int32 number of strings, that number + 1 of int32 positions, the text. All numbers are little-endian.
     String i is text[positions[i] : positions[i + 1]].
     """
     if len(raw) < 4:
@@ -153,7 +152,7 @@ def check_strings(raw: memoryview, count: int) -> str | None:
 
 
 def unpack_strings(raw: memoryview) -> np.ndarray:
-    """The strings of a string constant that `check_strings` has accepted: a 1-D object array of bytes."""
+    """Unpack a string constant that `check_strings` accepted into a 1-D object array of bytes."""
     count = int(np.frombuffer(raw[:4], "<i4")[0])
     text_start = 4 * (count + 2)
     positions = np.frombuffer(raw[4:text_start], "<i4").tolist()

@@ -10,9 +10,9 @@ import numpy as np
 
 
 class ElementType(Enum):
-    """An element type, by OpenVINO's own name (``ElementType("f32")``, ``str(ElementType.F32) == "f32"``).
+    """An element type by OpenVINO's name (``ElementType("f32")``, ``str(ElementType.F32) == "f32"``).
 
-    ``DYNAMIC`` stands for a type that is known at run time only.
+    ``DYNAMIC`` is a type that is known at run time only.
     """
 
     BOOLEAN = "boolean"
@@ -47,7 +47,7 @@ class ElementType(Enum):
 
     @property
     def bits(self) -> int:
-        """Bits of one element; 0 for string and dynamic, which have no width."""
+        """The number of bits of an element; 0 for string and dynamic."""
         return _BITS[self]
 
     @property
@@ -57,38 +57,38 @@ class ElementType(Enum):
 
     @property
     def is_integer(self) -> bool:
-        """Whether the values are whole numbers (boolean is not)."""
+        """Whether the values are integers, not booleans."""
         return self.value[0] in "iu"
 
     @property
     def is_signed(self) -> bool:
-        """Whether the type holds negative numbers."""
+        """Whether the type represents negative numbers."""
         return self.value[0] == "i" or (self.is_floating and self is not ElementType.F8E8M0)
 
     @property
     def is_floating(self) -> bool:
-        """Whether the values are floating-point numbers (nf4 and the 8-bit and 4-bit floats included)."""
+        """Whether the values are floating-point numbers, including nf4 and 8-bit and 4-bit floats."""
         return self.value[0] == "f" or self in (ElementType.BF16, ElementType.NF4)
 
     @property
     def dtype(self) -> np.dtype | None:
-        """The NumPy type (from ml_dtypes where NumPy has none) of an array of decoded values.
+        """The NumPy type of an array of decoded values, from ml_dtypes if NumPy has none.
 
-        u1, u3 and u6 decode to uint8, nf4 to float32, string to object (bytes). None for dynamic.
+        u1, u3 and u6 decode to uint8, nf4 to float32, string to object (bytes). ``None`` for dynamic.
         """
         return _DTYPES.get(self)
 
     @classmethod
     def from_name(cls, name: str) -> ElementType | None:
-        """The type that an attribute such as ``element_type`` or a port's ``precision`` names.
+        """Return the type that an attribute such as ``element_type`` or a port's ``precision`` names.
 
-        Both spellings of OpenVINO are understood: "f32" and "FP32", "boolean" and "BOOL", "u1" and "BIN".
-        Returns None for any other text.
+        Both of OpenVINO's spellings are valid: "f32" and "FP32", "boolean" and "BOOL", "u1" and "BIN". Other texts return
+        ``None``.
         """
         return _BY_NAME.get(name)
 
     def byte_size(self, elements: int) -> int:
-        """Bytes that OpenVINO stores for so many elements (string and dynamic: 0)."""
+        """Return the number of bytes in which OpenVINO stores elements; 0 for string and dynamic."""
         if self is ElementType.U3:
             return -(-elements // 8) * 3
         if self is ElementType.U6:
@@ -98,7 +98,7 @@ class ElementType(Enum):
 
 _T = ElementType
 
-# The first number in a name is the width: "f8e4m3" has 8 bits.
+# # The first number in a name is the width: "f8e4m3" has 8 bits.
 _BITS = {t: int(match[0]) if (match := re.search(r"\d+", t.value)) else 0 for t in _T} | {_T.BOOLEAN: 8}
 
 _DTYPES: dict[ElementType, np.dtype] = {
@@ -120,7 +120,7 @@ _DTYPES: dict[ElementType, np.dtype] = {
     t: np.dtype(f"<{t.value[0]}{t.bits // 8}") for t in _T if t.value[0] in "iuf" and t.value[1:] in ("8", "16", "32", "64")
 }
 
-# Ports carry an older spelling: the name in capitals, but for these.
+# # Ports use an older spelling: the name in capitals, with these exceptions.
 _PORT_NAMES = {
     _T.BOOLEAN: "BOOL",
     _T.U1: "BIN",

@@ -1,4 +1,4 @@
-"""The typed graph that an IR is read into. It knows nothing of ONNX."""
+"""The typed graph of an IR, independent of ONNX."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from converters.openvino.reader.constants import Constant
 from converters.openvino.reader.element_types import ElementType
 
 Dims = tuple[int | None, ...]
-"""Dimensions; None stands for one that is known at run time only."""
+"""Dimensions. ``None`` is a dynamic dimension."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class OutputPort:
-    """A value that a layer produces.
+    """A value that a layer computes.
 
     Args:
-        layer: the layer that it belongs to.
-        id: the port's id in the file (inputs and outputs of a layer share one numbering).
-        index: its place among the layer's outputs, from 0.
-        element_type: type of the elements.
-        dims: the dimensions, () for a scalar; None when the number of dimensions is not known.
+        layer: the layer.
+        id: the port's id in the file. Inputs and outputs of a layer share one numbering.
+        index: its index among the layer's outputs, from 0.
+        element_type: the type of the elements.
+        dims: the dimensions, () for a scalar; ``None`` for an unknown rank.
         names: the value's tensor names, in the file's order.
         rt_info: run-time information, see `Layer.rt_info`.
-        precision: the type as the port spells it ("FP32"); `element_type` may know better.
-        consumers: the input ports that take the value, in the order of the edges.
+        precision: the type in the port's spelling ("FP32"), which may be less accurate than `element_type`.
+        consumers: the input ports that use the value, in the order of the edges.
     """
 
     layer: Layer
@@ -47,16 +47,16 @@ class OutputPort:
 
 @dataclass(slots=True, eq=False, repr=False)
 class InputPort:
-    """A value that a layer takes.
+    """An input of a layer.
 
     Args:
-        layer: the layer that it belongs to.
+        layer: the layer.
         id: the port's id in the file.
-        index: its place among the layer's inputs, from 0.
-        source: the output port whose value it takes.
-        declared_dims: the dimensions as the port itself writes them, () when it writes none.
+        index: its index among the layer's inputs, from 0.
+        source: the output port whose value it uses.
+        declared_dims: the dimensions in the port itself, () if it has none.
         rt_info: run-time information, see `Layer.rt_info`.
-        precision: the type as the port spells it, empty when it does not.
+        precision: the type in the port's spelling, or empty.
     """
 
     layer: Layer
@@ -87,20 +87,20 @@ class Layer:
 
     Args:
         id: the layer's id in its graph.
-        name: its friendly name; not necessarily unique.
-        type: the operation as the file spells it ("Const", "ReLU", "MatMul").
+        name: its friendly name, which need not be unique.
+        type: the operation in the file's spelling ("Const", "ReLU", "MatMul").
         version: the opset that defines it ("opset1" ... or "extension", "experimental").
-        attributes: everything in ``<data>``, as it is written.
-        inputs: the inputs in their order.
-        outputs: the outputs in their order.
-        rt_info: run-time information by name: a text where there is only a value, else a dict of what is said
-            (a list of such where a name comes more than once).
+        attributes: the attributes of ``<data>``, unparsed.
+        inputs: the inputs in order.
+        outputs: the outputs in order.
+        rt_info: run-time information by name: a text if there is only a value, else a dict (a list of dicts if a name is
+            repeated).
         line: the line in the .xml.
-        output_names: the names of a Result layer's tensor; None where the file says none.
-        constant: the value, of a Const layer.
+        output_names: the names of a Result layer's tensor; ``None`` if the file has none.
+        constant: the value of a Const layer.
         bodies: the sub-graphs by the names of their elements: "body", or "then_body" and "else_body".
-        extra: attributes of ``<layer>`` itself beyond id, name, type, version and output_names.
-        left_out: how many outputs the operation has that the file leaves out; known once its rule has been applied.
+        extra: attributes of ``<layer>`` other than id, name, type, version and output_names.
+        left_out: the number of outputs of the operation that the file omits, known after its rule is applied.
     """
 
     id: int
@@ -124,13 +124,13 @@ class Layer:
 
 @dataclass(slots=True, eq=False)
 class Graph:
-    """Layers that are connected.
+    """Connected layers.
 
     Args:
         name: the graph's name; empty for bodies.
-        layers: every layer, each after those that it takes values from.
-        parameters: the Parameter layers in the file's order: the inputs.
-        results: the Result layers in the file's order: the outputs.
+        layers: all layers, in topological order.
+        parameters: the Parameter layers in the file's order, which are the inputs.
+        results: the Result layers in the file's order, which are the outputs.
         rt_info: run-time information, see `Layer.rt_info`.
     """
 
@@ -143,15 +143,15 @@ class Graph:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PortMapInput:
-    """How a Parameter of a body gets its value.
+    """The source of the value of a body's Parameter.
 
     Args:
-        external: the input port of the outer layer; None when there is none (external_port_id -1).
+        external: the input port of the outer layer; ``None`` if there is none (external_port_id -1).
         parameter: the body's Parameter layer.
-        axis: the axis along which the outer value is cut, a slice an iteration; None: the value as a whole.
-        start: the first slice (negative: counted from the end).
-        end: where the slices end (negative: counted from the end).
-        stride: the step from slice to slice; negative walks backwards.
+        axis: the axis along which the outer value is sliced, one slice per iteration; ``None`` for the whole value.
+        start: the first slice; negative numbers count from the end.
+        end: the end of the slices; negative numbers count from the end.
+        stride: the step between slices; negative for reverse order.
         part_size: the length of a slice along the axis.
         purpose: "current_iteration" for the Parameter that counts a Loop's iterations, else empty.
         line: the line in the .xml.
@@ -170,17 +170,17 @@ class PortMapInput:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PortMapOutput:
-    """Where the value of a body's Result goes.
+    """The destination of the value of a body's Result.
 
     Args:
-        external: the output port of the outer layer; None when the value leaves through no port.
+        external: the output port of the outer layer; ``None`` if there is none.
         result: the body's Result layer.
-        axis: the axis along which the iterations' values are joined; None: the last iteration's value.
+        axis: the axis along which the iterations' values are concatenated; ``None`` for the last iteration's value.
         start: see `PortMapInput`.
         end: see `PortMapInput`.
-        stride: see `PortMapInput`; negative joins backwards.
+        stride: see `PortMapInput`; negative for reverse order.
         part_size: see `PortMapInput`.
-        purpose: "execution_condition" for the Result that says whether a Loop goes on, else empty.
+        purpose: "execution_condition" for the Result that decides whether a Loop continues, else empty.
         line: the line in the .xml.
     """
 
@@ -197,11 +197,11 @@ class PortMapOutput:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BackEdge:
-    """A value that one iteration hands to the next.
+    """A value that is passed from one iteration to the next.
 
     Args:
-        result: the body's Result layer that has it.
-        parameter: the body's Parameter layer that takes it.
+        result: the body's Result layer that returns it.
+        parameter: the body's Parameter layer that receives it.
         line: the line in the .xml.
     """
 
@@ -212,12 +212,12 @@ class BackEdge:
 
 @dataclass(slots=True, eq=False)
 class Body(Graph):
-    """The sub-graph of a TensorIterator, a Loop or an If. All outer values come in through its Parameters.
+    """The sub-graph of a TensorIterator, a Loop or an If. All outer values enter through its Parameters.
 
     Args:
-        inputs: what feeds the Parameters, in the port map's order.
-        outputs: where the Results go, in the port map's order.
-        back_edges: what goes from one iteration to the next.
+        inputs: the sources of the Parameters, in the port map's order.
+        outputs: the destinations of the Results, in the port map's order.
+        back_edges: the values that are passed between iterations.
     """
 
     inputs: list[PortMapInput]
@@ -231,16 +231,17 @@ class Model(Graph):
 
     Args:
         version: the IR's version, 10 or 11.
-        meta: what older files say of their making, by element ("meta_data", "quantization_parameters",
-            "framework_meta", "statistics"), in the form of `Layer.rt_info`.
-        attributes: attributes of ``<net>`` beyond name and version.
+        meta: the origin of older files, by element ("meta_data", "quantization_parameters", "framework_meta", "statistics"),
+            in
+            the form of `Layer.rt_info`.
+        attributes: attributes of ``<net>`` other than name and version.
         path: the .xml file.
-        weights_path: the .bin file; None when there is none (and no constant needs it).
-        weights: the .bin's bytes: a read-only view into the mapped file.
-        check: raises `MalformedError` where the .bin is no longer the file that was read.
-        remarks: what OpenVINO passes over in the file, and what it takes otherwise than the file says.
-        input_names: the tensor names by which OpenVINO knows each input, in order; one at least.
-        output_names: the same of each output.
+        weights_path: the .bin file; ``None`` if there is none (and no constant needs it).
+        weights: the .bin's bytes, a read-only view of the mapped file.
+        check: raises `MalformedError` if the .bin has changed since it was read.
+        remarks: what OpenVINO ignores in the file, or understands differently from the file.
+        input_names: OpenVINO's tensor names of each input, in order; at least one.
+        output_names: the same for each output.
         renamed: the names that a user gives to inputs (Parameter layers) and outputs (Result layers).
     """
 
@@ -258,7 +259,7 @@ class Model(Graph):
 
     @property
     def meta_data(self) -> dict[str, Any]:
-        """What ``<meta_data>`` says; empty in newer files, which say it in `rt_info`."""
+        """The content of ``<meta_data>``; empty in newer files, which have it in `rt_info`."""
         return self.meta.get("meta_data", {})
 
 

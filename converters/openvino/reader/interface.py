@@ -1,4 +1,4 @@
-"""Other outputs than a model's file states, and other names for its inputs and outputs."""
+"""Selection of a model's outputs, and new names for its inputs and outputs."""
 
 from __future__ import annotations
 
@@ -12,19 +12,22 @@ from converters.suggestions import did_you_mean
 
 
 def choose(model: Model, outputs: Sequence[str] = (), names: Mapping[str, str] | None = None) -> None:
-    """Give a model other outputs, and other names to its inputs and outputs.
+    """Select the outputs of a model, and rename its inputs and outputs.
 
-    Layers and inputs that no chosen output needs are removed; a variable that one needs keeps its assignments.
+    Layers and inputs that no selected output needs are removed. A variable that an output needs keeps its assignments.
 
     Args:
-        model: changed in place.
-        outputs: which values become the model's outputs, in this order: outputs by any of their names, or values of layers:
-            a tensor name, a layer's friendly name, or that with ".0", ".1", ... (or ":0", ":1", ...) where it has several
-            outputs. A text that is no name may hold several, separated by commas. Empty keeps the model's outputs.
-        names: new names by old ones, of inputs and of the outputs that the model has then.
+        model: the model; changed in place.
+        outputs: the values that become the model's outputs, in this order: outputs by any of their names, or values of
+            layers by
+            tensor name or friendly name. The friendly name is followed by ".0", ".1", ... (or ":0", ":1", ...) if the layer
+                has
+            several outputs. A text that is not a name may contain several, separated by commas. An empty sequence keeps the
+            model's outputs.
+        names: old name -> new name of inputs and of the resulting outputs.
 
     Raises:
-        ConversionError: for names that nothing has, that several layers have, or that are taken.
+        ConversionError: a name is unknown, ambiguous or already used.
     """
     problems: list[Problem] = []
     if outputs:
@@ -43,7 +46,7 @@ def choose(model: Model, outputs: Sequence[str] = (), names: Mapping[str, str] |
 
 
 def described(model: Model) -> str:
-    """What `choose` did to a model, as a text that `restore` reads."""
+    """Return the effect of `choose` on a model as a text for `restore`."""
     inputs = [[layer.id, model.renamed.get(layer, "")] for layer in model.parameters]
     outputs = [
         [port.layer.id, port.index, model.renamed.get(layer, "")]
@@ -53,10 +56,10 @@ def described(model: Model) -> str:
 
 
 def restore(model: Model, text: str) -> None:
-    """Do to a model again what `described` tells.
+    """Repeat the selection that `described` returned.
 
     Raises:
-        ValueError: the text does not tell of this model.
+        ValueError: the text does not fit the model.
     """
     try:
         told = json.loads(text)
@@ -72,7 +75,7 @@ def restore(model: Model, text: str) -> None:
 
 
 def _values(model: Model) -> dict[str, list[OutputPort]]:
-    """The values by all their names; names of outputs before those of other values."""
+    """Return the values by all their names. Names of outputs come before those of other values."""
     by_name: dict[str, list[OutputPort]] = {}
     for layer, names in zip(model.results, model.output_names, strict=True):
         for name in names:
@@ -134,7 +137,7 @@ def _set_outputs(model: Model, ports: Sequence[OutputPort]) -> None:
 
 
 def _needed(model: Model, results: Iterable[Layer]) -> set[Layer]:
-    """The layers that lead to the results, and to the assignments of the variables that are read there."""
+    """Return the layers that the results, and the assignments of the variables that they read, depend on."""
     needed: set[Layer] = set()
     pending = list(results)
     assignments: dict[str, list[Layer]] = {}
@@ -153,7 +156,7 @@ def _needed(model: Model, results: Iterable[Layer]) -> set[Layer]:
 
 
 def _rename(model: Model, old: str, new: str, problems: list[Problem]) -> None:
-    """Note the new name of an input or an output, which is called ``old``."""
+    """Record the new name of the input or output that is called ``old``."""
     settle_names(model)
     found = [layer for layer in model.parameters if old in input_aliases(layer)]
     for layer, names in zip(model.results, model.output_names, strict=True):

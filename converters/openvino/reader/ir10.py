@@ -1,6 +1,6 @@
-"""What files of version 10, and the first layers of later opsets, say otherwise than version 11's specification.
+"""Differences of version 10, and of the first layers of later opsets, from version 11's specification.
 
-Each quirk is put right, or told, here once; nothing after the reader knows of it.
+Each quirk is corrected or reported here. Nothing after the reader depends on it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 from converters.openvino.reader.element_types import ElementType
 from converters.openvino.reader.graph import Graph, Layer, Model, OutputPort
 
-# Versions that early files give for what opset2 and opset6 define (OpenVINO reads them so too).
+# # The versions in early files of operations that opset2 and opset6 define. OpenVINO accepts them, too.
 _DEFINED_LATER = {
     ("MVN", "opset1"): "opset2",
     ("ROIPooling", "opset1"): "opset2",
@@ -18,19 +18,21 @@ _DEFINED_LATER = {
 }
 _ONCE_EXTENSIONS = ("ExperimentalDetectron", "GRUCell", "RNNCell", "Proposal")
 
-# Names of meta data that later files give otherwise.
+# # Names of meta data that changed in later files.
 _RENAMED = {"cli_parameters": "conversion_parameters"}
 
 _WITHOUT_OUTPUT_PADDING = ("Convolution", "GroupConvolution")
 
 
 def is_early(model: Model) -> bool:
-    """Whether the file is of version 10 or older, where OpenVINO knows inputs and outputs by their friendly names too."""
+    """Return whether the file is of version 10 or older, where OpenVINO also accepts the friendly names of inputs and
+    outputs.
+    """
     return model.version <= 10
 
 
 def modernize(layer: Layer) -> None:
-    """Brings a layer as it stands in a file, with its ports, into the form that later files have."""
+    """Convert a layer and its ports from a file to the form of later files."""
     layer.version = _DEFINED_LATER.get((layer.type, layer.version), layer.version)
     if layer.version in ("experimental", "extension") and layer.type.startswith(_ONCE_EXTENSIONS):
         layer.version = "opset6"
@@ -43,7 +45,7 @@ def modernize(layer: Layer) -> None:
 
 
 def run_time_information(model: Model) -> dict[str, Any]:
-    """What the model says about itself, under the names of later files, as OpenVINO's reader has it."""
+    """Return the model's metadata under the names of later files, as OpenVINO's reader does."""
     if model.rt_info:
         return model.rt_info
     told = {_RENAMED.get(name, name): value for name, value in model.meta.get("meta_data", {}).items()}
@@ -53,12 +55,12 @@ def run_time_information(model: Model) -> dict[str, Any]:
 
 
 def input_type(model: Model, kind: ElementType) -> ElementType:
-    """The element type that OpenVINO gives an input whose Parameter has another: f16 is f32 outside in version 10."""
+    """Return the element type of an input for that of its Parameter. In version 10, f16 becomes f32."""
     return ElementType.F32 if is_early(model) and kind is ElementType.F16 else kind
 
 
 def output_type(model: Model, kind: ElementType) -> ElementType:
-    """The element type that OpenVINO gives an output of a value of another: one of two in version 10."""
+    """Return the element type of an output for that of its value. Version 10 has only two."""
     if not is_early(model):
         return kind
     wide = (ElementType.I32, ElementType.I64, ElementType.U32, ElementType.U64)
@@ -66,14 +68,14 @@ def output_type(model: Model, kind: ElementType) -> ElementType:
 
 
 def forget_sizes(model: Model) -> None:
-    """Keeps the rank only of what depends on a Loop, and of everything that is computed in bodies."""
+    """Remove the dimensions, but not the rank, of values that depend on a Loop, and of all values in bodies."""
     if model.version == 10:
         _forget_sizes(model, in_body=False)
 
 
 def _forget_sizes(graph: Graph, *, in_body: bool) -> None:
-    # Model Optimizer, which wrote version 10, computed the shapes there as if all iterations' results were joined already,
-    # or as if there were one iteration.
+    # # Model Optimizer, which wrote version 10, computed these shapes as if all iterations' results were already
+    # concatenated, or as # if there were one iteration.
     doubtful: set[OutputPort] = set()
     for layer in graph.layers:
         for body in layer.bodies.values():

@@ -1,4 +1,4 @@
-"""Layers whose ``<data>`` says what their ports only repeat: Parameter, Const and Convert."""
+"""Layers whose ``<data>`` determines what their ports repeat: Parameter, Const and Convert."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class LayerData:
     """Completes layers from their data.
 
     Args:
-        problems: takes what is wrong.
-        remarks: takes what is passed over.
+        problems: collects problems.
+        remarks: collects what is ignored.
         weights: the bytes of the .bin file.
-        weights_path: the .bin file; None when there is none.
-        without_weights: whether constants may lack their values: then all of them have empty bytes.
+        weights_path: the .bin file; ``None`` if there is none.
+        without_weights: whether constants may lack their values. All constants then have empty bytes.
     """
 
     def __init__(
@@ -53,13 +53,13 @@ class LayerData:
         }
 
     def complete(self, layer: Layer) -> None:
-        """Gives such a layer its constant, element type and dimensions; leaves others as they are."""
+        """Set the constant, element type and dimensions of such a layer. Leave others unchanged."""
         completion = self._completions.get(layer.type)
         if completion is not None:
             completion(layer)
 
     def finish(self) -> None:
-        """Says, once for all layers, what is wrong with the .bin file."""
+        """Report the problems of the .bin file, once for all layers."""
         if self._without_file:
             remedy = "put the .bin file beside the .xml, or give its path"
             what = _count(len(self._without_file), "constant has its value", "constants have their values")
@@ -84,11 +84,11 @@ class LayerData:
         if self._has_ports(layer, 1, 1):
             element_type = self._element_type(layer, "destination_type")
             if element_type is not None:
-                # Where weights are compressed the port may say FP16 although the layer gives f32.
+                # # With compressed weights, the port may say FP16 although the layer returns f32.
                 layer.outputs[0].element_type = element_type
 
     def _result(self, layer: Layer) -> None:
-        del layer.outputs[:]  # OpenVINO 2025 and later write what is never used
+        del layer.outputs[:]  # # OpenVINO 2025 and later write unused outputs
         self._has_ports(layer, 1, 0)
 
     def _constant(self, layer: Layer) -> None:
@@ -122,7 +122,7 @@ class LayerData:
                 self._set_dims(layer, shape)
 
     def _misfit(self, element_type: ElementType, shape: tuple[int, ...], size: int) -> str | None:
-        """What is wrong with `size` bytes for a constant of this type and shape."""
+        """Return the problem of a constant with this type, shape and `size` in bytes."""
         if len(shape) > _MAX_RANK:
             return f"a constant of {len(shape)} dimensions; {_MAX_RANK} are the most that can be read"
         if math.prod(dim for dim in shape if dim) * 8 > _MAX_BYTES:
@@ -135,14 +135,14 @@ class LayerData:
         return None
 
     def _wrong_strings(self, raw: memoryview, count: int, offset: int) -> str | None:
-        """`check_strings`, once for all the layers that share the same bytes."""
+        """Call `check_strings` once for all layers that share the same bytes."""
         key = (offset, len(raw), count)
         if key not in self._checked_strings:
             self._checked_strings[key] = check_strings(raw, count)
         return self._checked_strings[key]
 
     def _bytes(self, layer: Layer, offset: int, size: int) -> memoryview | None:
-        """The constant's part of the .bin; None (and a problem) when it is not there."""
+        """Return the constant's bytes in the .bin; ``None`` (and a problem) if they are missing."""
         if size == 0 or self._without_weights:
             return _EMPTY
         if self._weights_path is None:
@@ -181,7 +181,7 @@ class LayerData:
             return ()
 
     def _set_dims(self, layer: Layer, dims: Dims | None) -> None:
-        """The dimensions in the data count: they tell an unknown rank from a scalar, which ports cannot."""
+        """Use the dimensions in the data, which distinguish an unknown rank from a scalar. Ports cannot."""
         port = layer.outputs[0]
         if port.dims and port.dims != dims:
             self._remarks.add(f"the dimensions of a {layer.type}'s port that differ from its shape", layer=layer)

@@ -1,4 +1,4 @@
-"""How the bodies of TensorIterator, Loop and If are connected with the layer around them."""
+"""Connections of the bodies of TensorIterator, Loop and If with the outer layer."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from converters.openvino.reader.graph import BackEdge, Body, Layer, PortMapInput
 from converters.openvino.reader.xml import integer
 
 PORT_MAPS = {"body": "port_map", "then_body": "then_port_map", "else_body": "else_port_map"}
-"""The element that holds a body -> the one that holds its port map."""
+"""The element of a body -> the element of its port map."""
 
 TAGS = {*PORT_MAPS, *PORT_MAPS.values(), "back_edges"}
-"""All elements that have to do with bodies."""
+"""All elements for bodies."""
 
 _PURPOSES = {"input": "current_iteration", "output": "execution_condition"}
 _NUMBERS = ("external_port_id", "internal_layer_id", "axis", "start", "end", "stride", "part_size")
@@ -30,7 +30,7 @@ def connect(
     problems: Problems,
     remarks: Remarks,
 ) -> None:
-    """Fills the body's `inputs`, `outputs` and `back_edges` from their elements."""
+    """Set the body's `inputs`, `outputs` and `back_edges` from their elements."""
     earlier = len(problems)
     parameters = {x.id: x for x in body.parameters}
     results = {x.id: x for x in body.results}
@@ -43,7 +43,7 @@ def connect(
         if element.tag == "output":
             outputs.append((external_id, fields))
         elif external_id < len(layer.inputs):
-            # An external_port_id counts the inputs; the ids of input ports are the same numbers.
+            # # An external_port_id is the index of an input, which equals the id of its port.
             external = layer.inputs[external_id] if external_id >= 0 else None
             body.inputs.append(PortMapInput(external, parameter=fields.pop("layer"), **fields))
         else:
@@ -61,9 +61,9 @@ def connect(
 
 
 def _connect_outputs(layer: Layer, body: Body, outputs: list[tuple[int, dict[str, Any]]], problems: Problems) -> None:
-    """The entries in the order of their external_port_id are the layer's outputs in order.
+    """Map the entries, sorted by their external_port_id, to the layer's outputs in order.
 
-    The ids themselves mean nothing: OpenVINO writes the output ports' ids, older files count from 0.
+    The ids themselves have no meaning. OpenVINO writes the output ports' ids, older files count from 0.
     """
     order = sorted(external_id for external_id, _ in outputs if external_id >= 0)
     if len(order) != len(layer.outputs) or len(set(order)) < len(order):
@@ -88,7 +88,7 @@ def _children(element: etree._Element | None, tags: tuple[str, ...], remarks: Re
 def _fields(
     element: etree._Element, layers: dict[int, Layer], problems: Problems, remarks: Remarks
 ) -> dict[str, Any] | None:
-    """The values of a port map's entry; None (and a problem) when it is wrong."""
+    """Return the values of a port map's entry; ``None`` (and a problem) if it is invalid."""
     texts = xml.attributes(element)
     purpose = texts.pop("purpose", "")
     if purpose not in ("", _PURPOSES[element.tag]):
@@ -126,7 +126,7 @@ def _number(element: etree._Element, name: str) -> int:
 
 
 def _check(layer: Layer, body: Body, problems: Problems) -> None:
-    """A Parameter that is used has exactly one first value, and at most one back edge leads to it."""
+    """Check that each used Parameter has exactly one initial value and at most one back edge."""
     entries: dict[int, int] = {}
     for entry in body.inputs:
         entries[entry.parameter.id] = entries.get(entry.parameter.id, 0) + 1

@@ -1,7 +1,7 @@
-"""``<pre-process>`` of version 10: a mean that is subtracted from an input, as layers of the graph.
+"""``<pre-process>`` of version 10, which subtracts a mean from an input, as layers of the graph.
 
-One number a channel (``<mean value="...">``), or an image of means a channel, which lies in the .bin
-(``<mean offset="..." size="...">``).
+The mean is one number per channel (``<mean value="...">``), or one image per channel in the .bin (``<mean offset="..."
+size="...">``).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from converters.openvino.reader.xml import integer
 
 
 def subtract_mean(model: Model, element: etree._Element, problems: Problems) -> None:
-    """Puts the mean's layers between the input that the element names and whatever takes that."""
+    """Insert the layers that subtract the mean after the input that the element names."""
     parameter = _input(model, element)
     dims = None if parameter is None else parameter.outputs[0].dims
     if parameter is None or not model.parameters:
@@ -31,7 +31,7 @@ def subtract_mean(model: Model, element: etree._Element, problems: Problems) -> 
         problems.add("<pre-process> is for an input of two to five known dimensions", line=element.sourceline)
         return
     sizes = [dim for dim in dims if dim is not None]
-    # A batch comes first but for three dimensions: channels, height, width.
+    # # The batch comes first unless there are three dimensions: channels, height, width.
     channels, *image = sizes if len(sizes) == 3 else sizes[1:]
     means = [channel.find("mean") for channel in element.iterchildren("channel")]
     present = [mean for mean in means if mean is not None]
@@ -63,13 +63,13 @@ def _input(model: Model, element: etree._Element) -> Layer | None:
     name = element.get("reference-layer-name", "").strip()
     if name:
         return next((layer for layer in model.parameters if layer.name == name), None)
-    # The oldest files name none: the first image is meant.
+    # # The oldest files do not name the input. The first image is meant.
     images = (layer for layer in model.parameters if len(layer.outputs[0].dims or ()) == 4)
     return next(images, model.parameters[0] if model.parameters else None)
 
 
 def _in_order(element: etree._Element, values: list[Any]) -> list[Any]:
-    """The channels' values by the channels' ids, which count from 0 where they are not given."""
+    """Sort the channels' values by the channels' ids, which count from 0 by default."""
     channels = list(element.iterchildren("channel"))
     ids = [integer(channel.get("id")) for channel in channels]
     places = [place if number is None else number for place, number in enumerate(ids)]
@@ -85,7 +85,7 @@ def _plane(layers: _Layers, mean: etree._Element, shape: tuple[int, ...]) -> Out
 
 
 class _Layers:
-    """New layers before all others that take an input's value."""
+    """New layers before all consumers of an input."""
 
     def __init__(self, model: Model, parameter: Layer) -> None:
         self.model, self.parameter = model, parameter
@@ -94,13 +94,13 @@ class _Layers:
         self._place = model.layers.index(parameter) + 1
 
     def constant(self, shape: tuple[int, ...], offset: int | None, raw: memoryview) -> OutputPort:
-        """A Const layer's value."""
+        """Add a Const layer and return its value."""
         port = self.add("Const", [], shape)
         port.layer.constant = Constant(self.element_type, shape, offset, len(raw), raw)
         return port
 
     def add(self, kind: str, sources: list[OutputPort], shape: tuple[int, ...], **attributes: str) -> OutputPort:
-        """A layer's one output."""
+        """Add a layer and return its output."""
         name = f"{self.parameter.name}/mean_{self._next_id}"
         layer = Layer(self._next_id, name, kind, "opset1", attributes, [], [], {}, self.parameter.line)
         for index, source in enumerate(sources):
@@ -113,7 +113,7 @@ class _Layers:
         return port
 
     def subtract(self, mean: OutputPort) -> None:
-        """The input less the mean, for all that took the input."""
+        """Subtract the mean from the input for all its consumers."""
         value = self.parameter.outputs[0]
         consumers, value.consumers = value.consumers, []
         dims = tuple(dim for dim in value.dims or () if dim is not None)

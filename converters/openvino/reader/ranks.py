@@ -1,7 +1,7 @@
-"""What the ports of an IR leave unsaid about dimensions.
+"""Ranks that the ports of an IR do not state.
 
-A port without dimensions is a scalar, or a value whose number of dimensions is not known: OpenVINO writes
-both alike. Only the data of Parameter and Const layers tell the two apart, so the rest follows from them.
+A port without dimensions is a scalar or a value of unknown rank. OpenVINO writes both in the same way. Only the data of
+Parameter and Const layers distinguish them, so the other ranks are derived from those.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from converters.openvino.reader.graph import Body, Dims, Graph, InputPort, Layer, Model, OutputPort
 from converters.openvino.reader.shapes import PartialShape
 
-# The rank of the first output follows from the length of these inputs, which hold a shape (or repeats).
+# # The rank of the first output is the length of these inputs, which contain a shape (or repeats).
 _RANK_FROM_LENGTH = {
     "Reshape": (1,),
     "Broadcast": (1,),
@@ -19,18 +19,18 @@ _RANK_FROM_LENGTH = {
     "DynamicReshape": (1,),
 }
 
-# The rank follows from the last dimension of the indices.
+# # The rank depends on the last dimension of the indices.
 _RANK_FROM_LAST_DIM = {"GatherND": 1}
 
-# The rank follows from the values of the inputs after the first, which hold axes.
+# # The rank depends on the axes in the inputs after the first.
 _RANK_FROM_AXES = {"Squeeze", "Unsqueeze"}
 
-# Layers that never give a scalar: without dimensions their rank is unknown.
+# # Layers that never return a scalar. Without dimensions, their rank is unknown.
 _NEVER_SCALAR = {"Eye"}
 
 
 def settle_dims(model: Model) -> None:
-    """Sets `OutputPort.dims` to None where the rank is not known."""
+    """Set `OutputPort.dims` to ``None`` if the rank is unknown."""
     _settle(model)
 
 
@@ -46,7 +46,7 @@ def _settle(graph: Graph) -> None:
 
 
 def _is_scalar(layer: Layer, port: OutputPort) -> bool:
-    """Whether an output that is written without dimensions has none, not an unknown number of them."""
+    """Return whether an output without dimensions is a scalar, and not of unknown rank."""
     if layer.bodies:
         return all(_ends_scalar(body, port) for body in layer.bodies.values())
     if "variable_shape" in layer.attributes:
@@ -66,7 +66,7 @@ def _is_scalar(layer: Layer, port: OutputPort) -> bool:
         if not all(_is_constant(source) for source in layer.inputs[1:]):
             return False
         if kind == "Squeeze" and (_is_true(layer, "allow_axis_skip") or all(x.dims == (0,) for x in layer.inputs[1:])):
-            # It takes away those dimensions that are 1.
+            # # It removes the dimensions that are 1.
             return None not in (layer.inputs[0].dims or ())
     return True
 
@@ -83,7 +83,7 @@ def _is_true(layer: Layer, attribute: str) -> bool:
 
 
 def _is_constant(port: InputPort) -> bool:
-    """Whether the value is a constant, or one behind a Convert."""
+    """Return whether the value is a constant, or a Convert of one."""
     layer = port.source.layer
     while layer.type == "Convert":
         layer = layer.inputs[0].source.layer
@@ -93,5 +93,5 @@ def _is_constant(port: InputPort) -> bool:
 def _parsed(text: str) -> Dims | None:
     try:
         return PartialShape.parse(text).dims
-    except ValueError:  # the rule that reads the attribute will say so
+    except ValueError:  # # the rule that reads the attribute reports it
         return None

@@ -1,7 +1,7 @@
-"""Reads an OpenVINO IR (version 10 or 11: an .xml and a .bin) into a typed graph.
+"""Reading of an OpenVINO IR (version 10 or 11: an .xml and a .bin) into a typed graph.
 
-Nothing that the files hold can do more than raise `MalformedError`: every reference, size and shape is checked before it
-is used, and all that is wrong is told at once.
+Invalid files can only raise `MalformedError`. Every reference, size and shape is checked before it is used, and all problems
+are reported at once.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ _RESAVE = "load and save the model with OpenVINO"
 def read(
     xml_path: str | Path, bin_path: str | Path | None = None, *, without_weights: bool = False, name: str = ""
 ) -> Model:
-    """Reads the IR at `xml_path`.
+    """Read the IR at `xml_path`.
 
     Args:
         xml_path: the .xml file.
-        bin_path: the .bin file; by default the one of the same name beside the .xml. It may be missing when
-            the model has no constants.
-        without_weights: whether constants lose their values if the .bin is missing, instead of an error. Such a model can
-            be inspected, but not converted: its `Model.weights_path` is None.
-        name: what problems call the model; by default its path.
+        bin_path: the .bin file; by default the one of the same name next to the .xml. It may be missing if the model has no
+            constants.
+        without_weights: whether constants lose their values if the .bin is missing, instead of an error. Such a model can be
+            inspected, but not converted: its `Model.weights_path` is None.
+        name: the name of the model in problems; by default its path.
 
     Returns:
-        The model. Its constants are views into the .bin file, which stays mapped while one of them lives.
+        The model. Its constants are views of the .bin file, which stays mapped while one of them exists.
 
     Raises:
-        MalformedError: a file cannot be read or is not an IR; it lists everything that is wrong, with file and line.
+        MalformedError: a file cannot be read or is not an IR. The error lists all problems, with file and line.
     """
     path = Path(xml_path)
     with no_collection():
@@ -90,7 +90,7 @@ def _map_weights(path: Path, bin_path: Path | None) -> tuple[Path | None, memory
 
 
 def _unchanged(path: Path | None) -> Callable[[], None]:
-    """A function that raises `MalformedError` where the file at ``path`` is another one by then, or has been written to."""
+    """Return a function that raises `MalformedError` if the file at ``path`` has been replaced or changed."""
 
     def state() -> tuple[int, ...]:
         if path is None:
@@ -112,11 +112,11 @@ def _unchanged(path: Path | None) -> Callable[[], None]:
 
 
 _Edge = tuple[int, int, int, int, int]
-"""From which layer and port to which, and the line in the .xml."""
+"""The layers and ports that an edge connects, and the line in the .xml."""
 
 
 class _Integers(dict[str | None, int | None]):
-    """`xml.integer` with a memory: most numbers of a file come many times."""
+    """`xml.integer` with a cache, because most numbers of a file are repeated."""
 
     def __missing__(self, text: str | None) -> int | None:
         value = self[text] = integer(text)
@@ -124,7 +124,7 @@ class _Integers(dict[str | None, int | None]):
 
 
 class _Reader:
-    """One reading of one file."""
+    """Reads one file."""
 
     def __init__(self, problems: Problems, remarks: Remarks, layer_data: LayerData) -> None:
         self.problems, self.remarks = problems, remarks
@@ -133,13 +133,14 @@ class _Reader:
         self.dims: dict[tuple[str | None, ...], Dims] = {(): ()}
 
     def wrong(self, message: str, element: etree._Element, remedy: str = "") -> None:
-        """Notes what is wrong at an element."""
+        """Record a problem at an element."""
         self.problems.add(message, remedy, line=element.sourceline)
 
-    # Graphs
+    # # -- graphs
+    # ----------------------------------------------------------------------------------------------------------------
 
     def model(self, root: etree._Element, path: Path, weights_path: Path | None, weights: memoryview) -> Model | None:
-        """The whole net; None when there are problems."""
+        """Read the whole net; ``None`` if there are problems."""
         attributes = xml.attributes(root)
         if root.tag != "net":
             self.wrong(f"the root element is <{short(root.tag)}>, not <net>", root, "name the IR's .xml file")
@@ -174,7 +175,7 @@ class _Reader:
         return None if len(self.problems) else model
 
     def parts(self, element: etree._Element, allowed: tuple[str, ...]) -> dict[str, etree._Element]:
-        """The children by tag; each of the allowed ones may come once."""
+        """Return the children by tag. Each allowed tag may occur once."""
         parts: dict[str, etree._Element] = {}
         for child in element:
             if child.tag not in allowed:
@@ -184,7 +185,7 @@ class _Reader:
         return parts
 
     def graph(self, parts: dict[str, etree._Element], parent: etree._Element, depth: int) -> dict[str, Any] | None:
-        """What nets and bodies have in common, as a Graph's fields; None when there are problems."""
+        """Return the Graph fields that nets and bodies share; ``None`` if there are problems."""
         earlier = len(self.problems)
         if "layers" not in parts:
             self.wrong(f"no <layers> in <{parent.tag}>", parent)
@@ -205,7 +206,7 @@ class _Reader:
                 self.layer(layer, element, inputs, outputs, depth)
             else:
                 self.remarks.add("layers that lead to no result", layer=layer)
-        if len(self.problems) > earlier:  # ports may be missing, and edges to them are not at fault
+        if len(self.problems) > earlier:  # # ports may be missing because of other problems
             return None
         in_order = self.connect(edges, live, inputs, outputs, places)
         self.check_inputs(layers)
@@ -222,7 +223,7 @@ class _Reader:
         }
 
     def headers(self, layers: etree._Element) -> dict[int, tuple[Layer, etree._Element]]:
-        """The layers by id, as yet without anything but what ``<layer>`` itself says."""
+        """Read the layers by id, with the attributes of ``<layer>`` only."""
         headers: dict[int, tuple[Layer, etree._Element]] = {}
         for element in layers:
             if element.tag != "layer":
@@ -245,7 +246,7 @@ class _Reader:
         return headers
 
     def edges(self, edges: etree._Element | None) -> list[_Edge]:
-        """What the edges say, whether or not there are such layers and ports."""
+        """Read the edges, whether or not their layers and ports exist."""
         found = []
         number = self.integers
         for edge in edges if edges is not None else ():
@@ -268,7 +269,7 @@ class _Reader:
         outputs: dict[tuple[int, int], OutputPort],
         places: dict[int, int],
     ) -> bool:
-        """Connects inputs with their sources; returns whether each layer stands after its sources."""
+        """Connect inputs with their sources. Return whether the layers are in topological order."""
         in_order = True
         for from_layer, from_port, to_layer, to_port, line in edges:
             if to_layer not in live:
@@ -293,7 +294,7 @@ class _Reader:
         return in_order
 
     def check_inputs(self, layers: list[Layer]) -> None:
-        """Every input has a source, but for such as are left out at the end."""
+        """Check that every input has a source, except inputs that are omitted at the end."""
         for layer in layers:
             while layer.inputs and layer.inputs[-1].source is None and layer.type not in _SINKS:
                 self.remarks.add(f"an input port of {short(layer.type)} to which no edge leads", layer=layer)
@@ -306,7 +307,7 @@ class _Reader:
                     self.remarks.add("the dimensions of an input port that differ from those of its source", layer=layer)
 
     def ordered(self, layers: list[Layer], places: dict[int, int]) -> list[Layer]:
-        """The layers with each after its sources, otherwise in the file's order."""
+        """Return the layers in topological order, and otherwise in the file's order."""
         waiting = [len(layer.inputs) for layer in layers]
         ready = [place for place, count in enumerate(waiting) if count == 0]
         ordered: list[Layer] = []
@@ -320,7 +321,7 @@ class _Reader:
                     if waiting[place] == 0:
                         heapq.heappush(ready, place)
         if len(ordered) < len(layers):
-            # Every layer left has a source that is left: going back from one to the next ends in a cycle.
+            # # Every remaining layer has a remaining source, so following the sources leads to a cycle.
             place = next(place for place, count in enumerate(waiting) if count)
             passed = set()
             while place not in passed:
@@ -330,7 +331,8 @@ class _Reader:
             self.problems.add("it needs its own result: the graph has a cycle", layer=layers[place])
         return ordered
 
-    # Layers
+    # # -- layers
+    # ----------------------------------------------------------------------------------------------------------------
 
     def layer(
         self,
@@ -340,7 +342,7 @@ class _Reader:
         outputs: dict[tuple[int, int], OutputPort],
         depth: int,
     ) -> None:
-        """Completes a layer: its ports, attributes, value and bodies."""
+        """Read a layer's ports, attributes, value and bodies."""
         parts: dict[str, etree._Element] = {}
         for child in element:
             tag = child.tag
@@ -364,26 +366,26 @@ class _Reader:
             self.bodies(layer, parts, depth)
 
     def unknown(self, element: etree._Element, parent: etree._Element, layer: Layer | None = None) -> None:
-        """Notes an element that means nothing where it stands; OpenVINO looks for those that it knows and sees no other."""
+        """Record an unknown element. OpenVINO ignores elements that it does not know."""
         message = f"the element <{short(element.tag)}> in <{parent.tag}>"
         self.remarks.add(message, layer=layer, line=element.sourceline)
 
     def inputs(self, layer: Layer, element: etree._Element, ports: dict[tuple[int, int], InputPort]) -> None:
-        """The ports in a layer's ``<input>``."""
+        """Read the ports in a layer's ``<input>``."""
         for child in element:
             if child.tag != "port":
                 self.unknown(child, element, layer)
                 continue
             port_id = self.port_id(layer, child)
             dims, info = self.port_content(layer, child)
-            source: Any = None  # the edges bring it
+            source: Any = None  # # set by the edges
             port = InputPort(layer, port_id, len(layer.inputs), source, dims, info, child.get("precision", ""))
             if ports.setdefault((layer.id, port_id), port) is not port:
                 self.problems.add(f"a second input port {port_id}", layer=layer)
             layer.inputs.append(port)
 
     def outputs(self, layer: Layer, element: etree._Element, ports: dict[tuple[int, int], OutputPort]) -> None:
-        """The ports in a layer's ``<output>``."""
+        """Read the ports in a layer's ``<output>``."""
         for child in element:
             if child.tag != "port":
                 self.unknown(child, element, layer)
@@ -412,14 +414,14 @@ class _Reader:
             layer.outputs.append(port)
 
     def port_id(self, layer: Layer, element: etree._Element) -> int:
-        """A port's number; -1 (and a problem) when it has none."""
+        """Return a port's number; -1 (and a problem) if it has none."""
         port_id = self.integers[element.get("id")]
         if port_id is None or port_id < 0:
             self.problems.add("a port has a whole number as id", layer=layer, line=element.sourceline)
         return -1 if port_id is None else port_id
 
     def port_content(self, layer: Layer, element: etree._Element) -> tuple[Dims, dict[str, Any]]:
-        """A port's dimensions and run-time information."""
+        """Return a port's dimensions and run-time information."""
         texts = tuple([child.text for child in element.iterchildren("dim")])
         info: dict[str, Any] = {}
         if len(texts) < len(element):
@@ -438,7 +440,7 @@ class _Reader:
         return dims, info
 
     def bodies(self, layer: Layer, parts: dict[str, etree._Element], depth: int) -> None:
-        """The sub-graphs of a layer."""
+        """Read the sub-graphs of a layer."""
         if depth >= _MAX_NESTED_BODIES:
             self.problems.add(f"bodies are nested more than {_MAX_NESTED_BODIES} deep", layer=layer)
             return
@@ -460,7 +462,9 @@ class _Reader:
 
 
 def _live(headers: dict[int, tuple[Layer, etree._Element]], edges: list[_Edge]) -> set[int]:
-    """The ids of the layers that results and assignments depend on, and of all Parameters: no others does OpenVINO make."""
+    """Return the ids of the layers that results and assignments depend on, and of all Parameters. OpenVINO creates no
+    others.
+    """
     sources: dict[int, list[int]] = {}
     for from_layer, _, to_layer, _, _ in edges:
         sources.setdefault(to_layer, []).append(from_layer)

@@ -1,4 +1,4 @@
-"""Other shapes for a model's inputs than its file gives them."""
+"""New shapes for a model's inputs."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from converters.suggestions import did_you_mean
 
 
 def reshape(model: Model, shapes: Mapping[str, Sequence[int]]) -> None:
-    """Sets the dimensions of inputs, and forgets what the file says of all dimensions that may depend on them.
+    """Set the dimensions of inputs, and remove all dimensions in the file that may depend on them.
 
     Args:
-        model: changed in place.
-        shapes: the dimensions by input name: a tensor name or the friendly name. -1 is an open dimension.
+        model: the model; changed in place.
+        shapes: the dimensions by tensor name or friendly name of an input. -1 is a dynamic dimension.
 
     Raises:
-        ConversionError: for names that no input has, and for other numbers of dimensions.
+        ConversionError: an input does not exist or has another rank.
     """
     if not shapes:
         return
@@ -51,7 +51,7 @@ def _find(model: Model, name: str) -> Layer | None:
 
 
 def _others(graph: Graph) -> Iterator[Layer]:
-    """All layers but constants and the model's own Parameters; those of bodies are fed by what may have changed."""
+    """Yield all layers except constants and the model's own Parameters. Layers of bodies may depend on changed values."""
     for layer in graph.layers:
         if layer.type not in ("Parameter", "Const"):
             yield layer

@@ -1,4 +1,4 @@
-"""Run-time information and meta data of an IR: whatever stands in such elements, as nested dicts."""
+"""Run-time information and meta data of an IR as nested dicts."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from converters.openvino.reader import xml
 
 
 def parse(element: etree._Element | None) -> dict[str, Any]:
-    """What the element's children say, by name.
+    """Return the content of the element's children by name.
 
-    A child is known by its ``name``, else by its tag. It becomes a text when it has nothing but a ``value``
-    (or text of its own), else a dict of its other attributes, its children and, as "#text", its text. What
-    comes more than once becomes a list. The parser bounds the depth.
+    A child's key is its ``name``, or else its tag. It becomes a text if it has only a ``value`` (or its own text). Otherwise
+    it becomes a dict of its other attributes, its children and, as "#text", its text. Repeated children become a list. The
+    parser limits the depth.
     """
     result: dict[str, Any] = {}
     for child in element if element is not None else ():

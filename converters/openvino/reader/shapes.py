@@ -1,4 +1,4 @@
-"""Shapes as an IR writes them in attributes: "1,3,224,224", "?,1..5,3..", "..."."""
+"""Shapes in the attributes of an IR: "1,3,224,224", "?,1..5,3..", "..."."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from converters.errors import short
 from converters.openvino.reader.xml import integer
 
 Interval = tuple[int, int | None]
-"""The least and the greatest value of a dimension; None for no upper bound."""
+"""The minimum and maximum of a dimension; ``None`` for no maximum."""
 
 
 @dataclass(frozen=True)
 class PartialShape:
-    """A shape as an attribute writes it.
+    """A shape in an attribute.
 
     Attributes:
-        intervals: the bounds of each dimension; None for an unknown rank.
+        intervals: the bounds of each dimension; ``None`` for an unknown rank.
     """
 
     intervals: tuple[Interval, ...] | None
 
     @property
     def dims(self) -> tuple[int | None, ...] | None:
-        """The dimensions, None for one that is not known; None for an unknown rank."""
+        """The dimensions, with ``None`` for dynamic ones; ``None`` for an unknown rank."""
         return None if self.intervals is None else tuple(known(interval) for interval in self.intervals)
 
     def __str__(self) -> str:
@@ -32,14 +32,14 @@ class PartialShape:
 
     @classmethod
     def parse(cls, text: str) -> PartialShape:
-        """The shape that `text` is; raises ValueError when it is none."""
+        """Parse a shape. Raise ``ValueError`` if the text is not a shape."""
         return cls(parse_partial_shape(text))
 
 
 def parse_dimension(text: str) -> Interval | None:
-    """The bounds that one dimension is written with: "3", "?", "-1", "1..5", "3..", "..7".
+    """Parse the bounds of one dimension: "3", "?", "-1", "1..5", "3..", "..7".
 
-    Returns None when `text` is no dimension.
+    Returns ``None`` if `text` is not a dimension.
     """
     if text in ("?", "-1"):
         return (0, None)
@@ -55,10 +55,10 @@ def parse_dimension(text: str) -> Interval | None:
 
 
 def parse_partial_shape(text: str) -> tuple[Interval, ...] | None:
-    """The bounds of each dimension in a ``shape`` attribute; None for "...", a shape of unknown rank.
+    """Parse the bounds of each dimension in a ``shape`` attribute; ``None`` for "...", a shape of unknown rank.
 
     Raises:
-        ValueError: `text` is no shape.
+        ValueError: `text` is not a shape.
     """
     text = text.strip()
     if text[:1] == "[" and text[-1:] == "]":
@@ -84,11 +84,11 @@ def _shown(interval: Interval) -> str:
 
 
 def known(interval: Interval) -> int | None:
-    """The dimension that `interval` leaves no choice about; None when it does."""
+    """Return the only dimension in `interval`; ``None`` if there are several."""
     low, high = interval
     return low if low == high else None
 
 
 def same_dims(a: Sequence[int | None], b: Sequence[int | None]) -> bool:
-    """Whether two shapes can be the same: as many dimensions, and equal where both are known."""
+    """Return whether two shapes are compatible: of equal rank, with equal dimensions if both are known."""
     return len(a) == len(b) and all(x is None or y is None or x == y for x, y in zip(a, b, strict=True))

@@ -1,4 +1,4 @@
-"""The names by which OpenVINO knows a model's inputs and outputs."""
+"""OpenVINO's names of a model's inputs and outputs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _SEPARATOR = re.compile(r"(?<!\\),")
 
 
 def parse_names(text: str) -> tuple[str, ...]:
-    """The tensor names in a ``names`` or ``output_names`` attribute, which commas separate.
+    """Parse the tensor names in a ``names`` or ``output_names`` attribute, separated by commas.
 
-    A comma within a name is written "\\,"; any other backslash stands for itself.
+    A comma in a name is written "\\,". Any other backslash is literal.
     """
     if "," not in text:
         return (text,) if text else ()
@@ -21,20 +21,20 @@ def parse_names(text: str) -> tuple[str, ...]:
 
 
 def friendly_name(port: OutputPort) -> str:
-    """The name of the layer that gives the value, with ".0", ".1" ... where that has several outputs."""
+    """Return the name of the value's layer, with ".0", ".1", ... if the layer has several outputs."""
     layer = port.layer
     return layer.name if len(layer.outputs) + layer.left_out == 1 else f"{layer.name}.{port.index}"
 
 
 def input_aliases(parameter: Layer) -> tuple[str, ...]:
-    """All names by which an input may be called: its tensor names and its friendly one."""
+    """Return all names of an input: its tensor names and its friendly name."""
     return (*parameter.outputs[0].names, parameter.name)
 
 
 def settle_names(model: Model) -> None:
-    """Sets the model's `input_names` and `output_names`.
+    """Set the model's `input_names` and `output_names`.
 
-    The name that a user gives comes first, then tensor names, and the friendly name for want of any.
+    The user's name comes first, then the tensor names. The friendly name is used if there is no other.
     """
     model.input_names = [_names(model, layer, layer.outputs[0].names, layer.name) for layer in model.parameters]
     model.output_names = [
@@ -44,7 +44,7 @@ def settle_names(model: Model) -> None:
 
 def _names(model: Model, layer: Layer, names: tuple[str, ...], friendly: str) -> tuple[str, ...]:
     missing = not names or (ir10.is_early(model) and friendly not in names)
-    # A layer without a name gets one of OpenVINO's, and an ONNX value needs one too.
+    # # A layer without a name gets OpenVINO's default name, because an ONNX value needs a name.
     settled = (*names, friendly or f"{layer.type}_{layer.id}") if missing else names
     given = model.renamed.get(layer)
     return settled if given is None else (given, *(name for name in settled if name != given))

@@ -1,4 +1,4 @@
-"""XML, read with suspicion: no document types, no entities of one's own, no network, bounded depth."""
+"""Parsing of untrusted XML: no document types, no custom entities, no network, limited depth."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from converters.suggestions import similar_file
 _ENCODING = re.compile(rb"""^\s*<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
 _ENCODINGS = dict.fromkeys(("utf-8", "utf8", "us-ascii", "ascii"), "utf-8")
 _ENCODINGS |= dict.fromkeys(("iso-8859-1", "latin1"), "iso-8859-1")
-"""The encodings that OpenVINO's XML parser goes by, as lxml calls them."""
+"""The encodings that OpenVINO's XML parser accepts, by lxml's names."""
 _MAX_SEARCHED = 128  # attributes
 _INTEGER = re.compile(r"-?[0-9]{1,19}", re.ASCII)
 
 
 def regular_file_size(path: Path, remedy: str = "name the IR's .xml file") -> int:
-    """The size of the file at `path` in bytes; ``remedy`` is what to do where it is no file.
+    """Return the size of the file at `path` in bytes. ``remedy`` is the remedy if it is not a file.
 
     Raises:
-        MalformedError: there is none, it cannot be reached, or it is not a regular file.
+        MalformedError: the file does not exist, cannot be accessed, or is not a regular file.
     """
     try:
         status = os.stat(path)
@@ -40,7 +40,7 @@ def regular_file_size(path: Path, remedy: str = "name the IR's .xml file") -> in
 
 
 def parse(path: Path) -> etree._Element:
-    """The root element of the XML file at `path`, without comments and processing instructions.
+    """Return the root element of the XML file at `path`, without comments and processing instructions.
 
     Raises:
         MalformedError: the file cannot be read, is not well-formed UTF-8 XML, or declares a document type.
@@ -60,8 +60,8 @@ def parse(path: Path) -> etree._Element:
     stated = encoding[1].decode("ascii").lower() if encoding else "utf-8"
     if encoding and stated not in _ENCODINGS:
         raise malformed(f"the encoding {encoding[1].decode('ascii')} is not UTF-8", 1, "save the file as UTF-8")
-    # A document type can define entities that grow without bound. An IR has none. Since the encoding is one of those that
-    # extend ASCII, the declaration can only be written with these very bytes.
+    # # A document type can define entities that expand without limit. An IR has none. All accepted encodings extend ASCII,
+    # so the # declaration always has these bytes.
     position = data.find(b"<!DOCTYPE")
     if position >= 0:
         raise malformed("a document type is declared, which no IR has", data.count(b"\n", 0, position) + 1)
@@ -93,16 +93,16 @@ def parse(path: Path) -> etree._Element:
 
 
 def attributes(element: etree._Element) -> dict[str, str]:
-    """The attributes of an element, however many."""
+    """Return the attributes of an element, in linear time."""
     if len(element.attrib) <= _MAX_SEARCHED:
         return dict(element.items())
-    # lxml searches from the first to get each value.
+    # # lxml searches from the first attribute for each value.
     values: Any = element.xpath("@*")
     return {value.attrname: str(value) for value in values}
 
 
 def integer(text: str | None) -> int | None:
-    """The 64-bit integer that `text` is in decimal digits; None when it is anything else."""
+    """Parse a decimal 64-bit integer; ``None`` for any other text."""
     if text is None or not _INTEGER.fullmatch(text):
         return None
     value = int(text)

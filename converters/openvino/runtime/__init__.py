@@ -1,1 +1,1 @@
-"""OpenVINO as a runtime: in a process of its own, for results, layers and times to compare with."""
+"""OpenVINO as a runtime in a separate process, for the comparison of results, layers and times."""

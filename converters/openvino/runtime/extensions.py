@@ -1,4 +1,4 @@
-"""Extensions of OpenVINO, for models that hold operations of one: shared libraries, and Python files with operations."""
+"""Extensions of OpenVINO for models with custom operations: shared libraries and Python files."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 
 
 def new_core(extensions: Sequence[str] = ()) -> Any:
-    """An ``openvino.Core`` that knows the extensions' operations.
+    """Create an ``openvino.Core`` with the extensions' operations.
 
     Args:
-        extensions: shared libraries, and Python files (.py) whose classes derived from ``openvino.Op`` are the operations.
+        extensions: shared libraries, and Python files (.py) with operations as classes derived from ``openvino.Op``.
 
     Raises:
-        ValueError: where a Python file fails or has no such class.
-        RuntimeError: OpenVINO's own, where a library is not one of its extensions.
+        ValueError: a Python file fails or has no such class.
+        RuntimeError: a library is not an extension (raised by OpenVINO).
     """
     import openvino as ov
 

@@ -1,4 +1,4 @@
-"""What is asked of OpenVINO in its own process: a model with other outputs."""
+"""Extraction of a model with other outputs, in OpenVINO's own process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from converters.openvino.runtime.inference import read_model
 
 @dataclass(frozen=True)
 class Output:
-    """A value: the friendly name of its layer, which output of it, and its place among the model's outputs, if any."""
+    """A value: the friendly name of its layer, its output index, and its position among the model's outputs, if any."""
 
     layer: str
     index: int
@@ -31,10 +31,10 @@ def extract(
     Args:
         path: the IR.
         target: the new IR's .xml.
-        inputs: the inputs that it keeps, by their places.
-        outputs: its outputs.
-        variables: the ids of the variables that it assigns.
-        extensions: as of `read_model`.
+        inputs: the positions of the remaining inputs.
+        outputs: the outputs.
+        variables: the ids of the assigned variables.
+        extensions: see `read_model`.
 
     Raises:
         ValueError: a layer cannot be found by its name.

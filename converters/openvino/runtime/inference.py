@@ -1,4 +1,4 @@
-"""What is asked of OpenVINO in its own process: to infer a model, or to evaluate it with the reference kernels."""
+"""Inference of a model, and evaluation with the reference kernels, in OpenVINO's own process."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ from converters.source import Inference
 from converters.validation.low_precision import loaded, stored
 
 FLOAT32 = {"INFERENCE_PRECISION_HINT": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
-"""Computing in float32: also where weights are compressed, whose layers' inputs the plugin would round to 8 bits."""
+"""Settings for float32 computation, including the inputs of layers with compressed weights, which the plugin would round to
+8 bits.
+"""
 
 EXACT = {**FLOAT32, "LP_TRANSFORMS_MODE": "NO"}
-"""Computing what the file says, in float32: also where it says how numbers are quantised."""
+"""Settings for float32 computation as in the file, including quantized layers."""
 
 SHIPPED = {"INFERENCE_PRECISION_HINT": "f32"}
-"""Computing as OpenVINO does unless it is told otherwise, but for its 16-bit floats: quantised layers in integers."""
+"""OpenVINO's default settings, except for 16-bit floats: quantized layers are computed in integers."""
 
-# NumPy's types for those of OpenVINO that it hands out in some other guise.
+# # OpenVINO's types that it returns as other NumPy types.
 _LACKING = {
     "bf16": ml_dtypes.bfloat16,
     "f8e4m3": ml_dtypes.float8_e4m3fn,
@@ -35,13 +37,13 @@ _LACKING = {
     "i4": ml_dtypes.int4,
     "u4": ml_dtypes.uint4,
 }
-# ONNX Runtime has no kernels for these: there float32 carries their values.
+# # ONNX Runtime has no kernels for these types. float32 represents their values there.
 _CARRIED = ("f8e8m0", "f4e2m1")
 
 
 @dataclass(frozen=True)
 class LayerOutput:
-    """An output of a layer of the IR: the layer's friendly name and type, and which output."""
+    """An output of a layer of the IR: the layer's friendly name and type, and the output index."""
 
     name: str
     type: str
@@ -62,12 +64,12 @@ def infer(
 
     Args:
         path: the .xml.
-        runs: for each run the inputs in the model's order.
-        state: whether variables keep their values from run to run.
-        layers: further values to hand out.
-        timed: whether to repeat the last run for the time.
-        extensions: as of `new_core`.
-        settings: the CPU plugin's.
+        runs: for each run, the inputs in the model's order.
+        state: whether variables keep their values between runs.
+        layers: further values to return.
+        timed: whether to repeat the last run to measure the time.
+        extensions: see `new_core`.
+        settings: the CPU plugin's settings.
     """
     core, model = read_model(path, extensions)
     count = len(model.outputs)
@@ -77,7 +79,7 @@ def infer(
     feeds: dict[int, Any] = {}
     results: list[list[np.ndarray]] = []
     for arrays in runs:
-        if unranked:  # the plugin knows no inputs of unknown rank: whoever has one reshapes the model first
+        if unranked:  # # the plugin does not support inputs of unknown rank, so a user must reshape the model first
             model.reshape({port: list(a.shape) for port, a in zip(model.inputs, arrays, strict=True)})
         if compiled is None or unranked:
             compiled = core.compile_model(model, "CPU", dict(settings))
@@ -95,7 +97,7 @@ def infer(
 
 
 def evaluate(path: str, runs: Sequence[Sequence[np.ndarray]]) -> list[list[np.ndarray]]:
-    """The outputs of each run by ``Model.evaluate``, OpenVINO's reference kernels."""
+    """Return the outputs of each run from ``Model.evaluate``, OpenVINO's reference kernels."""
     import openvino as ov
 
     _, model = read_model(path)
@@ -113,7 +115,7 @@ def evaluate(path: str, runs: Sequence[Sequence[np.ndarray]]) -> list[list[np.nd
 
 
 def read_model(path: str, extensions: Sequence[str] = ()) -> tuple[Any, Any]:
-    """A Core, with what the model needs of extensions, and the model."""
+    """Return a Core with extensions, and the model."""
     if not extensions and 'version="extension"' in Path(path).read_text(errors="replace"):
         import openvino_tokenizers  # noqa: F401  (gives every Core the string operations)
     core = new_core(extensions)
@@ -121,24 +123,24 @@ def read_model(path: str, extensions: Sequence[str] = ()) -> tuple[Any, Any]:
 
 
 def _expose(model: Any, layers: Sequence[LayerOutput]) -> list[int | None]:
-    """Add the layers' outputs to the model's; returns where each stands."""
+    """Add the layers' outputs to the model's, and return their positions."""
     operations = list(model.get_ops())
     names = Counter(op.get_friendly_name() for op in operations)
     by_name = {op.get_friendly_name(): op for op in operations}
     places: list[int | None] = []
     for layer in layers:
         op = by_name.get(layer.name)
-        # Reading may replace layers of old files by others, and names need not be unique.
+        # # Reading may replace layers of old files, and names need not be unique.
         if op is None or names[layer.name] > 1 or op.get_type_name() != layer.type or layer.index >= op.get_output_size():
             places.append(None)
             continue
-        model.add_outputs([op.output(layer.index)])  # adds nothing where it is an output already
+        model.add_outputs([op.output(layer.index)])  # # does not add an output twice
         places.append(model.get_result_index(op.output(layer.index)))
     return places
 
 
 def as_tensor(port: Any, array: np.ndarray) -> Any:
-    """An array as a tensor of the input's element type."""
+    """Return an array as a tensor of the input's element type."""
     import openvino as ov
 
     kind = port.get_element_type()

@@ -1,4 +1,4 @@
-"""OpenVINO in a process of its own: on some models it crashes or hangs, which must not end ours."""
+"""OpenVINO in a separate process, because it crashes or hangs on some models."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ from converters.openvino.runtime.inference import EXACT, LayerOutput, infer
 from converters.source import BaselineError, Inference
 
 TIMEOUT = 600.0
-"""Seconds that OpenVINO gets for an answer: for reading, compiling and inferring a model."""
+"""The time limit in seconds for reading, compiling and inferring a model."""
 
-# How often OpenVINO is asked again for fewer layers at a time.
+# # The maximum number of retries with fewer layers at a time.
 _ATTEMPTS = 60
 
 _PACKAGES = ("openvino", "openvino_tokenizers")
 
 
 class OpenVINOError(BaselineError):
-    """OpenVINO refused the model, failed, crashed or hung."""
+    """OpenVINO rejected the model, failed, crashed or hung."""
 
 
 class OpenVINOTimeout(OpenVINOError):
-    """OpenVINO gave no answer in time."""
+    """OpenVINO did not respond in time."""
 
 
 class OpenVINOProcess:
-    """A process that answers what OpenVINO computes: started with the first question, and anew after a crash.
+    """A process that runs OpenVINO. It starts with the first request, and again after a crash.
 
     Args:
-        timeout: the seconds that an answer may take; `TIMEOUT` by default.
+        timeout: the time limit of a request in seconds; `TIMEOUT` by default.
     """
 
     serving = __name__, "serve"
-    """The module and the function that the process runs."""
+    """The module and function that the process runs."""
 
     def __init__(self, timeout: float | None = None) -> None:
         self.timeout = timeout
@@ -58,11 +58,11 @@ class OpenVINOProcess:
         self.close()
 
     def ask(self, function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
-        """What a function of some module returns when it is called in the process.
+        """Call a function of a module in the process, and return its result.
 
         Raises:
-            OpenVINOError: with what the function raised, or how its process ended.
-            ModuleNotFoundError: when OpenVINO is not installed.
+            OpenVINOError: with the function's exception, or how its process ended.
+            ModuleNotFoundError: OpenVINO is not installed.
         """
         process = self._process or self._start()
         timeout = TIMEOUT if self.timeout is None else self.timeout
@@ -71,7 +71,7 @@ class OpenVINOProcess:
             try:
                 kind, answer = self._awaited(exchanged, process, timeout)
             except BaseException as error:
-                self.close()  # which ends the thread, too
+                self.close()  # # this ends the thread, too
                 if isinstance(error, TimeoutError):
                     raise OpenVINOTimeout(f"OpenVINO gave no answer in {timeout:g} s") from None
                 raise
@@ -88,11 +88,11 @@ class OpenVINOProcess:
     def _awaited(
         self, exchanged: Future[tuple[str, Any]], process: subprocess.Popen[bytes], timeout: float
     ) -> tuple[str, Any]:
-        """What is exchanged with the process; raises `TimeoutError` where that takes too long."""
+        """Return the response of the process. Raise `TimeoutError` if it takes too long."""
         return exchanged.result(timeout)
 
     def close(self) -> None:
-        """End the process; the next question starts another."""
+        """End the process. The next request starts another."""
         self._process = None
         self._end()
 
@@ -113,9 +113,9 @@ class OpenVINOProcess:
 def exchange(
     process: subprocess.Popen[bytes], function: Callable[..., Any], *arguments: Any, **keywords: Any
 ) -> tuple[str, Any]:
-    """Ask the process, however long it takes; returns the kind of its answer, and the answer."""
+    """Send a request to the process and wait. Return the kind of the response, and the response."""
     assert process.stdin is not None and process.stdout is not None
-    # As bytes within: a question that cannot be understood there is an answer, not a crash.
+    # # Pickled twice, so that a request that cannot be unpickled gives an error response instead of a crash.
     question = pickle.dumps(pickle.dumps((function, arguments, keywords)))
     try:
         process.stdin.write(question)
@@ -126,7 +126,7 @@ def exchange(
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    # With all that it started: who holds its pipes keeps them from ending.
+    # # Include its child processes, because they keep its pipes open.
     if hasattr(os, "killpg") and process.returncode is None:
         with contextlib.suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -136,12 +136,12 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
         if pipe is not None:
             try:
                 pipe.close()
-            except OSError:  # the rest of a question that no one reads any more
+            except OSError:  # # the rest of a request that is not read any more
                 continue
 
 
 def ending(code: int) -> str:
-    """How a process ended, by its exit code, which is negative for a signal."""
+    """Describe how a process ended by its exit code, which is negative for a signal."""
     if code >= 0:
         return f"exit code {code}"
     try:
@@ -151,10 +151,10 @@ def ending(code: int) -> str:
 
 
 def serve() -> None:
-    """The process: what stdin asks, answered on stdout, which OpenVINO itself may not write to."""
+    """Run in the child process: read requests from stdin and respond on stdout, to which OpenVINO itself may not write."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    # OpenVINO does without it: each import of it would start another process, to tell of that.
+    # # OpenVINO does not need it. Each import would start another process to send telemetry.
     sys.modules["openvino_telemetry"] = None  # type: ignore[assignment]
     while True:
         try:
@@ -181,22 +181,22 @@ def run_openvino(
     extensions: Sequence[str] = (),
     settings: Mapping[str, str] = EXACT,
 ) -> Inference:
-    """Infer the IR once for the outputs, and again for the time, in a process for this question alone.
+    """Infer the IR once for the outputs, and again for the time, in a separate process.
 
-    The layers' values are asked for in further runs: what else OpenVINO hands out changes how it computes.
+    Further runs return the layers' values, because more outputs change how OpenVINO computes.
 
     Args:
         path: the .xml.
         arrays: the inputs in the model's order.
-        layers: further values to hand out; left out (``None``) are those that OpenVINO cannot hand out, since some layers
-            fail with a second consumer.
+        layers: further values to return. A value is ``None`` if OpenVINO cannot return it, because some layers fail with a
+            second consumer.
         timeout: seconds until the process is ended; `TIMEOUT` by default.
-        extensions: of OpenVINO, as of `converters.openvino.runtime.extensions.new_core`.
-        settings: the CPU plugin's.
+        extensions: see `converters.openvino.runtime.extensions.new_core`.
+        settings: the CPU plugin's settings.
 
     Raises:
         OpenVINOError: with OpenVINO's own message, or how its process ended.
-        ModuleNotFoundError: when openvino is not installed.
+        ModuleNotFoundError: openvino is not installed.
     """
     with OpenVINOProcess(timeout) as process:
 
@@ -214,7 +214,7 @@ def run_openvino(
             try:
                 values |= zip(group, ask(group).layers, strict=True)
             except OpenVINOError:
-                if len(group) > 1:  # one of them cannot be handed out
+                if len(group) > 1:  # # one of them cannot be returned
                     middle = len(group) // 2
                     pending += [group[middle:], group[:middle]]
         return Inference(plain.outputs, [values.get(layer) for layer in layers], plain.seconds)

@@ -1,4 +1,4 @@
-"""OpenVINO's times; asked for in its own process."""
+"""Measurement of OpenVINO's times, in its own process."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from converters.validation.times.repeating import median_seconds
 
 
 def measure(path: str, arrays: Sequence[np.ndarray], extensions: Sequence[str] = ()) -> tuple[float, list[Executed]]:
-    """Time the IR on the CPU in float32: the median seconds of an inference, and what is executed in it.
+    """Measure the IR on the CPU in float32: the median seconds of an inference, and the executed operations.
 
     Args:
         path: the .xml.
         arrays: the inputs in the model's order.
-        extensions: as of `converters.openvino.runtime.extensions.new_core`.
+        extensions: see `converters.openvino.runtime.extensions.new_core`.
     """
     core, model = read_model(path, extensions)
     if any(port.partial_shape.rank.is_dynamic for port in model.inputs):
@@ -30,7 +30,7 @@ def measure(path: str, arrays: Sequence[np.ndarray], extensions: Sequence[str] =
         feeds = {i: as_tensor(port, a) for i, (port, a) in enumerate(zip(compiled.inputs, arrays, strict=True))}
         return median_seconds(lambda: request.infer(feeds)), compiled
 
-    seconds, _ = timed(counting=False)  # counting takes time of its own
+    seconds, _ = timed(counting=False)  # # counting takes time, too
     _, compiled = timed(counting=True)
     executed = []
     for operation in compiled.get_runtime_model().get_ops():
