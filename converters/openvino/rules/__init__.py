@@ -1,4 +1,4 @@
-"""The rules by family; importing this package registers them all."""
+"""The rules by family. Importing this package registers them all."""
 
 import importlib
 import pkgutil

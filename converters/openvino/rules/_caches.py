@@ -1,6 +1,6 @@
-"""Attentions over a cache that OpenVINO's CPU plugin computes as one node with the cache.
+"""Attention over a cache that OpenVINO's CPU plugin fuses with the cache.
 
-The node of its own (ScaledDotProductAttentionWithKVCache) treats tokens that see nothing otherwise than its specification.
+The fused node (ScaledDotProductAttentionWithKVCache) differs from the specification for tokens without visible keys.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ _READERS = ("ScaledDotProductAttention", "Convert", "Gather", *_SHAPES)
 
 
 def is_fused_with_cache(attention: Layer) -> bool:
-    """Whether the CPU plugin fuses a ScaledDotProductAttention with the variables of its keys and values.
+    """Return whether the CPU plugin fuses a ScaledDotProductAttention with the variables of its keys and values.
 
-    Both are ReadValue, Gather of rows by an i32 vector, Concat with the new ones, Assign; then, where several heads share
-    them, they are repeated, and possibly transposed as the queries are.
+    Both must be ReadValue, Gather of rows by an i32 vector, Concat with the new ones, Assign. They may then be repeated for
+    heads that share them, and transposed like the queries.
     """
     queries, *cached = (port.source for port in attention.inputs[:3])
     orders = [_order(queries)] + [_order(value) for value in cached]
@@ -32,7 +32,7 @@ def is_fused_with_cache(attention: Layer) -> bool:
 
 
 def _order(value: OutputPort) -> tuple[int, ...] | None:
-    """The constant order of a Transpose that nothing else takes; ``None`` for anything else."""
+    """Return the constant order of a Transpose without other consumers; ``None`` for anything else."""
     layer = value.layer
     if layer.type != "Transpose" or len(value.consumers) != 1:
         return None
@@ -41,7 +41,7 @@ def _order(value: OutputPort) -> tuple[int, ...] | None:
 
 
 def _shared(value: OutputPort) -> OutputPort:
-    """Keys or values before they are repeated for the heads that share them."""
+    """Return keys or values before they are repeated for the heads that share them."""
     repeated = value.layer.inputs[0].source if value.layer.type == "Reshape" and value.layer.inputs else None
     if repeated is None or repeated.layer.type not in ("Multiply", "Broadcast"):
         return value
@@ -52,7 +52,9 @@ def _shared(value: OutputPort) -> OutputPort:
 
 
 def _appended(value: OutputPort) -> tuple[OutputPort, str] | None:
-    """What chooses the rows of a cache that ``value`` is with the new tokens, and the axis of these; ``None`` for none."""
+    """Return the source of the row indices and the axis of the new tokens if ``value`` is a cache with new tokens, else
+    ``None``.
+    """
     concat = value.layer
     if concat.type != "Concat" or len(concat.inputs) != 2:
         return None
@@ -75,7 +77,7 @@ def _appended(value: OutputPort) -> tuple[OutputPort, str] | None:
 
 
 def _assigned(port: InputPort) -> object:
-    """The variable that a consumer assigns, possibly as another type."""
+    """Return the variable that a consumer assigns, possibly after a conversion."""
     layer = port.layer
     if layer.type == "Convert" and len(layer.outputs[0].consumers) == 1:
         layer = layer.outputs[0].consumers[0].layer

@@ -1,4 +1,4 @@
-"""What the element-by-element rules share: how operands are aligned."""
+"""Alignment of the operands of elementwise operations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from converters.openvino.rules._precision import D
 from onnx_specops.building import Builder, Value
 
 AutoBroadcast = Literal["numpy", "none", "explicit", "pdpd"]
-"""The attribute ``auto_broadcast``; OpenVINO knows "explicit" as another word for "none"."""
+"""The attribute ``auto_broadcast``. In OpenVINO, "explicit" is a synonym of "none"."""
 
 PDPD_REJECTED = Departure(
     where="`auto_broadcast=pdpd`",
@@ -48,11 +48,11 @@ def binary(
 
 
 def align(op: Builder, a: Value, b: Value, auto_broadcast: AutoBroadcast, axis: int) -> Value:
-    """``b`` in a shape that NumPy's rules, which are ONNX's, broadcast to ``a`` as ``auto_broadcast`` says.
+    """Reshape ``b`` so that NumPy's broadcasting, which ONNX uses, gives the result of ``auto_broadcast``.
 
-    "pdpd" lays b's dimensions on a's from ``axis`` on (-1: right-aligned); trailing ones of b count for nothing, and the
-    result has a's shape. The serializer writes the axis as ``auto_broadcast.auto_broadcast_axis``; where a file leaves
-    it out, OpenVINO reads 0 (the specification's default is -1).
+    "pdpd" aligns b's dimensions with a's from ``axis`` (-1: right-aligned). Trailing ones of b are ignored, and the result
+    has a's shape. The serializer writes the axis as ``auto_broadcast.auto_broadcast_axis``. If a file omits it, OpenVINO
+    reads 0, although the specification's default is -1.
     """
     if auto_broadcast == "numpy":
         return b
@@ -75,7 +75,7 @@ def align(op: Builder, a: Value, b: Value, auto_broadcast: AutoBroadcast, axis: 
                 raise Malformed(f"its second input {b.dims} does not lie on the first {a.dims} from axis {start} on")
             kept = op.Slice(op.Shape(b), [0], [trailing])
             return checked_onto(a, op.Reshape(b, op.Concat([1] * start, kept, [1] * behind, axis=0), allowzero=1))
-    # Ranks of run time: b's dimensions without the trailing ones, and ones up to a's rank.
+    # # For ranks of run time, remove trailing ones of b, and append ones up to a's rank.
     shape, rank = op.Shape(b), op.Shape(op.Shape(a))
     begin = op.Sub(rank, op.Shape(shape)) if axis == -1 else op.const([axis])
     positions = op.CumSum(op.Cast(op.Not(op.Equal(shape, 1)), to=D.INT64), 0, reverse=1)
@@ -86,13 +86,13 @@ def align(op: Builder, a: Value, b: Value, auto_broadcast: AutoBroadcast, axis: 
 
 
 def within_rank(op: Builder, a: Value, b: Value) -> Value:
-    """``b`` without the leading dimensions, all 1, that it has beyond the rank of ``a``: the result is to have a's shape."""
+    """Remove leading dimensions of 1 from ``b`` beyond the rank of ``a``, so that the result has a's shape."""
     if b.rank is not None and b.rank <= (a.rank or 0):
         return b
     if a.rank is None and b.dims is not None:
         if all(size == 1 for size in b.dims):
             return op.Reshape(b, op.const(np.zeros(0, np.int64)))
-        if len(b.dims) == 1 and b.dims[0] is not None:  # several elements, which no scalar takes
+        if len(b.dims) == 1 and b.dims[0] is not None:  # # several elements do not broadcast to a scalar
             return b
     shape, rank = op.Shape(b), op.Shape(op.Shape(a))
     surplus = op.Max(op.Sub(op.Shape(shape), rank), 0)
@@ -108,7 +108,7 @@ def _check_equal(a: Value, b: Value) -> None:
 
 
 def checked_onto(a: Value, b: Value) -> Value:
-    """``b``, which must not make ``a`` larger, but may leave nothing of it."""
+    """Return ``b`` if it does not enlarge ``a``. It may make the result empty."""
     if a.dims is not None and b.dims is not None:
         tail = a.dims[len(a.dims) - len(b.dims) :] if b.dims else []
         if len(b.dims) > len(a.dims) or any(
@@ -119,14 +119,14 @@ def checked_onto(a: Value, b: Value) -> Value:
 
 
 def check_types(*values: Value) -> None:
-    """Raise `Malformed` where the element types differ."""
+    """Raise `Malformed` if the element types differ."""
     if len({value.dtype for value in values}) > 1:
         names = ", ".join(str(value.dtype and value.dtype.name) for value in values)
         raise Malformed(f"its inputs are {names}, of different types")
 
 
 def typed(value: float, dtype: ir.DataType | None) -> np.ndarray:
-    """A number as a scalar of ``dtype``; beyond its range infinite."""
+    """Return a number as a scalar of ``dtype``; beyond its range infinite."""
     assert dtype is not None
     with np.errstate(over="ignore"):
         return np.asarray(value, np.float64).astype(dtype.numpy())

@@ -1,8 +1,8 @@
-"""Resizing of 8-bit integers that OpenVINO's CPU plugin computes as one with the function of floats behind it.
+"""Resizing of 8-bit integers that OpenVINO's CPU plugin fuses with the float functions that follow.
 
-The plugin rounds the result of an Interpolate of i8 or u8. Where it makes one node of the Interpolate, the Convert to floats
-behind it and the first functions of the floats, nothing is rounded. That is so where dimensions are open: otherwise another
-part of the plugin takes Convert and functions first.
+The plugin rounds the result of an Interpolate of i8 or u8. It does not round if it fuses the Interpolate, the following
+Convert to floats and the first float functions. That happens with dynamic dimensions. Otherwise, another pass of the plugin
+fuses the Convert and the functions first.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _UNARY = {
     "Swish", "Tanh",
 }  # fmt: skip
 _MOVED = {"Transpose", "Reshape", "Squeeze", "Unsqueeze"}
-"""What the plugin takes from between the two."""
+"""The operations between the two that the plugin moves."""
 _FLOATS = {ElementType.F32, ElementType.F16, ElementType.BF16}
 
 
 def is_fused_with_what_follows(interpolate: Layer) -> bool:
-    """Whether the plugin leaves an Interpolate of 8-bit integers unrounded."""
+    """Return whether the plugin does not round the result of an Interpolate of 8-bit integers."""
     dims = interpolate.outputs[0].dims
     if dims is None or None not in dims or len(dims) not in (4, 5):
         return False
@@ -33,7 +33,7 @@ def is_fused_with_what_follows(interpolate: Layer) -> bool:
 
 
 def _is_fusible(convert: Layer) -> bool:
-    """Whether what follows begins with a function of one operand, or is x * a + b with numbers for the channels."""
+    """Return whether the next operation is a function of one operand, or x * a + b with numbers for the channels."""
     rank = len(convert.outputs[0].dims or ())
     chain = _Linear()
     layer = convert
@@ -47,7 +47,7 @@ def _is_fusible(convert: Layer) -> bool:
             constant = _constant(port)
             if constant is None or following.type not in ("Add", "Subtract", "Multiply", "Divide"):
                 break
-            if constant.size > 1 and constant.ndim != rank:  # it does not go along with a Transpose
+            if constant.size > 1 and constant.ndim != rank:  # # it cannot be moved past a Transpose
                 return False
             if not chain.take(following, port.index, constant):
                 break
@@ -58,14 +58,14 @@ def _is_fusible(convert: Layer) -> bool:
 
 
 class _Linear:
-    """x * factors + terms, of successive layers with constants.
+    """x * factors + terms, for successive layers with constants.
 
     Attributes:
-        factors, terms: the constants of all of them.
+        factors, terms: the constants of all layers.
         scales: whether there is a factor.
-        is_moved: whether there has been a Transpose.
-        is_behind: whether all factors come behind a Transpose.
-        follows_it: the same, where what PrePostProcessor has put before one comes behind it, too.
+        is_moved: whether there was a Transpose.
+        is_behind: whether all factors come after a Transpose.
+        follows_it: the same, counting also what PrePostProcessor inserts before a Transpose.
     """
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ class _Linear:
         return bool(self.terms.any())
 
     def transpose(self, layer: Layer) -> bool:
-        """Let the constants follow a Transpose; false where its order is not known."""
+        """Permute the constants by a Transpose; return false if its order is unknown."""
         self.is_moved = True
         constant = layer.inputs[1].source.layer.constant
         if constant is None:
@@ -92,7 +92,7 @@ class _Linear:
         return True
 
     def take(self, layer: Layer, index: int, constant: np.ndarray) -> bool:
-        """Add a layer whose operand ``index`` is what there is so far; false where it has none of these forms."""
+        """Add a layer with the current result as operand ``index``; return false if the layer has another form."""
         if layer.type in ("Multiply", "Divide"):
             if layer.type == "Divide" and index == 1:
                 return False
@@ -114,10 +114,10 @@ class _Linear:
         return True
 
     def is_fusible(self, port: InputPort | None) -> bool:
-        """Whether the plugin fuses it, where ``port`` takes the result."""
+        """Return whether the plugin fuses the layers if ``port`` uses the result."""
         if any(sum(d > 1 for d in array.shape) > 1 for array in (self.factors, self.terms)):
             return False
-        # The weights of a Convolution are multiplied instead.
+        # # The plugin multiplies the weights of a Convolution instead.
         is_taken = port is not None and port.layer.type == "Convolution" and self.is_moved
         if self.scales and self.moves:
             return (self.factors.size == 1 or self.terms.size > 1) and not (is_taken and self.is_behind)
@@ -127,7 +127,7 @@ class _Linear:
 
 
 def _next(layer: Layer, types: set[str]) -> Layer | None:
-    """The layer of one of the types that alone takes another's result, moved at most."""
+    """Return the only consumer of a layer's result, possibly after data movement, if it has one of the types."""
     while (port := _taker(layer)) is not None and port.index == 0:
         if port.layer.type in types:
             return port.layer
@@ -138,13 +138,13 @@ def _next(layer: Layer, types: set[str]) -> Layer | None:
 
 
 def _taker(layer: Layer) -> InputPort | None:
-    """The one port that takes a layer's result."""
+    """Return the only port that uses a layer's result."""
     consumers = layer.outputs[0].consumers if layer.outputs else []
     return consumers[0] if len(consumers) == 1 else None
 
 
 def _constant(port: InputPort) -> np.ndarray | None:
-    """The other operand of a layer of two, where it is a constant, possibly of another type of floats."""
+    """Return the other operand of a binary layer if it is constant, possibly of another float type."""
     if len(port.layer.inputs) != 2:
         return None
     source = port.layer.inputs[1 - port.index].source.layer
@@ -156,4 +156,4 @@ def _constant(port: InputPort) -> np.ndarray | None:
 
 
 _MOST = 4096
-"""A constant with more elements is not per channel."""
+"""Larger constants are not per channel."""

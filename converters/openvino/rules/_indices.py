@@ -1,6 +1,6 @@
-"""What rules over axes, shapes and indices share: such inputs as int64 vectors and scalars, dimensions, flat positions.
+"""Axes, shapes and indices as int64 vectors and scalars; dimensions and flat positions.
 
-All of it folds to constants where the inputs are known, and is computed at run time where they are not.
+All functions fold to constants for known inputs, and compute at run time otherwise.
 """
 
 from __future__ import annotations
@@ -20,57 +20,57 @@ INT64_MIN, INT64_MAX = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
 def int64(op: Builder, x: Value) -> Value:
-    """``x``, which holds integers, as int64."""
+    """Convert integers to int64."""
     if x.dtype is not None and not x.dtype.is_integer():
         raise Malformed(f"one of its inputs is {x.dtype.name.lower()} where integers belong")
     return x if x.dtype == ir.DataType.INT64 else op.Cast(x, to=ir.DataType.INT64)
 
 
 def truncated_int64(op: Builder, x: Value) -> Value:
-    """``x`` as int64, for the few inputs whose integers OpenVINO takes in floats as well."""
+    """Convert ``x`` to int64, for the few inputs whose integers may be floats in OpenVINO."""
     if x.dtype is None or x.dtype.is_integer():
         return x
     return op.Cast(x, to=ir.DataType.INT64) if x.constant is None else op.const(x.constant.astype(np.int64))
 
 
 def vector(op: Builder, x: Value) -> Value:
-    """``x``, a scalar or a vector, as an int64 vector."""
+    """Convert a scalar or vector to an int64 vector."""
     x = int64(op, x)
     return x if x.rank == 1 else op.Reshape(x, [-1])
 
 
 def index_type(element_type: ElementType) -> ir.DataType:
-    """The type of indices and counts that an attribute names."""
+    """Return the type of indices and counts that an attribute names."""
     if element_type not in (ElementType.I32, ElementType.I64):
         raise Malformed(f"it gives indices as {element_type.value} instead of i32 or i64")
     return data_type(element_type)
 
 
 def as_indices(op: Builder, x: Value, element_type: ElementType) -> Value:
-    """``x``, indices or counts, in the type that an attribute names."""
+    """Convert indices or counts to the type that an attribute names."""
     to = index_type(element_type)
     return x if x.dtype == to else op.Cast(x, to=to)
 
 
 def scalar(op: Builder, x: Value) -> Value:
-    """``x``, a scalar or a tensor of one element, as an int64 scalar."""
+    """Convert a scalar or a tensor of one element to an int64 scalar."""
     return one_element(op, int64(op, x))
 
 
 def one_element(op: Builder, x: Value) -> Value:
-    """``x``, a scalar or a tensor of one element, as a scalar of its own type."""
+    """Convert a scalar or a tensor of one element to a scalar of its own type."""
     if x.is_static and math.prod(x.shape.numpy() if x.shape is not None else ()) != 1:
         raise Malformed(f"one of its inputs has the shape {x.dims} instead of one element")
     return x if x.rank == 0 else op.Reshape(x, np.zeros(0, np.int64))
 
 
 def integers(x: Value | None) -> list[int] | None:
-    """The elements of a constant; ``None`` where ``x`` is not constant."""
+    """Return the elements of a constant; ``None`` if ``x`` is not constant."""
     return None if x is None or x.constant is None else [int(v) for v in x.constant.reshape(-1)]
 
 
 def integer(x: Value, name: str) -> int | None:
-    """The one element of a constant; ``None`` where ``x`` is not constant."""
+    """Return the only element of a constant; ``None`` if ``x`` is not constant."""
     values = integers(x)
     if values is not None and len(values) != 1:
         raise Malformed(f"its input {name!r} has {len(values)} elements instead of one")
@@ -78,13 +78,13 @@ def integer(x: Value, name: str) -> int | None:
 
 
 def constant_axis(x: Value, rank: int | None, name: str = "axis") -> int | None:
-    """A constant axis, not negative where ``rank`` is known; ``None`` where it is not constant."""
+    """Return a constant axis, not negative if ``rank`` is known; ``None`` if it is not constant."""
     axis = integer(x, name)
     return None if axis is None else normal_axis(axis, rank, name)
 
 
 def normal_axis(axis: int, rank: int | None, name: str = "axis") -> int:
-    """``axis``, checked and counted from the front where ``rank`` is known."""
+    """Check ``axis``, and normalize it if ``rank`` is known."""
     if rank is None:
         return axis
     if not -rank <= axis < rank:
@@ -93,59 +93,59 @@ def normal_axis(axis: int, rank: int | None, name: str = "axis") -> int:
 
 
 def length(x: Value) -> int | None:
-    """How many elements a vector has, or ``None``."""
+    """Return the number of elements of a vector, or ``None``."""
     dims = x.dims
     return None if dims is None else 1 if not dims else dims[0]
 
 
 def rank_of(op: Builder, x: Value) -> Value:
-    """The rank of ``x`` as an int64 vector of one element."""
+    """Return the rank of ``x`` as an int64 vector of one element."""
     return op.const([x.rank]) if x.rank is not None else op.Shape(op.Shape(x))
 
 
 def dim(op: Builder, x: Value, axis: int) -> Value:
-    """The dimension ``axis`` of ``x`` as an int64 vector of one element."""
+    """Return the dimension ``axis`` of ``x`` as an int64 vector of one element."""
     return op.Shape(x, start=axis, end=axis + 1 if axis != -1 else None)
 
 
 def product(op: Builder, dims: Value, keepdims: int = 1) -> Value:
-    """The product of a vector of dimensions, as a vector of one element (or a scalar)."""
+    """Return the product of a vector of dimensions as a vector of one element (or a scalar)."""
     return op.ReduceProd(dims, keepdims=keepdims)
 
 
 def flat_range(op: Builder, count: Value) -> Value:
-    """0, 1, ... up to ``count``, a vector of one element."""
+    """Return 0, 1, ... up to ``count``, a vector of one element."""
     return op.Range(op.const(0), scalar(op, count), op.const(1))
 
 
 def strides(op: Builder, shape: Value) -> Value:
-    """How far apart in row-major order neighbours along each dimension of ``shape`` are."""
-    # The exclusive product from the right, as one product over a triangle: the rank is small.
+    """Return the row-major strides of a tensor of the shape ``shape``."""
+    # # The exclusive product from the right, as one product over a triangle, because the rank is small.
     count = flat_range(op, op.Shape(shape))
     later = op.Less(op.Unsqueeze(count, [1]), op.Unsqueeze(count, [0]))
     return op.ReduceProd(op.Where(later, op.Unsqueeze(shape, [0]), 1), [1], keepdims=0)
 
 
 def coordinates(op: Builder, shape: Value) -> Value:
-    """The coordinates of every position of a tensor of the shape ``shape``, in row-major order: ``[volume, rank]``."""
+    """Return the coordinates of all positions of a tensor of the shape ``shape`` in row-major order, ``[volume, rank]``."""
     positions = op.Unsqueeze(flat_range(op, product(op, shape)), [1])
-    # A dimension of 0 leaves no position to divide by it.
+    # # With a dimension of 0, there are no positions to divide.
     return op.Mod(op.Div(positions, op.Max(strides(op, shape), 1)), op.Max(shape, 1))
 
 
 def transposed(op: Builder, data: Value, order: Value) -> Value:
-    """``data`` with its dimensions in the order that a vector gives, which may come at run time."""
+    """Transpose ``data`` by an order that may be computed at run time."""
     perm = integers(order)
     if perm is not None:
         return op.Transpose(data, perm=perm)
     dims = op.Shape(data)
     shape = op.Gather(dims, order)
-    # ONNX's permutation is an attribute: each element is fetched from where its coordinates lie in the input.
+    # # ONNX's permutation is an attribute. Instead, gather each element from its position in the input.
     steps = op.Gather(strides(op, dims), order)
     positions = op.ReduceSum(op.Mul(coordinates(op, shape), steps), [1], keepdims=0)
     return gather_at(op, data, positions, shape)
 
 
 def gather_at(op: Builder, data: Value, positions: Value, shape: Any) -> Value:
-    """The elements of ``data`` at flat row-major ``positions``, in the shape ``shape``."""
+    """Gather the elements of ``data`` at flat row-major ``positions``, in the shape ``shape``."""
     return op.Reshape(op.Gather(op.Reshape(data, [-1]), positions), shape, allowzero=1)

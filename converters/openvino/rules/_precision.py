@@ -1,7 +1,7 @@
-"""In which precision OpenVINO's CPU plugin computes what its kernels lack, and how results are rounded back.
+"""The precision in which OpenVINO's CPU plugin computes what its kernels lack, and the rounding of results.
 
-The plugin has kernels of float32 mostly. It keeps 16-bit floats in float32 from computation to computation, takes integers
-through floats, and bounds results of 8 bits by their range; wider integers wrap.
+The plugin has mostly float32 kernels. It keeps 16-bit floats in float32 between computations, and computes integers in
+floats. Results of 8 bits saturate, wider integers wrap.
 """
 
 from __future__ import annotations
@@ -39,14 +39,16 @@ INTEGERS_IN_FLOAT32 = Departure(
 
 
 def halves_in_float32(op: Builder, function: Callable[..., Value], *values: Value) -> Value:
-    """``function`` of values of one type; 16-bit floats are computed in float32, and stay so for what follows."""
+    """Apply ``function`` to values of one type. 16-bit floats are computed in float32, and stay float32 for the nodes that
+    follow.
+    """
     return _in_float32(op, function, values) if values[0].dtype in HALVES else function(*values)
 
 
 def mixed_in_float32(op: Builder, function: Callable[..., Value], *values: Value) -> Value:
-    """``function`` of floats; of different types, which OpenVINO lets some layers have, in float32.
+    """Apply ``function`` to floats. Different types, which OpenVINO allows for some layers, are computed in float32.
 
-    The result has the first one's type.
+    The result has the type of the first value.
     """
     return _in_float32(op, function, values) if len({value.dtype for value in values}) > 1 else function(*values)
 
@@ -65,7 +67,9 @@ def _unrounded(op: Builder, value: Value, to: ir.DataType | None) -> Value:
 
 
 def integers_in_float32(op: Builder, function: Callable[..., Value], *values: Value) -> Value:
-    """``function`` of values of one type; integers are computed in float32, the result as `saturated_8_bits` has it."""
+    """Apply ``function`` to values of one type. Integers are computed in float32, and the result is converted by
+    `saturated_8_bits`.
+    """
     dtype = values[0].dtype
     if dtype is None or dtype.is_floating_point():
         return function(*values)
@@ -73,10 +77,10 @@ def integers_in_float32(op: Builder, function: Callable[..., Value], *values: Va
 
 
 def integers_rounded(op: Builder, function: Callable[[Value], Value], x: Value) -> Value:
-    """``function`` of ``x``; of integers by way of floats, the result rounded to the nearest integer.
+    """Apply ``function`` to ``x``. Integers are computed in floats, and the result is rounded to the nearest integer.
 
-    OpenVINO's specification leaves functions of integers open but for Sqrt, which rounds. Those of 8 bits are bounded by
-    their range once they are i32, whose lowest number stands for what is none.
+    OpenVINO's specification does not define functions of integers except Sqrt, which rounds. Integers of 8 bits saturate
+    after conversion to i32, whose lowest number represents NaN.
     """
     if x.dtype not in INTEGERS:
         return function(x)
@@ -89,9 +93,9 @@ def integers_rounded(op: Builder, function: Callable[[Value], Value], x: Value) 
 
 
 def saturating_8_bits(op: Builder, function: Callable[..., Value], *values: Value) -> Value:
-    """``function`` of values of one type; integers of 8 bits are computed in 32, the result bounded by their range.
+    """Apply ``function`` to values of one type. Integers of 8 bits are computed in 32 bits, and the result saturates.
 
-    (Wider ones wrap. The specification leaves both open.)
+    Wider integers wrap. The specification defines neither.
     """
     dtype = values[0].dtype
     if dtype not in BYTES:
@@ -101,7 +105,7 @@ def saturating_8_bits(op: Builder, function: Callable[..., Value], *values: Valu
 
 
 def saturated_8_bits(op: Builder, x: Value, dtype: ir.DataType) -> Value:
-    """Floats as integers: 8-bit ones are the nearest (ties to even) within their limits, others are cut off toward zero."""
+    """Convert floats to integers: 8-bit ones are rounded (ties to even) and saturate, others are truncated."""
     if dtype in BYTES:
         low, high = _limits(dtype)
         x = op.Clip(op.Round(x), float(low), float(high))
@@ -109,9 +113,11 @@ def saturated_8_bits(op: Builder, x: Value, dtype: ir.DataType) -> Value:
 
 
 def truncated(op: Builder, x: Value, to: ir.DataType) -> Value:
-    """A float truncated to an integer type; out of its range as C++ compilers for x86 convert, by way of a wider one."""
-    if to == D.UINT64 and x.dtype != D.FLOAT16:  # all of f16 fits the signed type
-        # Above 2^63 the signed type that the conversion goes through holds the value less 2^64, of the same bits.
+    """Truncate a float to an integer. Out of range, the result is that of C++ compilers for x86, which convert through a
+    wider type.
+    """
+    if to == D.UINT64 and x.dtype != D.FLOAT16:  # # the signed type represents all f16 numbers
+        # # Above 2^63, convert the number minus 2^64 to the signed type, which gives the same bits.
         large = op.GreaterOrEqual(x, 2.0**63)
         return op.Cast(op.Cast(op.Where(large, op.Sub(x, 2.0**64), x), to=D.INT64), to=to)
     if to in (D.UINT32, D.UINT64):

@@ -1,4 +1,4 @@
-"""Whether the shapes of a layer's inputs fit together, as far as they are known."""
+"""Checks of the known shapes of a layer's inputs."""
 
 from __future__ import annotations
 
@@ -7,22 +7,21 @@ from onnx_specops.building import Builder, Value
 
 
 def of_rank(op: Builder, x: Value, rank: int) -> Value:
-    """``x``, which has ``rank`` dimensions: stated where the file leaves it open, for bodies that rely on it."""
+    """Set the rank of ``x`` if the file does not state it, for bodies that need it."""
     return x if x.rank is not None else op.node("Identity", x, types=[(x.dtype, [None] * rank)])
 
 
 def match_shapes(**inputs: tuple[Value | None, str]) -> dict[str, int]:
-    """Check shapes against what the specification says of them: ``match_shapes(boxes=(boxes, "N M 4"), scores=(scores, "N C
-    M"))``.
+    """Check shapes against the specification: ``match_shapes(boxes=(boxes, "N M 4"), scores=(scores, "N C M"))``.
 
-    A name stands for one dimension throughout, ``_`` for any, ``...`` at the end for any number of them; alternatives of
-    another rank are parted by ``|``. An input that is ``None`` is left out.
+    A name represents the same dimension everywhere, ``_`` any dimension, and ``...`` at the end any number of dimensions.
+    Alternatives of different rank are separated by ``|``. An input that is ``None`` is skipped.
 
     Returns:
-        the dimensions that are known, by name.
+        the known dimensions by name.
 
     Raises:
-        Malformed: for a rank or a dimension that does not fit.
+        Malformed: a rank or dimension does not match.
     """
     known: dict[str, int] = {}
     for name, (value, pattern) in inputs.items():
@@ -46,5 +45,5 @@ def match_shapes(**inputs: tuple[Value | None, str]) -> dict[str, int]:
 
 
 def _of_length(form: list[str], length: int) -> list[str]:
-    """``form`` with as many dimensions in place of its ``...`` as make the length."""
+    """Replace ``...`` in ``form`` by enough dimensions for the length."""
     return [*form[:-1], *"_" * (length - len(form) + 1)] if form[-1:] == ["..."] else form

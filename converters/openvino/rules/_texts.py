@@ -1,4 +1,4 @@
-"""What is constant in tokenizers: patterns, vocabularies, and strings as begins, ends and symbols."""
+"""Constants of tokenizers: patterns, vocabularies, and strings as begins, ends and symbols."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Strings = tuple[Value, Value, Value]
 
 
 def constant_of(value: Value, what: str) -> np.ndarray:
-    """The elements of a constant."""
+    """Return the elements of a constant."""
     if value.constant is None:
         raise Unsupported(f"its {what} is computed at run time", "convert a tokenizer whose constants are in the file")
     return value.constant
 
 
 def text_of(value: Value, what: str) -> str:
-    """A string that is a constant of bytes."""
+    """Return a string from a constant of bytes."""
     data = constant_of(value, what)
     encoded = data.tobytes() if data.dtype == np.uint8 else bytes(data.reshape(-1)[0])
     try:
@@ -31,7 +31,7 @@ def text_of(value: Value, what: str) -> str:
 
 
 def tokens_of(strings: Sequence[Value], what: str) -> list[bytes]:
-    """The strings of three constants."""
+    """Return the strings of three constants."""
     begins, ends, symbols = (constant_of(value, what) for value in strings)
     first, last, text = begins.reshape(-1).tolist(), ends.reshape(-1).tolist(), symbols.tobytes()
     if len(first) != len(last) or not all(0 <= b <= e <= len(text) for b, e in zip(first, last, strict=True)):
@@ -40,7 +40,7 @@ def tokens_of(strings: Sequence[Value], what: str) -> list[bytes]:
 
 
 def packed(op: Builder, tokens: Sequence[bytes]) -> Strings:
-    """Constants that hold the strings."""
+    """Return constants for strings."""
     edges = np.zeros(len(tokens) + 1, np.int32)
     np.cumsum([len(token) for token in tokens], out=edges[1:])
     symbols = np.frombuffer(b"".join(tokens), np.uint8)
@@ -58,12 +58,12 @@ _TOKEN = re.compile(r"\[:\^?[a-z]+:\]|\\Q.*?(?:\\E|\Z)|\\.|\[\^?\]?|\]|[^\\\[\]]
 
 
 def pattern_of(value: Value, what: str) -> str:
-    """A pattern that is a constant of bytes, in a form for kernels."""
+    """Return a pattern from a constant of bytes, in a form for kernels."""
     return portable(text_of(value, what))
 
 
 def portable(pattern: str) -> str:
-    """A pattern, in which words are those of PCRE2 since 10.43, which OpenVINO has: kernels may have an older one."""
+    """Adapt a pattern to older releases of PCRE2. OpenVINO's release (10.43 or later) defines words differently."""
     out, in_class = [], False
     for token in _TOKEN.findall(pattern):
         if in_class and token.startswith("[:"):

@@ -1,6 +1,6 @@
-"""Between which bounds the integers of a value lie, as far as the nodes that made it tell.
+"""Bounds of the integers in a value, derived from the nodes that compute it.
 
-Rules ask before they emit nodes for what cannot happen, such as an index out of range.
+Rules use them to omit nodes for impossible cases, such as an index out of range.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from onnx_specops.folding import FOLDED_ELEMENTS
 
 Bounds = tuple[int, int]
 
-# How many nodes back to look.
+# # The number of nodes to follow back.
 _DEPTH = 24
 
-# Operators whose result consists of elements of their first input.
+# # Operators whose result consists of elements of their first input.
 _MOVING = {
     "Identity", "Reshape", "Squeeze", "Unsqueeze", "Transpose", "Expand", "Slice", "Flatten", "Tile", "Gather",
     "GatherElements", "GatherND", "Split", "Compress", "ReverseSequence", "Cast", "ReduceMax", "ReduceMin",
@@ -26,7 +26,7 @@ _MOVING = {
 
 
 def bounds(value: ir.Value) -> Bounds:
-    """The smallest and the largest integer that ``value`` may hold; those of its type where no more is known."""
+    """Return the smallest and largest integer that ``value`` may contain. By default these are the limits of its type."""
     return _bounds(value, _DEPTH, {})
 
 
@@ -34,7 +34,7 @@ def _bounds(value: ir.Value, depth: int, known: dict[ir.Value, Bounds]) -> Bound
     if value not in known:
         type_min, type_max = limits = _limits(value.dtype)
         low, high = _found(value, depth, known) or limits
-        # Where arithmetic may wrap around, nothing is known but the type.
+        # # If arithmetic may wrap around, only the limits of the type are known.
         known[value] = (low, high) if type_min <= low and high <= type_max else limits
     return known[value]
 
@@ -43,12 +43,12 @@ def _limits(dtype: ir.DataType | None) -> Bounds:
     if dtype == ir.DataType.BOOL:
         return 0, 1
     if dtype is None or not dtype.is_integer():
-        return -(2**1100), 2**1100  # beyond what any float holds
+        return -(2**1100), 2**1100  # # beyond the range of all floats
     return (-8, 15) if dtype.itemsize < 1 else (int(np.iinfo(dtype.numpy()).min), int(np.iinfo(dtype.numpy()).max))
 
 
 def _found(value: ir.Value, depth: int, known: dict[ir.Value, Bounds]) -> Bounds | None:
-    """What the value's own node says of it."""
+    """Return the bounds from the value's own node."""
     if value.const_value is not None:
         array = value.const_value.numpy() if 0 < value.const_value.size <= FOLDED_ELEMENTS else np.zeros(0)
         return (int(array.min()), int(array.max())) if array.dtype.kind in "iub" and array.size else None
@@ -68,7 +68,7 @@ def _found(value: ir.Value, depth: int, known: dict[ir.Value, Bounds]) -> Bounds
 
 
 def _positions(node: ir.Node) -> Bounds | None:
-    """Positions along the node's axis."""
+    """Return the bounds of positions along the node's axis."""
     axis = _integer(node, "axis", -1 if node.op_type == "TopK" else 0)
     size = _dim(node, 0, axis)
     return None if size is None else (0, max(size - 1, 0))

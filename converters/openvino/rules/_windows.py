@@ -1,4 +1,4 @@
-"""Windows that slide over the spatial dimensions: what convolutions, poolings and patches share."""
+"""Windows that slide over the spatial dimensions, for convolutions, poolings and patches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MAX_INT32 = 2**31 - 1
 
 @dataclass(frozen=True)
 class Window:
-    """The attributes of a sliding window, one number for each spatial dimension (checked by `window`)."""
+    """The attributes of a sliding window, with one number for each spatial dimension. `window` checks them."""
 
     strides: list[int]
     dilations: list[int]
@@ -29,20 +29,20 @@ class Window:
 
     @property
     def rank(self) -> int:
-        """How many spatial dimensions the window has."""
+        """The number of spatial dimensions."""
         return len(self.strides)
 
     @property
     def same(self) -> bool:
-        """Whether the padding follows from the size of the data."""
+        """Whether the padding depends on the size of the data."""
         return self.auto_pad in ("same_upper", "same_lower")
 
     def extent(self, op: Builder, kernel: Value) -> Value:
-        """How far the window reaches along each dimension: ``(kernel - 1) * dilations + 1``."""
+        """Return the extent of the window along each dimension: ``(kernel - 1) * dilations + 1``."""
         return op.Add(op.Mul(op.Sub(kernel, 1), self.dilations), 1)
 
     def padding(self, op: Builder, data: Value, kernel: Value) -> tuple[Value, Value]:
-        """The padding before and after each spatial dimension of ``data``, for a window of the sizes ``kernel``."""
+        """Return the padding before and after each spatial dimension of ``data``, for a window of size ``kernel``."""
         if not self.same:
             return op.const(np.array(self.pads_begin)), op.const(np.array(self.pads_end))
         size = spatial_shape(op, data, self.rank)
@@ -53,9 +53,9 @@ class Window:
         return (half, rest) if self.auto_pad == "same_upper" else (rest, half)
 
     def pad(self, op: Builder, data: Value, kernel: Value) -> tuple[Value, list[int]]:
-        """``data`` and the padding that is left for the attribute ``pads`` of an ONNX operator.
+        """Return ``data`` and the remaining padding for the attribute ``pads`` of an ONNX operator.
 
-        Padding that is only known at run time is done here, with zeros: an attribute cannot say it.
+        Padding that is computed at run time is applied here, with zeros, because an attribute cannot represent it.
         """
         begin, end = self.padding(op, data, kernel)
         check_fits(data, kernel, self, begin, end)
@@ -66,7 +66,7 @@ class Window:
 
 @dataclass(frozen=True, kw_only=True)
 class Sliding(AttributeGroup):
-    """The attributes of a layer whose window slides over the spatial dimensions."""
+    """The attributes of a layer with a window that slides over the spatial dimensions."""
 
     strides: tuple[int, ...] | None = None
     pads_begin: tuple[int, ...] | None = None
@@ -74,20 +74,20 @@ class Sliding(AttributeGroup):
     auto_pad: AutoPad = "explicit"
 
     def window(self) -> Window:
-        """The window; raises `Malformed` where the attributes make none."""
+        """Return the window; raise `Malformed` if the attributes are invalid."""
         return window(**vars(self))
 
 
 @dataclass(frozen=True, kw_only=True)
 class MaybeDilated(Sliding):
-    """The attributes of a layer whose window may have gaps."""
+    """The attributes of a layer with an optionally dilated window."""
 
     dilations: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dilated(Sliding):
-    """The attributes of a layer that says which gaps its window has."""
+    """The attributes of a layer with a dilated window."""
 
     dilations: tuple[int, ...] | None = None
 
@@ -99,8 +99,8 @@ def window(
     pads_end: Sequence[int] | None = None,
     auto_pad: str = "explicit",
 ) -> Window:
-    """The attributes of a layer as a `Window`; raises `Malformed` where they make none."""
-    # OpenVINO takes 1 for what a file leaves out.
+    """Return the attributes of a layer as a `Window`; raise `Malformed` if they are invalid."""
+    # # In OpenVINO, an omitted attribute is 1.
     rank = next((len(numbers) for numbers in (strides, dilations, pads_begin, pads_end) if numbers), 0)
     strides = strides or [1] * rank
     dilations = list(dilations or [1] * rank)
@@ -118,7 +118,7 @@ def window(
 
 
 def check_fits(data: Value, kernel: Value, at: Window, begin: Value, end: Value) -> None:
-    """Raise `Malformed` where a window cannot slide over the padded data, as far as that is known."""
+    """Raise `Malformed` if a window does not fit into the padded data, as far as the sizes are known."""
     if data.rank is not None and data.rank != at.rank + 2:
         raise Malformed(f"its input has the rank {data.rank} where the window has {at.rank} spatial dimensions")
     sizes = kernel.constant
@@ -133,16 +133,16 @@ def check_fits(data: Value, kernel: Value, at: Window, begin: Value, end: Value)
 
 
 def spatial_shape(op: Builder, data: Value, rank: int) -> Value:
-    """The sizes of the last ``rank`` dimensions."""
+    """Return the sizes of the last ``rank`` dimensions."""
     return op.Shape(data, start=-rank)
 
 
 def ceil_divide(op: Builder, a: Value, b: Sequence[int]) -> Value:
-    """``a / b`` rounded up, for ``a >= 0`` and ``b > 0``."""
+    """Return ``a / b`` rounded up, for ``a >= 0`` and ``b > 0``."""
     return op.Div(op.Add(a, [x - 1 for x in b]), list(b))
 
 
 def pad_spatial(op: Builder, data: Value, begin: Value, end: Value, fill: float = 0) -> Value:
-    """``data`` padded (cropped where negative) along its spatial dimensions, that is along all but the first two."""
+    """Pad ``data`` (crop for negative numbers) along its spatial dimensions, which are all except the first two."""
     none = op.const([0, 0])
     return op.Pad(data, op.Concat(none, begin, none, end, axis=0), op.const(fill, data.dtype))

@@ -51,18 +51,18 @@ def relu(op: Builder, x: Value):
     ],
 )
 def prelu(op: Builder, x: Value, slope: Value):
-    """PRelu-1: a slope of rank 1 is the channels' where it has their number, else NumPy's broadcasting applies.
+    """PRelu-1: a slope of rank 1 is per channel if the sizes are equal. Otherwise NumPy's broadcasting applies.
 
-    A slope of more dimensions than ``x`` adds none to it: its first ones are 1.
+    A slope of higher rank than ``x`` does not add dimensions, because its first ones are 1.
     """
-    if x.dims is not None and 0 in x.dims:  # no slope is looked at, nor its size
+    if x.dims is not None and 0 in x.dims:  # # the slope and its size are not used
         return op.Identity(x)
     slope = checked_onto(x, _channels(op, x, within_rank(op, x, slope)))
     return mixed_in_float32(op, op.PRelu, x, slope)
 
 
 def _channels(op: Builder, x: Value, slope: Value) -> Value:
-    """``slope`` with its one dimension at the second place of ``x``, if it has as many elements as ``x`` channels."""
+    """Return a slope of rank 1 with its dimension at axis 1 of ``x`` if it has one element per channel."""
     if x.rank is not None and (x.rank <= 2 or slope.rank not in (1, None)):
         return slope
     if slope.rank is not None and slope.rank != 1:
@@ -74,7 +74,7 @@ def _channels(op: Builder, x: Value, slope: Value) -> Value:
     def per_channel(op: Builder) -> Value:
         return op.Reshape(slope, op.Concat(count, behind, axis=0))
 
-    # One element is the same either way; an empty slice (x of rank 1) compares to nothing.
+    # # One element broadcasts in both forms. An empty slice (x of rank 1) compares to nothing.
     same = op.ReduceMax(op.Cast(op.Concat([0], op.Cast(op.Equal(channels, count), to=7), axis=0), to=7), keepdims=0)
     if slope.rank is None:
         same = op.Mul(same, op.Cast(op.Equal(op.Size(op.Shape(slope)), 1), to=7))
@@ -119,7 +119,7 @@ def hswish(op: Builder, x: Value):
 
 @rule("Swish", since="opset4")
 def swish(op: Builder, x: Value, beta: Value | None = None):
-    """Swish-4; ``beta`` is 1 where it is absent."""
+    """Swish-4; ``beta`` is 1 by default."""
     check_types(x, *([] if beta is None else [beta]))
     scaled = x if beta is None or _scalar(beta) == 1 else op.Mul(x, _flat(op, beta))
     return op.Mul(x, op.Sigmoid(scaled))
@@ -131,7 +131,7 @@ def elu(op: Builder, x: Value, *, alpha: float):
     if x.dtype in UNSIGNED:
         return x
     result = integers_rounded(op, lambda x: op.Elu(x, alpha=alpha), x)
-    # Positive integers stay exact.
+    # # Positive integers stay exact.
     return op.Where(op.Greater(x, 0), x, result) if x.dtype in INTEGERS else result
 
 
@@ -203,7 +203,7 @@ def soft_sign(op: Builder, x: Value):
     ],
 )
 def clamp(op: Builder, x: Value, *, min: float, max: float):
-    """Clamp-1: for integers the bounds are rounded inwards."""
+    """Clamp-1: for integers, the bounds are rounded inwards."""
     if not min <= max:
         raise Malformed(f"its bounds min={min} and max={max} exclude every value")
     if x.dtype not in INTEGERS:
@@ -211,14 +211,14 @@ def clamp(op: Builder, x: Value, *, min: float, max: float):
     info = np.iinfo(x.dtype.numpy())
     low = info.min if min <= info.min else info.max if min > info.max else math.ceil(min)
     high = info.max if max >= info.max else info.min if max < info.min else math.floor(max)
-    if low > high and info.bits == 8:  # no whole number lies between the bounds: as the reference kernel
+    if low > high and info.bits == 8:  # # as in the reference kernel, if no integer is between the bounds
         return op.Where(op.Less(x, low), op.const(low, x.dtype), op.const(high, x.dtype))
     return op.Min(op.Max(x, low), high)
 
 
 @rule("Softmax", departs=[_SOFTMAX_OF_NAN])
 def softmax_1(op: Builder, x: Value, *, axis: int = 1):
-    """Softmax-1: along one axis, counted from the front."""
+    """Softmax-1: along one axis, which is not negative."""
     if axis < 0:
         raise Malformed(f"its axis {axis} is negative", "Softmax counts axes from the end since opset8")
     return integers_rounded(op, lambda x: op.Softmax(x, axis=axis), x)
@@ -248,7 +248,7 @@ def log_softmax(op: Builder, x: Value, *, axis: int = 1):
     ],
 )
 def grn(op: Builder, x: Value, *, bias: float):
-    """GRN-1: each vector of channels over its length."""
+    """GRN-1: each vector of channels divided by its length."""
 
     def function(x: Value) -> Value:
         squares = op.ReduceSum(op.Mul(x, x), [1], keepdims=1)
@@ -258,12 +258,12 @@ def grn(op: Builder, x: Value, *, bias: float):
 
 
 def _scalar(x: Value) -> float | None:
-    """The number that a constant of one element holds."""
+    """Return the number in a constant of one element."""
     return float(x.constant.reshape(-1)[0]) if x.constant is not None and x.constant.size == 1 else None
 
 
 def _flat(op: Builder, x: Value) -> Value:
-    """A parameter of one element as a scalar, which broadcasts without adding dimensions."""
+    """Convert a parameter of one element to a scalar, which broadcasts without adding dimensions."""
     if x.dims and any(d not in (1, None) for d in x.dims):
         raise Malformed(f"its parameter has the shape {x.dims}, it must be one number")
     return x if x.rank == 0 else op.Reshape(x, op.const(np.empty(0, np.int64)))

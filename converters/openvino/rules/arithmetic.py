@@ -1,7 +1,6 @@
-"""Element by element: arithmetic.
+"""Elementwise arithmetic.
 
-Integers compute in their own type, exactly. Where a result does not fit, 8 bits are bounded by their range and wider types
-wrap.
+Integers are computed exactly in their own type. If a result overflows, integers of 8 bits saturate and wider types wrap.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ _BIG_QUOTIENT = Departure(
     follows="specification",
 )
 
-# Functions that ONNX has under a name of its own; each with the opset that OpenVINO gives it in an IR.
+# # Functions that ONNX has, each with the opset that OpenVINO writes in an IR.
 _UNARY = {
     "opset1": {
         "Acos": "Acos",
@@ -92,7 +91,7 @@ _UNARY_DEPARTS = {
 }
 
 
-# Of integers of up to 32 bits the CPU plugin bounds them by the last float before 2^31.
+# # For integers of up to 32 bits, the CPU plugin clamps these to the last float before 2^31.
 _BOUNDED_AS_FLOATS = ("Cosh", "Sinh")
 _GREATEST = 2.0**31 - 128
 
@@ -137,13 +136,13 @@ def negative(op: Builder, x: Value):
 
 @rule("Ceiling", departs=[INTEGERS_IN_FLOAT32])
 def ceiling(op: Builder, x: Value):
-    """Ceiling-1; integers stay as they are."""
+    """Ceiling-1; integers do not change."""
     return x if x.dtype in INTEGERS else op.Ceil(x)
 
 
 @rule("Floor", departs=[INTEGERS_IN_FLOAT32])
 def floor(op: Builder, x: Value):
-    """Floor-1; integers stay as they are."""
+    """Floor-1; integers do not change."""
     return x if x.dtype in INTEGERS else op.Floor(x)
 
 
@@ -161,12 +160,12 @@ def floor(op: Builder, x: Value):
     ],
 )
 def round_(op: Builder, x: Value, *, mode: Literal["half_to_even", "half_away_from_zero"] = "half_to_even"):
-    """Round-5; integers and booleans stay as they are."""
+    """Round-5; integers and booleans do not change."""
     if x.dtype not in FLOATS:
         return x
     if mode == "half_to_even":
         return op.Round(x)
-    # Adding a half before the floor would round 0.49999997 up.
+    # # Adding a half before Floor would round 0.49999997 up.
     size = op.Abs(x)
     whole = op.Floor(size)
     rounded = op.Where(op.GreaterOrEqual(op.Sub(size, whole), 0.5), op.Add(whole, 1), whole)
@@ -177,7 +176,7 @@ def _register_sum(operation: str, node: str, departs: list[Departure]) -> None:
     @rule(operation, departs=[_BOUNDED, _LAID_AND_BOUNDED, *departs])
     def emit(op: Builder, a: Value, b: Value, *, auto_broadcast: AutoBroadcast = "numpy", auto_broadcast_axis: int = 0):
         b = align(op, a, b, auto_broadcast, auto_broadcast_axis)
-        if auto_broadcast == "pdpd":  # the reference kernel computes it for the CPU plugin
+        if auto_broadcast == "pdpd":  # # the CPU plugin uses the reference kernel
             return op.node(node, a, b)
         return saturating_8_bits(op, functools.partial(op.node, node), a, b)
 
@@ -218,13 +217,13 @@ _NAN_AND_NUMBER = [
 
 @binary("Maximum", departs=_NAN_AND_NUMBER)
 def maximum(op: Builder, a: Value, b: Value):
-    """Maximum-1; a NaN stays NaN."""
+    """Maximum-1; NaN propagates."""
     return op.Max(a, b)
 
 
 @binary("Minimum", departs=_NAN_AND_NUMBER)
 def minimum(op: Builder, a: Value, b: Value):
-    """Minimum-1; a NaN stays NaN."""
+    """Minimum-1; NaN propagates."""
     return op.Min(a, b)
 
 
@@ -251,7 +250,7 @@ def divide(
     auto_broadcast: AutoBroadcast = "numpy",
     auto_broadcast_axis: int = 0,
 ):
-    """Divide-1: integers round down with ``m_pythondiv``, else towards zero."""
+    """Divide-1: integers round down with ``m_pythondiv``, and towards zero otherwise."""
     b = align(op, a, b, auto_broadcast, auto_broadcast_axis)
     if a.dtype in FLOATS:
         return op.Div(a, b)
@@ -262,7 +261,7 @@ def _quotient(op: Builder, a: Value, b: Value, floor: bool) -> Value:
     divisor, zero, one_less = _divisor(op, b)
     quotient = op.Div(a if one_less is None else op.Where(one_less, op.Neg(a), a), divisor)
     if floor and a.dtype in SIGNED:
-        # Mod takes the divisor's sign: where it is not 0 and the operands' signs differ, truncation went up by one.
+        # # Mod has the divisor's sign. If it is not 0 and the operands' signs differ, truncation rounded up.
         inexact = op.Not(op.Equal(op.Mod(a, divisor), 0))
         opposite = op.Xor(op.Less(a, 0), op.Less(divisor, 0))
         quotient = op.Sub(quotient, op.Cast(op.And(inexact, opposite), to=a.dtype))
@@ -270,7 +269,7 @@ def _quotient(op: Builder, a: Value, b: Value, floor: bool) -> Value:
 
 
 def _divisor(op: Builder, b: Value) -> tuple[Value, Value | None, Value | None]:
-    """An integer divisor with 1 for what ONNX Runtime fails at, 0 and (by the lowest number) -1; where it was 0 and -1."""
+    """Return an integer divisor with 1 instead of 0 and -1, at which ONNX Runtime fails, and where it was 0 and -1."""
     known = b.constant
     if known is not None and (known != 0).all() and (b.dtype in UNSIGNED or (known != -1).all()):
         return b, None, None
@@ -282,7 +281,7 @@ def _divisor(op: Builder, b: Value) -> tuple[Value, Value | None, Value | None]:
 
 
 def _defined(op: Builder, result: Value, zero: Value | None) -> Value:
-    """``result``, and where the divisor was 0 the lowest i8, or the bits of the lowest i32."""
+    """Return ``result``, with the lowest i8, or the bits of the lowest i32, where the divisor was 0."""
     if zero is None:
         return result
     assert result.dtype is not None
@@ -304,10 +303,10 @@ def _defined(op: Builder, result: Value, zero: Value | None) -> Value:
     ],
 )
 def floor_mod(op: Builder, a: Value, b: Value):
-    """FloorMod-1: the remainder has the divisor's sign; of an infinite divisor, whose multiples are none, it is NaN."""
+    """FloorMod-1: the remainder has the divisor's sign. It is NaN for an infinite divisor."""
     if a.dtype in FLOATS:
         remainder = op.Mod(a, b, fmod=1)
-        # The sum makes -0 0, too.
+        # # The sum also converts -0 to 0.
         remainder = op.Add(remainder, op.Where(op.Less(op.Mul(op.Sign(remainder), op.Sign(b)), 0), b, 0.0))
         if b.constant is not None and np.isfinite(b.constant.astype(np.float64)).all():
             return remainder
@@ -335,11 +334,12 @@ def mod(op: Builder, a: Value, b: Value):
     if a.dtype in FLOATS:
         return op.Mod(a, b, fmod=1)
     divisor, zero, _ = _divisor(op, b)
-    # ONNX Runtime computes fmod of integers in floats.
+    # # ONNX Runtime computes fmod of integers in floats.
     if a.dtype in UNSIGNED:
         remainder = op.Mod(a, divisor)
     else:
-        # With Neg between them: ONNX Runtime makes ``1 / x * y`` to ``y / x``, also of integers, and of a 1 that it folds.
+        # # Neg prevents ONNX Runtime from converting ``1 / x * y`` to ``y / x``, which it also does for integers and a
+        # folded 1.
         remainder = op.Add(a, op.Mul(op.Neg(op.Div(a, divisor)), divisor))
     return _defined(op, remainder, zero)
 
@@ -361,14 +361,14 @@ def erf_inv(op: Builder, x: Value):
 
 @rule("CumSum", since="opset3")
 def cum_sum(op: Builder, x: Value, axis: Value | None = None, *, exclusive: bool = False, reverse: bool = False):
-    """CumSum-3; ``axis`` is 0 where it is absent."""
+    """CumSum-3; ``axis`` is 0 by default."""
     axis = op.const(0) if axis is None else axis
     if axis.dtype != D.INT32:
         axis = int64(op, axis)
     if x.rank:
         constant_axis(axis, x.rank)
         return op.CumSum(x, axis, exclusive=int(exclusive), reverse=int(reverse))
-    # A scalar is a vector of one element, as everything is along one more axis behind its own.
+    # # A scalar is treated as a vector of one element. All data get one more axis at the end.
     rank = op.Max(op.Size(op.Shape(x)), 1)
     axis = op.Cast(axis, to=D.INT64)
     axis = op.Where(op.Less(axis, 0), op.Add(axis, rank), axis)

@@ -37,7 +37,7 @@ def scaled_dot_product_attention(
     causal: bool = False,
     context: Context,
 ):
-    """ScaledDotProductAttention-13, with the ``sink`` that OpenVINO takes besides: weights that lead to no value."""
+    """ScaledDotProductAttention-13, with OpenVINO's additional input ``sink``: attention scores without a value."""
     blind: Value | None = None
     weights = op.MatMul(query, _swapped(op, key))
     weights = op.Mul(weights, _factor(op, query) if scale is None else scale)
@@ -64,13 +64,13 @@ def scaled_dot_product_attention(
 
 
 def _lowest(query: Value) -> float:
-    """The lowest number of a type of floats."""
+    """Return the lowest number of a float type."""
     kind = np.float16 if query.dtype == ir.DataType.FLOAT16 else np.float32
     return float(np.finfo(kind).min)
 
 
 def _swapped(op: Builder, key: Value) -> Value:
-    """The key with its last two dimensions swapped."""
+    """Swap the last two dimensions of the key."""
     if key.rank is not None:
         if key.rank < 2:
             raise Malformed(f"its key has the rank {key.rank}; it must be 2 or more")
@@ -81,7 +81,7 @@ def _swapped(op: Builder, key: Value) -> Value:
 
 
 def _factor(op: Builder, query: Value) -> Value:
-    """One by the square root of the size of an embedding."""
+    """Return the reciprocal square root of the size of an embedding."""
     size = op.Cast(op.Shape(query, start=-1), to=query.dtype)
     if size.constant is not None:
         return op.const(1 / np.sqrt(size.constant.astype(np.float64)), query.dtype)
@@ -89,7 +89,7 @@ def _factor(op: Builder, query: Value) -> Value:
 
 
 def _is_zero(mask: Value) -> bool:
-    """Whether the mask is the number 0 that stands for none; false stands for nothing to attend to."""
+    """Return whether the mask is the number 0, which represents no mask. The boolean false hides all keys."""
     if mask.constant is None or mask.dtype == ir.DataType.BOOL:
         return False
     return mask.constant.size == 1 and not mask.constant.any()

@@ -1,4 +1,4 @@
-"""Images between RGB or BGR and the planes of a video frame."""
+"""Conversion of images between RGB or BGR and the planes of a video frame."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from converters.openvino.rule import Departure, rule
 from converters.openvino.rules._shapes import match_shapes
 from onnx_specops.building import Builder, Value
 
-# Y, U and V in red, green and blue (ITU-R BT.601, to three digits).
+# # Y, U and V of red, green and blue (ITU-R BT.601, to three digits).
 _TO_YUV = np.array([[0.257, 0.504, 0.098], [-0.148, -0.291, 0.439], [0.439, -0.368, -0.071]], np.float32)
 _YUV_ZERO = np.array([16, 128, 128], np.float32)
 
@@ -25,7 +25,7 @@ def nv12_to_rgb(op: Builder, y: Value, uv: Value | None = None):
 
 @rule("NV12toBGR", since="opset8")
 def nv12_to_bgr(op: Builder, y: Value, uv: Value | None = None):
-    """NV12toBGR-8: as NV12toRGB-8, the channels reversed."""
+    """NV12toBGR-8: like NV12toRGB-8, with reversed channels."""
     return _from_nv12(op, y, uv, bgr=True)
 
 
@@ -37,26 +37,26 @@ def i420_to_rgb(op: Builder, y: Value, u: Value | None = None, v: Value | None =
 
 @rule("I420toBGR", since="opset8")
 def i420_to_bgr(op: Builder, y: Value, u: Value | None = None, v: Value | None = None):
-    """I420toBGR-8: as I420toRGB-8, the channels reversed."""
+    """I420toBGR-8: like I420toRGB-8, with reversed channels."""
     return _from_i420(op, y, u, v, bgr=True)
 
 
 @rule("RGBtoNV12", since="opset17", departs=[_REJECTED])
 def rgb_to_nv12(op: Builder, image: Value, *, single_plane: bool = True):
-    """RGBtoNV12-17: U and V are the mean of the four pixels that share them, each first bounded and, of u8, rounded."""
+    """RGBtoNV12-17: U and V are the mean of four pixels, each first clamped and, for u8, rounded."""
     return _to_nv12(op, image, single_plane, bgr=False)
 
 
 @rule("BGRtoNV12", since="opset17", departs=[_REJECTED])
 def bgr_to_nv12(op: Builder, image: Value, *, single_plane: bool = True):
-    """BGRtoNV12-17: as RGBtoNV12-17, the channels reversed."""
+    """BGRtoNV12-17: like RGBtoNV12-17, with reversed channels."""
     return _to_nv12(op, image, single_plane, bgr=True)
 
 
 def _from_nv12(op: Builder, y: Value, uv: Value | None, *, bgr: bool) -> Value:
     if uv is None:
         y, chroma = _split_plane(op, y)
-        # [N, H / 2, W, 1] as [N, H / 2, W / 2, 2]
+        # # [N, H / 2, W, 1] to [N, H / 2, W / 2, 2]
         uv = op.Reshape(chroma, op.Concat(op.Shape(chroma, end=2), [-1, 2], axis=0))
     _fit_halves(y, 2, uv=uv)
     return op.specops.YUVtoRGB(y, uv, None, bgr=int(bgr))
@@ -69,7 +69,7 @@ def _from_i420(op: Builder, y: Value, u: Value | None, v: Value | None, *, bgr: 
         y, chroma = _split_plane(op, y)
         size = op.Shape(y)
         batch, half = op.Slice(size, [0], [1]), op.Div(op.Slice(size, [1], [3]), 2)
-        # U and V stand one after the other: N x 2 planes of a quarter of the size.
+        # # The U and V planes follow each other: N x 2 planes of a quarter of the size.
         planes = op.Reshape(chroma, op.Concat(batch, [2], half, [1], axis=0))
         u, v = (op.Gather(planes, np.array(k), axis=1) for k in (0, 1))
     _fit_halves(y, 1, u=u, v=v)
@@ -77,7 +77,7 @@ def _from_i420(op: Builder, y: Value, u: Value | None, v: Value | None, *, bgr: 
 
 
 def _fit_halves(y: Value, channels: int, **chroma: Value) -> None:
-    """Check that planes of chroma have half of the rows and half of the columns of ``y``."""
+    """Check that chroma planes have half of the rows and half of the columns of ``y``."""
     match_shapes(y=(y, "N _ _ 1"), **{name: (plane, f"N _ _ {channels}") for name, plane in chroma.items()})
     for name, plane in chroma.items():
         sizes = zip((y.dims or [])[1:3], (plane.dims or [])[1:3], strict=False)
@@ -93,7 +93,7 @@ def _divisible(image: Value, rows: int, columns: int) -> None:
 
 
 def _split_plane(op: Builder, plane: Value) -> tuple[Value, Value]:
-    """Y and what stands below it: the upper two thirds of the rows and the rest."""
+    """Split a plane into Y, the upper two thirds of the rows, and the rest."""
     match_shapes(y=(plane, "_ _ _ 1"))
     _divisible(plane, 3, 2)
     height = op.Div(op.Mul(op.Shape(plane, start=1, end=2), 2), 3)
@@ -118,7 +118,7 @@ def _to_nv12(op: Builder, image: Value, single_plane: bool, *, bgr: bool):
 
 
 def _pixels(op: Builder, x: Value, like: Value) -> Value:
-    """Within 0 and 255, in the image's type; integers are rounded, halves to the even one."""
+    """Clamp to 0 and 255 and convert to the image's type; integers are rounded, ties to even."""
     x = op.Clip(x, np.float32(0), np.float32(255))
     if like.dtype is not None and like.dtype.is_integer():
         x = op.Round(x)

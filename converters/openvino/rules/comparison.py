@@ -1,4 +1,4 @@
-"""Element by element: comparisons, Select, and what kind of number a float is."""
+"""Elementwise comparisons, Select, and classification of floats."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LAID_ON_THE_LAST = Departure(
     follows="specification",
 )
 
-# Operation -> the node that it becomes, and where the CPU plugin parts from the others.
+# # Operation -> its node, and where the CPU plugin differs.
 _COMPARISONS = {
     "Equal": ("Equal", [INTEGERS_IN_FLOAT32, PDPD_REJECTED]),
     "Greater": ("Greater", [INTEGERS_IN_FLOAT32, _OF_NAN, _LAID_ON_THE_LAST]),
@@ -32,7 +32,7 @@ _COMPARISONS = {
 def _register_comparison(operation: str, node: str, departs: list[Departure]) -> None:
     @binary(operation, departs=departs)
     def emit(op: Builder, a: Value, b: Value):
-        if a.dtype == D.BOOL and node != "Equal":  # false is less than true
+        if a.dtype == D.BOOL and node != "Equal":  # # false is less than true
             a, b = op.Cast(a, to=D.UINT8), op.Cast(b, to=D.UINT8)
         return op.node(node, a, b)
 
@@ -57,7 +57,7 @@ def select(
     auto_broadcast: AutoBroadcast = "numpy",
     auto_broadcast_axis: int = 0,
 ):
-    """Select-1; under "pdpd" the condition and the third input are broadcast to the second."""
+    """Select-1; with "pdpd", the condition and the third input are broadcast to the second."""
     condition = align(op, then, condition, auto_broadcast, auto_broadcast_axis)
     otherwise = align(op, then, otherwise, auto_broadcast, auto_broadcast_axis)
     return op.Where(condition, then, otherwise)

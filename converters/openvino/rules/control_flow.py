@@ -1,4 +1,4 @@
-"""If, Loop and TensorIterator: the bodies' layers go through the same rules, inside ONNX's nested graphs."""
+"""If, Loop and TensorIterator: the same rules emit the bodies' layers into ONNX's nested graphs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _START = Departure(
 
 @rule("If", since="opset8")
 def if_(op: Builder, condition: Value, *inputs: Value, ctx: Context):
-    """If-8: both bodies see the inputs that their port maps name, and hand on the variables that either assigns."""
+    """If-8: both bodies use the inputs of their port maps, and return the variables that either assigns."""
     values = [condition, *inputs]
     then, otherwise = (ctx.layer.bodies[name] for name in ("then_body", "else_body"))
     variables = state.declare(op, [then, otherwise], ctx)
@@ -53,13 +53,13 @@ def if_(op: Builder, condition: Value, *inputs: Value, ctx: Context):
 
 
 def _of_rank(op: Builder, value: Value, port: OutputPort) -> Value:
-    """A branch's result; a scalar counts as a vector of one element where the other branch gives a vector."""
+    """Return a branch's result. A scalar becomes a vector of one element if the other branch returns a vector."""
     return op.Reshape(value, [-1]) if port.dims is not None and len(port.dims) == 1 and value.rank != 1 else value
 
 
 @rule("TensorIterator", departs=[_START])
 def tensor_iterator(op: Builder, *inputs: Value, ctx: Context):
-    """TensorIterator-1: as many iterations as the sliced inputs have slices; one where none is sliced."""
+    """TensorIterator-1: one iteration for each slice of the sliced inputs; one if there are none."""
     body = ctx.layer.bodies["body"]
     counts = [_slice_count(op, _fed(inputs, entry), entry) for entry in body.inputs if entry.axis is not None]
     known = {int(count.constant) for count in counts if count.constant is not None}
@@ -71,7 +71,7 @@ def tensor_iterator(op: Builder, *inputs: Value, ctx: Context):
         raise Malformed(f"its inputs and outputs have {' and '.join(map(str, sorted(known)))} slices")
     if not counts:
         counts = [op.const(next(iter(known), 1))]
-    # Inputs with fewer slices than others are an error when it runs.
+    # # An input with fewer slices than others is an error at run time.
     count = counts[0] if len(counts) == 1 else op.Max(*counts)
     return _iterate(op, inputs, body, count, op.const(np.bool_(True)), ctx)
 
@@ -87,7 +87,7 @@ def loop(op: Builder, trip_count: Value, condition: Value, *inputs: Value, ctx: 
 
 
 def _iterate(op: Builder, values: Sequence[Value], body: Body, count: Value, condition: Value, ctx: Context):
-    """A Loop: what back edges hand on and what only the last iteration gives is carried, what is joined is scanned."""
+    """Emit a Loop: the values of back edges and those of the last iteration are carried, concatenated ones are scanned."""
     _check_shapes(body)
     recurrent = {edge.parameter: edge.result for edge in body.back_edges}
     entries = {entry.parameter: entry for entry in body.inputs}
@@ -95,7 +95,7 @@ def _iterate(op: Builder, values: Sequence[Value], body: Body, count: Value, con
     last = [entry for entry in body.outputs if entry.axis is None and entry.external is not None]
     joined = [entry for entry in body.outputs if entry.axis is not None and entry.external is not None]
     continues = next((entry.result for entry in body.outputs if entry.purpose == "execution_condition"), None)
-    # The last iteration's values that no back edge carries: what they are before the first iteration does not matter.
+    # # Values of the last iteration without a back edge. Their initial values do not matter.
     extra = [entry.result for entry in last if entry.result not in [recurrent[p] for p in carried]]
 
     start = [_fed(values, entries[parameter]) for parameter in carried]
@@ -103,7 +103,7 @@ def _iterate(op: Builder, values: Sequence[Value], body: Body, count: Value, con
     dims: list[DimsLike] = [parameter.outputs[0].dims for parameter in carried]
     dims += [None] * len(extra)
     variables = state.declare(op, [body], ctx)
-    before = len(start)  # behind these the variables are carried
+    before = len(start)  # # the variables are carried after these
     start += state.current_values(op, variables)
     dims += state.current_dims(variables)
 
@@ -135,7 +135,7 @@ def _iterate(op: Builder, values: Sequence[Value], body: Body, count: Value, con
 
 
 def _argument(op: Builder, parameter: Layer, entry: PortMapInput | None, values: Sequence[Value], iteration: Value) -> Value:
-    """What feeds a Parameter of a loop's body in one iteration, unless a back edge does."""
+    """Return the value of a Parameter of a loop's body in one iteration, unless it has a back edge."""
     if entry is None:
         return _unused(op, parameter)
     if entry.purpose == "current_iteration":
@@ -149,7 +149,7 @@ def _is_zero(x: Value) -> bool:
 
 
 def _arguments(op: Builder, values: Sequence[Value], body: Body) -> list[Value]:
-    """What feeds the body's Parameters; those that nothing uses need not be fed."""
+    """Return the values of the body's Parameters. Unused Parameters need no value."""
     entries = {entry.parameter: entry for entry in body.inputs}
     return [_fed(values, entries[p]) if p in entries else _unused(op, p) for p in body.parameters]
 
@@ -167,13 +167,13 @@ def _fed(values: Sequence[Value], entry: PortMapInput) -> Value:
 
 
 def _nothing(op: Builder, port: OutputPort) -> Value:
-    """A value of the port's type and as far as possible of its shape."""
+    """Return a value of the port's type and, as far as possible, of its shape."""
     shape = [dim or 0 for dim in port.dims or ()]
     return op.Expand(op.Cast(0, to=data_type(port.element_type)), np.array(shape, np.int64))
 
 
 def _emptied(op: Builder, outputs: dict[OutputPort | None, Value]) -> dict[OutputPort | None, Value]:
-    """What OpenVINO gives where there never is an iteration: values of no elements, where the file states such shapes."""
+    """Return OpenVINO's results without iterations: empty values, if the file states such shapes."""
     return {
         port: op.Expand(op.Cast(0, to=data_type(port.element_type)), np.array(port.dims, np.int64))
         if port is not None and port.dims is not None and 0 in port.dims and None not in port.dims
@@ -183,7 +183,7 @@ def _emptied(op: Builder, outputs: dict[OutputPort | None, Value]) -> dict[Outpu
 
 
 def _check_shapes(body: Body) -> None:
-    """The shapes that the file states for a body's values must fit those that they are handed on as."""
+    """Check that the file's shapes of a body's values are compatible with those of their destinations."""
     for edge in body.back_edges:
         source, target = edge.result.inputs[0].source, edge.parameter.outputs[0]
         if source.dims is not None and target.dims is not None and not same_dims(source.dims, target.dims):
@@ -196,14 +196,14 @@ def _check_shapes(body: Body) -> None:
         source, port = output.result.inputs[0].source, output.external
         if output.axis is None or port is None or source.dims is None or port.dims is None:
             continue
-        dims = source.dims or (1,)  # scalars join to a vector
+        dims = source.dims or (1,)  # # scalars are concatenated to a vector
         axis = output.axis + len(dims) if output.axis < 0 else output.axis
         if port.dims != (0,) and not same_dims([None if i == axis else d for i, d in enumerate(dims)], port.dims):
             raise Malformed(f"it joins {list(source.dims)} along axis {output.axis} into {list(port.dims)}")
 
 
 def _size(port: OutputPort, axis: int) -> int | None:
-    """The port's size along an axis, ``None`` where it is unknown."""
+    """Return the port's size along an axis; ``None`` if unknown."""
     if port.dims is None or not -len(port.dims) <= axis < len(port.dims):
         return None
     return port.dims[axis]
@@ -216,7 +216,7 @@ def _counter(op: Builder, iteration: Value, parameter: Layer) -> Value:
 
 
 def _slice_count(op: Builder, value: Value, entry: PortMapInput) -> Value:
-    """How many slices there are between ``start`` and ``end``, which count from one past the end where they are negative."""
+    """Return the number of slices between ``start`` and ``end``. Negative ones count from one past the end."""
     assert entry.axis is not None
     if entry.stride == 0 or entry.part_size < 1:
         raise Malformed(f"it slices its input with stride={entry.stride} and part_size={entry.part_size}")
@@ -231,13 +231,13 @@ def _slice_count(op: Builder, value: Value, entry: PortMapInput) -> Value:
 
 
 def _slice(op: Builder, value: Value, entry: PortMapInput, iteration: Value) -> Value:
-    """The iteration's slice: from the front, with a negative stride from the back; ``start`` does not move it."""
+    """Return the iteration's slice, from the end with a negative stride. ``start`` has no effect on it."""
     assert entry.axis is not None
     place = op.Mul(iteration, np.int64(entry.stride))
     if entry.stride < 0:
         place = op.Sub(place, np.int64(entry.part_size))
     begin = op.Reshape(place, np.array([1], np.int64))
-    if entry.part_size == 1:  # unlike Slice, Gather says so where there is no such slice
+    if entry.part_size == 1:  # # unlike Slice, Gather fails if the slice does not exist
         return op.Gather(value, begin, axis=entry.axis)
     if entry.stride < 0:
         begin = op.Add(begin, op.Slice(op.Shape(value), [entry.axis], [entry.axis + 1]))
@@ -245,14 +245,14 @@ def _slice(op: Builder, value: Value, entry: PortMapInput, iteration: Value) -> 
 
 
 def _join(op: Builder, scanned: Value, entry: PortMapOutput) -> Value:
-    """The iterations' values, stacked in front, joined along the axis; negative strides join backwards."""
+    """Concatenate the stacked values of all iterations along the axis, in reverse order with a negative stride."""
     assert entry.axis is not None
     if entry.stride < 0:
         scanned = op.Slice(scanned, [-1], [-(2**62)], [0], [-1])
     axis, behind = entry.axis, entry.axis + 1 or INT64_MAX
     count, dims = op.Shape(scanned, end=1), op.Shape(scanned, start=1)
     before, after = op.Slice(dims, [0], [axis]), op.Slice(dims, [behind], [INT64_MAX])
-    size = product(op, op.Slice(dims, [axis], [behind]))  # 1 for scalars
+    size = product(op, op.Slice(dims, [axis], [behind]))  # # 1 for scalars
     if axis:
         blocks = op.Concat(count, product(op, before), size, product(op, after), axis=0)
         scanned = op.Transpose(op.Reshape(scanned, blocks, allowzero=1), perm=[1, 0, 2, 3])

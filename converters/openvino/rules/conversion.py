@@ -59,12 +59,12 @@ _DEPARTS = [
 
 @rule("Convert", departs=_DEPARTS)
 def convert(op: Builder, x: Value, *, destination_type: ElementType, context: Context):
-    """Convert-1: floats become integers by truncation, integers wrap, whatever is not 0 is true.
+    """Convert-1: floats are truncated to integers, integers wrap, and nonzero numbers become true.
 
-    Floats that a small integer type cannot hold wrap as well, by way of a wider one.
+    Floats out of the range of a small integer type also wrap, through a wider type.
     """
     if x.const_value is not None and x.dtype in BYTES and (x.rank or 0) > 1 and destination_type in (_T.F32, _T.F16):
-        return op.at(OPSET).Cast(x, to=data_type(destination_type))  # weights: they stay in 8 bits however few they are
+        return op.at(OPSET).Cast(x, to=data_type(destination_type))  # # weights stay 8 bits, however few they are
     if x.dtype in BYTES and data_type(destination_type) in FLOATS and (exact := _exact(op, x)) is not None:
         if exact.dtype == data_type(destination_type):
             return exact
@@ -83,9 +83,9 @@ def convert(op: Builder, x: Value, *, destination_type: ElementType, context: Co
 
 
 def _is_folded(layer: Layer) -> bool:
-    """Whether OpenVINO folds the constants that a Convert from bf16 takes, which it does in float32.
+    """Return whether OpenVINO folds the constants of a Convert from bf16, which it does in float32.
 
-    It leaves those of 8 bits and less to MatMul, and rounds the products with their scales then.
+    It does not fold constants of at most 8 bits for MatMul, and then rounds the products with their scales.
     """
     constants = _constants(layer)
     consumers = [port.layer.type for port in layer.outputs[0].consumers]
@@ -93,7 +93,7 @@ def _is_folded(layer: Layer) -> bool:
 
 
 def _constants(layer: Layer) -> list[ElementType] | None:
-    """The types of the constants that a layer is computed from; ``None`` where it is computed from something else."""
+    """Return the types of the constants from which a layer is computed; ``None`` if it depends on something else."""
     found, seen, pending = list[ElementType](), {layer}, [layer]
     while pending:
         for source in (port.source.layer for port in pending.pop().inputs):
@@ -108,10 +108,10 @@ def _constants(layer: Layer) -> list[ElementType] | None:
 
 
 def _is_decompressed_by_products(convert: Layer) -> bool:
-    """Whether OpenVINO's CPU plugin leaves the levels of a constant of nf4 as they are, whatever type they get here.
+    """Return whether OpenVINO's CPU plugin keeps the levels of an nf4 constant unrounded.
 
-    It does where MatMul alone takes them, multiplied by scales, their groups merged before the last Convert. It folds what
-    anything else takes, in the types of the Converts.
+    It does if only MatMul uses them, multiplied by scales, with their groups merged before the last Convert. For other
+    consumers, it folds them in the types of the Converts.
     """
     if convert.inputs[0].source.layer.constant is None or (layer := _only_user(convert)) is None or layer.type != "Multiply":
         return False
@@ -127,7 +127,7 @@ def _only_user(layer: Layer) -> Layer | None:
 
 
 def _exact(op: Builder, x: Value) -> Value | None:
-    """The floats of which ``x`` holds the nearest integers, where a rule has marked these; possibly transposed."""
+    """Return the unrounded floats of ``x``, if a rule marked them, possibly transposed."""
     orders = []
     node = x.producer()
     while node is not None and (node.op_type, node.domain) == ("Transpose", "") and isinstance(node.inputs[0], Value):
@@ -148,7 +148,7 @@ def _exact(op: Builder, x: Value) -> Value | None:
 
 @rule("ConvertLike", departs=_DEPARTS)
 def convert_like(op: Builder, x: Value, like: Value, *, context: Context):
-    """ConvertLike-1: to the element type of the second input, whatever that holds."""
+    """ConvertLike-1: to the element type of the second input, whose values are not used."""
     source, target = (port.element_type for port in context.layer.inputs)
     return converted(op, x, source, target)
 
@@ -173,7 +173,7 @@ def convert_promote_types(
     }
     if len({common for common, _ in possible}) > 1:
         raise Unsupported("its inputs' ranks, of which one is unknown, decide the type of its outputs")
-    # Where the ranks decide whether it is safe, it may not be.
+    # # If the ranks decide whether the promotion is safe, assume that it is not.
     common, safe = min(possible, key=lambda promoted: promoted[1])
     if not (safe or promote_unsafe):
         raise Malformed(f"promoting {types[0]} and {types[1]} to {common} may lose values, which promote_unsafe forbids")
@@ -183,7 +183,7 @@ def convert_promote_types(
 def _promoted(
     types: list[ElementType], scalars: Sequence[bool], pytorch: bool, u64_target: ElementType
 ) -> tuple[ElementType, bool]:
-    """The common type of two, and whether it holds every value of both without growing wider than they are."""
+    """Return the common type of two, and whether it represents all their values without being wider than necessary."""
     a, b = types
     if a == b or b == _T.BOOLEAN:
         return a, True
@@ -209,7 +209,7 @@ def _promoted(
 
 
 def converted(op: Builder, x: Value, source: ElementType, target: ElementType) -> Value:
-    """``x``, whose type in the IR is ``source``, as ``target``."""
+    """Convert ``x``, whose type in the IR is ``source``, to ``target``."""
     to = data_type(target)
     if source == target:
         return x
@@ -229,7 +229,7 @@ def converted(op: Builder, x: Value, source: ElementType, target: ElementType) -
 
 
 def _to_bfloat16(op: Builder, x: Value) -> Value:
-    """Constants and what is not f16 or f32 as `to_bfloat16` rounds them."""
+    """Round constants, and types other than f16 and f32, as `to_bfloat16` does."""
     if (tensor := x.const_value) is not None:
         if tensor.size <= FOLDED_ELEMENTS:
             return op.const(to_bfloat16(tensor.numpy()))
@@ -240,7 +240,7 @@ def _to_bfloat16(op: Builder, x: Value) -> Value:
     nearest = op.Cast(x, to=D.BFLOAT16)
     if x.dtype in (D.FLOAT, D.FLOAT16):
         return nearest
-    # What has been rounded away from zero to an odd last digit goes back by one: to the distance of what has one digit less.
+    # # Numbers that were rounded away from zero to an odd last digit are corrected by one digit toward zero.
     exact, rounded = op.Cast(x, to=D.FLOAT), op.Cast(nearest, to=D.FLOAT)
     wide = op.Mul(rounded, 2.0**17 + 1)
     shorter = op.Sub(wide, op.Sub(wide, rounded))
@@ -250,9 +250,9 @@ def _to_bfloat16(op: Builder, x: Value) -> Value:
 
 
 def _to_float8(op: Builder, x: Value, to: ir.DataType) -> Value:
-    """From f16, by way of which OpenVINO goes, to the nearest; beyond the range NaN or, where the type has it, infinity.
+    """Convert from f16, as OpenVINO does, to the nearest number; beyond the range to NaN or, if the type has it, infinity.
 
-    (ONNX Runtime's Cast gives neither for all such numbers.)
+    ONNX Runtime's Cast gives neither for some of these numbers.
     """
     beyond = op.Greater(op.Abs(x), np.float16(464 if to == D.FLOAT8E4M3FN else 61408))
     return op.Cast(op.Where(beyond, op.Mul(x, np.float16(np.inf)), x), to=to, saturate=0)

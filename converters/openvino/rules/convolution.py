@@ -1,4 +1,4 @@
-"""Convolutions: plain, in groups, transposed, deformable, of bits."""
+"""Convolutions: plain, grouped, transposed, deformable, binary."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def convolution(
     sliding: Dilated,
     output_padding: tuple[int, ...] = (),
 ):
-    """Convolution-1. Old files hold an ``output_padding`` of zeros here too."""
+    """Convolution-1. Old files may have an ``output_padding`` of zeros."""
     if any(output_padding):
         raise Malformed("a Convolution takes no output_padding")
     at = sliding.window()
@@ -79,7 +79,7 @@ def convolution_backprop_data(
     sliding: Dilated,
     output_padding: tuple[int, ...] = (),
 ):
-    """ConvolutionBackpropData-1. With ``output_shape`` and explicit pads the pads stand, mostly."""
+    """ConvolutionBackpropData-1. With ``output_shape`` and explicit pads, the pads usually apply."""
     at = sliding.window()
 
     def transpose(op: Builder, x: Value, w: Value, at: Window, groups: int) -> Value:
@@ -117,10 +117,10 @@ def binary_convolution(
     mode: Literal["xnor-popcount"],
     pad_value: float,
 ):
-    """BinaryConvolution-1: 0 and 1 stand for -1 and 1, and XNOR is their product.
+    """BinaryConvolution-1: 0 and 1 represent -1 and 1, and XNOR is their product.
 
-    Its kernel's bits are the other way round than other u1 constants': the first is a byte's lowest. A ``pad_value`` of 0
-    adds nothing to the sums, 1 stands for 1, any other for -1.
+    The bit order of its kernel is reversed from other u1 constants: the first bit is a byte's lowest. A ``pad_value`` of 0
+    adds nothing to the sums, 1 represents 1, and any other number -1.
     """
     at = sliding.window()
 
@@ -137,7 +137,7 @@ def binary_convolution(
 
 
 def _signs(op: Builder, bits: Value, like: Value) -> Value:
-    """-1 and 1 for the kernel's bits, each eight of which stand in reverse order."""
+    """Return -1 and 1 for the kernel's bits, which are in reverse order in each byte."""
     if bits.constant is not None:
         flat = bits.constant.reshape(-1)
         eights = np.pad(flat, (0, -flat.size % 8)).reshape(-1, 8)
@@ -185,13 +185,13 @@ def deformable_convolution_8(
 
 
 def _convolve(op: Builder, data: Value, kernel: Value, at: Window, groups: int) -> Value:
-    """One ONNX Conv; the kernel is ``[outputs, inputs / groups, ...]``."""
+    """Emit a Conv. The kernel is ``[outputs, inputs / groups, ...]``."""
     if kernel.rank is not None and kernel.rank != at.rank + 2:
         raise Malformed(f"its kernel has {kernel.rank - 2} spatial dimensions where strides has {at.rank}")
     _check_channels(data, kernel, 1, groups)
     sizes = spatial_shape(op, kernel, at.rank)
     attributes = {"strides": at.strides, "dilations": at.dilations, "group": groups}
-    # ONNX Runtime finds the padding itself, but not for dilated kernels.
+    # # ONNX Runtime computes the padding itself, but not for dilated kernels.
     found = at.same and sizes.constant is not None and set(at.dilations) == {1}
     if found and spatial_shape(op, data, at.rank).constant is None:
         return op.Conv(data, kernel, auto_pad=at.auto_pad.upper(), **attributes)
@@ -200,7 +200,7 @@ def _convolve(op: Builder, data: Value, kernel: Value, at: Window, groups: int) 
 
 
 def _check_channels(data: Value, kernel: Value, axis: int, groups: int = 1) -> None:
-    """Raise `Malformed` where the kernel takes another number of channels than the data has, as far as that is known."""
+    """Raise `Malformed` if the kernel and the data have different numbers of channels, as far as they are known."""
     if data.dims and kernel.dims:
         channels, taken = data.dims[1], kernel.dims[axis]
         if channels is not None and taken is not None and channels != taken * groups:
@@ -210,7 +210,7 @@ def _check_channels(data: Value, kernel: Value, axis: int, groups: int = 1) -> N
 def _in_groups(
     op: Builder, data: Value, kernel: Value, at: Window, convolve: Callable[[Builder, Value, Value, Window, int], Value]
 ) -> Value:
-    """``convolve`` with as many groups as the kernel ``[groups, a, b, ...]`` has; ONNX's is ``[groups * a, b, ...]``."""
+    """Apply ``convolve`` with the groups of the kernel ``[groups, a, b, ...]``, in ONNX ``[groups * a, b, ...]``."""
     if kernel.rank is not None and kernel.rank != at.rank + 3:
         raise Malformed(f"its kernel has the rank {kernel.rank} where strides needs {at.rank + 3}")
     groups = None if kernel.dims is None else kernel.dims[0]
@@ -220,7 +220,7 @@ def _in_groups(
     if groups is not None:
         return convolve(op, data, merged, at, groups)
 
-    # ONNX takes the number of groups as an attribute only: where it is not known, each group is a convolution of its own.
+    # # In ONNX, the number of groups is an attribute. If it is unknown, emit a convolution for each group.
     channels = op.Div(op.Shape(data, start=1, end=2), op.Shape(kernel, start=0, end=1))
 
     def one(op: Builder, group: Value, condition: Value):
@@ -244,7 +244,7 @@ def _transposed(
     output_shape: Value | None,
     output_padding: tuple[int, ...],
 ) -> Value:
-    """A transposed convolution; the kernel is ``[inputs, outputs / groups, ...]``."""
+    """Emit a transposed convolution. The kernel is ``[inputs, outputs / groups, ...]``."""
     extra = list(output_padding) or [0] * at.rank
     if len(extra) != at.rank or min(extra) < 0:
         raise Malformed(f"output_padding is {extra} for {at.rank} spatial dimensions")
@@ -254,7 +254,7 @@ def _transposed(
     _check_channels(data, kernel, 0)
     attributes = {"strides": at.strides, "dilations": at.dilations, "group": groups}
     sizes = spatial_shape(op, kernel, at.rank)
-    # The whole result's size, and what is cut off before and after it (less than nothing where it is filled up).
+    # # The size of the whole result, and the amounts to crop before and after it (negative for padding).
     whole = op.Add(op.Mul(op.Sub(spatial_shape(op, data, at.rank), 1), at.strides), at.extent(op, sizes))
     begin, end = op.const(np.array(at.pads_begin)), op.const(np.subtract(at.pads_end, extra))
     if output_shape is not None:
@@ -265,7 +265,7 @@ def _transposed(
             if at.auto_pad == "same_upper":
                 begin = op.Sub(total, begin)
         elif any(at.pads_begin) and set(at.strides) == {1}:
-            # Where a kernel of one element leaves the size as it is, OpenVINO and its specification both ignore the pads.
+            # # If a kernel of one element does not change the size, OpenVINO and its specification ignore the pads.
             unlike = op.Concat(op.Sub(sizes, 1), op.Sub(wanted, whole), axis=0)
             begin = op.Mul(begin, op.Sign(op.ReduceMax(op.Abs(unlike))))
         end = op.Sub(op.Sub(whole, wanted), begin)
@@ -281,7 +281,7 @@ def _transposed(
 
 
 def _keeps_some(op: Builder, data: Value, kernel: Value, at: Window, before: list[int], after: list[int]) -> bool:
-    """Whether something is left of a transposed convolution's result once it is cut: ONNX Runtime refuses empty ones."""
+    """Return whether the cropped result of a transposed convolution is not empty. ONNX Runtime rejects empty ones."""
     extent = at.extent(op, spatial_shape(op, kernel, at.rank)).constant
     sizes = [None] * at.rank if data.dims is None else data.dims[2:]
     return extent is not None and all(
@@ -301,10 +301,10 @@ def _deformable(
     deformable_group: int,
     bilinear_interpolation_pad: bool,
 ) -> Value:
-    """ONNX's DeformConv, which samples as ``bilinear_interpolation_pad`` says: data surrounded by zeros.
+    """Emit ONNX's DeformConv, which samples as ``bilinear_interpolation_pad`` does, with zeros around the data.
 
-    Without it a location outside the data counts as zero as a whole, one beyond the last row or column as lying on it:
-    the offsets and the mask say so to DeformConv.
+    Without that attribute, a location outside the data is zero, and one after the last row or column is clamped. The offsets
+    and the mask emulate this.
     """
     if at.rank != 2 or group < 1 or deformable_group < 1:
         raise Malformed(f"group {group} or deformable_group {deformable_group} is out of range, or it is not 2D")
@@ -324,7 +324,7 @@ def _deformable(
 def _sampled_inside(
     op: Builder, data: Value, offsets: Value, kernel: Value, mask: Value | None, at: Window, deformable_group: int
 ) -> tuple[Value, Value]:
-    """Offsets and mask for which sampling data surrounded by zeros is sampling without looking beyond its borders."""
+    """Return the offsets and mask with which DeformConv does not sample beyond the borders of the data."""
     sizes, spots = spatial_shape(op, kernel, 2), spatial_shape(op, offsets, 2)
     begin, _ = at.padding(op, data, sizes)
     batch = op.Shape(offsets, start=0, end=1)
@@ -336,7 +336,7 @@ def _sampled_inside(
         def pick(x: Value, k: int = k) -> Value:
             return op.Gather(x, k, axis=0)
 
-        # Where tap i of window j looks without an offset; the window's dimensions stand at 2 + k and 4 + k of `each`.
+        # # The positions of tap i of window j without an offset. The window's dimensions are 2 + k and 4 + k of `each`.
         taps = op.Mul(op.Range(0, pick(sizes), 1), at.dilations[k])
         starts = op.Sub(op.Mul(op.Range(0, pick(spots), 1), at.strides[k]), pick(begin))
         base = op.Add(op.Unsqueeze(taps, [1 - k, 2, 3]), op.Unsqueeze(starts, [0, 1, 3 - k]))

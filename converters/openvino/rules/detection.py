@@ -1,4 +1,4 @@
-"""Outputs of detectors: boxes decoded from a network's predictions."""
+"""Outputs of detectors: boxes decoded from predictions."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def detection_output_1(
     num_classes: int,
     attributes: Detections,
 ):
-    """DetectionOutput-1: the number of classes must be that of the shapes, from which it follows here."""
+    """DetectionOutput-1: the number of classes must match the shapes, which determine it."""
     if num_classes < 1:
         raise Malformed(f"its num_classes is {num_classes}; it must be 1 or more")
     logits, scores = (value.dims[1] if value.rank == 2 and value.dims else None for value in (box_logits, class_preds))
@@ -72,7 +72,7 @@ def detection_output(
     *,
     attributes: Detections,
 ):
-    """DetectionOutput-8: the number of classes follows from the shapes."""
+    """DetectionOutput-8: the shapes determine the number of classes."""
     if not attributes.keep_top_k:
         raise Malformed("its keep_top_k is empty")
     if (aux_class_preds is None) != (aux_box_preds is None):
@@ -98,7 +98,7 @@ def detection_output(
 
 
 def left_out(op: Builder, like: Value) -> Value:
-    """The empty tensor that stands for an optional input, of the element type of ``like``."""
+    """Return the empty tensor for an omitted optional input, of the element type of ``like``."""
     return op.const(np.zeros(0), like.dtype)
 
 
@@ -116,8 +116,11 @@ def region_yolo(
     do_softmax: bool = True,
     mask: tuple[int, ...] = (),
 ):
-    """RegionYolo-1. In every region the first two coordinates and the objectness become logistic; so do the classes without
-    ``do_softmax``, else they become a softmax. (``anchors`` only serve what reads the result.)"""
+    """RegionYolo-1.
+
+    In each region, the first two coordinates and the objectness go through the logistic function. So do the classes without
+    ``do_softmax``; otherwise they go through a softmax. ``anchors`` are only for the consumer of the result.
+    """
     entries, regions = coords + 1 + classes, num if do_softmax else len(mask)
     if not 0 <= coords <= 2**12 or classes < 0 or regions < 1 or entries < 2:
         raise Malformed(f"it has {regions} regions of {coords} coordinates and {classes} classes")
@@ -143,11 +146,11 @@ def region_yolo(
 
 
 def _segments(coords: int, classes: int, do_softmax: bool) -> list[tuple[int, int | str]]:
-    """A region's entries in runs of one treatment: how many, and how often they go through the logistic function."""
+    """Return a region's entries in runs: their number, and how often they go through the logistic function."""
     parts: list[tuple[int, int | str]] = [(1, (entry < 2) + (entry >= coords)) for entry in range(coords + 1)]
     if do_softmax:
         parts.append((classes, "softmax"))
-    else:  # without coordinates the first class is one of the first two entries
+    else:  # # without coordinates, the first class is one of the first two entries
         parts += [(min(classes, 1), 1 + (coords == 0)), (max(classes - 1, 0), 1)]
     runs: list[tuple[int, int | str]] = []
     for size, kind in parts:

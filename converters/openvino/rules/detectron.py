@@ -1,4 +1,4 @@
-"""The layers of Detectron's networks."""
+"""The operations of Detectron's networks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from converters.openvino.rules.roi import check_bins, with_places
 from onnx_specops.building import Builder, Value
 
 D = ir.DataType
-_MOST_ROIS = 2**24  # of an image; no network has more
+_MOST_ROIS = 2**24  # # maximum per image, which no network exceeds
 
 
 @rule(
@@ -53,8 +53,10 @@ def detection_output(
     deltas_weights: tuple[float, ...],
     context: Context,
 ):
-    """ExperimentalDetectronDetectionOutput-6: all classes but the first, the background. The elements that the specification
-    leaves undefined are 0."""
+    """ExperimentalDetectronDetectionOutput-6: all classes except the first, the background.
+
+    Elements that the specification does not define are 0.
+    """
     del im_info, class_agnostic_box_regression
     match_shapes(rois=(rois, "R 4"), deltas=(deltas, f"R {4 * num_classes}"), scores=(scores, f"R {num_classes}"))
     if len(deltas_weights) != 4:
@@ -101,8 +103,10 @@ def prior_grid_generator(
     stride_x: float = 0.0,
     stride_y: float = 0.0,
 ):
-    """ExperimentalDetectronPriorGridGenerator-6. Where ``h`` or ``w`` make the grid smaller than the feature map, what the
-    specification leaves undefined is 0."""
+    """ExperimentalDetectronPriorGridGenerator-6.
+
+    If ``h`` or ``w`` make the grid smaller than the feature map, the elements that the specification does not define are 0.
+    """
     if h < 0 or w < 0:
         raise Malformed(f"its h {h} or w {w} is negative")
     match_shapes(priors=(priors, "P 4"), featmap=(featmap, "_ C H W"), image=(image, "_ _ _ _"))
@@ -147,8 +151,11 @@ def roi_feature_extractor(
     pyramid_scales: tuple[int, ...],
     aligned: bool = False,
 ):
-    """ExperimentalDetectronROIFeatureExtractor-6: each region from the pyramid's level that its area asks for; zeros for one
-    without an area. The second output is the regions as they came."""
+    """ExperimentalDetectronROIFeatureExtractor-6.
+
+    Each region uses the pyramid level for its area. A region without an area gives zeros. The second output is the regions
+    in input order.
+    """
     check_bins(output_size, output_size, sampling_ratio)
     levels = len(pyramid)
     if not levels or len(pyramid_scales) < levels or min(pyramid_scales) < 1:
@@ -158,7 +165,7 @@ def roi_feature_extractor(
     x1, y1, x2, y2 = (op.Gather(regions, np.array(i), axis=1) for i in range(4))
     area = op.Mul(op.Sub(x2, x1), op.Sub(y2, y1))
     size = op.Add(op.Div(op.Sqrt(op.Max(area, 0.0)), 224.0), 1e-6)
-    # Rounded as a logarithm in float32 is, so that equal areas reach equal levels.
+    # # Round as a logarithm in float32, so that equal areas have equal levels.
     logarithm = op.Cast(op.Mul(op.Log(op.Cast(size, to=D.DOUBLE)), 1 / math.log(2)), to=D.FLOAT)
     level = op.Min(op.Max(op.Cast(op.Floor(op.Add(logarithm, 2.0)), to=D.INT64), 0), levels - 1)
     level = op.Where(op.Greater(area, 0.0), level, levels)
@@ -197,8 +204,10 @@ def roi_feature_extractor(
     restrictions="equal scores go in their own order; among more than 16 OpenVINO's CPU plugin may take others of them",
 )
 def top_k_rois(op: Builder, rois: Value, probs: Value, *, max_rois: int = 0):
-    """ExperimentalDetectronTopKROIs-6: of equal probabilities the first; rows without a region, undefined in the
-    specification, are 0."""
+    """ExperimentalDetectronTopKROIs-6: the first of equal probabilities wins.
+
+    Rows without a region, which the specification does not define, are 0.
+    """
     if not 0 <= max_rois <= _MOST_ROIS:
         raise Malformed(f"its max_rois {max_rois} is out of range [0, {_MOST_ROIS}]")
     match_shapes(rois=(rois, "R 4"), probs=(probs, "R"))

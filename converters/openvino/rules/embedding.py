@@ -57,7 +57,7 @@ def embedding_bag_offsets(
     *,
     reduction: Reduction = "sum",
 ):
-    """EmbeddingBagOffsets-15: the mean of integers truncates."""
+    """EmbeddingBagOffsets-15: the mean of integers is truncated."""
     if reduction == "sum":
         return embedding_bag_offsets_sum(op, emb_table, indices, offsets, default_index, per_sample_weights)
     if per_sample_weights is not None:
@@ -84,7 +84,7 @@ def embedding_bag_packed(
     *,
     reduction: Reduction = "sum",
 ):
-    """EmbeddingBagPacked-15: bags of equal size, one after the other."""
+    """EmbeddingBagPacked-15: bags of equal size."""
     match_shapes(indices=(indices, "B N"), per_sample_weights=(per_sample_weights, "B N"))
     size = op.Shape(indices, start=1)
     starts = op.Mul(flat_range(op, op.Shape(indices, end=1)), size)
@@ -104,10 +104,10 @@ def embedding_segments_sum(
     default_index: Value | None = None,
     per_sample_weights: Value | None = None,
 ):
-    """EmbeddingSegmentsSum-3: sorted segments are bags; ids outside ``[0, num_segments)`` belong to none."""
+    """EmbeddingSegmentsSum-3: sorted segments are bags. Ids outside ``[0, num_segments)`` are ignored."""
     match_shapes(indices=(indices, "N"), segment_ids=(segment_ids, "N"), per_sample_weights=(per_sample_weights, "N"))
     count, ids = scalar(op, num_segments), int64(op, segment_ids)
-    # How many ids each segment has; those below the first and beyond the last segment in a place of their own.
+    # # The number of ids of each segment. Ids below the first and above the last segment are counted separately.
     places = op.Add(op.Min(op.Max(ids, -1), count), 1)
     none = op.Expand(op.const([0]), op.Reshape(op.Add(count, 2), [1]))
     sizes = op.ScatterElements(none, places, op.Expand(op.const([1]), op.Shape(ids)), axis=0, reduction="add")
@@ -125,8 +125,7 @@ def embedding_segments_sum(
 
 
 def _rows(op: Builder, emb_table: Value, indices: Value, default_index: Value | None) -> tuple[Value, Value, Value | None]:
-    """A table, indices and default index to sum without rounding to 16 bits in between: the rows used, in float32, and the
-    default one behind them."""
+    """Return the used rows and the default row, in float32 to avoid rounding to 16 bits, with their indices."""
     if emb_table.dtype not in _FLOAT16S:
         return emb_table, indices, default_index
     count, rows = op.Shape(indices), int64(op, indices)
@@ -140,7 +139,7 @@ def _rows(op: Builder, emb_table: Value, indices: Value, default_index: Value | 
 
 
 def _divided(op: Builder, sums: Value, sizes: Value, to: ir.DataType | None) -> Value:
-    """Sums of bags as means; an empty bag stays as it is."""
+    """Divide sums of bags by their sizes. An empty bag does not change."""
     sizes = op.CastLike(op.Max(sizes, 1), sums)
     trailing = op.Expand(op.const([1]), op.Sub(op.Shape(op.Shape(sums)), 1))
     mean = op.Div(sums, op.Reshape(sizes, op.Concat([-1], trailing, axis=0)))

@@ -1,4 +1,4 @@
-"""Elements and slices fetched by index."""
+"""Gathering of elements and slices by index."""
 
 from __future__ import annotations
 
@@ -54,19 +54,19 @@ _BATCH_OF_ONE = Departure(
 
 @rule("Gather", departs=[_NEGATIVE, _NEGATIVE_IN_VECTOR, _OF_NONE])
 def gather_1(op: Builder, data: Value, indices: Value, axis: Value):
-    """Gather-1: negative indices are out of range; see `_counts_back` for those that are not."""
+    """Gather-1: negative indices are out of range, except those of `_counts_back`."""
     return _gather(op, data, indices, axis, 0, negative=False)
 
 
 @rule("Gather", since="opset7", departs=[_NEGATIVE, _NEGATIVE_IN_VECTOR, _OF_NONE, _BATCH_OF_ONE])
 def gather_7(op: Builder, data: Value, indices: Value, axis: Value, *, batch_dims: int = 0):
-    """Gather-7: negative indices are out of range; see `_counts_back` for those that are not."""
+    """Gather-7: negative indices are out of range, except those of `_counts_back`."""
     return _gather(op, data, indices, axis, batch_dims, negative=False)
 
 
 @rule("Gather", since="opset8", departs=[_OF_NONE, _BATCH_OF_ONE])
 def gather(op: Builder, data: Value, indices: Value, axis: Value, *, batch_dims: int = 0):
-    """Gather-8: negative indices count from the end; those out of range give zeros."""
+    """Gather-8: negative indices count from the end, and those out of range give zeros."""
     return _gather(op, data, indices, axis, batch_dims, negative=True)
 
 
@@ -83,7 +83,7 @@ def _gather(op: Builder, data: Value, indices: Value, axis: Value, batch_dims: i
         raise Malformed(f"its axis {at} lies within its {batch_dims} batch_dims")
     if at is not None and data.dims is not None and data.dims[at] == 0:
         shape = op.Concat(op.Shape(data, end=at), op.Shape(indices, start=batch_dims), op.Shape(data, start=at + 1), axis=0)
-        return op.Expand(_zero(op, data), shape)  # no index is valid
+        return op.Expand(_zero(op, data), shape)  # # no index is valid
     negative = negative or _counts_back(data, indices, at)
     if at is None or batch_dims not in (0, at) or batch_dims < 0 or (data.rank is None and at >= 0):
         return _gather_flattened(op, data, indices, axis, batch_dims, negative)
@@ -100,10 +100,10 @@ def _gather(op: Builder, data: Value, indices: Value, axis: Value, batch_dims: i
 
 
 def _counts_back(data: Value, indices: Value, at: int | None) -> bool:
-    """Whether OpenVINO counts negative indices from the end although the operation's version does not.
+    """Return whether OpenVINO counts negative indices from the end although the operation's version does not.
 
-    It folds constants by its reference, and makes the only index, if that is constant, positive where it knows the size of
-    the axis. Importers write the last dimension of a shape so.
+    OpenVINO folds constants with its reference kernel. It normalizes a single constant index if it knows the size of the
+    axis. Importers use this for the last dimension of a shape.
     """
     if data.constant is not None:
         return True
@@ -115,13 +115,13 @@ def _counts_back(data: Value, indices: Value, at: int | None) -> bool:
     return shape_like or (known is not None and len(known) == 1)
 
 
-# Of shorter integer vectors OpenVINO's CPU plugin gathers without a look at the range.
+# # For shorter integer vectors, OpenVINO's CPU plugin does not check the range.
 _SHORT = 64
 
 
 def _valid(op: Builder, indices: Value, size: Value, negative: bool) -> Value | None:
-    """Where ``indices`` lie within the ``size`` elements of their axis; ``None`` where they all do."""
-    # Of a dimension of unknown size the ends are taken to be there.
+    """Return which ``indices`` are within the ``size`` elements of their axis; ``None`` if all are."""
+    # # For an unknown size, assume one element.
     limit = 1 if size.constant is None else int(size.constant[0])
     low, high = bounds(indices)
     if (-limit if negative else 0) <= low and high < limit:
@@ -132,7 +132,9 @@ def _valid(op: Builder, indices: Value, size: Value, negative: bool) -> Value | 
 
 
 def _zeroed(op: Builder, gathered: Value, valid: Value | None, after: int) -> Value:
-    """Zeros where the index was not ``valid``, whose dimensions end ``after`` before those of ``gathered``."""
+    """Replace the results of invalid indices by zeros. The dimensions of ``valid`` end ``after`` dimensions before those of
+    ``gathered``.
+    """
     if valid is None:
         return gathered
     if after:
@@ -141,14 +143,14 @@ def _zeroed(op: Builder, gathered: Value, valid: Value | None, after: int) -> Va
 
 
 def _zero(op: Builder, like: Value) -> Value:
-    """What stands for no element, in the type of ``like``."""
+    """Return the value of a missing element, in the type of ``like``."""
     return op.const(np.array("", dtype=object)) if like.dtype == ir.DataType.STRING else op.CastLike(0, like)
 
 
 def _gather_flattened(op: Builder, data: Value, indices: Value, axis: Value, batch_dims: int, negative: bool) -> Value:
-    """Any axis, known at run time or not, behind any number of batch dimensions.
+    """Gather along any axis, also one known at run time only, after any number of batch dimensions.
 
-    The data become ``[batches, before, axis, after]``, the indices ``[batches, indices]``.
+    The data become ``[batches, before, axis, after]``, and the indices ``[batches, indices]``.
     """
     dims, shape = op.Shape(data), op.Shape(indices)
     at = vector(op, axis)

@@ -1,4 +1,4 @@
-"""Tensors out of numbers: ranges, unit matrices, one-hot codes."""
+"""Generated tensors: ranges, identity matrices, one-hot codes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from onnx_specops.building import Builder, Value
 
 @rule("OneHot")
 def one_hot_1(op: Builder, indices: Value, depth: Value, on_value: Value, off_value: Value, *, axis: int):
-    """OneHot-1: an index out of range, a negative one too, gives nothing but ``off_value``."""
+    """OneHot-1: an index out of range, including negative ones, gives only ``off_value``."""
     return one_hot(op, indices, depth, on_value, off_value, axis=axis)
 
 
@@ -40,9 +40,9 @@ def one_hot(
     axis: int,
     negative_indices_mode: Literal["ignore_negative", "normalize"] = "ignore_negative",
 ):
-    """OneHot-16: ``normalize`` lets negative indices count from the end.
+    """OneHot-16: with ``normalize``, negative indices count from the end.
 
-    (ONNX's OneHot always does; and ONNX Runtime's is slow and knows few types.)
+    ONNX's OneHot always does that, and ONNX Runtime's kernel is slow and supports few types.
     """
     ranks = {"depth": (depth, ""), "on_value": (on_value, ""), "off_value": (off_value, "")}
     indices, depth = int64(op, indices), scalar(op, depth)
@@ -55,7 +55,7 @@ def one_hot(
         indices = op.Where(op.Less(indices, 0), op.Add(indices, depth), indices)
     written = op.Expand(on_value, op.Shape(indices))
     if low < 0 or depth.constant is None or high >= int(depth.constant):
-        # Of an index out of range the first place receives what it holds anyway.
+        # # For an index out of range, write the existing value to the first position.
         valid = op.And(op.GreaterOrEqual(indices, 0), op.Less(indices, depth))
         indices, written = op.Where(valid, indices, 0), op.Where(valid, on_value, off_value)
     places = op.Unsqueeze(indices, [axis])
@@ -67,7 +67,7 @@ def one_hot(
 
 
 def _filled(op: Builder, shape: Value, value: Value) -> Value:
-    """A tensor of one value, a scalar."""
+    """Return a tensor filled with a scalar."""
     if value.constant is None or value.dtype in (ir.DataType.STRING, ir.DataType.BFLOAT16):
         return op.Expand(value, shape)
     return op.ConstantOfShape(shape, value=value.constant.reshape(1))
@@ -89,7 +89,7 @@ _HOW_MANY = Departure(
 
 @rule("Range", departs=[_WRONG_WAY, _HOW_MANY])
 def range_1(op: Builder, start: Value, stop: Value, step: Value):
-    """Range-1: in the inputs' own type."""
+    """Range-1: in the type of the inputs."""
     return _range(op, start, stop, step, start.dtype or ir.DataType.FLOAT)
 
 
@@ -108,18 +108,18 @@ def range_1(op: Builder, start: Value, stop: Value, step: Value):
     ],
 )
 def range_4(op: Builder, start: Value, stop: Value, step: Value, *, output_type: ElementType):
-    """Range-4: start, stop and step are truncated to an integer ``output_type`` first."""
+    """Range-4: for an integer ``output_type``, start, stop and step are truncated first."""
     if output_type in (ElementType.BOOLEAN, ElementType.STRING):
         raise Malformed(f"its output_type {output_type} is no type of numbers")
     return _range(op, start, stop, step, data_type(output_type))
 
 
 def _range(op: Builder, start: Value, stop: Value, step: Value, to: ir.DataType) -> Value:
-    """A step away from ``stop`` gives nothing. How many floats there are is reckoned in double precision."""
+    """Emit a range. A step away from ``stop`` gives an empty one. The number of floats is computed in double precision."""
     wide = ir.DataType.INT64 if to.is_integer() else to if to == ir.DataType.DOUBLE else ir.DataType.FLOAT
     bounds = [one_element(op, x if x.dtype == wide else op.Cast(x, to=wide)) for x in (start, stop, step)]
     if to.is_integer() and step.dtype is not None and step.dtype.is_floating_point():
-        # A step that is truncated to 0 gives nothing.
+        # # A step that is truncated to 0 gives an empty range.
         none = op.Equal(bounds[2], 0)
         bounds = [bounds[0], op.Where(none, bounds[0], bounds[1]), op.Where(none, 1, bounds[2])]
     result = op.Range(*bounds)

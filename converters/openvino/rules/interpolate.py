@@ -1,4 +1,4 @@
-"""Resizing: interpolation along axes, and sampling of an image at given places."""
+"""Resizing: interpolation along axes, and sampling of an image at given positions."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from onnx_specops.building import Builder, Value
 from onnx_specops.domain import DOMAIN
 from onnx_specops.padding import pad
 
-# OpenVINO's CPU plugin takes no tensors of more dimensions.
+# # The maximum rank in OpenVINO's CPU plugin.
 _MAX_RANK = 8
 _BYTES = (ir.DataType.INT8, ir.DataType.UINT8)
 _MOST_BETWEEN = 32
-"""How far back a Transpose is looked for: networks have fewer functions in a row."""
+"""The maximum number of nodes to search for a Transpose. Networks have fewer functions in a row."""
 
 _INT64, _FLOAT = ir.DataType.INT64, ir.DataType.FLOAT
 
@@ -50,7 +50,7 @@ _INTEGERS_5D = Departure(
     follows="cpu",
 )
 _FUSED = {("linear", 4), ("linear_onnx", 4), ("linear_onnx", 5), ("cubic", 4)}
-"""The modes and ranks that the CPU plugin computes together with what follows."""
+"""The modes and ranks that the CPU plugin fuses with the operations that follow."""
 _UNROUNDED = Departure(
     where="i8 and u8 with open dimensions, before a Convert to floats and a function of these",
     cpu="computes them as one, and rounds nothing between them",
@@ -70,7 +70,7 @@ Rounding = Literal["round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "
 
 @dataclass(frozen=True, kw_only=True)
 class Resizing(AttributeGroup):
-    """What Interpolate-4 and Interpolate-11 share."""
+    """The attributes of Interpolate-4 and Interpolate-11."""
 
     shape_calculation_mode: Literal["sizes", "scales"]
     coordinate_transformation_mode: Coordinates = "half_pixel"
@@ -82,7 +82,7 @@ class Resizing(AttributeGroup):
 
 
 class _Method(NamedTuple):
-    """How an image is interpolated, and whether by scales that stand exactly so in the file."""
+    """The interpolation method, and whether the file states the exact scales."""
 
     mode: str
     coordinates: str
@@ -109,7 +109,7 @@ def interpolate_1(
     pads_begin: tuple[int, ...] = (),
     pads_end: tuple[int, ...] = (),
 ):
-    """Interpolate-1: as Interpolate-4 with sizes, and the coordinates that its attributes and the rank imply."""
+    """Interpolate-1: like Interpolate-4 with sizes. Its attributes and the rank determine the coordinates."""
     rank = len(axes) + 2 if data.rank is None else data.rank
     coordinates: Coordinates = "asymmetric"
     if align_corners:
@@ -188,18 +188,18 @@ def interpolate_11(
 def _as_asked(
     op: Builder, image: Value, given: Value, axes: Value | None, mode: str, how: Resizing, context: Context
 ) -> Value:
-    """Interpolation to sizes or by scales, whichever are given."""
+    """Interpolate to sizes or by scales, whichever are given."""
     if (mode, image.rank) in _FUSED and image.dtype in _BYTES and is_fused_with_what_follows(context.layer):
         exact = interpolated(op, op.Cast(image, to=_FLOAT), given, axes, mode, how)
         limits = np.iinfo(image.dtype.numpy())
         rounded = op.Cast(op.Clip(op.Round(exact), float(limits.min), float(limits.max)), to=image.dtype)
-        rounded.unrounded = True  # the Convert behind it takes the exact numbers
+        rounded.unrounded = True  # # for a Convert that uses the unrounded numbers
         return rounded
     return interpolated(op, image, given, axes, mode, how)
 
 
 def interpolated(op: Builder, image: Value, given: Value, axes: Value | None, mode: str, how: Resizing) -> Value:
-    """Interpolation of a value, whatever follows it."""
+    """Interpolate a value, without regard to the operations that follow."""
     image, sizes, scales, along = _inputs(op, image, given, axes, how)
     exact = how.shape_calculation_mode == "scales"
     method = _Method(mode, how.coordinate_transformation_mode, how.nearest_mode, how.antialias, how.cube_coeff, exact)
@@ -217,7 +217,7 @@ def grid_sample(
     padding_mode: Literal["zeros", "border", "reflection"] = "zeros",
 ):
     """GridSample-9."""
-    if data.dims is not None and 0 in data.dims:  # ONNX Runtime asks for what lies along the last dimensions
+    if data.dims is not None and 0 in data.dims:  # # ONNX Runtime fails for empty dimensions
         shape = op.Concat(op.Shape(data, end=2), op.Shape(grid, start=1, end=3), axis=0)
         return op.Expand(op.const(0, data.dtype), shape)
     names = {"bilinear": "linear", "bicubic": "cubic", "nearest": "nearest"}
@@ -230,7 +230,7 @@ def grid_sample(
 
 
 def _padded(op: Builder, image: Value, pads_begin: Sequence[int], pads_end: Sequence[int]) -> Value:
-    """The image with zeros around it; the lists may be shorter than its rank."""
+    """Pad the image with zeros. The lists may be shorter than its rank."""
     if not any(pads_begin) and not any(pads_end):
         return image
     count = max(len(pads_begin), len(pads_end))
@@ -241,7 +241,7 @@ def _padded(op: Builder, image: Value, pads_begin: Sequence[int], pads_end: Sequ
 
 
 def _all_axes(op: Builder, image: Value, given: Value) -> Value:
-    """Every axis of the image, for each of which there is a size or a scale in ``given``."""
+    """Return all axes of the image, for each of which ``given`` has a size or scale."""
     rank = given.dims[0] if image.rank is None and given.dims else image.rank
     return op.Range(0, op.Size(op.Shape(image)), 1) if rank is None else op.const(list(range(rank)))
 
@@ -252,7 +252,7 @@ def _quotients(op: Builder, image: Value, along: Value, sizes: Value) -> Value:
 
 
 def _inputs(op: Builder, image: Value, given: Value, axes: Value | None, how: Resizing) -> tuple[Value, Value, Value, Value]:
-    """The padded image, and the sizes and scales along axes."""
+    """Return the padded image, and the sizes and scales along axes."""
     if axes is not None:
         along = op.Cast(axes, to=_INT64)
     else:
@@ -263,7 +263,7 @@ def _inputs(op: Builder, image: Value, given: Value, axes: Value | None, how: Re
         return image, sizes, _quotients(op, image, along, sizes), along
     scales = op.Cast(given, to=_FLOAT)
     lengths = op.Gather(op.Shape(image), along, axis=0)
-    # OpenVINO forgives a scale whose rounding makes the product a little less than the integer that is meant.
+    # # OpenVINO tolerates a scale whose rounding makes the product slightly less than the intended integer.
     slack = np.float32(1e-6)
     if scales.constant is not None and lengths.constant is not None and scales.dims == lengths.dims:
         product = (scales.constant + slack) * lengths.constant.astype(np.float32)
@@ -274,8 +274,8 @@ def _inputs(op: Builder, image: Value, given: Value, axes: Value | None, how: Re
 
 
 def _interpolated(op: Builder, image: Value, sizes: Value, scales: Value, along: Value, method: _Method) -> Value:
-    """ONNX's Resize where ONNX Runtime computes the same, else the domain's Interpolate."""
-    if image.dims is not None and 0 in image.dims:  # zeros, where there are to be elements all the same
+    """Emit ONNX's Resize if ONNX Runtime computes the same, else the domain's Interpolate."""
+    if image.dims is not None and 0 in image.dims:  # # zeros, if the result is not empty
         return op.Expand(op.const(0, image.dtype), op.ScatterElements(op.Shape(image), along, sizes))
     if image.rank in (5, None) and image.dtype in _BYTES and method.mode in ("linear", "cubic"):
         result = _interpolated(op, op.Cast(image, to=_FLOAT), sizes, scales, along, method)
@@ -283,12 +283,12 @@ def _interpolated(op: Builder, image: Value, sizes: Value, scales: Value, along:
             limits = np.iinfo(image.dtype.numpy())
             bounded = op.Clip(op.Round(result), float(limits.min), float(limits.max))
             result = op.Where(op.Equal(op.Size(op.Shape(image)), 5), result, bounded)
-        return op.Cast(op.Cast(result, to=ir.DataType.INT32), to=image.dtype)  # cut off, and beyond its range it wraps
+        return op.Cast(op.Cast(result, to=ir.DataType.INT32), to=image.dtype)  # # truncated, and wraps beyond the range
     if along.constant is None:
         if image.rank is None:
             return _with_ones_in_front(op, image, sizes, scales, along, method)
         rank = image.rank
-        # Which axes are known at run time only: resize along all of them.
+        # # The axes are known at run time only, so resize along all of them.
         sizes = op.ScatterElements(op.Shape(image), along, sizes)
         scales = op.ScatterElements(op.const(np.ones(rank, np.float32)), along, scales)
         axes = list(range(rank))
@@ -303,7 +303,7 @@ def _interpolated(op: Builder, image: Value, sizes: Value, scales: Value, along:
         if not axes:
             return op.Identity(image)
         if not sizes.is_static:
-            sizes = op.Reshape(sizes, [len(axes)])  # ONNX's inference takes none of an unknown number
+            sizes = op.Reshape(sizes, [len(axes)])  # # ONNX's inference needs a known number
         resized = _resized(op, image, sizes, scales, axes, method)
         if resized is not None:
             return resized
@@ -321,7 +321,7 @@ def _interpolated(op: Builder, image: Value, sizes: Value, scales: Value, along:
 
 
 def _with_ones_in_front(op: Builder, image: Value, sizes: Value, scales: Value, along: Value, method: _Method) -> Value:
-    """An image of unknown rank as one of the largest, which changes along the last of its axes only."""
+    """Convert an image of unknown rank to one of the maximum rank, which changes along its last axes only."""
     shape = op.Shape(image)
     more = op.Sub(_MAX_RANK, op.Shape(shape))
     types = [(image.dtype, [None] * _MAX_RANK)]
@@ -331,7 +331,7 @@ def _with_ones_in_front(op: Builder, image: Value, sizes: Value, scales: Value, 
 
 
 def _resized(op: Builder, image: Value, sizes: Value, scales: Value, axes: list[int], method: _Method) -> Value | None:
-    """ONNX's Resize, or ``None`` where ONNX Runtime's differs or lacks the case."""
+    """Emit ONNX's Resize; return ``None`` if ONNX Runtime's differs or does not support the case."""
     mode, coordinates, rounding, antialias, cube_coeff, exact = method
     rank, types = image.rank, {ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16}
     factors = None if scales.constant is None else [float(s) for s in scales.constant.reshape(-1)]
@@ -345,12 +345,13 @@ def _resized(op: Builder, image: Value, sizes: Value, scales: Value, axes: list[
                 return None
             rounding = "ceil" if any(f < 1 for f in factors) else "floor"
         if coordinates == "tf_half_pixel_for_nn":
-            # Deprecated in ONNX; for whole scales half an element more changes nothing when rounding down.
+            # # The mode is deprecated in ONNX. With whole scales, the additional half element does not matter when rounding
+            # down.
             if not whole or rounding != "floor":
                 return None
             coordinates = "asymmetric"
         if rounding.startswith("round") and coordinates != "align_corners" and not whole:
-            return None  # ONNX Runtime computes coordinates half way between two elements a little otherwise
+            return None  # # ONNX Runtime computes coordinates halfway between two elements slightly differently
         attributes |= {"mode": "nearest", "nearest_mode": rounding}
     elif image.dtype not in types or coordinates == "tf_half_pixel_for_nn":
         return None
@@ -376,7 +377,7 @@ def _resized(op: Builder, image: Value, sizes: Value, scales: Value, axes: list[
     for factor, length, size in zip(
         factors, lengths, [None] * len(axes) if sizes.constant is None else sizes.constant, strict=True
     ):
-        # ONNX finds the size itself, without OpenVINO's forgiveness, and scales also where the size stays the same.
+        # # ONNX computes the size itself, without OpenVINO's tolerance, and also scales if the size does not change.
         if length is None or size is None:
             if not (factor.is_integer() or (factor < 1 and (4 * factor).is_integer())):
                 return None
@@ -388,17 +389,20 @@ def _resized(op: Builder, image: Value, sizes: Value, scales: Value, axes: list[
 
 
 def _is_computed_behind(perm: Sequence[int], mode: str, axes: list[int], factors: list[float] | None) -> bool:
-    """Whether ONNX Runtime's Resize of four-dimensional data takes the axes that are its own once a Transpose by ``perm``
-    before it has been moved past it."""
+    """Return whether ONNX Runtime's four-dimensional Resize supports the axes after it moved a preceding Transpose by
+    ``perm`` past it.
+    """
     if list(perm) == [0, 2, 3, 1]:
-        return 3 not in axes  # none interpolates along the second axis
+        return 3 not in axes  # # no method interpolates along the second axis
     if list(perm) == [0, 3, 1, 2] and mode == "cubic":
-        return factors is not None and min(factors) >= 1  # none shrinks the second and the third so
+        return factors is not None and min(factors) >= 1  # # no method downsamples along the second and third axis
     return True
 
 
 def _transposed_before(image: Value) -> Sequence[int]:
-    """The permutation of the Transpose that gave the image, perhaps through functions of its elements; empty if none did."""
+    """Return the permutation of the Transpose before the image, possibly before elementwise functions; empty if there is
+    none.
+    """
     node = image.producer()
     for _ in range(_MOST_BETWEEN):
         if node is None or node.op_type in ("Transpose", "YUVtoRGB") or len(node.inputs) != 1 or node.inputs[0] is None:
@@ -406,15 +410,15 @@ def _transposed_before(image: Value) -> Sequence[int]:
         node = node.inputs[0].producer()
     if node is None:
         return ()
-    if node.domain == DOMAIN:  # the last of its body: that of YUVtoRGB, and of those that pool regions
+    if node.domain == DOMAIN:  # # the last node of its body: that of YUVtoRGB, and of those that pool regions
         return [0, 2, 3, 1] if node.op_type == "YUVtoRGB" else [0, 3, 1, 2]
     return node.attributes.get_ints("perm", ()) if node.op_type == "Transpose" else ()
 
 
 def _of_all_axes(op: Builder, image: Value, given: Value, attributes: dict[str, object]) -> Value:
-    """Sizes or scales for every axis of an image of known rank, whose ``attributes`` then name no axes.
+    """Return sizes or scales for all axes of an image of known rank, and remove the axes from its ``attributes``.
 
-    ONNX Runtime, where it moves a Transpose past a Resize, takes it that none are named.
+    ONNX Runtime assumes this when it moves a Transpose past a Resize.
     """
     if image.dims is None:
         return given

@@ -1,4 +1,4 @@
-"""Products, sums and inverses of matrices."""
+"""Matrix products, sums and inverses."""
 
 from __future__ import annotations
 
@@ -33,10 +33,9 @@ from onnx_specops.building import Builder, Value
     ],
 )
 def mat_mul(op: Builder, a: Value, b: Value, *, transpose_a: bool = False, transpose_b: bool = False):
-    """MatMul-1: ONNX's MatMul is the same once the operands are transposed; those of rank 1 never are.
+    """MatMul-1: ONNX's MatMul of the transposed operands. Those of rank 1 are never transposed.
 
-    A vector times a transposed matrix is the matrix times the vector, without transposing anything. Of 8-bit integers the
-    sums are bounded by their range.
+    A vector times a transposed matrix is the matrix times the vector, without a Transpose. Sums of 8-bit integers saturate.
     """
     return saturating_8_bits(op, lambda a, b: _product(op, a, b, transpose_a, transpose_b), a, b)
 
@@ -48,7 +47,7 @@ def _product(op: Builder, a: Value, b: Value, transpose_a: bool, transpose_b: bo
 
 
 def _transposed(op: Builder, x: Value, transpose: bool) -> Value:
-    """``x`` with its last two dimensions swapped, if it has them."""
+    """Swap the last two dimensions of ``x`` if it has them."""
     if not transpose or x.rank == 1:
         return x
     if x.rank is not None:
@@ -84,7 +83,9 @@ def inverse(op: Builder, data: Value, *, adjoint: bool = False):
 
 @rule("Einsum", since="opset7")
 def einsum(op: Builder, *inputs: Value, equation: str):
-    """Einsum-7: written out and in small letters, which every runtime knows; in the implicit form capitals go first."""
+    """Einsum-7: in explicit form with lowercase letters, which all runtimes support. In the implicit form, capitals go
+    first.
+    """
     equation = equation.replace(" ", "")
     left, arrow, right = equation.partition("->")
     terms = left.split(",")
@@ -97,7 +98,7 @@ def einsum(op: Builder, *inputs: Value, equation: str):
         right = "..." * ("..." in left) + "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
     if not set(right.replace(".", "")) <= set(letters):
         raise Malformed(f"the output of its equation {equation!r} names a dimension that no operand has")
-    # ONNX wants all ellipses to stand for as many dimensions; letters in their place need not.
+    # # ONNX needs ellipses of equal rank; letters in their place may differ.
     known = list(string.ascii_lowercase + string.ascii_uppercase)
     names = {c: known.pop(0) for c in dict.fromkeys(letters)}
     if ranked := all(operand.rank is not None for operand in inputs):
@@ -116,14 +117,14 @@ def einsum(op: Builder, *inputs: Value, equation: str):
     if (result := _as_mat_mul(op, inputs, renamed)) is not None:
         return result
     types = None
-    if ranked:  # ONNX's inference overlooks that dimensions of 1 are broadcast
+    if ranked:  # # ONNX's inference ignores that dimensions of 1 broadcast
         sizes = _letter_sizes(inputs, renamed)
         types = [(inputs[0].dtype, [sizes[letter] for letter in renamed[-1]])]
     return op.Einsum(*inputs, equation=",".join(renamed[:-1]) + "->" + renamed[-1], types=types)
 
 
 def _letter_sizes(inputs: Sequence[Value], terms: Sequence[str]) -> dict[str, int | None]:
-    """The size of each letter's dimension; raises `Malformed` where operands do not agree on it."""
+    """Return the size of each letter's dimension; raise `Malformed` if operands disagree."""
     known: dict[str, set[int | None]] = defaultdict(set)
     for operand, term in zip(inputs, terms, strict=False):
         for letter, size in zip(term, operand.dims or [None] * len(term), strict=True):
@@ -135,7 +136,7 @@ def _letter_sizes(inputs: Sequence[Value], terms: Sequence[str]) -> dict[str, in
 
 
 def _as_mat_mul(op: Builder, inputs: Sequence[Value], terms: Sequence[str]) -> Value | None:
-    """The MatMul that a sum of two operands is, where it is one."""
+    """Return an equal MatMul for a sum of two operands, if it exists."""
     if len(inputs) != 2 or "." in terms[-1] or len(terms[0]) < 2 or len(set(terms[0])) != len(terms[0]):
         return None
     left, right, result = terms

@@ -1,4 +1,4 @@
-"""Element by element: logic of booleans and of bits."""
+"""Elementwise logic of booleans and bits."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _PDPD_REJECTED = Departure(
     follows="specification",
 )
 
-# Operations of booleans, and of bits where a boolean is one bit:
-# operation -> (since, node for booleans, node for integers, where the CPU plugin parts from the reference).
+# # Operations on booleans, and on bits, where a boolean is one bit: operation -> (since, node for booleans, node for
+# integers, where the # CPU plugin differs from the reference).
 _BINARY = {
     "LogicalAnd": ("opset1", "And", None, [PDPD_REJECTED]),
     "LogicalOr": ("opset1", "Or", None, [PDPD_REJECTED]),
@@ -40,7 +40,7 @@ for _operation, _row in _BINARY.items():
 
 @rule("LogicalNot")
 def logical_not(op: Builder, x: Value):
-    """LogicalNot-1; OpenVINO takes numbers as well, and gives 1 for 0 and 0 for any other."""
+    """LogicalNot-1; OpenVINO also accepts numbers, and gives 1 for 0 and 0 for all others."""
     return op.Not(x) if x.dtype == D.BOOL else op.Cast(op.Equal(x, 0), to=x.dtype)
 
 
@@ -61,7 +61,7 @@ _UNSIGNED_OF = {D.INT8: D.UINT8, D.INT16: D.UINT16, D.INT32: D.UINT32, D.INT64: 
 
 @binary("BitwiseLeftShift", since="opset15", departs=[_PDPD_OF_BITS])
 def bitwise_left_shift(op: Builder, a: Value, b: Value):
-    """BitwiseLeftShift-15: what is shifted beyond the type's width is lost."""
+    """BitwiseLeftShift-15: bits beyond the type's width are dropped."""
     return _shift(op, a, b, "LEFT")
 
 
@@ -79,16 +79,17 @@ def bitwise_left_shift(op: Builder, a: Value, b: Value):
     ],
 )
 def bitwise_right_shift(op: Builder, a: Value, b: Value):
-    """BitwiseRightShift-15: negative numbers stay negative, their sign bit moves in."""
+    """BitwiseRightShift-15: the sign bit of negative numbers is shifted in."""
     if a.dtype not in SIGNED:
         return _shift(op, a, b, "RIGHT")
-    # ~(~a >> b) moves ones into a negative a; both cases at once as a ^ mask, where mask is all ones for those.
+    # # ~(~a >> b) shifts ones into a negative a. Both cases are combined as a ^ mask, where mask is all ones for negative
+    # numbers.
     mask = op.Where(op.Less(a, 0), op.const(-1, a.dtype), op.const(0, a.dtype))
     return op.BitwiseXor(_shift(op, op.BitwiseXor(a, mask), b, "RIGHT"), mask)
 
 
 def _shift(op: Builder, a: Value, b: Value, direction: str) -> Value:
-    """ONNX shifts unsigned integers, ONNX Runtime those of 8, 32 and 64 bits."""
+    """Shift integers. ONNX supports unsigned ones, and ONNX Runtime those of 8, 32 and 64 bits."""
     check_types(a, b)
     if a.dtype not in UNSIGNED and a.dtype not in SIGNED:
         raise Malformed(f"its inputs are {a.dtype and a.dtype.name}, integers alone can be shifted")

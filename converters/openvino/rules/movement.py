@@ -1,4 +1,4 @@
-"""Elements as they are, or in another order: reversed, rolled, shuffled, moved between channels, batch and space."""
+"""Movement of elements: identity, reversal, rolling, shuffling, and exchange between channels, batch and space."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def reverse(op: Builder, data: Value, reversed_axes: Value, *, mode: Literal["in
 
 @rule("ReverseSequence")
 def reverse_sequence(op: Builder, data: Value, seq_lengths: Value, *, batch_axis: int = 0, seq_axis: int = 1):
-    """ReverseSequence-1: ONNX's own knows the first two axes only."""
+    """ReverseSequence-1: ONNX's own supports the first two axes only."""
     batch, time = normal_axis(batch_axis, data.rank, "batch_axis"), normal_axis(seq_axis, data.rank, "seq_axis")
     if batch == time:
         raise Malformed(f"its batch_axis and its seq_axis are both {batch}")
@@ -68,7 +68,7 @@ def reverse_sequence(op: Builder, data: Value, seq_lengths: Value, *, batch_axis
     named = op.Or(*(op.Equal(axes, op.Slice(front, [k], [k + 1])) for k in range(2)))
     order = op.Concat(front, op.Compress(axes, op.Not(named), axis=0), axis=0)
     moved = op.ReverseSequence(transposed(op, data, order), lengths, batch_axis=0, time_axis=1)
-    # Where in the order each axis stands.
+    # # The position of each axis in the order.
     here = op.Equal(op.Unsqueeze(order, [0]), op.Unsqueeze(axes, [1]))
     return transposed(op, moved, op.ReduceSum(op.Where(here, op.Unsqueeze(axes, [0]), 0), [1], keepdims=0))
 
@@ -86,7 +86,7 @@ def reverse_sequence(op: Builder, data: Value, seq_lengths: Value, *, batch_axis
     ],
 )
 def roll(op: Builder, data: Value, shift: Value, axes: Value):
-    """Roll-7: the shifts of an axis that is named twice add up; one shift serves all axes."""
+    """Roll-7: the shifts of a repeated axis are added. One shift applies to all axes."""
     axes, shift = vector(op, axes), vector(op, shift)
     known = integers(axes)
     if known is not None and data.rank is not None:
@@ -121,7 +121,7 @@ def shuffle_channels(op: Builder, data: Value, *, axis: int = 1, group: int = 1)
 
 @rule("SpaceToDepth")
 def space_to_depth(op: Builder, data: Value, *, mode: Order, block_size: int = 1):
-    """SpaceToDepth-1: of any number of spatial dimensions; ONNX's own knows two, and blocks first."""
+    """SpaceToDepth-1: for any number of spatial dimensions. ONNX's own supports two, and blocks first."""
     _check_block(block_size, "block_size")
     if data.rank == 4 and mode == "blocks_first" and data.dtype == ir.DataType.FLOAT:
         return op.SpaceToDepth(data, blocksize=block_size)
@@ -138,7 +138,7 @@ def space_to_depth(op: Builder, data: Value, *, mode: Order, block_size: int = 1
 
 @rule("DepthToSpace")
 def depth_to_space(op: Builder, data: Value, *, mode: Order, block_size: int = 1):
-    """DepthToSpace-1: of any number of spatial dimensions; ONNX's own knows two."""
+    """DepthToSpace-1: for any number of spatial dimensions. ONNX's own supports two."""
     _check_block(block_size, "block_size")
     if data.dims is not None and len(data.dims) > 2:
         channels, blocks = data.dims[1], block_size ** (len(data.dims) - 2)
@@ -205,20 +205,20 @@ def batch_to_space(op: Builder, data: Value, block_shape: Value, crops_begin: Va
 
 
 def _rearranged(op: Builder, data: Value, split: Value, order: Sequence[Any], shape: Value) -> Value:
-    """``data`` in the shape ``split``, its dimensions in the order that the vectors ``order`` join to, then in ``shape``."""
+    """Reshape ``data`` to ``split``, permute its dimensions by ``order``, concatenated, and reshape it to ``shape``."""
     blocks = op.Reshape(data, split, allowzero=1)
     return op.Reshape(transposed(op, blocks, op.Concat(*order, axis=0)), shape, allowzero=1)
 
 
 def _front_and_space(op: Builder, data: Value) -> tuple[Value, Value, Value]:
-    """Batch and channels, the spatial dimensions, and how many those are."""
+    """Return batch and channels, the spatial dimensions, and their number."""
     if data.rank is not None and data.rank < 3:
         raise Malformed(f"its input has the rank {data.rank} and no spatial dimensions")
     return op.Shape(data, end=2), op.Shape(data, start=2), op.Sub(rank_of(op, data), 2)
 
 
 def _blocks(op: Builder, data: Value, block_shape: Value) -> tuple[Value, Value]:
-    """The blocks of each dimension, and how many dimensions there are."""
+    """Return the blocks of each dimension, and the number of dimensions."""
     known = integers(block_shape)
     if known is not None and (data.rank not in (None, len(known)) or min(known, default=1) < 1):
         raise Malformed(f"its block_shape is {known} for {data.rank} dimensions")
@@ -227,7 +227,9 @@ def _blocks(op: Builder, data: Value, block_shape: Value) -> tuple[Value, Value]
 
 
 def _square(data: Value, block_shape: Value) -> int | None:
-    """The height and width of blocks that ONNX's SpaceToDepth and DepthToSpace know, too, and ONNX Runtime is faster at."""
+    """Return the height and width of blocks that ONNX's SpaceToDepth and DepthToSpace support, which are faster in ONNX
+    Runtime.
+    """
     blocks = integers(block_shape)
     if data.rank != 4 or data.dtype != ir.DataType.FLOAT or blocks is None:
         return None
@@ -235,17 +237,17 @@ def _square(data: Value, block_shape: Value) -> int | None:
 
 
 def _counted(op: Builder, count: Value, step: int = 1, start: int = 0) -> Value:
-    """``count`` numbers from ``start`` on, ``step`` apart."""
+    """Return ``count`` numbers from ``start`` with the step ``step``."""
     return op.Add(op.Mul(flat_range(op, count), step), start)
 
 
 def _interleaved(op: Builder, a: Value, b: Value) -> Value:
-    """The elements of two vectors by turns."""
+    """Interleave the elements of two vectors."""
     return op.Reshape(op.Concat(op.Unsqueeze(a, [1]), op.Unsqueeze(b, [1]), axis=1), [-1])
 
 
 def _first(op: Builder, rank: Value, factor: Value) -> Value:
-    """``factor`` for the first dimension, 1 for the others."""
+    """Return ``factor`` for the first dimension, 1 for the others."""
     return op.Where(op.Equal(flat_range(op, rank), 0), factor, 1)
 
 

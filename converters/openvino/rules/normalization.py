@@ -1,4 +1,4 @@
-"""Normalizations: by batch statistics, by mean and variance, by neighbours, by length."""
+"""Normalizations by batch statistics, mean and variance, neighbours, or length."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _INT64 = ir.DataType.INT64
 def batch_norm_inference_1(
     op: Builder, gamma: Value, beta: Value, data: Value, mean: Value, variance: Value, *, epsilon: float
 ):
-    """BatchNormInference-1: the data comes third."""
+    """BatchNormInference-1: the data is the third input."""
     return _batch_norm(op, data, gamma, beta, mean, variance, epsilon)
 
 
@@ -41,7 +41,7 @@ def mvn_1(
     normalize_variance: bool = True,
     reduction_axes: tuple[int, ...] | None = None,
 ):
-    """MVN-1: ``across_channels`` and the rank say what ``reduction_axes`` would, which OpenVINO writes beside it."""
+    """MVN-1: ``across_channels`` and the rank determine the axes. OpenVINO also writes ``reduction_axes``."""
     first = 1 if across_channels else 2
     if data.rank is None and not reduction_axes:
         axes = op.Range(first, op.Size(op.Shape(data)), 1)
@@ -76,7 +76,7 @@ def mvn_6(
     ],
 )
 def normalize_l2(op: Builder, data: Value, axes: Value, *, eps: float, eps_mode: Literal["add", "max"]):
-    """NormalizeL2-1. Over no axes at all every number that is not 0 becomes 1."""
+    """NormalizeL2-1. Without axes, every nonzero number becomes 1 or -1."""
     axes = _as_list(op, axes)
 
     def ones(op: Builder) -> Value:
@@ -92,7 +92,7 @@ def normalize_l2(op: Builder, data: Value, axes: Value, *, eps: float, eps_mode:
 
 @rule("GroupNormalization", since="opset12")
 def group_normalization(op: Builder, data: Value, scale: Value, bias: Value, *, num_groups: int, epsilon: float):
-    """GroupNormalization-12, as instances of groups: ONNX Runtime has no kernel for ONNX's GroupNormalization."""
+    """GroupNormalization-12 as InstanceNormalization of groups. ONNX Runtime has no kernel for ONNX's GroupNormalization."""
     channels = data.dims[1] if data.dims and len(data.dims) > 1 else None
     if num_groups < 1 or (channels is not None and channels % num_groups):
         raise Malformed(f"{channels} channels do not make {num_groups} groups")
@@ -130,13 +130,13 @@ def group_normalization(op: Builder, data: Value, scale: Value, bias: Value, *, 
     ],
 )
 def lrn(op: Builder, data: Value, axes: Value, *, alpha: float, beta: float, bias: float, size: int):
-    """LRN-1. A region reaches ``(size - 1) // 2`` elements to both sides."""
+    """LRN-1. A region extends ``(size - 1) // 2`` elements to both sides."""
     if size < 1:
         raise Malformed(f"its size is {size}; it must be 1 or more")
     axes = _as_list(op, axes)
     known = _known_axes(data, axes)
     region = 2 * ((size - 1) // 2) + 1
-    if known == [1] and alpha > 0 and beta > 0:  # ONNX Runtime's LRN wants both so
+    if known == [1] and alpha > 0 and beta > 0:  # # as ONNX Runtime's LRN requires
         return op.LRN(data, alpha=alpha * region / size, beta=beta, bias=bias, size=region)
     squares = op.Mul(data, data)
     for k in known or ():
@@ -154,7 +154,9 @@ def lrn(op: Builder, data: Value, axes: Value, *, alpha: float, beta: float, bia
 
 
 def _known_axes(data: Value, axes: Value) -> list[int] | None:
-    """The axes without repetitions, ``None`` where they come at run time; raises `Malformed` where the rank is needed."""
+    """Return the axes without repetitions; ``None`` if they are computed. Raise `Malformed` if the rank is needed but
+    unknown.
+    """
     rank, given = data.rank, None if axes.constant is None else axes.constant.tolist()
     if rank is None and (given is None or min(given, default=0) < 0):
         raise Unsupported("its axes count from the end, or come at run time, in data of unknown rank", "give it a rank")
@@ -170,12 +172,12 @@ def _summed_if(op: Builder, condition: Value, x: Value, axis: int, region: int) 
 
 
 def _summed(op: Builder, x: Value, axis: int, region: int) -> Value:
-    """The sums over as many elements, an odd number, around each element along an axis."""
+    """Return the sums of an odd number of elements around each element along an axis."""
     reach, shape = region // 2, op.Shape(x)
     length = x.dims[axis] if x.dims else None
     if length is not None:
         reach = min(reach, length)
-    # One dimension before the axis, one after it: a window of a column.
+    # # With one dimension before the axis and one after it, the window is a column.
     before = op.ReduceProd(op.Slice(shape, [0], [axis]), keepdims=1)
     after = op.ReduceProd(op.Slice(shape, [axis + 1], [2**31]), keepdims=1)
     columns = op.Reshape(x, op.Concat(before, [1], op.Slice(shape, [axis], [axis + 1]), after, axis=0), allowzero=1)
@@ -189,7 +191,7 @@ def _batch_norm(op: Builder, data: Value, gamma: Value, beta: Value, mean: Value
 
 
 def _mean_variance(op: Builder, data: Value, axes: Value, normalize_variance: bool, eps: float, outside: bool) -> Value:
-    """``data`` less its mean over ``axes``, divided by its deviation."""
+    """Subtract the mean of ``data`` over ``axes``, and divide by the standard deviation."""
     if data.dtype is not None and not data.dtype.is_floating_point():
         raise Unsupported(
             f"it normalizes {data.dtype.name}, which the specification leaves open", "convert to f32 before it"
@@ -211,23 +213,23 @@ def _mean_variance(op: Builder, data: Value, axes: Value, normalize_variance: bo
 
 
 _MOST_FEATURES = 2**16
-"""LayerNormalization has a scale for each feature, which the file would hold."""
+"""The maximum size of the scale of LayerNormalization, which the file contains."""
 
 
 def _are_layers(data: Value, axes: list[int]) -> bool:
-    """Whether LayerNormalization says it: the sorted axes are the last ones, of sizes that are known."""
+    """Return whether LayerNormalization computes this: the sorted axes are the last ones, with known sizes."""
     dims = data.dims or []
     features = math.prod(dims[axis] or 0 for axis in axes)
-    # It computes float64 in float32.
+    # # It computes float64 in float32.
     return data.dtype != ir.DataType.DOUBLE and axes == [*range(axes[0], len(dims))] and 0 < features <= _MOST_FEATURES
 
 
 def _instances(op: Builder, data: Value, channels: int, epsilon: float) -> Value:
-    """ONNX's InstanceNormalization without scale and bias."""
+    """Emit InstanceNormalization without scale and bias."""
     ones, zeros = (op.Expand(op.const(number, data.dtype), [channels]) for number in (1, 0))
     return op.InstanceNormalization(data, ones, zeros, epsilon=epsilon)
 
 
 def _as_list(op: Builder, axes: Value) -> Value:
-    """Axes as a list of 64-bit integers, also where they are a scalar."""
+    """Convert axes to a vector of int64, also from a scalar."""
     return op.Reshape(op.Cast(axes, to=_INT64), [-1])

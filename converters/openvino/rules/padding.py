@@ -35,13 +35,13 @@ _RUN_TIME_VALUE = Departure(
 
 @rule("Pad", departs=[_RUN_TIME_VALUE])
 def pad_1(op: Builder, data: Value, pads_begin: Value, pads_end: Value, pad_value: Value | None = None, *, pad_mode: Mode):
-    """Pad-1: as Pad-12."""
+    """Pad-1: like Pad-12."""
     return pad(op, data, pads_begin, pads_end, pad_value, pad_mode=pad_mode)
 
 
 @rule("Pad", since="opset12", departs=[_RUN_TIME_VALUE])
 def pad(op: Builder, data: Value, pads_begin: Value, pads_end: Value, pad_value: Value | None = None, *, pad_mode: Mode):
-    """Pad-12: negative pads crop; what edge, reflect and symmetric repeat they take from the data before the cropping."""
+    """Pad-12: negative pads crop. The modes edge, reflect and symmetric use the data before the cropping."""
     begin, end = vector(op, pads_begin), vector(op, pads_end)
     if data.dtype == ir.DataType.STRING and pad_mode != "constant":
         raise Malformed(f"it pads strings in the mode {pad_mode}", "OpenVINO pads strings with a constant only")
@@ -52,7 +52,7 @@ def pad(op: Builder, data: Value, pads_begin: Value, pads_end: Value, pad_value:
 
 
 def _repeated(op: Builder, data: Value, begin: Value, end: Value, mode: Mode) -> Value:
-    """``data`` padded with what it holds: by ONNX where that knows the mode, else one axis after the other."""
+    """Pad ``data`` with its own elements, with ONNX's Pad if it supports the mode, and axis by axis otherwise."""
     begins, ends = integers(begin), integers(end)
     known = None if begins is None or ends is None else list(zip(begins, ends, strict=True))
     if known is not None and data.dims is not None:
@@ -76,7 +76,7 @@ def _repeated(op: Builder, data: Value, begin: Value, end: Value, mode: Mode) ->
 
 
 def _check_reflected(dims: list[int | None], pads: list[tuple[int, int]], mode: Mode) -> None:
-    """Refuse pads longer than what there is to repeat."""
+    """Reject pads larger than the available data."""
     for size, (before, after) in zip(dims, pads, strict=True):
         max_pad = None if size is None or mode == "edge" else size - (mode == "reflect")
         if max_pad is not None and max(before, after) > max(max_pad, 0):
@@ -84,9 +84,9 @@ def _check_reflected(dims: list[int | None], pads: list[tuple[int, int]], mode: 
 
 
 def _padded_flat(op: Builder, data: Value, begin: Value, end: Value, mode: Mode) -> Value:
-    """``data`` of any rank, padded with its own elements along all axes at once.
+    """Pad ``data`` of any rank with its own elements along all axes at once.
 
-    Each position of the result is fetched from the position in the data that its coordinates refer to.
+    Each element of the result is gathered from the position in the data to which its coordinates refer.
     """
     dims = op.Shape(data)
     shape = op.Add(dims, op.Add(begin, end))
@@ -96,7 +96,7 @@ def _padded_flat(op: Builder, data: Value, begin: Value, end: Value, mode: Mode)
 
 
 def _mirrored(op: Builder, data: Value, axis: int, before: int, after: int) -> Value:
-    """``data`` with so many elements of its ends repeated backwards."""
+    """Extend ``data`` with mirrored elements of both ends."""
     parts = [data]
     if before:
         parts.insert(0, op.Slice(data, [before - 1], [INT64_MIN], [axis], [-1]))
@@ -106,7 +106,7 @@ def _mirrored(op: Builder, data: Value, axis: int, before: int, after: int) -> V
 
 
 def _sources(op: Builder, at: Value, size: Value, mode: Mode) -> Value:
-    """Which of ``size`` elements stand at the positions ``at``, some of which lie outside."""
+    """Return which of ``size`` elements are at the positions ``at``, some of which are outside."""
     last = op.Sub(size, 1)
     if mode == "reflect":
         return op.Sub(last, op.Abs(op.Sub(last, op.Abs(at))))

@@ -15,7 +15,7 @@ from converters.openvino.rules._indices import dim, flat_range, product, vector
 from onnx_specops.building import Builder, Value
 from onnx_specops.padding import pad
 
-_MAX_SLICES = 64  # beyond that gathering is faster
+_MAX_SLICES = 64  # # with more, Gather is faster
 
 
 @rule("ExtractImagePatches", since="opset3")
@@ -28,7 +28,7 @@ def extract_image_patches(
     rates: tuple[int, ...],
     auto_pad: Literal["valid", "same_upper", "same_lower"],
 ):
-    """ExtractImagePatches-3: channels vary fastest, then the places within a patch."""
+    """ExtractImagePatches-3: channels vary fastest, then the positions in a patch."""
     for name, values in (("sizes", sizes), ("strides", strides), ("rates", rates)):
         if len(values) != 2 or min(values) < 1:
             raise Malformed(f"its attribute {name} is {list(values)}, not two positive numbers")
@@ -65,8 +65,8 @@ def _gathered_patches(
     strides: tuple[int, ...],
     rates: tuple[int, ...],
 ) -> Value:
-    """Rows and columns gathered patch by patch."""
-    # Each axis becomes two, the patch and the place in it: the columns stand fifth once the rows are gathered.
+    """Gather rows and columns patch by patch."""
+    # # Each axis becomes two: the patch and the position in it. After the rows are gathered, the columns are axis 4.
     for axis, count, size, stride, rate in zip((2, 4), counts, sizes, strides, rates, strict=True):
         starts = op.Mul(op.Range(np.int64(0), op.Squeeze(count, [0]), np.int64(1)), stride)
         if size > 4096:
@@ -81,7 +81,7 @@ def _gathered_patches(
 
 @rule("ReorgYolo", since="opset2")
 def reorg_yolo(op: Builder, data: Value, *, stride: int):
-    """ReorgYolo-1: darknet's order, in which the data are read as if they had ``stride`` times the height and width."""
+    """ReorgYolo-1: the order of darknet, which reads the data as if the height and width were ``stride`` times as large."""
     if stride < 1:
         raise Malformed(f"stride={stride} is not positive")
     batch, channels, rows, columns = (dim(op, data, axis) for axis in range(4))
@@ -101,7 +101,7 @@ def reorg_yolo(op: Builder, data: Value, *, stride: int):
 
 
 def _reorganized(op: Builder, data: Value, stride: int) -> Value:
-    """Any number of channels: those beyond the last multiple of ``stride * stride`` go on behind the last row."""
+    """Reorganize any number of channels. Those beyond the last multiple of ``stride * stride`` follow the last row."""
     batch, channel, row, column = (
         op.Unsqueeze(flat_range(op, dim(op, data, axis)), [k for k in range(4) if k != axis]) for axis in range(4)
     )
@@ -127,14 +127,14 @@ def col2im(
     pads_begin: tuple[int, ...] = (0, 0),
     pads_end: tuple[int, ...] = (0, 0),
 ):
-    """Col2Im-15: with or without a batch."""
+    """Col2Im-15, with or without a batch."""
     for name, given in (("strides", strides), ("dilations", dilations), ("pads_begin", pads_begin), ("pads_end", pads_end)):
         if len(given) != 2 or min(given) < (0 if name.startswith("pads") else 1) or max(given) >= 2**31:
             least = 0 if name.startswith("pads") else 1
             raise Malformed(f"its {name} are {list(given)}; two numbers from {least} to 2^31 - 1 are expected")
     image, block = vector(op, output_size), vector(op, kernel_size)
     _check_columns(data, image, block, strides, dilations, list(zip(pads_begin, pads_end, strict=True)))
-    # Without a batch it is one of one.
+    # # Add a batch of one.
     columns = data if data.rank == 3 else op.Reshape(data, op.Concat([-1], op.Shape(data, start=-2), axis=0))
     if data.dtype in (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16):
         pads = [*pads_begin, *pads_end]
@@ -147,7 +147,7 @@ def col2im(
 
 
 def _check_columns(data: Value, image: Value, block: Value, strides, dilations, pads) -> None:
-    """Refuse columns of another number or size than the images have."""
+    """Reject columns whose number or size does not fit the images."""
     if image.dims not in (None, [2], [None]) or block.dims not in (None, [2], [None]):
         raise Malformed(f"its output_size has the shape {image.dims}, its kernel_size {block.dims}: each has two elements")
     if data.dims is None or block.constant is None:
@@ -167,7 +167,7 @@ def _check_columns(data: Value, image: Value, block: Value, strides, dilations, 
 
 
 def _added_up(op: Builder, data: Value, image: Value, block: Value, strides, dilations, pads_begin, pads_end) -> Value:
-    """Col2Im of types that ONNX Runtime's own would round: every column's element is added where it belongs."""
+    """Emit Col2Im for types that ONNX Runtime's kernel would round, by adding all elements of the columns."""
     batch, columns = dim(op, data, 0), dim(op, data, 1)
     height, width = (op.Slice(image, [axis], [axis + 1]) for axis in (0, 1))
     at, inside = [], []
@@ -178,7 +178,7 @@ def _added_up(op: Builder, data: Value, image: Value, block: Value, strides, dil
         within = op.Mul(flat_range(op, kernel), dilations[axis])
         starts = op.Sub(op.Mul(flat_range(op, blocks), strides[axis]), pads_begin[axis])
         places = op.Add(op.Unsqueeze(within, [1]), op.Unsqueeze(starts, [0]))
-        # Kernel and block of this axis, with room for those of the other one.
+        # # Kernel and block of this axis, with dimensions of 1 for those of the other one.
         places = op.Unsqueeze(places, [1, 3] if axis == 0 else [0, 2])
         at.append(places)
         inside.append(op.And(op.GreaterOrEqual(places, 0), op.Less(places, size)))
@@ -188,7 +188,7 @@ def _added_up(op: Builder, data: Value, image: Value, block: Value, strides, dil
     maps = op.Concat(op.Mul(batch, channels), op.Mul(product(op, block), dim(op, data, 2)), axis=0)
     values = op.Reshape(data, maps, allowzero=1)
     positions = op.Expand(op.Reshape(positions, [1, -1]), op.Shape(values))
-    # What falls outside meets in one more element, which is then cut off.
+    # # Elements outside are added to one further element, which is removed.
     empty = op.Expand(op.CastLike(0, data), op.Concat(op.Slice(maps, [0], [1]), op.Add(area, 1), axis=0))
     images = op.Slice(op.ScatterElements(empty, positions, values, axis=1, reduction="add"), [0], area, [1])
     return op.Reshape(images, op.Concat(batch, channels, image, axis=0), allowzero=1)

@@ -35,7 +35,7 @@ _SAME = Departure(
     reference="pads as with `same_upper`",
     follows="specification",
 )
-# ONNX Runtime's kernels differ in both, and to guard them would cost each pooling a pass over its data.
+# # ONNX Runtime's kernels differ in both, and a guard would cost each pooling a pass over its data.
 _NOT_FINITE = (
     Departure(
         where="a NaN among the elements",
@@ -53,7 +53,7 @@ _NOT_FINITE = (
 _RANK = "the rank of the data or the length of output_shape must be known"
 
 _INT64 = ir.DataType.INT64
-_MAX_WINDOWS = 64  # along an axis, of which each is a node of its own
+_MAX_WINDOWS = 64  # # along an axis, with one node for each
 
 
 _OF_PADDING = Departure(
@@ -154,7 +154,7 @@ def max_pool_14(
 
 @rule("AdaptiveAvgPool", since="opset8", restrictions=_RANK)
 def adaptive_avg_pool(op: Builder, data: Value, output_shape: Value):
-    """AdaptiveAvgPool-8: of n windows over ``size`` elements the i-th is ``[i * size // n, ceil((i + 1) * size / n))``."""
+    """AdaptiveAvgPool-8: window i of n over ``size`` elements is ``[i * size // n, ceil((i + 1) * size / n))``."""
     rank = _adaptive_rank(data, output_shape)
     sizes, counts = spatial_shape(op, data, rank), op.Cast(output_shape, to=_INT64)
     if counts.constant is not None and (counts.constant == 1).all():
@@ -185,7 +185,7 @@ def adaptive_avg_pool(op: Builder, data: Value, output_shape: Value):
     ],
 )
 def adaptive_max_pool(op: Builder, data: Value, output_shape: Value, *, index_element_type: ElementType = ElementType.I64):
-    """AdaptiveMaxPool-8: windows as in AdaptiveAvgPool; the indices count within the spatial dimensions."""
+    """AdaptiveMaxPool-8: the same windows as AdaptiveAvgPool. The indices count within the spatial dimensions."""
     rank = _adaptive_rank(data, output_shape)
     sizes, counts = spatial_shape(op, data, rank), op.Cast(output_shape, to=_INT64)
     to = index_type(index_element_type)
@@ -195,7 +195,7 @@ def adaptive_max_pool(op: Builder, data: Value, output_shape: Value, *, index_el
         numbers = op.Reshape(op.Range(0, op.ReduceProd(sizes, keepdims=0), 1), op.Concat([1, 1], sizes, axis=0))
         first = op.Slice(numbers, [0] * rank, [INT64_MAX] * rank, [*range(2, 2 + rank)], kernel)
         return _maximum_with_indices(op, data, tuple(kernel), at, "floor", index_element_type, 2, first)
-    # The maxima of rows first, then of columns: the first of equal elements, row by row, is found that way too.
+    # # The maxima of rows, then of columns. This also finds the first of equal elements in row-major order.
     indices = None
     stride = op.const([1])
     for k in reversed(range(rank)):
@@ -216,7 +216,7 @@ def adaptive_max_pool(op: Builder, data: Value, output_shape: Value, *, index_el
 
 
 def _adaptive_rank(data: Value, output_shape: Value) -> int:
-    """The number of spatial dimensions."""
+    """Return the number of spatial dimensions."""
     rank = None if data.rank is None else data.rank - 2
     if rank is None and output_shape.dims:
         rank = output_shape.dims[0]
@@ -231,7 +231,7 @@ def _adaptive_rank(data: Value, output_shape: Value) -> int:
 
 
 def _even_windows(op: Builder, sizes: Value, counts: Value) -> list[int] | None:
-    """The size of the windows where all are equal and do not overlap, as far as that is known."""
+    """Return the size of the windows if all are known to be equal and not to overlap."""
     if sizes.constant is None or counts.constant is None or (sizes.constant % counts.constant).any():
         return None
     kernel = (sizes.constant // counts.constant).tolist()
@@ -239,7 +239,7 @@ def _even_windows(op: Builder, sizes: Value, counts: Value) -> list[int] | None:
 
 
 def _known_windows(data: Value, sizes: Value, counts: Value, k: int) -> list[tuple[int, int]] | None:
-    """Where the windows along spatial dimension k start and end, if that is known, and a node for each is not too much."""
+    """Return starts and ends of the windows along spatial dimension k, if they are known and few enough for a node each."""
     if sizes.constant is None or counts.constant is None or data.dtype not in (ir.DataType.FLOAT, ir.DataType.DOUBLE):
         return None
     size, count = int(sizes.constant[k]), int(counts.constant[k])
@@ -251,9 +251,11 @@ def _known_windows(data: Value, sizes: Value, counts: Value, k: int) -> list[tup
 def _adaptive_windows(
     op: Builder, data: Value, sizes: Value, counts: Value, k: int, clamp: bool = False
 ) -> tuple[Value, Value, Value, Value]:
-    """The windows along spatial dimension k: their elements (in a new dimension), the elements' positions, starts and ends.
+    """Return the windows along spatial dimension k: their elements (in a new dimension), the elements' positions, starts and
+    ends.
 
-    All have the length of the longest; beyond its end a window repeats its last element if ``clamp``, else whatever follows.
+    All have the length of the longest one. Beyond its end, a window repeats its last element if ``clamp``, and contains the
+    following elements otherwise.
     """
     size, count = op.Gather(sizes, k, axis=0), op.Gather(counts, k, axis=0)
     number = op.Range(0, count, 1)
@@ -269,7 +271,7 @@ def _adaptive_windows(
 
 
 def _end_padding(op: Builder, data: Value, kernel: tuple[int, ...], at: Window, rounding: str) -> tuple[Value, Value]:
-    """The padding before the data, and the one after it with which windows rounded down are as many as the layer gives."""
+    """Return the padding before and after the data with which windows rounded down have the layer's number."""
     if len(kernel) != at.rank or min(kernel) < 1:
         raise Malformed(f"a kernel of the size {list(kernel)} does not fit {at.rank} spatial dimensions")
     sizes = op.const(list(kernel))
@@ -280,38 +282,38 @@ def _end_padding(op: Builder, data: Value, kernel: tuple[int, ...], at: Window, 
     before, extent = op.Add(spatial_shape(op, data, at.rank), begin), at.extent(op, sizes)
     steps = ceil_divide(op, op.Sub(op.Add(before, end), extent), at.strides)
     if rounding == "ceil_torch":
-        # A last window that starts beyond the data and the padding before it is left out.
+        # # A last window that starts after the data and the padding before it is omitted.
         steps = op.Sub(steps, op.Cast(op.GreaterOrEqual(op.Mul(steps, at.strides), before), to=_INT64))
     return begin, op.Max(op.Sub(op.Add(op.Mul(steps, at.strides), extent), before), op.const([0]))
 
 
 def _attributes(kernel: tuple[int, ...], at: Window, begin: Value, end: Value, rounding: str) -> dict[str, Any] | None:
-    """The attributes of an ONNX pooling, or ``None`` where they cannot say its padding."""
+    """Return the attributes of an ONNX pooling; ``None`` if they cannot represent its padding."""
     attributes: dict[str, Any] = {"kernel_shape": kernel, "strides": at.strides}
     if set(at.dilations) != {1}:
         attributes["dilations"] = at.dilations
     if begin.constant is not None and end.constant is not None:
         pads = [*begin.constant.tolist(), *end.constant.tolist()]
     elif at.same:
-        # ONNX Runtime finds the padding itself, but not for dilated kernels, nor for windows with gaps between them.
+        # # ONNX Runtime computes the padding itself, but not for dilated kernels or windows with gaps between them.
         apart = any(s > k for s, k in zip(at.strides, kernel, strict=True))
         return None if apart or "dilations" in attributes else attributes | {"auto_pad": at.auto_pad.upper()}
     else:
-        # ONNX rounds up as ceil_torch does: that is right if no window can start beyond the data.
+        # # ONNX rounds up as ceil_torch does, which is correct if no window can start after the data.
         pads = [*at.pads_begin, *at.pads_end]
         attributes["ceil_mode"] = 1
         extents = [(k - 1) * d + 1 for k, d in zip(kernel, at.dilations, strict=True)]
         if rounding == "ceil" and any(e + s > x for e, s, x in zip(at.pads_end, at.strides, extents, strict=True)):
             return None
     if not all(0 <= p < k for p, k in zip(pads, [*kernel, *kernel], strict=True)):
-        return None  # ONNX Runtime refuses these
+        return None  # # ONNX Runtime rejects these
     if any(pads):
         attributes["pads"] = pads
     return attributes
 
 
 def _types(data: Value, attributes: dict[str, Any], outputs: int = 1) -> list[tuple[ir.DataType | None, Any]] | None:
-    """The types of a pooling that rounds up, where ONNX's inference counts windows that ONNX Runtime leaves out."""
+    """Return the types of a pooling that rounds up. ONNX's inference counts windows that ONNX Runtime omits."""
     if "ceil_mode" not in attributes:
         return None
     dims = [*(data.dims or [None, None])[:2], *[None] * len(attributes["strides"])]
@@ -327,10 +329,10 @@ def _average(
     rounding: str,
     whole: bool = False,
 ) -> Value:
-    """AvgPool, in float32 for integers (``whole`` numbers then), whose means are rounded to the nearest.
+    """Emit AvgPool, for integers in float32 (``whole``), whose means are rounded to the nearest.
 
-    Without ``exclude_pad`` a sum is divided by the size of the window, also where rounding up lets the window reach beyond
-    the padding; but where the data has no padding at all only its own elements count.
+    Without ``exclude_pad``, a sum is divided by the size of the window, also if rounding up extends it beyond the padding.
+    If the data has no padding, only its own elements count.
     """
     if data.dtype is not None and data.dtype.is_integer():
         mean = _average(op, op.Cast(data, to=ir.DataType.FLOAT), kernel, at, exclude_pad, rounding, whole=True)
@@ -338,7 +340,7 @@ def _average(
     begin, end = _end_padding(op, data, kernel, at, rounding)
     attributes = _attributes(kernel, at, begin, end, rounding)
     padded = op.ReduceMax(op.Abs(op.Concat(*at.padding(op, data, op.const(list(kernel))), axis=0)), keepdims=1)
-    # None where only the data's size tells.
+    # # None if it depends on the size of the data
     include = False if exclude_pad else None if padded.constant is None else bool(padded.constant[0])
     if attributes is not None and not (include and "ceil_mode" in attributes):
         types = _types(data, attributes)
@@ -359,7 +361,7 @@ def _average(
 
 
 def _beyond(op: Builder, data: Value, mean: Value, kernel: tuple[int, ...], at: Window, begin: Value) -> Value:
-    """Which windows lie beyond the data, and not just beside it: there OpenVINO has 0, where those of padding have NaN."""
+    """Return which windows are entirely after the data. OpenVINO gives 0 there, and NaN for windows of padding."""
     found = None
     for k, extent in enumerate((size - 1) * dilation + 1 for size, dilation in zip(kernel, at.dilations, strict=True)):
         count, size = (op.Squeeze(dim(op, x, 2 + k), [0]) for x in (mean, data))
@@ -374,10 +376,10 @@ def _beyond(op: Builder, data: Value, mean: Value, kernel: tuple[int, ...], at: 
 def _maximum(
     op: Builder, data: Value, kernel: tuple[int, ...], at: Window, rounding: str, outputs: int = 1
 ) -> tuple[Value, Value | None]:
-    """The maxima, and where ``outputs`` is 2 their places in the whole of ``data``."""
+    """Return the maxima and, if ``outputs`` is 2, their positions in ``data``."""
     x, dtype = data, data.dtype
     integer = dtype is not None and dtype.is_integer() and dtype not in (ir.DataType.INT8, ir.DataType.UINT8)
-    if integer and dtype is not None:  # ONNX has no such maxima
+    if integer and dtype is not None:  # # ONNX does not support these types
         x = op.Cast(data, to=ir.DataType.DOUBLE if dtype.bitwidth > 16 else ir.DataType.FLOAT)
     begin, end = _end_padding(op, data, kernel, at, rounding)
     attributes = _attributes(kernel, at, begin, end, rounding)
@@ -404,9 +406,10 @@ def _maximum_with_indices(
     axis: int,
     first: Value | None = None,
 ) -> list[Value]:
-    """MaxPool's two outputs.
+    """Return MaxPool's two outputs.
 
-    A window with nothing above the lowest number has the index ``first``, by default that of its channel's first element.
+    A window without elements above the lowest number has the index ``first``, by default that of its channel's first
+    element.
     """
     to = index_type(index_element_type)
     rank = at.rank + 2
@@ -418,7 +421,7 @@ def _maximum_with_indices(
         channels = op.Range(0, op.ReduceProd(outer, keepdims=0), 1)
         first = op.Mul(channels, op.ReduceProd(spatial_shape(op, data, at.rank), keepdims=1))
         first = op.Reshape(first, op.Concat(outer, [1] * at.rank, axis=0))
-    # 16-bit floats are computed in float32: what has no elements may be its lowest number then, or their infinity.
+    # # 16-bit floats are computed in float32. A window without elements may have its lowest number, or infinity in 16 bits.
     found = op.Cast(maxima, to=ir.DataType.FLOAT) if data.dtype in HALVES else maxima
     places = op.Where(op.Greater(found, op.const(_lowest(found), found.dtype)), places, first)
     if axis % rank:
@@ -427,9 +430,9 @@ def _maximum_with_indices(
 
 
 def _surround(op: Builder, data: Value, rank: int, begin: Value, end: Value, fill: float | int) -> Value:
-    """``data`` padded along its ``rank`` spatial dimensions.
+    """Pad ``data`` along its ``rank`` spatial dimensions.
 
-    Not by Pad: ONNX Runtime makes that an attribute of the pooling, and then refuses it.
+    Do not use Pad, because ONNX Runtime fuses it into the pooling, which it then rejects.
     """
     for k in range(rank):
         before, after = op.Shape(data, start=0, end=2 + k), op.Shape(data, start=3 + k)
@@ -442,7 +445,9 @@ def _surround(op: Builder, data: Value, rank: int, begin: Value, end: Value, fil
 
 
 def _lowest(data: Value) -> float | int:
-    """The lowest number of the value's type; of floats float32's, in which OpenVINO's CPU computes: -inf in 16 bits."""
+    """Return the lowest number of the value's type; for floats that of float32, in which OpenVINO's CPU plugin computes:
+    -inf in 16 bits.
+    """
     dtype = data.dtype or ir.DataType.FLOAT
     if dtype.is_floating_point():
         lowest = float(np.finfo(np.float32).min)

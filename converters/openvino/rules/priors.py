@@ -23,7 +23,7 @@ class PriorBoxes(AttributeGroup):
     """The attributes of both versions of PriorBox."""
 
     of_image: ClassVar[bool] = True
-    """Whether sizes without `scale_all_sizes` are shares of the image's height, not pixels."""
+    """Whether sizes without `scale_all_sizes` are fractions of the image's height, not pixels."""
 
     min_size: tuple[float, ...] = ()
     max_size: tuple[float, ...] = ()
@@ -39,10 +39,10 @@ class PriorBoxes(AttributeGroup):
     density: tuple[float, ...] = ()
 
     def places(self) -> int:
-        """How many boxes of a cell the output has room for.
+        """The number of boxes of a cell in the output.
 
-        OpenVINO counts neither the boxes of ``min_size`` beside fixed ones nor, without ``scale_all_sizes``, those of
-        ``max_size``: as many boxes as are too many are cut off the end of the whole output.
+        OpenVINO does not count the boxes of ``min_size`` next to fixed ones and, without ``scale_all_sizes``, those of
+        ``max_size``. Surplus boxes are cut off the end of the whole output.
         """
         known = _ratios(self.aspect_ratio, False)
         ratios = len({round(ratio, 6) for ratio in [*known, *(1 / ratio for ratio in known if self.flip)]})
@@ -68,7 +68,7 @@ _ODD = Departure(
 
 @rule("PriorBox", departs=[_ODD])
 def prior_box_1(op: Builder, output_size: Value, image_size: Value, *, priors: PriorBoxes):
-    """PriorBox-1: as PriorBox-8, boxes of the greatest size before those of other ratios."""
+    """PriorBox-1: like PriorBox-8, with boxes of the maximum size before those of other ratios."""
     return _grid(op, output_size, image_size, priors, max_first=True)
 
 
@@ -107,7 +107,7 @@ def prior_box_clustered(
     offset: float,
     variance: tuple[float, ...] = (),
 ):
-    """PriorBoxClustered-1: where both steps are 0 they divide the image evenly."""
+    """PriorBoxClustered-1: if both steps are 0, they divide the image evenly."""
     if len(width) != len(height):
         raise Malformed(f"it has {len(width)} widths and {len(height)} heights")
     cells, grid, image = _sizes(op, output_size, image_size)
@@ -124,10 +124,10 @@ def prior_box_clustered(
 
 
 class _Boxes:
-    """The boxes of one cell: shifts of the centre, half widths and heights, and whether the box is cut at the image's edge.
+    """The boxes of one cell: offsets of the centre, half widths and heights, and whether the box is clipped to the image.
 
-    Sizes are in pixels. Where ``scaled``, the boxes' sizes are a share of the image's height: those that grow with it, and
-    those that grow with its square root.
+    Sizes are in pixels. If ``scaled``, they are fractions of the image's height: some scale with it, and others with its
+    square root.
     """
 
     def __init__(self, priors: PriorBoxes, max_first: bool, folded: bool) -> None:
@@ -202,7 +202,7 @@ def _grid(op: Builder, output_size: Value, image_size: Value, priors: PriorBoxes
     cells, grid, image = _sizes(op, output_size, image_size)
     image_height = _element(op, image, 0)
     if boxes.scaled:
-        # A step of -1 divides the image's height evenly, another is a share of it.
+        # # A step of -1 divides the image's height evenly. Other steps are fractions of it.
         even = op.Div(image_height, _element(op, grid, 0))
         steps = [even if step == -1 else op.Mul(image_height, _F(step))] * 2
         if step == 0:
@@ -229,7 +229,7 @@ def _grid(op: Builder, output_size: Value, image_size: Value, priors: PriorBoxes
 def _boxes(
     op: Builder, cells: Value, corners: list[Value], count: int, places: int, clip: bool, variance: tuple[float, ...]
 ) -> Value:
-    """``[2, H * W * places * 4]``: the corners of ``count`` boxes a cell, and below them the variances."""
+    """Return ``[2, H * W * places * 4]``: the corners of ``count`` boxes per cell, and then the variances."""
     if len(variance) not in (0, 1, 4):
         raise Malformed(f"it has {len(variance)} variances; 0, 1 or 4 are possible")
     size = op.Concat(cells, [count], axis=0)
@@ -239,7 +239,7 @@ def _boxes(
     flat = op.Reshape(values, [-1])
     if count != places:
         room = op.ReduceProd(op.Concat(cells, [places * 4], axis=0))
-        if count < places:  # nothing says what the rest is
+        if count < places:  # # the rest is undefined
             flat = op.Concat(flat, op.ConstantOfShape(room, value=np.zeros(1, np.float32)), axis=0)
         flat = op.Slice(flat, [0], room)
     variances = op.Expand(np.broadcast_to(np.array(variance or (0.1,), _F), 4), op.Concat(cells, [places, 4], axis=0))
@@ -247,7 +247,7 @@ def _boxes(
 
 
 def _sizes(op: Builder, output_size: Value, image_size: Value) -> tuple[Value, Value, Value]:
-    """Height and width: of the grid as int64 and as float32, of the image as float32."""
+    """Return height and width: of the grid as int64 and float32, and of the image as float32."""
     match_shapes(output_size=(output_size, "2"), image_size=(image_size, "2"))
     cells = int64(op, output_size)
     return cells, op.Cast(cells, to=ir.DataType.FLOAT), op.Cast(int64(op, image_size), to=ir.DataType.FLOAT)
@@ -264,7 +264,7 @@ def _step(op: Builder, grid: Value, image: Value, axis: int, step: float) -> Val
 
 
 def _centres(op: Builder, cells: Value, axis: int, offset: float, step: Value) -> Value:
-    """The centres along an axis, shaped to broadcast over ``[H, W, boxes]``."""
+    """Return the centres along an axis, shaped to broadcast over ``[H, W, boxes]``."""
     count = op.Gather(cells, axis)
     places = op.Cast(op.Range(np.int64(0), count, np.int64(1)), to=ir.DataType.FLOAT)
     centres = op.Mul(op.Add(places, _F(offset)), step)

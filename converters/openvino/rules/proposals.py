@@ -37,7 +37,7 @@ def proposal(
     framework: Literal["", "tensorflow"] = "",
     context: Context,
 ):
-    """Proposal-1, and -4, which gives the probabilities as well."""
+    """Proposal-1 and -4. The latter also returns the probabilities."""
     if post_nms_topn <= 0 or pre_nms_topn <= 0:
         raise Malformed(f"its pre_nms_topn {pre_nms_topn} or post_nms_topn {post_nms_topn} is not positive")
     count = len(ratio) * len(scale)
@@ -72,7 +72,7 @@ def generate_proposals(
     nms_eta: float = 1.0,
     roi_num_type: ElementType = ElementType.I64,
 ):
-    """GenerateProposals-9. OpenVINO takes an ``nms_eta`` of 1 only."""
+    """GenerateProposals-9. OpenVINO supports only an ``nms_eta`` of 1."""
     if nms_eta != 1.0:
         raise Malformed(f"its nms_eta is {nms_eta}; OpenVINO knows 1 only")
     match_shapes(
@@ -90,7 +90,9 @@ def generate_proposals(
 
 
 def _anchors(base_size: int, ratios: tuple[float, ...], scales: tuple[float, ...], tensorflow: bool) -> np.ndarray:
-    """The anchors about the first position, ``[ratios * scales, 4]``: of one area, ``ratio`` times as high as wide."""
+    """Return the anchors around the first position, ``[ratios * scales, 4]``, of equal area, with a height of ``ratio``
+    times the width.
+    """
     f = np.float32
     offset = f(0 if tensorflow else 1)
     ratio, scale = np.array(ratios, f)[:, None], np.array(scales, f)
@@ -106,5 +108,5 @@ def _anchors(base_size: int, ratios: tuple[float, ...], scales: tuple[float, ...
 
 
 def _rounded(x: np.ndarray) -> np.ndarray:
-    """Rounded, halves away from zero."""
+    """Round halves away from zero."""
     return np.trunc(x + np.copysign(np.float32(0.5), x))

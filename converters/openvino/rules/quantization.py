@@ -1,4 +1,4 @@
-"""Quantization that stays in floats: FakeQuantize, FakeConvert."""
+"""Quantization emulated in floats: FakeQuantize, FakeConvert."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def fake_quantize(
     auto_broadcast: AutoBroadcast = "numpy",
     auto_broadcast_axis: int = 0,
 ):
-    """FakeQuantize-1, in the specification's order of operations; halves go to even."""
+    """FakeQuantize-1, in the specification's order of operations; halves round to even."""
     if levels < 2:
         raise Malformed(f"it has levels={levels}, quantization needs 2 at least")
     given = (input_low, input_high, output_low, output_high)
@@ -93,14 +93,14 @@ def fake_quantize(
     def quantized(x: Value, *limits: Value) -> Value:
         return op.specops.FakeQuantize(x, *limits, levels=levels, ordered=int(ordered))
 
-    # 16-bit floats do not hold many levels.
+    # # 16-bit floats cannot represent many levels.
     return halves_in_float32(op, quantized, x, low, high, start, end)
 
 
 def _read_in_order(op: Builder, x: Value, limit: Value) -> Value:
-    """The elements of a limit that OpenVINO reads where its dimensions are larger than the data's, which are 1.
+    """Return the elements of a limit that OpenVINO reads if some of its dimensions are larger than the data's, which are 1.
 
-    It moves through the limit along those dimensions alone whose sizes are equal, as if the limit had no others.
+    It advances in the limit only along dimensions of equal size, as if the limit had no others.
     """
     pairs = _paired(x, limit)
     if not any(of_data == 1 < size for size, of_data in pairs) or any(size != d != 1 != size for size, d in pairs):
@@ -110,16 +110,16 @@ def _read_in_order(op: Builder, x: Value, limit: Value) -> Value:
 
 
 def _has_larger_row(x: Value, limit: Value) -> bool:
-    """Whether the last dimensions of a limit are larger than 1 and one of them is larger than the data's.
+    """Return whether a last dimension of a limit is larger than the data's.
 
-    If both limits of a pair have them, OpenVINO reads and writes memory beyond its tensors.
+    If both limits of a pair have such dimensions, OpenVINO accesses memory out of bounds.
     """
     row = itertools.takewhile(lambda pair: pair[0] > 1, reversed(_paired(x, limit)))
     return any(size > of_data for size, of_data in row)
 
 
 def _paired(x: Value, limit: Value) -> list[tuple[int, int]]:
-    """The dimensions of a limit, each with the data's; empty where one is unknown."""
+    """Return the dimensions of a limit and the data in pairs; empty if one is unknown."""
     if not x.dims or not limit.dims or len(limit.dims) > len(x.dims):
         return []
     pairs = zip(limit.dims, x.dims[-len(limit.dims) :], strict=True)
@@ -142,8 +142,10 @@ _FLOAT8 = {"f8e4m3": (D.FLOAT8E4M3FN, 448.0), "f8e5m2": (D.FLOAT8E5M2, 57344.0)}
 def fake_convert(
     op: Builder, x: Value, scale: Value, shift: Value | None = None, *, destination_type: Literal["f8e4m3", "f8e5m2"]
 ):
-    """FakeConvert-13: by way of f16, as OpenVINO goes; numbers beyond the 8-bit type's range become its largest. 16-bit
-    floats are scaled and shifted in their own type."""
+    """FakeConvert-13: through f16, as in OpenVINO. Numbers beyond the 8-bit type's range become its largest.
+
+    16-bit floats are scaled and shifted in their own type.
+    """
     to, max_value = _FLOAT8[destination_type]
 
     def rounded(result: Value) -> Value:

@@ -81,7 +81,7 @@ def random_uniform(
     op_seed: int = 0,
     alignment: Literal["TENSORFLOW", "PYTORCH"] = "TENSORFLOW",
 ):
-    """RandomUniform-8: every run draws what OpenVINO's first one draws, and every iteration of a loop."""
+    """RandomUniform-8: every run, and every iteration of a loop, draws the numbers of OpenVINO's first run."""
     to = data_type(output_type)
     if minval.dtype != to or maxval.dtype != to:
         raise Malformed(f"its bounds are not of its output_type, {output_type}")
@@ -90,5 +90,5 @@ def random_uniform(
 
 
 def _signed(seed: int) -> int:
-    """An unsigned 64-bit seed as the signed integer of the same bits, which an ONNX attribute can hold."""
+    """Return the signed integer with the bits of an unsigned 64-bit seed, because an ONNX attribute is signed."""
     return (seed + 2**63) % 2**64 - 2**63

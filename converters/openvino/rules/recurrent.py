@@ -1,4 +1,4 @@
-"""Recurrent cells, and sequences of them: ONNX's RNN, GRU and LSTM with other layouts and orders of gates."""
+"""Recurrent cells and sequences as ONNX's RNN, GRU and LSTM, with other layouts and orders of gates."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NAMES = {"sigmoid": "Sigmoid", "tanh": "Tanh", "relu": "Relu"}
 
 @dataclass(frozen=True, kw_only=True)
 class Recurrent(AttributeGroup):
-    """What recurrent cells and sequences share. No activation has an alpha or a beta."""
+    """The attributes that recurrent cells and sequences share. No activation has an alpha or beta."""
 
     gates: ClassVar[int]
     usual: ClassVar[tuple[Activation, ...]]
@@ -48,11 +48,11 @@ class Recurrent(AttributeGroup):
 
     @property
     def bias_gates(self) -> int:
-        """For how many gates there are biases."""
+        """The number of gates with biases."""
         return self.gates
 
     def onnx(self, direction: Direction = "forward") -> dict[str, Any]:
-        """The attributes of ONNX's node; defaults are left out."""
+        """Return the attributes of ONNX's node, without defaults."""
         if self.clip < 0:
             raise Malformed(f"its clip is {self.clip}; it must be 0 (no clipping) or more")
         if len(self.activations) != len(self.usual):
@@ -93,7 +93,7 @@ class GRU(Recurrent):
 
     @property
     def bias_gates(self) -> int:
-        """Four, where one gate adds those of the input and of the hidden state at different places."""
+        """The number is four if one gate adds the biases of the input and the hidden state at different points."""
         return 4 if self.linear_before_reset else 3
 
 
@@ -173,9 +173,9 @@ def lstm_cell_1(
     input_forget: bool = False,
     weights_format: Literal["fico", "icof", "ifco", "ifoc", "iofc"] = "fico",
 ):
-    """LSTMCell-1. The gates come in the order f, i, c, o: ``weights_format`` says another without meaning it.
+    """LSTMCell-1. The order of the gates is f, i, c, o, regardless of ``weights_format``.
 
-    Peepholes (of f, i, o) and ``input_forget`` are as in OpenVINO's reference kernel.
+    Peepholes (of f, i, o) and ``input_forget`` follow OpenVINO's reference kernel.
     """
     _check(attributes, x, weights, recurrence, biases, hidden, cell)
     match_shapes(peepholes=(peepholes, f"{3 * attributes.hidden_size}"))
@@ -199,7 +199,7 @@ def lstm_cell_4(
     *,
     attributes: LSTM,
 ):
-    """LSTMCell-4: the gates come in the order f, i, c, o."""
+    """LSTMCell-4: the order of the gates is f, i, c, o."""
     _check(attributes, x, weights, recurrence, biases, hidden, cell)
     node = attributes.onnx()
     return _lstm_cell(op, x, hidden, cell, weights, recurrence, biases, None, node)
@@ -265,7 +265,7 @@ def lstm_sequence(
     direction: Direction,
     attributes: LSTM,
 ):
-    """LSTMSequence-5: the gates come in the order f, i, c, o."""
+    """LSTMSequence-5: the order of the gates is f, i, c, o."""
     _check(attributes, x, weights, recurrence, biases, hidden, cell, lengths=lengths, direction=direction)
     node = attributes.onnx(direction)
     weights, recurrence, biases = (_gates(op, value) for value in (weights, recurrence, biases))
@@ -286,7 +286,7 @@ def _check(
     lengths: Value | None = None,
     direction: str | None = None,
 ) -> None:
-    """Raise `Malformed` where shapes do not fit together; cells have no ``direction``."""
+    """Raise `Malformed` if shapes do not match. Cells have no ``direction``."""
     hidden_size = attributes.hidden_size
     if hidden_size < 1:
         raise Malformed(f"its hidden_size is {hidden_size}; it must be 1 or more")
@@ -337,7 +337,7 @@ def _coupled(
     activations: Sequence[str],
     clip: float,
 ) -> list[Value]:
-    """A step of an LSTM whose gate i is 1 - f (ONNX Runtime's ``input_forget`` makes f 1 - i)."""
+    """Emit a step of an LSTM whose gate i is 1 - f. ONNX Runtime's ``input_forget`` computes f as 1 - i."""
     total = op.Add(
         op.MatMul(x, op.Transpose(weights, perm=[1, 0])), op.MatMul(hidden, op.Transpose(recurrence, perm=[1, 0]))
     )
@@ -357,7 +357,7 @@ def _coupled(
 
 
 def _gates(op: Builder, value: Value, order: Sequence[int] = (1, 3, 0, 2)) -> Value:
-    """``[directions, gates * hidden, ...]`` with its gates in ONNX's order: f, i, c, o as i, o, f, c unless told."""
+    """Reorder the gates of ``[directions, gates * hidden, ...]`` to ONNX's order, by default f, i, c, o to i, o, f, c."""
     gates = op.Reshape(value, op.Concat(op.Shape(value, start=0, end=1), [len(order), -1], axis=0))
     return op.Reshape(op.Gather(gates, list(order), axis=1), op.Shape(value))
 
@@ -367,12 +367,14 @@ def _zeros(op: Builder, value: Value) -> Value:
 
 
 def _with_zeros(op: Builder, biases: Value | None) -> Value | None:
-    """ONNX's biases: those of the input, then those of the recurrence, which OpenVINO has added to them."""
+    """Return ONNX's biases: those of the input, then those of the recurrence, which OpenVINO has added to them."""
     return None if biases is None else op.Concat(biases, _zeros(op, biases), axis=1)
 
 
 def _gru_biases(op: Builder, biases: Value | None, attributes: GRU) -> Value | None:
-    """As `_with_zeros`; with ``linear_before_reset`` the last gate's recurrence has biases of its own, at the end."""
+    """Return the biases as `_with_zeros`. With ``linear_before_reset``, the recurrence of the last gate has its own biases
+    at the end.
+    """
     if biases is None or not attributes.linear_before_reset:
         return _with_zeros(op, biases)
     hidden_size = attributes.hidden_size
@@ -381,7 +383,7 @@ def _gru_biases(op: Builder, biases: Value | None, attributes: GRU) -> Value | N
 
 
 def _lengths(op: Builder, x: Value, lengths: Value) -> Value | None:
-    """The sequences' lengths, ``None`` where all are known to be whole."""
+    """Return the sequences' lengths; ``None`` if all are known to be complete."""
     whole = x.dims[1] if x.dims and len(x.dims) == 3 else None
     if whole is not None and lengths.constant is not None and (lengths.constant == whole).all():
         return None
@@ -389,16 +391,16 @@ def _lengths(op: Builder, x: Value, lengths: Value) -> Value | None:
 
 
 def _time_first(op: Builder, x: Value) -> Value:
-    """``[batch, time, input]`` as ``[time, batch, input]``."""
+    """Transpose ``[batch, time, input]`` to ``[time, batch, input]``."""
     return op.Transpose(x, perm=[1, 0, 2])
 
 
 def _direction_first(op: Builder, state: Value) -> Value:
-    """``[batch, directions, hidden]`` as ``[directions, batch, hidden]``."""
+    """Transpose ``[batch, directions, hidden]`` to ``[directions, batch, hidden]``."""
     return op.Transpose(state, perm=[1, 0, 2])
 
 
 def _batch_first(op: Builder, outputs: Sequence[Value]) -> list[Value]:
-    """ONNX's ``[time, directions, batch, hidden]`` and ``[directions, batch, hidden]`` with the batch first."""
+    """Transpose ONNX's ``[time, directions, batch, hidden]`` and ``[directions, batch, hidden]`` to batch first."""
     every, *states = outputs
     return [op.Transpose(every, perm=[2, 1, 0, 3]), *(op.Transpose(state, perm=[1, 0, 2]) for state in states)]

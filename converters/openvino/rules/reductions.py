@@ -1,7 +1,7 @@
-"""Reductions over axes, which may come at run time.
+"""Reductions over axes, which may be computed at run time.
 
-No axes at all leave the input as it is (L1 and L2 take its absolute values); over nothing a sum is 0, a product 1, a mean 0.
-ONNX Runtime holds with OpenVINO in this.
+Without axes, the input does not change (L1 and L2 return absolute values). Over an empty axis, a sum is 0, a product 1, and
+a mean 0. ONNX Runtime agrees with OpenVINO.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _NAN = Departure(
 
 @rule("ReduceSum", departs=[_NO_AXES, INTEGERS_IN_FLOAT32])
 def reduce_sum(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
-    """ReduceSum-1. Sums of 8 bits saturate."""
+    """ReduceSum-1. Sums of 8-bit integers saturate."""
     return _sum(op, x, axes, keep_dims)
 
 
 @rule("ReduceL1", since="opset4", departs=[_NO_AXES, INTEGERS_IN_FLOAT32])
 def reduce_l1(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
-    """ReduceL1-4, of 8 bits as ReduceSum."""
+    """ReduceL1-4, for 8-bit integers like ReduceSum."""
     if x.dtype in _WRAPPING:
         return _sum(op, op.Abs(x), axes, keep_dims)
     return saturating_8_bits(op, lambda x: _reduce(op, "ReduceL1", x, axes, keep_dims), x)
@@ -60,8 +60,8 @@ def reduce_prod(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
     """ReduceProd-1."""
     if x.dtype not in (D.INT32, *_WIDE):
         return _reduce(op, "ReduceProd", x, axes, keep_dims)
-    # ONNX Runtime's ReduceProd multiplies integers in doubles, its ScatterElements in their own type, which wraps: each
-    # element is scattered to its place in the result.
+    # # ONNX Runtime's ReduceProd multiplies integers in doubles. Its ScatterElements uses their own type, which wraps, so
+    # each element is # scattered to its position in the result.
     axes = _distinct(op, x, axes)
     shape = op.Shape(x)
     if x.rank is not None and axes.constant is not None:
@@ -73,13 +73,13 @@ def reduce_prod(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
     ones = op.Expand(op.const(1, x.dtype), op.Reshape(count, [1]))
     product = op.ScatterElements(ones, op.Reshape(places, [-1]), op.Reshape(x, [-1]), axis=0, reduction="mul")
     product = op.Reshape(product, kept, allowzero=1)
-    # An extreme of single elements takes the axes away, of which there may be none.
+    # # ReduceMax of single elements removes the axes, of which there may be none.
     return product if keep_dims else _reduce(op, "ReduceMax", product, axes, keep_dims)
 
 
 @rule("ReduceMean", departs=[_NO_AXES, INTEGERS_IN_FLOAT32])
 def reduce_mean(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
-    """ReduceMean-1: the mean of integers is truncated towards zero, and their sum wraps."""
+    """ReduceMean-1: the mean of integers is truncated, and their sum wraps."""
     if x.dtype not in _WRAPPING:
         return _reduce(op, "ReduceMean", x, axes, keep_dims)
     total = _sum(op, x, axes, keep_dims)
@@ -88,7 +88,9 @@ def reduce_mean(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
 
 
 def _sum(op: Builder, x: Value, axes: Value, keep_dims: bool) -> Value:
-    """ONNX Runtime adds integers in doubles: those of 32 bits as int64, and of wider ones the upper and the lower halves."""
+    """Sum integers exactly. ONNX Runtime adds them in doubles, so those of 32 bits become int64, and wider ones are split in
+    halves.
+    """
     if x.dtype in _WRAPPING - _WIDE:
         return op.Cast(_reduce(op, "ReduceSum", op.Cast(x, to=D.INT64), axes, keep_dims), to=x.dtype)
     if x.dtype not in _WIDE:
@@ -103,7 +105,7 @@ def _sum(op: Builder, x: Value, axes: Value, keep_dims: bool) -> Value:
 
 @rule("ReduceMax", departs=[_NO_AXES, INTEGERS_IN_FLOAT32, _NAN])
 def reduce_max(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
-    """ReduceMax-1. OpenVINO starts from the lowest finite number of float32: the maximum of -inf alone, or of nothing."""
+    """ReduceMax-1. OpenVINO starts from the lowest finite float32, which is the maximum of only -inf or nothing."""
 
     def maximum(x: Value) -> Value:
         result = _extreme(op, "ReduceMax", x, axes, keep_dims)
@@ -127,14 +129,14 @@ def reduce_max(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
     ],
 )
 def reduce_min(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
-    """ReduceMin-1; inf over nothing."""
+    """ReduceMin-1; inf over an empty axis."""
     return _extreme(op, "ReduceMin", x, axes, keep_dims)
 
 
 def _extreme(op: Builder, operation: str, x: Value, axes: Value, keep_dims: bool) -> Value:
     if x.dtype != D.UINT64:
         return _reduce(op, operation, x, axes, keep_dims)
-    # Flipping the top bit makes the order of signed integers that of unsigned ones.
+    # # Flipping the top bit maps the order of signed integers to that of unsigned ones.
     top = op.const(-(2**63))
     flipped = op.BitwiseXor(op.Cast(x, to=D.INT64), top)
     return op.Cast(op.BitwiseXor(_reduce(op, operation, flipped, axes, keep_dims), top), to=D.UINT64)
@@ -142,18 +144,18 @@ def _extreme(op: Builder, operation: str, x: Value, axes: Value, keep_dims: bool
 
 @rule("ReduceLogicalAnd", departs=[_NO_AXES, _AXES_AT_RUN_TIME])
 def reduce_logical_and(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
-    """ReduceLogicalAnd-1; true over nothing."""
+    """ReduceLogicalAnd-1; true over an empty axis."""
     return _logical(op, "ReduceMin", x, axes, keep_dims)
 
 
 @rule("ReduceLogicalOr", departs=[_NO_AXES, _AXES_AT_RUN_TIME])
 def reduce_logical_or(op: Builder, x: Value, axes: Value, *, keep_dims: bool = False):
-    """ReduceLogicalOr-1; false over nothing."""
+    """ReduceLogicalOr-1; false over an empty axis."""
     return _logical(op, "ReduceMax", x, axes, keep_dims)
 
 
 def _logical(op: Builder, operation: str, x: Value, axes: Value, keep_dims: bool) -> Value:
-    """Through uint8 where there may be nothing to reduce: ONNX Runtime has no extreme of no booleans."""
+    """Reduce through uint8 if an axis may be empty, because ONNX Runtime has no maximum or minimum of empty booleans."""
     if x.dtype != D.BOOL:
         raise Malformed(f"its input is {x.dtype and x.dtype.name}, the operation takes booleans")
     known = None if x.dims is None else _distinct(op, x, axes).constant
@@ -167,7 +169,9 @@ def _reduce(op: Builder, operation: str, x: Value, axes: Value, keep_dims: bool)
 
 
 def _distinct(op: Builder, x: Value, axes: Value) -> Value:
-    """The axes counted from the front, each once: with others ONNX Runtime reduces an empty tensor to a wrong shape."""
+    """Return the normalized axes without repetitions. With others, ONNX Runtime reduces an empty tensor to an incorrect
+    shape.
+    """
     axes = vector(op, axes)
     known = axes.constant
     if known is None or (x.rank is None and (known < 0).any()):

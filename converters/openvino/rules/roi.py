@@ -1,4 +1,4 @@
-"""Regions of feature maps in one size."""
+"""Extraction of regions of feature maps in a fixed size."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def roi_pooling(
     spatial_scale: float,
     method: Literal["max", "bilinear"] = "max",
 ):
-    """ROIPooling-1; its serializers write the size by three names."""
+    """ROIPooling-1. Its serializers write the size under three names."""
     sizes = [size for size in (output_roi, output_size) if size]
     if pooled_h is not None and pooled_w is not None:
         sizes.append((pooled_h, pooled_w))
@@ -81,7 +81,7 @@ def roi_align(
 ):
     """ROIAlign-3 (always ``asymmetric``) and -9.
 
-    Means are ONNX's, maxima are not: ONNX takes those of a sample's weighted neighbours. A bin without samples is 0.
+    The mean is ONNX's. The maximum is not: ONNX uses the weighted neighbours of a sample. A bin without samples is 0.
     """
     match_shapes(feat=(feat, "N C H W"), rois=(rois, "R 4"), batch_indices=(batch_indices, "R"))
     batch = of_rank(op, int64(op, batch_indices), 1)
@@ -94,7 +94,7 @@ def roi_align(
     check_bins(pooled_h, pooled_w, sampling_ratio)
     if aligned_mode == "half_pixel":
         rois = op.Add(rois, 0.5)
-    # A region whose image is -1 is switched off: its result is undefined, but must not be an error.
+    # # A region with the image index -1 is disabled. Its result is undefined, but must not be an error.
     batch = op.Where(op.Equal(batch, -1), 0, batch)
     return op.RoiAlign(
         with_places(op, feat), rois, batch,
@@ -104,14 +104,14 @@ def roi_align(
 
 
 def with_places(op: Builder, maps: Value) -> Value:
-    """Feature maps ``[N, C, H, W]``, refused where they have no place to take a number from.
+    """Return feature maps ``[N, C, H, W]``; raise an error if they have no elements.
 
-    ONNX Runtime's RoiAlign (1.31) reads beyond them then.
+    ONNX Runtime's RoiAlign (1.31) reads out of bounds for empty maps.
     """
     places = [None, None] if maps.dims is None else maps.dims[2:]
     if 0 in places:
         raise Malformed(f"its feature maps {maps.dims} have no elements")
-    # To a size of 1 what has none cannot be reshaped.
+    # # The Reshape to a size of 1 fails for empty maps.
     return op.Reshape(maps, op.Max(op.Shape(maps), [0, 0, 1, 1])) if None in places else maps
 
 
@@ -149,7 +149,7 @@ def roi_align_rotated(
 
 
 def check_bins(pooled_h: int, pooled_w: int, sampling_ratio: int) -> None:
-    """Hold a node of ONNX's RoiAlign, which has no limits, to those of ROIAlign."""
+    """Apply the limits of ROIAlign to a node of ONNX's RoiAlign, which has none."""
     sizes = {"pooled_h": pooled_h, "pooled_w": pooled_w, "sampling_ratio": sampling_ratio}
     find("ROIAlign").node_attributes({**sizes, "spatial_scale": 1.0})
 
@@ -167,7 +167,7 @@ def psroi_pooling(
     spatial_bins_x: int = 1,
     spatial_bins_y: int = 1,
 ):
-    """PSROIPooling-1; the mode "average" has no bins to count."""
+    """PSROIPooling-1. The mode "average" has no bins."""
     if mode == "average":
         spatial_bins_x = spatial_bins_y = 1
     parts = group_size * group_size if mode == "average" else spatial_bins_x * spatial_bins_y

@@ -1,4 +1,4 @@
-"""Elements and slices written or reduced by index."""
+"""Writing and reduction of elements and slices by index."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from onnx_specops.building import Builder, Value
 
 _REDUCTIONS = {"none": "none", "sum": "add", "sub": "add", "prod": "mul", "min": "min", "max": "max"}
 
-# Types that ONNX Runtime reduces itself, in their own precision.
+# # Types that ONNX Runtime reduces in their own precision.
 _REDUCED = {
     ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT8, ir.DataType.INT16, ir.DataType.INT32, ir.DataType.INT64,
     ir.DataType.UINT8, ir.DataType.UINT16, ir.DataType.UINT32, ir.DataType.UINT64,
@@ -65,7 +65,7 @@ def scatter_elements_update(
     reduction: Literal["none", "sum", "prod", "min", "max", "mean"] = "none",
     use_init_val: bool = True,
 ):
-    """ScatterElementsUpdate-12: ONNX's ScatterElements where that says the same, else the domain's own operator."""
+    """ScatterElementsUpdate-12: ONNX's ScatterElements if it is equal, else the domain's own operator."""
     at = constant_axis(axis, data.rank)
     if _is_nothing(data, updates):
         return op.Identity(data)
@@ -83,7 +83,9 @@ def scatter_elements_update(
 
 
 def _check_elements(data: Value, indices: Value, updates: Value, axis: int | None) -> None:
-    """Refuse indices of another rank than the data, of another shape than the updates, or beyond the data."""
+    """Reject indices whose rank differs from the data, whose shape differs from the updates, or that are larger than the
+    data.
+    """
     if data.dims is None or indices.dims is None:
         return
     if len(indices.dims) != len(data.dims) or (updates.dims is not None and not same_dims(indices.dims, updates.dims)):
@@ -106,9 +108,9 @@ def _check_elements(data: Value, indices: Value, updates: Value, axis: int | Non
     ],
 )
 def scatter_update(op: Builder, data: Value, indices: Value, updates: Value, axis: Value):
-    """ScatterUpdate-3: of equal indices the last one's update stays.
+    """ScatterUpdate-3: the last update of equal indices wins.
 
-    OpenVINO refuses negative indices. Those that come at run time count from the end here.
+    OpenVINO rejects negative indices. Here, those computed at run time count from the end.
     """
     place = constant_axis(axis, data.rank)
     if indices.constant is not None and (indices.constant < 0).any():
@@ -131,7 +133,7 @@ def scatter_update(op: Builder, data: Value, indices: Value, updates: Value, axi
 
 @rule("ScatterNDUpdate", since="opset3")
 def scatter_nd_update_3(op: Builder, data: Value, indices: Value, updates: Value):
-    """ScatterNDUpdate-3: of equal indices the last one's update stays."""
+    """ScatterNDUpdate-3: the last update of equal indices wins."""
     return scatter_nd_update(op, data, indices, updates)
 
 
@@ -144,10 +146,11 @@ def scatter_nd_update(
     *,
     reduction: Literal["none", "sum", "sub", "prod", "min", "max"] = "none",
 ):
-    """ScatterNDUpdate-15: updates that meet in one element are applied in order; booleans add by OR, subtract by XOR.
+    """ScatterNDUpdate-15: updates of the same element are applied in order. Booleans are added with OR and subtracted with
+    XOR.
 
-    ONNX Runtime's ScatterND applies the updates in parallel, and loses some where they meet. It serves where they cannot;
-    elsewhere ScatterElements.
+    ONNX Runtime's ScatterND applies updates in parallel and loses some for equal indices. It is used only if the indices
+    differ, and ScatterElements otherwise.
     """
     indices = int64(op, indices)
     tuples = indices.dims[-1] if indices.dims else None
@@ -166,7 +169,7 @@ def scatter_nd_update(
     rows = op.Reshape(op.ReduceSum(op.Mul(rows, strides(op, leading)), [-1], keepdims=0), [-1])
     elements = tuples is not None and tuples == data.rank
     if reduction == "none" and not elements:
-        # Every update becomes the last one for its slice: then it does not matter which of them is written last.
+        # # Replace each update by the last one for its slice, so that the order of writing does not matter.
         count = op.Shape(rows)
         last = op.ScatterElements(op.Expand(op.const([0]), product(op, leading)), rows, flat_range(op, count), axis=0)
         flat = op.Reshape(updates, op.Concat(count, inner, axis=0), allowzero=1)
@@ -183,7 +186,7 @@ def scatter_nd_update(
 
 
 def _is_nothing(data: Value, updates: Value) -> bool:
-    """Whether there is nothing to write, or nowhere: OpenVINO looks at no index then, ONNX Runtime does."""
+    """Return whether the data or the updates are empty. OpenVINO then ignores the indices, but ONNX Runtime does not."""
     return any(x.dims is not None and 0 in x.dims for x in (data, updates))
 
 
@@ -193,7 +196,7 @@ def _check_updates(updates: Value, expected: list[int | None]) -> None:
 
 
 def _scattered(op: Builder, data: Value, rows: Value, updates: Value, reduction: str) -> Value:
-    """ScatterElements along axis 0 with OpenVINO's reductions, for every type."""
+    """Emit ScatterElements along axis 0 with OpenVINO's reductions, for all types."""
     dtype = data.dtype
     if reduction == "none":
         return op.ScatterElements(data, rows, updates, axis=0)
@@ -209,7 +212,7 @@ def _scattered(op: Builder, data: Value, rows: Value, updates: Value, reduction:
     if reduction == "sub":
         updates = op.Sub(0, updates)
     extreme = reduction in ("min", "max") and wide.is_floating_point()
-    if extreme:  # a NaN of the data stays, and one among the updates is passed over; ONNX Runtime takes what comes last
+    if extreme:  # # NaN in the data is kept, and NaN in the updates is ignored; ONNX Runtime uses the last one
         none = op.const(np.inf if reduction == "min" else -np.inf, wide)
         updates = op.Where(op.IsNaN(updates), none, updates)
     result = op.ScatterElements(data, rows, updates, axis=0, reduction=_REDUCTIONS[reduction])
@@ -219,7 +222,7 @@ def _scattered(op: Builder, data: Value, rows: Value, updates: Value, reduction:
 
 
 def _are_distinct(indices: Value, data: Value) -> bool:
-    """Whether no two of the index tuples can be equal."""
+    """Return whether all index tuples are known to differ."""
     dims, constant = indices.dims, indices.constant
     if dims is not None and dims and all(d == 1 for d in dims[:-1]):
         return True

@@ -1,4 +1,4 @@
-"""Where values belong: sorted sequences, buckets, segments, empty rows of sparse tensors."""
+"""Search for positions of values: sorted sequences, buckets, segments, empty rows of sparse tensors."""
 
 from __future__ import annotations
 
@@ -59,9 +59,10 @@ def bucketize(
     output_type: ElementType,
     with_right_bound: bool = True,
 ):
-    """Bucketize-3 (OpenVINO refuses a layer without ``output_type``).
+    """Bucketize-3. OpenVINO rejects a layer without ``output_type``.
 
-    A NaN belongs to the first bucket with right bounds, to the last without."""
+    NaN is in the first bucket with right bounds, and in the last one without.
+    """
     match_shapes(buckets=(buckets, "N"))
     values, boundaries = data, buckets if buckets.rank == 1 else op.Reshape(buckets, [-1])
     if data.dtype != buckets.dtype:
@@ -104,7 +105,7 @@ def segment_max(
 
 @rule("SparseFillEmptyRows", since="opset16")
 def sparse_fill_empty_rows(op: Builder, values: Value, dense_shape: Value, indices: Value, default_value: Value):
-    """SparseFillEmptyRows-16: the entries come out in row-major order, those of equal position as they stood."""
+    """SparseFillEmptyRows-16: the entries are sorted in row-major order. Equal positions keep their order."""
     match_shapes(values=(values, "N"), dense_shape=(dense_shape, "2"), indices=(indices, "N 2"))
     shape, at = int64(op, dense_shape), int64(op, indices)
     rows, columns = op.Slice(shape, [0], [1]), op.Slice(shape, [1], [2])
@@ -121,6 +122,6 @@ def sparse_fill_empty_rows(op: Builder, values: Value, dense_shape: Value, indic
 
 
 def _with_zeros(op: Builder, rows: Value) -> Value:
-    """``[row, 0]`` for each of the ``rows``."""
+    """Return ``[row, 0]`` for each of the ``rows``."""
     rows = op.Unsqueeze(rows, [1])
     return op.Concat(rows, op.Mul(rows, 0), axis=1)

@@ -1,4 +1,4 @@
-"""SentencePiece models whole: the operations of openvino_tokenizers that hold one as a constant of bytes."""
+"""SentencePiece models: the operations of openvino_tokenizers that contain one as a constant of bytes."""
 
 from __future__ import annotations
 
@@ -36,8 +36,11 @@ def sentencepiece_tokenizer(
     add_eos: bool = False,
     reverse: bool = False,
 ):
-    """SentencepieceTokenizer of openvino_tokenizers: the ids of strings as a sparse matrix; strings whole or taken apart,
-    and special tokens with their ids, which are looked for first."""
+    """SentencepieceTokenizer of openvino_tokenizers: the ids of strings as a sparse matrix.
+
+    The inputs are strings, or their begins, ends and symbols, and optionally special tokens with their ids, which are
+    matched first.
+    """
     if nbest_size not in (0, 1):
         raise Unsupported(
             f"with nbest_size={nbest_size} it draws pieces at random, other ones in every run",
@@ -72,27 +75,27 @@ def sentencepiece_tokenizer(
 
 
 def _any_of(tokens: Sequence[bytes]) -> str:
-    """A pattern that matches any of the special tokens; those of letters alone only at a word's beginning or end."""
+    """Return a pattern that matches any of the special tokens. Those of letters only match at a word's beginning or end."""
     choices = []
     for token in tokens:
         try:
             quoted = _METACHARACTERS.sub(r"\\\g<0>", token.decode())
         except UnicodeDecodeError:
-            return _NOTHING  # as a pattern that OpenVINO cannot compile
+            return _NOTHING  # # OpenVINO cannot compile such a pattern
         is_word = all(chr(byte).isascii() and chr(byte).isalpha() for byte in token)
         choices += [rf"\b{quoted}", rf"{quoted}\b"] if is_word else [quoted]
     return portable("|".join(choices)) or _NOTHING
 
 
 def _ends(model: SentencepieceModel, add_bos: bool, add_eos: bool, has_specials: bool) -> dict[str, int]:
-    """The attributes of what strings begin and rows end with."""
+    """Return the attributes for the tokens at the beginning and end of strings."""
     bos, eos = (model.find(piece) for piece in (model.bos_piece, model.eos_piece))
     unknown = int(np.flatnonzero(model.types == PieceType.UNKNOWN)[0])
     for wanted, number, piece in ((add_bos, bos, model.bos_piece), (add_eos and not has_specials, eos, model.eos_piece)):
         if wanted and number in (-1, unknown):
             raise Malformed(f"its SentencePiece model has no {piece!r}")
     if has_specials and (eos == -1 or model.types[eos] != PieceType.CONTROL):
-        eos = -1  # which is what OpenVINO gives there
+        eos = -1  # # as in OpenVINO
     return {"add_bos": int(add_bos), "bos_id": bos, "add_eos": int(add_eos), "eos_id": eos}
 
 
@@ -130,7 +133,7 @@ def _flags(normalization: Normalization) -> dict[str, int]:
 
 
 def _sparse(op: Builder, begins: Value, ends: Value, ids: Value) -> list[Value]:
-    """Rows of ids as a sparse matrix: ``[n, 2]`` places, the ids, and how many rows and columns there are."""
+    """Return rows of ids as a sparse matrix: ``[n, 2]`` positions, the ids, and the number of rows and columns."""
     lengths = op.Sub(ends, begins)
     longest = op.ReduceMax(op.Concat(lengths, op.const(np.zeros(1, np.int32)), axis=0), keepdims=0)
     columns = op.Range(op.const(np.int32(0)), longest, op.const(np.int32(1)))
@@ -146,7 +149,7 @@ def sentencepiece_detokenizer(op: Builder, model: Value, ids: Value):
     """SentencepieceDetokenizer of openvino_tokenizers: the texts of rows of ids."""
     read = _model(model)
     reserved = {p: t for p, t in zip(read.pieces, read.types, strict=True) if t in RESERVED}
-    # A piece is found by its text, and what is no part of texts first.
+    # # A piece is found by its text. Pieces that are not part of texts come first.
     types = np.array([reserved.get(p, t) for p, t in zip(read.pieces, read.types, strict=True)], np.uint8)
     try:
         unknown = read.unk_surface.decode()
@@ -168,7 +171,7 @@ def sentencepiece_detokenizer(op: Builder, model: Value, ids: Value):
 
 @rule("SentencepieceStreamDetokenizer", since="extension")
 def sentencepiece_stream_detokenizer(op: Builder, model: Value, ids: Value):
-    """SentencepieceStreamDetokenizer of openvino_tokenizers: the pieces of rows of ids as they are, bytes as such.
+    """SentencepieceStreamDetokenizer of openvino_tokenizers: the unchanged pieces of rows of ids, with byte pieces as bytes.
 
     Negative ids, for which OpenVINO reads outside the vocabulary, have no text.
     """

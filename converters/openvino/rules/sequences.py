@@ -1,4 +1,4 @@
-"""Sequences of classes: connectionist temporal classification, decoding and loss, and the trees of beams."""
+"""Sequences of classes: decoding and loss of connectionist temporal classification (CTC), and beam search trees."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ D = ir.DataType
 
 @rule("CTCGreedyDecoder")
 def ctc_greedy_decoder(op: Builder, data: Value, sequence_mask: Value, *, ctc_merge_repeated: bool = True):
-    """CTCGreedyDecoder-1: a sequence ends at the first 0 of its mask; the blank is the last class."""
+    """CTCGreedyDecoder-1: a sequence ends at the first 0 of its mask. The blank is the last class."""
     match_shapes(data=(data, "T N C"), sequence_mask=(sequence_mask, "T N"))
     classes = op.Transpose(op.ArgMax(data, axis=2, keepdims=0), perm=[1, 0])
     ended = op.CumSum(op.Cast(op.Equal(sequence_mask, 0.0), to=D.INT64), op.const(np.array(0)))
@@ -50,7 +50,7 @@ def ctc_greedy_decoder_seq_len(
 
 
 def _decode(op: Builder, classes: Value, valid: Value, blank: Value, merge: bool) -> tuple[Value, Value]:
-    """The labels among the best classes ``[N, T]``, -1 behind them, and how many they are."""
+    """Return the labels among the best classes ``[N, T]``, followed by -1, and their number."""
     kept = op.And(valid, op.Not(op.Equal(classes, blank)))
     if merge:
         kept = op.And(kept, op.Not(op.Equal(classes, emit_shifted(op, classes, -1))))

@@ -1,4 +1,4 @@
-"""Shapes: asking for them, changing them, repeating along them."""
+"""Queries of shapes, changes of shapes, and repetition."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def shape_of_1(op: Builder, data: Value):
 
 @rule("ShapeOf", since="opset3", departs=[_MOST_BOXES])
 def shape_of(op: Builder, data: Value, *, output_type: ElementType):
-    """ShapeOf-3: OpenVINO refuses a layer without ``output_type``, which the specification makes optional."""
+    """ShapeOf-3. OpenVINO rejects a layer without ``output_type``, although the specification makes it optional."""
     return as_indices(op, op.Shape(data), output_type)
 
 
@@ -65,9 +65,9 @@ def shape_of(op: Builder, data: Value, *, output_type: ElementType):
     ],
 )
 def reshape(op: Builder, data: Value, shape: Value, *, special_zero: bool):
-    """Reshape-1: with ``special_zero`` a 0 copies the dimension of ``data``; the -1 takes what the others leave over.
+    """Reshape-1: with ``special_zero``, 0 copies the dimension of ``data``. -1 is the remaining dimension.
 
-    ONNX Runtime cannot find out the -1 when another dimension is 0, so that is computed here where it may happen.
+    ONNX Runtime cannot infer -1 if another dimension is 0, so it is computed here if that may happen.
     """
     pattern = integers(shape)
     target = vector(op, shape)
@@ -83,7 +83,7 @@ def reshape(op: Builder, data: Value, shape: Value, *, special_zero: bool):
 
 
 def _without_minus_one(data: Value, pattern: list[int]) -> list[int] | None:
-    """``pattern`` with its -1 replaced by what it stands for, or ``None`` where run-time dimensions decide that."""
+    """Replace the -1 of ``pattern`` by its dimension; return ``None`` if it depends on run-time dimensions."""
     dims, at = data.dims, pattern.index(-1)
     if dims is None or any(i >= len(dims) for i, d in enumerate(pattern) if d == 0):
         return None
@@ -99,7 +99,7 @@ def _without_minus_one(data: Value, pattern: list[int]) -> list[int] | None:
 
 
 def _target(op: Builder, data: Value, pattern: Value) -> Value:
-    """The dimensions that ``pattern`` with its special 0 and -1 asks for."""
+    """Return the dimensions of a ``pattern`` with its special 0 and -1."""
     dims, count = op.Shape(data), op.Shape(pattern)
     copied = op.Equal(pattern, 0)
     target = op.Where(copied, _resized(op, dims, count, 1), pattern)
@@ -109,7 +109,7 @@ def _target(op: Builder, data: Value, pattern: Value) -> Value:
 
 
 def _resized(op: Builder, x: Value, count: Value, fill: int | bool) -> Value:
-    """The vector ``x`` cut or filled up to ``count`` elements."""
+    """Crop or pad the vector ``x`` to ``count`` elements."""
     filled = op.Expand(op.const(np.array([fill], dtype=np.int64 if fill else bool)), count)
     return op.Slice(op.Concat(x, filled, axis=0), [0], count)
 
@@ -132,7 +132,7 @@ def squeeze(op: Builder, data: Value, axes: Value | None = None, *, context: Con
 
 @rule("Squeeze", since="opset15")
 def squeeze_15(op: Builder, data: Value, axes: Value | None = None, *, allow_axis_skip: bool = False, context: Context):
-    """Squeeze-15: ``allow_axis_skip`` only says that the rank of the result is known at run time."""
+    """Squeeze-15: ``allow_axis_skip`` only means that the rank of the result is known at run time."""
     return _squeezed(op, data, axes, context)
 
 
@@ -143,7 +143,7 @@ def _squeezed(op: Builder, data: Value, axes: Value | None, context: Context) ->
     if known is not None and not known:
         return op.Squeeze(data)
     if known is not None and dims == []:
-        for axis in known:  # OpenVINO counts the axes of a scalar as those of a vector
+        for axis in known:  # # OpenVINO treats the axes of a scalar as those of a vector
             normal_axis(axis, 1)
         return data
     if known is not None and dims is not None:
@@ -168,7 +168,7 @@ def _squeezed_at_run_time(op: Builder, data: Value, axes: Value) -> Value:
 
 @rule("Unsqueeze")
 def unsqueeze(op: Builder, data: Value, axes: Value):
-    """Unsqueeze-1: an axis named twice counts once."""
+    """Unsqueeze-1: a repeated axis counts once."""
     known = integers(axes)
     if known is None:
         return op.Unsqueeze(data, vector(op, axes))
@@ -212,7 +212,7 @@ def broadcast_1(
     *,
     mode: Literal["numpy", "explicit", "none"] = "numpy",
 ):
-    """Broadcast-1: OpenVINO writes ``none`` for the explicit mode, and a mapping that means nothing beside ``numpy``."""
+    """Broadcast-1: OpenVINO writes ``none`` for the explicit mode, and a mapping without effect for ``numpy``."""
     return _broadcast(op, data, target_shape, axes_mapping, explicit=mode != "numpy")
 
 
@@ -242,7 +242,7 @@ def broadcast(
     *,
     mode: Literal["numpy", "explicit", "bidirectional"] = "numpy",
 ):
-    """Broadcast-3: where numpy's one direction applies, both give the same."""
+    """Broadcast-3: ``bidirectional`` and ``numpy`` are equal if the target is at least as large."""
     return _broadcast(op, data, target_shape, axes_mapping, explicit=mode == "explicit")
 
 
@@ -275,7 +275,7 @@ def _broadcast(op: Builder, data: Value, target_shape: Value, axes_mapping: Valu
     ],
 )
 def tile(op: Builder, data: Value, repeats: Value):
-    """Tile-1: the shorter of shape and repeats is filled up with ones from the left; a negative number repeats 0 times."""
+    """Tile-1: ones are prepended to the shorter of shape and repeats. A negative number of repeats is 0."""
     repeats = op.Max(vector(op, repeats), 0)
     rank, count = data.rank, length(repeats)
     if rank is not None and rank == count:
@@ -326,7 +326,7 @@ def split(op: Builder, data: Value, axis: Value, *, num_splits: int, context: Co
 
 @rule("VariadicSplit")
 def variadic_split(op: Builder, data: Value, axis: Value, split_lengths: Value, *, context: Context):
-    """VariadicSplit-1: one of the lengths may be -1, what the others leave over."""
+    """VariadicSplit-1: one of the lengths may be -1, the remainder."""
     count = len(context.layer.outputs)
     axis, split_lengths = truncated_int64(op, axis), truncated_int64(op, split_lengths)
     lengths, known = vector(op, split_lengths), integers(split_lengths)
@@ -348,6 +348,6 @@ def variadic_split(op: Builder, data: Value, axis: Value, split_lengths: Value, 
 
 
 def _slices(op: Builder, data: Value, axis: Value, bounds: list[Value]) -> list[Value]:
-    """``data`` cut along an axis that is known at run time only."""
+    """Split ``data`` along an axis that is known at run time only."""
     at = vector(op, axis)
     return [op.Slice(data, start, end, at) for start, end in itertools.pairwise(bounds)]

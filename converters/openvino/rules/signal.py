@@ -1,4 +1,4 @@
-"""Signals: discrete Fourier transforms, whole and in short frames."""
+"""Discrete Fourier transforms of signals, whole and in short frames."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from onnx_specops.building import Builder, Value
 
 _INT64 = ir.DataType.INT64
 
-# The largest size for which a transform becomes a product with a matrix of waves.
+# # The largest size for which a transform becomes a MatMul with a matrix of waves.
 _MAX_PRODUCT = 2048
-# Far above what an angle in double precision is rounded by, and far below any other value of a wave of so many columns.
+# # Far above the rounding error of an angle in double precision, and far below any other value of a wave with so many
+# columns.
 _NOTHING = 1e-12
 
 
 def _halves_in_float32(function: Callable[..., Value]) -> Callable[..., Value]:
-    """The rule for 16-bit floats too."""
+    """Extend the rule to 16-bit floats."""
 
     @functools.wraps(function)
     def wide(op: Builder, data: Value, *inputs: Any, **attributes: Any) -> Value:
@@ -59,7 +60,7 @@ _AXES_AT_RUN_TIME = Departure(
 @rule("DFT", since="opset7")
 @_halves_in_float32
 def dft(op: Builder, data: Value, axes: Value, signal_size: Value | None = None):
-    """DFT-7: complex numbers along the last dimension, which no axis counts."""
+    """DFT-7: complex numbers along the last dimension, which the axes do not count."""
     places, sizes = _places(op, data, axes, signal_size, complex_input=True)
     return _transformed(op, data, places, sizes)
 
@@ -75,7 +76,9 @@ def idft(op: Builder, data: Value, axes: Value, signal_size: Value | None = None
 @rule("RDFT", since="opset9", departs=[_LONGER_REJECTED, _AXES_AT_RUN_TIME, _SIZE_KEPT])
 @_halves_in_float32
 def rdft(op: Builder, data: Value, axes: Value, signal_size: Value | None = None):
-    """RDFT-9: real numbers; along the last of the axes the first half of the spectrum, along the others all of it."""
+    """RDFT-9: real numbers. The result has the first half of the spectrum along the last axis, and all of it along the
+    others.
+    """
     places, sizes = _places(op, data, axes, signal_size, complex_input=False)
     place = op.Slice(places, [-1], [2**31])
     half = _real_spectrum(op, data, place, _size(op, data, place, sizes, -1))
@@ -85,7 +88,7 @@ def rdft(op: Builder, data: Value, axes: Value, signal_size: Value | None = None
 @rule("IRDFT", since="opset9", departs=[_LONGER, _AXES_AT_RUN_TIME, _SIZE_KEPT])
 @_halves_in_float32
 def irdft(op: Builder, data: Value, axes: Value, signal_size: Value | None = None):
-    """IRDFT-9: of what RDFT gives the real numbers that it came from."""
+    """IRDFT-9: the inverse of RDFT."""
     places, sizes = _places(op, data, axes, signal_size, complex_input=True)
     others = None if sizes is None else op.Slice(sizes, [0], [-1])
     data = _transformed(op, data, op.Slice(places, [0], [-1]), others, inverse=True)
@@ -100,7 +103,7 @@ def irdft(op: Builder, data: Value, axes: Value, signal_size: Value | None = Non
 @rule("STFT", since="opset15")
 @_halves_in_float32
 def stft(op: Builder, signal: Value, window: Value, frame_size: Value, frame_step: Value, *, transpose_frames: bool):
-    """STFT-15: a window shorter than the frames stands in their middle."""
+    """STFT-15: a window shorter than the frames is centered."""
     size, step = _framing(op, frame_size, frame_step)
 
     def transformed(signal: Value) -> Value:
@@ -126,7 +129,7 @@ def istft(
     center: bool,
     normalized: bool,
 ):
-    """ISTFT-16, as torch has it: the frames times the window, added up and divided by the squares of the windows there."""
+    """ISTFT-16, as in torch: the frames times the window, added and divided by the sums of the squared windows."""
     size, step = _framing(op, frame_size, frame_step)
     window = _in_the_middle(op, window, size)
 
@@ -146,7 +149,7 @@ def _restored(
     center: bool,
     normalized: bool,
 ) -> Value:
-    """The signals ``[batch, length]`` of the spectra ``[batch, bins, frames, 2]``."""
+    """Return the signals ``[batch, length]`` of the spectra ``[batch, bins, frames, 2]``."""
     spectra = op.Transpose(data, perm=[0, 2, 1, 3])
     frames = op.Mul(_real_signal(op, spectra, op.const([2]), size), window)
     count = op.Shape(frames, start=1, end=2)
@@ -154,7 +157,7 @@ def _restored(
     positions = op.Reshape(_positions(op, count, size, step), [-1])
 
     def added(parts: Value) -> Value:
-        """``[batch, frames, size]`` added up where the frames overlap."""
+        """Add the overlapping frames of ``[batch, frames, size]``."""
         rows = op.Shape(parts, start=0, end=1)
         flat = op.Reshape(parts, op.Concat(rows, op.Mul(count, size), axis=0), allowzero=1)
         nothing = op.Expand(op.const(0, parts.dtype), op.Concat(rows, whole, axis=0))
@@ -176,7 +179,7 @@ def _restored(
 
 
 def _batched(op: Builder, function: Callable[[Value], Value], x: Value, rank: int) -> Value:
-    """``function`` of a batch of tensors of ``rank`` dimensions; of a single one without a batch."""
+    """Apply ``function``, which needs a batch, to tensors of ``rank`` dimensions, or to one without a batch."""
     if x.rank == rank + 1:
         return function(x)
     if x.rank == rank:
@@ -190,7 +193,7 @@ def _batched(op: Builder, function: Callable[[Value], Value], x: Value, rank: in
 
 
 def _framing(op: Builder, frame_size: Value, frame_step: Value) -> tuple[Value, Value]:
-    """The size of a frame and the step from one to the next, as lists of one number."""
+    """Return the size of a frame and the step between frames, as vectors of one element."""
     size, step = (op.Reshape(op.Cast(number, to=_INT64), [1]) for number in (frame_size, frame_step))
     for name, value in (("frame_size", size), ("frame_step", step)):
         if value.constant is not None and value.constant[0] < 1:
@@ -199,13 +202,13 @@ def _framing(op: Builder, frame_size: Value, frame_step: Value) -> tuple[Value, 
 
 
 def _positions(op: Builder, count: Value, size: Value, step: Value) -> Value:
-    """``[count, size]``: where in the signal each element of each frame lies."""
+    """Return the positions in the signal of all elements of all frames, ``[count, size]``."""
     starts = op.Mul(op.Range(0, op.Squeeze(count, [0]), 1), step)
     return op.Add(op.Unsqueeze(starts, [1]), op.Range(0, op.Squeeze(size, [0]), 1))
 
 
 def _in_the_middle(op: Builder, window: Value, size: Value) -> Value:
-    """The window with zeros on both sides, up to the size of a frame."""
+    """Pad the window with zeros on both sides to the size of a frame."""
     missing = op.Sub(size, op.Shape(window))
     before = op.Div(missing, 2)
     if missing.constant is not None and not missing.constant.any():
@@ -216,7 +219,7 @@ def _in_the_middle(op: Builder, window: Value, size: Value) -> Value:
 def _places(
     op: Builder, data: Value, axes: Value, signal_size: Value | None, complex_input: bool
 ) -> tuple[Value, Value | None]:
-    """The axes, none of them negative, and the sizes along them, -1 for that of the data."""
+    """Return the normalized axes, and the sizes along them, with -1 for that of the data."""
     if complex_input and data.dims and data.dims[-1] not in (None, 2):
         raise Malformed(f"its input has {data.dims[-1]} numbers in the last dimension instead of two")
     match_shapes(axes=(axes, "N"))
@@ -238,7 +241,7 @@ def _places(
 
 
 def _size(op: Builder, x: Value, place: Value, sizes: Value | None, index: int) -> Value:
-    """The size of the transform along an axis: ``sizes[index]``, or the data's where that is -1 or missing."""
+    """Return the size of the transform along an axis: ``sizes[index]``, or the data's if that is -1 or missing."""
     own = op.Gather(op.Shape(x), place, axis=0)
     if sizes is None:
         return own
@@ -247,7 +250,7 @@ def _size(op: Builder, x: Value, place: Value, sizes: Value | None, index: int) 
 
 
 def _transformed(op: Builder, x: Value, places: Value, sizes: Value | None, inverse: bool = False) -> Value:
-    """Complex numbers transformed along several axes, one after the other."""
+    """Transform complex numbers along several axes, one after the other."""
     count = places.dims[0] if places.dims else None
     if count is not None:
         for k in range(count):
@@ -266,7 +269,7 @@ def _transformed(op: Builder, x: Value, places: Value, sizes: Value | None, inve
 
 
 def _spectrum(op: Builder, x: Value, place: Value, size: Value, inverse: bool) -> Value:
-    """Complex numbers ``[..., 2]`` transformed along an axis; ``place`` and ``size`` are lists of one number."""
+    """Transform complex numbers ``[..., 2]`` along an axis. ``place`` and ``size`` are vectors of one element."""
 
     def product(op: Builder) -> Value:
         part = op.Slice(x, [0], size, place)
@@ -286,11 +289,11 @@ def _spectrum(op: Builder, x: Value, place: Value, size: Value, inverse: bool) -
 
 
 def _real_spectrum(op: Builder, x: Value, place: Value, size: Value) -> Value:
-    """The first half of the spectrum of real numbers along an axis, complex ``[..., 2]``."""
+    """Return the first half of the spectrum of real numbers along an axis, complex ``[..., 2]``."""
 
     def product(op: Builder) -> Value:
         part = op.Slice(x, [0], size, place)
-        bins = op.Min(op.Add(op.Div(size, 2), 1), size)  # none of nothing
+        bins = op.Min(op.Add(op.Div(size, 2), 1), size)  # # 0 for an empty axis
         cosine, sine = _waves(op, bins, op.Gather(op.Shape(part), place, axis=0), size, x.dtype)
         parts = (_contracted(op, matrix, part, place) for matrix in (cosine, op.Neg(sine)))
         return op.Concat(*(op.Unsqueeze(part, [-1]) for part in parts), axis=-1)
@@ -302,12 +305,14 @@ def _real_spectrum(op: Builder, x: Value, place: Value, size: Value) -> Value:
 
 
 def _real_signal(op: Builder, x: Value, place: Value, size: Value) -> Value:
-    """The ``size`` real numbers along an axis of whose spectrum ``x``, complex ``[..., 2]``, is the first half."""
+    """Return the ``size`` real numbers along an axis of which ``x``, complex ``[..., 2]``, is the first half of the
+    spectrum.
+    """
     x = op.Slice(x, [0], op.Add(op.Div(size, 2), 1), place)
     bins = op.Gather(op.Shape(x), place, axis=0)
 
     def weights(op: Builder) -> Value:
-        # Each bin stands for its mirror image too, but for the first and, of even sizes, the one in the middle.
+        # # Each bin also represents its mirror image, except the first and, for even sizes, the middle one.
         twice = op.Mul(op.Range(0, op.Squeeze(bins, [0]), 1), 2)
         return op.Where(op.Equal(op.Mod(twice, op.Max(size, 1)), 0), op.const(1, x.dtype), op.const(2, x.dtype))
 
@@ -332,17 +337,17 @@ def _chosen(
     transform: Callable[[Builder], Value],
     contiguous: bool = False,
 ) -> Value:
-    """A product with a matrix of waves up to some size: ONNX Runtime's DFT is slower, and inexact but for powers of two.
+    """Select between a MatMul with a matrix of waves, for sizes up to a limit, and ONNX's DFT.
 
-    Of these it is the faster one where complex numbers lie one behind the other (``contiguous``). Where the size is not
-    known the matrix is made anew at each run, which powers of two are spared.
+    ONNX Runtime's DFT is slower, and inexact except for powers of two. For these, it is faster if complex numbers are
+    ``contiguous``. If the size is unknown, the matrix is computed in each run, except for powers of two.
     """
     if size.constant is not None:
         number = int(size.constant.reshape(-1)[0])
         power = not number & (number - 1)
         limit = 1 if power and contiguous else _MAX_PRODUCT // 2 if power else _MAX_PRODUCT
         return (product if number <= limit else transform)(op)
-    # Of a power of two the lowest bit is above all that precedes it. 0, of which ONNX Runtime has no DFT, is none.
+    # # The lowest bit of a power of two is above all bits of its predecessor. ONNX Runtime has no DFT of size 0.
     below = op.Sub(size, 1)
     no_power = op.LessOrEqual(op.BitwiseXor(size, below), below)
     chosen = op.And(no_power, op.LessOrEqual(size, _MAX_PRODUCT))
@@ -350,24 +355,24 @@ def _chosen(
 
 
 def _waves(op: Builder, rows: Value, columns: Value, period: Value, dtype: ir.DataType | None) -> tuple[Value, Value]:
-    """Cosine and sine of ``2 * pi * row * column / period``, ``[rows, columns]``."""
+    """Return cosine and sine of ``2 * pi * row * column / period``, ``[rows, columns]``."""
     row, column = (op.Range(0, op.Squeeze(count, [0]), 1) for count in (rows, columns))
-    period = op.Max(period, 1)  # without rows or columns it may be 0
-    steps = op.Mod(op.Mul(op.Unsqueeze(row, [1]), column), period)  # whole turns are left out while that is exact
+    period = op.Max(period, 1)  # # it may be 0 without rows or columns
+    steps = op.Mod(op.Mul(op.Unsqueeze(row, [1]), column), period)  # # whole turns are removed while the numbers are exact
     turn = op.Div(op.const(2 * math.pi, ir.DataType.DOUBLE), op.Cast(period, to=ir.DataType.DOUBLE))
     angles = op.Mul(op.Cast(steps, to=ir.DataType.DOUBLE), turn)
-    # ONNX Runtime has long had a kernel for the sine of doubles, for the cosine only of late.
+    # # Older releases of ONNX Runtime have a kernel for the sine of doubles, but not for the cosine.
     waves = (op.Sin(shifted) for shifted in (op.Add(angles, math.pi / 2), angles))
-    # Where a wave is 0 its sine of a rounded angle is not: real signals have bins without an imaginary part.
+    # # The sine of a rounded angle is not exactly 0. Real signals have bins without an imaginary part.
     cosine, sine = (op.Where(op.Less(op.Abs(wave), _NOTHING), 0.0, wave) for wave in waves)
     return op.Cast(cosine, to=dtype), op.Cast(sine, to=dtype)
 
 
 def _contracted(op: Builder, matrix: Value, x: Value, place: Value) -> Value:
-    """``matrix`` times the columns of ``x`` along an axis."""
+    """Multiply ``matrix`` by the columns of ``x`` along an axis."""
     rank, axis = x.rank, None if place.constant is None else int(place.constant[0])
     if rank is not None and axis is not None and axis >= rank - 2:
-        # Rows make one large product where columns of a number or two would make many small ones.
+        # # Rows make one large MatMul, where columns of one or two numbers would make many small ones.
         swapped = [*range(rank - 2), rank - 1, rank - 2]
         rows = x if axis == rank - 1 else op.Transpose(x, perm=swapped)
         result = op.MatMul(rows, op.Transpose(matrix, perm=[1, 0]))

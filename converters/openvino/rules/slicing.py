@@ -1,4 +1,4 @@
-"""Parts of tensors: cut out and written."""
+"""Reading and writing of slices."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def slice_(op: Builder, data: Value, start: Value, stop: Value, step: Value, axe
 
 
 def _ends(op: Builder, stops: Value, steps: Value) -> Value:
-    """The ends of ONNX's Slice: to ONNX Runtime the greatest of int32 and int64 mean "all" for negative steps too."""
+    """Return the ends of ONNX's Slice. In ONNX Runtime, the maxima of int32 and int64 mean "all" also for negative steps."""
     known = integers(steps)
     if known is not None and min(known, default=1) > 0:
         return stops
@@ -58,7 +58,7 @@ def _ends(op: Builder, stops: Value, steps: Value) -> Value:
 def slice_scatter(
     op: Builder, data: Value, updates: Value, start: Value, stop: Value, step: Value, axes: Value | None = None
 ):
-    """SliceScatter-15: the positions that the slice would take receive the updates."""
+    """SliceScatter-15: the updates are written to the positions of the slice."""
     shape = op.Shape(data)
     positions = op.Reshape(flat_range(op, product(op, shape)), shape, allowzero=1)
     taken = slice_(op, positions, start, stop, step, axes)
@@ -70,14 +70,14 @@ def slice_scatter(
 
 @dataclass
 class _Plan:
-    """What the masks say of the entries of begin, end and strides.
+    """The entries of begin, end and strides, as the masks define them.
 
     Attributes:
         axes: the data's axis of each entry that slices; counted from the end (-1, ...) for those after an ellipsis.
-        taken: the number of each such entry.
-        shrunk: which of ``axes`` disappear.
-        new: where new axes stand in the output, likewise counted from the end after an ellipsis.
-        ellipsis: whether there is one.
+        taken: the index of each such entry.
+        shrunk: which of ``axes`` are removed.
+        new: the positions of new axes in the output, also counted from the end after an ellipsis.
+        ellipsis: whether there is an ellipsis.
     """
 
     axes: list[int] = field(default_factory=list)
@@ -142,10 +142,10 @@ def strided_slice(
     ellipsis_mask: tuple[int, ...] = (),
     context: Context,
 ):
-    """StridedSlice-1: an ellipsis goes before a new axis, that before a shrunk one; masks end in zeros.
+    """StridedSlice-1: an ellipsis has priority over a new axis, and that over a shrunk one. Missing mask elements are 0.
 
-    A shrunk axis takes one element whatever end and stride say; of an axis of unknown size the nearest one. Where the number
-    of entries is known at run time only, those that the masks do not know are plain slices, after the others.
+    A shrunk axis selects one element, regardless of end and stride; on an axis of unknown size, the nearest one. If the
+    number of entries is known at run time only, the entries beyond the masks are plain slices, after the others.
     """
     begin, end = vector(op, begin), vector(op, end)
     stride = op.Expand(op.const([1]), op.Shape(begin)) if stride is None else vector(op, stride)
@@ -162,11 +162,11 @@ def strided_slice(
     if data.rank is not None and len(plan.axes) > data.rank:
         raise Malformed(f"it slices {len(plan.axes)} axes of {data.rank}")
     lenient = data.dims is None or None in data.dims or any(x.constant is None for x in (begin, end, stride))
-    # Where an ellipsis is to be shrunk OpenVINO looks at sizes of other axes.
+    # # If an ellipsis is also shrunk, OpenVINO uses the sizes of other axes.
     lenient |= any(_bit(ellipsis_mask, i) and _bit(shrink_axis_mask, i) for i in range(count))
     data = _picked(op, data, begin, begin_mask, plan, lenient)
 
-    # The entries that the masks know, then those beyond them.
+    # # The entries of the masks, then those beyond them.
     taken = op.const(plan.taken)
     begin, end, stride = (op.Gather(x, taken) for x in (begin, end, stride)) if known is not None else (
         op.Concat(op.Gather(x, taken), op.Slice(x, [count], [INT64_MAX]), axis=0) for x in (begin, end, stride)
@@ -195,16 +195,16 @@ def strided_slice(
         return data
     result = op.Unsqueeze(data, _shifted(op, plan.new, more))
     if plan.ellipsis and any(x.constant is None for x in (begin, end, stride)):
-        # OpenVINO states the shape of such a layer as if the ellipsis were one axis.
+        # # OpenVINO infers the shape of such a layer as if the ellipsis were one axis.
         return context.ignore_stated_dims(result)
     return result
 
 
 def _picked(op: Builder, data: Value, begin: Value, begin_mask: tuple[int, ...], plan: _Plan, lenient: bool) -> Value:
-    """``data`` with one element along the shrunk axes whose constant index may lie beyond them.
+    """Select one element along shrunk axes with a constant index that may be out of range.
 
-    These are no longer sliced then. Beyond an axis of known size OpenVINO checks it where it knows all numbers; where it
-    does not, it is ``lenient``.
+    These axes are not sliced any more. OpenVINO checks the range of an axis of known size if it knows all numbers. Otherwise
+    it is ``lenient``.
     """
     given = integers(begin)
     for axis, entry in list(zip(plan.axes, plan.taken, strict=True)) if given is not None else []:
@@ -225,7 +225,7 @@ def _bit(mask: tuple[int, ...], index: int) -> bool:
 
 
 def _plan(count: int, new: tuple[int, ...], shrink: tuple[int, ...], ellipsis: tuple[int, ...]) -> _Plan:
-    """Which axes the first ``count`` entries mean."""
+    """Return the axes of the first ``count`` entries."""
     at = [i for i in range(count) if _bit(ellipsis, i)]
     if len(at) > 1:
         raise Malformed(f"its ellipsis_mask {list(ellipsis)} has more than one ellipsis")
@@ -247,7 +247,7 @@ def _plan(count: int, new: tuple[int, ...], shrink: tuple[int, ...], ellipsis: t
 
 
 def _flags(op: Builder, bits: list[bool], entries: Value, known: int | None) -> Value:
-    """``bits`` for each of the ``entries``, false for those beyond."""
+    """Return ``bits`` for each of the ``entries``, and false for those beyond."""
     flags = op.const(np.array(bits, dtype=bool))
     if known is not None:
         return flags
@@ -256,7 +256,7 @@ def _flags(op: Builder, bits: list[bool], entries: Value, known: int | None) -> 
 
 
 def _shifted(op: Builder, axes: list[int], more: Value) -> Value:
-    """``axes``, those that count from the end by ``more`` further from it."""
+    """Shift those ``axes`` that count from the end by ``more``."""
     constant = op.const(axes)
     return op.Where(op.Less(constant, 0), op.Sub(constant, more), constant)
 
@@ -264,7 +264,7 @@ def _shifted(op: Builder, axes: list[int], more: Value) -> Value:
 def _bounds(
     op: Builder, begin: Value, end: Value, stride: Value, begin_mask: Value, end_mask: Value, shrunk: Value
 ) -> tuple[Value, Value, Value]:
-    """Starts, stops and steps of ONNX's Slice."""
+    """Return starts, stops and steps of ONNX's Slice."""
     backward = op.Less(op.Where(shrunk, 1, stride), 0)
     starts = op.Where(begin_mask, op.Where(backward, op.const(INT64_MAX), op.const(0)), begin)
     stops = op.Where(end_mask, op.Where(backward, op.const(INT64_MIN), op.const(INT64_MAX)), end)
@@ -273,7 +273,7 @@ def _bounds(
 
 
 def _sliced(op: Builder, data: Value, starts: Value, stops: Value, axes: Value, steps: Value) -> Value:
-    """The Slice, without the axes that it takes whole."""
+    """Emit the Slice, without axes that are taken completely."""
     bounds = [starts, _ends(op, stops, steps), axes, steps]
     known = [integers(x) for x in bounds]
     columns = [x for x in known if x is not None]

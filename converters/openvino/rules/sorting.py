@@ -1,4 +1,4 @@
-"""Greatest and smallest elements, distinct elements, elements other than zero."""
+"""Largest and smallest elements, distinct elements, nonzero elements."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def top_k_1(
     sort: Sort,
     index_element_type: ElementType = ElementType.I32,
 ):
-    """TopK-1 and TopK-3: among equal elements the first go before."""
+    """TopK-1 and TopK-3: the first of equal elements comes first."""
     return _top_k(op, data, k, axis, mode, sort, index_element_type)
 
 
@@ -65,7 +65,7 @@ def top_k(
     index_element_type: ElementType = ElementType.I32,
     stable: bool = False,
 ):
-    """TopK-11: always stable, by index too."""
+    """TopK-11: always stable, also with sorting by index."""
     if stable and sort == "none":
         raise Malformed("it is stable without an order")
     return _top_k(op, data, k, axis, mode, sort, index_element_type)
@@ -121,7 +121,7 @@ def unique(
     known = at == -1 or (data.dims is not None and at is not None and all(data.dims[at + 1 :]))
     if at is None or known:
         values, *indices, counts = op.Unique(keys, axis=at, sorted=int(sorted), outputs=4)
-    else:  # behind the axis there may be no elements, at which ONNX Runtime (1.31) ends the process
+    else:  # # the dimensions after the axis may be empty, which crashes ONNX Runtime (1.31)
         values, *indices, counts = op.if_(
             op.Equal(op.Size(data), 0),
             lambda op: _of_nothing(op, keys, at),
@@ -135,7 +135,7 @@ def unique(
 
 
 def _of_nothing(op: Builder, keys: Value, axis: int) -> tuple[Value, Value, Value, Value]:
-    """What Unique gives of slices without elements, which are all equal: the first of them, if there is any."""
+    """Return the results of Unique for empty slices, which are all equal: the first one, if any."""
     count = dim(op, keys, axis)
     first = op.Slice(op.const([0]), [0], count)
     return op.Slice(keys, [0], [1], [axis]), first, op.Expand(op.const(0), count), op.Slice(count, [0], count)
@@ -143,7 +143,7 @@ def _of_nothing(op: Builder, keys: Value, axis: int) -> tuple[Value, Value, Valu
 
 @rule("NonZero", since="opset3")
 def non_zero(op: Builder, data: Value, *, output_type: ElementType = ElementType.I64):
-    """NonZero-3: a scalar counts as a vector of one element."""
+    """NonZero-3: a scalar is treated as a vector of one element."""
     if data.dtype not in (ir.DataType.FLOAT, ir.DataType.INT32, ir.DataType.INT64, ir.DataType.UINT8, ir.DataType.BOOL):
         data = op.Cast(data, to=ir.DataType.BOOL)
     if not data.rank:
@@ -153,7 +153,7 @@ def non_zero(op: Builder, data: Value, *, output_type: ElementType = ElementType
 
 
 def _with_room(op: Builder, data: Value, axis: int, k: int | None) -> Value:
-    """``data``, which where it has no elements is long enough for ``k`` of them: OpenVINO compares no numbers then."""
+    """Extend ``data`` to ``k`` elements if it is empty, because OpenVINO then compares nothing."""
     dims = data.dims
     if k is None or dims is None or not -len(dims) <= axis < len(dims):
         return data
@@ -165,5 +165,5 @@ def _with_room(op: Builder, data: Value, axis: int, k: int | None) -> Value:
 
 
 def _ordered(op: Builder, data: Value) -> Value:
-    """``data``, 64-bit unsigned integers as signed ones of the same order: ONNX Runtime knows no other order of them."""
+    """Map 64-bit unsigned integers to signed ones of the same order, because ONNX Runtime supports no other order."""
     return op.Add(op.Cast(data, to=ir.DataType.INT64), INT64_MIN) if data.dtype == ir.DataType.UINT64 else data

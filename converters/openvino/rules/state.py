@@ -1,9 +1,9 @@
 """Variables: ReadValue and Assign.
 
-A variable becomes an input and an output of the model (`converters.variables`). Where its initial value is computed, a
-second, boolean input says whether the variable has been set.
+A variable becomes an input and an output of the model (`converters.variables`). If its initial value is computed, a second,
+boolean input says whether the variable has been set.
 
-A variable of a body is handed in to the body, from iteration to iteration, and out of it again, always with that boolean: a
+A variable of a body is passed into the body, between iterations, and out of it again, always with that boolean, because a
 body may not run at all.
 """
 
@@ -27,7 +27,7 @@ from onnx_specops.building import Builder, DimsLike, Value, new_value
 
 @dataclass(frozen=True, kw_only=True)
 class VariableAttributes(AttributeGroup):
-    """What a ReadValue says of its variable; element type and shape are those of its output where it says none."""
+    """The attributes of a ReadValue. By default, element type and shape are those of its output."""
 
     variable_id: str
     variable_type: ElementType | None = None
@@ -36,7 +36,7 @@ class VariableAttributes(AttributeGroup):
 
 @rule("ReadValue", since="opset3")
 def read_value_3(op: Builder, initial: Value, *, variable_id: str, ctx: Context):
-    """ReadValue-3: the variable takes element type and shape from its initial value."""
+    """ReadValue-3: the initial value determines element type and shape of the variable."""
     return _read(op, initial, VariableAttributes(variable_id=variable_id), ctx)
 
 
@@ -60,13 +60,13 @@ def read_value_6(
     attributes: VariableAttributes,
     ctx: Context,
 ):
-    """ReadValue-6: without an initial value the variable begins with zeros (unknown dimensions with size 0)."""
+    """ReadValue-6: without an initial value, the variable starts with zeros (unknown dimensions are 0)."""
     return _read(op, initial, attributes, ctx)
 
 
 @rule("Assign", since="opset3")
 def assign(op: Builder, value: Value, *, variable_id: str, ctx: Context):
-    """Assign-3 and Assign-6: the variable's value after the run; the layer hands its input on."""
+    """Assign-3 and Assign-6: set the variable's value after the run. The layer returns its input."""
     variable = ctx.variables.get(variable_id)
     if variable is None:
         raise Malformed(f'no ReadValue before it reads the variable "{variable_id}"')
@@ -79,7 +79,7 @@ def assign(op: Builder, value: Value, *, variable_id: str, ctx: Context):
 
 
 def declare(op: Builder, bodies: Sequence[Graph], ctx: Context) -> list[Variable]:
-    """The variables that the bodies of a layer, and those nested in them, read; as the graph of the layer sees them."""
+    """Return the variables that the bodies of a layer and their nested bodies read, as the graph of the layer sees them."""
     layers = {attributes.variable_id: (attributes, layer) for body in bodies for attributes, layer in _reading(body)}
     declared = []
     for name, (attributes, layer) in layers.items():
@@ -94,18 +94,18 @@ def declare(op: Builder, bodies: Sequence[Graph], ctx: Context) -> list[Variable
 
 
 def current_values(op: Builder, variables: Sequence[Variable]) -> list[Value]:
-    """What the variables hold: for each its value and whether there is one."""
+    """Return the value of each variable and whether it is set."""
     pairs = ((v.value, op.const(np.bool_(True)) if v.is_set is None else v.is_set) for v in variables)
     return [value for pair in pairs for value in pair]
 
 
 def current_dims(variables: Sequence[Variable]) -> list[DimsLike]:
-    """The dimensions of what `current_values` gives, as far as they are the same after each iteration."""
+    """Return the dimensions of `current_values`, as far as they do not change between iterations."""
     return [dims for variable in variables for dims in (variable.value.dims, [])]
 
 
 def enter_body(op: Builder, variables: Sequence[Variable], values: Sequence[Value], ctx: Context) -> list[Variable]:
-    """The variables within a body, where they hold ``values``; until `leave_body`."""
+    """Return the variables inside a body with the given values, until `leave_body`."""
     inner = [
         replace(variable, value=value, is_set=is_set, graph=op.graph, is_read=False)
         for variable, value, is_set in zip(variables, values[::2], values[1::2], strict=True)
@@ -115,7 +115,7 @@ def enter_body(op: Builder, variables: Sequence[Variable], values: Sequence[Valu
 
 
 def leave_body(op: Builder, inner: Sequence[Variable], outer: Sequence[Variable], ctx: Context) -> list[Value]:
-    """What the variables hold at a body's end; they are those of the graph around it again."""
+    """Return the values of the variables at a body's end, and restore those of the outer graph."""
     ctx.variables.update({variable.name: variable for variable in outer})
     results = []
     for variable in inner:
@@ -128,7 +128,7 @@ def leave_body(op: Builder, inner: Sequence[Variable], outer: Sequence[Variable]
 
 
 def assign_all(variables: Sequence[Variable], values: Sequence[Value]) -> None:
-    """What a layer with bodies has made of the variables: ``values`` as `leave_body` gives them."""
+    """Assign the variables of a layer with bodies from the ``values`` of `leave_body`."""
     for variable, value, is_set in zip(variables, values[::2], values[1::2], strict=True):
         variable.assigned, variable.assigned_is_set = value, is_set
 
@@ -161,17 +161,17 @@ def _read(op: Builder, initial: Value | None, attributes: VariableAttributes, ct
 
 
 def _declare(op: Builder, attributes: VariableAttributes, layer: Layer, initial: Value | None, ctx: Context) -> None:
-    """A variable of the model's own graph, from the ReadValue that reads it."""
+    """Declare a variable of the model's main graph from the ReadValue that reads it."""
     name, shape, port = attributes.variable_id, attributes.variable_shape, layer.outputs[0]
     if not op.is_outermost:
         raise Malformed(f'the variable "{name}" is not known outside its body')
     stated = attributes.variable_type
-    # openvino_tokenizers' models say "dynamic": the type is the initial value's, which the port has.
+    # # Models of openvino_tokenizers state "dynamic". The port has the type of the initial value.
     dtype = data_type(port.element_type if stated is None or stated == ElementType.DYNAMIC else stated)
     dims = port.dims if shape is None or shape.dims is None else shape.dims
     value = new_value(dtype, dims, name)
     zeros = ir.Tensor(_zeros(dims, dtype), dtype=dtype)
-    # The values are constants only once the graph is finished: nothing may fold them away before.
+    # # The values become constants when the graph is finished. They must not be folded before.
     variable = Variable(name, value, zeros, op.graph)
     if initial is not None and initial.const_value is not None:
         variable.initial = initial.const_value

@@ -1,7 +1,7 @@
 """Strings: packing and unpacking, vocabularies, hash buckets.
 
-OpenVINO takes a tensor of strings apart into begins, ends and symbols before its string operations; ONNX's operators take
-the strings as they are. `strings_of` finds them again, so that the taking apart falls away wherever nothing else needs it.
+OpenVINO unpacks a tensor of strings into begins, ends and symbols before its string operations. ONNX's operators take
+strings. `strings_of` recovers the strings, so that the unpacking is removed if nothing else needs it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from onnx_specops.domain import DOMAIN
 
 
 def strings_of(op: Builder, begins: Value, ends: Value, symbols: Value) -> Value:
-    """The strings that three values describe: the ones that were taken apart, or put together anew."""
+    """Return the strings of three values: the strings that were unpacked, or new ones."""
     producer = begins.producer()
     if (
         producer is not None
@@ -42,7 +42,9 @@ def string_tensor_unpack(op: Builder, data: Value):
 
 @rule("StringTensorUnpack", since="extension")
 def string_tensor_unpack_extension(op: Builder, data: Value, *, mode: Literal["begins_ends"] = "begins_ends"):
-    """openvino_tokenizers' own, older one, which takes bytes too: how many strings, where they end, their symbols."""
+    """StringTensorUnpack of openvino_tokenizers, an older version that also accepts bytes: the number of strings, their ends
+    and symbols.
+    """
     if data.dtype != ir.DataType.UINT8:
         return op.specops.StringTensorUnpack(data)
     if data.constant is None:
@@ -66,7 +68,7 @@ def string_tensor_unpack_extension(op: Builder, data: Value, *, mode: Literal["b
 def string_tensor_pack(
     op: Builder, begins: Value, ends: Value, symbols: Value, *, mode: Literal["begins_ends"] = "begins_ends"
 ):
-    """StringTensorPack-15; ``mode`` is what openvino_tokenizers' own, older one carries."""
+    """StringTensorPack-15. The older version of openvino_tokenizers has the attribute ``mode``."""
     return strings_of(op, begins, ends, symbols)
 
 
@@ -79,7 +81,7 @@ def string_tensor_pack(
     ],
 )
 def numeric_to_string(op: Builder, data: Value):
-    """NumericToString of openvino_tokenizers: numbers as text, floating-point ones in six digits."""
+    """NumericToString of openvino_tokenizers: numbers as text, with six digits for floats."""
     if data.dtype == ir.DataType.BOOL:
         data = op.Cast(data, to=ir.DataType.INT32)
     if data.dtype is not None and data.dtype.is_floating_point():
@@ -90,13 +92,13 @@ def numeric_to_string(op: Builder, data: Value):
 
 @rule("ContribStringJoin", since="extension")
 def contrib_string_join(op: Builder, begins: Value, ends: Value, symbols: Value, separator: Value, axis: Value):
-    """ContribStringJoin of openvino_tokenizers: strings along an axis as one."""
+    """ContribStringJoin of openvino_tokenizers: strings joined along an axis."""
     return op.specops.StringJoin(begins, ends, symbols, op.Reshape(separator, [-1]), op.Cast(axis, to=ir.DataType.INT64))
 
 
 @rule("ContribStringSplit", since="extension")
 def contrib_string_split(op: Builder, begins: Value, ends: Value, symbols: Value, delimiter: Value, skip_empty: Value):
-    """ContribStringSplit of openvino_tokenizers: strings cut at a delimiter, as a sparse tensor."""
+    """ContribStringSplit of openvino_tokenizers: strings split at a delimiter, as a sparse tensor."""
     skips = op.Cast(skip_empty, to=ir.DataType.BOOL)
     return op.specops.StringSplit(begins, ends, symbols, op.Reshape(delimiter, [-1]), skips)
 
@@ -121,7 +123,7 @@ def vocab_encoder(
     values: Value,
     default: Value,
 ):
-    """VocabEncoder of openvino_tokenizers: the value at the key's first place in the vocabulary, else the default."""
+    """VocabEncoder of openvino_tokenizers: the value of the key's first occurrence in the vocabulary, or the default."""
     keys = strings_of(op, begins, ends, symbols)
     vocabulary = strings_of(op, vocab_begins, vocab_ends, vocab_symbols)
     default = op.Gather(op.Reshape(default, [-1]), 0)

@@ -1,4 +1,4 @@
-"""Suppression of overlapping boxes. How many are left depends on the data, whatever a file states."""
+"""Suppression of overlapping boxes. The number of remaining boxes depends on the data, regardless of the file."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def non_max_suppression(
     output_type: ElementType = ElementType.I64,
     context: Context,
 ):
-    """NonMaxSuppression-1 to -9. Those before -5 have neither a decay nor more outputs than the indices (in -1 int64).
+    """NonMaxSuppression-1 to -9. Versions before -5 have no decay, and only the indices as output (int64 in -1).
 
-    Not padded: there are as many rows as boxes are selected, whatever a file states.
+    The result is not padded. It has one row for each selected box, regardless of the file.
     """
     limits = max_output_boxes_per_class, iou_threshold, score_threshold, soft_nms_sigma
     indices, selected_scores = _suppress(op, boxes, scores, *limits, box_encoding == "center", sort_result_descending)
@@ -77,10 +77,10 @@ def _suppress(
     center: bool,
     descending: bool,
 ) -> tuple[Value, Value]:
-    """Indices and scores of the selected boxes, float32.
+    """Return indices and scores (float32) of the selected boxes.
 
-    A selected box removes those whose overlap reaches the threshold. For a positive threshold ONNX's operator says that with
-    the next smaller float32; one of 0 or less, or a decay, needs the domain's own.
+    A selected box removes boxes whose overlap reaches the threshold. For a positive threshold, ONNX's operator is equal with
+    the next smaller float32. Other thresholds, or a decay, need the domain's own operator.
     """
     match_shapes(boxes=(boxes, "N M 4"), scores=(scores, "N C M"), max_output_boxes_per_class=(max_boxes, "1| "))
     match_shapes(
@@ -115,7 +115,7 @@ def _cast(op: Builder, x: Value, to: ir.DataType) -> Value:
 
 
 def _float(op: Builder, x: Value | None) -> Value:
-    """A scalar or a tensor of one element, 0 where it is left out, as a float32 vector of one."""
+    """Convert a scalar or a tensor of one element, by default 0, to a float32 vector of one element."""
     if x is None:
         return op.const(np.zeros(1, np.float32))
     return op.Reshape(_cast(op, x, D.FLOAT), [1])
@@ -186,7 +186,7 @@ def multiclass_nms(
     nms_eta: float = 1.0,
     context: Context,
 ):
-    """MulticlassNms-8 and -9 (which may give each class boxes of its own, and then ``roisnum``).
+    """MulticlassNms-8 and -9. The latter supports separate boxes for each class, with ``roisnum``.
 
     Boxes whose overlap reaches the threshold are removed.
     """

@@ -1,7 +1,7 @@
 """Tokenizers and detokenizers: the operations of openvino_tokenizers.
 
-Their strings are taken apart into begins, ends and symbols, rows of strings into two tensors more. So are those of the
-domain's operators, which take what is constant (patterns, vocabularies) in the form that their kernels look things up in.
+Their strings are unpacked into begins, ends and symbols, and rows of strings into two further tensors. The domain's
+operators use the same form, and take constants (patterns, vocabularies) in a form that their kernels can look up.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from onnx_specops.ops.tokenizers.regex_split import Behaviour
 
 
 def _split_skips(inputs: Sequence[Value], strings: int, others: int) -> tuple[list[Value], Value | None, list[Value]]:
-    """The inputs as strings, skips where there are any, and the rest."""
+    """Split the inputs into strings, optional skips, and the rest."""
     has_skips = len(inputs) == strings + 1 + others
     if len(inputs) != strings + has_skips + others:
         raise Malformed(f"it has {len(inputs)} inputs where {strings + others} or {strings + others + 1} were expected")
@@ -32,7 +32,7 @@ def _split_skips(inputs: Sequence[Value], strings: int, others: int) -> tuple[li
 
 # -- normalization --------------------------------------------------------------------------------------------------------
 
-# What openvino_tokenizers reads for patterns that its older releases wrote.
+# # The patterns that openvino_tokenizers substitutes for those that its older releases wrote.
 _OLD_PATTERNS = {
     r" ([\\.\\?\\!,])| ('[ms])| (') | ('[rv]e)| (n't)": r"(?| ([\\.\\?\\!,])| ('[ms])| (') | ('[rv]e)| (n't))",
     r"(^)(.)": r"(^)([\s\S])",
@@ -42,7 +42,7 @@ _OLD_PATTERNS = {
 
 @rule("RegexNormalization", since="extension")
 def regex_normalization(op: Builder, *inputs: Value, global_replace: bool = True):
-    """RegexNormalization of openvino_tokenizers: what a pattern matches is replaced."""
+    """RegexNormalization of openvino_tokenizers: replacement of the matches of a pattern."""
     strings, skips, (pattern, replacement) = _split_skips(inputs, 3, 2)
     results = op.specops.RegexNormalization(
         *strings,
@@ -68,7 +68,7 @@ def chars_map_normalization(
     case_fold: bool = False,
     nmt: bool = False,
 ):
-    """CharsMapNormalization of openvino_tokenizers: by the file's own map, or by one of Unicode's; it reads no ``nmt``."""
+    """CharsMapNormalization of openvino_tokenizers: by the file's own map, or by one of Unicode's. ``nmt`` is ignored."""
     skips = next((value for value in others if value.dtype == ir.DataType.BOOL), None)
     maps = [value for value in others if value is not skips]
     if len(others) > 2 or len(maps) > 1 or (maps and others[-1] is not maps[0]):
@@ -102,7 +102,7 @@ def _unicode_map(op: Builder, form: str, case_fold: bool) -> Value:
 def normalize_unicode(
     op: Builder, begins: Value, ends: Value, symbols: Value, skips: Value | None = None, *, normalization_form: str = "NFD"
 ):
-    """NormalizeUnicode of openvino_tokenizers: a form of Unicode's, as SentencePiece's maps have it."""
+    """NormalizeUnicode of openvino_tokenizers: a Unicode normalization form, as in SentencePiece's maps."""
     results = op.specops.CharsMapNormalization(
         begins, ends, symbols, _unicode_map(op, normalization_form, False), skips, remove_extra_whitespaces=0
     )
@@ -120,7 +120,7 @@ def case_fold(
     encoding: Literal["", "utf-8"] = "utf-8",
     lower: bool = True,
 ):
-    """CaseFold of openvino_tokenizers: without an encoding the letters of ASCII, in all strings; with UTF-8 all letters."""
+    """CaseFold of openvino_tokenizers: without an encoding, ASCII letters in all strings; with UTF-8, all letters."""
     kept = [] if skips is None else [skips]
     if encoding:
         if not lower:
@@ -151,19 +151,19 @@ def bytes_to_chars(
 
 @rule("CharsToBytes", since="extension")
 def chars_to_bytes(op: Builder, ragged_begins: Value, ragged_ends: Value, begins: Value, ends: Value, symbols: Value):
-    """CharsToBytes of openvino_tokenizers: back from those characters, a row's strings as one."""
+    """CharsToBytes of openvino_tokenizers: the inverse of BytesToChars, with the strings of a row joined."""
     return op.specops.CharsToBytes(ragged_begins, ragged_ends, begins, ends, symbols)
 
 
 @rule("ByteFallback", since="extension")
 def byte_fallback(op: Builder, begins: Value, ends: Value, symbols: Value):
-    """ByteFallback of openvino_tokenizers: the bytes that tokens such as <0x0A> stand for."""
+    """ByteFallback of openvino_tokenizers: the bytes of tokens such as <0x0A>."""
     return op.specops.ByteFallback(begins, ends, symbols)
 
 
 @rule("UTF8Validate", since="extension")
 def utf8_validate(op: Builder, begins: Value, ends: Value, symbols: Value, *, replace_mode: bool = False):
-    """UTF8Validate of openvino_tokenizers: bytes that are no UTF-8 are taken out or replaced."""
+    """UTF8Validate of openvino_tokenizers: bytes that are not valid UTF-8 are removed or replaced."""
     return op.specops.UTF8Validate(begins, ends, symbols, replace_mode=int(replace_mode))
 
 
@@ -172,7 +172,7 @@ def utf8_validate(op: Builder, begins: Value, ends: Value, symbols: Value, *, re
 
 @rule("SpecialTokensSplit", since="extension")
 def special_tokens_split(op: Builder, *inputs: Value):
-    """SpecialTokensSplit of openvino_tokenizers: special tokens apart from the text around them."""
+    """SpecialTokensSplit of openvino_tokenizers: strings split into special tokens and the text around them."""
     strings, skips, (pattern,) = _split_skips(inputs, 5, 1)
     *rows, begins, ends, skips = op.specops.SpecialTokensSplit(*strings, skips, pattern=pattern_of(pattern, "split pattern"))
     return [*rows, begins, ends, strings[4], skips]
@@ -197,7 +197,9 @@ def special_tokens_split(op: Builder, *inputs: Value):
     ],
 )
 def regex_split(op: Builder, *inputs: Value, behaviour: Behaviour = "remove", invert: bool = False, max_splits: int = -1):
-    """RegexSplit of openvino_tokenizers: strings into pieces; with nine inputs, three of them strings that stay whole."""
+    """RegexSplit of openvino_tokenizers: strings split into pieces. With nine inputs, three of them are strings that are not
+    split.
+    """
     if len(inputs) == 9:
         strings, skips, pattern = list(inputs[:5]), _is_any_of(op, inputs[2:5], inputs[6:]), inputs[5]
         has_skips = False
@@ -218,7 +220,7 @@ def regex_split(op: Builder, *inputs: Value, behaviour: Behaviour = "remove", in
 
 
 def _is_any_of(op: Builder, strings: Sequence[Value], tokens: Sequence[Value]) -> Value | None:
-    """Which strings are among the tokens."""
+    """Return which strings are among the tokens."""
     known = list(dict.fromkeys(tokens_of(tokens, "tokens to skip")))
     if not known:
         return None
@@ -242,7 +244,7 @@ def bpe_tokenizer(
 ):
     """BPETokenizer of openvino_tokenizers.
 
-    ``fuse_unk`` and ``suffix_indicator`` are ignored, as in OpenVINO; ``cache_capacity`` changes no result.
+    ``fuse_unk`` and ``suffix_indicator`` are ignored, as in OpenVINO. ``cache_capacity`` does not affect the result.
     """
     if len(inputs) not in (11, 14, 15, 18):
         raise Malformed(f"it has {len(inputs)} inputs where 11, 14, 15 or 18 were expected")
@@ -251,7 +253,7 @@ def bpe_tokenizer(
     if len(inputs) in (14, 18):
         pairs = list(zip(left, tokens_of(inputs[11:14], "merges"), strict=False))
     else:
-        # One without a blank is taken twice.
+        # # A merge without a blank is a pair of equal texts.
         pairs = [(text.partition(b" ")[0], text.partition(b" ")[2] if b" " in text else text) for text in left]
     if len(inputs) in (15, 18):
         numbers = constant_of(inputs[-1], "ids of added tokens").reshape(-1).tolist()
@@ -299,7 +301,7 @@ def unigram_tokenizer(
     fuse_unk: bool = False,
     min_score: float = 0.0,
 ):
-    """UnigramTokenizer of openvino_tokenizers, which passes over ``byte_fallback``, ``fuse_unk`` and ``min_score``."""
+    """UnigramTokenizer of openvino_tokenizers, which ignores ``byte_fallback``, ``fuse_unk`` and ``min_score``."""
     if len(inputs) != 9:
         raise Malformed(f"it has {len(inputs)} inputs where 9 were expected")
     return op.specops.UnigramTokenizer(*inputs, unk_token_id=unk_token_id)
@@ -318,7 +320,7 @@ def trie_tokenizer(op: Builder, *inputs: Value):
 
 @rule("Truncate", since="extension")
 def truncate(op: Builder, *inputs: Value, m_num_inputs: int = 1):
-    """Truncate of openvino_tokenizers: rows, or pairs of rows, of at most so many elements."""
+    """Truncate of openvino_tokenizers: rows, or pairs of rows, with a maximum number of elements."""
     count = (len(inputs) - 3) // 3
     if count not in (1, 2) or len(inputs) != 3 * count + 3:
         raise Malformed(f"it has {len(inputs)} inputs where 6 or 9 were expected")
@@ -339,7 +341,7 @@ def truncate(op: Builder, *inputs: Value, m_num_inputs: int = 1):
 
 
 def _lengths_of_pairs(op: Builder, first: Value, second: Value, longest: Value, mode: str) -> list[Value]:
-    """How much stays of both rows of a pair."""
+    """Return the remaining lengths of both rows of a pair."""
     fits = op.LessOrEqual(op.Add(first, second), longest)
     if mode == "only_first":
         return [op.Where(fits, first, op.Min(first, longest)), second]
@@ -362,7 +364,7 @@ def _lengths_of_pairs(op: Builder, first: Value, second: Value, longest: Value, 
 
 @rule("CombineSegments", since="extension")
 def combine_segments(op: Builder, *inputs: Value):
-    """CombineSegments of openvino_tokenizers: rows put together from several segments, such as [CLS], text, [SEP]."""
+    """CombineSegments of openvino_tokenizers: rows concatenated from several segments, such as [CLS], text, [SEP]."""
     if len(inputs) < 4 or len(inputs) % 3 != 1:
         raise Malformed(f"it has {len(inputs)} inputs where three for each segment and one more were expected")
     *segments, ids = inputs
@@ -398,7 +400,7 @@ def ragged_to_dense(
     pad_right: bool = True,
     m_pad_max_length: bool = False,
 ):
-    """RaggedToDense of openvino_tokenizers: rows of one length, filled at one end."""
+    """RaggedToDense of openvino_tokenizers: rows of equal length, padded at one end."""
     if m_pad_max_length:
         raise Unsupported("m_pad_max_length reads beyond the rows", "convert a tokenizer that pads by its lengths")
     side = op.const(np.bool_(pad_right)) if pad_right_input is None else op.Cast(pad_right_input, to=ir.DataType.BOOL)
@@ -407,7 +409,7 @@ def ragged_to_dense(
 
 @rule("RaggedToSparse", since="extension")
 def ragged_to_sparse(op: Builder, begins: Value, ends: Value):
-    """RaggedToSparse of openvino_tokenizers: the row and the place in it of every element, ``[n, 2]``."""
+    """RaggedToSparse of openvino_tokenizers: the row of each element, and its position in the row, ``[n, 2]``."""
     lengths = op.Sub(ends, begins)
     longest = op.ReduceMax(op.Concat(lengths, op.const(np.zeros(1, np.int32)), axis=0), keepdims=0)
     places = op.Range(op.const(np.int32(0)), longest, op.const(np.int32(1)))
@@ -417,14 +419,14 @@ def ragged_to_sparse(op: Builder, begins: Value, ends: Value):
 
 @rule("RaggedToRagged", since="extension")
 def ragged_to_ragged(op: Builder, row_ids: Value, count: Value):
-    """RaggedToRagged of openvino_tokenizers: ascending ids of rows as where each row begins and ends."""
+    """RaggedToRagged of openvino_tokenizers: ascending row ids as begins and ends of rows."""
     rows = op.Range(op.const(np.int32(0)), op.Reshape(count, []), op.const(np.int32(1)))
     return [op.Cast(op.specops.SearchSorted(row_ids, rows, right_mode=right), to=ir.DataType.INT32) for right in (0, 1)]
 
 
 @rule("RaggedTensorPack", since="extension")
 def ragged_tensor_pack(op: Builder, begins: Value, ends: Value, elements: Value):
-    """RaggedTensorPack of openvino_tokenizers, which hands on the elements alone."""
+    """RaggedTensorPack of openvino_tokenizers, which returns only the elements."""
     return op.Identity(elements)
 
 
@@ -432,7 +434,7 @@ def ragged_tensor_pack(op: Builder, begins: Value, ends: Value, elements: Value)
 def equal_str(
     op: Builder, begins: Value, ends: Value, symbols: Value, others_begins: Value, others_ends: Value, others_symbols: Value
 ):
-    """EqualStr of openvino_tokenizers: which strings are the same, ``[n]`` of i32; one is compared with all."""
+    """EqualStr of openvino_tokenizers: which strings are equal, ``[n]`` of i32. A single string is compared with all."""
     first, second = strings_of(op, begins, ends, symbols), strings_of(op, others_begins, others_ends, others_symbols)
     return op.Cast(op.Equal(op.Reshape(first, [-1]), op.Reshape(second, [-1])), to=ir.DataType.INT32)
 
@@ -458,6 +460,6 @@ def vocab_decoder(
 
 @rule("FuzeRagged", since="extension")
 def fuze_ragged(op: Builder, ragged_begins: Value, ragged_ends: Value, begins: Value, ends: Value):
-    """FuzeRagged of openvino_tokenizers: each row of strings that follow each other as one string."""
+    """FuzeRagged of openvino_tokenizers: each row of consecutive strings as one string."""
     last = op.Sub(ragged_ends, op.Cast(op.Greater(ragged_ends, ragged_begins), to=ir.DataType.INT32))
     return [op.Gather(begins, ragged_begins), op.Gather(ends, last)]
